@@ -254,6 +254,12 @@ class Emitter:
 
         return self.repeat([("i64", str(start)), *carried], lambda values: self.let(f"icmp slt i64 {values[0]}, {stop}"), turn)[1:]
 
+    def by_vectors(self, count: str | int, width: int, body: Callable[[str, int], None]) -> None:
+        """``body(i, lanes)`` for so many elements: by vectors of `width` lanes, then one by one."""
+        end = self.round_down(count, width)
+        self.loop(0, end, width, lambda i, _: body(i, width))
+        self.loop(end, count, 1, lambda i, _: body(i, 1))
+
     def repeat(self, carried: Sequence[Carried], more: Callable[[list[str]], str], body: Callable[[list[str]], Sequence[str]]) -> list[str]:
         """``while more(values): values = body(values)``; returns the last ones."""
         before, head, inner, after = self._block, self.fresh("head"), self.fresh("body"), self.fresh("after")

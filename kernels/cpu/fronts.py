@@ -250,10 +250,7 @@ class FrontKernel:
 
     def _along(self, count: str | int, body: Callable[[Lowering, str], None]) -> None:
         """``body`` for so many elements: by vectors, then one by one."""
-        em = self.em
-        end = em.round_down(count, self.width)
-        em.loop(0, end, self.width, lambda i, _: body(self.wide, i))
-        em.loop(end, count, 1, lambda i, _: body(self.single, i))
+        self.em.by_vectors(count, self.width, lambda i, lanes: body(self.wide if lanes == self.width else self.single, i))
 
     def _load(self, low: Lowering, arrays: Sequence[str], i: str | int) -> list[Value]:
         """Elements from a place on."""

@@ -109,9 +109,11 @@ class PivotKernel:
             for v in range(vectors):
                 body(wide, str(em.add(j, v * width)))
 
+        begin: str | int = 0
         if vectors > 1:
-            em.loop(0, self._ends[vectors], vectors * width, several)
-        em.loop(self._ends[vectors] if vectors > 1 else 0, self._ends[1], width, lambda j, _: body(wide, j))
+            begin = self._ends[vectors]
+            em.loop(0, begin, vectors * width, several)
+        em.loop(begin, self._ends[1], width, lambda j, _: body(wide, j))
         if self.lanes == 1:
             em.loop(self._ends[1], self._long, 1, lambda j, _: body(single, j))
 

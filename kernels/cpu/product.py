@@ -240,13 +240,11 @@ class ProductKernel:
 
             def row(i: str, _: list[str], s: Scalar = s, copy: str = copy, start: str = start, down: str = down) -> None:
                 source, to = em.at(s.ir, start, em.mul(i, down)), em.at(s.ir, copy, em.mul(i, k))
-                whole, width = em.round_down(k, self.tile.width), self.tile.width
-                for begin, end, lanes in ((0, whole, width), (whole, k, 1)):
 
-                    def move(p: str, _: list[str], ir: str = s.vector(lanes)) -> None:
-                        em.store(ir, em.load(ir, em.at(s.ir, source, p), s.bytes), em.at(s.ir, to, p), s.bytes)
+                def move(p: str, lanes: int) -> None:
+                    em.store(s.vector(lanes), em.load(s.vector(lanes), em.at(s.ir, source, p), s.bytes), em.at(s.ir, to, p), s.bytes)
 
-                    em.loop(begin, end, lanes, move)
+                em.by_vectors(k, self.tile.width, move)
 
             em.loop(0, m, 1, row)
             em.store("ptr", copy, self.args.place(em, ("A", c)), 8)

@@ -15,16 +15,15 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import CHOOSING, fold, nodes
-from semiring.kernels.limits import ValueStatistics, overflow_risk
+from semiring.kernels.limits import Interval, ValueStatistics, overflow_risk
+from semiring.kernels.overflow.intervals import interval_of_numbers
 
 __all__ = ["certify_floats", "magnitudes", "product_of_magnitudes"]
 
 _GROWING = {"add", "sub", "mul"}
 
-Range = tuple[float, float]
-"""The least and the greatest value of an expression; NaN where none is known."""
-
 _UNKNOWN = math.nan, math.nan
+"""The interval of what nothing is known of."""
 
 
 def certify_floats(
@@ -90,8 +89,8 @@ def _product(
     limit = min(float(np.finfo(d).max) for d in dtypes if d.kind == "f")
     found: list[str] = []
 
-    def checked(op: str, args: list[Range]) -> Range:
-        values = _range_of(op, args, limit)
+    def checked(op: str, args: list[Interval]) -> Interval:
+        values = _interval(op, args, limit)
         if _magnitude(values) > limit:
             found.append(op)
         return values
@@ -102,14 +101,14 @@ def _product(
     return [_magnitude(next(results)) if d.kind == "f" else size for d, size in zip(dtypes, left, strict=True)], found[0] if found else None
 
 
-def _magnitude(values: Range) -> float:
-    """The largest magnitude in a range."""
+def _magnitude(values: Interval) -> float:
+    """The largest magnitude in an interval."""
     least, greatest = values
     return max(-least, greatest)
 
 
-def _constant(value: Any) -> Range:
-    """The range of a constant; that of an infinite one is said to be 0."""
+def _constant(value: Any) -> Interval:
+    """The interval of a constant; that of an infinite one is said to be 0."""
     if value in (math.inf, -math.inf):
         return 0.0, 0.0
     most = sys.float_info.max
@@ -117,37 +116,26 @@ def _constant(value: Any) -> Range:
     return exact, exact
 
 
-def _range_of(op: str, args: list[Range], limit: float) -> Range:
-    """The range of an operation on ranges. None is known of an exponential or a quotient that could grow much: it rarely does.
+def _interval(op: str, args: list[Interval], limit: float) -> Interval:
+    """The interval of an operation on intervals. None is known of an exponential or a quotient that could grow much: it rarely does.
 
-    What is not negative, say, is not known here, so that the range of its exponential would be far too large.
+    What is not negative, say, is not known here, so that the interval of its exponential would be far too large.
     """
     modest = limit**0.25
     chosen = args[1:] if op == "where" else args
     if any(math.isnan(end) for values in chosen for end in values):
         return _UNKNOWN
+    found = interval_of_numbers(op, chosen)
+    if found is not None:
+        return found
     (a, b), (c, d) = chosen[0], chosen[-1]
-    ends: tuple[float, ...]
     match op:
-        case "add":
-            ends = a + c, b + d
-        case "sub":
-            ends = a - d, b - c
-        case "mul":
-            ends = a * c, a * d, b * c, b * d
         case "div" if c > 0 or d < 0:
             ends = a / c, a / d, b / c, b / d
+            found = min(ends), max(ends)
+            return found if _magnitude(found) <= max(_magnitude((a, b)), modest) else _UNKNOWN
         case "exp" if b < math.log(modest):
-            ends = math.exp(a), math.exp(b)
-        case "neg":
-            ends = -a, -b
-        case "abs":
-            ends = max(0.0, a, -b), max(-a, b)
+            return math.exp(a), math.exp(b)
         case "sqrt":
-            ends = math.sqrt(max(0.0, a)), math.sqrt(max(0.0, b))
-        case _ if op in CHOOSING:
-            ends = a, b, c, d
-        case _:
-            return _UNKNOWN
-    found = min(ends), max(ends)
-    return _UNKNOWN if op == "div" and _magnitude(found) > max(_magnitude((a, b)), modest) else found
+            return math.sqrt(max(0.0, a)), math.sqrt(max(0.0, b))
+    return (min(a, c), max(b, d)) if op in CHOOSING else _UNKNOWN

@@ -20,7 +20,7 @@ from semiring.algebra.expression import COMPARISONS, Expr, fold, is_operation
 from semiring.common.errors import DTypeError, OverflowRiskError
 from semiring.kernels.limits import Interval, absorbing, finite_range, hull, overflow_risk, own_infinities
 
-__all__ = ["ARITHMETIC", "IntervalArithmetic", "Range", "stays_inside", "walks_fit"]
+__all__ = ["ARITHMETIC", "IntervalArithmetic", "Range", "interval_of_numbers", "stays_inside", "walks_fit"]
 
 ARITHMETIC = {"add", "sub", "mul", "neg", "abs", "shl", "floordiv"}
 """The operations on integers that can wrap."""
@@ -125,8 +125,8 @@ def _constant(value: Any) -> Range:
     return Range(None, True, None) if isinstance(value, float) and math.isinf(value) else Range((value, value), False, None)
 
 
-def _interval(op: str, args: Sequence[Interval], dtype: np.dtype[Any]) -> Interval:
-    """The interval of an operation on intervals."""
+def interval_of_numbers(op: str, args: Sequence[Interval]) -> Interval | None:
+    """The interval of an operation on intervals of integers or floats; None for one that these do not have in common."""
     (a, b), (c, d) = args[0], args[1] if len(args) > 1 else (0, 0)
     match op:
         case "add":
@@ -140,6 +140,16 @@ def _interval(op: str, args: Sequence[Interval], dtype: np.dtype[Any]) -> Interv
             return -b, -a
         case "abs":
             return (0 if a <= 0 <= b else min(abs(a), abs(b))), max(abs(a), abs(b))
+    return None
+
+
+def _interval(op: str, args: Sequence[Interval], dtype: np.dtype[Any]) -> Interval:
+    """The interval of an operation on intervals of integers."""
+    found = interval_of_numbers(op, args)
+    if found is not None:
+        return found
+    (a, b), (c, d) = args[0], args[1] if len(args) > 1 else (0, 0)
+    match op:
         case "min":
             return min(a, c), min(b, d)
         case "max":
