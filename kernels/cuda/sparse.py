@@ -254,10 +254,7 @@ def _planned(
     size = bytes_of_entry(semiring, dtypes, form)
     cut = tiling(form, rows, entries, size)
     room = cut.items + cut.longest
-    if form.matrix:
-        shared = size * (room + form.mixed * (room // 16 + 1))
-    else:
-        shared = sum(round_up(width * room + 15, 128) for width in (index, *(d.itemsize for d in r.dtypes)))
+    shared = sum(round_up(width * room + 15, 128) for width in (index, *(d.itemsize for d in r.dtypes)))
     cuts, parts = 16 * (cut.tiles + 1), 2 * cut.tiles * n * size_of_sum(semiring, dtypes, witness=witness)
     nothing = (0,) * len(dtypes)
     last = threshold(int(r.zero[0]), signed=signed) if r.clamped else 0

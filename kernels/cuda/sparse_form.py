@@ -30,7 +30,7 @@ _PAIRS = 16
 _SCALARS, _SCALAR_BYTES = 3, 24
 """Columns of a thread, about, and their bytes at most, where they are read one by one."""
 
-_RESIDENT, _LATENT = 6, 4
+_RESIDENT, _LATENT = 8, 4
 """Blocks of a product with a matrix that a multiprocessor has at a time; and where a thread has more than 16 bytes of columns, or a row for
 itself, and needs registers for more rows of the dense operand on their way."""
 
@@ -155,11 +155,7 @@ def resident(semiring: Semiring, dtypes: DTypes, form: SparseForm) -> int:
 
 def bytes_of_entry(semiring: Semiring, dtypes: DTypes, form: SparseForm) -> int:
     """Bytes of an entry in shared memory."""
-    r, index = represent(semiring, dtypes), 8 if form.wide else 4
-    if not form.matrix:
-        return index + sum(d.itemsize for d in r.dtypes)
-    aligned = min(r.size, 16)
-    return round_up(round_up(index, aligned) + r.size, max(index, aligned))
+    return (8 if form.wide else 4) + sum(d.itemsize for d in represent(semiring, dtypes).dtypes)
 
 
 def round_up(size: int, multiple: int) -> int:

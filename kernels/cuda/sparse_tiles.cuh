@@ -28,16 +28,16 @@ template <class S, class Index> __device__ __forceinline__ void cut(const Sparse
   const long long number = blockIdx.x * static_cast<long long>(blockDim.x) + threadIdx.x;
   if (number > product.tiles) return;
   const long long place = min(number * product.items, product.m + product.entries);
-  // First where it would be if all rows were alike, then farther and farther from there.
-  long long low = 0, high = product.m, apart = 16;
-  long long next = static_cast<long long>(double(place) * product.m / (product.m + product.entries));
-  while (low < high) {
-    const long long row = next >= low && next < high ? next : (low + high) / 2;
-    if (row + 1 + starts[row + 1] <= place)
-      low = row + 1, next = low + apart;
+  // Where it would be if all rows from the last one that was looked at were alike; after some of these steps in the middle.
+  const double rows_a_place = double(product.m) / double(product.m + product.entries);
+  long long low = 0, high = product.m, next = static_cast<long long>(place * rows_a_place);
+  for (int step = 0; low < high; step++) {
+    const long long row = step < 8 ? min(max(next, low), high - 1) : (low + high) / 2, end = row + 1 + starts[row + 1];
+    if (end <= place)
+      low = row + 1;
     else
-      high = row, next = high - apart;
-    apart = min(4 * apart, product.m);
+      high = row;
+    next = row + static_cast<long long>((place - end) * rows_a_place) + (end <= place);
   }
   long long entry = place - low;
   if (low < product.m && starts[low + 1] - starts[low] <= product.longest) entry = starts[low];
@@ -93,6 +93,26 @@ template <class F> __device__ __forceinline__ typename F::Sum& part_of(const Spa
 
 extern __shared__ __align__(128) char shared_memory[];
 
+// The entries of a tile in shared memory, columns and values apart.
+template <class F> struct Arrays {
+  using S = typename F::S;
+  using Index = typename F::Index;
+  char* shared;
+  Staged<Index, F::MIXED> columns;
+  typename S::template Tile<F::MIXED> values;
+
+  __device__ __forceinline__ Arrays(const Sparse<S>& product, const Segments<F>& own)
+      : shared(shared_memory),
+        columns(shared, static_cast<const Index*>(product.columns) + own.first, own.entries, int(product.items + product.longest)),
+        values(shared, product.values, own.first, own.entries, int(product.items + product.longest)) {
+    commit_copies();
+  }
+  static __device__ __forceinline__ void wait() {
+    wait_for_copies<0>();
+    __syncthreads();
+  }
+};
+
 // Whether a column is there; numbers below 0 are large without a sign.
 __device__ __forceinline__ unsigned without_sign(int x) { return x; }
 __device__ __forceinline__ unsigned long long without_sign(long long x) { return x; }
@@ -101,19 +121,25 @@ template <class Index> struct Known {
   Number depth;
   bool strange = false;
   __device__ __forceinline__ explicit Known(unsigned long long depth) : depth(min(depth, (Number(-1) >> 1) + 1ull)) {}
-  __device__ __forceinline__ Index operator()(Index column) {
+  __device__ __forceinline__ bool has(Index column) {
     const bool there = without_sign(column) < depth;
     strange |= !there;
-    return there ? column : 0;
+    return there;
   }
+  __device__ __forceinline__ Index operator()(Index column) { return has(column) ? column : 0; }
 };
 
-// The rows of B that a block looks at: each block as many.
+// The rows of B that a block looks at: of a square matrix those with the numbers of its own rows, which it often multiplies too, else each block
+// as many.
 struct Share {
   long long first, last;
-  template <class S> __device__ __forceinline__ Share(const Sparse<S>& product, long long tile) {
-    const long long each = (product.depth + product.tiles - 1) / product.tiles;
-    first = tile * each, last = min(first + each, product.depth);
+  template <class F> __device__ __forceinline__ Share(const Sparse<typename F::S>& product, const Segments<F>& own) {
+    if (product.m == product.depth) {
+      first = max(own.first_row, 0ll), last = min(own.last_row, product.depth);
+    } else {
+      const long long each = (product.depth + product.tiles - 1) / product.tiles;
+      first = own.tile * each, last = min(first + each, product.depth);
+    }
   }
 };
 

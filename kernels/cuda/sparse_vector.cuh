@@ -8,26 +8,6 @@
 
 constexpr int LONG = 64;  // entries of a lane from which on a row is the whole warp's
 
-// The entries of a tile in shared memory, columns and values apart.
-template <class F> struct Arrays {
-  using S = typename F::S;
-  using Index = typename F::Index;
-  char* shared;
-  Staged<Index, F::MIXED> columns;
-  typename S::template Tile<F::MIXED> values;
-
-  __device__ __forceinline__ Arrays(const Sparse<S>& product, const Segments<F>& own)
-      : shared(shared_memory),
-        columns(shared, static_cast<const Index*>(product.columns) + own.first, own.entries, int(product.items + product.longest)),
-        values(shared, product.values, own.first, own.entries, int(product.items + product.longest)) {
-    commit_copies();
-  }
-  static __device__ __forceinline__ void wait() {
-    wait_for_copies<0>();
-    __syncthreads();
-  }
-};
-
 // Adds entries of a row from e on, of which this lane has every PARTS-th one: N of them, or with SOME those before the end.
 template <class F, int PARTS, int N, bool SOME>
 __device__ __forceinline__ void add_terms(const Sparse<typename F::S>& product, const Arrays<F>& entries, Seen<F>& seen, typename F::Sum& sum, int e, int end) {
@@ -65,7 +45,7 @@ template <class F, int LANES> __device__ __forceinline__ void multiply_vector(co
   const int groups = blockDim.x / LANES, group = threadIdx.x / LANES, part = threadIdx.x % LANES, lane = threadIdx.x % 32;
   int begin = own.begin(group), end = own.end(group);
   if constexpr (F::CHECKED) {
-    const Share share(product, own.tile);
+    const Share share(product, own);
     for (long long k = share.first + threadIdx.x; k < share.last; k += blockDim.x) seen.take(S::get(product.right, k));
   }
   entries.wait();
