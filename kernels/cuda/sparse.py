@@ -19,7 +19,7 @@ from semiring.kernels.cuda.elements import Flags
 from semiring.kernels.cuda.expansion import expanded_product
 from semiring.kernels.cuda.representation import represent
 from semiring.kernels.cuda.shapes import bounds_of
-from semiring.kernels.cuda.sparse_form import SparseForm, Tiling, bytes_of_entry, round_up, sparse_form, sparse_source, tiling
+from semiring.kernels.cuda.sparse_form import SparseForm, Tiling, sparse_form, sparse_source, tiling
 from semiring.kernels.cuda.sums import size_of_sum
 from semiring.kernels.limits import SafeRange, threshold
 
@@ -33,6 +33,9 @@ _CUT, _MULTIPLY, _JOIN = range(3)
 
 _PHASE = Sparse._fields.index("phase") - len(Sparse._fields) - len(Bounds._fields) + 1
 """The place of the word that has it, seen from the end."""
+
+_MOST_SLICES = (1 << 16) - 1
+"""Blocks of a grid in its second direction."""
 
 _NO_BOUNDS = Bounds(0, 0, 0, 0, 0)
 """Of a launch that compares nothing with them."""
@@ -183,6 +186,8 @@ class SparsePlan:
     ----------
     kernel : Kernel
     tiling : Tiling
+    slices : int
+        Of the columns of the dense matrix, which are multiplied one after the other.
     shared_bytes : int
         Of a block that multiplies.
     scratch : tuple of int
@@ -193,6 +198,7 @@ class SparsePlan:
 
     kernel: Kernel
     tiling: Tiling
+    slices: int
     shared_bytes: int
     scratch: tuple[int, int, int]
     fields: np.ndarray[Any, np.dtype[np.int64]]
@@ -217,13 +223,13 @@ class SparsePlan:
         fields, told = self.fields.copy(), (*own, strange, cuts, parts + self.scratch[1], parts)
         fields[1 : 1 + len(told)], fields[-1] = told, beyond
         argument = pointer_to(fields)
-        for phase, blocks, memory in (
-            (_CUT, -(-(cut.tiles + 1) // cut.threads), 0),
-            (_MULTIPLY, cut.tiles, self.shared_bytes),
-            (_JOIN, -(-cut.tiles // cut.threads), 0),
+        for phase, blocks, slices, memory in (
+            (_CUT, -(-(cut.tiles + 1) // cut.threads), 1, 0),
+            (_MULTIPLY, cut.tiles, self.slices, self.shared_bytes),
+            (_JOIN, -(-cut.tiles // cut.threads), 1, 0),
         ):
             fields[_PHASE] = phase
-            self.kernel.start((blocks, 1, 1), (cut.threads, 1, 1), argument, memory)
+            self.kernel.start((blocks, slices, 1), (cut.threads, 1, 1), argument, memory)
         found = flags.read()
         if found[0]:
             raise strange_columns()
@@ -251,10 +257,10 @@ def _planned(
     (rows, depth), r = shape, represent(semiring, dtypes)
     options = {"wide": index == 8, "swapped": swapped, "witness": witness, "checked": safe is not None}
     form = sparse_form(rows, entries, n, width=width, size=r.size, **options)
-    size = bytes_of_entry(semiring, dtypes, form)
-    cut = tiling(form, rows, entries, size)
+    widths = index, *(d.itemsize for d in dtypes)
+    cut = tiling(form, rows, entries, sum(widths))
     room = cut.items + cut.longest
-    shared = sum(round_up(width * room + 15, 128) for width in (index, *(d.itemsize for d in r.dtypes)))
+    shared = sum(-(-(width * room + 15) // 128) * 128 for width in widths)
     cuts, parts = 16 * (cut.tiles + 1), 2 * cut.tiles * n * size_of_sum(semiring, dtypes, witness=witness)
     nothing = (0,) * len(dtypes)
     last = threshold(int(r.zero[0]), signed=signed) if r.clamped else 0
@@ -266,7 +272,8 @@ def _planned(
         )
     )  # fmt: skip
     scratch = cuts, -(-parts // 16) * 16, 4 * cut.tiles
-    return SparsePlan(_kernel(semiring, dtypes, form, number), cut, shared, scratch, np.array([0, *words], np.int64))
+    slices = min(-(-n // (form.lanes * form.columns)), _MOST_SLICES) if form.matrix else 1
+    return SparsePlan(_kernel(semiring, dtypes, form, number), cut, slices, shared, scratch, np.array([0, *words], np.int64))
 
 
 @functools.lru_cache(maxsize=cache.LOADED)

@@ -11,7 +11,7 @@ from semiring.algebra.definition import Semiring
 from semiring.kernels.cuda.representation import represent
 from semiring.kernels.cuda.sums import sum_of, summing_source
 
-__all__ = ["SparseForm", "Tiling", "bytes_of_entry", "round_up", "sparse_form", "sparse_source", "tiling"]
+__all__ = ["SparseForm", "Tiling", "sparse_form", "sparse_source", "tiling"]
 
 DTypes = tuple[np.dtype[Any], ...]
 
@@ -26,6 +26,9 @@ _TERMS = 32
 
 _PAIRS = 16
 """Vectors of a row of the dense operand from which on a thread of a product with a matrix has two of them, else one."""
+
+_LINE = 8
+"""Vectors of a cache line."""
 
 _SCALARS, _SCALAR_BYTES = 3, 24
 """Columns of a thread, about, and their bytes at most, where they are read one by one."""
@@ -108,18 +111,23 @@ def sparse_form(
 
 
 def _shared(n: int, width: int, size: int) -> tuple[int, int]:
-    """The lanes that share a row of n columns, in as few passes as can be, and the columns of each."""
+    """The lanes that share a row of n columns, or a slice of it, and the columns of each.
+
+    Rows of whole cache lines are taken line by line, so that the second-level cache has more rows; others in as few slices as can be.
+    """
     vectors = -(-n // width)
+    if width > 1 and vectors % _LINE == 0:
+        return _LINE, width
     if width > 1:
         each = 1 + (vectors >= _PAIRS)
-        passes = -(-vectors // (_LANES * each))
-        lanes = -(-vectors // (passes * each))
+        slices = -(-vectors // (_LANES * each))
+        lanes = -(-vectors // (slices * each))
     else:
         most = max(2, _SCALAR_BYTES // size)
-        passes = -(-n // (_LANES * most))
+        slices = -(-n // (_LANES * most))
         each = min(_SCALARS, most)
-        lanes = min(_LANES, 1 << (-(-n // (passes * each)) - 1).bit_length())  # so that what they read lies in few lines of the cache
-    return lanes, width * -(-vectors // (passes * lanes))
+        lanes = min(_LANES, 1 << (-(-n // (slices * each)) - 1).bit_length())  # so that what they read lies in few lines of the cache
+    return lanes, width * -(-vectors // (slices * lanes))
 
 
 def tiling(form: SparseForm, rows: int, entries: int, entry_bytes: int) -> Tiling:
@@ -151,13 +159,3 @@ def resident(semiring: Semiring, dtypes: DTypes, form: SparseForm) -> int:
     if not form.matrix or form.witness or form.wide or r.has_series or r.is_heavy(witness=False):
         return 1
     return _LATENT if form.lanes == 1 or form.columns * r.size > 16 else _RESIDENT
-
-
-def bytes_of_entry(semiring: Semiring, dtypes: DTypes, form: SparseForm) -> int:
-    """Bytes of an entry in shared memory."""
-    return (8 if form.wide else 4) + sum(d.itemsize for d in represent(semiring, dtypes).dtypes)
-
-
-def round_up(size: int, multiple: int) -> int:
-    """The next multiple."""
-    return -(-size // multiple) * multiple

@@ -66,7 +66,7 @@ template <class F, int LANES, int COLUMNS, int V>
 __device__ __forceinline__ void look_at_share(const Sparse<typename F::S>& product, const Segments<F>& own, Seen<F>& seen, Columns<LANES, COLUMNS, V> mine, int group) {
   using S = typename F::S;
   const Share share(product, own);
-  for (; mine.first < mine.n; mine.first += LANES * COLUMNS)
+  for (; mine.first < mine.n; mine.first += gridDim.y * (LANES * COLUMNS))
     for (long long k = share.first + group; k < share.last; k += blockDim.x / LANES) {
       typename S::Pointers row = product.right;
       S::advance(row, k * product.right_row + mine.first);
@@ -98,7 +98,7 @@ template <class F, int LANES, int COLUMNS, int V> __device__ __forceinline__ voi
   const Arrays<F> entries(product, own);
   const int groups = blockDim.x / LANES, n = int(product.n);
   const int group = threadIdx.x < groups * LANES ? threadIdx.x / LANES : 1 << 30;  // none for the threads that are left over
-  Columns<LANES, COLUMNS, V> mine{int(threadIdx.x) % LANES * V, n};
+  Columns<LANES, COLUMNS, V> mine{int(blockIdx.y) * LANES * COLUMNS + int(threadIdx.x) % LANES * V, n};
   Seen<F> seen(product);
   seen.known.strange = own.strange(product);
   int e = own.begin(group), end = own.end(group);
@@ -108,7 +108,7 @@ template <class F, int LANES, int COLUMNS, int V> __device__ __forceinline__ voi
     look_at_entries<F>(own, entries, seen), seen.tell(product);
     __syncthreads();
   }
-  for (; mine.first < n; mine.first += LANES * COLUMNS) {
+  for (; mine.first < n; mine.first += gridDim.y * (LANES * COLUMNS)) {
     typename S::Pointers right = product.right;
     S::advance(right, mine.first), S::keep(right);
     for (int s = group; s < own.count; s += groups) {

@@ -40,7 +40,7 @@ from semiring.kernels.cuda.representation import represent
 from semiring.kernels.cuda.scan import ScanForm, fits, scan_source, scan_tile
 from semiring.kernels.cuda.shapes import bounds_of
 from semiring.kernels.cuda.source import function
-from semiring.kernels.cuda.sparse_form import bytes_of_entry, sparse_form, sparse_source
+from semiring.kernels.cuda.sparse_form import sparse_form, sparse_source
 from semiring.kernels.cuda.statistics import statistics_source
 from semiring.kernels.cuda.steps import STEPS, hoisted
 from semiring.kernels.cuda.sweeps import sweep_source
@@ -191,29 +191,20 @@ def test_kernels_of_sparse_products_compile(semiring: Semiring, dtype: str, orde
     for n in (1, 64):
         options = {"wide": n == 1, "swapped": ordered, "witness": witness and not ordered, "checked": len(dtypes) == 1}
         form = sparse_form(1000, 27_000, n, width=width if n > 1 else 1, size=represent(semiring, dtypes).size, **options)
-        assert compile_and_report(sparse_source(semiring, dtypes, form), arch)[1] <= (48 if n > 1 else 16)  # what joins rows may spill
+        assert compile_and_report(sparse_source(semiring, dtypes, form), arch)[1] <= (64 if n > 1 else 16)  # what joins rows, and what stands around the loop of a form with 32 registers, may spill
 
 
 @pytest.mark.parametrize("width", [1, 2, 4])
-def test_every_number_of_columns_is_taken_in_few_passes(width: int) -> None:
-    """Lanes that share a row are about as many as it has vectors, so that no pass is for a few columns that are left over."""
+def test_every_number_of_columns_is_taken_in_few_slices(width: int) -> None:
+    """Whole cache lines, or about as many lanes as there are vectors, so that no slice is for a few columns that are left over."""
     for n in range(max(2, width), 1000, width):
         form = sparse_form(1000, 27_000, n, width=width, size=16 // width if width > 1 else 4, wide=False, swapped=False, witness=False)
-        passes = -(-n // (form.lanes * form.columns))
+        slices = -(-n // (form.lanes * form.columns))
+        lines = width > 1 and n % (8 * width) == 0
         assert form.columns % width == 0
         assert form.lanes <= 32
-        assert passes == -(-n // {1: 192, 2: 128, 4: 256}[width])
-        assert passes * form.lanes * form.columns - n < max(3 * passes * width, n / 2)
-
-
-@pytest.mark.parametrize(
-    ("wide", "semiring", "dtypes"), [(False, MIN_PLUS, "f"), (True, MIN_PLUS, "f"), (False, MIN_PLUS, "d"), (False, BOOLEAN, "?")]
-)
-def test_entries_are_as_large_as_in_cpp(wide: bool, semiring: Semiring, dtypes: str) -> None:
-    kinds = tuple(map(np.dtype, dtypes))
-    element = [(f"c{i}", d) for i, d in enumerate(represent(semiring, kinds).registers)]
-    form = sparse_form(1000, 27_000, 8, wide=wide, swapped=False, witness=False)
-    assert bytes_of_entry(semiring, kinds, form) == np.dtype([("column", "q" if wide else "i"), *element], align=True).itemsize
+        assert slices == -(-n // (8 * width if lines else {1: 192, 2: 128, 4: 256}[width]))
+        assert slices * form.lanes * form.columns - n < max(3 * slices * width, n / 2)
 
 
 @pytest.mark.sampled(2)
