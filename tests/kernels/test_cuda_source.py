@@ -191,7 +191,8 @@ def test_kernels_of_sparse_products_compile(semiring: Semiring, dtype: str, orde
     for n in (1, 64):
         options = {"wide": n == 1, "swapped": ordered, "witness": witness and not ordered, "checked": len(dtypes) == 1}
         form = sparse_form(1000, 27_000, n, width=width if n > 1 else 1, size=represent(semiring, dtypes).size, **options)
-        assert compile_and_report(sparse_source(semiring, dtypes, form), arch)[1] <= (64 if n > 1 else 16)  # what joins rows, and what stands around the loop of a form with 32 registers, may spill
+        # What joins rows may spill, and what stands around the loop of a form with 32 registers.
+        assert compile_and_report(sparse_source(semiring, dtypes, form), arch)[1] <= (64 if n > 1 else 16)
 
 
 @pytest.mark.parametrize("width", [1, 2, 4])
