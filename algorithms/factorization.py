@@ -292,6 +292,6 @@ class Factorization:
         self._potentials = p, back
 
     def _multiplied(self, x: Values, y: Values) -> Values:
-        """x ⊗ y, without a warning where that overflows."""
+        """x ⊗ y in arrays that the caller may write to, without a warning where that overflows."""
         with np.errstate(all="ignore"):
-            return tuple(np.asarray(v) for v in self._operations.mul(x, y))
+            return tuple(np.array(v) for v in self._operations.mul(x, y))

@@ -15,8 +15,8 @@ from semiring.common.errors import GraphError, SemiringError, ShapeError, about,
 from semiring.execution.operands import flattened, promoted
 from semiring.execution.product import Witnessed, multiply
 from semiring.execution.relaunch import multiply_again
-from semiring.execution.sparse_operands import holds_sparse
 from semiring.execution.sparse_product import multiply_sparse
+from semiring.graphs.array_like import holds_sparse
 
 __all__ = ["Witnessed", "matmul", "multi_dot"]
 

@@ -13,7 +13,7 @@ from semiring.common.docstrings import described_by
 from semiring.common.errors import SemiringError, noted, raised_here
 from semiring.execution.closure import solve
 from semiring.graphs import read_graph
-from semiring.graphs.array_like import is_sparse
+from semiring.graphs.array_like import holds_sparse
 from semiring.planning.options import ClosureOptions, Options, takes
 
 __all__ = ["apsp", "closure", "power", "transitive_closure"]
@@ -295,7 +295,7 @@ def power(
         raise SemiringError(f"the power is {exponent}; a matrix over a semiring has no inverse, so it must be at least 0")
     product = partial(matmul, semiring=semiring, device=device, threads=threads)
     with noted(f"the power {exponent}", semiring, a):
-        if is_sparse(a):
+        if holds_sparse(a):
             rows = power_operand(a, semiring, nonedge=nonedge, dtype=dtype, weight=weight)
             return sparse_power(a, rows, exponent, semiring, product, dense=is_gpu(str(device)) and not on_gpu(rows.columns))
         read = read_graph(a, semiring, nonedge=nonedge, dtype=dtype, weight=weight)

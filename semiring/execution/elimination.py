@@ -15,7 +15,7 @@ from semiring.arrays.memory import fits, free_on
 from semiring.arrays.threads import thread_count
 from semiring.common.errors import DTypeError, TooLargeError, noted
 from semiring.common.units import format_bytes
-from semiring.graphs.array_like import is_sparse, to_scipy
+from semiring.graphs.array_like import holds_sparse, is_sparse, to_scipy
 from semiring.graphs.coo import listed_edges
 from semiring.graphs.read import one_graph
 from semiring.graphs.vertices import chosen
@@ -54,10 +54,12 @@ def factor_graph(graph: Any, semiring: Semiring, options: FactorOptions) -> Fact
         names = int if labels is None else labels.__getitem__
         device = named_device(options.device, "cpu", exact=False) or "cpu"
         matrix = Factorization(semiring, edges, found, names, threads=options.threads, check=options.check, device=device)
+        how = {"weight": options.weight, "nonedge": options.nonedge}
         if listed is not None:
-            return Factor(matrix, labels, (listed.sources, listed.targets), directed=listed.directed)
-        by_rows = not is_sparse(graph) or (getattr(graph, "format", "") == "csr" and bool(getattr(graph, "has_canonical_format", False)))
-        return Factor(matrix, labels, None if by_rows else _entry_order(graph), by_rows=by_rows)
+            return Factor(matrix, labels, (listed.sources, listed.targets), directed=listed.directed, **how)
+        first = graph[0] if isinstance(graph, tuple | list) and holds_sparse(graph) else graph
+        by_rows = not is_sparse(first) or (getattr(first, "format", "") == "csr" and bool(getattr(first, "has_canonical_format", False)))
+        return Factor(matrix, labels, None if by_rows else _entry_order(first), by_rows=by_rows, **how)
 
 
 def _entry_order(graph: Any) -> tuple[Array, Array] | None:

@@ -20,7 +20,7 @@ from semiring.execution.operands import Arrays, elements
 from semiring.graphs.array_like import comes_from, is_pydata, is_sparse, to_scipy
 from semiring.kernels.compressed import CompressedRows, Mask, strange_columns
 
-__all__ = ["SparseOperand", "holds_sparse", "mask_of", "require_places", "sparse_operand"]
+__all__ = ["SparseOperand", "mask_of", "require_places", "sparse_operand"]
 
 DTypes = tuple[np.dtype[Any], ...]
 
@@ -81,11 +81,6 @@ class SparseOperand(NamedTuple):
 
 def _components(x: Any) -> tuple[Any, ...]:
     return tuple(x) if isinstance(x, tuple | list) else (x,)
-
-
-def holds_sparse(x: Any) -> bool:
-    """Whether an operand is a sparse array, or a tuple that begins with one."""
-    return is_sparse(x[0] if isinstance(x, tuple | list) and x else x)
 
 
 def sparse_operand(x: Any, semiring: Semiring, name: str) -> SparseOperand:

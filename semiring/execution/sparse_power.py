@@ -40,7 +40,8 @@ def power_operand(a: Any, semiring: Semiring, *, nonedge: Any, dtype: Any, weigh
     ShapeError, GraphError
         Of a matrix that is not square, has indices that do not belong to it, or lies on a GPU and would have to be read as a graph is.
     """
-    if comes_from(a, "cupyx"):
+    first, *_ = parts = a if isinstance(a, tuple | list) else (a,)
+    if comes_from(first, "cupyx"):
         if weight is not None or nonedge is not None or semiring.components > 1:
             raise GraphError("weight=, nonedge= and structured elements are for sparse arrays on the host; pass .get()")
         given = sparse_operand(a, semiring, "a")
@@ -49,8 +50,9 @@ def power_operand(a: Any, semiring: Semiring, *, nonedge: Any, dtype: Any, weigh
             raise ShapeError(f"a graph is a square matrix, not a sparse array of shape {given.shape}")
         dtypes = given.dtypes if dtype is None else (np.dtype(dtype),)
         return given.converted(dtypes, semiring, "a").stored(by_columns=False)
-    if comes_from(a, "scipy"):
-        require_places(a, "a")  # which SciPy does not look at
+    for part in parts:
+        if comes_from(part, "scipy"):
+            require_places(part, "a")  # which SciPy does not look at
     edges = edges_of(a, semiring, nonedge=nonedge, dtype=dtype, weight=weight)
     assert edges is not None
     csr, _ = edges

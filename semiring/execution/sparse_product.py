@@ -30,7 +30,8 @@ from semiring.execution.operands import (
     restorer_of,
 )
 from semiring.execution.product import Witnessed
-from semiring.execution.sparse_operands import SparseOperand, holds_sparse, mask_of, sparse_operand
+from semiring.execution.sparse_operands import SparseOperand, mask_of, sparse_operand
+from semiring.graphs.array_like import holds_sparse
 from semiring.kernels.compressed import CompressedRows
 from semiring.kernels.limits import SafeRange
 from semiring.kernels.operations import operations_for

@@ -18,7 +18,10 @@ from semiring.arrays.exchange import borrowed, lends_memory, lists_numbers, name
 from semiring.common.errors import AssumptionWarning, GraphError, ShapeError, callers_level, listing
 from semiring.kernels.compressed import strange_columns, strange_starts
 
-__all__ = ["ArrayLike", "as_array_like", "comes_from", "graph_library", "is_pydata", "is_sparse", "refuse_name", "sound_rows", "to_scipy"]
+__all__ = [
+    "ArrayLike", "as_array_like", "comes_from", "graph_library", "holds_sparse", "is_pydata", "is_sparse", "refuse_name", "sound_rows",
+    "to_scipy",
+]  # fmt: skip
 
 _GRAPHS = {
     "networkx": "adj",
@@ -80,6 +83,11 @@ def graph_library(value: Any) -> str | None:
 def is_sparse(value: Any) -> bool:
     """Whether this is a sparse array or matrix: SciPy's, CuPy's, or one of PyData's sparse."""
     return hasattr(value, "tocoo") if comes_from(value, "scipy", "cupyx") else is_pydata(value)
+
+
+def holds_sparse(value: Any) -> bool:
+    """Whether this is a sparse array, or a tuple that begins with one, as matrices of structured elements do."""
+    return is_sparse(value[0] if isinstance(value, tuple | list) and value else value)
 
 
 def is_pydata(value: Any) -> bool:

@@ -20,7 +20,7 @@ from semiring.arrays.conversion import EXACT_IN_FLOAT64, Array, Place, conversio
 from semiring.arrays.memory import fits, require_memory
 from semiring.common.errors import DTypeError, GraphError, ShapeError, TooLargeError, brief
 from semiring.common.units import format_bytes
-from semiring.graphs.array_like import is_sparse, refuse_name, sound_rows, to_scipy
+from semiring.graphs.array_like import holds_sparse, is_sparse, refuse_name, sound_rows, to_scipy
 from semiring.graphs.edge_list import EdgeList, require_weights
 from semiring.graphs.foreign import edges_of_library
 from semiring.graphs.graph import Graph, Reading, entry_name, nonedges
@@ -229,28 +229,41 @@ def coordinates(graph: Any, semiring: Semiring, weight: Any, *, presence: bool, 
     refuse_name(graph, "a graph")
     if weight is not None:
         refuse_weight(graph, weight)
-    return _of_scipy(to_scipy(graph), semiring) if is_sparse(graph) else None
+    if is_sparse(graph):
+        if semiring.components > 1:
+            held = f"not the {semiring.components} components of {semiring.name}, as a tuple of {semiring.components} does"
+            require_weight(semiring, f"a sparse array holds single numbers, {held}")
+        coo = _of_scipy((to_scipy(graph),))
+        return coo if semiring.components == 1 else coo._replace(weights=elements_of(coo.weights[0], semiring))
+    return _of_components(graph, semiring) if semiring.components > 1 and holds_sparse(graph) else None
 
 
-def _of_scipy(graph: Any, semiring: Semiring) -> COO:
-    """What a sparse array stores, but for zeros that only pad a block or a diagonal; what is stored twice is parallel edges."""
-    if semiring.components > 1:
-        require_weight(semiring, f"a sparse array holds single numbers, not the {semiring.components} components of {semiring.name}")
-    if len(graph.shape) != 2 or graph.shape[0] != graph.shape[1]:
-        raise ShapeError(f"a graph is a square matrix, not a sparse array of shape {graph.shape}")
-    if graph.dtype.kind not in "biuf":
-        raise DTypeError(f"a sparse array of {graph.dtype} is not supported; use bool, an integer or a float dtype")
-    padded = graph.format in ("bsr", "dia")
+def _of_components(graph: Any, semiring: Semiring) -> COO:
+    """A tuple of sparse arrays, one a component of an element."""
+    if len(graph) != semiring.components or not all(map(is_sparse, graph)):
+        kinds = ", ".join(type(part).__name__ for part in graph)
+        raise ShapeError(f"a graph over {semiring.name} is a tuple of {semiring.components} sparse arrays, and not of {kinds}")
+    return _of_scipy(tuple(map(to_scipy, graph)))
+
+
+def _of_scipy(parts: tuple[Any, ...]) -> COO:
+    """What sparse arrays store, but for zeros that only pad a block or a diagonal; what is stored twice is parallel edges."""
+    shape = parts[0].shape
+    if len(shape) != 2 or shape[0] != shape[1]:
+        raise ShapeError(f"a graph is a square matrix, not a sparse array of shape {shape}")
+    if wrong := next((part.dtype for part in parts if part.dtype.kind not in "biuf"), None):
+        raise DTypeError(f"a sparse array of {wrong} is not supported; use bool, an integer or a float dtype")
     try:
-        coo = graph.tocoo()
+        first, *others = (part.tocoo() for part in parts)
     except ValueError as error:
-        raise GraphError(f"the sparse array stores an entry outside of its shape {graph.shape}: {error}") from None
-    tails, heads, data = coo.row, coo.col, coo.data
-    if padded:
-        stored = data != 0
-        tails, heads, data = tails[stored], heads[stored], data[stored]
-    weights = (data,) if semiring.components == 1 else elements_of(data, semiring)
-    return COO(tails, heads, weights, int(graph.shape[0]), lambda e: entry_name((tails[e[0]], heads[e[0]])))
+        raise GraphError(f"the sparse array stores an entry outside of its shape {shape}: {error}") from None
+    tails, heads, weights = first.row, first.col, (first.data, *(coo.data for coo in others))
+    if not all(coo.shape == shape and np.array_equal(coo.row, tails) and np.array_equal(coo.col, heads) for coo in others):
+        raise ShapeError("the components of a graph must have entries in the same places, in the same order")
+    if any(part.format in ("bsr", "dia") for part in parts):
+        stored = np.logical_or.reduce([w != 0 for w in weights])
+        tails, heads, weights = tails[stored], heads[stored], tuple([w[stored] for w in weights])
+    return COO(tails, heads, weights, int(shape[0]), lambda e: entry_name((tails[e[0]], heads[e[0]])))
 
 
 def _of_edge_list(graph: EdgeList, semiring: Semiring) -> COO:

@@ -12,7 +12,7 @@ from semiring.arrays.conversion import conversions, require_inside, written_as
 from semiring.arrays.devices import host
 from semiring.arrays.exchange import borrowed
 from semiring.common.errors import DTypeError, GraphError, ShapeError
-from semiring.graphs.array_like import is_sparse
+from semiring.graphs.array_like import holds_sparse
 from semiring.graphs.coo import listed_edges
 from semiring.graphs.read import edges_of
 from semiring.graphs.vertices import chosen
@@ -72,6 +72,8 @@ def reweighed(
     n: int,
     *,
     directed: bool,
+    weight: Any = None,
+    nonedge: Any = None,
 ) -> tuple[Array, Array, Values]:
     """The ends of the edges that get other weights, as numbers of vertices, and their weights.
 
@@ -88,9 +90,11 @@ def reweighed(
         The number of vertices.
     directed : bool
         Otherwise an edge has the same weight both ways.
+    weight, nonedge
+        How a graph is read, see `edges_of`.
     """
-    if is_sparse(weights) or listed_edges(weights) is not None:
-        return _of_graph(weights, semiring, dtypes, labels, n)
+    if holds_sparse(weights) or listed_edges(weights) is not None:
+        return _of_graph(weights, semiring, dtypes, labels, n, weight, nonedge)
     if isinstance(weights, tuple) and len(weights) == 3 and (len(dtypes) != 3 or isinstance(weights[2], tuple)):
         tails, heads = chosen(weights[0], n, labels, "tails").numbers, chosen(weights[1], n, labels, "heads").numbers
         values = as_elements(weights[2], semiring, dtypes, "weights")
@@ -109,9 +113,12 @@ def reweighed(
     return *ends, tuple(np.concatenate([v, v[back]]) for v in values)
 
 
-def _of_graph(graph: Any, semiring: Semiring, dtypes: DTypes, labels: Sequence[Hashable] | None, n: int) -> tuple[Array, Array, Values]:
+def _of_graph(
+    graph: Any, semiring: Semiring, dtypes: DTypes, labels: Sequence[Hashable] | None, n: int, weight: Any, nonedge: Any
+) -> tuple[Array, Array, Values]:
     """The edges of a graph of the same vertices."""
-    read = edges_of(graph, semiring, dtype=dtypes[0] if len(dtypes) == 1 else dtypes, closed=True)
+    dtype = dtypes[0] if len(dtypes) == 1 else dtypes
+    read = edges_of(graph, semiring, weight=weight, nonedge=nonedge, dtype=dtype, closed=True)
     assert read is not None, "it lists its edges"
     edges, names = read
     if names is None:

@@ -61,8 +61,11 @@ class Factor(FactorExports):
         *,
         directed: bool = True,
         by_rows: bool = True,
+        weight: Any = None,
+        nonedge: Any = None,
     ) -> None:
         self._matrix, self._listed, self._directed, self._by_rows = matrix, listed, directed, by_rows
+        self._weight, self._nonedge = weight, nonedge
         self.nodes: tuple[Any, ...] = tuple(range(matrix.edges.n)) if labels is None else tuple(labels)
         self._labels = None if labels is None else self.nodes
 
@@ -283,7 +286,7 @@ class Factor(FactorExports):
     # Other weights.
 
     @raised_here
-    def update(self, weights: Any) -> None:
+    def update(self, weights: Any, *, weight: Any = None, nonedge: Any = None) -> None:
         """Give edges other weights, and eliminate what depends on them again. The zero of the semiring (∞ for distances) closes an edge.
 
         Examples
@@ -304,6 +307,8 @@ class Factor(FactorExports):
             order of its entries, and of a matrix by rows, then by columns. Or of some, by their ends, or as a graph that has them. Where
             elements are structured, weights are a tuple of arrays. An edge of an undirected list has the same weight both ways. Of edges
             that are named several times weights combine with ⊕.
+        weight, nonedge
+            How a graph is read, as for `apsp`; by default as `factor` was told, which a file knows where it is a text or a number.
 
         Raises
         ------
@@ -314,7 +319,12 @@ class Factor(FactorExports):
         """
         edges = self._matrix.edges
         every = self._listed or ((edges.tails, edges.heads) if self._by_rows else None)
-        tails, heads, given = reweighed(weights, self.semiring, self.dtypes, every, self._labels, len(self.nodes), directed=self._directed)
+        read = {
+            "weight": self._weight if weight is None else weight,
+            "nonedge": self._nonedge if nonedge is None else nonedge,
+        }
+        n, directed = len(self.nodes), self._directed
+        tails, heads, given = reweighed(weights, self.semiring, self.dtypes, every, self._labels, n, directed=directed, **read)
         numbers = self._matrix.located(tails, heads)
         if (numbers < 0).any():
             u, v = (self.nodes[int(x[np.argmin(numbers)])] for x in (tails, heads))
@@ -370,7 +380,9 @@ class Factor(FactorExports):
 
         place = named_device(device, "cpu", exact=False) or "cpu"
         saved = factor_files.load(path, None if semiring is None else as_semiring(semiring), threads, place)
-        return Factor(saved.matrix, saved.labels, saved.listed, directed=saved.directed, by_rows=saved.by_rows)
+        matrix, labels, listed, *_ = saved
+        how = {"directed": saved.directed, "by_rows": saved.by_rows, "weight": saved.weight, "nonedge": saved.nonedge}
+        return Factor(matrix, labels, listed, **how)
 
     # Elements.
 

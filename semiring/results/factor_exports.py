@@ -30,6 +30,8 @@ class FactorExports(Shown):
     _listed: tuple[Array, Array] | None
     _directed: bool
     _by_rows: bool
+    _weight: Any
+    _nonedge: Any
 
     @property
     def order(self) -> tuple[Any, ...]:
@@ -156,7 +158,8 @@ class FactorExports(Shown):
         """
         from semiring.results import factor_files  # only where it is wanted: a first call should be quick
 
-        factor_files.save(path, factor_files.Saved(self._matrix, self._labels, self._listed, self._directed, self._by_rows))
+        how = self._directed, self._by_rows, self._weight, self._nonedge
+        factor_files.save(path, factor_files.Saved(self._matrix, self._labels, self._listed, *how))
 
     def __reduce__(self) -> Any:
         """A factor is no pickle: what it holds is compiled, or lies on a GPU."""

@@ -38,6 +38,8 @@ class Saved(NamedTuple):
     listed: tuple[Array, Array] | None
     directed: bool
     by_rows: bool
+    weight: Any
+    nonedge: Any
 
 
 def save(path: str | os.PathLike[str], saved: Saved) -> None:
@@ -55,6 +57,8 @@ def save(path: str | os.PathLike[str], saved: Saved) -> None:
         "order": matrix.found.fill.order,
         "directed": saved.directed,
         "by rows": saved.by_rows,
+        "weight": _written(saved.weight),
+        "nonedge": _written(saved.nonedge),
         "check": matrix.check,
         "potentials": kept.potentials is not None,
     }
@@ -74,6 +78,7 @@ def load(path: str | os.PathLike[str], semiring: Semiring | None, threads: int |
     with format_for(Path(path), FACTOR.name).reading(mmap=False) as (text, read):
         flags, counts = ("directed", "by rows", "check", "potentials"), ("vertices", "edges")
         kinds = dict.fromkeys(flags, bool) | dict.fromkeys(counts, int) | {"listed": int | None, "order": str}
+        kinds |= dict.fromkeys(("weight", "nonedge"), str | float | int | None)
         header = read_header(FACTOR, text, path, kinds)
         n, m, k = (header[name] for name in (*counts, "listed"))
         if min(n, m, k or 0) < 0:
@@ -106,7 +111,14 @@ def load(path: str | os.PathLike[str], semiring: Semiring | None, threads: int |
     names = int if labels is None else labels.__getitem__
     kept = Kept(panels, potentials)
     matrix = Factorization(chosen, edges, found, names, threads=threads, check=header["check"], kept=kept, device=device)
-    return Saved(matrix, labels, listed, header["directed"], header["by rows"])
+    return Saved(matrix, labels, listed, *(header[name] for name in ("directed", "by rows", "weight", "nonedge")))
+
+
+def _written(option: Any) -> str | float | int | None:
+    """How graphs were read, if it can be written: a name or a number."""
+    if isinstance(option, np.generic):
+        option = option.item()
+    return option if isinstance(option, str | float | int) else None
 
 
 def _column(read: Read, name: str, count: int, dtype: np.dtype[Any]) -> Array:

@@ -58,6 +58,25 @@ def test_as_of_the_dense_matrix(semiring: sr.Semiring, n: int, k: int, kind: str
         np.testing.assert_allclose(x, y, rtol=1e-12)
 
 
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo", "lil"])
+def test_structured_elements_are_a_tuple_of_sparse_arrays(kind: str) -> None:
+    rng = np.random.default_rng(3)
+    lengths = sp.random_array((12, 12), density=0.3, rng=rng, format="csr")
+    lengths.data[:] = rng.integers(1, 9, lengths.nnz)
+    counts = sp.csr_array((rng.integers(1, 4, lengths.nnz).astype(float), lengths.indices, lengths.indptr), shape=lengths.shape)
+    graph = lengths.asformat(kind), counts.asformat(kind)
+    dense = full(sr.DISTANCE_COUNT, (lengths, counts))
+    for x, y in zip(full(sr.DISTANCE_COUNT, sr.power(graph, 3, sr.DISTANCE_COUNT)), sr.power(dense, 3, sr.DISTANCE_COUNT), strict=True):
+        np.testing.assert_array_equal(x, y)
+    for closed in (sr.closure(graph, sr.DISTANCE_COUNT), sr.factor(graph, sr.DISTANCE_COUNT).closure()):
+        for x, y in zip(closed, sr.closure(dense, sr.DISTANCE_COUNT), strict=True):
+            np.testing.assert_array_equal(x, y)
+    with pytest.raises(sr.ShapeError, match="tuple of 2 sparse arrays, and not of csr_array, ndarray"):
+        sr.power((lengths, counts.toarray()), 2, sr.DISTANCE_COUNT)
+    with pytest.raises(sr.ShapeError, match="entries in the same places"):
+        sr.closure((lengths, counts.T), sr.DISTANCE_COUNT)
+
+
 def test_a_long_path_stays_sparse() -> None:
     n = 200_000  # whose dense matrix has no room
     path = sp.csr_array((np.ones(n - 1), np.arange(1, n), np.append(np.arange(n), n - 1)), shape=(n, n))

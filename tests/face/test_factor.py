@@ -6,6 +6,7 @@ import itertools
 import pickle
 import re
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import networkx as nx
@@ -182,6 +183,12 @@ def test_cycles_that_only_rounding_makes_negative_do_no_harm() -> None:
     assert np.isinf(f.closure()[~reached]).all()
     np.testing.assert_allclose(f.columns(3)[reached[:, 3]], (p - p[3])[reached[:, 3]], atol=1e-12)
     np.testing.assert_allclose(f.solve(np.zeros(n)), np.where(reached, p[:, None] - p, np.inf).min(axis=1), atol=1e-12)
+    f.closure()[0] = f.rows(0)[:] = f.columns(0)[:] = f.solve(np.zeros(n))[:] = 1  # which are the caller's own
+    paths = f.paths([3])
+    for v in np.flatnonzero(reached[3]).tolist():
+        way = paths.path(3, v)
+        assert (way[0], way[-1]) == (3, v)
+        np.testing.assert_allclose(sum(graph[x, y] for x, y in pairwise(way)), p[3] - p[v], atol=1e-12)
     f.update(graph.data + 1)
     np.testing.assert_allclose(f.rows(0), sr.apsp(sp.csr_array((graph.data + 1, graph.indices, graph.indptr)), sources=0), rtol=1e-12)
 

@@ -8,8 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import semiring as sr
 
@@ -35,6 +37,24 @@ def again(f: sr.Factor, path: Path, **how: Any) -> sr.Factor:
     f.save(path)
     assert [p.name for p in path.parent.iterdir()] == [path.name]
     return sr.Factor.load(path, **how)
+
+
+def test_graphs_as_weights_are_read_as_the_factors_was(tmp_path: Path) -> None:
+    graph = nx.Graph()
+    graph.add_edge("a", "b", length=5.0, weight=1.0)
+    graph.add_edge("b", "c", length=7.0, weight=1.0)
+    f = sr.factor(graph, weight="length")
+    loaded = again(f, tmp_path / "f.npz")
+    graph["a"]["b"]["length"] = 50.0
+    for factor in (f, loaded):
+        factor.update(graph)
+        np.testing.assert_array_equal(factor.rows("a"), [0, 50, 57])
+        factor.update(graph, weight="weight")
+        np.testing.assert_array_equal(factor.rows("a"), [0, 1, 2])
+    closed = sp.csr_array(np.array([[0, 2.0, -1], [0, 0, 3], [-1, 0, 0]]))
+    f = sr.factor(closed, nonedge=-1)
+    f.update(closed)
+    np.testing.assert_array_equal(again(f, tmp_path / "f.npz").rows(0), [0, 2, 5])
 
 
 @pytest.mark.parametrize("semiring", [*(name for name in sr.semirings() if name != "gf2"), TRUST], ids=str)

@@ -163,7 +163,7 @@ def test_a_semiring_of_ones_own_says_what_a_weight_means() -> None:
         (np.eye(2), "a matrix over surprise is a tuple of 2 equally shaped arrays"),
         ([[0, 1], [1, 0]], "a matrix over surprise is a tuple of 2 equally shaped arrays"),
         (nx.DiGraph([("a", "b")]), "edge 0 from 'a' to 'b' needs a weight of 2 components for surprise, not None"),
-        (sparse.csr_array(np.eye(2)), "a sparse array holds single numbers, not the 2 components of surprise"),
+        (sparse.csr_array(np.eye(2)), "a sparse array holds single numbers, not the 2 components of surprise, as a tuple of 2 does"),
     ],
 )
 def test_without_that_the_message_says_what_to_write(graph: Any, problem: str) -> None:
