@@ -30,7 +30,7 @@ array([[ 3, -1,  1,  2],
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -130,7 +130,10 @@ def rows_of_edges(
     shape = len(sources), edges.n
     if len(edges.heads) and searches is not None:
         results = tuple([np.empty(shape, d) for d in edges.dtypes])
-        left = [slice(i, i + 1) for i in search.compiled(searches, sources, results, tree, meter)]
+        rest: Sequence[int] = search.compiled(searches, sources, results, tree, meter)
+        if search.doubtful and all(d.kind == "f" for d in edges.dtypes):
+            rest = search.by_potentials(searches, rest, sources, results, tree, meter)
+        left = [slice(i, i + 1) for i in rest]
     else:
         results = tuple([filled(shape, z, d) for z, d in zip(edges.zero, edges.dtypes, strict=True)])
         left = list(slices(len(sources), max(edges.n, len(edges.heads)), HOST))
@@ -241,6 +244,36 @@ class _Search:
         line = searches.line(tuple([w[:1].repeat(most) for w in self.edges.weights]), backward=self.backward)
         return tuple([np.append(v.dtype.type(z), v) for z, v in zip(self.edges.zero, line, strict=True)])
 
+    def by_potentials(
+        self, searches: Searches, rest: Sequence[int], sources: Array, results: Values, tree: Array | None, meter: Meter | None
+    ) -> Sequence[int]:
+        """Fill rows in which only rounding has made a cycle improve, and give those for which there are no potentials.
+
+        With potentials of all that a source reaches nothing improves on 1 there (Johnson, 1977), for whatever else it reaches as a source.
+        """
+        left = np.array(rest, dtype=np.intp)
+        while len(left):
+            diagnosis, arrays, start, vertices = self._reached(int(sources[left[0]]))
+            found = diagnosis.potentials(start, arrays, None, np.arange(len(vertices)))
+            inverted = inverse(self.semiring, found)
+            if inverted is None:
+                break
+            p, back = (tuple(np.full(self.edges.n, o, v.dtype) for o, v in zip(self.operations.one, found, strict=True)) for _ in range(2))
+            _put(p, vertices, inverted if self.backward else found)
+            _put(back, vertices, found if self.backward else inverted)
+            there = np.isin(sources[left], vertices)
+            now, left = left[there], left[~there]
+            graph = reweighed(self.semiring, self.edges, p, back)
+            how: dict[str, Any] = {"searches": searches, "order": "best", "meter": meter}
+            for part in slices(len(now), self.edges.n, HOST):
+                some, ends = now[part], sources[now[part]]
+                trees = None if tree is None else tree[some]
+                rows = rows_of_edges(self.semiring, graph, ends, reflexive=self.reflexive, tree=trees, **how)
+                _put(results, some, self._lengthened(self._lengthened(tuple(v[ends, None] for v in back), rows), p))
+                if tree is not None:
+                    tree[some] = trees
+        return [int(i) for i in left]
+
     def run(self, sources: Array, results: Values, tree: Array | None) -> None:
         """Fill rows of zeros, which are contiguous, with the elements from each source."""
         n = self.edges.n
@@ -313,26 +346,27 @@ class _Search:
                 graph, where = reweighed(self.semiring, self.edges, p, back), slice(i, i + 1)
                 rows_of_edges(self.semiring, graph, sources[where], tree=tree[where], searches=searches, order="best")
 
-    def _reached(self, source: int) -> tuple[Diagnosis, tuple[Any, ...], int]:
-        """The graph that a source reaches (or that reaches it), in which a cycle is looked for, and the number of the source there."""
+    def _reached(self, source: int) -> tuple[Diagnosis, tuple[Any, ...], int, Array]:
+        """The graph that a source reaches (or that reaches it), in which a cycle is looked for; the source's number there; its vertices."""
         vertices = self.edges.reachable(np.array([source]))
         arrays = self.given.induced(vertices).arrays()
         return (
             Diagnosis(self.semiring, lambda: arrays, lambda v: self.name(int(vertices[v]))),
             arrays,
             int(np.searchsorted(vertices, source)),
+            vertices,
         )
 
     def _require_no_cycle(self, source: int) -> None:
         """Raise where a divergent cycle keeps the rounds from a source going."""
-        diagnosis, arrays, start = self._reached(source)
+        diagnosis, arrays, start, _ = self._reached(source)
         cycle, _ = find_cycle(self.semiring, arrays, start)
         if cycle is not None:
             raise diagnosis.error(cycle, exact_weight(self.semiring, arrays, [*cycle, cycle[0]]))
 
     def _require_rounding(self, source: int) -> None:
         """Raise unless only rounding keeps the rounds going: then what n edges give is as exact as arithmetic is."""
-        diagnosis, arrays, start = self._reached(source)
+        diagnosis, arrays, start, _ = self._reached(source)
         diagnosis.potentials(0, arrays, None, np.array([start]))
 
 

@@ -9,6 +9,7 @@ import math
 import pickle
 import tracemalloc
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import networkx as nx
@@ -268,6 +269,36 @@ def test_where_only_rounding_makes_a_cycle_negative(way: str, seed: int) -> None
             assert len(set(path)) == len(path)
             if path:
                 assert float(weight_of(exact, path)) == pytest.approx(float(expected[source, target]), rel=n * 1e-15)
+
+
+@pytest.mark.parametrize("side", ["sources", "targets"])
+def test_many_rows_with_cycles_of_rounding_go_by_potentials(side: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two hills of which steps are as long as they are high, rounded up; rounds of NumPy would take a fraction of a second for each row."""
+    monkeypatch.setattr(rows_of_edges._Search, "run", None)
+    r, rng = 12, np.random.default_rng(4)
+    n = r * r
+    height = rng.random(2 * n) * np.exp(rng.normal(size=2 * n) * 3)
+    number = np.arange(n).reshape(r, r)
+    across = np.concatenate([np.stack([number[:, 1:], number[:, :-1]], -1), np.stack([number[1:], number[:-1]], -1).swapaxes(0, 1)])
+    ends = np.concatenate([across.reshape(-1, 2), across.reshape(-1, 2) + n])
+    tails, heads = np.concatenate([ends, ends[:, ::-1]]).T
+    weights = height[tails] - height[heads]
+    exact = [Fraction(x) - Fraction(y) for x, y in zip(height[tails].tolist(), height[heads].tolist(), strict=True)]
+    short = [Fraction(w) < x for w, x in zip(weights.tolist(), exact, strict=True)]
+    weights[short] = np.nextafter(weights[short], INF)
+    graph = sp.csr_array((weights, (tails, heads)), shape=(2 * n, 2 * n))
+    some = rng.permutation(2 * n)[:20]
+    down = height[:, None] - height
+    expected = np.where((np.arange(2 * n)[:, None] < n) == (np.arange(2 * n) < n), down, INF)
+    expected = expected[some] if side == "sources" else expected[:, some]
+    paths = sr.apsp(graph, **{side: some}, paths=True)
+    for found in (paths.distances, sr.apsp(graph, **{side: some}), sr.closure(graph, sr.MIN_PLUS, reflexive=False, **{side: some})):
+        np.testing.assert_allclose(found, expected, atol=1e-9)
+    for other in range(0, 2 * n, 9):
+        u, v = (int(some[0]), other) if side == "sources" else (other, int(some[0]))
+        path = paths.path(u, v)
+        assert bool(path) == ((u < n) == (v < n))
+        assert sum(graph[x, y] for x, y in pairwise(path)) == pytest.approx(down[u, v] if path else 0, abs=1e-9)
 
 
 @given(data=st.data())
