@@ -288,11 +288,12 @@ def test_many_rows_with_cycles_of_rounding_go_by_potentials(side: str, monkeypat
     weights[short] = np.nextafter(weights[short], INF)
     graph = sp.csr_array((weights, (tails, heads)), shape=(2 * n, 2 * n))
     some = rng.permutation(2 * n)[:20]
+    ends_of: dict[str, Any] = {side: some}
     down = height[:, None] - height
     expected = np.where((np.arange(2 * n)[:, None] < n) == (np.arange(2 * n) < n), down, INF)
     expected = expected[some] if side == "sources" else expected[:, some]
-    paths = sr.apsp(graph, **{side: some}, paths=True)
-    for found in (paths.distances, sr.apsp(graph, **{side: some}), sr.closure(graph, sr.MIN_PLUS, reflexive=False, **{side: some})):
+    paths = sr.apsp(graph, **ends_of, paths=True)
+    for found in (paths.distances, sr.apsp(graph, **ends_of), sr.closure(graph, sr.MIN_PLUS, reflexive=False, **ends_of)):
         np.testing.assert_allclose(found, expected, atol=1e-9)
     for other in range(0, 2 * n, 9):
         u, v = (int(some[0]), other) if side == "sources" else (other, int(some[0]))
