@@ -31,9 +31,10 @@ import numpy as np
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.rows_of_edges import rows_of_edges, search_order
+from semiring.arrays.pieces import HOST, slices
 from semiring.kernels.select import searches_for
 
-__all__ = ["extreme_eccentricity"]
+__all__ = ["extreme_eccentricity", "extreme_of"]
 
 Array = np.ndarray[Any, Any]
 
@@ -75,6 +76,24 @@ def extreme_eccentricity(edges: CSR, *, greatest: bool, every: bool, threads: in
         there = distances(v, backward=False)
         bounds.learn(v, there, there if edges.symmetric else distances(v, backward=True))
     return None
+
+
+def extreme_of(edges: CSR, farthest: Array, *, greatest: bool, every: bool, threads: int | None = None) -> tuple[float, Array]:
+    """The same of all eccentricities, where each is finite, and no edge negative.
+
+    A distance may be the sum of its edges in any order, and rounded so. Where `every` vertex is wanted, those that may be extreme are
+    searched from, so that eccentricities are equal where those of searches are.
+    """
+    best, slack, order = farthest.max() if greatest else farthest.min(), _slack(edges), search_order(MIN_PLUS, edges)
+    near = np.flatnonzero(np.abs(farthest - best) <= best * slack) if slack else np.flatnonzero(farthest == best)
+    if slack and every and order == "best" and len(near) > 1:
+        found, searches = np.empty(len(near)), searches_for(MIN_PLUS, edges.dtypes, "cpu", threads)
+        for some in slices(len(near), edges.n, HOST):
+            (rows,) = rows_of_edges(MIN_PLUS, edges, near[some], searches=searches, order=order)
+            found[some] = rows.max(axis=1)
+        best = found.max() if greatest else found.min()
+        near = near[found == best]
+    return best, near
 
 
 def _slack(edges: CSR) -> float | None:

@@ -6,7 +6,7 @@ graph are those that are wanted times the potentials of their ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +21,7 @@ from semiring.algorithms.potentials import inverse, reweighed
 from semiring.algorithms.schedules import eliminates
 from semiring.algorithms.symbolic import Symbolic
 from semiring.arrays.devices import host, is_gpu, on_device, to_gpu
+from semiring.arrays.pieces import slices
 from semiring.common.errors import DivergentPivot
 from semiring.common.progress import Meter
 from semiring.kernels import machine
@@ -204,6 +205,12 @@ class Factorization:
                 out = found if on_host or not is_gpu(self.device) else tuple(map(to_gpu, found))
             self._guard.after(out, None)
         return out
+
+    def blocks(self, meter: Meter | None = None) -> Iterator[tuple[int, Values]]:
+        """All rows of the closure, as many at a time as are swept together: the number of the first one, and these rows."""
+        every = np.arange(self.edges.n)
+        for some in slices(self.edges.n, 1, self.elimination.together):
+            yield some.start, self.between(every[some], every, every_target=True, meter=meter)
 
     def _empty(self, shape: tuple[int, int], *, backward: bool, on_host: bool) -> Values:
         """New arrays for rows, or `backward` for columns."""

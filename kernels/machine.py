@@ -82,8 +82,8 @@ READ_CALL, READ_EDGE, MATRIX_CALL = 1.1e-5, 3e-9, 2e-5
 LIST_ENTRY, LIST_EDGE = 2.4e-9, 7e-9
 """Of an entry of a dense matrix whose edges are listed, and of each of these."""
 
-SEARCH_CALL, SEARCH_THREADS, SEARCH = 1.25e-5, 3e-5, 3.5e-8
-"""Of any call of searches, of waking threads, and of one search."""
+SEARCH_CALL, SEARCH_THREADS, SEARCH, HOPS_CALL = 1.25e-5, 3e-5, 3.5e-8, 1.5e-4
+"""Of any call of searches, of waking threads, of one search, and of breadth-first searches from many vertices."""
 
 BEST, FOUND, AGAIN, PLACED = 1.5e-9, 5.5e-9, 1.65e-8, 1.5e-9
 """Of a vertex that a search finds: best first, times log₂ n · log₂(1 + degree); breadth first or in rounds; again in rounds; and beside
@@ -200,10 +200,11 @@ COMPONENTS, CONDENSED = 1 << 10, 1 << 13
 """Vertices below which looking for weakly connected components costs more than it saves; and for the strongly connected ones of
 reachability, whose closure is hardly slower than a look at its matrix."""
 
-TRIAL, TRIAL_ROUNDS, TRIAL_PARTS, TRIAL_APART = 1 << 17, 2, 8, 0.75
-"""Vertices and edges of all searches below which to try a few costs as much as it may save; how many times as often as predicted rounds may
-look at an edge; parts up to which a closure is worth a thought that as a whole is not, as it takes 1 / c² of its steps in c of them and
-searches 1 / c; and the share of the vertices that searches find, below which it is worth a look whether there are parts."""
+TRIAL, TRIAL_LOOK, TRIAL_ROUNDS, TRIAL_PARTS, TRIAL_APART = 1 << 17, 5e-9, 2, 8, 0.75
+"""Vertices and edges of all searches below which to try a few costs as much as it may save; of a closure, the seconds for each of them
+below which that is so; how many times as often as predicted rounds may look at an edge; parts up to which a closure is worth a thought that
+as a whole is not, as it takes 1 / c² of its steps in c of them and searches 1 / c; and the share of the vertices that searches find, below
+which it is worth a look whether there are parts."""
 
 SHARED = 1 << 14
 """Vertices from which on several GPUs are faster than one."""

@@ -18,10 +18,10 @@ from semiring.arrays.memory import fits
 from semiring.arrays.pieces import HOST, slices
 from semiring.common.docstrings import described_by
 from semiring.common.errors import GraphError, noted, raised_here
-from semiring.execution.closure import close_edges, solve
+from semiring.execution.closure import close_in_blocks, solve
 from semiring.execution.reporting import reporting
 from semiring.execution.rows import block_of_rows
-from semiring.execution.searches import eliminated
+from semiring.execution.searches import eliminated, search_steps
 from semiring.graphs import Graph, edges_of, read_graph
 from semiring.planning import Plan, closure_problem, edges_problem, plan
 from semiring.planning.options import ComputationOptions, Options, takes
@@ -145,32 +145,24 @@ def _look(found: RunningDistances, graph: Any, options: Options) -> tuple[Sequen
         lent = borrowed(graph)
         graph, options = lent.array, options._replace(overwrite=options.overwrite and not lent.constant)
     listed = edges_of(graph, MIN_PLUS, **_reading(options))
-    forced = options.overwrite or options.needs_block_rows
-    if listed is not None and not forced and _count_hops(listed[0], options, found):
-        return listed[1], listed[0].n
     if listed is not None:
-        read: Any = listed[0]
-        n, labels = read.n, listed[1]
-        how = None if forced else _planned(read, options)
-    elif forced:
-        read, labels, n, how = None, None, -1, None
+        edges, labels = listed
+        _look_along_edges(found, edges, labels, options)
+        return labels, edges.n
+    if options.overwrite or options.needs_block_rows:
+        labels, given, rest = None, graph, options
     else:
         read = read_graph(graph, MIN_PLUS, **_reading(options))
         if read.batch:
             raise GraphError(f"statistics are of one graph, not of a batch of shape {read.batch}; pass one at a time")
-        n, labels = read.n, read.labels
-        how = _planned(read, options)
-    if how is not None and not _whole_is_the_way(how):
-        _look_at_rows(found, read, how, options)
-        return labels, n
-    # What is read already need not be read again.
-    if isinstance(read, CSR):
-        whole = close_edges(read, labels, MIN_PLUS, options, reflexive=True)
-    else:
-        again = options._replace(nonedge=math.inf, dtype=None)  # what is missing is ∞ by now, and was warned of
-        given, rest = (read.values[0], again) if isinstance(read, Graph) else (graph, options)
-        whole = solve(given, MIN_PLUS, rest, reflexive=True)
-    if listed is None and forced and hasattr(whole, "to_numpy"):  # a DataFrame
+        how = plan(closure_problem(MIN_PLUS, read.dtypes, (read.n, read.n), options, place=device_of(read.values[0])))
+        if not _whole_is_the_way(how):
+            _look_at_rows(found, read, how, options)
+            return read.labels, read.n
+        # What is read already need not be read again: what is missing is ∞ by now, and was warned of.
+        labels, given, rest = read.labels, read.values[0], options._replace(nonedge=math.inf, dtype=None)
+    whole = solve(given, MIN_PLUS, rest, reflexive=True)
+    if hasattr(whole, "to_numpy"):  # a DataFrame
         labels, whole = tuple(whole.index), whole.to_numpy()
     if len(whole.shape) != 2:
         raise GraphError(f"statistics are of one graph, not of a batch of shape {tuple(whole.shape[:-2])}; pass one at a time")
@@ -180,30 +172,34 @@ def _look(found: RunningDistances, graph: Any, options: Options) -> tuple[Sequen
     return labels, n
 
 
-def _look_at_rows(found: RunningDistances, graph: CSR | Graph, how: Plan, options: Options) -> None:
-    """Look at the distances from some vertices at a time, or at what elimination tallies of them."""
-    n = graph.n
-    steps = n + (len(graph.heads) if isinstance(graph, CSR) else n * n)
+def _look_along_edges(found: RunningDistances, edges: CSR, labels: Sequence[Hashable] | None, options: Options) -> None:
+    """The same of a sparse graph: hops are counted, what elimination finds is tallied, or rows come by."""
+    if not (options.overwrite or options.needs_block_rows) and _count_hops(edges, options, found):
+        return
+    how = plan(edges_problem(MIN_PLUS, edges, options, tallied=True))
+    if how.strategy != "elimination":
+        for first, rows in close_in_blocks(how, edges, labels, options):
+            found.add(first, as_floats(rows, MIN_PLUS))
+        return
     with reporting(options.progress, how) as meter:
         if meter is not None:
-            meter.expect(n * steps)
-        if isinstance(graph, CSR) and how.strategy == "elimination":
-            add_by_elimination(found, eliminated(how, graph, None), meter)
-            return
+            meter.expect(search_steps(edges, edges.n))
+        add_by_elimination(found, eliminated(how, edges, labels), meter)
+
+
+def _look_at_rows(found: RunningDistances, graph: Graph, how: Plan, options: Options) -> None:
+    """Look at the distances from some vertices of a dense graph at a time."""
+    n = graph.n
+    with reporting(options.progress, how) as meter:
+        if meter is not None:
+            meter.expect(n**3)
         for some in slices(n, n, HOST):
             rows = block_of_rows(graph, MIN_PLUS, options, range(n)[some])
             found.add(some.start, as_floats(host(rows), MIN_PLUS))
             if meter is not None:
-                meter.add((some.stop - some.start) * steps)
-
-
-def _planned(graph: CSR | Graph, options: Options) -> Plan:
-    """The plan for the closure of all vertices."""
-    if isinstance(graph, CSR):
-        return plan(edges_problem(MIN_PLUS, graph, options, tallied=True))
-    return plan(closure_problem(MIN_PLUS, graph.dtypes, (graph.n, graph.n), options, place=device_of(graph.values[0])))
+                meter.add((some.stop - some.start) * n * n)
 
 
 def _whole_is_the_way(how: Plan) -> bool:
-    """Whether the closure of all vertices is the way to all of its rows: it is planned for them, and fits half of the free memory."""
-    return not how.by_edges and fits(2 * how.problem.result_bytes, how.problem.place)
+    """Whether the closure of a dense graph is the way to all of its rows: it fits half of the free memory."""
+    return fits(2 * how.problem.result_bytes, how.problem.place)

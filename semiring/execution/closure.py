@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.csr import CSR
 from semiring.arrays.memory import require_memory
-from semiring.common.errors import SemiringError, about, refuse_arrays
+from semiring.arrays.pieces import HOST, slices
+from semiring.common.errors import SemiringError, about, noted, refuse_arrays
+from semiring.execution.reporting import reporting
 from semiring.execution.whole import close_whole, made_of_edges, read_whole, shares
 from semiring.graphs import Graph, edges_of
 from semiring.graphs.by_rows import rows_of_graph
@@ -15,7 +18,7 @@ from semiring.graphs.read import GivenMatrix, reading_of
 from semiring.planning import Plan, closure_problem, edges_problem, plan
 from semiring.planning.options import Options
 
-__all__ = ["close_edges", "solve"]
+__all__ = ["close_edges", "close_in_blocks", "solve"]
 
 
 def solve(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, presence: bool = False) -> Any:
@@ -66,9 +69,12 @@ def solve(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, 
         raise
 
 
-def close_edges(edges: CSR, labels: Any, semiring: Semiring, options: Options, *, reflexive: bool) -> Any:
-    """The closure of a sparse graph: by searches or elimination, or that of a matrix which is made where it is closed."""
-    how = plan(edges_problem(semiring, edges, options, reflexive=reflexive))
+def close_edges(edges: CSR, labels: Any, semiring: Semiring, options: Options, *, reflexive: bool, how: Plan | None = None) -> Any:
+    """The closure of a sparse graph: by searches or elimination, or that of a matrix which is made where it is closed.
+
+    `how` is the plan, where there is one already.
+    """
+    how = how or plan(edges_problem(semiring, edges, options, reflexive=reflexive))
     require_memory(edges.n, edges.dtypes, via=how.paths)
     if how.by_edges:
         from semiring.execution.searches import search_all
@@ -81,6 +87,26 @@ def close_edges(edges: CSR, labels: Any, semiring: Semiring, options: Options, *
     from semiring.execution.block_rows import close_by_rows
 
     return close_by_rows(how, rows_of_graph(graph), graph, options._replace(overwrite=True), reflexive=reflexive)
+
+
+def close_in_blocks(how: Plan, edges: CSR, labels: Any, options: Options) -> Iterator[tuple[int, Any]]:
+    """All rows of the closure of a sparse graph, of single numbers: the number of the first one of some, and these rows.
+
+    There is no room for all of them where the plan finds them by edges.
+    """
+    n = edges.n
+    if how.by_edges:
+        from semiring.execution.searches import rows_in_blocks, search_steps
+
+        with noted("the closure", how.semiring, edges.arrays()), reporting(options.progress, how) as meter:
+            if meter is not None:
+                meter.expect(search_steps(edges, n))
+            for first, (rows,) in rows_in_blocks(how, edges, labels, meter):
+                yield first, rows
+        return
+    whole = close_edges(edges, labels, how.semiring, options, reflexive=True, how=how)
+    for some in slices(n, n, HOST):
+        yield some.start, whole[some]
 
 
 def _by_rows(how: Plan, given: GivenMatrix, options: Options, *, reflexive: bool) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.algorithms.symbolic import analysed
 from semiring.algorithms.tight_edges import grow_trees
 from semiring.arrays.memory import entry_bytes, fits, free_on
+from semiring.arrays.pieces import HOST, slices
 from semiring.common.errors import TooLargeError, noted
 from semiring.common.progress import Meter, Watcher
 from semiring.common.units import format_bytes
@@ -26,7 +27,7 @@ from semiring.results.paths_between import paths_in
 from semiring.results.store import Names
 from semiring.results.trees import PredecessorTrees
 
-__all__ = ["eliminated", "require_rows", "rows_by_elimination", "search", "search_all", "search_steps"]
+__all__ = ["eliminated", "require_rows", "rows_by_elimination", "rows_in_blocks", "search", "search_all", "search_steps"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
@@ -88,6 +89,16 @@ def eliminated(how: Plan, edges: CSR, labels: Sequence[Hashable] | None) -> Fact
     """The elimination of a sparse graph."""
     names = int if labels is None else labels.__getitem__
     return Factorization(how.semiring, edges, analysed(edges), names, threads=how.problem.threads)
+
+
+def rows_in_blocks(how: Plan, edges: CSR, labels: Sequence[Hashable] | None, meter: Meter | None) -> Iterator[tuple[int, Values]]:
+    """All rows of the closure of a sparse graph, some at a time, with the number of the first one; the meter is told as by `search`."""
+    if how.strategy == "elimination":
+        yield from eliminated(how, edges, labels).blocks(meter)
+        return
+    every = np.arange(edges.n)
+    for some in slices(edges.n, edges.n, HOST):
+        yield some.start, search(how, edges, labels, every[some], meter, reflexive=True)[0]
 
 
 def search_steps(edges: CSR, count: int) -> int:

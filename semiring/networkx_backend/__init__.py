@@ -5,7 +5,8 @@
     paths.py        shortest paths and reachability, as NetworkX returns them
     measures.py     centralities, eccentricities and indices, as NetworkX returns them
     betweenness.py  betweenness of nodes and edges, as NetworkX scales it
-    distances.py    a NetworkX graph as a matrix with the meaning that NetworkX gives to weights, and all its distances
+    distances.py    the edges of a NetworkX graph with the meaning that NetworkX gives to weights, and all its distances
 
-NetworkX asks `interface` for a call, which hands it to `paths` or `measures`; these ask `distances`, and that `semiring.apsp`.
+NetworkX asks `interface` for a call, which hands it to `paths` or `measures`; these ask `distances`, and that `semiring.planning` for the
+plan and `semiring.execution` for what runs it.
 """

@@ -1,26 +1,30 @@
-"""A NetworkX graph, by reference; its edges as a matrix, with the meaning that NetworkX gives to weights; and all its distances."""
+"""A NetworkX graph, by reference; its edges, with the meaning that NetworkX gives to weights; and all its distances, as planned."""
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
 
 from semiring.algebra.catalogue import MIN_PLUS
-from semiring.algorithms.csr import CSR, scatter
+from semiring.algorithms.csr import CSR, in_order, scatter
 from semiring.arrays.conversion import Array
 from semiring.arrays.memory import require_memory
 from semiring.common.errors import NegativeCycleError, SemiringError
-from semiring.common.forks import cached_property
+from semiring.execution.closure import close_edges, close_in_blocks
 from semiring.graphs.coo import COO
-from semiring.graphs.read import reading_of
-from semiring.solve import apsp
+from semiring.kernels.overflow.statistics import value_statistics
+from semiring.planning import edges_problem, plan
+from semiring.planning.options import Options
 
-__all__ = ["Distances", "SemiringGraph", "algorithm", "dense", "distances", "hops", "infinity", "original", "sparse", "truth", "weighted"]
+__all__ = [
+    "Distances", "Rows", "SemiringGraph", "algorithm", "by_rows", "compressed", "distances", "hops", "original", "sparse", "truth",
+    "weighted",
+]  # fmt: skip
 
 
 class SemiringGraph:
@@ -103,36 +107,48 @@ def weighted(graph: Any, weight: Any, *, may_hide: bool) -> COO:
     return COO(tails, heads, (_numbers(weights, kinds),), n, _where)
 
 
-def infinity(dtype: Any) -> Any:
-    """What stands for "no path" in a matrix of this dtype."""
-    return np.inf if np.dtype(dtype).kind == "f" else np.iinfo(dtype).max
+def sparse(graph: Any, weight: Any, method: str | None = None) -> CSR:
+    """The edges as one of NetworkX's methods understands them, see `distances`, in compressed rows.
 
-
-def dense(edges: COO, *, paths: bool = False) -> Array:
-    """The matrix of edges, ∞ where there is none: the narrowest integers in which no distance can overflow, or float64.
+    Weights are the narrowest integers in which no distance can overflow, or float64.
 
     Raises
     ------
     NotImplementedError
-        Where distances might exceed int64 or float64.
-    TooLargeError
-        Where the matrix, and for `paths` a second one, does not fit into memory.
+        As for `distances`, and where distances might exceed int64 or float64.
     """
-    n, (w,) = edges.n, edges.weights
-    dtype: Any = np.float64
+    method = method or ("unweighted" if weight is None else "dijkstra")
+    edges = hops(graph) if method == "unweighted" else weighted(graph, weight, may_hide=method == "dijkstra")
+    (w,) = edges.weights
+    if method == "dijkstra" and (w < 0).any():
+        raise NotImplementedError("a weight is negative, where Dijkstra's algorithm gives no distances")
+    return compressed(edges.tails, edges.heads, w.astype(_dtype(w, edges.n)), edges.n)
+
+
+def compressed(tails: Array, heads: Array, w: Array, n: int) -> CSR:
+    """Edges between n nodes in compressed rows, of which none are parallel, and none infinite."""
+    tails, heads, weights = in_order(n, tails, heads, (w,), lambda *once: once)
+    return CSR.of(tails, heads, weights, n, (_infinity(w.dtype),), value_statistics(weights))
+
+
+def _dtype(w: Array, n: int) -> Any:
+    """The dtype that holds the distances between n nodes, whose edges have weights w."""
     if w.dtype.kind == "f":
         if not math.isfinite(n * float(np.abs(w).max(initial=0))):
             raise NotImplementedError("distances may exceed the largest float64")
-    else:
-        low, high = int(w.min(initial=0)), int(w.max(initial=1))
-        # Half of the range is for ∞, and a closure with negative weights wants three times the longest path.
-        needed = 2 * (n + 1) * (max(high, -3 * low, 3 * high) if low < 0 else high)
-        dtype = next((d for d in _INTEGERS if needed < np.iinfo(d).max), None)
-        if dtype is None:
-            raise NotImplementedError("distances may exceed the largest int64")
-    require_memory(n, dtypes := (np.dtype(dtype),), via=paths)
-    (matrix,) = scatter(n, edges.tails, edges.heads, (w,), (infinity(dtype),), dtypes)
-    return matrix
+        return np.float64
+    low, high = int(w.min(initial=0)), int(w.max(initial=1))
+    # Half of the range is for ∞, and a closure with negative weights wants three times the longest path.
+    needed = 2 * (n + 1) * (max(high, -3 * low, 3 * high) if low < 0 else high)
+    for dtype in _INTEGERS:
+        if needed < np.iinfo(dtype).max:
+            return dtype
+    raise NotImplementedError("distances may exceed the largest int64")
+
+
+def _infinity(dtype: Any) -> Any:
+    """What stands for "no path" in this dtype."""
+    return np.inf if np.dtype(dtype).kind == "f" else np.iinfo(dtype).max
 
 
 def truth(graph: Any) -> tuple[list[Hashable], Array]:
@@ -206,36 +222,67 @@ def algorithm(function: Callable[..., R]) -> Callable[..., R]:
     return run
 
 
-class Distances:
-    """The distances between all nodes, and the paths if wanted.
+class Rows:
+    """The distances from some nodes to all, or from all nodes of several graphs.
+
+    Attributes
+    ----------
+    matrix : array of shape (…, n)
+        Integers where all weights are integers.
+    reached : bool array of shape (…, n)
+        Where there is a path.
+    first : int
+        The number of the first of these nodes, which are consecutive.
+    """
+
+    def __init__(self, matrix: Array, first: int = 0) -> None:
+        self.matrix, self.first = matrix, first
+        self.reached = np.asarray(matrix != _infinity(matrix.dtype))
+
+    @property
+    def numbers(self) -> slice:
+        """The numbers of these nodes among all."""
+        return slice(self.first, self.first + len(self.matrix))
+
+    def finite(self, times: int) -> Array:
+        """The distances, 0 where there is no path; integers so that the sum of `times` of them is exact."""
+        finite = np.where(self.reached, self.matrix, self.matrix.dtype.type(0))
+        if finite.dtype.kind == "f":
+            return finite
+        largest = max(int(finite.max(initial=0)), -int(finite.min(initial=0)))
+        return finite.astype(np.int64 if largest * times <= np.iinfo(np.int64).max else object)
+
+    def totals(self) -> list[Any]:
+        """The sum of the distances from each node to all that it reaches, in Python's numbers."""
+        return list(self.finite(self.matrix.shape[-1]).sum(axis=-1).tolist())
+
+    def inverses(self) -> Array:
+        """1/d for every distance d, 0 where there is no path and where it is 0."""
+        there = self.reached & (self.matrix != 0)
+        return np.divide(1.0, self.matrix, out=np.zeros(self.matrix.shape), where=there)
+
+
+class Distances(Rows):
+    """The distances between all nodes by their names, and the paths if wanted.
 
     Attributes
     ----------
     nodes : list
-    matrix : array of shape (n, n)
-        Integers where all weights are integers.
-    reached : bool array of shape (n, n)
-        Where there is a path.
     predecessors : int array of shape (n, n), or None
         The node before j on a shortest path from i, negative where there is none.
     """
 
     def __init__(self, nodes: list[Hashable], matrix: Array, predecessors: Array | None) -> None:
-        self.nodes, self.matrix, self.predecessors = nodes, matrix, predecessors
-        self.reached = np.asarray(matrix != infinity(matrix.dtype))
+        super().__init__(matrix)
+        self.nodes, self.predecessors = nodes, predecessors
         self._labels = np.empty(len(nodes), dtype=object)
         for i, node in enumerate(nodes):  # one by one: NumPy would take tuples apart
             self._labels[i] = node
 
-    @cached_property
-    def number(self) -> dict[Hashable, int]:
-        """The row of each node."""
-        return {node: i for i, node in enumerate(self.nodes)}
-
     def within(self, cutoff: float | None) -> Distances:
         """The same without what is farther than `cutoff`; every node stays near itself."""
         if cutoff is not None:
-            self.reached &= self.matrix <= cutoff
+            np.logical_and(self.reached, self.matrix <= cutoff, out=self.reached)
             np.fill_diagonal(self.reached, True)
         return self
 
@@ -260,23 +307,6 @@ class Distances:
                 found[target] = [*path, nodes[target]]
         return dict(zip(self._labels[targets].tolist(), map(found.__getitem__, order), strict=True))
 
-    def finite(self, times: int) -> Array:
-        """The distances, 0 where there is no path; integers so that the sum of `times` of them is exact."""
-        finite = np.where(self.reached, self.matrix, self.matrix.dtype.type(0))
-        if finite.dtype.kind == "f":
-            return finite
-        largest = max(int(finite.max(initial=0)), -int(finite.min(initial=0)))
-        return finite.astype(np.int64 if largest * times <= np.iinfo(np.int64).max else object)
-
-    def totals(self, axis: int = 1) -> list[Any]:
-        """The sum of the distances from each node to all that it reaches (along axis 0, from all that reach it), in Python's numbers."""
-        return list(self.finite(len(self.nodes)).sum(axis=axis).tolist())
-
-    def inverses(self) -> Array:
-        """1/d for every distance d, 0 where there is no path and where it is 0."""
-        there = self.reached & (self.matrix != 0)
-        return np.divide(1.0, self.matrix, out=np.zeros(self.matrix.shape), where=there)
-
     def _targets(self, i: int) -> Array:
         """The nodes that node i reaches, itself first, then in the order of their distance."""
         order = self.matrix[i].argsort(kind="stable")
@@ -293,21 +323,6 @@ def _climb(found: list[Any], before: list[int], nodes: list[Hashable], target: i
         ahead.append(before[ahead[-1]])
     for at in reversed(ahead):
         path = found[at] = [*path, nodes[at]]
-
-
-def edges_asked(graph: Any, weight: Any, method: str | None = None) -> COO:
-    """The edges as one of NetworkX's methods understands them; see `distances`."""
-    method = method or ("unweighted" if weight is None else "dijkstra")
-    edges = hops(graph) if method == "unweighted" else weighted(graph, weight, may_hide=method == "dijkstra")
-    if method == "dijkstra" and (edges.weights[0] < 0).any():
-        raise NotImplementedError("a weight is negative, where Dijkstra's algorithm gives no distances")
-    return edges
-
-
-def sparse(graph: Any, weight: Any) -> CSR:
-    """The same in compressed rows, by default as Dijkstra's algorithm understands them."""
-    edges = edges_asked(graph, weight)
-    return edges.csr(MIN_PLUS, reading_of(MIN_PLUS, None, edges.weights[0].dtype))
 
 
 def distances(graph: Any, weight: Any, method: str | None = None, *, paths: bool = False) -> Distances:
@@ -329,8 +344,13 @@ def distances(graph: Any, weight: Any, method: str | None = None, *, paths: bool
         `weighted` refuses.
     NegativeCycleError
     """
-    matrix = dense(edges_asked(graph, weight, method), paths=paths)
-    solution = apsp(matrix, paths=paths, nonedge=infinity(matrix.dtype), overwrite=not paths)
-    if not paths:
-        return Distances(list(graph), solution, None)
-    return Distances(list(graph), solution.distances, solution.predecessors())
+    edges = sparse(graph, weight, method)
+    found = close_edges(edges, None, MIN_PLUS, Options(paths=paths), reflexive=True)
+    return Distances(list(graph), found.distances, found.predecessors()) if paths else Distances(list(graph), found, None)
+
+
+def by_rows(edges: CSR) -> Iterator[Rows]:
+    """All distances along edges, some rows at a time where they are found so."""
+    how = plan(edges_problem(MIN_PLUS, edges, Options(), tallied=True))
+    for first, matrix in close_in_blocks(how, edges, None, Options()):
+        yield Rows(matrix, first)

@@ -6,7 +6,10 @@ from typing import Any
 
 __all__ = ["get_info"]
 
-_ALL_PAIRS = "All pairs at once: n³ steps over the min-plus semiring on all cores, or on a GPU, however many edges there are."
+_ALL_PAIRS = (
+    "All pairs at once, on all cores or on a GPU: by elimination of a sparse graph, by searches, or by n³ steps over min-plus, "
+    "whichever is predicted to be the fastest."
+)
 _BOUNDS = "A few searches of a sparse graph, by which the eccentricities of all nodes are bounded."
 _COUNTS = _ALL_PAIRS + " Without weights, breadth-first searches from hundreds of nodes at once, a bit for each."
 _REACHABILITY = "The closure of a matrix of bits."

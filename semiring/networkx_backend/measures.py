@@ -8,11 +8,14 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from semiring.algorithms.eccentricities import extreme_eccentricity
+from semiring.algorithms.csr import CSR
+from semiring.algorithms.eccentricities import extreme_eccentricity, extreme_of
 from semiring.algorithms.hops import distance_sums
+from semiring.arrays.conversion import Array
+from semiring.arrays.memory import require_memory
 from semiring.arrays.pieces import GPU
 from semiring.kernels.machine import PART
-from semiring.networkx_backend.distances import Distances, algorithm, dense, distances, hops, infinity, sparse
+from semiring.networkx_backend.distances import Rows, algorithm, by_rows, sparse
 from semiring.solve import apsp
 
 __all__ = [
@@ -44,45 +47,59 @@ def closeness_centrality(G: Any, u: Any = None, distance: Any = None, wf_improve
 
 def _incoming(G: Any, distance: Any) -> tuple[list[int], list[Any]]:
     """How many nodes reach each one, itself included, and the sum of their distances: in a directed graph those from the others count."""
-    if len(G) > PART and distance is None and (sums := distance_sums(sparse(G, None).transposed())) is not None:
-        return (sums.connected + 1).tolist(), sums.totals.astype(np.int64).tolist()
-    found, axis = distances(G, distance), 0 if G.is_directed() else 1
-    return found.reached.sum(axis=axis).tolist(), found.totals(axis)
+    edges = sparse(G, distance)
+    if G.is_directed():
+        edges = edges.transposed()
+    if edges.n > PART and (sums := distance_sums(edges)) is not None:
+        return (sums.connected + 1).tolist(), sums.totals.astype(edges.dtypes[0]).tolist()
+    reached: list[int] = []
+    totals: list[Any] = []
+    for rows in by_rows(edges):
+        reached += rows.reached.sum(axis=1).tolist()
+        totals += rows.totals()
+    return reached, totals
 
 
 @algorithm
 def harmonic_centrality(G: Any, nbunch: Any = None, distance: Any = None, sources: Any = None) -> dict[Any, float]:
     """See `networkx.harmonic_centrality`."""
-    found = distances(G, distance)
-    inverses = found.inverses()
-    if sources is not None:
-        inverses = inverses[[found.number[node] for node in set(G.nbunch_iter(sources))]]
-    wanted = found.nodes if nbunch is None else set(G.nbunch_iter(nbunch))
-    totals = inverses.sum(axis=0).tolist()
-    return {node: totals[found.number[node]] for node in wanted}
+    edges = sparse(G, distance)
+    some = None if sources is None else set(G.nbunch_iter(sources))
+    count = np.array([some is None or node in some for node in G], dtype=bool)
+    sums = np.zeros(edges.n)
+    for rows in by_rows(edges):
+        sums += rows.inverses()[count[rows.numbers]].sum(axis=0)
+    totals = dict(zip(G, sums.tolist(), strict=True))
+    return totals if nbunch is None else {node: totals[node] for node in set(G.nbunch_iter(nbunch))}
 
 
 @algorithm
 def global_efficiency(G: Any) -> float:
     """See `networkx.global_efficiency`."""
     n = len(G)
-    return float(distances(G, None).inverses().sum() / (n * (n - 1))) if n > 1 else 0
+    return float(_inverses(sparse(G, None)) / (n * (n - 1))) if n > 1 else 0
+
+
+def _inverses(edges: CSR) -> float:
+    """The sum of 1/d over all distances d that are not 0."""
+    return float(sum(rows.inverses().sum() for rows in by_rows(edges)))
 
 
 @algorithm
 def local_efficiency(G: Any) -> float:
     """See `networkx.local_efficiency`."""
-    edges = hops(G)
-    matrix = dense(edges)
-    degree = np.bincount(edges.tails, minlength=edges.n)
-    neighbours = np.split(edges.heads, np.cumsum(degree)[:-1])
+    edges = sparse(G, None)
+    require_memory(edges.n, edges.dtypes)
+    (matrix,) = edges.dense()
+    degree = np.diff(edges.starts)
+    neighbours = np.split(edges.heads, edges.starts[1:-1])
     total = 0.0
     for d in np.unique(degree[degree > 1]).tolist():
         # The neighbourhoods of all nodes of one degree are a batch of closures.
         around = np.stack([neighbours[v] for v in np.flatnonzero(degree == d)])
         for part in np.array_split(around, -(-around.size * d // GPU)):
-            closed = apsp(matrix[part[:, :, None], part[:, None, :]], nonedge=infinity(matrix.dtype), overwrite=True)
-            total += Distances([], closed, None).inverses().sum() / (d * (d - 1))
+            closed = apsp(matrix[part[:, :, None], part[:, None, :]], nonedge=edges.zero[0], overwrite=True)
+            total += Rows(closed).inverses().sum() / (d * (d - 1))
     return float(total) / len(G)
 
 
@@ -95,16 +112,20 @@ def _eccentricities(G: Any, nodes: Any, weight: Any) -> dict[Any, Any]:
         theirs: Any = nx.eccentricity(G, v=nodes, weight=weight, backend="networkx")
         return {**theirs}
     wanted = list(G.nbunch_iter(nodes))
-    if len(G) > PART and weight is None and (sums := distance_sums(sparse(G, None))) is not None:
-        number = {node: i for i, node in enumerate(G)}
-        rows = [number[node] for node in wanted]
-        _require_connected(G, connected=bool((sums.connected[rows] == len(G) - 1).all()))
-        return dict(zip(wanted, sums.farthest[rows].astype(np.int64).tolist(), strict=True))
-    found = distances(G, weight)
-    rows = [found.number[node] for node in wanted]
-    _require_connected(G, connected=bool(found.reached[rows].all()))
-    farthest = found.matrix.max(axis=1, initial=0)
-    return dict(zip(wanted, farthest[rows].tolist(), strict=True))
+    reaches, farthest = _farthest(sparse(G, weight))
+    number = {node: i for i, node in enumerate(G)}
+    some = [number[node] for node in wanted]
+    _require_connected(G, connected=bool(reaches[some].all()))
+    return dict(zip(wanted, farthest[some].tolist(), strict=True))
+
+
+def _farthest(edges: CSR) -> tuple[Array, Array]:
+    """Whether each node reaches all others, and the distance to the farthest one."""
+    if edges.n > PART and (sums := distance_sums(edges)) is not None:
+        return sums.connected == edges.n - 1, sums.farthest.astype(edges.dtypes[0])
+    found = [(rows.reached.all(axis=1), rows.matrix.max(axis=1, initial=0)) for rows in by_rows(edges)]
+    reaches, farthest = map(np.concatenate, zip(*found, strict=True))
+    return reaches, farthest
 
 
 def _require_connected(G: Any, *, connected: bool) -> None:
@@ -116,19 +137,20 @@ def _require_connected(G: Any, *, connected: bool) -> None:
 
 def _extreme(G: Any, weight: Any, *, greatest: bool, every: bool) -> tuple[Any, list[Any]]:
     """The greatest or the least eccentricity, and the nodes that have it: all of them, or one at least."""
-    if len(G) > PART:
-        edges = sparse(G, weight)
-        found = extreme_eccentricity(edges, greatest=greatest, every=every)
-        if found is not None:
-            value, vertices = found
-            first, n = np.zeros(1, np.intp), edges.n
-            connected = all(len(part.reachable(first)) == n for part in {edges, edges.transposed()})
-            _require_connected(G, connected=connected)
-            nodes = list(G)
-            return edges.dtypes[0].type(value).item(), [nodes[v] for v in vertices.tolist()]
-    eccentricities = _eccentricities(G, None, weight)
-    value = (max if greatest else min)(eccentricities.values())
-    return value, [v for v, far in eccentricities.items() if far == value]
+    if len(G) == 0:  # of nothing there is neither, as Python says
+        return (max if greatest else min)(_eccentricities(G, None, weight).values()), []
+    edges = sparse(G, weight)
+    found = extreme_eccentricity(edges, greatest=greatest, every=every) if edges.n > PART else None
+    if found is not None:
+        first = np.zeros(1, np.intp)
+        _require_connected(G, connected=all(len(part.reachable(first)) == edges.n for part in {edges, edges.transposed()}))
+    else:
+        reaches, farthest = _farthest(edges)
+        _require_connected(G, connected=bool(reaches.all()))
+        found = extreme_of(edges, farthest, greatest=greatest, every=every)
+    value, vertices = found
+    nodes = list(G)
+    return edges.dtypes[0].type(value).item(), [nodes[v] for v in vertices.tolist()]
 
 
 @algorithm
@@ -165,12 +187,13 @@ def center(G: Any, e: None = None, usebounds: bool = False, weight: Any = None) 
 @algorithm
 def barycenter(G: Any, weight: Any = None, attr: None = None, sp: None = None) -> list[Any]:
     """See `networkx.barycenter`."""
-    found = distances(G, weight)
-    if not found.reached.all():
-        raise nx.NetworkXNoPath(f"Input graph {G} is disconnected, so every induced subgraph has infinite barycentricity.")
-    totals = found.totals()
+    totals: list[Any] = []
+    for rows in by_rows(sparse(G, weight)):
+        if not rows.reached.all():
+            raise nx.NetworkXNoPath(f"Input graph {G} is disconnected, so every induced subgraph has infinite barycentricity.")
+        totals += rows.totals()
     least = min(totals, default=0)
-    return [node for node, total in zip(found.nodes, totals, strict=True) if total == least]
+    return [node for node, total in zip(G, totals, strict=True) if total == least]
 
 
 centroid = barycenter  # its name since NetworkX 3.7
@@ -180,7 +203,7 @@ centroid = barycenter  # its name since NetworkX 3.7
 def harmonic_diameter(G: Any, sp: None = None, *, weight: Any = None) -> float:
     """See `networkx.harmonic_diameter`."""
     n = len(G)
-    total = float(np.sum(distances(G, weight, "dijkstra").inverses()))
+    total = _inverses(sparse(G, weight, "dijkstra"))
     if total != 0:
         return n * (n - 1) / total
     return math.inf if n > 1 else math.nan
@@ -196,7 +219,7 @@ def wiener_index(G: Any, weight: Any = None) -> Any:
     connected = nx.is_strongly_connected if directed else nx.is_connected
     if not connected(G, backend="networkx"):
         return math.inf
-    total = sum(distances(G, weight).totals())
+    total = sum(map(sum, map(Rows.totals, by_rows(sparse(G, weight)))))
     return total if directed else total / 2
 
 
@@ -205,9 +228,11 @@ def schultz_index(G: Any, weight: Any = None) -> Any:
     """See `networkx.schultz_index`."""
     if not nx.is_connected(G, backend="networkx"):
         return math.inf
-    found = distances(G, weight)
-    # Each distance counts with the degrees of both ends.
-    return sum((out + back) * d for out, back, d in zip(found.totals(1), found.totals(0), _degrees(G, found), strict=True)) / 2
+    degrees, total = _degrees(G), 0
+    for rows in by_rows(sparse(G, weight)):  # each distance counts with the degrees of both ends
+        lengths, own = rows.finite(2 * int(degrees.sum()) * len(G)), degrees[rows.numbers]
+        total += _number((lengths @ degrees).sum() + own @ lengths.sum(axis=1))
+    return total / 2
 
 
 @algorithm
@@ -215,9 +240,10 @@ def gutman_index(G: Any, weight: Any = None) -> Any:
     """See `networkx.gutman_index`."""
     if not nx.is_connected(G, backend="networkx"):
         return math.inf
-    found = distances(G, weight)
-    degrees = np.array(_degrees(G, found))
-    return _number(degrees @ found.finite(int(degrees.sum()) ** 2) @ degrees) / 2
+    degrees, total = _degrees(G), 0
+    for rows in by_rows(sparse(G, weight)):
+        total += _number(degrees[rows.numbers] @ rows.finite(int(degrees.sum()) ** 2) @ degrees)
+    return total / 2
 
 
 @algorithm
@@ -225,10 +251,12 @@ def hyper_wiener_index(G: Any, weight: Any = None) -> Any:
     """See `networkx.hyper_wiener_index`."""
     if not nx.is_connected(G, backend="networkx"):
         return math.inf
-    found = distances(G, weight)
-    farthest = int(found.matrix.max(initial=0, where=found.reached))
-    lengths = found.finite(len(G) ** 2 * (farthest + 1))
-    return _number((lengths + lengths * lengths).sum()) / 2
+    total = 0
+    for rows in by_rows(sparse(G, weight)):
+        farthest = int(rows.matrix.max(initial=0, where=rows.reached))
+        lengths = rows.finite(len(G) ** 2 * (farthest + 1))
+        total += _number((lengths + lengths * lengths).sum())
+    return total / 2
 
 
 def _number(total: Any) -> Any:
@@ -236,6 +264,6 @@ def _number(total: Any) -> Any:
     return total.item() if isinstance(total, np.generic) else total
 
 
-def _degrees(G: Any, found: Distances) -> list[int]:
+def _degrees(G: Any) -> Array:
     """The degrees of the nodes, in their order."""
-    return [degree for _, degree in G.degree(found.nodes)]
+    return np.array([degree for _, degree in G.degree(list(G))])

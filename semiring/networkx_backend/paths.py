@@ -12,10 +12,11 @@ import numpy as np
 from semiring.algebra.catalogue import BOOLEAN, MIN_PLUS
 from semiring.algorithms.simple_paths import simple_paths
 from semiring.common.errors import NegativeCycleError
+from semiring.execution.closure import close_edges
 from semiring.graphs.read import reading_of
-from semiring.networkx_backend.distances import Distances, algorithm, distances, hops, truth, weighted
+from semiring.networkx_backend.distances import Distances, Rows, algorithm, by_rows, compressed, distances, hops, sparse, truth, weighted
+from semiring.planning.options import Options
 from semiring.product import matmul
-from semiring.solve import apsp
 from semiring.solve import transitive_closure as reachability
 
 __all__ = [
@@ -26,10 +27,10 @@ __all__ = [
     "transitive_reduction",
 ]  # fmt: skip
 
-Rows = Iterator[tuple[Any, Any]]
+Named = Iterator[tuple[Any, Any]]
 
 
-def _rows(found: Distances, row: Callable[[int], Any]) -> Rows:
+def _rows(found: Distances, row: Callable[[int], Any]) -> Named:
     """What NetworkX yields: each node with its row, made when it is asked for."""
     return ((node, row(i)) for i, node in enumerate(found.nodes))
 
@@ -78,21 +79,23 @@ def floyd_warshall_numpy(G: Any, nodelist: Any = None, weight: Any = "weight") -
     matrix = nx.to_numpy_array(G, nodelist, multigraph_weight=min, weight=weight, nonedge=np.inf, backend="networkx")
     if (matrix.diagonal() < 0).any():
         raise NotImplementedError("an edge from a node to itself is negative, and what that means depends on the version of NetworkX")
-    np.fill_diagonal(matrix, 0)
-    if (matrix == -np.inf).any():
-        raise NotImplementedError("a weight is −∞")
-    return np.asarray(apsp(matrix, nonedge=np.inf, overwrite=True))
+    np.fill_diagonal(matrix, np.inf)  # every node is at distance 0 from itself
+    if not (matrix > -np.inf).all():
+        raise NotImplementedError("a weight is −∞ or not a number")
+    tails, heads = np.nonzero(matrix < np.inf)
+    edges = compressed(tails, heads, matrix[tails, heads], len(matrix))
+    return np.asarray(close_edges(edges, None, MIN_PLUS, Options(), reflexive=True))
 
 
 @algorithm
-def all_pairs_shortest_path_length(G: Any, cutoff: float | None = None) -> Rows:
+def all_pairs_shortest_path_length(G: Any, cutoff: float | None = None) -> Named:
     """See `networkx.all_pairs_shortest_path_length`."""
     found = distances(G, None).within(_levels(cutoff))
     return _rows(found, found.lengths)
 
 
 @algorithm
-def all_pairs_shortest_path(G: Any, cutoff: float | None = None) -> Rows:
+def all_pairs_shortest_path(G: Any, cutoff: float | None = None) -> Named:
     """See `networkx.all_pairs_shortest_path`."""
     found = distances(G, None, paths=True).within(_levels(cutoff))
     return _rows(found, found.paths)
@@ -104,28 +107,28 @@ def _levels(cutoff: float | None) -> float | None:
 
 
 @algorithm
-def all_pairs_dijkstra(G: Any, cutoff: float | None = None, weight: Any = "weight") -> Rows:
+def all_pairs_dijkstra(G: Any, cutoff: float | None = None, weight: Any = "weight") -> Named:
     """See `networkx.all_pairs_dijkstra`."""
     found = distances(G, weight, "dijkstra", paths=True).within(cutoff)
     return _rows(found, lambda i: (found.lengths(i), found.paths(i)))
 
 
 @algorithm
-def all_pairs_dijkstra_path_length(G: Any, cutoff: float | None = None, weight: Any = "weight") -> Rows:
+def all_pairs_dijkstra_path_length(G: Any, cutoff: float | None = None, weight: Any = "weight") -> Named:
     """See `networkx.all_pairs_dijkstra_path_length`."""
     found = distances(G, weight, "dijkstra").within(cutoff)
     return _rows(found, found.lengths)
 
 
 @algorithm
-def all_pairs_dijkstra_path(G: Any, cutoff: float | None = None, weight: Any = "weight") -> Rows:
+def all_pairs_dijkstra_path(G: Any, cutoff: float | None = None, weight: Any = "weight") -> Named:
     """See `networkx.all_pairs_dijkstra_path`."""
     found = distances(G, weight, "dijkstra", paths=True).within(cutoff)
     return _rows(found, found.paths)
 
 
 @algorithm
-def all_pairs_bellman_ford_path_length(G: Any, weight: Any = "weight") -> Rows:
+def all_pairs_bellman_ford_path_length(G: Any, weight: Any = "weight") -> Named:
     """See `networkx.all_pairs_bellman_ford_path_length`."""
     try:
         found = distances(G, weight, "bellman-ford")
@@ -136,7 +139,7 @@ def all_pairs_bellman_ford_path_length(G: Any, weight: Any = "weight") -> Rows:
 
 
 @algorithm
-def all_pairs_bellman_ford_path(G: Any, weight: Any = "weight") -> Rows:
+def all_pairs_bellman_ford_path(G: Any, weight: Any = "weight") -> Named:
     """See `networkx.all_pairs_bellman_ford_path`."""
     try:
         found = distances(G, weight, "bellman-ford", paths=True)
@@ -196,12 +199,12 @@ def average_shortest_path_length(G: Any, weight: Any = None, method: str | None 
     if not G.is_directed() and not nx.is_connected(G, backend="networkx"):
         raise nx.NetworkXError("Graph is not connected.")
     try:
-        found = distances(G, weight, method)
+        total = sum(map(sum, map(Rows.totals, by_rows(sparse(G, weight, method)))))
     except NegativeCycleError as error:
         if method != "bellman-ford":
             raise
         raise nx.NetworkXUnbounded("Negative cycle detected.") from error
-    return float(sum(found.totals()) / (n * (n - 1)))
+    return float(total / (n * (n - 1)))
 
 
 @algorithm

@@ -84,7 +84,7 @@ def search_seconds(problem: Problem, *, compiled: bool) -> float:
     again = machine.AGAIN * max(0.0, seen - found) if order == "rounds" else 0.0
     search = n * (found * (each + machine.TREE * problem.paths) + again) + edges * seen * (machine.EDGE[order] + _far(problem))
     search += n * machine.ENTRY * (1 + problem.paths)
-    call = _listing(problem) + machine.SEARCH_CALL
+    call = _listing(problem) + machine.SEARCH_CALL + machine.HOPS_CALL * (order == "levels" and count >= machine.HOPS)
     if not compiled:
         return call + count * (machine.SEARCH + search * (machine.EXACT_SEARCH if problem.exact else machine.NUMPY_SEARCH))
     alone, workers = count * (machine.SEARCH + search), max(1, min(thread_count(problem.threads), count))
@@ -185,6 +185,8 @@ def _tried(problem: Problem, edges: CSR, *, eliminable: bool) -> Problem:
     if problem.nearest or not problem.has_any_way or device not in ("auto", "cpu", "reference"):
         return problem
     if count <= MANY or count * (n + len(edges.heads)) < machine.TRIAL:
+        return problem
+    if closure_seconds(problem, "cpu") < machine.TRIAL * machine.TRIAL_LOOK:
         return problem
     if not problem.has_rows_alone:  # a closure by stars, which may be there in one order of elimination and not in another
         converges = eliminable and problem.searches is None and sums_converge(problem.semiring, edges)

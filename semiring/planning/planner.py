@@ -263,7 +263,7 @@ def _ways_of_edges(problem: Problem) -> dict[str, tuple[float, str]]:
     if problem.dense and some and device != "reference":
         ways["rows by products"] = rows_seconds(problem, "cpu"), "cpu"
     # Beside it there is room for what else the caller has, if it takes half of what is free.
-    if ways and whole < min(ways.values()) and not fits((2 if some else 1) * problem.result_bytes, device):
+    if ways and whole < min(ways.values()) and not fits((2 if some or problem.tallied else 1) * problem.result_bytes, device):
         return ways
     return {"whole": whole} | ways
 

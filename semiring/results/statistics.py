@@ -11,7 +11,6 @@ import numpy as np
 
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algorithms.factorization import Factorization
-from semiring.arrays.pieces import slices
 from semiring.common.html import BAR, Shown, beside
 from semiring.common.progress import Meter
 from semiring.results.farthest import FarthestPair
@@ -140,14 +139,10 @@ def statistics_from(found: RunningDistances, nodes: tuple[Any, ...]) -> Statisti
 
 def add_by_elimination(found: RunningDistances, matrix: Factorization, meter: Meter | None = None) -> None:
     """Add all distances of a graph that was eliminated over min-plus: tallied as they are found, or rows as they come by."""
-    n, every = matrix.edges.n, np.arange(matrix.edges.n)
-
-    def rows(some: Array, meter: Meter | None = None) -> Array:
-        return as_floats(matrix.between(some, every, every_target=True, meter=meter)[0], MIN_PLUS)
-
     whole = matrix.distribution(found.most, meter=meter) if found.edges is None else None
-    if whole is not None:
-        found.add_all(whole, lambda source: rows(np.array([source]))[0])
+    if whole is None:
+        for first, (rows,) in matrix.blocks(meter):
+            found.add(first, as_floats(rows, MIN_PLUS))
         return
-    for some in slices(n, 1, matrix.elimination.together):
-        found.add(some.start, rows(every[some], meter))
+    every = np.arange(matrix.edges.n)
+    found.add_all(whole, lambda source: as_floats(matrix.between(np.array([source]), every, every_target=True)[0], MIN_PLUS)[0])

@@ -23,7 +23,7 @@ __all__ = ["ENTRIES"]
 
 _NETWORKX = (
     "betweenness_centrality", "edge_betweenness_centrality", "diameter", "radius", "center", "periphery", "eccentricity",
-    "closeness_centrality",
+    "closeness_centrality", "harmonic_centrality", "wiener_index",
 )  # fmt: skip
 
 
@@ -138,7 +138,7 @@ def _draw_networkx(rng: Rng, _: Subject, device: str) -> Case | None:
     subject, n = catalogue("MIN_PLUS", "float64"), draw_size(rng, 17)
     (a,) = subject.draw(rng, (n, n), zeros=[0.2, 0.6, 0.9][rng.integers(3)], harmless=True)
     options: dict[str, Any] = {"function": str(rng.choice(_NETWORKX))}
-    options |= {name: True for name in ("weight", "undirected") if rng.random() < 0.5}
+    options |= {name: True for name in ("weight", "undirected") if rng.random() < 0.5} | draw_strategy(rng)
     return Case("networkx", subject, {"a": (a,)}, {"a": ("n", "n")}, {}, options, "cpu")
 
 
@@ -149,10 +149,10 @@ def _check_networkx(case: Case) -> Complaint | None:
     graph.add_weighted_edges_from((u, v, int(a[u, v])) for u, v in np.argwhere(np.isfinite(a)).tolist())
     if case.options["function"] == "center" and "undirected" in case.options and (not len(a) or nx.is_tree(graph)):
         raise Unjudged("the center of a tree is left to NetworkX")
-    name = "distance" if case.options["function"] == "closeness_centrality" else "weight"
+    name = "distance" if case.options["function"] in ("closeness_centrality", "harmonic_centrality") else "weight"
     more = {name: "weight"} if "weight" in case.options else {}
     theirs = attempt(function, graph, backend="networkx", **more)
-    with mock.patch.object(measures, "PART", 0):
+    with mock.patch.object(measures, "PART", 0), taking(case.options.get("strategy")):
         found = attempt(function, graph, backend="semiring", **more)
     if theirs.error is not None:
         return judged(found, {}, {type(theirs.error): "NetworkX refuses it"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import tracemalloc
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ import scipy.sparse.csgraph as csgraph
 import semiring as sr
 from semiring import summary
 from semiring.algorithms import rows_of_edges
+from semiring.execution import closure, searches
 from semiring.results.running import RunningDistances
+from tests.campaign.strategies import taking
 
 INF = np.inf
 
@@ -25,12 +28,14 @@ pytestmark = pytest.mark.filterwarnings("ignore::semiring.NonEdgeWarning")
 
 
 @pytest.fixture(params=["whole", "rows"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """All distances at once, or three rows at a time."""
     name: str = request.param
     monkeypatch.setattr(summary, "_whole_is_the_way", lambda *_: name == "whole")
-    monkeypatch.setattr(summary, "HOST", 100)
-    return name
+    for module in (summary, closure, searches):
+        monkeypatch.setattr(module, "HOST", 100)
+    with taking("whole" if name == "whole" else "search"):
+        yield name
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -185,16 +190,16 @@ def test_arrays_of_other_libraries(way: str, library: str, how: dict[str, Any]) 
 def test_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     n = 1500
     graph = sp.random_array((n, n), density=2 / n, rng=np.random.default_rng(0), format="csr")
-    monkeypatch.setattr(summary, "_whole_is_the_way", lambda *_: False)
-    for module in (summary, rows_of_edges):
+    for module in (searches, rows_of_edges):
         monkeypatch.setattr(module, "HOST", 1 << 16)
-    sr.statistics(graph[:50, :50])
-    tracemalloc.start()
-    try:
-        found = sr.statistics(graph)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    with taking("search"):
+        sr.statistics(graph[:50, :50])
+        tracemalloc.start()
+        try:
+            found = sr.statistics(graph)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
     assert peak < 12 << 20  # all distances would take 18 MB
     distances = csgraph.dijkstra(graph)
     apart = distances[(distances < INF) & ~np.eye(n, dtype=bool)]
