@@ -239,6 +239,8 @@ def test_what_does_not_fit_is_refused() -> None:
     refused(sr.ShapeError, "truth values", a, a.T, mask=np.ones((4, 4)))
     refused(sr.SemiringError, "two sparse arrays", a, np.zeros(5), mask=mask)
     refused(sr.SemiringError, "pass mask=", a, a.T, complement=True)
+    refused(sr.SemiringError, r"complement is an array of shape \(4, 4\); it is True or False", a, a.T, mask=mask, complement=mask)
+    refused(sr.SemiringError, "complement is 'yes'", a, a.T, mask=mask, complement="yes")
     refused(sr.SemiringError, "c and out", a, a.T, c=np.zeros((4, 4)))
     refused(sr.DTypeError, "complex", a.astype(complex), a.T)
     with pytest.raises(sr.ShapeError, match="square"):
