@@ -279,6 +279,16 @@ def test_a_result_without_room_is_refused_with_its_size(monkeypatch: pytest.Monk
     refused(sr.TooLargeError, r"a result of shape \(300, 300\)", a, np.zeros((300, 300)))
 
 
+def test_more_rows_than_there_is_memory() -> None:
+    b = sp.coo_array(([1.0], ([2**40], [0])), shape=(2**41, 2**41))
+    refused(sr.TooLargeError, "a has 2,199,023,255,552 rows", b, b)
+    with pytest.raises(sr.TooLargeError, match="a has 2,199,023,255,552 rows"):
+        sr.power(b, 2, sr.MIN_PLUS)
+    stored = [1.0], [0], [0, 1]
+    wide, tall = sp.csr_array(stored, shape=(1, 2**41)), sp.csc_array(stored, shape=(2**41, 1))
+    refused(sr.TooLargeError, "has 2,199,023,255,552 columns", wide, tall)  # of which one has to be transposed
+
+
 def test_more_is_stored_than_there_is() -> None:
     a = drawn(5, 5, 0)
     expected = sr.matmul(a, np.zeros(5), sr.MIN_PLUS)
