@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from semiring.algorithms.elimination import Elimination
+from semiring.arrays.memory import require_bytes
 from semiring.arrays.overlap import address
 from semiring.arrays.threads import run
 from semiring.common import forks
@@ -27,6 +28,10 @@ from semiring.kernels.cpu.tally import COPIES, TallyWords, float_word
 __all__ = ["Distribution", "cell_exponent", "distribution"]
 
 Array = np.ndarray[Any, Any]
+
+_COUNT = np.dtype(np.int32)
+_CELL_BYTES = 2 * COPIES * _COUNT.itemsize
+"""Of a cell, in the table of one sweep."""
 
 
 class Distribution(NamedTuple):
@@ -82,20 +87,28 @@ def distribution(
         Cells of the histogram at most, from 2; with 0 there is none.
     tell : callable
         Is told how many rows are done, and by which worker.
+
+    Raises
+    ------
+    TooLargeError
+        For more cells than there is memory.
     """
     found, kernels, lanes, panels = elimination.found, elimination.kernels, elimination.kernels.lanes, elimination.panels
     n, (dtype,) = found.n, kernels.dtypes
+    if most:
+        workers = min(kernels.threads, -(-n // lanes))
+        require_bytes(most * (_CELL_BYTES * workers + 8), f"tallying distances in {most:,} bins takes", "ask for fewer bins")
     layout, depth = _stacked(elimination)
     down = np.arange(len(found.parent))[::-1].copy()
     sums, reached, farthest = np.zeros(n), np.zeros(n, np.int64), np.zeros(n, dtype)
-    workers: dict[int, tuple[Any, Array | None]] = {}
+    buffers: dict[int, tuple[Any, Array | None]] = {}
     cells = _Cells(least, most if least is not None else 0)
 
     def some(first: int, worker: int) -> None:
         sources = layout.numbers[first : first + lanes]
-        if worker not in workers:
-            workers[worker] = kernels.buffer(depth), np.zeros(n, dtype) if symmetric else None
-        x, to = workers[worker]
+        if worker not in buffers:
+            buffers[worker] = kernels.buffer(depth), np.zeros(n, dtype) if symmetric else None
+        x, to = buffers[worker]
         up, wanted, below, end = found.ancestors(sources), down, n, n
         if symmetric:
             last = int(found.supernode_of[sources[-1]])
@@ -117,7 +130,7 @@ def distribution(
         tell(len(sources), worker)
 
     run(some, range(0, n, lanes), kernels.threads)
-    for _, to in workers.values():
+    for _, to in buffers.values():
         if to is not None:
             np.maximum(farthest, to, out=farthest)
     total = int(reached.sum())
@@ -160,7 +173,7 @@ class _Part:
 
     def __init__(self, lanes: int, dtype: np.dtype[Any], cells: _Cells) -> None:
         self.sums, self.counts, self.largest = np.zeros((2, lanes)), np.zeros((2, lanes), np.int32), np.zeros(lanes, dtype)
-        self.fractions, self.table = np.zeros(lanes), np.zeros((2, cells.most + 1, COPIES), np.int32)
+        self.fractions, self.table = np.zeros(lanes), np.zeros((2, cells.most + 1, COPIES), _COUNT)
         self.exponent = cell_exponent(cells.least, cells.highest, cells.most) if cells.most else 0
         self._cells = cells
 

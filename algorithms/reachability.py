@@ -21,11 +21,9 @@ from typing import Any
 import numpy as np
 
 from semiring.algorithms.csr import CSR
-from semiring.arrays.memory import fits, free_on
+from semiring.arrays.memory import require_bytes
 from semiring.arrays.pieces import HOST, slices
-from semiring.common.errors import TooLargeError
 from semiring.common.forks import cached_property
-from semiring.common.units import format_bytes
 from semiring.kernels.cpu.strong_components import reached_components, strong_components
 
 __all__ = ["Condensation"]
@@ -61,12 +59,8 @@ class Condensation:
             Where there is no room for the rows.
         """
         count, component = strong_components(edges.starts, edges.heads)
-        needed = -(-count // 64) * count * 8
-        if not fits(needed, "cpu"):
-            raise TooLargeError(
-                f"which of {count:,} strongly connected components reach which takes {format_bytes(needed)}, but "
-                f"{format_bytes(free_on('cpu') or 0)} of memory are available; name some sources of transitive_closure at a time"
-            )
+        what = f"which of {count:,} strongly connected components reach which takes"
+        require_bytes(-(-count // 64) * count * 8, what, "name some sources of transitive_closure at a time")
         cyclic = np.bincount(component, minlength=count) > 1
         cyclic[component[edges.heads[edges.heads == edges.tails]]] = True
         return cls(component, reached_components(edges.starts, edges.heads, count, component), cyclic)

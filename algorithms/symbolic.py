@@ -67,8 +67,8 @@ class Fill(NamedTuple):
     order: str
 
     def memory(self, itemsize: int, n: int, threads: int) -> int:
-        """Bytes of the panels, the Schur complements that are kept, the largest front, and a sweep of each thread over n vertices."""
-        return itemsize * (3 * self.panels + 2 * self.side**2 + 64 * n * threads)
+        """Bytes of the panels, the Schur complements that are kept, the largest front, and a sweep over n vertices of each busy thread."""
+        return itemsize * (3 * self.panels + 2 * self.side**2 + 64 * n * min(threads, n))
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,7 @@ import numpy as np
 
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algorithms.simple_paths import simple_paths
+from semiring.arrays.threads import require_threads
 from semiring.common.docstrings import described_by
 from semiring.common.errors import GraphError, noted, raised_here
 from semiring.graphs.read import one_graph
@@ -60,8 +61,8 @@ def k_shortest_paths(
     Parameters
     ----------
     graph : sparse array, graph of another library, what `edges` gives, or array of shape (n, n)
-        See `apsp`. Weights may be negative; of parallel edges the lightest counts, and entries that SciPy stores twice are added. Weights
-        are float64, to which integers beyond 2⁵³ are rounded.
+        See `apsp`. Weights may be negative; of parallel edges, and of entries that SciPy stores twice, the lightest counts. Weights are
+        float64, to which integers beyond 2⁵³ are rounded.
     source, target : vertex
         By its name, or by its number where vertices have none.
     k : int
@@ -93,6 +94,7 @@ def k_shortest_paths(
     float64; which of equally long paths come first is not defined. Yen, "Finding the k shortest loopless paths in a network", 1971;
     Lawler, "A procedure for computing the k best solutions", 1972.
     """
+    require_threads(threads)
     if isinstance(k, bool) or not isinstance(k, Integral) or k < 0:
         raise GraphError(f"k is {k!r}; it must be a whole number from 0")
     with noted("the paths", MIN_PLUS, graph):

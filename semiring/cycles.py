@@ -12,10 +12,12 @@ from semiring.algebra.catalogue import MAX_PLUS, MIN_PLUS, as_semiring
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.cycle_mean import CriticalCycle, best_to_cycle, least_cycle_mean
+from semiring.arrays.threads import require_threads
 from semiring.common.docstrings import described_by
 from semiring.common.errors import LawError, noted, raised_here
 from semiring.common.forks import cached_property
 from semiring.common.html import Shown
+from semiring.common.units import counted
 from semiring.graphs.read import one_graph
 from semiring.solve import apsp
 
@@ -84,7 +86,7 @@ class CycleMean(Shown):
         if self.cycle is not None:
             more = " …" if length > 8 else ""
             facts += [("edges", f"{length:,}"), ("critical cycle", " → ".join(map(repr, self.cycle[:8])) + more)]
-        return f"cycle mean of {len(self.nodes):,} vertices", facts
+        return f"cycle mean of {counted(len(self.nodes), 'vertex', 'vertices')}", facts
 
     def __repr__(self) -> str:
         title, facts = self.facts()
@@ -123,8 +125,9 @@ def cycle_mean(
     Parameters
     ----------
     graph : sparse array, graph of another library, what `edges` gives, or array of shape (n, n)
-        See `apsp`. A loop is a cycle of one edge. Of parallel edges the heaviest counts, over min-plus the
-        lightest; entries that SciPy stores twice are added. Weights are float64, to which integers beyond 2⁵³ are rounded.
+        See `apsp`. A loop is a cycle of one edge, of mean 0 for each 0 on the diagonal of a dense matrix: where it is none, have −∞ there,
+        over min-plus ∞, or pass ``nonedge=0`` if no 0 is an edge. Of parallel edges, and of entries that SciPy stores twice, the heaviest
+        counts, over min-plus the lightest. Weights are float64, to which integers beyond 2⁵³ are rounded.
     semiring : Semiring or str
         `MAX_PLUS`, or `MIN_PLUS` for the minimum cycle mean.
     weight, nonedge
@@ -156,6 +159,7 @@ def cycle_mean(
     Gaubert, McGettrick and Quadrat, "Numerical computation of spectral elements in max-plus algebra", 1998; Dasdan, "Experimental
     analysis of the fastest optimum cycle ratio and mean algorithms", 2004.
     """
+    require_threads(threads)
     semiring = as_semiring(semiring)
     if semiring not in (MAX_PLUS, MIN_PLUS):
         raise LawError(f"a cycle mean is of {MAX_PLUS.name} or {MIN_PLUS.name}, and this is {semiring.name}")

@@ -6,6 +6,7 @@ from typing import Any
 
 from semiring.algebra.catalogue import MIN_PLUS, as_semiring
 from semiring.algebra.definition import Semiring
+from semiring.arrays.threads import require_threads
 from semiring.common.docstrings import described_by
 from semiring.common.errors import raised_here, refuse_arrays
 from semiring.execution.elimination import FactorOptions, factor_graph
@@ -96,5 +97,6 @@ def factor(
     small separators, such as random ones, nearly as much as for a dense matrix. Backhouse and Carré (1975); Sao, Kannan, Gera and Vuduc,
     PPoPP 2020. Floats with negative weights are within n · ε of the largest magnitude.
     """
+    require_threads(threads)
     refuse_arrays(check=check)
     return factor_graph(graph, as_semiring(semiring), FactorOptions(order, weight, nonedge, dtype, device, threads, bool(check)))

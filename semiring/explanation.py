@@ -10,6 +10,7 @@ import numpy as np
 from semiring.algebra.catalogue import MIN_PLUS, as_semiring
 from semiring.algebra.definition import Semiring
 from semiring.arrays.memory import require_memory
+from semiring.arrays.threads import require_threads
 from semiring.common.docstrings import described_by
 from semiring.common.errors import SemiringError, TooLargeError, noted, raised_here, refuse_arrays
 from semiring.execution.reporting import noting_the_bar
@@ -105,6 +106,7 @@ def explain(
     More: How it works, Planning.
     """
     semiring = as_semiring(semiring)
+    require_threads(threads)
     refuse_arrays(weight=weight, dtype=dtype, device=device, paths=paths, method=method, memory_limit=memory_limit)
     options = Options(
         paths, sources, targets, weight, nonedge, dtype, device, threads, memory_limit=memory_limit, method=method, block=block

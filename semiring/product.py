@@ -11,7 +11,8 @@ from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.chain import multiply_chain
 from semiring.arrays.cuda_stream import in_stream_of
-from semiring.common.errors import GraphError, SemiringError, ShapeError, about, raised_here, refuse_arrays
+from semiring.arrays.threads import require_threads
+from semiring.common.errors import GraphError, SemiringError, ShapeError, about, described, raised_here, refuse_arrays
 from semiring.execution.operands import flattened, promoted
 from semiring.execution.product import Witnessed, multiply
 from semiring.execution.relaunch import multiply_again
@@ -65,6 +66,7 @@ def matmul(
     mask : sparse array, or bool array, optional
         Which entries of a product of two sparse arrays are wanted, or with `complement` not.
     complement : bool
+        See `mask`.
 
     Returns
     -------
@@ -102,6 +104,10 @@ def matmul(
     if type(semiring) is not Semiring or hasattr(witness, "shape") or hasattr(device, "shape") or hasattr(check, "shape"):
         semiring = as_semiring(semiring)
         refuse_arrays(witness=witness, device=device, check=check)
+    if threads is not None:
+        require_threads(threads)
+    if complement is not False:
+        complement = _truth(complement, "complement")
     options = bool(witness or semiring.witness), device, threads, bool(check)
     try:
         if mask is None and not complement:
@@ -119,6 +125,13 @@ def matmul(
     except SemiringError as error:
         about(error, "the product", semiring, a, b)
         raise
+
+
+def _truth(value: Any, name: str) -> bool:
+    """An argument that is True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise SemiringError(f"{name} is {described(value)}; it is True or False")
+    return bool(value)
 
 
 @raised_here

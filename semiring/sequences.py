@@ -7,6 +7,7 @@ from typing import Any
 from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.definition import Semiring
 from semiring.arrays.cuda_stream import in_stream_of
+from semiring.arrays.threads import require_threads
 from semiring.common.errors import SemiringError, about, raised_here, refuse_arrays
 from semiring.execution.operands import flattened
 from semiring.execution.scan import Decoded, ScanOptions, scan_sequences
@@ -99,6 +100,7 @@ def scan(
     if type(semiring) is not Semiring or hasattr(witness, "shape") or hasattr(reverse, "shape") or hasattr(last, "shape"):
         semiring = as_semiring(semiring)
         refuse_arrays(reverse=reverse, witness=witness, last=last, device=device, check=check)
+    require_threads(threads)
     options = ScanOptions(bool(last), bool(reverse), bool(witness or semiring.witness), device, threads, bool(check))
     try:
         with in_stream_of(flattened((matrices, initial, weights))):

@@ -9,6 +9,7 @@ from typing import Any, Unpack
 from semiring.algebra.catalogue import BOOLEAN, MIN_PLUS, as_semiring
 from semiring.algebra.definition import Semiring
 from semiring.arrays.devices import device_of, is_gpu, on_device, on_gpu
+from semiring.arrays.threads import require_threads
 from semiring.common.docstrings import described_by
 from semiring.common.errors import SemiringError, noted, raised_here
 from semiring.execution.closure import solve
@@ -286,6 +287,7 @@ def power(
     from semiring.execution.sparse_power import power_operand, sparse_power
     from semiring.product import matmul
 
+    require_threads(threads)
     semiring = as_semiring(semiring).marked(False)  # no single k wins in a power
     try:
         exponent = operator.index(k)

@@ -137,8 +137,8 @@ class Semiring(AlgebraicStructure):
         if found is not None:
             (_, a), (_, b) = found.elements
             raise LawError(
-                f"{self.name} has no witness: ⊕ is not selective ({a!r} ⊕ {b!r} = {found.left!r}), so no single k wins; multiply without "
-                f"a witness"
+                f"{self.name} has no witness: ⊕ is not selective ({a!r} ⊕ {b!r} = {found.left!r}), so no single k wins; compute "
+                f"without a witness"
             )
 
     def _meaning(self) -> tuple[Any, ...]:

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from semiring.algebra.expression import COMPARISONS, Expr, const, node, var, where
-from semiring.common.errors import DivergenceError, TraceError
+from semiring.common.errors import DivergenceError, TraceError, with_article
 
 __all__ = ["Recording", "Symbol", "lift", "record", "refuse", "symbolic"]
 
@@ -109,7 +109,7 @@ def lift(value: Any) -> Expr:
         refuse("a NaN", "a number or ±math.inf; NaN is no element of any semiring")
     if isinstance(value, bool | int | float):
         return const(value)
-    refuse(f"a {type(value).__name__} beside an element", "bool, int or float constants")
+    refuse(f"{with_article(type(value).__name__)} beside an element", "bool, int or float constants")
 
 
 def _apply(name: str, *operands: Any) -> Symbol:

@@ -129,7 +129,7 @@ class Conversion:
         elif old.kind == "f" and old.itemsize == 2:  # a float16 of any byte order, which would make ∞ of the bounds of integers
             numbers = entries.astype(np.float32)
         if new.kind == "b":
-            which = "neither 0 nor 1, so it is no truth value (transitive_closure takes any weight)"
+            which = "neither 0 nor 1, so it is no truth value; pass truth values, such as x != 0"
             self._refuse((numbers != 0) & (numbers != 1), entries, where, which)
             truths: Array = namespace(entries).asarray(numbers != 0)
             return truths

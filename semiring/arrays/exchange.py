@@ -16,9 +16,9 @@ import numpy as np
 
 from semiring.arrays.cuda_stream import strided, torch_dtypes
 from semiring.arrays.devices import on_gpu
-from semiring.common.errors import DTypeError, GraphError, SemiringError
+from semiring.common.errors import DTypeError, GraphError, SemiringError, with_article
 
-__all__ = ["Borrowed", "Restorer", "borrowed", "lends_memory", "lists_numbers", "name_of", "refuse_short_floats"]
+__all__ = ["Borrowed", "Restorer", "a_name_of", "borrowed", "lends_memory", "lists_numbers", "name_of", "refuse_short_floats"]
 
 _HOST, _GPU = frozenset({1, 3}), frozenset({2, 13})
 """DLPack's device types: CPU and pinned memory; an NVIDIA GPU and managed memory."""
@@ -236,6 +236,11 @@ def name_of(value: Any) -> str:
     """How a message names an object."""
     root = _root(value)
     return type(value).__name__ if root == "builtins" else f"{root}.{type(value).__name__}"
+
+
+def a_name_of(value: Any) -> str:
+    """The same with its article."""
+    return with_article(name_of(value))
 
 
 def _standard(value: Any) -> Callable[[Any], Any] | None:

@@ -16,7 +16,10 @@ from semiring.arrays.devices import gpu_number, is_gpu
 from semiring.common.errors import TooLargeError
 from semiring.common.units import format_bytes
 
-__all__ = ["ALWAYS_FITS", "entry_bytes", "fits", "free_on", "require_memory", "require_room", "with_scratch"]
+__all__ = [
+    "ALWAYS_FITS", "entry_bytes", "fits", "free_on", "require_bytes", "require_memory", "require_room", "require_row_starts",
+    "with_scratch",
+]  # fmt: skip
 
 ALWAYS_FITS = 1 << 26
 """Bytes below which asking would take longer than it is worth."""
@@ -103,7 +106,43 @@ def require_room(device: str, needed: int, advice: str) -> None:
         raise TooLargeError(f"this takes {format_bytes(needed)} on {device}, where {format_bytes(free_on(device) or 0)} are free; {advice}")
 
 
-_VIA_BYTES = np.dtype(np.int32).itemsize
+def require_bytes(needed: int, what: str, advice: str, device: str = "cpu") -> None:
+    """Refuse what the memory of a device has no room for.
+
+    Parameters
+    ----------
+    needed : int
+    what : str
+        What takes so many bytes, with its verb: "the answer takes".
+    advice : str
+        What would work.
+    device : str
+        Whose memory: "cpu", or "cuda:0" and so on.
+
+    Raises
+    ------
+    TooLargeError
+        With both sizes and the advice.
+    """
+    if not fits(needed, device):
+        free = format_bytes(free_on(device) or 0)
+        raise TooLargeError(f"{what} {format_bytes(needed)}, but {free} of memory are available; {advice}")
+
+
+def require_row_starts(
+    count: int, owner: str, device: str = "cpu", *, rows: str = "rows", entries: str = "entries", advice: str = ""
+) -> None:
+    """Refuse what has so many rows, or columns, that there is no memory even to say where the entries of each begin.
+
+    Raises
+    ------
+    TooLargeError
+    """
+    what = f"{owner} has {count:,} {rows}, and to say where the {entries} of each begin takes"
+    require_bytes(_START_BYTES * (count + 1), what, f"leave out {rows} without {entries}{advice}", device)
+
+
+_VIA_BYTES, _START_BYTES = np.dtype(np.int32).itemsize, np.dtype(np.int64).itemsize
 
 
 def entry_bytes(dtypes: Sequence[np.dtype[Any]], *, via: bool) -> int:

@@ -18,10 +18,10 @@ import numpy as np
 
 from semiring.arrays.overlap import address
 from semiring.common import forks
-from semiring.common.errors import SemiringError
+from semiring.common.errors import SemiringError, described
 from semiring.common.units import CACHE_LINE
 
-__all__ = ["Scratch", "Threaded", "new_scratch", "return_scratch", "run", "take_scratch", "thread_count"]
+__all__ = ["Scratch", "Threaded", "new_scratch", "require_threads", "return_scratch", "run", "take_scratch", "thread_count"]
 
 Task = TypeVar("Task")
 _helpers = 0
@@ -48,9 +48,19 @@ def thread_count(threads: int | None = None) -> int:
         if not chosen.isdecimal() or int(chosen) < 1:
             raise SemiringError(f"SEMIRING_NUM_THREADS is {chosen!r}; it must be a whole number from 1")
         return int(chosen)
-    if isinstance(threads, bool) or not isinstance(threads, Integral) or threads < 1:
-        raise SemiringError(f"threads is {threads!r}; it must be a whole number from 1, or None for the default")
+    require_threads(threads)
     return int(threads)
+
+
+def require_threads(threads: Any) -> None:
+    """Refuse what is no number of threads, also where nothing would come to count them; None stands for the default.
+
+    Raises
+    ------
+    SemiringError
+    """
+    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, Integral) or threads < 1):
+        raise SemiringError(f"threads is {described(threads)}; it must be a whole number from 1, or None for the default")
 
 
 def _cores() -> int:

@@ -18,7 +18,7 @@ from semiring.common.html import short
 __all__ = [
     "AssumptionWarning", "CheckpointError", "DTypeError", "DivergenceError", "DivergentPivot", "DomainError", "GraphError", "LawError",
     "NegativeCycleError", "OverflowRiskError", "SemiringError", "ShapeError", "TooLargeError", "TraceError", "brief", "callers_level",
-    "described", "library", "listing", "noted", "or_similar", "printable", "raised_here", "refuse_arrays", "similar",
+    "described", "library", "listing", "noted", "or_similar", "printable", "raised_here", "refuse_arrays", "similar", "with_article",
 ]  # fmt: skip
 
 P = ParamSpec("P")
@@ -146,6 +146,17 @@ def described(value: Any) -> str:
     """
     shape = getattr(value, "shape", ())
     return f"an array of shape {tuple(shape)}" if shape else short(repr(value), _WIDTH)
+
+
+def with_article(name: str) -> str:
+    """A name, of a type say, with its article.
+
+    Examples
+    --------
+    >>> with_article("EdgeList"), with_article("semiring.EdgeList")
+    ('an EdgeList', 'a semiring.EdgeList')
+    """
+    return f"a{'n' * (name[:1].lower() in set('aeiou'))} {name}"
 
 
 def listing(names: Sequence[Any], most: int = 12) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from semiring.common.html import Shown
-from semiring.common.units import duration, step_rate
+from semiring.common.units import counted, duration, step_rate
 
 __all__ = ["Mark", "Meter", "Progress", "Watcher"]
 
@@ -67,7 +67,7 @@ class Progress(Shown):
     def facts(self) -> tuple[str, list[tuple[str, str]]]:
         """What Jupyter shows."""
         left = f", {duration(self.seconds_left)} left" if self.seconds_left < math.inf else ""
-        return f"{self.done / max(1, self.total):.0%} of a closure of {self.plan.n:,} vertices", [
+        return f"{self.done / max(1, self.total):.0%} of a closure of {counted(self.plan.n, 'vertex', 'vertices')}", [
             ("steps", f"{self.done:,} of {self.total:,}"),
             ("speed", step_rate(self.steps_per_second)),
             ("time", f"{duration(self.seconds)}{left}"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["CACHE_LINE", "duration", "format_bytes", "step_rate"]
+__all__ = ["CACHE_LINE", "counted", "duration", "format_bytes", "step_rate"]
 
 CACHE_LINE = 64
 """Bytes of a cache line, on which arrays of scratch memory begin."""
@@ -48,6 +48,17 @@ def step_rate(steps: float) -> str:
         if steps >= 0.1 * unit:
             return f"{steps / unit:.3g}{name} steps/s"
     return f"{steps:.3g} steps/s"
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """So many of something in words; `many` are by default those with an s.
+
+    Examples
+    --------
+    >>> counted(1, "vertex", "vertices"), counted(0, "vertex", "vertices"), counted(1200, "edge")
+    ('1 vertex', '0 vertices', '1,200 edges')
+    """
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def format_bytes(size: int) -> str:

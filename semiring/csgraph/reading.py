@@ -23,7 +23,7 @@ from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algorithms.csr import CSR, in_order, in_range
 from semiring.arrays.devices import device_of, equal, host, namespace, on_device, on_gpu
 from semiring.arrays.exchange import borrowed, lends_memory
-from semiring.arrays.memory import require_memory
+from semiring.arrays.memory import require_memory, require_row_starts
 from semiring.common.errors import DTypeError, GraphError, ShapeError
 from semiring.common.forks import cached_property
 from semiring.graphs.array_like import ArrayLike, is_sparse, to_scipy
@@ -255,6 +255,8 @@ def _read_sparse(graph: Any) -> CSGraph:
         raise ShapeError(f"compressed-sparse graph must be shape (N, N), not {graph.shape}")
     if graph.dtype.kind in "iu":
         graph = graph.astype(np.float64)  # so that no sum of a COO array's duplicates wraps
+    if graph.format != "csr":
+        require_row_starts(n, "csgraph", rows="vertices", entries="edges")
     matrix = graph.tocsr()
     ordered = bool(matrix.has_canonical_format)
     heads, weights = matrix.indices.astype(np.int64, copy=False), matrix.data.astype(np.float64, copy=False)

@@ -11,10 +11,9 @@ from semiring.algorithms.csr import CSR
 from semiring.algorithms.factorization import Factorization
 from semiring.algorithms.schedules import require_closure_laws
 from semiring.algorithms.symbolic import Symbolic, analysed
-from semiring.arrays.memory import fits, free_on
+from semiring.arrays.memory import require_bytes
 from semiring.arrays.threads import thread_count
-from semiring.common.errors import DTypeError, TooLargeError, noted
-from semiring.common.units import format_bytes
+from semiring.common.errors import DTypeError, noted
 from semiring.graphs.array_like import holds_sparse, is_sparse, to_scipy
 from semiring.graphs.coo import listed_edges
 from semiring.graphs.read import one_graph
@@ -52,7 +51,7 @@ def factor_graph(graph: Any, semiring: Semiring, options: FactorOptions) -> Fact
         found = _analysed(edges, labels, options.order)
         _require_room(found, edges, thread_count(options.threads))
         names = int if labels is None else labels.__getitem__
-        device = named_device(options.device, "cpu", exact=False) or "cpu"
+        device = named_device(options.device, "cpu", exact=False, compiled=True) or "cpu"
         matrix = Factorization(semiring, edges, found, names, threads=options.threads, check=options.check, device=device)
         how = {"weight": options.weight, "nonedge": options.nonedge}
         if listed is not None:
@@ -78,8 +77,5 @@ def _analysed(edges: CSR, labels: Any, order: Any) -> Symbolic:
 def _require_room(found: Symbolic, edges: CSR, threads: int) -> None:
     """Refuse an elimination whose panels and largest front the memory has no room for."""
     fill, needed = found.fill, found.fill.memory(sum(d.itemsize for d in edges.dtypes), edges.n, threads)
-    if not fits(needed, "cpu"):
-        raise TooLargeError(
-            f"eliminating {edges.n:,} vertices in the order {fill.order!r} fills {fill.entries:,} entries, {format_bytes(needed)}, "
-            f"but {format_bytes(free_on('cpu') or 0)} of memory are available; find rows by searches, apsp(graph, sources=…)"
-        )
+    what = f"eliminating {edges.n:,} vertices in the order {fill.order!r} fills {fill.entries:,} entries, and on {threads:,} threads takes"
+    require_bytes(needed, what, "find rows by searches, apsp(graph, sources=…)")

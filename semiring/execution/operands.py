@@ -15,7 +15,7 @@ from semiring.arrays.conversion import conversions, widened, written_as
 from semiring.arrays.devices import is_gpu, namespace, on_gpu
 from semiring.arrays.exchange import Borrowed, Restorer, borrowed, lends_memory
 from semiring.arrays.pieces import CACHE, GPU, pieces
-from semiring.common.errors import DTypeError, SemiringError, ShapeError
+from semiring.common.errors import DTypeError, SemiringError, ShapeError, with_article
 
 __all__ = [
     "WITNESS", "Arrays", "Places", "ProductForm", "arrays_of", "common_dtypes", "dtype_of", "elements", "flattened", "form_of",
@@ -148,8 +148,8 @@ def operand(x: Any, semiring: Semiring, name: str) -> tuple[Borrowed, ...]:
         raise ShapeError(f"{name} is no array: {error}") from error
     for part, value in zip(arrays_of(parts), given, strict=True):
         if part.dtype == object and part.ndim == 0 and not isinstance(value, np.ndarray):
-            what = type(value).__name__
-            raise DTypeError(f"{name} is no array but a {what}; pass arrays (a sparse array's .toarray(), its missing entries set to zero)")
+            what = with_article(type(value).__name__)
+            raise DTypeError(f"{name} is no array but {what}; pass arrays (a sparse array's .toarray(), its missing entries set to zero)")
     shapes = [part.shape for part in arrays_of(parts)]
     if any(shape != shapes[0] for shape in shapes):
         raise ShapeError(f"the components of {name} have different shapes: {', '.join(map(str, shapes))}")

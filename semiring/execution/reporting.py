@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from semiring.common.progress import Meter, Progress, Watcher
-from semiring.common.units import step_rate
+from semiring.common.units import counted, step_rate
 from semiring.kernels import machine
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ class _Bar:
             else:
                 from tqdm import tqdm
             bar = tqdm(
-                desc=f"closure of {self._plan.n:,} vertices",
+                desc=f"closure of {counted(self._plan.n, 'vertex', 'vertices')}",
                 total=1.0,
                 initial=now.begun / now.total,
                 bar_format="{l_bar}{bar}| {elapsed}, {remaining} left{postfix}",

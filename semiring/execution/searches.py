@@ -14,11 +14,10 @@ from semiring.algorithms.reachability import Condensation
 from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.algorithms.symbolic import analysed
 from semiring.algorithms.tight_edges import grow_trees
-from semiring.arrays.memory import entry_bytes, fits, free_on
+from semiring.arrays.memory import entry_bytes, require_bytes
 from semiring.arrays.pieces import HOST, slices
-from semiring.common.errors import TooLargeError, noted
+from semiring.common.errors import noted
 from semiring.common.progress import Meter, Watcher
-from semiring.common.units import format_bytes
 from semiring.execution.reporting import reporting
 from semiring.graphs import Graph
 from semiring.graphs.vertices import Vertices
@@ -139,9 +138,5 @@ def require_rows(shape: tuple[int, ...], dtypes: tuple[np.dtype[Any], ...], devi
     TooLargeError
     """
     needed = math.prod(shape) * entry_bytes(dtypes, via=paths)
-    if not fits(needed, device):
-        what, count, n = ("targets", shape[-1], shape[-2]) if backward else ("sources", shape[-2], shape[-1])
-        raise TooLargeError(
-            f"rows for {count:,} {what} among {n:,} vertices take {format_bytes(needed)}, but "
-            f"{format_bytes(free_on(device) or 0)} of memory are available; name fewer {what} at a time"
-        )
+    what, count, n = ("targets", shape[-1], shape[-2]) if backward else ("sources", shape[-2], shape[-1])
+    require_bytes(needed, f"rows for {count:,} {what} among {n:,} vertices take", f"name fewer {what} at a time", device)

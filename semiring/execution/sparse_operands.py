@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.arrays.devices import namespace, on_gpu
+from semiring.arrays.devices import device_of, namespace, on_gpu
 from semiring.arrays.exchange import Borrowed
+from semiring.arrays.memory import require_row_starts
 from semiring.common.errors import DTypeError, GraphError, ShapeError
 from semiring.execution.operands import Arrays, elements
 from semiring.graphs.array_like import comes_from, is_pydata, is_sparse, to_scipy
@@ -130,6 +131,8 @@ def _compressed(x: Any, name: str, semiring: Semiring | None = None) -> tuple[Co
         return _compressed_on_gpu(x, name)
     if is_pydata(x):
         x = to_scipy(x, (0,) if semiring is None else _absent(semiring, x.dtype))
+    if x.format not in ("csr", "csc"):
+        require_row_starts(x.shape[0], name)
     if x.format in ("bsr", "dia"):  # which store numbers that only pad a block or a diagonal
         x = x.tocoo()
         _require_places(x)
@@ -156,6 +159,7 @@ def _compressed_on_gpu(x: Any, name: str) -> tuple[CompressedRows, bool]:
     m, n = x.shape
     if x.format == "coo":  # as CuPy's own conversion would add what is stored twice
         _require_places(x)
+        require_row_starts(m, name, device_of(x.data))
         order = cupy.argsort(x.row, kind="stable")
         starts = cupy.searchsorted(x.row[order], cupy.arange(m + 1, dtype=x.row.dtype))
         rows, by_columns = CompressedRows((m, n), starts, x.col[order], (x.data[order],)), False
@@ -196,6 +200,7 @@ def _by_rows(row: Any, column: Any, data: Any, shape: tuple[int, int]) -> Any:
 def transposed(rows: CompressedRows) -> CompressedRows:
     """Compressed rows of the transpose."""
     m, n = rows.shape
+    require_row_starts(n, "a sparse array", device_of(rows.columns), rows="columns")
     if on_gpu(rows.columns):
         xp = namespace(rows.columns)
         order = xp.argsort(rows.columns, kind="stable")

@@ -14,9 +14,8 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.arrays.devices import is_gpu, namespace, on_device, on_gpu
-from semiring.arrays.memory import fits, free_on
-from semiring.common.errors import SemiringError, ShapeError, TooLargeError
-from semiring.common.units import format_bytes
+from semiring.arrays.memory import require_bytes
+from semiring.common.errors import SemiringError, ShapeError
 from semiring.execution.operands import (
     WITNESS,
     Arrays,
@@ -115,9 +114,7 @@ def _checked(call: _Call, operands: Sequence[Arrays], longest: int, names: tuple
 
 def _require_room(needed: int, what: str, device: str = "cpu") -> None:
     """Refuse a result for which there is no memory."""
-    if not fits(needed, device):
-        free = format_bytes(free_on(device) or 0)
-        raise TooLargeError(f"{what} would take {format_bytes(needed)}, but {free} of memory are available; multiply some rows at a time")
+    require_bytes(needed, f"{what} would take", "multiply some rows at a time", device)
 
 
 def _product(value: tuple[Any, ...], via: Any) -> Any:

@@ -14,7 +14,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from semiring.common.errors import GraphError, SemiringError, TooLargeError, library, raised_here
+from semiring.common.errors import GraphError, SemiringError, TooLargeError, library, raised_here, with_article
 from semiring.files.edge_text import parse
 from semiring.files.fields import Named, WrongLine, number
 from semiring.files.networks import NETWORKS, listed, read_network
@@ -181,7 +181,7 @@ def _content(path: Path) -> bytes:
 def _of_open_file(file: Any, encoding: str | None) -> tuple[str, bytes, str, str | None]:
     """Name, content, separators and encoding of an open file."""
     if not hasattr(file, "read"):
-        raise GraphError(f"a {type(file).__name__} is no file; pass its path, or an open file")
+        raise GraphError(f"{with_article(type(file).__name__)} is no file; pass its path, or an open file")
     content = file.read()
     name = str(getattr(file, "name", "the open file"))
     return (name, content.encode("utf-8", "surrogatepass"), _ANY, "utf-8") if isinstance(content, str) else (name, content, _ANY, encoding)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from semiring.arrays.conversion import Array
-from semiring.arrays.exchange import borrowed, lends_memory, lists_numbers, name_of
+from semiring.arrays.exchange import a_name_of, borrowed, lends_memory, lists_numbers, name_of
 from semiring.common.errors import AssumptionWarning, GraphError, ShapeError, callers_level, listing
 from semiring.kernels.compressed import strange_columns, strange_starts
 
@@ -172,7 +172,7 @@ def as_array_like(value: Any) -> ArrayLike:
     if hasattr(value, "__array__") or _is_buffer(value):
         return _lent(value)
     raise GraphError(
-        f"a {name_of(value)} is no graph; pass a square array, a nested list, a SciPy sparse array, a graph of NetworkX, igraph, "
+        f"{a_name_of(value)} is no graph; pass a square array, a nested list, a SciPy sparse array, a graph of NetworkX, igraph, "
         "rustworkx, networkit or PyTorch Geometric, or semiring.edges([(u, v, weight), …])"
     )
 
@@ -233,7 +233,7 @@ def _sympy_matrix(matrix: Any) -> ArrayLike:
         array = np.empty(matrix.shape, dtype=object)
         array[...] = np.array(matrix.tolist(), dtype=object).reshape(matrix.shape)
     except (AttributeError, TypeError):
-        raise GraphError(f"a {name_of(matrix)} is no matrix") from None
+        raise GraphError(f"{a_name_of(matrix)} is no matrix") from None
     return ArrayLike(array, restore=partial(_to_sympy, type(matrix)))
 
 

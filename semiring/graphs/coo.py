@@ -17,9 +17,8 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import CHOOSING, nodes
 from semiring.algorithms.csr import CSR, combine_runs, in_order, in_range
 from semiring.arrays.conversion import EXACT_IN_FLOAT64, Array, Place, conversions, outside, refuse_nan, require_inside, widened, written_as
-from semiring.arrays.memory import fits, require_memory
-from semiring.common.errors import DTypeError, GraphError, ShapeError, TooLargeError, brief
-from semiring.common.units import format_bytes
+from semiring.arrays.memory import require_memory, require_row_starts
+from semiring.common.errors import DTypeError, GraphError, ShapeError, brief
 from semiring.graphs.array_like import holds_sparse, is_sparse, refuse_name, sound_rows, to_scipy
 from semiring.graphs.edge_list import EdgeList, require_weights
 from semiring.graphs.foreign import edges_of_library
@@ -34,7 +33,7 @@ __all__ = ["COO", "coordinates", "csr_of_scipy"]
 
 Values = tuple[Array, ...]
 
-_FLOAT64, _INDEX = (np.dtype(np.float64),), np.dtype(np.intp)
+_FLOAT64 = (np.dtype(np.float64),)
 
 
 class COO(NamedTuple):
@@ -87,9 +86,7 @@ class COO(NamedTuple):
     def _converted(self, semiring: Semiring, reading: Reading, dtypes: tuple[np.dtype[Any], ...]) -> CSR:
         """In compressed rows, with weights of these dtypes."""
         zero, _ = semiring.identities(dtypes)
-        if not fits(_INDEX.itemsize * (self.n + 1), "cpu"):
-            problem = f"a graph of {self.n:,} vertices takes {format_bytes(_INDEX.itemsize * (self.n + 1))} to say where its rows begin"
-            raise TooLargeError(f"{problem}, more than there is memory; leave out vertices without edges, as sr.edges does")
+        require_row_starts(self.n, "the graph", rows="vertices", entries="edges", advice=", as sr.edges does")
         weights = tuple(_present(w, self.where) for w in self.weights) if reading.presence else self.weights
         convert = conversions(semiring, [written_as(w.dtype, numbers=True) for w in weights], dtypes)
         weights = tuple(to(w, self.where) for to, w in zip(convert, weights, strict=True))

@@ -16,9 +16,10 @@ import numpy as np
 
 from semiring.arrays.conversion import EXACT_IN_FLOAT64, Array
 from semiring.arrays.devices import host
-from semiring.arrays.exchange import borrowed, lends_memory, name_of
+from semiring.arrays.exchange import a_name_of, borrowed, lends_memory, name_of
 from semiring.common.errors import DTypeError, GraphError, described, raised_here
 from semiring.common.html import code, faint, short, table
+from semiring.common.units import counted
 from semiring.graphs.array_like import graph_library, is_sparse, refuse_name
 from semiring.graphs.edge_table import Columns, column, columns_of, is_missing_type, is_table, require_present
 
@@ -81,7 +82,12 @@ class EdgeList:
     columns: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        return f"<{len(self.labels)} vertices, {len(self.weights)} {self._kind} edges>"
+        return f"<{self._size}>"
+
+    @property
+    def _size(self) -> str:
+        """How many vertices and edges there are, in words."""
+        return f"{counted(len(self.labels), 'vertex', 'vertices')}, {counted(len(self.weights), f'{self._kind} edge')}"
 
     def _repr_html_(self) -> str:
         arrow = "→" if self.directed else "–"
@@ -92,7 +98,7 @@ class EdgeList:
 
         rows = [(name(u), arrow, name(v), faint("weight 1") if w is None else code(short(str(w), _WIDTH))) for u, v, w in first]
         more = [(faint(f"and {len(self.weights) - _SHOWN:,} more"),)] if len(self.weights) > _SHOWN else []
-        return table(f"{len(self.labels):,} vertices, {len(self.weights):,} {self._kind} edges", [*rows, *more])
+        return table(self._size, [*rows, *more])
 
     def edge_name(self, e: int) -> str:
         """How a message names an edge."""
@@ -204,7 +210,7 @@ def _columns(edge_list: Any, heads: Any, weights: Any, source: Any, target: Any,
             raise GraphError("of a table name the columns: sr.edges(table, source='from', target='to', weight='km')")
         return columns_of(edge_list, source, target, weight)
     if source is not None or target is not None or weight is not None:
-        raise GraphError(f"source=, target= and weight= name columns of a table, which a {name_of(edge_list)} is not; {_WHAT_EDGES_TAKES}")
+        raise GraphError(f"source=, target= and weight= name columns of a table, which {a_name_of(edge_list)} is not; {_WHAT_EDGES_TAKES}")
     if heads is not None:
         return _given_columns(edge_list, heads, weights)
     if weights is not None:
@@ -382,7 +388,7 @@ def _items(edge_list: Any) -> Iterable[Any]:
     if is_sparse(edge_list) or graph_library(edge_list) or isinstance(edge_list, EdgeList):
         raise GraphError(f"a graph of type {name_of(edge_list)} is no list of edges; pass it as it is, in the place of one")
     if isinstance(edge_list, Mapping) and not isinstance(edge_list, Set):  # a view of NetworkX's edges is both
-        raise GraphError(f"a {name_of(edge_list)} is no list of edges; pass ((u, v, weight) for (u, v), weight in graph.items())")
+        raise GraphError(f"{a_name_of(edge_list)} is no list of edges; pass ((u, v, weight) for (u, v), weight in graph.items())")
     if not isinstance(edge_list, Iterable):
-        raise GraphError(f"a {name_of(edge_list)} is no list of edges; {_WHAT_EDGES_TAKES}")
+        raise GraphError(f"{a_name_of(edge_list)} is no list of edges; {_WHAT_EDGES_TAKES}")
     return edge_list

@@ -18,7 +18,7 @@ import numpy as np
 
 from semiring.arrays.conversion import Array
 from semiring.arrays.devices import host
-from semiring.arrays.exchange import borrowed, lends_memory, name_of
+from semiring.arrays.exchange import a_name_of, borrowed, lends_memory, name_of
 from semiring.common.errors import AssumptionWarning, GraphError, callers_level, described, library, listing, or_similar
 from semiring.graphs.array_like import comes_from
 
@@ -98,7 +98,7 @@ def _series(table: Any) -> dict[Any, Any]:
     """The columns as the table's library has them."""
     kind = type(table)
     if hasattr(kind, "collect"):
-        raise GraphError(f"a {name_of(table)} has yet to be computed; pass .collect()")
+        raise GraphError(f"{a_name_of(table)} has yet to be computed; pass .collect()")
     if isinstance(table, np.ndarray):
         names = list(table.dtype.names or ())
     elif hasattr(kind, "columns") and hasattr(kind, "to_numpy"):
@@ -115,7 +115,7 @@ def _arrow(table: Any) -> Any:
     """What speaks one of the protocols as a table of pyarrow."""
     if comes_from(table, "pyarrow") and hasattr(table, "column_names"):
         return table
-    what = f"a {name_of(table)}"
+    what = a_name_of(table)
     if hasattr(table, "__arrow_c_stream__"):
         return library("pyarrow", what).table(table)
     return library("pyarrow.interchange", what).from_dataframe(table)

@@ -11,10 +11,12 @@ from semiring.algebra.definition import Semiring
 from semiring.arrays.conversion import conversions, require_inside, written_as
 from semiring.arrays.devices import host
 from semiring.arrays.exchange import borrowed
+from semiring.arrays.memory import require_bytes
 from semiring.common.errors import DTypeError, GraphError, ShapeError
+from semiring.common.units import counted
 from semiring.graphs.array_like import holds_sparse
 from semiring.graphs.coo import listed_edges
-from semiring.graphs.read import edges_of
+from semiring.graphs.read import one_graph
 from semiring.graphs.vertices import chosen
 from semiring.kernels.overflow.statistics import surely_elements
 
@@ -49,13 +51,14 @@ def as_elements(numbers: Any, semiring: Semiring, dtypes: DTypes, what: str) -> 
     except ValueError as error:
         raise GraphError(f"{what} are no array: {error}") from error
     if wrong := next((v.dtype for v in given if v.dtype.kind not in "biuf"), None):
-        raise DTypeError(f"{what} are {wrong}, and no numbers")
+        raise DTypeError(f"{what} must be numbers, not {wrong}")
     if len({v.shape for v in given}) > 1:
         raise ShapeError(f"the components of {what} differ in shape: {', '.join(str(v.shape) for v in given)}")
 
     def where(index: tuple[int, ...]) -> str:
         return f"{what}[{', '.join(map(str, index))}]"
 
+    require_bytes(sum(v.size * d.itemsize for v, d in zip(given, dtypes, strict=True)), f"{what} would take", "pass fewer at a time")
     convert = conversions(semiring, [written_as(v.dtype, numbers=True) for v in given], dtypes)
     found = tuple(np.ascontiguousarray(to(v, where)) for to, v in zip(convert, given, strict=True))
     if not surely_elements(semiring, found):
@@ -93,13 +96,15 @@ def reweighed(
     weight, nonedge
         How a graph is read, see `edges_of`.
     """
-    if holds_sparse(weights) or listed_edges(weights) is not None:
+    if holds_sparse(weights) or getattr(weights, "ndim", 1) == 2 or listed_edges(weights) is not None:
         return _of_graph(weights, semiring, dtypes, labels, n, weight, nonedge)
     if isinstance(weights, tuple) and len(weights) == 3 and (len(dtypes) != 3 or isinstance(weights[2], tuple)):
         tails, heads = chosen(weights[0], n, labels, "tails").numbers, chosen(weights[1], n, labels, "heads").numbers
         values = as_elements(weights[2], semiring, dtypes, "weights")
     elif every is None:
-        raise GraphError("the weights of an array that does not list its entries have no order: pass (tails, heads, weights), or an array")
+        raise GraphError(
+            "the entries of this kind of sparse array have no order: pass (tails, heads, weights), or a sparse array of weights"
+        )
     else:
         (tails, heads), values = every, as_elements(weights, semiring, dtypes, "weights")
     if values[0].ndim != 1:
@@ -118,12 +123,10 @@ def _of_graph(
 ) -> tuple[Array, Array, Values]:
     """The edges of a graph of the same vertices."""
     dtype = dtypes[0] if len(dtypes) == 1 else dtypes
-    read = edges_of(graph, semiring, weight=weight, nonedge=nonedge, dtype=dtype, closed=True)
-    assert read is not None, "it lists its edges"
-    edges, names = read
+    edges, names = one_graph(graph, semiring, weight=weight, nonedge=nonedge, dtype=dtype, closed=True)
     if names is None:
         if edges.n != n:
-            raise ShapeError(f"weights are of a graph of {edges.n:,} vertices, and the factor has {n:,}")
+            raise ShapeError(f"weights are of a graph of {counted(edges.n, 'vertex', 'vertices')}, and the factor has {n:,}")
         return edges.tails, edges.heads, edges.weights
     numbers = chosen(list(names), n, labels, "nodes").numbers
     return numbers[edges.tails], numbers[edges.heads], edges.weights

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from semiring.arrays.conversion import Array
-from semiring.arrays.exchange import name_of
+from semiring.arrays.exchange import a_name_of
 from semiring.common.errors import AssumptionWarning, GraphError, callers_level, listing, or_similar
 from semiring.graphs.array_like import as_array_like, is_sparse
 from semiring.graphs.edge_list import EdgeList
@@ -93,7 +93,7 @@ def _instead_of(weight: Any, graph: EdgeList) -> str:
 def _require_name(weight: Any) -> None:
     """Refuse what is neither a name nor a number."""
     if isinstance(weight, bool | np.bool_) or callable(weight) or not isinstance(weight, Hashable):
-        shown = weight if isinstance(weight, bool | np.bool_) else f"a {name_of(weight)}"
+        shown = weight if isinstance(weight, bool | np.bool_) else a_name_of(weight)
         raise GraphError(f"weight is {shown}; pass the name of an attribute of edges, or a number that every edge counts")
 
 
@@ -104,6 +104,6 @@ def refuse_weight(graph: Any, weight: Any) -> None:
     _require_name(weight)
     table = f"; of a table with a row for each edge pass sr.edges(frame, source=…, target=…, weight={weight!r})"
     raise GraphError(
-        f"weight={weight!r} is for edges with attributes or columns, and the entries of a {name_of(graph)} are the weights themselves; "
+        f"weight={weight!r} is for edges with attributes or columns, and the entries of {a_name_of(graph)} are the weights themselves; "
         f"leave it out{table if hasattr(graph, 'columns') else ''}"
     )

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar
 import numpy as np
 
 from semiring.arrays.devices import gpu_name, gpu_number, gpus, is_gpu, why_no_gpu
+from semiring.arrays.threads import require_threads
 from semiring.common.errors import SemiringError, similar
 
 if TYPE_CHECKING:
@@ -79,10 +80,14 @@ class Options(NamedTuple):
         ------
         TypeError
             For a name that is none of the `known` ones, as Python does.
+        SemiringError
+            For what is no number of threads.
         """
         if not given.keys() <= known.__optional_keys__:
             raise TypeError(_unexpected(given, function, known.__optional_keys__))
-        return cls(**given)
+        found = cls(**given)
+        require_threads(found.threads)
+        return found
 
     @property
     def needs_block_rows(self) -> bool:
@@ -117,7 +122,7 @@ def takes(options: Any) -> Callable[[F], F]:
 # What their values mean.
 
 
-def named_device(device: Any, place: str, *, exact: bool) -> str | None:
+def named_device(device: Any, place: str, *, exact: bool, compiled: bool = False) -> str | None:
     """The one device that computes, where nothing is to be predicted; None where "auto" leaves it open.
 
     Parameters
@@ -128,15 +133,18 @@ def named_device(device: Any, place: str, *, exact: bool) -> str | None:
         Where the operands lie: "cpu", "disk", or "cuda:0" and so on.
     exact : bool
         Whether elements are Python's own numbers.
+    compiled : bool
+        Whether the reference engine cannot compute this.
 
     Raises
     ------
     SemiringError
-        For an unknown or absent device, or one that cannot reach the arrays.
+        For an unknown or absent device, or one that cannot reach the arrays, or compute this.
     """
     name = str(device)
-    if name not in ("auto", "cpu", "reference") and not is_gpu(name):
-        raise SemiringError(f"unknown device {device!r}; use 'auto', 'cpu', 'cuda', 'cuda:0', … or 'reference'")
+    if (name not in ("auto", "cpu", "reference") and not is_gpu(name)) or (compiled and name == "reference"):
+        wrong = "device 'reference' cannot do this, which only compiled code does" if name == "reference" else f"unknown device {device!r}"
+        raise SemiringError(f"{wrong}; use 'auto', 'cpu', 'cuda', 'cuda:0', …{'' if compiled else ' or ' + repr('reference')}")
     if is_gpu(place):
         if name != "auto" and not is_gpu(name):
             raise SemiringError(f"the array lies on a GPU, which device={name!r} cannot reach; copy it to the host first (CuPy: .get())")

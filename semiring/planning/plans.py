@@ -11,7 +11,7 @@ from semiring.algebra.definition import Semiring
 from semiring.arrays.devices import is_gpu
 from semiring.common.forks import cached_property
 from semiring.common.html import Shown, bars, escape, faint, table
-from semiring.common.units import duration, format_bytes, step_rate
+from semiring.common.units import counted, duration, format_bytes, step_rate
 from semiring.kernels import machine
 from semiring.kernels.description import BlockSides, KernelDescription, describe, sides_of
 from semiring.kernels.engine import Engine, fresh_engine
@@ -245,7 +245,7 @@ class Plan(Shown):
         graphs = f"{problem.matrices:,} graphs of " if len(problem.shape) > 2 else ""
         edges = "" if problem.edges is None else f" and {problem.edges:,} edges"
         rows = "" if problem.searches is None else f", {problem.searches:,} rows of it,"
-        return f"closure of {graphs}{self.n:,} vertices{edges}{rows} {where}"
+        return f"closure of {graphs}{counted(self.n, 'vertex', 'vertices')}{edges}{rows} {where}"
 
     def __repr__(self) -> str:
         title, facts = self.facts()

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import math
-import operator
 import os
 from collections.abc import Hashable, Iterator, Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.definition import Semiring
+from semiring.algebra.laws import require
 from semiring.algorithms.csr import combine_runs
 from semiring.algorithms.factorization import Factorization
 from semiring.algorithms.tight_edges import grow_trees
-from semiring.arrays.memory import fits, free_on
+from semiring.arrays.memory import require_bytes
 from semiring.arrays.pieces import HOST
-from semiring.common.errors import GraphError, ShapeError, TooLargeError, raised_here
-from semiring.common.units import format_bytes
+from semiring.common.errors import GraphError, ShapeError, described, raised_here
+from semiring.common.units import counted
+from semiring.graphs.array_like import holds_sparse
 from semiring.graphs.reweighing import as_elements, reweighed
 from semiring.graphs.vertices import Vertices, chosen
 from semiring.kernels.operations import operations_for
@@ -202,7 +204,8 @@ class Factor(FactorExports):
         O(m) steps for a source beside its row. Of paths that tie one is told. Where rounding hides the tree of a source, it is searched
         instead.
         """
-        self.semiring.require_selective()
+        elements = "f.rows(), f.columns() and f[sources, targets] have the elements without paths"
+        require(self.semiring, self.dtypes, "selective", for_what="a best path", instead=elements)
         n, edges = len(self.nodes), self._matrix.edges
         ends = chosen(sources, n, self._labels, "sources"), chosen(targets, n, self._labels, "targets")
         backward = sources is None and targets is not None
@@ -219,6 +222,7 @@ class Factor(FactorExports):
         names, whole = Names(self._labels, n), edges if ends[0].every and ends[1].every else None
         return paths_in(PredecessorTrees(self.semiring, values, names, *ends, True, edges.arrays, tree, backward, whole))
 
+    @raised_here
     def blocks(self, size: int | None = None) -> Iterator[tuple[tuple[Any, ...], Any]]:
         """All rows of the closure, some at a time, where all would not fit: pairs of sources and their rows.
 
@@ -239,11 +243,22 @@ class Factor(FactorExports):
         sources : tuple of vertices
             In the order of elimination, in which rows are found fastest.
         rows : array of shape (k, n)
+
+        Raises
+        ------
+        GraphError
+            For a size that is no whole number from 1.
         """
         n, least = len(self.nodes), self._matrix.elimination.together
-        size = max(least, HOST // max(1, n) // least * least) if size is None else operator.index(size)
-        if size < 1:
-            raise GraphError(f"size is {size}; rows come one at a time at least")
+        if size is None:
+            size = max(least, HOST // max(1, n) // least * least)
+        elif isinstance(size, bool) or not isinstance(size, Integral) or size < 1:
+            raise GraphError(f"size is {described(size)}; it must be a whole number from 1, or None for the default")
+        return self._some_rows(int(size))
+
+    def _some_rows(self, size: int) -> Iterator[tuple[tuple[Any, ...], Any]]:
+        """Blocks of so many rows: as a generator, it begins only where the first is asked for."""
+        n = len(self.nodes)
         for first in range(0, n, size):
             numbers = self._matrix.found.order[first : first + size]
             yield tuple([self.nodes[v] for v in numbers.tolist()]), self._elements(Vertices(numbers), Vertices.all_of(n))
@@ -272,13 +287,13 @@ class Factor(FactorExports):
 
         Raises
         ------
-        ShapeError, DTypeError, DomainError, OverflowRiskError
-            For another number of rows, or elements that are none, or so large that a sum could leave the dtype.
+        ShapeError, DTypeError, DomainError, OverflowRiskError, TooLargeError
+            For another number of rows, or elements that are none, or so large that a sum could leave the dtype, or more than fit.
         """
         given, n = as_elements(b, self.semiring, self.dtypes, "b"), len(self.nodes)
         shape = given[0].shape
         if len(shape) not in (1, 2) or shape[0] != n:
-            raise ShapeError(f"b must have a row for each of {n} vertices, shape ({n},) or ({n}, k); got {shape}")
+            raise ShapeError(f"b must have a row for each of {counted(n, 'vertex', 'vertices')}, shape ({n},) or ({n}, k); got {shape}")
         columns = tuple(np.ascontiguousarray(v.reshape(n, math.prod(shape[1:]))) for v in given)
         answer = tuple(v.reshape(shape) for v in self._matrix.solve(columns))
         return answer[0] if len(answer) == 1 else answer
@@ -304,9 +319,9 @@ class Factor(FactorExports):
         ----------
         weights : array, tuple (tails, heads, weights), or graph
             Of all edges: in the order of the list, or of the graph of another library, that `factor` was given; of a sparse array in the
-            order of its entries, and of a matrix by rows, then by columns. Or of some, by their ends, or as a graph that has them. Where
-            elements are structured, weights are a tuple of arrays. An edge of an undirected list has the same weight both ways. Of edges
-            that are named several times weights combine with ⊕.
+            order of its entries, and of a matrix by rows, then by columns. Or of some, by their ends, or as a graph that has them; a dense
+            matrix has all. Where elements are structured, weights are a tuple of arrays. An edge of an undirected list has the same weight
+            both ways. Of edges that are named several times weights combine with ⊕.
         weight, nonedge
             How a graph is read, as for `apsp`; by default as `factor` was told, which a file knows where it is a text or a number.
 
@@ -325,6 +340,9 @@ class Factor(FactorExports):
         }
         n, directed = len(self.nodes), self._directed
         tails, heads, given = reweighed(weights, self.semiring, self.dtypes, every, self._labels, n, directed=directed, **read)
+        if getattr(weights, "ndim", 1) == 2 and not holds_sparse(weights):  # which closes the edges that it has not
+            tails, heads = (np.concatenate(ends) for ends in ((edges.tails, tails), (edges.heads, heads)))
+            given = tuple(np.concatenate([np.full(len(edges.tails), z, v.dtype), v]) for z, v in zip(edges.zero, given, strict=True))
         numbers = self._matrix.located(tails, heads)
         if (numbers < 0).any():
             u, v = (self.nodes[int(x[np.argmin(numbers)])] for x in (tails, heads))
@@ -378,7 +396,7 @@ class Factor(FactorExports):
         """
         from semiring.results import factor_files
 
-        place = named_device(device, "cpu", exact=False) or "cpu"
+        place = named_device(device, "cpu", exact=False, compiled=True) or "cpu"
         saved = factor_files.load(path, None if semiring is None else as_semiring(semiring), threads, place)
         matrix, labels, listed, *_ = saved
         how = {"directed": saved.directed, "by_rows": saved.by_rows, "weight": saved.weight, "nonedge": saved.nonedge}
@@ -402,9 +420,4 @@ class Factor(FactorExports):
 
     def _require_room(self, rows: int, columns: int, size: int, instead: str) -> None:
         """Refuse so many elements of so many bytes, if the memory has no room for them."""
-        needed, device = rows * columns * size, self._matrix.device
-        if not fits(needed, device):
-            raise TooLargeError(
-                f"{rows:,} × {columns:,} elements take {format_bytes(needed)}, but {format_bytes(free_on(device) or 0)} of memory are "
-                f"available; ask for {instead}"
-            )
+        require_bytes(rows * columns * size, f"{rows:,} × {columns:,} elements take", f"ask for {instead}", self._matrix.device)

@@ -12,7 +12,7 @@ from semiring.algorithms.divergence import is_min_plus
 from semiring.algorithms.factorization import Factorization
 from semiring.common.errors import SemiringError, raised_here
 from semiring.common.html import Shown
-from semiring.common.units import format_bytes
+from semiring.common.units import counted, format_bytes
 from semiring.results.running import BINS, RunningDistances
 from semiring.results.statistics import Statistics, add_by_elimination, statistics_from
 
@@ -73,7 +73,7 @@ class FactorExports(Shown):
     def facts(self) -> tuple[str, list[tuple[str, str]]]:
         """What Jupyter shows."""
         found = self._matrix.found
-        return f"factor of {found.n:,} vertices over {self._matrix.semiring.name}", [
+        return f"factor of {counted(found.n, 'vertex', 'vertices')} over {self._matrix.semiring.name}", [
             ("order", found.fill.order),
             ("fill", f"{found.fill.entries:,} entries, of {len(self._matrix.edges.heads):,} edges"),
             ("height", f"{found.height:,} of {len(found.parent):,} supernodes"),

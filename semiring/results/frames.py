@@ -16,6 +16,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algorithms.phases import Phase
 from semiring.algorithms.recorder import Area, Call, Change
 from semiring.common.errors import printable
+from semiring.common.units import counted
 
 __all__ = ["Frame", "Frames"]
 
@@ -170,7 +171,7 @@ class Frames(Sequence[Frame]):
     def title(self) -> str:
         """What was computed, and how."""
         how = self.method if self.block is None else f"{self.method} with block={self.block}"
-        return f"the closure of {self.n} vertices over {printable(self.semiring.name)}, {how}"
+        return f"the closure of {counted(self.n, 'vertex', 'vertices')} over {printable(self.semiring.name)}, {how}"
 
     def __len__(self) -> int:
         return len(self.frames)

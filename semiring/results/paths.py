@@ -16,6 +16,7 @@ from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.divergence import is_min_plus
 from semiring.common.errors import GraphError, raised_here
+from semiring.common.units import counted
 from semiring.graphs.vertices import Vertices
 from semiring.results.construction import ConstructionMatrix
 from semiring.results.lookups import Lookups
@@ -227,7 +228,7 @@ class Paths(Lookups):
         store = self._store
         ends = zip(store.shape, ("source", "target"), strict=True)
         chosen = " × ".join(f"{count:,} {what}{'s' * (count != 1)}" for count, what in ends)
-        size = f"{store.names.n} vertices" if store.complete else chosen
+        size = counted(store.names.n, "vertex", "vertices") if store.complete else chosen
         many = f", batch of {' × '.join(map(str, store.batch))}" if store.batch else ""
         connected = f", {store.connected():,} pairs connected" if store.countable else ""
         if store.complete and store.countable and (alone := store.one_way()):

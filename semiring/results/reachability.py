@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
 from semiring.algorithms.reachability import Condensation
-from semiring.arrays.memory import fits, free_on
-from semiring.common.errors import GraphError, TooLargeError, raised_here
+from semiring.arrays.memory import require_bytes
+from semiring.common.errors import GraphError, library, raised_here
 from semiring.common.forks import cached_property
 from semiring.common.html import Shown
-from semiring.common.units import format_bytes
+from semiring.common.units import counted
 from semiring.graphs.vertices import chosen
 
 __all__ = ["Reachability"]
@@ -107,13 +106,9 @@ class Reachability(Shown):
         >>> sr.reachability(sr.edges([(0, 1), (1, 2)])).to_scipy().nnz
         3
         """
-        scipy = importlib.import_module("scipy.sparse")
+        scipy = library("scipy.sparse", "to_scipy", "'semiring[graphs]'")
         n, pairs = self._condensation.n, int(self.counts.sum())
-        if not fits(9 * pairs, "cpu"):
-            raise TooLargeError(
-                f"{pairs:,} pairs take {format_bytes(9 * pairs)}, but {format_bytes(free_on('cpu') or 0)} of memory are available; ask for "
-                f".counts, .reaches() or .reached()"
-            )
+        require_bytes(9 * pairs, f"{pairs:,} pairs take", "ask for .counts, .reaches() or .reached()")
         starts, heads = np.zeros(n + 1, np.int64), np.empty(pairs, np.int64)
         np.cumsum(self.counts, out=starts[1:])
         for v in range(n):
@@ -134,7 +129,7 @@ class Reachability(Shown):
             ("connected", f"{int(self.counts.sum()):,} of {n * n:,} pairs"),
             ("strongly connected components", f"{len(self._condensation.rows):,}"),
         ]
-        return f"reachability among {n:,} vertices", facts
+        return f"reachability among {counted(n, 'vertex', 'vertices')}", facts
 
     def __repr__(self) -> str:
         title, ((_, connected), (name, components)) = self.facts()

@@ -10,6 +10,7 @@ import numpy as np
 
 from semiring.algorithms.distribution import Distribution, cell_exponent
 from semiring.algorithms.hops import DistanceSums
+from semiring.arrays.memory import require_bytes
 from semiring.common.errors import GraphError
 from semiring.results.farthest import Greatest
 
@@ -186,7 +187,13 @@ class RunningDistances:
         self.cells = joined
 
     def histogram(self) -> tuple[Array, Array]:
-        """The counts, and the edges of the bins."""
+        """The counts, and the edges of the bins.
+
+        Raises
+        ------
+        TooLargeError
+            For more bins than there is memory.
+        """
         if self.edges is not None:
             return self.counts, self.edges
         if self.exponent is None:
@@ -194,5 +201,8 @@ class RunningDistances:
         if self.whole:
             self._widen(0)
         first, last = min(self.cells), max(self.cells)
-        counts = np.array([self.cells.get(cell, 0) for cell in range(first, last + 1)], dtype=np.int64)
+        count = last - first + 1
+        require_bytes(16 * count, f"a histogram of {count:,} bins takes", "ask for fewer bins")
+        counts = np.zeros(count, dtype=np.int64)
+        counts[np.array(list(self.cells)) - first] = list(self.cells.values())
         return counts, np.ldexp(np.arange(first, last + 2, dtype=np.float64), self.exponent)

@@ -13,6 +13,7 @@ from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algorithms.factorization import Factorization
 from semiring.common.html import BAR, Shown, beside
 from semiring.common.progress import Meter
+from semiring.common.units import counted
 from semiring.results.farthest import FarthestPair
 from semiring.results.running import BINS, RunningDistances
 from semiring.results.views import as_floats
@@ -95,7 +96,7 @@ class Statistics(Shown):
         if self.farthest is not None:
             source, target, distance = self.farthest
             facts.append(("largest finite distance", f"{distance:.6g}, from {source!r} to {target!r}"))
-        return f"distances of {n:,} vertices", facts
+        return f"distances of {counted(n, 'vertex', 'vertices')}", facts
 
     def __repr__(self) -> str:
         title, ((_, connected), *figures) = self.facts()

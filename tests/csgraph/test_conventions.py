@@ -261,6 +261,9 @@ def test_bad_arguments():
     for options in ({}, {"min_only": True}):  # SciPy's searches would find no path where there is an edge
         with pytest.raises(TypeError, match="float32 cannot hold"):
             csgraph.dijkstra(CHAIN * 1e300, indices=[0], dtype=np.float32, **options)
+    immense = sp.coo_array(([1.0], ([2**40], [0])), shape=(2**41, 2**41))
+    with pytest.raises(sr.TooLargeError, match="csgraph has 2,199,023,255,552 vertices"):
+        csgraph.dijkstra(immense, indices=0)
     for few in (0, -1):
         with pytest.raises(ValueError, match="at least 1"):
             csgraph.yen(CHAIN, 0, 1, few, return_predecessors=True)

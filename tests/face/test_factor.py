@@ -7,6 +7,7 @@ import pickle
 import re
 from fractions import Fraction
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import networkx as nx
@@ -21,6 +22,7 @@ from scipy.sparse.linalg import splu
 import semiring as sr
 from semiring.algorithms import elimination, ordering
 from semiring.algorithms.bellman_ford import exact_weight
+from semiring.arrays import memory
 from semiring.graphs import read_graph
 
 Array = np.ndarray[Any, Any]
@@ -296,7 +298,7 @@ class TestUpdate:
     def test_a_sparse_array_that_does_not_list_its_entries(self) -> None:
         coo = sp.coo_array(([1.0, 2.0, 3.0], ([2, 1, 0], [0, 2, 1])))
         f = sr.factor(coo.todok())
-        with pytest.raises(sr.GraphError, match="have no order: pass"):
+        with pytest.raises(sr.GraphError, match=r"have no order: pass .* or a sparse array"):
             f.update(coo.data)
         f.update((coo.row, coo.col, coo.data + 1))
         coo.data += 1
@@ -432,15 +434,51 @@ def test_entries_of_every_kind() -> None:
 
 
 def test_fill_without_room_is_refused_before_it_is_allocated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("semiring.execution.elimination.fits", lambda size, device: False)
-    with pytest.raises(sr.TooLargeError, match=r"144 vertices in the order .* fills [0-9,]+ entries, [0-9.]+ .?i?B"):
-        sr.factor(nx.grid_2d_graph(12, 12))
+    monkeypatch.setattr(memory, "fits", lambda size, device: size < 10_000)
+    with pytest.raises(sr.TooLargeError, match=r"144 vertices in the order .* fills [0-9,]+ entries, and on 3 threads takes [0-9.]+ .?i?B"):
+        sr.factor(nx.grid_2d_graph(12, 12), threads=3)
     monkeypatch.undo()
     f = sr.factor(nx.path_graph(5))
-    monkeypatch.setattr("semiring.results.factor.fits", lambda size, device: False)
+    monkeypatch.setattr(memory, "fits", lambda size, device: False)
     for ask, instead in ((f.closure, r"f\.blocks"), (f.rows, r"f\.blocks"), (f.paths, "paths from fewer vertices")):
         with pytest.raises(sr.TooLargeError, match=rf"5 × 5 elements .* {instead}"):
             ask()
+    with pytest.raises(sr.TooLargeError, match=r"b would take .*; pass fewer at a time"):
+        f.solve(np.zeros(5))
+
+
+def test_threads_without_work_take_no_memory() -> None:
+    assert sr.factor(nx.path_graph(5), threads=10**9).rows(0).tolist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("size", ["a", 2.5, True, 0, np.ones(2)], ids=str)
+def test_blocks_of_no_size_are_refused_before_the_first(size: Any) -> None:
+    with pytest.raises(sr.GraphError, match=r"size is .*; it must be a whole number from 1"):
+        sr.factor(nx.path_graph(5)).blocks(size)
+
+
+def test_the_reference_engine_eliminates_nothing(tmp_path: Path) -> None:
+    sr.factor(nx.path_graph(2)).save(tmp_path / "f.npz")
+    others = r"use 'auto', 'cpu', 'cuda', 'cuda:0', …(?! or)"
+    for device, text in (("reference", f"which only compiled code does; {others}"), ("tpu", f"unknown device 'tpu'; {others}")):
+        with pytest.raises(sr.SemiringError, match=text):
+            sr.factor(nx.path_graph(2), device=device)
+        with pytest.raises(sr.SemiringError, match=text):
+            sr.Factor.load(tmp_path / "f.npz", device=device)
+
+
+def test_what_would_work_where_something_does_not() -> None:
+    with pytest.raises(sr.LawError, match=r"a best path needs .*; f\.rows\(\), .* without paths"):
+        sr.factor(sr.edges([("a", "b")]), sr.DISTANCE_COUNT).paths()
+    for semiring in (sr.BOOLEAN, sr.GF2):
+        with pytest.raises(sr.DTypeError, match="no truth value; pass truth values"):
+            sr.factor(sr.edges([("a", "b", True)]), semiring).solve([2, 1])
+    f = sr.factor(sp.csr_array((1, 1)))
+    with pytest.raises(sr.ShapeError, match="each of 1 vertex,"):
+        f.solve(np.ones(2))
+    with pytest.raises(sr.DTypeError, match="b must be numbers, not object"):
+        f.solve([None])
+    assert repr(f).startswith("<factor of 1 vertex over")
 
 
 def test_nothing_of_the_callers_is_changed() -> None:
@@ -516,6 +554,8 @@ class TestUpdatesOfEveryKind:
     def test_graphs_of_the_same_vertices(self) -> None:
         matrix = sp.csr_array(np.array([[0, 4.0, 9.0], [0, 0, 1.0], [0, 0, 0]]))
         f = sr.factor(matrix)
+        f.update(np.array([[np.inf, 7.0, 9.0], [np.inf] * 3, [np.inf] * 3]))  # a dense matrix, which says that one is closed
+        assert f.rows(0).tolist() == [0, 7, 9]
         f.update(matrix * 2)
         assert f.rows(0).tolist() == [0, 8, 10]
         roads = nx.Graph()

@@ -107,5 +107,8 @@ def test_what_has_no_distances_is_refused() -> None:
         sr.factor(graph, "max-min").statistics()
     with pytest.raises(sr.GraphError, match="at least 2"):
         sr.factor(graph).statistics(bins=1)
+    for immense in (sr.factor(graph).statistics, lambda bins: sr.statistics(0.3 * graph.toarray(), nonedge=0, bins=bins)):
+        with pytest.raises(sr.TooLargeError, match=r"1,000,000,000,000 bins takes|histogram of .* bins takes"):
+            immense(bins=10**12)
     with pytest.raises(sr.OverflowRiskError):
         sr.factor(network(50, np.random.default_rng(4), directed=False, share=1.1) * 200, dtype="int16").statistics()

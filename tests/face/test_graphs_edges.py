@@ -208,7 +208,7 @@ class TestEdgeLists:
             ([5], "edge 0 is 5"),
             ([([], 1)], "hashable"),
             (None, "a NoneType is no list of edges"),
-            (3, "a int is no list of edges"),
+            (3, "an int is no list of edges"),
             ([{"from": "a", "to": "b"}], "edge 0 is {'from': 'a'"),
             ([{2, 1}], "edge 0 is {1, 2}"),
             ({(0, 1): 5}, r"a dict is no list of edges; .*items\(\)"),

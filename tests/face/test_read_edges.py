@@ -117,7 +117,7 @@ class TestText:
         (ROADS, r"the name of no file; pass io\.StringIO\(text\)"),
         ("roads.json", r"does not end like a format that can be read: \.csv, .*\.graphml"),
         ("roads.npy", r"a matrix, and no list of edges; numpy\.load"),
-        (7, "a int is no file; pass its path"),
+        (7, "an int is no file; pass its path"),
         (np.eye(2), "is no file"),
     ],
 )

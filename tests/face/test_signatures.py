@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import semiring as sr
 from semiring.planning.options import ClosureOptions, ComputationOptions, Options
@@ -25,6 +26,39 @@ def test_signatures_show_the_options_in_their_order_and_with_their_defaults(func
         assert parameter.default is Options._field_defaults[name]
         assert parameter.annotation == known.__annotations__[name].__forward_arg__ == Options.__annotations__[name].__forward_arg__
     assert ClosureOptions.__optional_keys__ == {*Options._fields}
+
+
+_MATRIX, _SPARSE = np.array([[0.0, 1.0], [2.0, 0.0]]), sp.csr_array(np.array([[0.0, 1.0], [2.0, 0.0]]))
+
+COUNTING: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
+    (sr.apsp, (np.zeros((0, 0)),)),
+    (sr.closure, (_SPARSE, "min-plus")),
+    (sr.transitive_closure, (_SPARSE,)),
+    (sr.statistics, (_SPARSE,)),
+    (sr.diameter, (_SPARSE,)),
+    (sr.radius, (_SPARSE,)),
+    (sr.power, (_MATRIX, 0, "min-plus")),
+    (sr.matmul, (_SPARSE, _SPARSE, "min-plus")),
+    (sr.matmul, (_MATRIX.astype(object), _MATRIX, "min-plus")),
+    (sr.multi_dot, ([_MATRIX, _MATRIX], "min-plus")),
+    (sr.scan, (_MATRIX, "min-plus")),
+    (sr.factor, (_SPARSE,)),
+    (sr.cycle_mean, (sp.csr_array((2, 2)),)),
+    (sr.k_shortest_paths, (_SPARSE, 0, 1, 1)),
+    (sr.explain, (10,)),
+]
+"""Calls of all functions that take a number of threads, of which some would never count them."""
+
+
+@pytest.mark.parametrize("threads", [0, "x", True, 1.5, np.ones(2)], ids=str)
+def test_what_is_no_number_of_threads_is_refused(threads: Any) -> None:
+    counting = {
+        f for f in (getattr(sr, name) for name in sr.__all__) if inspect.isfunction(f) and "threads" in inspect.signature(f).parameters
+    }
+    assert counting == {function for function, _ in COUNTING}
+    for function, arguments in COUNTING:
+        with pytest.raises(sr.SemiringError, match=r"^threads is .*; it must be a whole number from 1"):
+            function(*arguments, threads=threads)
 
 
 @pytest.mark.parametrize("function", TAKING, ids=lambda f: f.__name__)

@@ -239,6 +239,8 @@ def test_what_does_not_fit_is_refused() -> None:
     refused(sr.ShapeError, "truth values", a, a.T, mask=np.ones((4, 4)))
     refused(sr.SemiringError, "two sparse arrays", a, np.zeros(5), mask=mask)
     refused(sr.SemiringError, "pass mask=", a, a.T, complement=True)
+    refused(sr.SemiringError, r"complement is an array of shape \(4, 4\); it is True or False", a, a.T, mask=mask, complement=mask)
+    refused(sr.SemiringError, "complement is 'yes'", a, a.T, mask=mask, complement="yes")
     refused(sr.SemiringError, "c and out", a, a.T, c=np.zeros((4, 4)))
     refused(sr.DTypeError, "complex", a.astype(complex), a.T)
     with pytest.raises(sr.ShapeError, match="square"):
@@ -275,6 +277,16 @@ def test_a_result_without_room_is_refused_with_its_size(monkeypatch: pytest.Monk
     monkeypatch.setattr(memory, "free_on", lambda device: 1000)
     refused(sr.TooLargeError, r"the product has [\d,]+ entries, and would take 1\.\d MiB|MB", a, a)
     refused(sr.TooLargeError, r"a result of shape \(300, 300\)", a, np.zeros((300, 300)))
+
+
+def test_more_rows_than_there_is_memory() -> None:
+    b = sp.coo_array(([1.0], ([2**40], [0])), shape=(2**41, 2**41))
+    refused(sr.TooLargeError, "a has 2,199,023,255,552 rows", b, b)
+    with pytest.raises(sr.TooLargeError, match="a has 2,199,023,255,552 rows"):
+        sr.power(b, 2, sr.MIN_PLUS)
+    stored = [1.0], [0], [0, 1]
+    wide, tall = sp.csr_array(stored, shape=(1, 2**41)), sp.csc_array(stored, shape=(2**41, 1))
+    refused(sr.TooLargeError, "has 2,199,023,255,552 columns", wide, tall)  # of which one has to be transposed
 
 
 def test_more_is_stored_than_there_is() -> None:

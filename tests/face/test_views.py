@@ -150,7 +150,7 @@ def test_of_a_large_file_a_few_elements_are_read(tmp_path: Path, monkeypatch: py
     paths = sr.Paths(sr.MIN_PLUS, (values,), via)
     monkeypatch.setattr(Store, "connected", lambda self: pytest.fail("all pairs are counted"))
     begin = time.perf_counter()
-    assert repr(paths) == "<paths over min-plus: 60000 vertices>"
+    assert repr(paths) == "<paths over min-plus: 60,000 vertices>"
     assert "a file" in text_of(paths)
     assert picture(paths).shape == (64, 64, 4)
     assert time.perf_counter() - begin < 10
