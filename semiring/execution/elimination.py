@@ -17,6 +17,7 @@ from semiring.common.errors import DTypeError, noted
 from semiring.graphs.array_like import holds_sparse, is_sparse, to_scipy
 from semiring.graphs.coo import listed_edges
 from semiring.graphs.read import one_graph
+from semiring.graphs.reweighing import Listing
 from semiring.graphs.vertices import chosen
 from semiring.planning.options import named_device
 from semiring.results.factor import Factor
@@ -53,12 +54,12 @@ def factor_graph(graph: Any, semiring: Semiring, options: FactorOptions) -> Fact
         names = int if labels is None else labels.__getitem__
         device = named_device(options.device, "cpu", exact=False, compiled=True) or "cpu"
         matrix = Factorization(semiring, edges, found, names, threads=options.threads, check=options.check, device=device)
-        how = {"weight": options.weight, "nonedge": options.nonedge}
+        read = Listing(weight=options.weight, nonedge=options.nonedge)
         if listed is not None:
-            return Factor(matrix, labels, (listed.sources, listed.targets), directed=listed.directed, **how)
+            return Factor(matrix, labels, read._replace(ends=(listed.sources, listed.targets), directed=listed.directed))
         first = graph[0] if isinstance(graph, tuple | list) and holds_sparse(graph) else graph
         by_rows = not is_sparse(first) or (getattr(first, "format", "") == "csr" and bool(getattr(first, "has_canonical_format", False)))
-        return Factor(matrix, labels, None if by_rows else _entry_order(first), by_rows=by_rows, **how)
+        return Factor(matrix, labels, read._replace(ends=None if by_rows else _entry_order(first), by_rows=by_rows))
 
 
 def _entry_order(graph: Any) -> tuple[Array, Array] | None:

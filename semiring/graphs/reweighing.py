@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.algorithms.csr import CSR
 from semiring.arrays.conversion import conversions, require_inside, written_as
 from semiring.arrays.devices import host
 from semiring.arrays.exchange import borrowed
@@ -20,11 +21,33 @@ from semiring.graphs.read import one_graph
 from semiring.graphs.vertices import chosen
 from semiring.kernels.overflow.statistics import surely_elements
 
-__all__ = ["as_elements", "reweighed"]
+__all__ = ["Listing", "as_elements", "reweighed"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
 DTypes = tuple[np.dtype[Any], ...]
+
+
+class Listing(NamedTuple):
+    """How the caller lists the edges of a graph, and how it was read.
+
+    Attributes
+    ----------
+    ends : tuple of int arrays, or None
+        Tails and heads in the caller's order; None where that is by rows, or there is none.
+    directed : bool
+        Otherwise an edge has the same weight both ways.
+    by_rows : bool
+        Whether edges are listed by rows, then by columns, where there are no ends.
+    weight, nonedge
+        See `edges_of`.
+    """
+
+    ends: tuple[Array, Array] | None = None
+    directed: bool = True
+    by_rows: bool = True
+    weight: Any = None
+    nonedge: Any = None
 
 
 def as_elements(numbers: Any, semiring: Semiring, dtypes: DTypes, what: str) -> Values:
@@ -69,14 +92,9 @@ def as_elements(numbers: Any, semiring: Semiring, dtypes: DTypes, what: str) -> 
 def reweighed(
     weights: Any,
     semiring: Semiring,
-    dtypes: DTypes,
-    every: tuple[Array, Array] | None,
+    edges: CSR,
     labels: Sequence[Hashable] | None,
-    n: int,
-    *,
-    directed: bool,
-    weight: Any = None,
-    nonedge: Any = None,
+    listing: Listing,
 ) -> tuple[Array, Array, Values]:
     """The ends of the edges that get other weights, as numbers of vertices, and their weights.
 
@@ -84,20 +102,20 @@ def reweighed(
     ----------
     weights : array, tuple (tails, heads, weights), or graph
         Of all edges, of some by their ends, or of those that a sparse array, a list of edges or a graph of another library has.
-    semiring, dtypes
-        See `as_elements`.
-    every : tuple of int arrays, or None
-        The ends of all edges in the caller's order, where that is known.
+    semiring : Semiring
+    edges : CSR
+        Those that there are. A dense matrix closes which it has not.
     labels : sequence or None
-    n : int
-        The number of vertices.
-    directed : bool
-        Otherwise an edge has the same weight both ways.
-    weight, nonedge
-        How a graph is read, see `edges_of`.
+    listing : Listing
     """
-    if holds_sparse(weights) or getattr(weights, "ndim", 1) == 2 or listed_edges(weights) is not None:
-        return _of_graph(weights, semiring, dtypes, labels, n, weight, nonedge)
+    n, dtypes, every = edges.n, edges.dtypes, listing.ends or ((edges.tails, edges.heads) if listing.by_rows else None)
+    if holds_sparse(weights) or listed_edges(weights) is not None:
+        return _of_graph(weights, semiring, dtypes, labels, n, listing)
+    if getattr(weights, "ndim", 1) == 2:
+        tails, heads, values = _of_graph(weights, semiring, dtypes, labels, n, listing)
+        closed = (np.full(len(edges.tails), z, v.dtype) for z, v in zip(edges.zero, values, strict=True))
+        ends = np.concatenate([edges.tails, tails]), np.concatenate([edges.heads, heads])
+        return *ends, tuple(np.concatenate(parts) for parts in zip(closed, values, strict=True))
     if isinstance(weights, tuple) and len(weights) == 3 and (len(dtypes) != 3 or isinstance(weights[2], tuple)):
         tails, heads = chosen(weights[0], n, labels, "tails").numbers, chosen(weights[1], n, labels, "heads").numbers
         values = as_elements(weights[2], semiring, dtypes, "weights")
@@ -111,7 +129,7 @@ def reweighed(
         raise GraphError(f"weights are a flat sequence, one number for each edge, and no array of shape {values[0].shape}")
     if not len(tails) == len(heads) == len(values[0]):
         raise GraphError(f"{len(values[0]):,} weights for {len(tails):,} edges; pass one for each, or (tails, heads, weights)")
-    if directed:
+    if listing.directed:
         return tails, heads, values
     back = np.flatnonzero(tails != heads)
     ends = np.concatenate([tails, heads[back]]), np.concatenate([heads, tails[back]])
@@ -119,11 +137,11 @@ def reweighed(
 
 
 def _of_graph(
-    graph: Any, semiring: Semiring, dtypes: DTypes, labels: Sequence[Hashable] | None, n: int, weight: Any, nonedge: Any
+    graph: Any, semiring: Semiring, dtypes: DTypes, labels: Sequence[Hashable] | None, n: int, listing: Listing
 ) -> tuple[Array, Array, Values]:
     """The edges of a graph of the same vertices."""
     dtype = dtypes[0] if len(dtypes) == 1 else dtypes
-    edges, names = one_graph(graph, semiring, weight=weight, nonedge=nonedge, dtype=dtype, closed=True)
+    edges, names = one_graph(graph, semiring, weight=listing.weight, nonedge=listing.nonedge, dtype=dtype, closed=True)
     if names is None:
         if edges.n != n:
             raise ShapeError(f"weights are of a graph of {counted(edges.n, 'vertex', 'vertices')}, and the factor has {n:,}")

@@ -20,8 +20,7 @@ from semiring.arrays.memory import require_bytes
 from semiring.arrays.pieces import HOST
 from semiring.common.errors import GraphError, ShapeError, described, raised_here
 from semiring.common.units import counted
-from semiring.graphs.array_like import holds_sparse
-from semiring.graphs.reweighing import as_elements, reweighed
+from semiring.graphs.reweighing import Listing, as_elements, reweighed
 from semiring.graphs.vertices import Vertices, chosen
 from semiring.kernels.operations import operations_for
 from semiring.planning.options import named_device
@@ -55,19 +54,8 @@ class Factor(FactorExports):
         The vertices, in the order of rows and columns.
     """
 
-    def __init__(
-        self,
-        matrix: Factorization,
-        labels: Sequence[Hashable] | None,
-        listed: tuple[Array, Array] | None,
-        *,
-        directed: bool = True,
-        by_rows: bool = True,
-        weight: Any = None,
-        nonedge: Any = None,
-    ) -> None:
-        self._matrix, self._listed, self._directed, self._by_rows = matrix, listed, directed, by_rows
-        self._weight, self._nonedge = weight, nonedge
+    def __init__(self, matrix: Factorization, labels: Sequence[Hashable] | None, listing: Listing) -> None:
+        self._matrix, self._listing = matrix, listing
         self.nodes: tuple[Any, ...] = tuple(range(matrix.edges.n)) if labels is None else tuple(labels)
         self._labels = None if labels is None else self.nodes
 
@@ -319,9 +307,9 @@ class Factor(FactorExports):
         ----------
         weights : array, tuple (tails, heads, weights), or graph
             Of all edges: in the order of the list, or of the graph of another library, that `factor` was given; of a sparse array in the
-            order of its entries, and of a matrix by rows, then by columns. Or of some, by their ends, or as a graph that has them; a dense
-            matrix has all. Where elements are structured, weights are a tuple of arrays. An edge of an undirected list has the same weight
-            both ways. Of edges that are named several times weights combine with ⊕.
+            order of its entries, and of a matrix by rows, then by columns. Or of some, by their ends, or as a graph that has them; what a
+            dense matrix has not is closed. Where elements are structured, weights are a tuple of arrays. An edge of an undirected list has
+            the same weight both ways. Of edges that are named several times weights combine with ⊕.
         weight, nonedge
             How a graph is read, as for `apsp`; by default as `factor` was told, which a file knows where it is a text or a number.
 
@@ -332,17 +320,9 @@ class Factor(FactorExports):
         DivergenceError, OverflowRiskError
             As for `factor`. The factor is as it was.
         """
-        edges = self._matrix.edges
-        every = self._listed or ((edges.tails, edges.heads) if self._by_rows else None)
-        read = {
-            "weight": self._weight if weight is None else weight,
-            "nonedge": self._nonedge if nonedge is None else nonedge,
-        }
-        n, directed = len(self.nodes), self._directed
-        tails, heads, given = reweighed(weights, self.semiring, self.dtypes, every, self._labels, n, directed=directed, **read)
-        if getattr(weights, "ndim", 1) == 2 and not holds_sparse(weights):  # which closes the edges that it has not
-            tails, heads = (np.concatenate(ends) for ends in ((edges.tails, tails), (edges.heads, heads)))
-            given = tuple(np.concatenate([np.full(len(edges.tails), z, v.dtype), v]) for z, v in zip(edges.zero, given, strict=True))
+        told = {name: option for name, option in (("weight", weight), ("nonedge", nonedge)) if option is not None}
+        listing = self._listing._replace(**told)
+        tails, heads, given = reweighed(weights, self.semiring, self._matrix.edges, self._labels, listing)
         numbers = self._matrix.located(tails, heads)
         if (numbers < 0).any():
             u, v = (self.nodes[int(x[np.argmin(numbers)])] for x in (tails, heads))
@@ -398,9 +378,7 @@ class Factor(FactorExports):
 
         place = named_device(device, "cpu", exact=False, compiled=True) or "cpu"
         saved = factor_files.load(path, None if semiring is None else as_semiring(semiring), threads, place)
-        matrix, labels, listed, *_ = saved
-        how = {"directed": saved.directed, "by_rows": saved.by_rows, "weight": saved.weight, "nonedge": saved.nonedge}
-        return Factor(matrix, labels, listed, **how)
+        return Factor(*saved)
 
     # Elements.
 

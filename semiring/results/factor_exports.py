@@ -13,6 +13,7 @@ from semiring.algorithms.factorization import Factorization
 from semiring.common.errors import SemiringError, raised_here
 from semiring.common.html import Shown
 from semiring.common.units import counted, format_bytes
+from semiring.graphs.reweighing import Listing
 from semiring.results.running import BINS, RunningDistances
 from semiring.results.statistics import Statistics, add_by_elimination, statistics_from
 
@@ -27,11 +28,7 @@ class FactorExports(Shown):
     nodes: tuple[Any, ...]
     _matrix: Factorization
     _labels: tuple[Any, ...] | None
-    _listed: tuple[Array, Array] | None
-    _directed: bool
-    _by_rows: bool
-    _weight: Any
-    _nonedge: Any
+    _listing: Listing
 
     @property
     def order(self) -> tuple[Any, ...]:
@@ -158,8 +155,7 @@ class FactorExports(Shown):
         """
         from semiring.results import factor_files  # only where it is wanted: a first call should be quick
 
-        how = self._directed, self._by_rows, self._weight, self._nonedge
-        factor_files.save(path, factor_files.Saved(self._matrix, self._labels, self._listed, *how))
+        factor_files.save(path, factor_files.Saved(self._matrix, self._labels, self._listing))
 
     def __reduce__(self) -> Any:
         """A factor is no pickle: what it holds is compiled, or lies on a GPU."""

@@ -19,6 +19,7 @@ from semiring.common.errors import TooLargeError
 from semiring.common.units import format_bytes
 from semiring.files.archives import Damage
 from semiring.files.formats import Read, format_for
+from semiring.graphs.reweighing import Listing
 from semiring.kernels.cpu.eliminations import Panels
 from semiring.results.headers import FACTOR, identity, read_header, read_names, require_elements, semiring_of, written_names
 
@@ -35,16 +36,12 @@ class Saved(NamedTuple):
 
     matrix: Factorization
     labels: tuple[Any, ...] | None
-    listed: tuple[Array, Array] | None
-    directed: bool
-    by_rows: bool
-    weight: Any
-    nonedge: Any
+    listing: Listing
 
 
 def save(path: str | os.PathLike[str], saved: Saved) -> None:
     """See `Factor.save`."""
-    matrix, listed = saved.matrix, saved.listed
+    matrix, listing = saved.matrix, saved.listing
     edges, kept = matrix.edges, matrix.kept
     header = {
         FACTOR.name: FACTOR.version,
@@ -53,18 +50,18 @@ def save(path: str | os.PathLike[str], saved: Saved) -> None:
         "nodes": written_names(saved.labels),
         "vertices": edges.n,
         "edges": len(edges.heads),
-        "listed": None if listed is None else len(listed[0]),
+        "listed": None if listing.ends is None else len(listing.ends[0]),
         "order": matrix.found.fill.order,
-        "directed": saved.directed,
-        "by rows": saved.by_rows,
-        "weight": _written(saved.weight),
-        "nonedge": _written(saved.nonedge),
+        "directed": listing.directed,
+        "by rows": listing.by_rows,
+        "weight": _written(listing.weight),
+        "nonedge": _written(listing.nonedge),
         "check": matrix.check,
         "potentials": kept.potentials is not None,
     }
     arrays: dict[str, Array] = {"tail": edges.tails, "head": edges.heads, "order": matrix.found.order}
-    if listed is not None:
-        arrays |= {"source": listed[0], "target": listed[1]}
+    if listing.ends is not None:
+        arrays |= dict(zip(("source", "target"), listing.ends, strict=True))
     columns = {name: v.astype(_INDEX, copy=False).view(_INDEX) for name, v in arrays.items()}  # of C's long, which Zarr knows
     elements = {"weight": edges.weights, "upper": kept.panels.upper, "lower": kept.panels.lower}
     if kept.potentials is not None:
@@ -107,11 +104,11 @@ def load(path: str | os.PathLike[str], semiring: Semiring | None, threads: int |
             raise TooLargeError(f"{path} holds a factor that takes {format_bytes(needed)}, and {available} of memory are available")
         panels = Panels(elements("upper", found.fill.panels), elements("lower", found.fill.panels))
         potentials = (elements("potential", n), elements("inverse", n)) if header["potentials"] else None
-        listed = None if k is None else (_vertices(read, "source", k, n), _vertices(read, "target", k, n))
+        ends = None if k is None else (_vertices(read, "source", k, n), _vertices(read, "target", k, n))
     names = int if labels is None else labels.__getitem__
     kept = Kept(panels, potentials)
     matrix = Factorization(chosen, edges, found, names, threads=threads, check=header["check"], kept=kept, device=device)
-    return Saved(matrix, labels, listed, *(header[name] for name in ("directed", "by rows", "weight", "nonedge")))
+    return Saved(matrix, labels, Listing(ends, *(header[name] for name in ("directed", "by rows", "weight", "nonedge"))))
 
 
 def _written(option: Any) -> str | float | int | None:
