@@ -95,8 +95,8 @@ def factor(
     -----
     On planar graphs of n vertices O(n log n) memory, O(n^1.5) steps for the elimination and O(n log n) for each row; on graphs without
     small separators, such as random ones, nearly as much as for a dense matrix. Backhouse and Carré (1975); Sao, Kannan, Gera and Vuduc,
-    PPoPP 2020. Floats with negative weights are within n · ε of the largest magnitude, and a negative cycle
-    that weighs less than that may pass for rounding.
+    PPoPP 2020. Floats with negative weights are within n · ε of the largest magnitude; smaller negative cycles
+    pass for rounding.
     """
     require_threads(threads)
     refuse_arrays(check=check)
