@@ -79,7 +79,7 @@ def extreme_eccentricity(edges: CSR, *, greatest: bool, every: bool, threads: in
 
 
 def extreme_of(edges: CSR, farthest: Array, *, greatest: bool, every: bool, threads: int | None = None) -> tuple[float, Array]:
-    """The same of all eccentricities, where each is finite, and no edge negative.
+    """The greatest or the least of given eccentricities, all of them finite, and the vertices that have it; no edge is negative.
 
     A distance may be the sum of its edges in any order, and rounded so. Where `every` vertex is wanted, those that may be extreme are
     searched from, so that eccentricities are equal where those of searches are.

@@ -120,9 +120,9 @@ def rows_of_edges(
     -----
     O(m log m) steps a source where a compiled search goes best first, O(m) where all edges are equal and harmless, else O(r·m) for paths
     of at most r edges, fewer where little changes in a round. Memory for the result, and scratch for the edges on each thread (for a
-    million, if they are fewer, without compiled searches). Both ways give the same elements, floats bit for bit, but of paths that tie
-    they may take different ones. Floats with negative weights are within n·ε of the largest magnitude, as in the closure: where only
-    rounding makes a cycle improve, n rounds are as exact as arithmetic is.
+    million, if they are fewer, without compiled searches). Both ways give the same elements, floats bit for bit but where rounding makes a
+    cycle improve, but of paths that tie they may take different ones. Floats with negative weights are within n·ε of the largest magnitude,
+    as in the closure: where only rounding makes a cycle improve, compiled searches go by potentials, others stop after n rounds.
     """
     guard = guard_for(semiring, edges.dtypes, edges.n - 1 if reflexive else edges.n)
     guard.before(edges.statistics or statistics_of(semiring, edges.weights))
@@ -247,32 +247,31 @@ class _Search:
     def by_potentials(
         self, searches: Searches, rest: Sequence[int], sources: Array, results: Values, tree: Array | None, meter: Meter | None
     ) -> Sequence[int]:
-        """Fill rows in which only rounding has made a cycle improve, and give those for which there are no potentials.
+        """Fill rows in which only rounding makes a cycle improve, and give those that are left, where ⊗ has no inverse.
 
-        With potentials of all that a source reaches nothing improves on 1 there (Johnson, 1977), for whatever else it reaches as a source.
+        With potentials of all that the sources reach nothing improves on 1 there, nor can rounding make it (Johnson, 1977).
         """
+        if not rest:
+            return rest
         left = np.array(rest, dtype=np.intp)
-        while len(left):
-            diagnosis, arrays, start, vertices = self._reached(int(sources[left[0]]))
-            found = diagnosis.potentials(start, arrays, None, np.arange(len(vertices)))
-            inverted = inverse(self.semiring, found)
-            if inverted is None:
-                break
-            p, back = (tuple(np.full(self.edges.n, o, v.dtype) for o, v in zip(self.operations.one, found, strict=True)) for _ in range(2))
-            _put(p, vertices, inverted if self.backward else found)
-            _put(back, vertices, found if self.backward else inverted)
-            there = np.isin(sources[left], vertices)
-            now, left = left[there], left[~there]
-            graph = reweighed(self.semiring, self.edges, p, back)
-            how: dict[str, Any] = {"searches": searches, "order": "best", "meter": meter}
-            for part in slices(len(now), self.edges.n, HOST):
-                some, ends = now[part], sources[now[part]]
-                trees = None if tree is None else tree[some]
-                rows = rows_of_edges(self.semiring, graph, ends, reflexive=self.reflexive, tree=trees, **how)
-                _put(results, some, self._lengthened(self._lengthened(tuple(v[ends, None] for v in back), rows), p))
-                if tree is not None:
-                    tree[some] = trees
-        return [int(i) for i in left]
+        diagnosis, arrays, start, vertices = self._reached(sources[left])
+        found = diagnosis.potentials(start, arrays, None, np.arange(len(vertices)))
+        inverted = inverse(self.semiring, found)
+        if inverted is None:
+            return rest
+        p, back = (tuple(np.full(self.edges.n, o, v.dtype) for o, v in zip(self.operations.one, found, strict=True)) for _ in range(2))
+        _put(p, vertices, inverted if self.backward else found)
+        _put(back, vertices, found if self.backward else inverted)
+        graph = reweighed(self.semiring, self.edges, p, back)
+        how: dict[str, Any] = {"searches": searches, "order": "best", "meter": meter}
+        for part in slices(len(left), self.edges.n, HOST):
+            some, ends = left[part], sources[left[part]]
+            trees = None if tree is None else tree[some]
+            rows = rows_of_edges(self.semiring, graph, ends, reflexive=self.reflexive, tree=trees, **how)
+            _put(results, some, self._lengthened(self._lengthened(tuple(v[ends, None] for v in back), rows), p))
+            if tree is not None:
+                tree[some] = trees
+        return ()
 
     def run(self, sources: Array, results: Values, tree: Array | None) -> None:
         """Fill rows of zeros, which are contiguous, with the elements from each source."""
@@ -346,27 +345,27 @@ class _Search:
                 graph, where = reweighed(self.semiring, self.edges, p, back), slice(i, i + 1)
                 rows_of_edges(self.semiring, graph, sources[where], tree=tree[where], searches=searches, order="best")
 
-    def _reached(self, source: int) -> tuple[Diagnosis, tuple[Any, ...], int, Array]:
-        """The graph that a source reaches (or that reaches it), in which a cycle is looked for; the source's number there; its vertices."""
-        vertices = self.edges.reachable(np.array([source]))
+    def _reached(self, sources: Array) -> tuple[Diagnosis, tuple[Any, ...], int, Array]:
+        """The graph that sources reach (or that reaches them), where a cycle is looked for; the first one's number there; its vertices."""
+        vertices = self.edges.reachable(sources)
         arrays = self.given.induced(vertices).arrays()
         return (
             Diagnosis(self.semiring, lambda: arrays, lambda v: self.name(int(vertices[v]))),
             arrays,
-            int(np.searchsorted(vertices, source)),
+            int(np.searchsorted(vertices, sources[0])),
             vertices,
         )
 
     def _require_no_cycle(self, source: int) -> None:
         """Raise where a divergent cycle keeps the rounds from a source going."""
-        diagnosis, arrays, start, _ = self._reached(source)
+        diagnosis, arrays, start, _ = self._reached(np.array([source]))
         cycle, _ = find_cycle(self.semiring, arrays, start)
         if cycle is not None:
             raise diagnosis.error(cycle, exact_weight(self.semiring, arrays, [*cycle, cycle[0]]))
 
     def _require_rounding(self, source: int) -> None:
         """Raise unless only rounding keeps the rounds going: then what n edges give is as exact as arithmetic is."""
-        diagnosis, arrays, start, _ = self._reached(source)
+        diagnosis, arrays, start, _ = self._reached(np.array([source]))
         diagnosis.potentials(0, arrays, None, np.array([start]))
 
 

@@ -35,7 +35,7 @@ _PHASE = Sparse._fields.index("phase") - len(Sparse._fields) - len(Bounds._field
 """The place of the word that has it, seen from the end."""
 
 _MOST_SLICES = (1 << 16) - 1
-"""Blocks of a grid in its second direction."""
+"""Blocks of a grid in its second direction, at most."""
 
 _NO_BOUNDS = Bounds(0, 0, 0, 0, 0)
 """Of a launch that compares nothing with them."""
@@ -187,7 +187,7 @@ class SparsePlan:
     kernel : Kernel
     tiling : Tiling
     slices : int
-        Of the columns of the dense matrix, which are multiplied one after the other.
+        Of the columns of the dense matrix, each by blocks of its own, which start one slice after the other.
     shared_bytes : int
         Of a block that multiplies.
     scratch : tuple of int

@@ -78,7 +78,7 @@ __device__ __forceinline__ void look_at_share(const Sparse<typename F::S>& produ
     }
 }
 
-// Looks at the entries of a block; a column that is none is the first one afterwards.
+// Looks at the entries of a block; a column that does not exist is replaced by the first one.
 template <class F> __device__ __forceinline__ void look_at_entries(const Segments<F>& own, const Arrays<F>& entries, Seen<F>& seen) {
 #pragma unroll 4
   for (int e = threadIdx.x; e < own.entries; e += blockDim.x) {

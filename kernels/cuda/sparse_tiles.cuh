@@ -28,7 +28,7 @@ template <class S, class Index> __device__ __forceinline__ void cut(const Sparse
   const long long number = blockIdx.x * static_cast<long long>(blockDim.x) + threadIdx.x;
   if (number > product.tiles) return;
   const long long place = min(number * product.items, product.m + product.entries);
-  // Where it would be if all rows from the last one that was looked at were alike; after some of these steps in the middle.
+  // Where it would be if all rows from the last one that was looked at were alike; after eight such steps in the middle of what is left.
   const double rows_a_place = double(product.m) / double(product.m + product.entries);
   long long low = 0, high = product.m, next = static_cast<long long>(place * rows_a_place);
   for (int step = 0; low < high; step++) {

@@ -153,10 +153,10 @@ def with_article(name: str) -> str:
 
     Examples
     --------
-    >>> with_article("EdgeList"), with_article("semiring.EdgeList")
-    ('an EdgeList', 'a semiring.EdgeList')
+    >>> with_article("EdgeList"), with_article("semiring.EdgeList"), with_article("uint8")
+    ('an EdgeList', 'a semiring.EdgeList', 'a uint8')
     """
-    return f"a{'n' * (name[:1].lower() in set('aeiou'))} {name}"
+    return f"a{'n' * (name[:1].lower() in set('aeio'))} {name}"
 
 
 def listing(names: Sequence[Any], most: int = 12) -> str:

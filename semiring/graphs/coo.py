@@ -257,7 +257,7 @@ def _of_scipy(parts: tuple[Any, ...]) -> COO:
     tails, heads, weights = first.row, first.col, (first.data, *(coo.data for coo in others))
     if not all(coo.shape == shape and np.array_equal(coo.row, tails) and np.array_equal(coo.col, heads) for coo in others):
         raise ShapeError("the components of a graph must have entries in the same places, in the same order")
-    if any(part.format in ("bsr", "dia") for part in parts):
+    if all(part.format in ("bsr", "dia") for part in parts):
         stored = np.logical_or.reduce([w != 0 for w in weights])
         tails, heads, weights = tails[stored], heads[stored], tuple([w[stored] for w in weights])
     return COO(tails, heads, weights, int(shape[0]), lambda e: entry_name((tails[e[0]], heads[e[0]])))

@@ -34,7 +34,7 @@ class Listing(NamedTuple):
     Attributes
     ----------
     ends : tuple of int arrays, or None
-        Tails and heads in the caller's order; None where that is by rows, or there is none.
+        Tails and heads in the caller's order; None where edges are in the order of rows, or in no known order.
     directed : bool
         Otherwise an edge has the same weight both ways.
     by_rows : bool
@@ -95,27 +95,64 @@ def reweighed(
     edges: CSR,
     labels: Sequence[Hashable] | None,
     listing: Listing,
+    *,
+    weight: Any = None,
+    nonedge: Any = None,
 ) -> tuple[Array, Array, Values]:
     """The ends of the edges that get other weights, as numbers of vertices, and their weights.
 
     Parameters
     ----------
     weights : array, tuple (tails, heads, weights), or graph
-        Of all edges, of some by their ends, or of those that a sparse array, a list of edges or a graph of another library has.
+        Of all edges, of some by their ends, or of those that a sparse array, a list of edges or a graph of another library has. What a
+        dense matrix has not gets the semiring's zero.
     semiring : Semiring
     edges : CSR
-        Those that there are. A dense matrix closes which it has not.
+        Those that there are.
     labels : sequence or None
     listing : Listing
+    weight, nonedge
+        How a graph is read; by default as the one before, a weight where edges can have several.
+
+    Raises
+    ------
+    GraphError, ShapeError, DTypeError, DomainError, TooLargeError
+        For what is no weight of each edge, or has no room.
     """
+    listed = listed_edges(weights)
+    if weight is None and listed is not None and (listed is not weights or len(listed.columns)):
+        weight = listing.weight
+    dense = listed is None and not holds_sparse(weights) and _axes(weights, edges.dtypes) == 2
+    if dense or listed is not None or holds_sparse(weights):
+        read = {"weight": weight, "nonedge": listing.nonedge if nonedge is None else nonedge, "listed": listed}
+        tails, heads, values = _of_graph(weights, semiring, edges, labels, read)
+        one_way = ~np.isin(heads * edges.n + tails, tails * edges.n + heads)
+    else:
+        tails, heads, values = _of_list(weights, semiring, edges, labels, listing)
+        one_way = tails != heads
+    if not listing.directed:
+        back = np.flatnonzero(one_way)
+        tails, heads = np.concatenate([tails, heads[back]]), np.concatenate([heads, tails[back]])
+        values = tuple(np.concatenate([v, v[back]]) for v in values)
+    return _closing(tails, heads, values, semiring, edges) if dense else (tails, heads, values)
+
+
+def _axes(weights: Any, dtypes: DTypes) -> int:
+    """The number of axes of an array or a list, or of each of a tuple where elements are structured; 1 for whatever has none."""
+    first = weights[0] if len(dtypes) > 1 and isinstance(weights, tuple) and weights else weights
+    if isinstance(first, tuple):
+        return 1
+    try:
+        return int(getattr(first, "ndim", None) or np.ndim(first) or 1)
+    except ValueError:
+        return 1
+
+
+def _of_list(
+    weights: Any, semiring: Semiring, edges: CSR, labels: Sequence[Hashable] | None, listing: Listing
+) -> tuple[Array, Array, Values]:
+    """Weights of all edges in the caller's order, or of some by their ends."""
     n, dtypes, every = edges.n, edges.dtypes, listing.ends or ((edges.tails, edges.heads) if listing.by_rows else None)
-    if holds_sparse(weights) or listed_edges(weights) is not None:
-        return _of_graph(weights, semiring, dtypes, labels, n, listing)
-    if getattr(weights, "ndim", 1) == 2:
-        tails, heads, values = _of_graph(weights, semiring, dtypes, labels, n, listing)
-        closed = (np.full(len(edges.tails), z, v.dtype) for z, v in zip(edges.zero, values, strict=True))
-        ends = np.concatenate([edges.tails, tails]), np.concatenate([edges.heads, heads])
-        return *ends, tuple(np.concatenate(parts) for parts in zip(closed, values, strict=True))
     if isinstance(weights, tuple) and len(weights) == 3 and (len(dtypes) != 3 or isinstance(weights[2], tuple)):
         tails, heads = chosen(weights[0], n, labels, "tails").numbers, chosen(weights[1], n, labels, "heads").numbers
         values = as_elements(weights[2], semiring, dtypes, "weights")
@@ -129,22 +166,30 @@ def reweighed(
         raise GraphError(f"weights are a flat sequence, one number for each edge, and no array of shape {values[0].shape}")
     if not len(tails) == len(heads) == len(values[0]):
         raise GraphError(f"{len(values[0]):,} weights for {len(tails):,} edges; pass one for each, or (tails, heads, weights)")
-    if listing.directed:
-        return tails, heads, values
-    back = np.flatnonzero(tails != heads)
-    ends = np.concatenate([tails, heads[back]]), np.concatenate([heads, tails[back]])
-    return *ends, tuple(np.concatenate([v, v[back]]) for v in values)
+    return tails, heads, values
 
 
 def _of_graph(
-    graph: Any, semiring: Semiring, dtypes: DTypes, labels: Sequence[Hashable] | None, n: int, listing: Listing
+    graph: Any, semiring: Semiring, edges: CSR, labels: Sequence[Hashable] | None, read: dict[str, Any]
 ) -> tuple[Array, Array, Values]:
     """The edges of a graph of the same vertices."""
-    dtype = dtypes[0] if len(dtypes) == 1 else dtypes
-    edges, names = one_graph(graph, semiring, weight=listing.weight, nonedge=listing.nonedge, dtype=dtype, closed=True)
+    dtypes, n = edges.dtypes, edges.n
+    found, names = one_graph(graph, semiring, dtype=dtypes[0] if len(dtypes) == 1 else dtypes, closed=True, **read)
     if names is None:
-        if edges.n != n:
-            raise ShapeError(f"weights are of a graph of {counted(edges.n, 'vertex', 'vertices')}, and the factor has {n:,}")
-        return edges.tails, edges.heads, edges.weights
+        if found.n != n:
+            raise ShapeError(f"weights are of a graph of {counted(found.n, 'vertex', 'vertices')}, and the factor has {n:,}")
+        return found.tails, found.heads, found.weights
     numbers = chosen(list(names), n, labels, "nodes").numbers
-    return numbers[edges.tails], numbers[edges.heads], edges.weights
+    return numbers[found.tails], numbers[found.heads], found.weights
+
+
+def _closing(tails: Array, heads: Array, values: Values, semiring: Semiring, edges: CSR) -> tuple[Array, Array, Values]:
+    """The same with the zero for all edges, with which the others combine; and without loops that weigh 1 where there are none."""
+    _, one = semiring.identities(edges.dtypes)
+    loops = np.zeros(edges.n, dtype=bool)
+    loops[edges.tails[edges.tails == edges.heads]] = True
+    nothing = np.logical_and.reduce([v == o for v, o in zip(values, one, strict=True)])
+    kept = np.flatnonzero((tails != heads) | loops[tails] | ~nothing)
+    closed = (np.full(len(edges.tails), z, v.dtype) for z, v in zip(edges.zero, values, strict=True))
+    ends = np.concatenate([edges.tails, tails[kept]]), np.concatenate([edges.heads, heads[kept]])
+    return *ends, tuple(np.concatenate([c, v[kept]]) for c, v in zip(closed, values, strict=True))

@@ -51,7 +51,8 @@ def _incoming(G: Any, distance: Any) -> tuple[list[int], list[Any]]:
     if G.is_directed():
         edges = edges.transposed()
     if edges.n > PART and (sums := distance_sums(edges)) is not None:
-        return (sums.connected + 1).tolist(), sums.totals.astype(edges.dtypes[0]).tolist()
+        exact = np.float64 if edges.dtypes[0].kind == "f" else np.int64  # a sum needs more than the dtype of a distance
+        return (sums.connected + 1).tolist(), sums.totals.astype(exact).tolist()
     reached: list[int] = []
     totals: list[Any] = []
     for rows in by_rows(edges):

@@ -309,7 +309,7 @@ class Factor(FactorExports):
             Of all edges: in the order of the list, or of the graph of another library, that `factor` was given; of a sparse array in the
             order of its entries, and of a matrix by rows, then by columns. Or of some, by their ends, or as a graph that has them; what a
             dense matrix has not is closed. Where elements are structured, weights are a tuple of arrays. An edge of an undirected list has
-            the same weight both ways. Of edges that are named several times weights combine with ⊕.
+            the same weight both ways where one is named. Of edges that are named several times weights combine with ⊕.
         weight, nonedge
             How a graph is read, as for `apsp`; by default as `factor` was told, which a file knows where it is a text or a number.
 
@@ -320,9 +320,8 @@ class Factor(FactorExports):
         DivergenceError, OverflowRiskError
             As for `factor`. The factor is as it was.
         """
-        told = {name: option for name, option in (("weight", weight), ("nonedge", nonedge)) if option is not None}
-        listing = self._listing._replace(**told)
-        tails, heads, given = reweighed(weights, self.semiring, self._matrix.edges, self._labels, listing)
+        how = {"weight": weight, "nonedge": nonedge}
+        tails, heads, given = reweighed(weights, self.semiring, self._matrix.edges, self._labels, self._listing, **how)
         numbers = self._matrix.located(tails, heads)
         if (numbers < 0).any():
             u, v = (self.nodes[int(x[np.argmin(numbers)])] for x in (tails, heads))

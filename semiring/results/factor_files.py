@@ -75,9 +75,9 @@ def load(path: str | os.PathLike[str], semiring: Semiring | None, threads: int |
     with format_for(Path(path), FACTOR.name).reading(mmap=False) as (text, read):
         flags, counts = ("directed", "by rows", "check", "potentials"), ("vertices", "edges")
         kinds = dict.fromkeys(flags, bool) | dict.fromkeys(counts, int) | {"listed": int | None, "order": str}
-        kinds |= dict.fromkeys(("weight", "nonedge"), str | float | int | None)
         header = read_header(FACTOR, text, path, kinds)
         n, m, k = (header[name] for name in (*counts, "listed"))
+        read_as = [_written(header.get(name)) for name in ("weight", "nonedge")]
         if min(n, m, k or 0) < 0:
             raise Damage(f"{FACTOR.text} counts {n:,} vertices and {m:,} edges")
         dtypes = tuple(map(np.dtype, header["dtypes"]))
@@ -108,11 +108,11 @@ def load(path: str | os.PathLike[str], semiring: Semiring | None, threads: int |
     names = int if labels is None else labels.__getitem__
     kept = Kept(panels, potentials)
     matrix = Factorization(chosen, edges, found, names, threads=threads, check=header["check"], kept=kept, device=device)
-    return Saved(matrix, labels, Listing(ends, *(header[name] for name in ("directed", "by rows", "weight", "nonedge"))))
+    return Saved(matrix, labels, Listing(ends, header["directed"], header["by rows"], *read_as))
 
 
 def _written(option: Any) -> str | float | int | None:
-    """How graphs were read, if it can be written: a name or a number."""
+    """How graphs were read, where that is a text or a number; else None."""
     if isinstance(option, np.generic):
         option = option.item()
     return option if isinstance(option, str | float | int) else None

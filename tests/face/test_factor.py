@@ -12,6 +12,7 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
+import pandas as pd  # type: ignore[import-untyped]  # it ships no types
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
@@ -269,7 +270,8 @@ class TestUpdate:
             ([1.0, -np.inf, 1.0], sr.DomainError, "-inf"),
             ([1j, 1j, 1j], sr.DTypeError, "complex"),
             (["x", "y", "z"], sr.SemiringError, "weights"),
-            ([[1.0]], sr.GraphError, "flat"),
+            ([[1.0]], sr.ShapeError, "1 vertex, and the factor has 3"),
+            ([[[1.0]]], sr.GraphError, "flat"),
             ([1.0, -2.0, 1.0], sr.NegativeCycleError, "weight -1"),
         ]:
             with pytest.raises(kind, match=text):
@@ -550,6 +552,42 @@ class TestUpdatesOfEveryKind:
         other = graph.copy()
         other.data[:] = new
         np.testing.assert_array_equal(f.closure(), sr.apsp(other))
+
+    @pytest.mark.parametrize("kind", ["array", "nested list", "frame", "sparse", "edges", "one way", "upper triangle"])
+    def test_graphs_without_the_attribute_that_the_factor_was_told(self, kind: str) -> None:
+        roads = nx.Graph()
+        roads.add_edge(0, 1, km=2.0)
+        roads.add_edge(1, 2, km=3.0)
+        f = sr.factor(roads, weight="km")
+        matrix = np.array([[0, 5.0, np.inf], [5, 0, 6], [np.inf, 6, 0]])
+        graphs: dict[str, Any] = {
+            "array": matrix,
+            "nested list": matrix.tolist(),
+            "frame": pd.DataFrame(matrix),
+            "sparse": sp.csr_array(np.where(np.isinf(matrix), 0, matrix)),
+            "edges": sr.edges([(0, 1, 5.0), (1, 2, 6.0)], directed=False),
+            "one way": sr.edges([(0, 1, 5.0), (1, 2, 6.0)]),
+            "upper triangle": np.where(np.triu(np.ones((3, 3)), 1) > 0, matrix, np.inf),
+        }
+        f.update(graphs[kind])
+        assert f.closure().tolist() == [[0, 5, 11], [5, 0, 6], [11, 6, 0]]
+        f.update(roads)
+        assert f.rows(0).tolist() == [0, 2, 5]
+        with pytest.raises(sr.GraphError, match="leave it out"):
+            f.update(matrix, weight="km")
+
+    def test_parallel_edges_both_ways_combine(self) -> None:
+        f = sr.factor(sr.edges([("a", "b", 1.0), ("b", "a", 2.0)], directed=False))
+        f.update([5.0, 7.0])
+        assert f.closure().tolist() == [[0, 5], [5, 0]]
+        f.update((["a", "b"], ["b", "a"], [9.0, 8.0]))
+        assert f.closure().tolist() == [[0, 8], [8, 0]]
+
+    def test_dense_matrices_of_structured_elements(self) -> None:
+        lengths, counts = np.array([[np.inf, 2.0], [3, np.inf]]), np.array([[0.0, 1], [1, 0]])
+        f = sr.factor((lengths, counts), sr.DISTANCE_COUNT)
+        f.update((2 * lengths, counts))
+        assert f.closure()[0].tolist() == [[0, 4], [6, 0]]
 
     def test_graphs_of_the_same_vertices(self) -> None:
         matrix = sp.csr_array(np.array([[0, 4.0, 9.0], [0, 0, 1.0], [0, 0, 0]]))

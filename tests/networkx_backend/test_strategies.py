@@ -122,3 +122,12 @@ def test_integers_stay_integers(strategy: str, graph: Any) -> None:
         farthest = outcome("eccentricity", graph, "semiring", weight="weight")
     assert all(type(d) is int for row in distances.values() for d in row.values())
     assert isinstance(farthest, type) or all(type(d) is int for d in farthest.values())
+
+
+@pytest.mark.parametrize("length", [1, 7, 0.5])
+def test_sums_of_equal_lengths_are_larger_than_any_of_them(length: float) -> None:
+    """Of 1,500 nodes in a circle distances fit 16 bits, and their sums do not."""
+    graph = nx.cycle_graph(1500)
+    nx.set_edge_attributes(graph, length, "length")
+    found = nx.closeness_centrality(graph, distance="length", backend="semiring")
+    assert set(found.values()) == {1499 / (length * 750 * 750)}
