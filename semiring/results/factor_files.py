@@ -13,10 +13,8 @@ from semiring.algebra.definition import Semiring
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.factorization import Factorization, Kept
 from semiring.algorithms.symbolic import analysis
-from semiring.arrays.memory import fits, free_on
+from semiring.arrays.memory import require_bytes
 from semiring.arrays.threads import thread_count
-from semiring.common.errors import TooLargeError
-from semiring.common.units import format_bytes
 from semiring.files.archives import Damage
 from semiring.files.formats import Read, format_for
 from semiring.graphs.reweighing import Listing
@@ -99,9 +97,7 @@ def load(path: str | os.PathLike[str], semiring: Semiring | None, threads: int |
         edges = CSR.of(tails, heads, elements("weight", m), n, zero)
         found = analysis(edges, order, name=header["order"])
         needed = found.fill.memory(sum(d.itemsize for d in dtypes), n, thread_count(threads))
-        if not fits(needed, "cpu"):
-            available = format_bytes(free_on("cpu") or 0)
-            raise TooLargeError(f"{path} holds a factor that takes {format_bytes(needed)}, and {available} of memory are available")
+        require_bytes(needed, f"{path} holds a factor that takes", "load it where there is more")
         panels = Panels(elements("upper", found.fill.panels), elements("lower", found.fill.panels))
         potentials = (elements("potential", n), elements("inverse", n)) if header["potentials"] else None
         ends = None if k is None else (_vertices(read, "source", k, n), _vertices(read, "target", k, n))
