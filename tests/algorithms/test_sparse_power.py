@@ -61,7 +61,7 @@ def test_as_of_the_dense_matrix(semiring: sr.Semiring, n: int, k: int, kind: str
 @pytest.mark.parametrize("kind", ["csr", "csc", "coo", "lil"])
 def test_structured_elements_are_a_tuple_of_sparse_arrays(kind: str) -> None:
     rng = np.random.default_rng(3)
-    lengths = sp.random_array((12, 12), density=0.3, rng=rng, format="csr")
+    lengths: Any = sp.random_array((12, 12), density=0.3, rng=rng, format="csr")
     lengths.data[:] = rng.integers(1, 9, lengths.nnz)
     counts = sp.csr_array((rng.integers(1, 4, lengths.nnz).astype(float), lengths.indices, lengths.indptr), shape=lengths.shape)
     graph = lengths.asformat(kind), counts.asformat(kind)
