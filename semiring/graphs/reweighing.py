@@ -122,15 +122,16 @@ def reweighed(
     listed = listed_edges(weights)
     if weight is None and listed is not None and (listed is not weights or len(listed.columns)):
         weight = listing.weight
-    dense = listed is None and not holds_sparse(weights) and _axes(weights, edges.dtypes) == 2
-    if dense or listed is not None or holds_sparse(weights):
+    sparse = holds_sparse(weights)
+    dense = listed is None and not sparse and _axes(weights, edges.dtypes) == 2
+    graph = dense or sparse or listed is not None
+    if graph:
         read = {"weight": weight, "nonedge": listing.nonedge if nonedge is None else nonedge, "listed": listed}
         tails, heads, values = _of_graph(weights, semiring, edges, labels, read)
-        one_way = ~np.isin(heads * edges.n + tails, tails * edges.n + heads)
     else:
         tails, heads, values = _of_list(weights, semiring, edges, labels, listing)
-        one_way = tails != heads
-    if not listing.directed:
+    if not listing.directed:  # edges, of which a graph may have both ways already
+        one_way = ~np.isin(heads * edges.n + tails, tails * edges.n + heads) if graph else tails != heads
         back = np.flatnonzero(one_way)
         tails, heads = np.concatenate([tails, heads[back]]), np.concatenate([heads, tails[back]])
         values = tuple(np.concatenate([v, v[back]]) for v in values)
