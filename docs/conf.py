@@ -6,6 +6,7 @@ import ast
 import base64
 import html
 import io
+import json
 import re
 import shutil
 from pathlib import Path
@@ -75,6 +76,13 @@ for folder, patterns in COPIED.items():
     for pattern in patterns:
         for file in (REPOSITORY / folder).glob(pattern):
             shutil.copy2(file, HERE / folder)
+
+# The first picture of each notebook stands on its card in notebooks.md.
+for file in (HERE / "notebooks").glob("*.ipynb"):
+    cells = json.loads(file.read_text(encoding="utf-8"))["cells"]
+    data = [output.get("data", {}) for cell in cells for output in cell.get("outputs", [])]
+    picture = next(each["image/png"] for each in data if "image/png" in each)
+    file.with_suffix(".png").write_bytes(base64.b64decode("".join(picture)))
 
 
 def _links_to_code(app: Sphinx, doctree: nodes.document) -> None:

@@ -30,9 +30,9 @@ def scan(
     threads: int | None = None,
     check: bool = True,
 ) -> Any:
-    """The vectors v_t = (v_{t−1} ⊗ A_t) ⊗ w_t for t = 0, …, T, where the second product is entry by entry.
+    """Multiply a vector by a sequence of matrices: v[t] = (v[t−1] ⊗ A[t]) ⊗ w[t] for t = 1, …, T.
 
-    With ``reverse`` v_{t−1} = A_t ⊗ (w_t ⊗ v_t), from the last vector back to the first.
+    The product with the weights w[t] is entry by entry. With ``reverse`` v[t−1] = A[t] ⊗ (w[t] ⊗ v[t]), from the last vector to the first.
 
     Examples
     --------
@@ -49,13 +49,13 @@ def scan(
     Parameters
     ----------
     matrices : array of shape (S, S) or (…, T, S, S)
-        One A for all steps, or A_1, …, A_T, in arrays of any library. Over a structured semiring every operand is a tuple of arrays.
+        One A for all steps, or A[1], …, A[T], in arrays of any library. Over a structured semiring every operand is a tuple of arrays.
     semiring : Semiring or str
         One of the catalogue, also by its name, or one of your own.
     initial : array of shape (…, S), optional
-        v_0, or with ``reverse`` the last vector; by default 1 in each state.
+        v[0], or with ``reverse`` the last vector; by default 1 in each state.
     weights : array of shape (…, T, S), optional
-        w_1, …, w_T, as of observations.
+        w[1], …, w[T], as of observations.
     lengths : int or array of shape (…,), optional
         The steps of each sequence of a batch; what lies beyond is not looked at.
     reverse : bool
@@ -67,7 +67,7 @@ def scan(
     Returns
     -------
     array, tuple of arrays, or Decoded
-        v_0, …, v_T in the shape (…, T + 1, S), zero beyond the end of a sequence; with `last` (…, S). With `witness` a named tuple
+        v[0], …, v[T] in the shape (…, T + 1, S), zero beyond the end of a sequence; with `last` (…, S). With `witness` a named tuple
         ``(values, witness, states)``. Leading axes broadcast; dtypes, libraries and devices are as of `matmul`.
 
     Other Parameters

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGE = (ROOT / "docs/reference/glossary.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/how-it-works/glossary.md").read_text(encoding="utf-8")
 ROWS = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in PAGE.splitlines() if line.startswith("| **")]
 INSTEAD = re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE)
 

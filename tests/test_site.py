@@ -38,6 +38,9 @@ return {
     broken: [...document.images].filter(image => image.complete && !image.naturalWidth && image.loading != "lazy").map(image => image.src),
 };
 """
+CUT_OFF = """
+return [...document.querySelectorAll(arguments[0])].filter(box => box.scrollWidth > box.clientWidth).map(box => box.innerText.slice(0, 80));
+"""
 
 
 class Page(NamedTuple):
@@ -48,6 +51,7 @@ class Page(NamedTuple):
     elsewhere: list[str]
     broken: list[str]
     too_wide: list[int]
+    cut_off: list[str]
     console: list[str]
 
 
@@ -136,15 +140,17 @@ def is_page(link: str) -> bool:
 
 def visit(browser: Any, page: str) -> Page:
     """A page, wide and narrow."""
-    too_wide = []
+    too_wide, cut_off = [], []
     for width in WIDTHS:
         window = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
         browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", window)
         if width == WIDTHS[0]:
             browser.get(page)
+            cut_off = browser.execute_script(CUT_OFF, ".highlight pre")
         if browser.execute_script("return document.documentElement.scrollWidth > innerWidth"):
             too_wide.append(width)
-    return Page(**browser.execute_script(LOOK), too_wide=too_wide, console=[entry["message"] for entry in browser.get_log("browser")])
+    looked = browser.execute_script(LOOK)
+    return Page(**looked, too_wide=too_wide, cut_off=cut_off, console=[entry["message"] for entry in browser.get_log("browser")])
 
 
 def findings(pages: dict[str, Page], field: str) -> dict[str, Any]:
@@ -166,6 +172,17 @@ def test_every_picture_is_there(pages: dict[str, Page]) -> None:
 
 def test_no_page_is_wider_than_its_window(pages: dict[str, Page]) -> None:
     assert not findings(pages, "too_wide")
+
+
+def test_no_code_is_cut_off(pages: dict[str, Page]) -> None:
+    assert not findings(pages, "cut_off")
+
+
+def test_the_table_of_questions_fits_a_telephone(browser: Any, address: str) -> None:
+    window = {"width": WIDTHS[-1], "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", window)
+    browser.get(f"{address}questions.html")
+    assert not browser.execute_script(CUT_OFF, ".table-wrapper")
 
 
 def test_links_lead_to_a_place(pages: dict[str, Page], address: str) -> None:
