@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set, Sized
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -17,11 +17,12 @@ import numpy as np
 from semiring.arrays.conversion import EXACT_IN_FLOAT64, Array
 from semiring.arrays.devices import host
 from semiring.arrays.exchange import a_name_of, borrowed, lends_memory, name_of
+from semiring.arrays.memory import require_bytes
 from semiring.common.errors import DTypeError, GraphError, described, raised_here
 from semiring.common.html import code, faint, short, table
 from semiring.common.units import counted
 from semiring.graphs.array_like import graph_library, is_sparse, refuse_name
-from semiring.graphs.edge_table import Columns, column, columns_of, is_missing_type, is_table, require_present
+from semiring.graphs.edge_table import Columns, column, columns_of, direction_of, is_missing_type, is_table, require_present
 
 __all__ = ["EdgeList", "edges", "is_constant", "numbered", "require_weights"]
 
@@ -36,6 +37,9 @@ _NO_WEIGHT = (
     *(datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64),
 )  # fmt: skip
 """What is no element of any semiring, nor a tuple of components."""
+
+_VERTEX_BYTES = 100
+"""Bytes that the name of a vertex takes: an integer, its place in a tuple, and its entry in a dictionary."""
 
 _WHAT_EDGES_TAKES = (
     "sr.edges takes a list of pairs (u, v) or triples (u, v, weight), a table, or arrays: sr.edges(tails, heads, weights); "
@@ -119,7 +123,7 @@ def edges(
     source: Hashable | None = None,
     target: Hashable | None = None,
     weight: Hashable | None = None,
-    directed: bool = True,
+    directed: bool | None = None,
     nodes: Iterable[Hashable] | None = None,
 ) -> EdgeList:
     """A graph from its edges: a list of them, a table with a row for each, or arrays.
@@ -155,9 +159,11 @@ def edges(
     source, target : column name, optional
         The columns of a table with the ends of each edge; by default those with a common name, such as from and to.
     weight : column name or number, optional
-        The column of a table with the weights, by default the one called "weight"; or what every edge counts.
-    directed : bool
-        Whether an edge leads one way only.
+        The column of a table with the weights, or what every edge counts. By default the column called weight, or else the only one
+        called w, length, len, distance, dist, cost, time, duration, capacity, value, price, km, miles, metres, meters, minutes, seconds
+        or hours, in any case. A quantity may name its unit, as in length_m.
+    directed : bool, optional
+        Whether an edge leads one way only. By default it does, unless a column Type, as Gephi writes it, says Undirected of all.
     nodes : iterable, optional
         All vertices, in the order of the rows. By default integers are sorted, and other labels come in the order of their appearance.
 
@@ -170,27 +176,30 @@ def edges(
     ------
     GraphError
         For what is no list of edges, an item that is no edge, an unhashable label, a vertex that is not in `nodes`, a column that is not
-        there, and a row of a table where an end or the weight is missing.
+        there, two columns that could be the weight, a column Type that says both Directed and Undirected, and a row of a table where an
+        end or the weight is missing.
     DTypeError
         For a weight that is no number, such as the texts of the ``csv`` module (see `read_edges`).
 
     Warns
     -----
     AssumptionWarning
-        Where edges of a table count 1 though it has a column of numbers.
+        Where edges of a table count 1 though it has columns of numbers, which are listed, ids and dates last.
 
     Notes
     -----
     Parallel edges combine with the semiring's ⊕ (for distances the shortest counts). Labels are Python's own numbers and texts; floats that
     are all whole numbers are integers. O(m) for m edges, and O(m log m) for integer labels that are far apart.
     """
-    if not isinstance(directed, bool | np.bool_):
+    if not isinstance(directed, bool | np.bool_ | None):
         raise GraphError(f"directed is {described(directed)}, not True or False; {_WHAT_EDGES_TAKES}")
     if nodes is not None and not isinstance(nodes, Iterable):
         raise GraphError(f"nodes is {described(nodes)}, not a list of all vertices; {_WHAT_EDGES_TAKES}")
     columns = _columns(edge_list, heads, weights, source, target, weight)
     if columns is not None:
-        return _of_columns(columns, nodes, bool(directed))
+        if directed is None:
+            directed = direction_of(columns.others, lambda e: f"row {e}")
+        return _of_columns(columns, nodes, directed is None or bool(directed))
     ends: list[Hashable] = []
     listed: list[Any] = []
     for position, item in enumerate(_items(edge_list)):
@@ -200,7 +209,7 @@ def edges(
         ends += parts[:2]
         listed.append(parts[2] if len(parts) == 3 else None)
     require_weights(listed, lambda e: f"edge {e} from {ends[2 * e]!r} to {ends[2 * e + 1]!r}")
-    return EdgeList(*_arranged(*_numbered(ends), nodes), listed, bool(directed))
+    return EdgeList(*_arranged(*_numbered(ends), nodes), listed, directed is None or bool(directed))
 
 
 def _columns(edge_list: Any, heads: Any, weights: Any, source: Any, target: Any, weight: Any) -> Columns | None:
@@ -337,6 +346,9 @@ def _arranged(
     """The same vertices and rows of ends, in the order of `nodes` and with those that have no edges."""
     if nodes is None:
         return labels, sources, targets
+    if isinstance(nodes, Sized):
+        advice = "leave out vertices without edges"
+        require_bytes(_VERTEX_BYTES * len(nodes), f"the graph has {len(nodes):,} vertices, and their names take", advice)
     wanted = tuple(nodes)
     try:
         row = {label: i for i, label in enumerate(wanted)}
