@@ -160,7 +160,7 @@ def _only(at: int, fields: list[str], found: list[int], what: str) -> int:
 
 
 def _weight_column(at: int, fields: list[str], ends: set[int], named: Named) -> int | None:
-    """The column whose title says that it holds the weights."""
+    """Find the column whose title is that of weights."""
     usual = weight_columns([field for i, field in enumerate(fields) if i not in ends])
     found = [i for i, field in enumerate(fields) if i not in ends and field in usual]
     if not found or named.weight_of_all is not None:

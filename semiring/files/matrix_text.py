@@ -60,7 +60,7 @@ def _entries(line: int, fields: list[str], n: int) -> _Row:
 
 
 def _rather_a_matrix(rows: list[_Row]) -> bool:
-    """Whether two or three rows that could be edges have the diagonal of a matrix, or would name a vertex by a fraction."""
+    """Tell two or three rows of a matrix from edges: by a diagonal of zeros or infinities, or by a vertex called 0.5."""
     diagonal = all(row[i] in (0, math.inf, -math.inf) or row[i] != row[i] for i, row in enumerate(rows))
     if len(rows) == 2:
         diagonal = diagonal and rows[0][1] == rows[1][0]

@@ -16,7 +16,14 @@ from typing import IO, Any
 import numpy as np
 
 from semiring.common.errors import (
-    AssumptionWarning, GraphError, SemiringError, TooLargeError, callers_level, library, raised_here, with_article,
+    AssumptionWarning,
+    GraphError,
+    SemiringError,
+    TooLargeError,
+    callers_level,
+    library,
+    raised_here,
+    with_article,
 )  # fmt: skip
 from semiring.files.edge_text import parse
 from semiring.files.fields import Named, WrongLine, number
@@ -31,7 +38,9 @@ _LISTS = {".csv": "\t;,", ".tsv": "\t", ".txt": " "}
 """What may separate the fields of an edge list."""
 _ANY = "\t;, "
 
-_EDGES = f"{', '.join(_LISTS)} (an edge list, or a matrix), .mtx (MatrixMarket), {', '.join(NETWORKS)} (by NetworkX), compressed (.gz) or not"
+_EDGES = (
+    f"{', '.join(_LISTS)} (an edge list, or a matrix), .mtx (MatrixMarket), {', '.join(NETWORKS)} (by NetworkX), compressed (.gz) or not"
+)
 INPUTS = f"{_EDGES}; .npy, .npz (NumPy, or a SciPy sparse array); or - for an edge list or a matrix on standard input"
 
 STDIN = Path("-")
@@ -77,8 +86,8 @@ def read_edges(
         The columns of an edge list with the two ends of each edge, by the titles in its header. By default those with a common title,
         such as from and to, source and target, u and v.
     weight : str or number, optional
-        The column, or attribute of edges, with the weights; a number is what every edge counts. By default it is the attribute called
-        weight; in an edge list the third field of lines without a header, or the column with one of the titles that `edges` lists.
+        The column, or attribute of edges, with the weights; a number is what every edge counts. The default is the attribute called
+        weight. In an edge list it is the column with a usual title (see `edges`), or the third field of lines without a header.
     directed : bool, optional
         Whether an edge leads one way only. By default it does, unless a column Type, as Gephi writes it, says Undirected of all;
         GraphML, GML, GEXF, Pajek and MatrixMarket say it themselves.
@@ -95,8 +104,8 @@ def read_edges(
     Raises
     ------
     GraphError
-        For a line that is neither an edge nor a header, a column that is not there, two columns that could be the weight, edges of both
-        kinds in a column Type, and a file that is a matrix.
+        For a line that is neither an edge nor a header, an unknown column, several columns with the title of a weight, edges of both kinds
+        in a column Type, and a file that is a matrix.
     OSError
         Where there is no such file, or it cannot be read.
 
@@ -105,7 +114,7 @@ def read_edges(
     HeaderWarning
         Where a first line that is probably a header is read as one.
     AssumptionWarning
-        Where edges count 1 though they have columns or attributes that are numbers, which are listed, ids and dates last.
+        Where edges count 1 beside columns or attributes of numbers. The message lists these, ids and dates last.
 
     Notes
     -----

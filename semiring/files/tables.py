@@ -54,8 +54,8 @@ def require_writable(path: Path, source: Path, dtype: str | None = None) -> None
 def write_file(path: Path, values: Array, labels: Sequence[Hashable], semiring: Semiring) -> str:
     """Write a matrix: alone (.npy), with labels (.npz), or as a table with labels (.csv, .tsv).
 
-    A table says inf where an integer stands for that, and 1 and 0 for truth values. A file that is there is replaced when the new one is
-    complete.
+    A table says inf where an integer stands for that, and 1 and 0 for truth values. An older file is replaced when the new one
+    is complete.
 
     Returns
     -------
@@ -82,9 +82,11 @@ def _write_table(path: Path, delimiter: str, values: Array, labels: Sequence[Has
     (zero,), (one,) = semiring.identities(values.dtype)
     words = {stored: meant for stored, meant in ((zero, semiring.zero), (one, semiring.one)) if meant in (math.inf, -math.inf)}
     plain_names = all(re.fullmatch(r"[^\t;,#]*", str(label)) for label in labels)
-    quoting = csv.QUOTE_MINIMAL if plain_names else csv.QUOTE_NONNUMERIC  # the minimum leaves a # or another separator as it is
     with path.open("w", encoding="utf-8", newline="") as file:
-        table = csv.writer(file, delimiter=delimiter, lineterminator="\n", quoting=quoting)
+        # By itself csv quotes no # and no other separator.
+        table = csv.writer(
+            file, delimiter=delimiter, lineterminator="\n", quoting=csv.QUOTE_MINIMAL if plain_names else csv.QUOTE_NONNUMERIC
+        )
         table.writerow(["", *labels])
         for label, row in zip(labels, values, strict=True):
             entries = (row.astype(int) if row.dtype == bool else row).tolist()

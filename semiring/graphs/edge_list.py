@@ -39,7 +39,7 @@ _NO_WEIGHT = (
 """What is no element of any semiring, nor a tuple of components."""
 
 _VERTEX_BYTES = 100
-"""Bytes that the name of a vertex takes: an integer, its place in a tuple, and its entry in a dictionary."""
+"""Bytes of a vertex's name: an integer, a place in a tuple, and an entry in a dictionary."""
 
 _WHAT_EDGES_TAKES = (
     "sr.edges takes a list of pairs (u, v) or triples (u, v, weight), a table, or arrays: sr.edges(tails, heads, weights); "
@@ -159,9 +159,9 @@ def edges(
     source, target : column name, optional
         The columns of a table with the ends of each edge; by default those with a common name, such as from and to.
     weight : column name or number, optional
-        The column of a table with the weights, or what every edge counts. By default the column called weight, or else the only one
-        called w, length, len, distance, dist, cost, time, duration, capacity, value, price, km, miles, metres, meters, minutes, seconds
-        or hours, in any case. A quantity may name its unit, as in length_m.
+        The column of a table with the weights, or what every edge counts. By default the column called weight, or else the only one with
+        another usual name. Quantities are w, length, len, distance, dist, cost, time, duration, capacity, value and price, also with
+        their unit (length_m). Units are km, miles, metres, meters, minutes, seconds and hours. Capitals do not matter.
     directed : bool, optional
         Whether an edge leads one way only. By default it does, unless a column Type, as Gephi writes it, says Undirected of all.
     nodes : iterable, optional
@@ -175,16 +175,15 @@ def edges(
     Raises
     ------
     GraphError
-        For what is no list of edges, an item that is no edge, an unhashable label, a vertex that is not in `nodes`, a column that is not
-        there, two columns that could be the weight, a column Type that says both Directed and Undirected, and a row of a table where an
-        end or the weight is missing.
+        For what is no list of edges, an item that is no edge, an unhashable label, and a vertex that is not in `nodes`. Of a table, for an
+        unknown column, several columns with the name of a weight, edges of both kinds in a column Type, and a missing end or weight.
     DTypeError
         For a weight that is no number, such as the texts of the ``csv`` module (see `read_edges`).
 
     Warns
     -----
     AssumptionWarning
-        Where edges of a table count 1 though it has columns of numbers, which are listed, ids and dates last.
+        Where edges of a table count 1 beside columns of numbers. The message lists these columns, ids and dates last.
 
     Notes
     -----

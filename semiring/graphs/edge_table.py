@@ -7,6 +7,7 @@ PyCapsule interface or the dataframe interchange protocol.
 from __future__ import annotations
 
 import datetime
+import itertools
 import re
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
@@ -32,21 +33,19 @@ SOURCES = frozenset({"source", "src", "from", "u", "tail", "start", "origin"})
 TARGETS = frozenset({"target", "dst", "to", "v", "head", "end", "destination", "dest"})
 """Names of columns, in small letters, that say which end of an edge they hold."""
 
-_QUANTITIES = "weight w length len distance dist cost time duration capacity value price".split()
-_UNITS = (
-    *"m km cm mm mi ft yd metres meters kilometres kilometers miles s sec secs ms min mins h hr hrs seconds minutes hours days".split(),
-    *"kg g t lb eur usd gbp chf € $ bps kbps mbps gbps kw mw".split(),
+_QUANTITY = "weight|w|length|len|distance|dist|cost|time|duration|capacity|value|price"
+_UNIT = (
+    "m|km|cm|mm|mi|ft|yd|metres|meters|kilometres|kilometers|miles|s|sec|secs|ms|min|mins|h|hr|hrs|seconds|minutes|hours|days"
+    r"|kg|g|t|lb|eur|usd|gbp|chf|€|\$|bps|kbps|mbps|gbps|kw|mw"
 )
-_WEIGHT = re.compile(
-    rf"(?:{'|'.join(_QUANTITIES)})(?:(?:[ _.-]|\s*[(\[])(?:{'|'.join(map(re.escape, _UNITS))})[)\]]?)?"
-    "|km|miles|metres|meters|minutes|seconds|hours"
-)
+_WEIGHT = re.compile(rf"(?:{_QUANTITY})(?:(?:[ _.-]|\s*[(\[])(?:{_UNIT})[)\]]?)?|km|miles|metres|meters|minutes|seconds|hours")
 """Names of columns, in small letters, that hold weights: a quantity, also with its unit (length_m, cost [EUR]), or a unit alone."""
 
-_KEYS = frozenset(
-    "id ids uid fid gid oid osmid objectid key index idx nr no num number code fips zip unnamed year years yr month date day".split()
+_KEY = re.compile(
+    "(?<![a-z])(?:ids?|uid|fid|gid|oid|osmid|objectid|key|index|idx|nr|no|num|number|code|fips|zip|unnamed"
+    "|years?|yr|month|date|day)(?![a-z])"
 )
-"""Words in names of columns that number rows or say when."""
+"""Words in names of columns, in small letters, that number rows or say when."""
 
 _NUMBERS = (int, float, Fraction, np.integer, np.floating)
 
@@ -220,7 +219,7 @@ def is_number(weight: Any) -> bool:
 
 
 def warn_of_unweighted(columns: Mapping[Any, Sequence[Any] | Array], where: str = "") -> bool:
-    """Warn that each edge counts 1, if columns hold a number for nearly each edge, which may be its weight.
+    """Warn that each edge counts 1, if columns hold a number for nearly each edge.
 
     Parameters
     ----------
@@ -257,12 +256,12 @@ def warn_of_unweighted(columns: Mapping[Any, Sequence[Any] | Array], where: str 
 
 
 def _is_key(name: Any, values: Sequence[Any] | Array) -> bool:
-    """Whether a column of numbers rather numbers the rows, or says when: by its name, or as it counts 0, 1, 2, … or 1, 2, 3, …"""
-    words = re.split(r"[^a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", str(name)).lower())
-    if not _KEYS.isdisjoint(words):
+    """Recognize ids and dates among columns of numbers: by name, and four or more integers if they ascend, or could all be years."""
+    if _KEY.search(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", str(name)).lower()):
         return True
-    start = values[0] if len(values) > 2 else None
-    return is_number(start) and start in (0, 1) and all(is_number(value) and value == start + i for i, value in enumerate(values))
+    if len(values) < 4 or not all(issubclass(kind, int | np.integer) for kind in set(map(type, values))):
+        return False
+    return all(a < b for a, b in itertools.pairwise(values)) or all(1800 <= value <= 2100 for value in values)
 
 
 def _share_of_numbers(values: Sequence[Any] | Array) -> float:

@@ -97,7 +97,7 @@ class TestText:
     def test_open_files(self, roads: Path) -> None:
         for mode in ("r", "rb"):
             with roads.open(mode) as file:
-                    assert listed(sr.read_edges(file, weight="km")) == listed(sr.read_edges(roads, weight="km"))
+                assert listed(sr.read_edges(file, weight="km")) == listed(sr.read_edges(roads, weight="km"))
         assert listed(sr.read_edges(io.BytesIO("Z\xfcrich,Bern\n".encode("latin-1")), encoding="latin-1"))[0][0] == "Zürich"
         assert listed(sr.read_edges(io.StringIO("Zürich Bern 3\n")))[0] == ("Zürich", "Bern", 3)
 
