@@ -13,7 +13,7 @@ from typing import Any
 
 from semiring.common.errors import GraphError, callers_level
 from semiring.files.fields import Columns, Line, Named, WrongLine, header, number, numbers_for_names, numbers_of
-from semiring.files.matrix_text import matrix_of
+from semiring.files.matrix_text import matrix_of, may_be_edges
 from semiring.graphs import EdgeList, edges
 from semiring.graphs.array_like import ArrayLike
 from semiring.graphs.edge_table import direction_of, warn_of_unweighted
@@ -62,8 +62,8 @@ def parse(
     Returns
     -------
     EdgeList or ArrayLike
-        Edges come with their lines, and with the columns of numbers or texts that a header names. A matrix is only looked for where the
-        caller says nothing of edges.
+        Edges come with their lines, and with the columns of numbers or texts that a header names. A matrix that may be edges is read as
+        edges where the caller speaks of them.
 
     Raises
     ------
@@ -74,7 +74,8 @@ def parse(
         lines = list(_lines(_decoded(name, raw, encoding), separators))
         if not lines:
             raise GraphError(f"{name}: no edges in it")
-        if named == Named() and directed is None and nodes is None and (matrix := matrix_of(lines)) is not None:
+        speaks_of_edges = named != Named() or directed is not None or nodes is not None
+        if (matrix := matrix_of(lines)) is not None and not (speaks_of_edges and may_be_edges(matrix)):
             return matrix
         (at, first), *later = lines
         columns = header(lines, named)

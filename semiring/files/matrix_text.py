@@ -11,16 +11,13 @@ from semiring.arrays.conversion import EXACT_IN_FLOAT64
 from semiring.files.fields import Line, WrongLine, number, numbers_for_names
 from semiring.graphs.array_like import ArrayLike
 
-__all__ = ["LOOKS_LIKE_EDGES", "matrix_of"]
-
-LOOKS_LIKE_EDGES = 3
-"""The most columns that a list of edges without a header has."""
+__all__ = ["matrix_of", "may_be_edges"]
 
 _Row = list[int | float]
 
 
 def matrix_of(lines: list[Line]) -> ArrayLike | None:
-    """Read lines as the rows of a matrix; None where they are not, or rather are edges.
+    """Read lines as the rows of a matrix; None for anything else, and for two or three rows that rather are edges.
 
     Raises
     ------
@@ -40,7 +37,13 @@ def matrix_of(lines: list[Line]) -> ArrayLike | None:
         rows = [_entries(line, fields, n) for line, fields in lines]
     except WrongLine:
         return None
-    return _matrix(rows) if n > LOOKS_LIKE_EDGES or _rather_a_matrix(rows) else None
+    found = _matrix(rows)
+    return None if may_be_edges(found) and not _rather_a_matrix(rows) else found
+
+
+def may_be_edges(matrix: ArrayLike) -> bool:
+    """Whether the lines of a matrix are as short as edges, and have no names."""
+    return matrix.labels is None and len(matrix.array) <= 3
 
 
 def _entries(line: int, fields: list[str], n: int) -> _Row:
@@ -68,8 +71,12 @@ def _rather_a_matrix(rows: list[_Row]) -> bool:
 
 
 def _matrix(rows: list[_Row], labels: tuple[Hashable, ...] | None = None) -> ArrayLike:
-    """The matrix of exact entries: integers that float64 would round stay Python's own."""
-    array = np.array(rows)
-    if array.dtype.kind == "f" and any(isinstance(entry, int) and abs(entry) > EXACT_IN_FLOAT64 for row in rows for entry in row):
-        array = np.array(rows, dtype=object)
+    """The matrix of float64; integers stay integers where float64 would round one, and where all are 0 or 1."""
+    integers = [entry for row in rows for entry in row if isinstance(entry, int)]
+    array = np.array(rows, dtype=object)
+    if all(abs(entry) <= EXACT_IN_FLOAT64 for entry in integers):
+        truth_values = len(integers) == array.size and set(integers) <= {0, 1}
+        array = array.astype(np.int64 if truth_values else np.float64)
+    elif len(integers) == array.size and max(map(abs, integers)) < 1 << 63:
+        array = array.astype(np.int64)
     return ArrayLike(array, labels=labels, numbers=True)

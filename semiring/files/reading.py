@@ -27,7 +27,7 @@ from semiring.common.errors import (
 )  # fmt: skip
 from semiring.files.edge_text import parse
 from semiring.files.fields import Named, WrongLine, number
-from semiring.files.matrix_text import LOOKS_LIKE_EDGES
+from semiring.files.matrix_text import may_be_edges
 from semiring.files.networks import NETWORKS, listed, read_network
 from semiring.graphs import EdgeList, edges
 from semiring.graphs.array_like import ArrayLike
@@ -86,11 +86,11 @@ def read_edges(
         The columns of an edge list with the two ends of each edge, by the titles in its header. By default those with a common title,
         such as from and to, source and target, u and v.
     weight : str or number, optional
-        The column, or attribute of edges, with the weights; a number is what every edge counts. The default is the attribute called
-        weight. In an edge list it is the column with a usual title (see `edges`), or the third field of lines without a header.
+        The column, or attribute of edges, with the weights; a number is what every edge counts. By default the attribute called weight;
+        in an edge list the column with a usual title (see `edges`), or the third field of lines without a header.
     directed : bool, optional
-        Whether an edge leads one way only. By default it does, unless a column Type, as Gephi writes it, says Undirected of all;
-        GraphML, GML, GEXF, Pajek and MatrixMarket say it themselves.
+        Whether an edge leads one way only. By default it does, unless Gephi's column Type says Undirected of all; GraphML, GML, GEXF,
+        Pajek and MatrixMarket say it themselves.
     nodes : iterable, optional
         All vertices, in the order of the rows; see `edges`.
     encoding : str, optional
@@ -104,8 +104,7 @@ def read_edges(
     Raises
     ------
     GraphError
-        For a line that is neither an edge nor a header, an unknown column, several columns with the title of a weight, edges of both kinds
-        in a column Type, and a file that is a matrix.
+        For a line that is neither an edge nor a header, an unknown or ambiguous column, edges of both kinds, and a matrix.
     OSError
         Where there is no such file, or it cannot be read.
 
@@ -114,7 +113,7 @@ def read_edges(
     HeaderWarning
         Where a first line that is probably a header is read as one.
     AssumptionWarning
-        Where edges count 1 beside columns or attributes of numbers. The message lists these, ids and dates last.
+        Where edges count 1 beside columns or attributes of numbers, which it lists.
 
     Notes
     -----
@@ -166,8 +165,10 @@ def read_file(
     if path == STDIN or suffix in _LISTS:
         text = _of_standard_input() if path == STDIN else (str(path), _content(path), _LISTS[suffix])
         found = parse(*text, named=Named(source, target, weight), encoding=encoding, directed=directed)
-        if isinstance(found, ArrayLike) and found.labels is None and len(found.array) <= LOOKS_LIKE_EDGES:
-            warnings.warn(_matrix_not_edges(text[0], found), AssumptionWarning, stacklevel=callers_level())
+        if isinstance(found, ArrayLike):
+            _require_default(path, "a matrix", directed=directed, source=source, target=target, weight=weight)
+            if may_be_edges(found):
+                warnings.warn(_read_as_matrix(text[0], found), AssumptionWarning, stacklevel=callers_level())
         return found
     if suffix not in (".npy", ".npz", ".mtx"):
         return read_edges(path, source=source, target=target, weight=weight, directed=directed, encoding=encoding)
@@ -234,14 +235,14 @@ def _only_edges(
     if isinstance(found, EdgeList):
         return found
     reader = "numpy.loadtxt" if found.labels is None else "pandas.read_csv, with index_col=0,"
-    raise GraphError(f"{_matrix_not_edges(name, found)}; no list of edges was found, and {reader} reads a matrix")
+    raise GraphError(f"{_read_as_matrix(name, found)}; no list of edges was found, and {reader} reads a matrix")
 
 
-def _matrix_not_edges(name: str, found: ArrayLike) -> str:
+def _read_as_matrix(name: str, found: ArrayLike) -> str:
     """Say that a text is read as a matrix, and how its lines would be edges."""
     n = len(found.array)
     header = "; if its lines are edges, give it a header: source, target, weight"
-    return f"{name} is read as a matrix of {n} × {n}{header * (found.labels is None and n <= LOOKS_LIKE_EDGES)}"
+    return f"{name} is read as a matrix of {n} × {n}{header * may_be_edges(found)}"
 
 
 def _require_default(path: Path, kind: str, **options: Any) -> None:

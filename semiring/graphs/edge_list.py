@@ -138,7 +138,7 @@ def edges(
     >>> sr.apsp(streets)[0]
     array([0. , 2. , 3.5])
 
-    Arrays, or other sequences, of tails, heads and weights, and a table, here one of NumPy's:
+    Tails, heads and weights, and a table:
 
     >>> import numpy as np
     >>> sr.edges([7, 7, 9], [9, 8, 8], [1.5, 4.0, 0.5], directed=False)
@@ -159,36 +159,35 @@ def edges(
     source, target : column name, optional
         The columns of a table with the ends of each edge; by default those with a common name, such as from and to.
     weight : column name or number, optional
-        The column of a table with the weights, or what every edge counts. By default the column called weight, or else the only one with
-        another usual name. Quantities are w, length, len, distance, dist, cost, time, duration, capacity, value and price, also with
-        their unit (length_m). Units are km, miles, metres, meters, minutes, seconds and hours. Capitals do not matter.
+        The column of a table with the weights, or what every edge counts. By default it is called weight, or is the only one with another
+        usual name, such as length_m, cost or km.
     directed : bool, optional
-        Whether an edge leads one way only. By default it does, unless a column Type, as Gephi writes it, says Undirected of all.
+        Whether an edge leads one way only; by default True, or what Gephi's column Type says of all.
     nodes : iterable, optional
-        All vertices, in the order of the rows. By default integers are sorted, and other labels come in the order of their appearance.
+        All vertices, in the order of the rows. By default integers are sorted, and other labels in the order of their appearance.
 
     Returns
     -------
     EdgeList
-        Accepted wherever a graph is; ``.labels`` tells which row is which vertex, and ``.columns`` has the other columns of a table.
+        Accepted wherever a graph is; ``.labels`` names the vertex of each row, and ``.columns`` has the other columns of a table.
 
     Raises
     ------
     GraphError
-        For what is no list of edges, an item that is no edge, an unhashable label, and a vertex that is not in `nodes`. Of a table, for an
-        unknown column, several columns with the name of a weight, edges of both kinds in a column Type, and a missing end or weight.
+        For what is no list of edges, an item that is no edge, an unhashable label, a vertex outside `nodes`, an unknown or ambiguous
+        column, edges of both kinds, and a row without an end or the weight.
     DTypeError
-        For a weight that is no number, such as the texts of the ``csv`` module (see `read_edges`).
+        For a weight that is no number, such as a text (see `read_edges`).
 
     Warns
     -----
     AssumptionWarning
-        Where edges of a table count 1 beside columns of numbers. The message lists these columns, ids and dates last.
+        Where edges of a table count 1 beside columns of numbers, which it lists.
 
     Notes
     -----
-    Parallel edges combine with the semiring's ⊕ (for distances the shortest counts). Labels are Python's own numbers and texts; floats that
-    are all whole numbers are integers. O(m) for m edges, and O(m log m) for integer labels that are far apart.
+    Parallel edges combine with the semiring's ⊕ (for distances the shortest counts). Labels are Python's own numbers and texts; floats
+    that are whole are integers. O(m) for m edges, and O(m log m) for integer labels that are far apart.
     """
     if not isinstance(directed, bool | np.bool_ | None):
         raise GraphError(f"directed is {described(directed)}, not True or False; {_WHAT_EDGES_TAKES}")

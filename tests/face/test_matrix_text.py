@@ -87,6 +87,29 @@ def test_names_in_the_first_row_and_column(tmp_path: Path, capsys: pytest.Captur
     assert "B → C 1 → A → B, weight -0.5" in capsys.readouterr().err
 
 
+def test_options_of_edges_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.csv"
+    for rows in (",a,b\na,0,3\nb,1,0\n", "5,1,1,1\n1,5,1,1\n1,1,5,1\n1,1,1,5\n"):
+        path.write_text(rows)
+        for options in (["--undirected"], ["--weight", "1"], ["--source-column", "a", "--target-column", "b"]):
+            assert main(["apsp", str(path), *options]) == 2
+            assert f"{options[0]}" in capsys.readouterr().err
+        with pytest.raises(sr.GraphError, match="is read as a matrix"):
+            sr.read_edges(path, directed=False)
+
+
+def test_closures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.csv"
+    for rows, semiring, row in (
+        (",a,b,c\na,0,1,0\nb,0,0,1\nc,0,0,0\n", "boolean", "a  1  1  1"),
+        (",a,b,c\na,0,2,0\nb,0,0,3\nc,0,0,0\n", "plus-times", "a  1  2  6"),
+        (",a,b,c\na,0,2,0\nb,0,0,3\nc,0,0,0\n", "max-min", "a  inf    2    2"),
+    ):
+        path.write_text(rows)
+        assert main(["closure", str(path), "--semiring", semiring]) == 0
+        assert row in capsys.readouterr().out
+
+
 def test_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b",a,b\na,0,3\nb,1,0\n")))
     assert main(["apsp", "-", "--from", "a", "--to", "b"]) == 0

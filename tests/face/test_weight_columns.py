@@ -137,8 +137,13 @@ def test_ids_and_years_are_listed_last_and_never_recommended(
 
 def test_ids_and_years_by_their_looks() -> None:
     table = {
-        **{"from": ["A", "B", "C", "D"], "to": ["B", "C", "D", "E"], "row": [0, 1, 2, 3], "way": [25, 41, 977, 978]},
-        **{"built": [1991, 1871, 2001, 1991], "toll": [2, 1, 4, 4], "height": [1.5, 2.5, 3.5, 4.5]},
+        "from": ["A", "B", "C", "D"],
+        "to": ["B", "C", "D", "E"],
+        "row": [0, 1, 2, 3],
+        "way": [25, 41, 977, 978],
+        "built": [1991, 1871, 2001, 1991],
+        "toll": [2, 1, 4, 4],
+        "height": [1.5, 2.5, 3.5, 4.5],
     }
     with pytest.warns(sr.AssumptionWarning, match="all have 'toll', 'height', 'row', 'way', 'built': pass one of them, as weight='toll'"):
         sr.edges(pd.DataFrame(table))
