@@ -21,7 +21,7 @@ import numpy as np
 from semiring.arrays.conversion import Array
 from semiring.arrays.devices import host
 from semiring.arrays.exchange import a_name_of, borrowed, lends_memory, name_of
-from semiring.common.errors import AssumptionWarning, GraphError, callers_level, described, library, listing, or_similar
+from semiring.common.errors import AssumptionWarning, DTypeError, GraphError, callers_level, described, library, listing, or_similar
 from semiring.graphs.array_like import comes_from
 
 __all__ = [
@@ -95,14 +95,15 @@ def columns_of(table: Any, source: Hashable | None, target: Hashable | None, wei
     series = _series(table)
     names = list(series)
     tails, heads = _ends(names, source, target, table)
+    found = {name: column(values, f"the column {name!r}") for name, values in series.items()}
     if weight is None and (usual := weight_columns([name for name in names if name not in (tails, heads)])):
         if len(usual) > 1:
             raise GraphError(several_columns("weight", usual))
         weight = usual[0]
+        _require_amounts(found[weight], weight)
     named = weight is not None and (not is_number(weight) or weight in names)
     if named:
         _require(names, "weight", weight)
-    found = {name: column(values, f"the column {name!r}") for name, values in series.items()}
     for name in (tails, heads, weight) if named else (tails, heads):
         require_present(found[name], f"the column {name!r}")
     others = {name: values for name, values in found.items() if name not in (tails, heads)}
@@ -110,6 +111,16 @@ def columns_of(table: Any, source: Hashable | None, target: Hashable | None, wei
         warn_of_unweighted(others)
     ends = found[tails], found[heads]
     return Columns(*ends, found[weight] if named else np.full(len(ends[0]), 1 if weight is None else weight), others)
+
+
+def _require_amounts(values: Array, name: Hashable) -> None:
+    """Refuse texts and dates in a column that only its name makes the weight."""
+    for value in values[:1]:
+        if isinstance(value, str | datetime.date | datetime.timedelta | np.datetime64 | np.timedelta64):
+            raise DTypeError(
+                f"the column {name!r} is the weight by its name, but {value!r} is no real number; pass weight=1 to count edges, or name "
+                "the column that counts by weight="
+            )
 
 
 def _series(table: Any) -> dict[Any, Any]:
@@ -242,7 +253,7 @@ def warn_of_unweighted(columns: Mapping[Any, Sequence[Any] | Array], where: str 
         return False
     have = "all have" if of_all else "nearly all have a number as"
     if not likely:
-        advice = "ids or dates by their looks; pass weight=1 to count edges, or weight= and the name of a column to count that"
+        advice = "ids or dates by their looks; pass weight=1 to count edges, or name the column that counts by weight="
     elif len(likely) == 1:
         advice = f"pass weight={likely[0]!r} to count that, or weight=1 to count edges"
     else:

@@ -102,6 +102,19 @@ def test_two_are_refused(distances: Callable[[Table], Any], capsys: pytest.Captu
     assert "the columns 'km' and 'minutes' could both be the weight; pass weight='km' or weight='minutes', or weight=1 to count" in said
 
 
+@pytest.mark.parametrize("values", [["12 km", "7 km"], ["2026-01-01", "2026-01-02"]])
+def test_a_usual_name_of_what_is_no_number(distances: Callable[[Table], Any], values: list[str]) -> None:
+    with pytest.raises(sr.SemiringError):
+        distances(roads(time=values, lanes=[1, 2]))
+
+
+def test_dates_are_told_with_their_column() -> None:
+    table = pd.DataFrame(roads(time=pd.to_datetime(["2026-01-01", "2026-01-02"])))
+    with pytest.raises(sr.DTypeError, match=r"the column 'time' is the weight by its name, but Timestamp.* pass weight=1 to count edges"):
+        sr.edges(table)
+    assert sr.apsp(sr.edges(table, weight=1))[0].tolist() == [0, 1, 2]
+
+
 def test_columns_without_numbers_are_no_warning(distances: Callable[[Table], Any], capsys: pytest.CaptureFixture[str]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
