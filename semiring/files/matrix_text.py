@@ -42,7 +42,7 @@ def matrix_of(lines: list[Line]) -> ArrayLike | None:
 
 
 def may_be_edges(matrix: ArrayLike) -> bool:
-    """Whether the lines of a matrix are as short as edges, and have no names."""
+    """Tell whether the lines of a matrix are as short as edges, and have no names."""
     return matrix.labels is None and len(matrix.array) <= 3
 
 

@@ -24,7 +24,7 @@ from semiring.common.errors import (
     library,
     raised_here,
     with_article,
-)  # fmt: skip
+)
 from semiring.files.edge_text import parse
 from semiring.files.fields import Named, WrongLine, number
 from semiring.files.matrix_text import may_be_edges

@@ -183,13 +183,13 @@ def no_such_column(argument: str, name: Any, names: Sequence[Any]) -> str:
 
 
 def weight_columns(names: Sequence[Any]) -> list[Any]:
-    """Columns that are named like a weight: those called weight, or else all with another usual name."""
+    """Find the columns called weight, or else all with another usual name of weights."""
     small = {name: str(name).strip().lower() for name in names}
     return [name for name in names if small[name] == "weight"] or [name for name in names if _WEIGHT.fullmatch(small[name])]
 
 
 def several_columns(what: str, names: Sequence[Any]) -> str:
-    """Says that several columns could be the source, the target or the weight, and how to choose one."""
+    """Say that several columns could be the source, the target or the weight, and how to choose one."""
     both = f"the columns {' and '.join(map(repr, names))} could both be the {what}"
     if len(set(names)) < len(names):
         return f"{both}; rename one in the table"
@@ -219,7 +219,7 @@ def direction_of(columns: Mapping[Any, Sequence[Any] | Array], row: Callable[[in
     if other := next((i for i, kind in enumerate(small) if kind != small[0]), 0):
         raise GraphError(
             f"the column {name!r} says {kinds[0]!r} in {row(0)} and {kinds[other]!r} in {row(other)}; "
-            "pass directed=False if all edges go both ways, or list an undirected edge once in each direction"
+            "pass directed=False if all edges go both ways, or make each undirected edge two directed ones"
         )
     return small[0] == "directed"
 
