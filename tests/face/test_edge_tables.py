@@ -267,6 +267,12 @@ class TestColumns:
         assert not sr.closure(flags, sr.BOOLEAN)[0, 1]
 
 
+@pytest.mark.parametrize("listed", [[(0, 1, 2.0)], [(0, 1)], np.array([[0, 1]]), FRAME])
+def test_vertices_that_no_memory_holds(listed: Any) -> None:
+    with pytest.raises(sr.TooLargeError, match=r"the graph has 1,000,000,000,000 vertices, and their names take .* leave out vertices"):
+        sr.edges(listed, nodes=range(10**12), weight="km" if listed is FRAME else None)
+
+
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
