@@ -28,6 +28,7 @@ from semiring.files.fields import number
 from semiring.files.reading import INPUTS, read_file
 from semiring.files.tables import OUTPUTS, require_writable, write_file
 from semiring.graphs import EdgeList, NonEdgeWarning
+from semiring.graphs.array_like import ArrayLike
 from semiring.graphs.graph import matches, nonedges
 from semiring.graphs.vertices import unknown_vertex
 from semiring.graphs.weights import weighted
@@ -97,8 +98,10 @@ def _show_warning(
 
 def _as_options(text: str) -> str:
     """A message of the library, with its arguments written as the options they are here."""
-    text = re.sub(r"\bdirected=", "--undirected", text)
-    text = re.sub(r"\b(nonedge|dtype|encoding|weight)=(np\.)?", r"--\1=", text)
+    text = re.sub(r"\bdirected=(False)?", "--undirected", text)
+    text = re.sub(r"\bsources=", "--from=", text)
+    text = re.sub(r"\b(source|target)=", r"--\1-column=", text)
+    text = re.sub(r"\b(nonedge|dtype|encoding|weight|method)=(np\.)?", r"--\1=", text)
     return re.sub(r"math\.inf|float\('inf'\)", "inf", text)
 
 
@@ -108,7 +111,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="command")
 
     apsp = commands.add_parser("apsp", help="shortest distances between all pairs of vertices", description="All-pairs shortest paths.")
-    apsp.add_argument("--paths", action="store_true", help="find the paths too (in -o FILE.npz as the construction matrix)")
+    apsp.add_argument("--paths", action="store_true", help="find the paths too (semiring.Paths.load reads them from -o FILE.npz)")
     apsp.add_argument("--from", dest="source", metavar="X", help="print the shortest paths from this vertex")
     apsp.add_argument("--to", dest="target", metavar="Y", help="print the shortest paths to this vertex")
     apsp.set_defaults(run=_apsp)
@@ -128,6 +131,8 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument(
             "--weight", metavar="NAME", help="the column of an edge table with the weights; a number is what every edge counts"
         )
+        for end in ("source", "target"):
+            command.add_argument(f"--{end}-column", metavar="NAME", help=f"the column of an edge list with the {end}s of the edges")
         command.add_argument("--nonedge", type=_number, metavar="VALUE", help="matrix entries of this value are no edges (0, inf, nan, …)")
         command.add_argument("--method", default="auto", choices=("auto", "iterative", "blocked", "recursive"))
         command.add_argument("--dtype", help="float64, float32, int32, …")
@@ -204,8 +209,11 @@ def _apsp(options: argparse.Namespace) -> None:
     result = apsp(graph, paths=wanted, **settings)
     seconds = time.perf_counter() - start
     values = result.distances if wanted else result
-    if options.output is not None:
-        _write(options.output, values, labels, MIN_PLUS, result.via if wanted else None)
+    if options.output is not None and options.paths and options.output.suffix.lower() == ".npz":
+        result.save(options.output)
+        _say_written(options.output, "the paths", values)
+    elif options.output is not None:
+        _write(options.output, values, labels, MIN_PLUS)
     if some:
         source, target = ends
         _print_paths(result, labels, source, target)
@@ -256,11 +264,14 @@ def _read(options: argparse.Namespace) -> tuple[Any, Sequence[Hashable]]:
     if options.output is not None:
         require_writable(options.output, options.file, options.dtype)
     directed = False if options.undirected else None
-    graph = read_file(options.file, weight=_weight(options.weight), directed=directed, encoding=options.encoding)
+    ends = {"source": options.source_column, "target": options.target_column}
+    graph = read_file(options.file, **ends, weight=_weight(options.weight), directed=directed, encoding=options.encoding)
     if isinstance(graph, EdgeList):
         if options.weight in graph.columns:  # which may be called like a number
             graph = weighted(graph, options.weight, warns=True, listed=True)
         return graph, graph.labels
+    if isinstance(graph, ArrayLike):
+        return graph, graph.labels or range(len(graph.array))
     if graph.ndim != 2:
         raise GraphError(f"{options.file}: a graph is a square matrix, not an array of shape {graph.shape}")
     return graph, range(graph.shape[0])
@@ -274,10 +285,15 @@ def _weight(text: str | None) -> str | float | None:
         return text
 
 
-def _write(path: Path, values: Array, labels: Sequence[Hashable], semiring: Semiring, via: Array | None = None) -> None:
-    """Write a result where the caller wants it, and say so."""
-    written = write_file(path, values, labels, semiring, via)
-    _say(f"semiring: wrote {path}: {written}, {len(labels):,} × {len(labels):,} in {values.dtype}", file=sys.stderr)
+def _write(path: Path, values: Array, labels: Sequence[Hashable], semiring: Semiring) -> None:
+    """Write a matrix where the caller wants it, and say so."""
+    _say_written(path, write_file(path, values, labels, semiring), values)
+
+
+def _say_written(path: Path, what: str, values: Array) -> None:
+    """Say what a new file holds."""
+    n = len(values)
+    _say(f"semiring: wrote {path}: {what}, {n:,} × {n:,} in {values.dtype}", file=sys.stderr)
 
 
 def _vertex(name: str, labels: Sequence[Hashable], file: Path) -> int:
@@ -352,7 +368,8 @@ def _edges(graph: Any, semiring: Semiring, nonedge: float | None) -> int:
         return len(graph.weights)
     if hasattr(graph, "nnz"):
         return int(graph.nnz)
-    zero = element(semiring.zero, graph.dtype, ordered=True) if graph.dtype.kind in "iu" else semiring.zero
-    missing = matches(graph, zero) | nonedges((graph,), nonedge)
+    array = graph.array if isinstance(graph, ArrayLike) else graph
+    zero = element(semiring.zero, array.dtype, ordered=True) if array.dtype.kind in "iu" else semiring.zero
+    missing = matches(array, zero) | nonedges((array,), nonedge)
     np.fill_diagonal(missing, True)
     return int(missing.size - np.count_nonzero(missing))

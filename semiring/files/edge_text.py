@@ -13,7 +13,10 @@ from typing import Any
 
 from semiring.common.errors import GraphError, callers_level
 from semiring.files.fields import Columns, Line, Named, WrongLine, header, number, numbers_for_names, numbers_of
+from semiring.files.matrix_text import matrix_of, may_be_edges
 from semiring.graphs import EdgeList, edges
+from semiring.graphs.array_like import ArrayLike
+from semiring.graphs.edge_table import direction_of, warn_of_unweighted
 
 __all__ = ["HeaderWarning", "parse"]
 
@@ -37,10 +40,10 @@ def parse(
     *,
     named: Named = Named(),  # noqa: B008  # a tuple of constants
     encoding: str | None = None,
-    directed: bool = True,
+    directed: bool | None = None,
     nodes: Iterable[Hashable] | None = None,
-) -> EdgeList:
-    """The edges of a text, one a line: source, target and, on all lines or on none, a weight; where there is a header, further columns.
+) -> EdgeList | ArrayLike:
+    """Read a text: an edge a line, with source, target, a weight on all lines or on none, and the columns of a header; or a matrix.
 
     Parameters
     ----------
@@ -58,8 +61,9 @@ def parse(
 
     Returns
     -------
-    EdgeList
-        With the line of each edge, and the columns of numbers or texts that a header names.
+    EdgeList or ArrayLike
+        Edges come with their lines, and with the columns of numbers or texts that a header names. A matrix that may be edges is read as
+        edges where the caller speaks of them.
 
     Raises
     ------
@@ -70,6 +74,9 @@ def parse(
         lines = list(_lines(_decoded(name, raw, encoding), separators))
         if not lines:
             raise GraphError(f"{name}: no edges in it")
+        speaks_of_edges = named != Named() or directed is not None or nodes is not None
+        if (matrix := matrix_of(lines)) is not None and not (speaks_of_edges and may_be_edges(matrix)):
+            return matrix
         (at, first), *later = lines
         columns = header(lines, named)
         if columns is not None and named.weight_of_all is not None:
@@ -92,8 +99,12 @@ def parse(
     ends = numbers_for_names([*tails, *heads])
     if named.weight_of_all is not None:
         weights = [named.weight_of_all] * len(found)
+    elif columns.weight is None and warn_of_unweighted(further, f"{name}: "):
+        weights = [1] * len(found)  # as the warning says
     listed = list(zip(ends[: len(found)], ends[len(found) :], weights, strict=True))
     try:
+        if directed is None:
+            directed = direction_of(further, lambda e: f"line {lines[e][0]}")
         graph = edges(listed, directed=directed, nodes=nodes)
     except GraphError as error:
         raise GraphError(f"{name}: {error}") from None

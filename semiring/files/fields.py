@@ -8,14 +8,13 @@ from collections.abc import Set
 from typing import Any, NamedTuple
 
 from semiring.common.errors import listing
-from semiring.graphs.edge_table import SOURCES, TARGETS, no_such_column
+from semiring.graphs.edge_table import SOURCES, TARGETS, no_such_column, several_columns, weight_columns
 
 __all__ = ["Columns", "Line", "Named", "WrongLine", "header", "number", "numbers_for_names", "numbers_of"]
 
 Line = tuple[int, list[str]]
 """The number of a line, and its fields."""
 
-_WEIGHT = {"weight", "w", "distance", "dist", "length", "cost", "capacity", "value", "km", "time", "probability"}
 _NO_VALUE = {"none", "null", "nil", "na", "n/a", "true", "false", "yes", "no"}
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
@@ -44,7 +43,7 @@ class Named(NamedTuple):
     source, target : str or None
         None for what the header calls so.
     weight : str, number or None
-        What every edge counts if it is a number; None is what the header calls so, or else what can only be that.
+        What every edge counts if it is a number; None is what the header calls so.
     """
 
     source: str | None = None
@@ -101,19 +100,18 @@ def header(lines: list[Line], named: Named) -> Columns | None:
     if not known and not (len(fields) == 3 and all(fields) and later):
         return None
     source, target = (_only(at, fields, sources, "source"), _only(at, fields, targets, "target")) if known else (0, 1)
-    weight = 3 - source - target if len(fields) == 3 else _weight_column(lines, {source, target}, named)
+    weight = _weight_column(at, fields, {source, target}, named)
     columns = Columns(source, target, weight, len(fields), "the header", titles=tuple(fields))
-    titled = _named(fields, _WEIGHT) == [weight]
-    if len(fields) > 3 or (known and titled):
+    if len(fields) > 3 or (known and weight is not None):
         return columns
     # What is left might be an edge, of these two vertices or with a weight that is wrong.
     if {others[i] for others in later for i in (source, target) if i < len(others)} & {fields[source], fields[target]}:
         return None
-    if titled:
+    if weight is not None:
         return columns
-    if weight is None:
+    if len(fields) == 2:
         return columns._replace(guessed=min(map(len, fields)) == 1)  # u and v are names of vertices too
-    if not _is_title(fields[weight], digits=known):
+    if not _is_title(fields[3 - source - target], digits=known):
         return None
     alike = not known and any(len(others) == 3 and not _is_numeric(others[2]) for others in later)
     return None if alike else columns._replace(guessed=not known)
@@ -137,7 +135,7 @@ def _named_columns(lines: list[Line], named: Named) -> Columns:
     if source == target:
         raise WrongLine(at, f"source= and target= name one column, {fields[source]!r}")
     if weight is None:
-        weight = 3 - source - target if len(fields) == 3 else _weight_column(lines, {source, target}, named)
+        weight = _weight_column(at, fields, {source, target}, named)
     return Columns(source, target, weight, len(fields), "the header", titles=tuple(fields))
 
 
@@ -157,22 +155,17 @@ def _named(fields: list[str], known: Set[str]) -> list[int]:
 def _only(at: int, fields: list[str], found: list[int], what: str) -> int:
     """The one column that was found."""
     if len(found) > 1:
-        raise WrongLine(at, f"the columns {' and '.join(repr(fields[i]) for i in found)} could both be the {what}; rename one")
+        raise WrongLine(at, several_columns(what, [fields[i] for i in found]))
     return found[0]
 
 
-def _weight_column(lines: list[Line], ends: set[int], named: Named) -> int | None:
-    """Which column of a header holds the weights, beside others; none where no other column holds numbers."""
-    (at, fields), later = lines[0], [others for _, others in lines[1:]]
-    if named.weight_of_all is not None:
-        return None
-    if found := _named(fields, {"weight"}) or _named(fields, _WEIGHT):
-        return _only(at, fields, found, "weight")
-    others = [i for i in range(len(fields)) if i not in ends and later and all(i < len(f) and _is_numeric(f[i]) for f in later)]
-    if others:
-        could = " and ".join(repr(fields[i]) for i in others)
-        raise WrongLine(at, f"no column is called weight, but {could} could be one; pass weight={fields[others[0]]!r}")
-    return None
+def _weight_column(at: int, fields: list[str], ends: set[int], named: Named) -> int | None:
+    """Find the column whose title is that of weights."""
+    usual = weight_columns([field for i, field in enumerate(fields) if i not in ends])
+    found = [i for i, field in enumerate(fields) if i not in ends and field in usual]
+    if not found or named.weight_of_all is not None:
+        return found[0] if found else None
+    return _only(at, fields, found, "weight")
 
 
 def _is_title(text: str, *, digits: bool) -> bool:

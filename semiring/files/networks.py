@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -28,11 +29,18 @@ def _gml(nx: Any, content: bytes) -> Any:
         return nx.read_gml(io.BytesIO(content), label="id")
 
 
+def _pajek(nx: Any, content: bytes) -> Any:
+    """The graph of a Pajek file; NetworkX passes over all that it does not know."""
+    if not re.search(rb"^\s*\*vertices\b", content, re.IGNORECASE | re.MULTILINE):
+        raise ValueError("no line begins with *Vertices")
+    return nx.read_pajek(io.BytesIO(content))
+
+
 _READERS: dict[str, Callable[[Any, bytes], Any]] = {
     ".graphml": lambda nx, content: nx.read_graphml(io.BytesIO(content)),
     ".gml": _gml,
     ".gexf": lambda nx, content: nx.read_gexf(io.BytesIO(content)),
-    ".net": lambda nx, content: nx.read_pajek(io.BytesIO(content)),
+    ".net": _pajek,
 }
 _LISTS: dict[str, Callable[[Any], Callable[..., Any]]] = {
     ".edgelist": lambda nx: nx.parse_edgelist,
@@ -56,7 +64,10 @@ def read_network(path: Path, suffix: str, content: bytes, directed: bool) -> Any
     if suffix in _READERS:
         return _READERS[suffix](nx, content)
     kind = nx.MultiDiGraph if directed else nx.MultiGraph
-    return _LISTS[suffix](nx)(content.decode().splitlines(), create_using=kind)
+    graph = _LISTS[suffix](nx)(content.decode().splitlines(), create_using=kind)
+    if not len(graph):
+        raise ValueError("no vertices in it")
+    return graph
 
 
 def listed(path: Path, graph: Any, weight: str | float | None, nodes: Iterable[Hashable] | None) -> EdgeList:

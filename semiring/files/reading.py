@@ -7,6 +7,7 @@ import gzip
 import io
 import os
 import sys
+import warnings
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,11 +15,22 @@ from typing import IO, Any
 
 import numpy as np
 
-from semiring.common.errors import GraphError, SemiringError, TooLargeError, library, raised_here, with_article
+from semiring.common.errors import (
+    AssumptionWarning,
+    GraphError,
+    SemiringError,
+    TooLargeError,
+    callers_level,
+    library,
+    raised_here,
+    with_article,
+)
 from semiring.files.edge_text import parse
 from semiring.files.fields import Named, WrongLine, number
+from semiring.files.matrix_text import may_be_edges
 from semiring.files.networks import NETWORKS, listed, read_network
 from semiring.graphs import EdgeList, edges
+from semiring.graphs.array_like import ArrayLike
 
 __all__ = ["INPUTS", "STDIN", "read_edges", "read_file"]
 
@@ -26,8 +38,10 @@ _LISTS = {".csv": "\t;,", ".tsv": "\t", ".txt": " "}
 """What may separate the fields of an edge list."""
 _ANY = "\t;, "
 
-_EDGES = f"{', '.join(_LISTS)} (an edge list), .mtx (MatrixMarket), {', '.join(NETWORKS)} (by NetworkX), compressed (.gz) or not"
-INPUTS = f"{_EDGES}; .npy, .npz (NumPy, or a SciPy sparse array); or - for an edge list on standard input"
+_EDGES = (
+    f"{', '.join(_LISTS)} (an edge list, or a matrix), .mtx (MatrixMarket), {', '.join(NETWORKS)} (by NetworkX), compressed (.gz) or not"
+)
+INPUTS = f"{_EDGES}; .npy, .npz (NumPy, or a SciPy sparse array); or - for an edge list or a matrix on standard input"
 
 STDIN = Path("-")
 """The name of the file that is none: standard input."""
@@ -72,10 +86,11 @@ def read_edges(
         The columns of an edge list with the two ends of each edge, by the titles in its header. By default those with a common title,
         such as from and to, source and target, u and v.
     weight : str or number, optional
-        The column, or attribute of edges, with the weights. By default the one called weight; in an edge list also one with another common
-        title, such as km or length, or the third of three columns. A number is what every edge counts.
+        The column, or attribute of edges, with the weights; a number is what every edge counts. By default the attribute called weight;
+        in an edge list the column with a usual title (see `edges`), or the third field of lines without a header.
     directed : bool, optional
-        Whether an edge leads one way only. By default it does; GraphML, GML, GEXF, Pajek and MatrixMarket say it themselves.
+        Whether an edge leads one way only. By default it does, unless Gephi's column Type says Undirected of all; GraphML, GML, GEXF,
+        Pajek and MatrixMarket say it themselves.
     nodes : iterable, optional
         All vertices, in the order of the rows; see `edges`.
     encoding : str, optional
@@ -89,7 +104,7 @@ def read_edges(
     Raises
     ------
     GraphError
-        For a line that is neither an edge nor a header, a column that is not there, and a file that is a matrix (``numpy.load``).
+        For a line that is neither an edge nor a header, an unknown or ambiguous column, edges of both kinds, and a matrix.
     OSError
         Where there is no such file, or it cannot be read.
 
@@ -98,7 +113,7 @@ def read_edges(
     HeaderWarning
         Where a first line that is probably a header is read as one.
     AssumptionWarning
-        Where edges count 1 though they have another attribute that is a number.
+        Where edges count 1 beside columns or attributes of numbers, which it lists.
 
     Notes
     -----
@@ -107,13 +122,13 @@ def read_edges(
     """
     named = Named(source, target, weight)
     if not isinstance(file, str | os.PathLike):
-        return _parsed(*_of_open_file(file, encoding), named, directed, nodes)
+        return _only_edges(*_of_open_file(file, encoding), named, directed, nodes)
     path = Path(_path(file))
     suffix = _suffix(path)
     if suffix in (".npy", ".npz"):
         raise GraphError(f"{path}: a matrix, and no list of edges; numpy.load reads it (scipy.sparse.load_npz, if it is sparse)")
     if suffix in _LISTS:
-        return _parsed(str(path), _content(path), _LISTS[suffix], encoding, named, directed, nodes)
+        return _only_edges(str(path), _content(path), _LISTS[suffix], encoding, named, directed, nodes)
     if suffix == ".mtx":
         name = weight if isinstance(weight, str) else None
         _require_default(path, "a matrix", source=source, target=target, weight=name, directed=directed, encoding=encoding)
@@ -125,27 +140,39 @@ def read_edges(
         _require_default(path, f"a {suffix} file", directed=directed)
     content = _content(path)
     if suffix == ".edgelist" and b"{" not in content:
-        return _parsed(str(path), content, " ", None, named, directed, nodes)
+        return _only_edges(str(path), content, " ", None, named, directed is None or directed, nodes)
     with _told_as(f"a {suffix} file", path):
         network = read_network(path, suffix, content, directed is not False)
     return listed(path, network, weight, nodes)
 
 
-def read_file(path: Path, *, weight: str | float | None = None, directed: bool | None = None, encoding: str | None = None) -> Any:
-    """What `read_edges` reads, and matrices as they are, or, for ``-``, an edge list on standard input.
+def read_file(
+    path: Path,
+    *,
+    source: str | None = None,
+    target: str | None = None,
+    weight: str | float | None = None,
+    directed: bool | None = None,
+    encoding: str | None = None,
+) -> Any:
+    """Read what `read_edges` reads, and matrices as they are; ``-`` is a text on standard input.
 
     Returns
     -------
-    EdgeList, array or SciPy sparse array
+    EdgeList, array, ArrayLike with the names of vertices, or SciPy sparse array
     """
-    if path == STDIN:
-        if sys.stdin is None:
-            raise GraphError("standard input is closed")
-        return _parsed("standard input", sys.stdin.buffer.read(), _ANY, encoding, Named(weight=weight), directed, None)
     suffix = _suffix(path)
+    if path == STDIN or suffix in _LISTS:
+        text = _of_standard_input() if path == STDIN else (str(path), _content(path), _LISTS[suffix])
+        found = parse(*text, named=Named(source, target, weight), encoding=encoding, directed=directed)
+        if isinstance(found, ArrayLike):
+            _require_default(path, "a matrix", directed=directed, source=source, target=target, weight=weight)
+            if may_be_edges(found):
+                warnings.warn(_read_as_matrix(text[0], found), AssumptionWarning, stacklevel=callers_level())
+        return found
     if suffix not in (".npy", ".npz", ".mtx"):
-        return read_edges(path, weight=weight, directed=directed, encoding=encoding)
-    _require_default(path, "a matrix", directed=directed, encoding=encoding, weight=weight)
+        return read_edges(path, source=source, target=target, weight=weight, directed=directed, encoding=encoding)
+    _require_default(path, "a matrix", directed=directed, encoding=encoding, source=source, target=target, weight=weight)
     return _matrix_market(path, _content(path)) if suffix == ".mtx" else _numpy(path)
 
 
@@ -187,7 +214,14 @@ def _of_open_file(file: Any, encoding: str | None) -> tuple[str, bytes, str, str
     return (name, content.encode("utf-8", "surrogatepass"), _ANY, "utf-8") if isinstance(content, str) else (name, content, _ANY, encoding)
 
 
-def _parsed(
+def _of_standard_input() -> tuple[str, bytes, str]:
+    """Name, content and separators of standard input."""
+    if sys.stdin is None:
+        raise GraphError("standard input is closed")
+    return "standard input", sys.stdin.buffer.read(), _ANY
+
+
+def _only_edges(
     name: str,
     content: bytes,
     separators: str,
@@ -196,8 +230,19 @@ def _parsed(
     directed: bool | None,
     nodes: Iterable[Hashable] | None,
 ) -> EdgeList:
-    """The edges of a text; they lead one way only unless something else is said."""
-    return parse(name, content, separators, named=named, encoding=encoding, directed=directed is None or directed, nodes=nodes)
+    """Read the edges of a text, and refuse a matrix."""
+    found = parse(name, content, separators, named=named, encoding=encoding, directed=directed, nodes=nodes)
+    if isinstance(found, EdgeList):
+        return found
+    reader = "numpy.loadtxt" if found.labels is None else "pandas.read_csv, with index_col=0,"
+    raise GraphError(f"{_read_as_matrix(name, found)}; no list of edges was found, and {reader} reads a matrix")
+
+
+def _read_as_matrix(name: str, found: ArrayLike) -> str:
+    """Say that a text is read as a matrix, and how its lines would be edges."""
+    n = len(found.array)
+    header = "; if its lines are edges, give it a header: source, target, weight"
+    return f"{name} is read as a matrix of {n} × {n}{header * may_be_edges(found)}"
 
 
 def _require_default(path: Path, kind: str, **options: Any) -> None:
@@ -216,11 +261,15 @@ def _numpy(path: Path) -> Any:
         if isinstance(found, np.ndarray):
             return found
         names = list(found.files)
+        if sorted(names) == ["labels", "values"]:  # as `write_file` names them
+            return _with_labels(found["values"], found["labels"])
         if len(names) == 1:
             member = found[names[0]]
             if not isinstance(member, np.ndarray):  # NumPy gives the bytes of what is no array
                 raise ValueError(f"{names[0]} is no array")
             return member
+    if "paths.json" in names:
+        raise GraphError(f"{path}: saved paths, and no graph; semiring.Paths.load(path) reads them")
     if "format" not in names:
         raise GraphError(f"{path}: one array is wanted, but it holds {len(names)}: {', '.join(names)}")
     sparse = library("scipy.sparse", f"{path}: a sparse array", "'semiring[graphs]'")
@@ -230,6 +279,13 @@ def _numpy(path: Path) -> Any:
         if matrix.format in ("csr", "csc", "bsr"):
             matrix.check_format(full_check=True)  # SciPy believes the indices in a file
         return matrix
+
+
+def _with_labels(values: Any, labels: Any) -> ArrayLike:
+    """The matrix whose vertices another array names."""
+    if np.ndim(labels) != 1 or np.shape(values) != (len(labels), len(labels)) or len(set(labels.tolist())) < len(labels):
+        raise ValueError(f"labels of shape {np.shape(labels)} do not name the rows of values of shape {np.shape(values)}")
+    return ArrayLike(values, labels=tuple(labels.tolist()))
 
 
 def _matrix_market(path: Path, content: bytes) -> Any:

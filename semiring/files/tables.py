@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import errno
+import math
 import os
+import re
 from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Any
@@ -49,11 +51,11 @@ def require_writable(path: Path, source: Path, dtype: str | None = None) -> None
         raise GraphError(f"{path}: the answer would take the place of the graph; give it another name")
 
 
-def write_file(path: Path, values: Array, labels: Sequence[Hashable], semiring: Semiring, via: Array | None = None) -> str:
-    """Write a matrix: alone (.npy), with labels and construction matrix (.npz), or as a table with labels (.csv, .tsv).
+def write_file(path: Path, values: Array, labels: Sequence[Hashable], semiring: Semiring) -> str:
+    """Write a matrix: alone (.npy), with labels (.npz), or as a table with labels (.csv, .tsv).
 
-    A table says inf where an integer stands for that, and 1 and 0 for truth values. A file that is there is replaced when the new one is
-    complete.
+    A table says inf where an integer stands for that, and 1 and 0 for truth values. An older file is replaced when the new one
+    is complete.
 
     Returns
     -------
@@ -67,21 +69,25 @@ def write_file(path: Path, values: Array, labels: Sequence[Hashable], semiring: 
                     np.save(file, values)
                 return "the matrix"
             case ".npz":
-                members: dict[str, Any] = {"values": values, "labels": np.array(labels)} | ({} if via is None else {"via": via})
                 with new.open("wb") as file:
-                    np.savez_compressed(file, **members)
-                return "the matrix and the labels" if via is None else "the matrix, the labels and the construction matrix"
+                    np.savez_compressed(file, values=values, labels=np.array(labels))
+                return "the matrix and the labels"
             case suffix:
                 _write_table(new, "\t" if suffix == ".tsv" else ",", values, labels, semiring)
                 return "the matrix and the labels"
 
 
 def _write_table(path: Path, delimiter: str, values: Array, labels: Sequence[Hashable], semiring: Semiring) -> None:
-    """A row for each vertex, after a row and a column of labels."""
-    zero = semiring.identities(values.dtype)[0][0]
+    """Write a row for each vertex, after a row and a column of labels: `semiring.files.matrix_text` reads it."""
+    (zero,), (one,) = semiring.identities(values.dtype)
+    words = {stored: meant for stored, meant in ((zero, semiring.zero), (one, semiring.one)) if meant in (math.inf, -math.inf)}
+    plain_names = all(re.fullmatch(r"[^\t;,#]*", str(label)) for label in labels)
     with path.open("w", encoding="utf-8", newline="") as file:
-        table = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+        # By itself csv quotes no # and no other separator.
+        table = csv.writer(
+            file, delimiter=delimiter, lineterminator="\n", quoting=csv.QUOTE_MINIMAL if plain_names else csv.QUOTE_NONNUMERIC
+        )
         table.writerow(["", *labels])
         for label, row in zip(labels, values, strict=True):
-            plain = (row.astype(int) if row.dtype == bool else row).tolist()
-            table.writerow([label, *(semiring.zero if entry == zero and row.dtype != bool else entry for entry in plain)])
+            entries = (row.astype(int) if row.dtype == bool else row).tolist()
+            table.writerow([label, *(words.get(entry, entry) for entry in entries)])

@@ -157,6 +157,8 @@ def as_array_like(value: Any) -> ArrayLike:
     ShapeError
         Where a nested list is ragged.
     """
+    if isinstance(value, ArrayLike):
+        return value
     # numpy.ma is slow to import, and nobody has a masked array without it.
     if "numpy.ma" in sys.modules and isinstance(value, np.ma.MaskedArray):
         mask = np.ma.getmask(value)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set, Sized
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -17,11 +17,12 @@ import numpy as np
 from semiring.arrays.conversion import EXACT_IN_FLOAT64, Array
 from semiring.arrays.devices import host
 from semiring.arrays.exchange import a_name_of, borrowed, lends_memory, name_of
+from semiring.arrays.memory import require_bytes
 from semiring.common.errors import DTypeError, GraphError, described, raised_here
 from semiring.common.html import code, faint, short, table
 from semiring.common.units import counted
 from semiring.graphs.array_like import graph_library, is_sparse, refuse_name
-from semiring.graphs.edge_table import Columns, column, columns_of, is_missing_type, is_table, require_present
+from semiring.graphs.edge_table import Columns, column, columns_of, direction_of, is_missing_type, is_table, require_present
 
 __all__ = ["EdgeList", "edges", "is_constant", "numbered", "require_weights"]
 
@@ -36,6 +37,9 @@ _NO_WEIGHT = (
     *(datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64),
 )  # fmt: skip
 """What is no element of any semiring, nor a tuple of components."""
+
+_VERTEX_BYTES = 100
+"""Bytes of a vertex's name: an integer, a place in a tuple, and an entry in a dictionary."""
 
 _WHAT_EDGES_TAKES = (
     "sr.edges takes a list of pairs (u, v) or triples (u, v, weight), a table, or arrays: sr.edges(tails, heads, weights); "
@@ -119,7 +123,7 @@ def edges(
     source: Hashable | None = None,
     target: Hashable | None = None,
     weight: Hashable | None = None,
-    directed: bool = True,
+    directed: bool | None = None,
     nodes: Iterable[Hashable] | None = None,
 ) -> EdgeList:
     """A graph from its edges: a list of them, a table with a row for each, or arrays.
@@ -134,7 +138,7 @@ def edges(
     >>> sr.apsp(streets)[0]
     array([0. , 2. , 3.5])
 
-    Arrays, or other sequences, of tails, heads and weights, and a table, here one of NumPy's:
+    Tails, heads and weights, and a table:
 
     >>> import numpy as np
     >>> sr.edges([7, 7, 9], [9, 8, 8], [1.5, 4.0, 0.5], directed=False)
@@ -155,42 +159,45 @@ def edges(
     source, target : column name, optional
         The columns of a table with the ends of each edge; by default those with a common name, such as from and to.
     weight : column name or number, optional
-        The column of a table with the weights, by default the one called "weight"; or what every edge counts.
-    directed : bool
-        Whether an edge leads one way only.
+        The column of a table with the weights, or what every edge counts. By default it is called weight, or is the only one with another
+        usual name, such as length_m, cost or km.
+    directed : bool, optional
+        Whether an edge leads one way only; by default True, or what Gephi's column Type says of all.
     nodes : iterable, optional
-        All vertices, in the order of the rows. By default integers are sorted, and other labels come in the order of their appearance.
+        All vertices, in the order of the rows. By default integers are sorted, and other labels in the order of their appearance.
 
     Returns
     -------
     EdgeList
-        Accepted wherever a graph is; ``.labels`` tells which row is which vertex, and ``.columns`` has the other columns of a table.
+        Accepted wherever a graph is; ``.labels`` names the vertex of each row, and ``.columns`` has the other columns of a table.
 
     Raises
     ------
     GraphError
-        For what is no list of edges, an item that is no edge, an unhashable label, a vertex that is not in `nodes`, a column that is not
-        there, and a row of a table where an end or the weight is missing.
+        For what is no list of edges, an item that is no edge, an unhashable label, a vertex outside `nodes`, an unknown or ambiguous
+        column, edges of both kinds, and a row without an end or the weight.
     DTypeError
-        For a weight that is no number, such as the texts of the ``csv`` module (see `read_edges`).
+        For a weight that is no number, such as a text (see `read_edges`).
 
     Warns
     -----
     AssumptionWarning
-        Where edges of a table count 1 though it has a column of numbers.
+        Where edges of a table count 1 beside columns of numbers, which it lists.
 
     Notes
     -----
-    Parallel edges combine with the semiring's ⊕ (for distances the shortest counts). Labels are Python's own numbers and texts; floats that
-    are all whole numbers are integers. O(m) for m edges, and O(m log m) for integer labels that are far apart.
+    Parallel edges combine with the semiring's ⊕ (for distances the shortest counts). Labels are Python's own numbers and texts; floats
+    that are whole are integers. O(m) for m edges, and O(m log m) for integer labels that are far apart.
     """
-    if not isinstance(directed, bool | np.bool_):
+    if not isinstance(directed, bool | np.bool_ | None):
         raise GraphError(f"directed is {described(directed)}, not True or False; {_WHAT_EDGES_TAKES}")
     if nodes is not None and not isinstance(nodes, Iterable):
         raise GraphError(f"nodes is {described(nodes)}, not a list of all vertices; {_WHAT_EDGES_TAKES}")
     columns = _columns(edge_list, heads, weights, source, target, weight)
     if columns is not None:
-        return _of_columns(columns, nodes, bool(directed))
+        if directed is None:
+            directed = direction_of(columns.others, lambda e: f"row {e}")
+        return _of_columns(columns, nodes, directed is None or bool(directed))
     ends: list[Hashable] = []
     listed: list[Any] = []
     for position, item in enumerate(_items(edge_list)):
@@ -200,7 +207,7 @@ def edges(
         ends += parts[:2]
         listed.append(parts[2] if len(parts) == 3 else None)
     require_weights(listed, lambda e: f"edge {e} from {ends[2 * e]!r} to {ends[2 * e + 1]!r}")
-    return EdgeList(*_arranged(*_numbered(ends), nodes), listed, bool(directed))
+    return EdgeList(*_arranged(*_numbered(ends), nodes), listed, directed is None or bool(directed))
 
 
 def _columns(edge_list: Any, heads: Any, weights: Any, source: Any, target: Any, weight: Any) -> Columns | None:
@@ -337,6 +344,9 @@ def _arranged(
     """The same vertices and rows of ends, in the order of `nodes` and with those that have no edges."""
     if nodes is None:
         return labels, sources, targets
+    if isinstance(nodes, Sized):
+        advice = "leave out vertices without edges"
+        require_bytes(_VERTEX_BYTES * len(nodes), f"the graph has {len(nodes):,} vertices, and their names take", advice)
     wanted = tuple(nodes)
     try:
         row = {label: i for i, label in enumerate(wanted)}

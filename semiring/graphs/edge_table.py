@@ -7,8 +7,10 @@ PyCapsule interface or the dataframe interchange protocol.
 from __future__ import annotations
 
 import datetime
+import itertools
+import re
 import warnings
-from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from decimal import Decimal
 from fractions import Fraction
 from types import MappingProxyType
@@ -19,17 +21,31 @@ import numpy as np
 from semiring.arrays.conversion import Array
 from semiring.arrays.devices import host
 from semiring.arrays.exchange import a_name_of, borrowed, lends_memory, name_of
-from semiring.common.errors import AssumptionWarning, GraphError, callers_level, described, library, listing, or_similar
+from semiring.common.errors import AssumptionWarning, DTypeError, GraphError, callers_level, described, library, listing, or_similar
 from semiring.graphs.array_like import comes_from
 
 __all__ = [
-    "SOURCES", "TARGETS", "Columns", "column", "columns_of", "is_missing_type", "is_number", "is_table", "no_such_column",
-    "require_present", "warn_of_unweighted",
+    "SOURCES", "TARGETS", "Columns", "column", "columns_of", "direction_of", "is_missing_type", "is_number", "is_table", "no_such_column",
+    "require_present", "several_columns", "warn_of_unweighted", "weight_columns",
 ]  # fmt: skip
 
 SOURCES = frozenset({"source", "src", "from", "u", "tail", "start", "origin"})
 TARGETS = frozenset({"target", "dst", "to", "v", "head", "end", "destination", "dest"})
 """Names of columns, in small letters, that say which end of an edge they hold."""
+
+_QUANTITY = "weight|w|length|len|distance|dist|cost|time|duration|capacity|value|price"
+_UNIT = (
+    "m|km|cm|mm|mi|ft|yd|metres|meters|kilometres|kilometers|miles|s|sec|secs|ms|min|mins|h|hr|hrs|seconds|minutes|hours|days"
+    r"|kg|g|t|lb|eur|usd|gbp|chf|€|\$|bps|kbps|mbps|gbps|kw|mw"
+)
+_WEIGHT = re.compile(rf"(?:{_QUANTITY})(?:(?:[ _.-]|\s*[(\[])(?:{_UNIT})[)\]]?)?|km|miles|metres|meters|minutes|seconds|hours")
+"""Names of columns, in small letters, that hold weights: a quantity, also with its unit (length_m, cost [EUR]), or a unit alone."""
+
+_KEY = re.compile(
+    "(?<![a-z])(?:ids?|uid|fid|gid|oid|osmid|objectid|key|index|idx|nr|no|num|number|code|fips|zip|unnamed"
+    "|years?|yr|month|date|day)(?![a-z])"
+)
+"""Words in names of columns, in small letters, that number rows or say when."""
 
 _NUMBERS = (int, float, Fraction, np.integer, np.floating)
 
@@ -79,12 +95,15 @@ def columns_of(table: Any, source: Hashable | None, target: Hashable | None, wei
     series = _series(table)
     names = list(series)
     tails, heads = _ends(names, source, target, table)
-    if weight is None and "weight" in names:
-        weight = "weight"
+    found = {name: column(values, f"the column {name!r}") for name, values in series.items()}
+    if weight is None and (usual := weight_columns([name for name in names if name not in (tails, heads)])):
+        if len(usual) > 1:
+            raise GraphError(several_columns("weight", usual))
+        weight = usual[0]
+        _require_amounts(found[weight], weight)
     named = weight is not None and (not is_number(weight) or weight in names)
     if named:
         _require(names, "weight", weight)
-    found = {name: column(values, f"the column {name!r}") for name, values in series.items()}
     for name in (tails, heads, weight) if named else (tails, heads):
         require_present(found[name], f"the column {name!r}")
     others = {name: values for name, values in found.items() if name not in (tails, heads)}
@@ -92,6 +111,16 @@ def columns_of(table: Any, source: Hashable | None, target: Hashable | None, wei
         warn_of_unweighted(others)
     ends = found[tails], found[heads]
     return Columns(*ends, found[weight] if named else np.full(len(ends[0]), 1 if weight is None else weight), others)
+
+
+def _require_amounts(values: Array, name: Hashable) -> None:
+    """Refuse texts and dates in a column that only its name makes the weight."""
+    for value in values[:1]:
+        if isinstance(value, str | datetime.date | datetime.timedelta | np.datetime64 | np.timedelta64):
+            raise DTypeError(
+                f"the column {name!r} is the weight by its name, but {value!r} is no real number; pass weight=1 to count edges, or name "
+                "the column that counts by weight="
+            )
 
 
 def _series(table: Any) -> dict[Any, Any]:
@@ -153,31 +182,97 @@ def no_such_column(argument: str, name: Any, names: Sequence[Any]) -> str:
     return f"{argument}={described(name)}: there is no such column; {or_similar(name, names, f'there are {listing(names)}')}"
 
 
+def weight_columns(names: Sequence[Any]) -> list[Any]:
+    """Find the columns called weight, or else all with another usual name of weights."""
+    small = {name: str(name).strip().lower() for name in names}
+    return [name for name in names if small[name] == "weight"] or [name for name in names if _WEIGHT.fullmatch(small[name])]
+
+
+def several_columns(what: str, names: Sequence[Any]) -> str:
+    """Say that several columns could be the source, the target or the weight, and how to choose one."""
+    both = f"the columns {' and '.join(map(repr, names))} could both be the {what}"
+    if len(set(names)) < len(names):
+        return f"{both}; rename one in the table"
+    rest = {"source": " and target=", "target": " and source=", "weight": ", or weight=1 to count edges"}[what]
+    return f"{both}; pass {what}={names[0]!r} or {what}={names[1]!r}{rest}"
+
+
+def direction_of(columns: Mapping[Any, Sequence[Any] | Array], row: Callable[[int], str]) -> bool | None:
+    """Read the direction of all edges from a column "Type", as Gephi writes it; None where no such column speaks of directions.
+
+    Parameters
+    ----------
+    columns : mapping
+    row : callable
+        Names a row by its position, for messages.
+
+    Raises
+    ------
+    GraphError
+        For edges of both kinds.
+    """
+    name = next((name for name in columns if str(name).strip().lower() == "type"), None)
+    kinds = [str(kind).strip() for kind in columns[name]] if name is not None else []
+    small = [kind.lower() for kind in kinds]
+    if not {"directed", "undirected"} & set(small):
+        return None
+    if other := next((i for i, kind in enumerate(small) if kind != small[0]), 0):
+        raise GraphError(
+            f"the column {name!r} says {kinds[0]!r} in {row(0)} and {kinds[other]!r} in {row(other)}; "
+            "pass directed=False if all edges go both ways, or make each undirected edge two directed ones"
+        )
+    return small[0] == "directed"
+
+
 def is_number(weight: Any) -> bool:
     """Whether `weight` is a number that every edge may count."""
     return isinstance(weight, _NUMBERS) and not isinstance(weight, bool)
 
 
-def warn_of_unweighted(columns: Mapping[Any, Sequence[Any] | Array], where: str = "") -> None:
-    """Warn that each edge counts 1, if columns, other than the numbers of the edges, hold a number for nearly each: these may be meant.
+def warn_of_unweighted(columns: Mapping[Any, Sequence[Any] | Array], where: str = "") -> bool:
+    """Warn that each edge counts 1, if columns hold a number for nearly each edge.
 
     Parameters
     ----------
     columns : mapping
         Without weights.
     where : str
-        What the message begins with.
+        The beginning of the message.
+
+    Returns
+    -------
+    bool
+        Whether there are such columns.
     """
-    shares = {name: _share_of_numbers(columns[name]) for name in columns if name != "id"}  # as GraphML calls the number of an edge
+    shares = {name: _share_of_numbers(columns[name]) for name in columns}
     of_all = [name for name, share in shares.items() if share == 1]
-    if others := of_all or [name for name, share in shares.items() if share >= _NEARLY_ALL]:
-        have = "all have" if of_all else "nearly all have a number as"
-        which = f"pass {'' if len(others) == 1 else 'one of them, as '}weight={others[0]!r}{' to count that' * (len(others) == 1)}"
-        warnings.warn(
-            f"{where}each edge counts 1, as none has a 'weight'; {have} {listing(others)}: {which}, or weight=1 to count edges",
-            AssumptionWarning,
-            stacklevel=callers_level(),
-        )
+    found = of_all or [name for name, share in shares.items() if share >= _NEARLY_ALL]
+    keys = [name for name in found if _is_key(name, columns[name])]
+    likely = sorted((name for name in found if name not in keys), key=lambda name: not weight_columns([name]))
+    if not found:
+        return False
+    have = "all have" if of_all else "nearly all have a number as"
+    if not likely:
+        advice = "ids or dates by their looks; pass weight=1 to count edges, or name the column that counts by weight="
+    elif len(likely) == 1:
+        advice = f"pass weight={likely[0]!r} to count that, or weight=1 to count edges"
+    else:
+        advice = f"pass one of them, as weight={likely[0]!r}, or weight=1 to count edges"
+    warnings.warn(
+        f"{where}each edge counts 1, as none has a 'weight'; {have} {listing([*likely, *keys])}: {advice}",
+        AssumptionWarning,
+        stacklevel=callers_level(),
+    )
+    return True
+
+
+def _is_key(name: Any, values: Sequence[Any] | Array) -> bool:
+    """Recognize ids and dates among columns of numbers: by name, and four or more integers if they ascend, or could all be years."""
+    if _KEY.search(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", str(name)).lower()):
+        return True
+    if len(values) < 4 or not all(issubclass(kind, int | np.integer) for kind in set(map(type, values))):
+        return False
+    return all(a < b for a, b in itertools.pairwise(values)) or all(1800 <= value <= 2100 for value in values)
 
 
 def _share_of_numbers(values: Sequence[Any] | Array) -> float:

@@ -62,7 +62,8 @@ def weighted(graph: EdgeList, weight: Any, *, warns: bool, listed: bool, where: 
 def _warn_of_missing(graph: EdgeList, listed: bool, where: str) -> None:
     """Warn of edges without a weight: of all, if they have something else that could be meant, or of some."""
     if len(_missing(graph.weights)) == len(graph.weights):
-        warn_of_unweighted(graph.columns, where)
+        # GraphML calls the number of an edge "id".
+        warn_of_unweighted({name: graph.columns[name] for name in graph.columns if name != "id"}, where)
     elif not listed:
         _warn_of_some(graph, "weight", where)
 

@@ -217,8 +217,37 @@ class TestInput:
         path = tmp_path / "roads.csv"
         path.write_text("town,other,how far\na,b,3\n")
         code, out, err = run("apsp", path, "--from", "a")
-        assert (code, out) == (0, "3: a → b\n")
-        assert err == f"semiring: warning: {path}, line 1 is read as a header: town, other, how far\n"
+        header, hops = err.splitlines()
+        assert (code, out) == (0, "1: a → b\n")
+        assert header == f"semiring: warning: {path}, line 1 is read as a header: town, other, how far"
+        assert "each edge counts 1" in hops
+        assert "pass --weight='how far' to count that, or --weight=1 to count edges" in hops
+        assert run("apsp", path, "--from", "a", "--weight", "how far") == (0, "3: a → b\n", "")
+
+    @pytest.mark.parametrize(
+        ("text", "options", "message"),
+        [
+            ("from,start,to\na,b,c\n", [], "pass --source-column='from' or --source-column='start' and --target-column="),
+            ("a,b,c,d\nA,B,1,2\n", ["--weight", "d"], "name them, by --source-column= and --target-column=, of 'a', 'b'"),
+            ("a,b,c,d\nA,B,1,2\n", ["--source-column", "a"], "name both, --source-column= and --target-column=; the columns are"),
+            ("from,to,km,minutes\na,b,1,2\n", [], "pass --weight='km' or --weight='minutes', or --weight=1 to count edges"),
+            ("u,v,Type\na,b,Directed\nb,c,Undirected\n", [], "pass --undirected if all edges go both ways"),
+        ],
+    )
+    def test_messages_name_the_options(self, run: Run, tmp_path: Path, text: str, options: list[str], message: str) -> None:
+        path = tmp_path / "roads.csv"
+        path.write_text(text)
+        code, out, err = run("apsp", path, *options)
+        assert (code, out) == (2, "")
+        assert message in err
+
+    def test_columns_of_the_ends(self, run: Run, tmp_path: Path) -> None:
+        path = tmp_path / "roads.csv"
+        path.write_text("town,other,note,km\nA,B,1,2\nB,C,1,3\n")
+        named = ["--source-column", "other", "--target-column", "town"]
+        assert run("apsp", path, *named, "--from", "C", "--to", "A") == (0, "5: C → B → A\n", "")
+        np.save(tmp_path / "graph.npy", np.ones((2, 2)))
+        assert "leave out --source-column" in run("apsp", tmp_path / "graph.npy", *named)[2]
 
     @pytest.mark.parametrize("value", ["1_0", "0x10", "zero", "1e400", ""])
     def test_a_nonedge_is_a_number(self, roads: Path, value: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -319,7 +348,7 @@ class TestOutput:
         [
             ("out.npy", ["--paths"], "the matrix, 3 × 3 in float64"),
             ("out.npz", [], "the matrix and the labels, 3 × 3 in float64"),
-            ("out.npz", ["--paths"], "the matrix, the labels and the construction matrix, 3 × 3 in float64"),
+            ("out.npz", ["--paths"], "the paths, 3 × 3 in float64"),
             ("out.csv", ["--dtype", "float32"], "the matrix and the labels, 3 × 3 in float32"),
         ],
     )
@@ -334,11 +363,15 @@ class TestOutput:
         with np.load(out) as archive:
             assert sorted(archive.files) == ["labels", "values"]
             assert archive["labels"].tolist() == ["home", "shop", "park"]
-        assert run("apsp", roads, "--paths", "-o", out)[0] == 0
-        with np.load(out) as archive:
-            assert archive["values"].tolist() == DISTANCES
-            middle = np.where(np.eye(3, dtype=bool), -1, archive["via"])
-            assert middle.tolist() == [[-1, -1, 1], [2, -1, -1], [-1, 0, -1]]
+
+    @pytest.mark.parametrize("ends", [[], ["--from", "home", "--to", "park"]])
+    def test_paths_are_what_the_library_saves(self, run: Run, roads: Path, tmp_path: Path, ends: list[str]) -> None:
+        out = tmp_path / "out.npz"
+        assert run("apsp", roads, "--paths", *ends, "-o", out)[0] == 0
+        paths = sr.Paths.load(out)
+        assert paths.distances.tolist() == DISTANCES
+        assert paths.path("home", "park") == ["home", "shop", "park"]
+        assert run("apsp", out)[2].endswith("out.npz: saved paths, and no graph; semiring.Paths.load(path) reads them\n")
 
     @pytest.mark.parametrize(("suffix", "delimiter"), [("csv", ","), ("tsv", "\t")])
     def test_table(self, run: Run, roads: Path, tmp_path: Path, suffix: str, delimiter: str) -> None:
@@ -346,6 +379,32 @@ class TestOutput:
         assert run("apsp", roads, "-o", out)[0] == 0
         expected = ",home,shop,park\nhome,0.0,2.0,3.5\nshop,2.5,0.0,1.5\npark,1.0,3.0,0.0\n"
         assert out.read_text() == expected.replace(",", delimiter)
+
+    @pytest.mark.parametrize("name", ["out.csv", "out.tsv", "out.npz"])
+    @pytest.mark.parametrize(
+        "text",
+        [
+            ROADS,
+            "3,1,2\n1,2,2.5\n",
+            "a,a,1\n",
+            '"#a;b","c, ""d""",2\n"c, ""d""",007,5\n007,"x;y z",-1\n',
+            "a,b,9007199254740993\nb,c,1\n",
+        ],
+    )
+    @pytest.mark.parametrize("command", [["apsp"], ["closure", "--semiring", "max-min"]])
+    def test_what_is_written_is_a_graph_again(self, run: Run, tmp_path: Path, name: str, text: str, command: list[str]) -> None:
+        graph, out, again = tmp_path / "graph.csv", tmp_path / name, tmp_path / f"again_{name}"
+        graph.write_text(text)
+        dtype = ["--dtype", "int64"] if "9007199254740993" in text else []
+        assert run(*command, graph, *dtype, "-o", out)[0] == 0
+        code, _, err = run(*command, out, "-o", again)
+        assert (code, len(err.splitlines())) == (0, 1)
+        if name == "out.npz":
+            with np.load(out) as first, np.load(again) as second:
+                assert first["labels"].tolist() == second["labels"].tolist()
+                assert first["values"].tolist() == second["values"].tolist()
+        else:
+            assert out.read_text() == again.read_text()
 
     def test_tables_have_words_for_what_integers_stand_for(self, run: Run, tmp_path: Path) -> None:
         graph, out = tmp_path / "graph.txt", tmp_path / "out.csv"

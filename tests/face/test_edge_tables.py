@@ -190,12 +190,13 @@ def test_weights_that_are_missing_in_arrays() -> None:
 
 class TestColumns:
     def test_no_column_is_called_weight(self) -> None:
-        with pytest.warns(sr.AssumptionWarning, match=r"each edge counts 1, .*pass weight='km' to count that, or weight=1") as caught:
-            roads = sr.edges(FRAME.drop(columns="minutes"))
+        tolls = FRAME.rename(columns={"km": "toll", "minutes": "lanes"})
+        with pytest.warns(sr.AssumptionWarning, match=r"each edge counts 1, .*pass weight='toll' to count that, or weight=1") as caught:
+            roads = sr.edges(tolls.drop(columns="lanes"))
         assert caught[0].filename == __file__
         assert list(roads.weights) == [1, 1, 1]
-        with pytest.warns(sr.AssumptionWarning, match=r"all have 'km', 'minutes': pass one of them, as weight='km'"):
-            sr.edges(FRAME)
+        with pytest.warns(sr.AssumptionWarning, match=r"all have 'toll', 'lanes': pass one of them, as weight='toll'"):
+            sr.edges(tolls)
 
     def test_what_is_meant_is_no_warning(self) -> None:
         assert list(sr.edges(FRAME, weight=1).weights) == [1, 1, 1]
@@ -264,6 +265,12 @@ class TestColumns:
             assert sr.apsp(roads)[0, 1] == float(exact)
         flags = sr.edges(pd.DataFrame({"u": ["A"], "v": ["B"], "w": [False]}), weight="w")
         assert not sr.closure(flags, sr.BOOLEAN)[0, 1]
+
+
+@pytest.mark.parametrize("listed", [[(0, 1, 2.0)], [(0, 1)], np.array([[0, 1]]), FRAME])
+def test_vertices_that_no_memory_holds(listed: Any) -> None:
+    with pytest.raises(sr.TooLargeError, match=r"the graph has 1,000,000,000,000 vertices, and their names take .* leave out vertices"):
+        sr.edges(listed, nodes=range(10**12), weight="km" if listed is FRAME else None)
 
 
 @pytest.mark.parametrize(

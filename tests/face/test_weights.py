@@ -328,8 +328,8 @@ class TestCommandLine:
         for weight, distance in (("toll", 7), ("2026", 11), ("2", 4)):
             assert main(["apsp", str(tmp_path / "roads.csv"), "--weight", weight, "--from", "a", "--to", "c"]) == 0
             assert f"{distance}: a → b → c" in capsys.readouterr().out
-        assert main(["apsp", str(tmp_path / "roads.csv")]) == 2
-        assert "--weight='toll'" in capsys.readouterr().err
+        assert main(["apsp", str(tmp_path / "roads.csv")]) == 0
+        assert "pass one of them, as --weight='toll', or --weight=1 to count edges" in capsys.readouterr().err
 
     def test_refusals(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (tmp_path / "roads.csv").write_text("a,b,3\n")

@@ -1,0 +1,177 @@
+"""Matrices as text are matrices, on the command line; `read_edges` refuses them, and lists of edges stay what they are."""
+
+from __future__ import annotations
+
+import io
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd  # type: ignore[import-untyped]  # it ships no types
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import semiring as sr
+from semiring.cli import main
+from semiring.files.edge_text import parse
+from semiring.files.reading import read_file
+from semiring.graphs import EdgeList
+from semiring.graphs.array_like import ArrayLike
+
+INF = np.inf
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.txt"])
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ("0,3,9\n3,0,4\n9,4,0\n", [[0, 3, 7], [3, 0, 4], [7, 4, 0]]),
+        ("0,3,inf\ninf,0,4\n1,inf,0\n", [[0, 3, 7], [5, 0, 4], [1, 4, 0]]),
+        ("inf,3,9\n3,inf,4\n9,4,inf\n", [[0, 3, 7], [3, 0, 4], [7, 4, 0]]),
+        ("1.5,3,9\n3,1.5,4\n9,4,1.5\n", [[0, 3, 7], [3, 0, 4], [7, 4, 0]]),
+        ("0,7\n7,0\n", [[0, 7], [7, 0]]),
+        ("0,2.5\n1,0\n", [[0, 2.5], [1, 0]]),
+        ("5,1,1,1\n1,5,1,1\n1,1,5,1\n1,1,1,5\n", (1 - np.eye(4)).tolist()),
+        ("0e0,1e0\n1e0,0e0\n", [[0, 1], [1, 0]]),
+    ],
+)
+def test_numbers_alone(rows: str, expected: Any, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / name
+    path.write_text(rows.replace(",", {"a.csv": ",", "a.tsv": "\t", "a.txt": " "}[name]))
+    assert main(["apsp", str(path), "-o", str(tmp_path / "out.npy")]) == 0
+    assert np.load(tmp_path / "out.npy").tolist() == expected
+    n = len(expected)
+    said = f"semiring: warning: {path} is read as a matrix of {n} × {n}; if its lines are edges, give it a header: source, target, weight\n"
+    assert (said in capsys.readouterr().err) == (n <= 3)
+    with pytest.raises(sr.GraphError, match=f"read as a matrix of {n} × {n}.*; no list of edges .* numpy.loadtxt reads a matrix"):
+        sr.read_edges(path)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    ["1,2,5\n2,3,4\n3,1,2\n", "0,1,5\n1,2,4\n2,0,3\n", "0,1\n2,0\n", "0,1\n1,2\n", "0,0,1\n", "0,1,0\n1,0,0\n", "a,b,0\nb,0,0\n0,a,0\n"],
+)
+def test_edges_stay_edges(rows: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert isinstance(read_file(tmp_path / "a.csv"), EdgeList)
+        assert len(sr.read_edges(tmp_path / "a.csv").weights) == rows.count("\n")
+
+
+def test_whoever_speaks_of_edges_gets_edges(tmp_path: Path) -> None:
+    rows = "0,3,9\n3,0,4\n9,4,0\n"
+    for options in ({"directed": True}, {"directed": False}, {"weight": 1}, {"nodes": [0, 3, 4, 9]}):
+        assert len(sr.read_edges(io.StringIO(rows), **options).weights) == 3
+    assert len(sr.read_edges(io.StringIO(f"source,target,weight\n{rows}")).weights) == 3
+    path = tmp_path / "a.edgelist"
+    path.write_text(rows.replace(",", " "))
+    assert len(sr.read_edges(path).weights) == 3
+
+
+def test_names_in_the_first_row_and_column(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.csv"
+    frame = pd.DataFrame([[0, 3.5, INF], [INF, 0, -1], [2, INF, 0]], index=["A", "B", "C 1"], columns=["A", "B", "C 1"])
+    path.write_text(frame.to_csv())
+    assert main(["apsp", str(path), "--from", "A", "--to", "C 1"]) == 0
+    assert capsys.readouterr() == ("2.5: A → B → C 1\n", "")
+    with pytest.raises(sr.GraphError, match=r"a matrix of 3 × 3; .* pandas\.read_csv, with index_col=0, reads a matrix"):
+        sr.read_edges(path)
+    np.testing.assert_array_equal(sr.apsp(pd.read_csv(path, index_col=0)), sr.apsp(frame))
+    frame.loc["C 1", "A"] = -3
+    path.write_text(frame.to_csv())
+    assert main(["apsp", str(path)]) == 1
+    assert "B → C 1 → A → B, weight -0.5" in capsys.readouterr().err
+
+
+def test_options_of_edges_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.csv"
+    for rows in (",a,b\na,0,3\nb,1,0\n", "5,1,1,1\n1,5,1,1\n1,1,5,1\n1,1,1,5\n"):
+        path.write_text(rows)
+        for options in (["--undirected"], ["--weight", "1"], ["--source-column", "a", "--target-column", "b"]):
+            assert main(["apsp", str(path), *options]) == 2
+            assert f"{options[0]}" in capsys.readouterr().err
+        with pytest.raises(sr.GraphError, match="is read as a matrix"):
+            sr.read_edges(path, directed=False)
+
+
+def test_closures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.csv"
+    for rows, semiring, row in (
+        (",a,b,c\na,0,1,0\nb,0,0,1\nc,0,0,0\n", "boolean", "a  1  1  1"),
+        (",a,b,c\na,0,2,0\nb,0,0,3\nc,0,0,0\n", "plus-times", "a  1  2  6"),
+        (",a,b,c\na,0,2,0\nb,0,0,3\nc,0,0,0\n", "max-min", "a  inf    2    2"),
+    ):
+        path.write_text(rows)
+        assert main(["closure", str(path), "--semiring", semiring]) == 0
+        assert row in capsys.readouterr().out
+
+
+def test_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b",a,b\na,0,3\nb,1,0\n")))
+    assert main(["apsp", "-", "--from", "a", "--to", "b"]) == 0
+    assert capsys.readouterr() == ("3: a → b\n", "")
+
+
+def test_nonedges(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(",a,b,c\na,0,3,0\nb,0,0,4\nc,0,0,0\n")
+    assert main(["apsp", str(path), "--nonedge", "0"]) == 0
+    assert "3 vertices, 2 edges, 3 of 6 ordered pairs connected" in capsys.readouterr().out
+    assert main(["apsp", str(path)]) == 0
+    assert "pass --nonedge=0" in capsys.readouterr().err
+    path.write_text(",a,b\na,0,nan\nb,1,0\n")
+    assert main(["apsp", str(path), "--nonedge", "nan"]) == 0
+    assert main(["apsp", str(path)]) == 2
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (",a,b\na,0,x\nb,1,0\n", "line 2: the entry 'x' is no number"),
+        (",a,b\na,0,1e400\nb,1,0\n", "line 2: the entry 1e400 is beyond every float"),
+        (",a,b\na,0,1\nb,1\n", "line 3: the matrix has 2 columns, and this row 1 entries"),
+        (",a,b\na,0,1,5\nb,1,0\n", "line 2: the matrix has 2 columns, and this row 3 entries"),
+        (",a,a\na,0,1\na,1,0\n", "line 1: the first row of the matrix names a vertex twice"),
+        (",a,b\na,0,1\nc,1,0\n", "line 1: an edge needs a source and a target"),
+        ("0,1,2,3\n1,0,2,3\n1,2,0,x\n1,2,3,0\n", "line 1: an edge is source, target and perhaps a weight, not 4 fields"),
+    ],
+)
+def test_what_is_no_matrix(rows: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(rows)
+    with pytest.raises(sr.GraphError, match=f"a.csv, {message}"):
+        read_file(tmp_path / "a.csv")
+
+
+def test_integers_are_exact(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f",a,b\na,0,{2**53 + 1}\nb,inf,0\n")
+    assert main(["apsp", str(path), "-o", str(tmp_path / "out.csv")]) == 0
+    assert (tmp_path / "out.csv").read_text().splitlines()[1] == f"a,0,{2**53 + 1}"
+    path.write_text(f",a,b\na,0,{2**63 - 1}\nb,inf,0\n")
+    assert main(["apsp", str(path), "-o", str(tmp_path / "out.csv")]) == 0
+    assert (tmp_path / "out.csv").read_text().splitlines()[1] == f"a,0,{2**63 - 1}"
+
+
+ENTRIES = st.one_of(st.integers(-(10**25), 10**25), st.floats(allow_nan=False))
+
+
+@given(st.integers(1, 6).flatmap(lambda n: st.lists(st.lists(ENTRIES, min_size=n, max_size=n), min_size=n, max_size=n)), st.booleans())
+def test_what_pandas_writes_is_read(rows: list[list[Any]], named: bool) -> None:
+    n = len(rows)
+    labels = [f"v{i}" for i in range(n)] if named else list(range(n))
+    frame = pd.DataFrame(np.array(rows, dtype=object), index=labels, columns=labels)
+    found = parse("a.csv", frame.to_csv().encode(), ",")
+    assert isinstance(found, ArrayLike)
+    assert found.labels == tuple(labels)
+    assert found.array.tolist() == rows
+
+
+def test_labels_of_archives(tmp_path: Path) -> None:
+    for labels in (np.array(["a"]), np.array(["a", "a"]), np.array([["a", "b"]])):
+        np.savez(tmp_path / "a.npz", values=np.eye(2), labels=labels)
+        with pytest.raises(sr.GraphError, match=r"a.npz: not an archive of NumPy arrays \(labels of shape"):
+            read_file(tmp_path / "a.npz")
