@@ -268,7 +268,7 @@ def _read(options: argparse.Namespace) -> tuple[Any, Sequence[Hashable]]:
     graph = read_file(options.file, **ends, weight=_weight(options.weight), directed=directed, encoding=options.encoding)
     if isinstance(graph, EdgeList):
         if options.weight in graph.columns:  # which may be called like a number
-            graph = weighted(graph, options.weight, warns=True, listed=True)
+            graph = weighted(graph, options.weight)
         return graph, graph.labels
     if isinstance(graph, ArrayLike):
         return graph, graph.labels or range(len(graph.array))

@@ -52,7 +52,7 @@ class Decoded(NamedTuple):
     values : array, or tuple of arrays for structured elements
         As `scan` returns them without a witness.
     witness : int32 array of shape (…, T + 1, S)
-        The first k whose term is the entry of v[t−1] ⊗ A[t] (``reverse``: of A[t] ⊗ …): the state before it (after it) on the best sequence.
+        The first k whose term is the entry of v[t−1] ⊗ A[t] (``reverse``: of A[t] ⊗ …): the state before (after) it on the best sequence.
         −1 where nothing beat the zero, and where a sequence begins.
     states : int32 array of shape (…, T + 1)
         The best sequence of states; all −1 where there is none, and −1 beyond the end.

@@ -81,10 +81,10 @@ def listed(path: Path, graph: Any, weight: str | float | None, nodes: Iterable[H
     ends = [(labels[u], labels[v]) for u, v in zip(found.sources.tolist(), found.targets.tolist(), strict=True)]
     columns = {name: _column(list(values)) for name, values in found.columns.items()}
     named = replace(edges(ends, directed=found.directed, nodes=nodes), weights=columns.get("weight", found.weights), columns=columns)
-    named = weighted(named, weight, warns=True, listed=False, where=f"{path}: ")
+    named = weighted(named, weight, where=f"{path}: ")
     require_weights(named.weights, named.edge_name)
     if all(value is None for value in named.weights):
-        named = replace(named, weights=[1] * len(ends))  # as has been warned of
+        named = replace(named, weights=[1] * len(named.weights))  # as has been warned of
     return named
 
 

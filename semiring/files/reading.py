@@ -117,8 +117,7 @@ def read_edges(
 
     Notes
     -----
-    In an edge list all edges have a weight, or none; in GraphML and the like an edge without one among others counts 1, as for NetworkX,
-    with a warning. Of a symmetric matrix each edge is kept once, and the graph is undirected.
+    All edges have a weight, or none. Of a symmetric matrix each edge is kept once, and the graph is undirected.
     """
     named = Named(source, target, weight)
     if not isinstance(file, str | os.PathLike):

@@ -221,8 +221,7 @@ def coordinates(graph: Any, semiring: Semiring, weight: Any, *, presence: bool, 
     if listed is None:
         listed = listed_edges(graph)
     if listed is not None:
-        warns = not (presence or semiring.on_truth_values)
-        return _of_edge_list(weighted(listed, weight, warns=warns, listed=listed is graph), semiring)
+        return _of_edge_list(weighted(listed, weight, presence=presence, warns=not semiring.on_truth_values), semiring)
     refuse_name(graph, "a graph")
     if weight is not None:
         refuse_weight(graph, weight)
@@ -278,7 +277,7 @@ def _of_edge_list(graph: EdgeList, semiring: Semiring) -> COO:
 
 
 def _weights(weights: list[Any] | Array, semiring: Semiring, where: Place) -> Values:
-    """The weights of a list of edges in an array for each component; a missing one is 1."""
+    """The weights of a list of edges in an array for each component; an edge without a weight counts 1."""
     if isinstance(weights, np.ndarray):
         if semiring.components == 1 and weights.dtype.kind in "biuf":
             return (weights,)

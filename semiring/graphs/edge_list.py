@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set, Sized
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -24,7 +24,7 @@ from semiring.common.units import counted
 from semiring.graphs.array_like import graph_library, is_sparse, refuse_name
 from semiring.graphs.edge_table import Columns, column, columns_of, direction_of, is_missing_type, is_table, require_present
 
-__all__ = ["EdgeList", "edges", "is_constant", "numbered", "require_weights"]
+__all__ = ["HIDDEN", "EdgeList", "edges", "is_constant", "numbered", "require_weights"]
 
 _SHOWN, _WIDTH = 8, 40
 """Edges that Jupyter shows, and the most characters of a name."""
@@ -45,6 +45,17 @@ _WHAT_EDGES_TAKES = (
     "sr.edges takes a list of pairs (u, v) or triples (u, v, weight), a table, or arrays: sr.edges(tails, heads, weights); "
     "and directed=, nodes= by their names"
 )
+
+
+class _Hidden:
+    """The weight of an edge that does not exist for questions about weights: None, as NetworkX understands it."""
+
+    def __repr__(self) -> str:
+        return "None"
+
+
+HIDDEN = _Hidden()
+"""The weight of an edge that a graph of NetworkX hides."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -68,7 +79,7 @@ class EdgeList:
     sources, targets : int array
         For each edge, the row of its first and of its second vertex.
     weights : list or array
-        None for an edge without a weight, which counts 1.
+        None for an edge without a weight. If no edge has a weight, each counts 1; otherwise weighted questions refuse such an edge.
     directed : bool
     lines : sequence of int or None
         The line of each edge in the file that it was read from, for messages.
@@ -151,7 +162,7 @@ def edges(
     Parameters
     ----------
     edge_list : iterable, table, or array
-        - Pairs ``(u, v)`` or triples ``(u, v, weight)`` of hashable labels, or an array of such rows. Without a weight an edge counts 1.
+        - Pairs ``(u, v)`` or triples ``(u, v, weight)`` of hashable labels, or an array of such rows. Edges without weights count 1.
         - A table: of pandas, polars or pyarrow, a structured array, or (by pyarrow) what has Arrow's or the dataframe protocol.
         - The tail of each edge, if `heads` is given.
     heads, weights : array, list, or column of a table, optional
@@ -344,7 +355,7 @@ def _arranged(
     """The same vertices and rows of ends, in the order of `nodes` and with those that have no edges."""
     if nodes is None:
         return labels, sources, targets
-    if isinstance(nodes, Sized):
+    if isinstance(nodes, range):  # which has not made its numbers yet
         advice = "leave out vertices without edges"
         require_bytes(_VERTEX_BYTES * len(nodes), f"the graph has {len(nodes):,} vertices, and their names take", advice)
     wanted = tuple(nodes)

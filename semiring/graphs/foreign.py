@@ -17,7 +17,7 @@ from semiring.arrays.devices import host
 from semiring.arrays.exchange import borrowed, lends_memory, name_of
 from semiring.common.errors import GraphError
 from semiring.graphs.array_like import graph_library
-from semiring.graphs.edge_list import EdgeList, numbered
+from semiring.graphs.edge_list import HIDDEN, EdgeList, numbered
 
 __all__ = ["edges_of_library"]
 
@@ -55,16 +55,25 @@ class _Columns(Mapping[str, Sequence[Any]]):
 
 def _of_networkx(graph: Any) -> EdgeList:
     labels = tuple(graph.nodes)
-    triples = list(graph.edges(data="weight", default=None))
+    triples = list(graph.edges(data="weight", default=_ABSENT))
     tails, heads = numbered([(u, v) for u, v, _ in triples], labels)
 
     def names() -> Iterable[str]:
         return dict.fromkeys(name for *_, data in graph.edges(data=True) for name in data)
 
     def values(name: str) -> list[Any]:
-        return [value for *_, value in graph.edges(data=name, default=None)]
+        return _read(value for *_, value in graph.edges(data=name, default=_ABSENT))
 
-    return EdgeList(labels, tails, heads, [w for *_, w in triples], graph.is_directed(), columns=_Columns(names, values))
+    return EdgeList(labels, tails, heads, _read(w for *_, w in triples), graph.is_directed(), columns=_Columns(names, values))
+
+
+_ABSENT = object()
+"""The value of an attribute that an edge does not have."""
+
+
+def _read(values: Iterable[Any]) -> list[Any]:
+    """Attributes of NetworkX, where None hides an edge, with None for an absent one."""
+    return [None if value is _ABSENT else HIDDEN if value is None else value for value in values]
 
 
 def _of_igraph(graph: Any) -> EdgeList:

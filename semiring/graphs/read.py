@@ -55,8 +55,8 @@ def read_graph(
           semiring's `weight` says.
         - A sparse array or matrix of SciPy or PyData: an absent entry is a non-edge, an explicit 0 is an edge (but not in the formats that
           pad with zeros, BSR and DIA). What is stored twice in one place combines with ⊕, as parallel edges do, where SciPy adds it.
-        - A graph of NetworkX, igraph, rustworkx, networkit or PyTorch Geometric: vertices keep their labels; an edge without a weight
-          counts 1; parallel edges combine with ⊕.
+        - A graph of NetworkX, igraph, rustworkx, networkit or PyTorch Geometric: vertices keep their labels; if no edge has a
+          weight, each counts 1; parallel edges combine with ⊕.
         - An `EdgeList`, from `edges`.
     semiring : Semiring
     nonedge : scalar, optional

@@ -1,8 +1,11 @@
-"""Which weights edges have: those of an attribute or a column, a number for all, or 1, with a warning where something else may be meant."""
+"""The weights of edges: an attribute or a column, a number for all, or 1 where no edge has a weight.
+
+One rule holds for every kind of graph. If no edge has a weight, each counts 1, with a warning if columns of numbers could be meant.
+If some edges have a weight, an edge without one is refused.
+"""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,82 +14,109 @@ import numpy as np
 
 from semiring.arrays.conversion import Array
 from semiring.arrays.exchange import a_name_of
-from semiring.common.errors import AssumptionWarning, GraphError, callers_level, listing, or_similar
+from semiring.common.errors import GraphError, listing, or_similar
 from semiring.graphs.array_like import as_array_like, is_sparse
-from semiring.graphs.edge_list import EdgeList
+from semiring.graphs.edge_list import HIDDEN, EdgeList
 from semiring.graphs.edge_table import is_number, warn_of_unweighted
 
-__all__ = ["refuse_weight", "weighted"]
+__all__ = ["refuse_weight", "visible", "weighted"]
 
 
-def weighted(graph: EdgeList, weight: Any, *, warns: bool, listed: bool, where: str = "") -> EdgeList:
-    """The graph with the weights that a caller asks for; an edge without one, which is None, counts 1.
+def weighted(graph: EdgeList, weight: Any, *, presence: bool = False, warns: bool = True, where: str = "") -> EdgeList:
+    """Give the edges the weights that a caller asks for; without weights each is None, and counts 1.
 
     Parameters
     ----------
     graph : EdgeList
-        With the weights that edges have unasked.
+        With the weights that edges have by default.
     weight : hashable, optional
         The name of an attribute or a column, or a number that every edge counts.
+    presence : bool
+        Accept edges without a weight, because only the presence of edges matters.
     warns : bool
-        Whether to tell of edges that count 1: nobody asks for weights where all that matters is whether there is an edge.
-    listed : bool
-        Whether the caller has listed the edges, so that one without a weight is meant to have none.
+        Warn of edges that count 1 beside columns of numbers.
     where : str
-        What messages begin with.
+        The beginning of messages.
+
+    Returns
+    -------
+    EdgeList
+        Without the edges that NetworkX hides by the weight None, unless `presence` is asked for and no weight.
 
     Raises
     ------
     GraphError
-        For a name that no edge has.
+        For a name that no edge has, and for an edge without a weight among weighted ones.
+
+    Warns
+    -----
+    AssumptionWarning
+        If `warns` says so.
     """
-    if weight is None:
-        if warns and len(graph.weights) and (not listed or graph.columns):
-            _warn_of_missing(graph, listed, where)
-        return graph
+    found = graph if weight is None else _named(graph, weight, where)
+    if presence and weight is None:
+        return replace(found, weights=[None] * len(found.weights)) if _hides(found.weights) else found
+    found = visible(found)
+    absent = _absent(found.weights)
+    if presence or not absent:
+        return found
+    if len(absent) < len(found.weights):
+        name = repr("weight" if weight is None else weight)
+        have = "has" if len(absent) == 1 else "have"
+        raise GraphError(
+            f"{where}{len(absent):,} of {len(found.weights):,} edges {have} no {name} though others do, such as {found.edge_name(absent[0])}; "
+            f"give every edge a {name}, leave out edges without one, or pass weight=1 to count edges"
+        )
+    if weight is None and warns:
+        # GraphML calls the number of an edge "id".
+        warn_of_unweighted({name: found.columns[name] for name in found.columns if name != "id"}, where)
+    return found
+
+
+def _named(graph: EdgeList, weight: Any, where: str) -> EdgeList:
+    """Take the weights from an attribute or a column, or one number for all."""
     _require_name(weight)
     m = len(graph.weights)
     values: Sequence[Any] | Array | None = graph.columns.get(weight)
     if values is None:
         values = graph.weights if weight == "weight" else [None] * m
-    if len(_missing(values)) == m:
-        if m and not is_number(weight):
-            raise GraphError(f"{where}no edge has the attribute or column {weight!r}{_instead_of(weight, graph)}")
-        return replace(graph, weights=[weight if is_number(weight) else None] * m)
-    found = replace(graph, weights=values if isinstance(values, np.ndarray) else list(values))
-    if warns:
-        _warn_of_some(found, weight, where)
-    return found
+    if len(_absent(values)) < m:
+        return replace(graph, weights=values if isinstance(values, np.ndarray) else list(values))
+    if m and not is_number(weight):
+        raise GraphError(f"{where}no edge has the attribute or column {weight!r}{_instead_of(weight, graph)}")
+    return replace(graph, weights=[weight if is_number(weight) else None] * m)
 
 
-def _warn_of_missing(graph: EdgeList, listed: bool, where: str) -> None:
-    """Warn of edges without a weight: of all, if they have something else that could be meant, or of some."""
-    if len(_missing(graph.weights)) == len(graph.weights):
-        # GraphML calls the number of an edge "id".
-        warn_of_unweighted({name: graph.columns[name] for name in graph.columns if name != "id"}, where)
-    elif not listed:
-        _warn_of_some(graph, "weight", where)
+def _hides(weights: Sequence[Any] | Array) -> bool:
+    """Tell if an edge is hidden by its weight."""
+    return not isinstance(weights, np.ndarray) and type(HIDDEN) in set(map(type, weights))
 
 
-def _warn_of_some(graph: EdgeList, weight: Any, where: str) -> None:
-    """Warn of edges without a weight beside others."""
-    if missing := _missing(graph.weights):
-        warnings.warn(
-            f"{where}edges without {weight!r} count 1: {len(missing):,} of {len(graph.weights):,}, such as {graph.edge_name(missing[0])}; "
-            f"give each a {weight!r} to settle it",
-            AssumptionWarning,
-            stacklevel=callers_level(),
-        )
+def visible(graph: EdgeList) -> EdgeList:
+    """Leave out the edges that NetworkX hides by the weight None."""
+    if not _hides(graph.weights):
+        return graph
+    kept = [e for e, weight in enumerate(graph.weights) if weight is not HIDDEN]
+    return replace(
+        graph,
+        sources=graph.sources[kept],
+        targets=graph.targets[kept],
+        weights=[graph.weights[e] for e in kept],
+        lines=graph.lines and [graph.lines[e] for e in kept],
+        columns={name: [values[e] for e in kept] for name, values in graph.columns.items()},
+    )
 
 
-def _missing(weights: Sequence[Any] | Array) -> list[int]:
-    """The positions of edges without a weight, which an array does not have."""
-    return [] if isinstance(weights, np.ndarray) else [position for position, weight in enumerate(weights) if weight is None]
+def _absent(weights: Sequence[Any] | Array) -> list[int]:
+    """The positions of edges without a weight; an array of numbers has one for each edge."""
+    if isinstance(weights, np.ndarray) and weights.dtype != object:
+        return []
+    return [position for position, weight in enumerate(weights) if weight is None]
 
 
 def _instead_of(weight: Any, graph: EdgeList) -> str:
     """What could be passed in the place of a name that there is not."""
-    has_weights = len(_missing(graph.weights)) < len(graph.weights)
+    has_weights = len(_absent(graph.weights)) < len(graph.weights)
     names = list(dict.fromkeys([*(["weight"] * has_weights), *graph.columns]))
     return f"; {or_similar(weight, names, f'edges have {listing(names)}')}" if names else ""
 

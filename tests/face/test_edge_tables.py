@@ -178,8 +178,9 @@ def test_a_missing_end_of_an_array() -> None:
 
 
 def test_weights_that_are_missing_in_arrays() -> None:
-    """None counts 1, as in a triple, and NaN is what nonedge= may say."""
-    np.testing.assert_array_equal(sr.apsp(sr.edges(["a", "b"], ["b", "c"], [None, 2]))[0], [0, 1, 3])
+    """None is refused, as in a triple, and so is NaN, unless nonedge= names it."""
+    with pytest.raises(sr.GraphError, match="1 of 2 edges has no 'weight' though others do, such as edge 0 from 'a' to 'b'"):
+        sr.apsp(sr.edges(["a", "b"], ["b", "c"], [None, 2]))
     some = sr.edges([0, 1], [1, 0], [math.nan, 2.0])
     assert sr.apsp(some, nonedge=math.nan).tolist() == [[0, math.inf], [2, 0]]
     with pytest.raises(sr.DomainError, match=r"edge 0 from 0 to 1 = nan.*nonedge=nan"):

@@ -42,7 +42,7 @@ def matrix(graph: Any, semiring: Any = MIN_PLUS, **options: Any) -> Any:
 
 class TestEdgeLists:
     def test_pairs_and_triples(self) -> None:
-        streets = edges([("home", "shop", 2.5), ("shop", "park")])
+        streets = edges([("home", "shop", 2.5), ("shop", "park", 1)])
         assert streets.labels == ("home", "shop", "park")
         assert repr(streets) == "<3 vertices, 2 directed edges>"
         graph = read_graph(streets, MIN_PLUS)
@@ -183,12 +183,12 @@ class TestEdgeLists:
             read_graph(edges([(0, 1, 2.5)]), MIN_PLUS, dtype=np.int32)
 
     def test_truth_values(self) -> None:
-        links = edges([("a", "b"), ("b", "c", False), ("c", "a", True)])
+        links = edges([("a", "b", True), ("b", "c", False), ("c", "a", True)])
         assert matrix(links, BOOLEAN) == [[False, True, False], [False, False, False], [True, False, False]]
-        weighted = edges([("a", "b", 0), ("b", "c", 2.5), ("c", "a", False), ("a", "a", None)])
+        weighted = edges([("a", "b", 0), ("b", "c", 2.5), ("c", "a", False), ("a", "a", 1)])
         with pytest.raises(DTypeError, match=r"neither 0 nor 1|not a truth value"):
             read_graph(weighted, BOOLEAN)
-        present = matrix(weighted, BOOLEAN, presence=True)
+        present = matrix(edges([("a", "b", 0), ("b", "c", 2.5), ("c", "a", False), ("a", "a", None)]), BOOLEAN, presence=True)
         assert present == [[True, True, False], [False, False, True], [False, False, False]]
         assert matrix(edges([("a", "b", 0), ("b", "a", 2)]), BOOLEAN, presence=True, nonedge=0) == [[False, False], [True, False]]
         with pytest.raises(DomainError, match="NaN"):
@@ -297,11 +297,12 @@ class TestNetworkX:
         graph.add_edge("a", "b", weight=3)
         graph.add_edge("b", "c")
         graph.add_node("d")
-        with pytest.warns(sr.AssumptionWarning, match="edges without 'weight' count 1: 1 of 2, such as edge 1 from 'b' to 'c'"):
-            read = read_graph(graph, MIN_PLUS)
+        with pytest.raises(sr.GraphError, match="1 of 2 edges has no 'weight' though others do, such as edge 1 from 'b' to 'c'"):
+            read_graph(graph, MIN_PLUS)
+        graph["b"]["c"]["weight"] = 1
+        read = read_graph(graph, MIN_PLUS)
         assert read.labels == ("a", "b", "c", "d")
         assert read.values[0].tolist() == [[INF, 3, INF, INF], [3, INF, 1, INF], [INF, 1, INF, INF], [INF] * 4]
-        graph["b"]["c"]["weight"] = 1
         assert matrix(graph.to_directed()) == read.values[0].tolist()
         assert matrix(nx.DiGraph([("a", "b")])) == [[INF, 1], [INF, INF]]
 

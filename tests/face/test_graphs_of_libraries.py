@@ -105,8 +105,8 @@ class TestIGraph:
         with pytest.raises(sr.DTypeError, match="edge 0 from 0 to 1 is 'A'"):
             sr.apsp(graph, weight="name")
         graph.es["some"] = [None, 3]
-        with pytest.warns(sr.AssumptionWarning, match="edges without 'some' count 1: 1 of 2, such as edge 0 from 0 to 1"):
-            assert sr.apsp(graph, weight="some")[0, 2] == 4
+        with pytest.raises(sr.GraphError, match="1 of 2 edges has no 'some' though others do, such as edge 0 from 0 to 1"):
+            sr.apsp(graph, weight="some")
 
 
 class TestRustworkx:
@@ -181,12 +181,15 @@ class TestRustworkx:
         graph.add_edges_from_no_data([(0, 1), (1, 2)])
         assert sr.apsp(graph)[0].tolist() == [0, 1, 2, INF]
         graph.add_edges_from([(0, 1, Fraction(1, 2)), (2, 3, np.float32(2))])
-        with pytest.warns(sr.AssumptionWarning, match="edges without 'weight' count 1: 2 of 4"):
-            assert sr.apsp(graph)[0].tolist() == [0, 0.5, 1.5, 3.5]
+        with pytest.raises(sr.GraphError, match="2 of 4 edges have no 'weight' though others do"):
+            sr.apsp(graph)
+        graph.update_edge_by_index(0, 1.0)
+        graph.update_edge_by_index(1, 1.0)
+        assert sr.apsp(graph)[0].tolist() == [0, 0.5, 1.5, 3.5]
         with pytest.raises(sr.GraphError, match="'length'; edges have 'weight'"):
             sr.apsp(graph, weight="length")
         graph.add_edge(3, 0, "long")
-        with pytest.raises(sr.DTypeError, match="edge 4 from 'd' to 'a' is 'long', which is no real number"), pytest.warns():
+        with pytest.raises(sr.DTypeError, match="edge 4 from 'd' to 'a' is 'long', which is no real number"):
             sr.apsp(graph)
         assert sr.apsp(graph, weight=1)[0].tolist() == [0, 1, 2, 3]
 
@@ -246,8 +249,8 @@ class TestNetworKit:
             name[e] = "A"
         expected = edge_matrix(4, [(0, 1), (2, 1), (0, 1), (3, 3)], [4.5, 2.5, 3.5, 1.0], directed)
         np.testing.assert_array_equal(sr.power(graph, 1, sr.MIN_PLUS, weight="length"), expected)
-        with pytest.warns(sr.AssumptionWarning, match="edges without 'lanes' count 1: 3 of 4"):
-            assert sr.apsp(graph, weight="lanes")[2, 1] == 2
+        with pytest.raises(sr.GraphError, match="3 of 4 edges have no 'lanes' though others do"):
+            sr.apsp(graph, weight="lanes")
         with pytest.raises(sr.DTypeError, match="is 'A', which is no real number"):
             sr.apsp(graph, weight="name")
         with pytest.raises(sr.GraphError, match="no edge has the attribute or column 'width'"):

@@ -111,34 +111,6 @@ def test_reachability_asks_for_no_weights() -> None:
         sr.transitive_closure([[0, 1], [0, 0]], weight="width")
 
 
-class TestOfSome:
-    def test_edges_without_it_count_1_and_that_is_said(self) -> None:
-        some = streets()
-        some.add_edge("park", "home", name="C")
-        with pytest.warns(sr.AssumptionWarning, match="^edges without 'length' count 1: 1 of 3, such as edge 2 from 'park' to 'home'"):
-            assert sr.apsp(some, weight="length")[2, 0] == 1
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")  # on some edges only, it is not what is meant
-            assert sr.apsp(some)[0, 2] == 2
-
-    def test_the_usual_one(self) -> None:
-        some = streets()
-        some["home"]["shop"]["weight"] = 7
-        with pytest.warns(sr.AssumptionWarning, match="edges without 'weight' count 1: 1 of 2"):
-            assert sr.apsp(some)[0].tolist() == [0, 7, 8]
-
-    def test_columns(self) -> None:
-        with pytest.warns(sr.AssumptionWarning, match="edges without 'minutes' count 1: 1 of 2, such as edge 1 from 'shop' to 'park'"):
-            assert sr.apsp(table(minutes=[3, None]), weight="minutes")[0].tolist() == [0, 3, 4]
-        with pytest.raises(sr.GraphError, match="no edge has the attribute or column 'minutes'"):
-            sr.apsp(table(minutes=[None, None], km=[1, 2]), weight="minutes")
-
-    def test_whoever_lists_edges_without_a_weight_means_that(self) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            assert sr.apsp(sr.edges([("a", "b", 3), ("b", "c")]))[0, 2] == 4
-
-
 class TestWhatIsWarnedOf:
     def test_only_numbers_on_all_edges(self) -> None:
         nx = pytest.importorskip("networkx")
