@@ -64,8 +64,8 @@ def weighted(graph: EdgeList, weight: Any, *, presence: bool = False, warns: boo
         name = repr("weight" if weight is None else weight)
         have = "has" if len(absent) == 1 else "have"
         raise GraphError(
-            f"{where}{len(absent):,} of {len(found.weights):,} edges {have} no {name} though others do, such as {found.edge_name(absent[0])}; "
-            f"give every edge a {name}, leave out edges without one, or pass weight=1 to count edges"
+            f"{where}{len(absent):,} of {len(found.weights):,} edges {have} no {name} though others do, such as "
+            f"{found.edge_name(absent[0])}; give every edge a {name}, leave out edges without one, or pass weight=1 to count edges"
         )
     if weight is None and warns:
         # GraphML calls the number of an edge "id".
