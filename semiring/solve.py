@@ -92,7 +92,8 @@ def apsp(
 
     Notes
     -----
-    n³ steps, or searches. More: Reference, Options; How it works, Accuracy.
+    n³ steps, or searches. The longest paths are the `closure` over ``"max-plus"``, the widest over ``"max-min"``, and the most reliable over
+    ``"max-times"``. More: Reference, Options; How it works, Accuracy.
     """
     return solve(graph, MIN_PLUS, Options.of(options, "apsp"), reflexive=True)
 
@@ -141,7 +142,8 @@ def closure(
     Returns
     -------
     array of shape (…, n, n), tuple of arrays, or Paths
-        Of the library and on the device of what was passed, as for `apsp`.
+        Of the library and on the device of what was passed, as for `apsp`. Integers write an infinite 0, "no path", as the largest or the
+        smallest value of their dtype.
 
     Other Parameters
     ----------------

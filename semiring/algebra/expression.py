@@ -15,8 +15,8 @@ from weakref import WeakValueDictionary
 from semiring.common import forks
 
 __all__ = [
-    "ARITHMETIC", "BITWISE", "CHOOSING", "COMPARISONS", "REAL", "Expr", "condition_on", "const", "evaluate", "flat", "fold", "node",
-    "nodes", "show", "unflat", "var", "where",
+    "ARITHMETIC", "BITWISE", "CHOOSING", "COMPARISONS", "REAL", "Expr", "combined", "condition_on", "const", "evaluate", "flat", "fold",
+    "is_condition", "node", "nodes", "show", "unflat", "var", "where",
 ]  # fmt: skip
 
 COMPARISONS = frozenset({"lt", "le", "gt", "ge", "eq", "ne"})
@@ -81,6 +81,9 @@ def where(condition: Expr, yes: Expr, no: Expr) -> Expr:
         return yes if condition.args[0] else no
     if condition.op == "not":
         return where(condition.args[0], no, yes)
+    if condition.op == "where":
+        first, second, other = condition.args
+        return where(first, where(second, yes, no), where(other, yes, no))
     if yes is const(True) and no is const(False) and condition.op in COMPARISONS:
         return condition
     if condition.op in ("lt", "le", "gt", "ge"):
@@ -200,26 +203,37 @@ def fold(
 
 
 def condition_on(root: Expr, operand: Sequence[Expr]) -> Expr:
-    """A condition with expressions in the place of its operand's components, and ``&`` and ``|`` as choices, as every target has them.
+    """Substitute expressions for the components of a condition's operand.
 
     Examples
     --------
-    >>> positive_and_small = node("and", node("gt", var(0), const(0)), node("lt", var(0), const(9)))
+    >>> positive_and_small = combined("and", node("gt", var(0), const(0)), node("lt", var(0), const(9)))
     >>> condition_on(positive_and_small, [node("neg", var(0))])
     -a < 9 if -a > 0 else False
     """
 
     def operation(op: str, args: list[Expr]) -> Expr:
-        if op in ("and", "or") and all(map(_is_condition, args)):
-            return where(args[0], *((args[1], const(False)) if op == "and" else (const(True), args[1])))
         return where(*args) if op == "where" else node(op, *args)
 
     return fold([root], operand, (), const, operation)[0]
 
 
-def _is_condition(expr: Expr) -> bool:
+def combined(op: str, first: Expr, second: Expr) -> Expr:
+    """Write ``&``, ``|`` or ``^`` of two conditions as a choice, which every dtype and every target has.
+
+    Examples
+    --------
+    >>> combined("or", node("lt", var(0), var(1)), node("eq", var(1), const(0)))
+    True if a < b else b == 0
+    """
+    yes = {"and": second, "or": const(True), "xor": node("not", second)}[op]
+    return where(first, yes, const(False) if op == "and" else second)
+
+
+def is_condition(expr: Expr) -> bool:
+    """Tell if an expression is a comparison, or made of comparisons, so that its value is True or False."""
     if expr.op == "where":
-        return all(map(_is_condition, expr.args[1:]))
+        return all(map(is_condition, expr.args[1:]))
     return expr.op in COMPARISONS or expr.op == "not" or (expr.op == "const" and isinstance(expr.args[0], bool))
 
 

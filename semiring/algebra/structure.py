@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from semiring.algebra.carrier import Carrier, carrier_of
-from semiring.algebra.elements import DTYPES
+from semiring.algebra.elements import COMPUTED_IN, DTYPES
 from semiring.algebra.program import Program, compose, disagreements
 from semiring.algebra.tracing import Recording, record
 from semiring.common.errors import DTypeError, SemiringError, TraceError
@@ -186,7 +186,7 @@ class AlgebraicStructure:
         Parameters
         ----------
         dtypes : dtype or sequence of dtype
-            One for each component (a single one serves all).
+            One for each component (a single one serves all). float16 and int8 become float32 and int16, which hold them exactly.
 
         Raises
         ------
@@ -199,7 +199,7 @@ class AlgebraicStructure:
         if len(parts) != self.components:
             raise DTypeError(f"{self.name} has {self.components} components, but {len(parts)} dtypes were given")
         try:
-            kinds = tuple(np.dtype(d).newbyteorder("=") for d in parts)
+            kinds = tuple(COMPUTED_IN.get(kind, kind) for kind in (np.dtype(d).newbyteorder("=") for d in parts))
         except TypeError as error:
             raise DTypeError(f"{dtypes!r} is no dtype: {error}") from None
         for kind in kinds:
@@ -229,7 +229,7 @@ class AlgebraicStructure:
 
     @cached_property
     def usual_dtypes(self) -> tuple[np.dtype[Any], ...]:
-        """The dtypes that are meant where none is given: the first that fits of float64, bool, int64 and object."""
+        """The dtypes if none is given: the first that fits of float64, bool, int64 and object."""
         for name in ("float64", "bool", "int64"):
             kinds = self.dtypes(name)
             try:
