@@ -193,6 +193,9 @@ of a row takes, beside an edge."""
 HOPS = 16
 """Vertices from which breadth-first searches go faster together than one after the other."""
 
+SPANNING = 64
+"""Vertices from which a minimum spanning tree closes a symmetric matrix over min and max faster than products."""
+
 PART = 128
 """Vertices of graphs that are closed as they are, whatever is reached of them."""
 

@@ -109,6 +109,11 @@ class Problem(NamedTuple):
     hypothetical: bool = False
 
     @property
+    def takes_shortcuts(self) -> bool:
+        """Whether numbers may choose another algorithm for the closure of a whole matrix."""
+        return self.method == "auto" and self.block is None and str(self.device) != "reference"
+
+    @property
     def has_any_way(self) -> bool:
         """Whether the way is the planner's choice, of numbers."""
         return self.method == "auto" and self.block is None and not self.needs_block_rows and not self.symbolic
