@@ -20,6 +20,8 @@ array([[-inf,   1.,   2.],
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -42,6 +44,7 @@ _STRIP = 32
 """Rows that are compared with as many columns at a time."""
 
 
+@functools.lru_cache(maxsize=256)
 def is_bottleneck(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> bool:
     """Whether ⊕ is the minimum of single numbers and ⊗ their maximum, or the other way round, whatever the semiring is called."""
     if len(dtypes) != 1 or dtypes[0].kind not in "iufO":
@@ -51,11 +54,11 @@ def is_bottleneck(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> bool
 
 
 def is_symmetric(matrix: Array) -> bool:
-    """Whether a matrix is its own transpose. A first strip tells it of most that are not; NaN equals nothing."""
-    for some in slices(len(matrix), 1, _STRIP):
-        if not np.array_equal(matrix[some, some.start :], matrix[some.start :, some].T):
-            return False
-    return True
+    """Whether a matrix is its own transpose. The first row and column tell it of most that are not; NaN equals nothing."""
+    if len(matrix) and not (matrix[0] == matrix[:, 0]).all():
+        return False
+    strips = slices(len(matrix), 1, _STRIP)
+    return all(bool((matrix[some, some.start :] == matrix[some.start :, some].T).all()) for some in strips)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +125,32 @@ class SpanningForest:
         rows_of_line(sources, line, self.one, rows, trees, thread_count(threads), smallest=self.smallest)
         if trees is not None and (self.parents < 0).sum() > 1:
             trees[rows == self.zero] = -1
+
+    def rows(
+        self, sources: Array, edges_of: Callable[[int], tuple[Array, Array]], *, reflexive: bool, paths: bool, threads: int | None = None
+    ) -> tuple[Array, Array | None]:
+        """Some rows of A* or A⁺, and if wanted their predecessor trees, which say of A⁺ how the cycle of each source ends.
+
+        Parameters
+        ----------
+        sources : int array of shape (s,)
+        edges_of : callable
+            Gives the weights of the edges from a vertex, and where they lead.
+        reflexive, paths : bool
+        threads : int, optional
+        """
+        shape = len(sources), len(self.order)
+        rows, trees = np.empty(shape, self.gaps.dtype), np.empty(shape, np.int32) if paths else None
+        self.fill(sources, rows, trees, threads)
+        for i, source in enumerate(() if reflexive else sources.tolist()):
+            weights, heads = edges_of(source)
+            rows[i, source] = self.zero
+            if len(weights):  # there and back along the best edge
+                best = weights.argmin() if self.smallest else weights.argmax()
+                rows[i, source] = weights[best]
+                if trees is not None and weights[best] != self.zero:
+                    trees[i, source] = heads[best]
+        return rows, trees
 
 
 def close_symmetric(semiring: Semiring, matrix: Array, via: Array | None, *, reflexive: bool = True, threads: int | None = None) -> bool:
