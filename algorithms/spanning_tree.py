@@ -1,8 +1,8 @@
 """Closures over min and max of symmetric matrices by a minimum spanning tree: n² steps instead of n³.
 
-Where ⊕ is the minimum and ⊗ the maximum, an element of the closure is the largest edge of a path whose largest edge is least: a bottleneck.
-In an undirected graph the path along a minimum spanning tree is one (Hu, 1961), so that single linkage, the subdominant ultrametric and
-such a closure are the same numbers (Gower and Ross, 1969). Over max-min the same holds of maximum spanning trees and widest paths.
+Where ⊕ is the minimum and ⊗ the maximum, an element of the closure is the largest edge of the path whose largest edge is least, a
+bottleneck. In an undirected graph the path along a minimum spanning tree is such a path (Hu, 1961). So single linkage, the subdominant
+ultrametric and this closure are the same numbers (Gower and Ross, 1969). Over max-min, maximum spanning trees tell the widest paths.
 
 The vertices are put in a line (`semiring.kernels.cpu.spanning_tree`), from which any row is read off in n steps.
 
@@ -46,7 +46,7 @@ _STRIP = 32
 
 @functools.lru_cache(maxsize=256)
 def is_bottleneck(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> bool:
-    """Whether ⊕ is the minimum of single numbers and ⊗ their maximum, or the other way round, whatever the semiring is called."""
+    """Tell whether ⊕ is the minimum of single numbers and ⊗ their maximum, or the other way round, whatever the semiring is called."""
     if len(dtypes) != 1 or dtypes[0].kind not in "iufO":
         return False
     extremum = extremum_of(semiring)
@@ -54,7 +54,7 @@ def is_bottleneck(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> bool
 
 
 def is_symmetric(matrix: Array) -> bool:
-    """Whether a matrix is its own transpose. The first row and column tell it of most that are not; NaN equals nothing."""
+    """Tell whether a matrix is its own transpose; NaN equals nothing. The first row and column decide for most asymmetric matrices."""
     if len(matrix) and not (matrix[0] == matrix[:, 0]).all():
         return False
     strips = slices(len(matrix), 1, _STRIP)
@@ -89,12 +89,12 @@ class SpanningForest:
 
     @classmethod
     def of_matrix(cls, matrix: Array, zero: Any, one: Any, *, smallest: bool) -> Self:
-        """Of a symmetric matrix of machine numbers with contiguous rows, by Prim's algorithm. O(n²)."""
+        """Grow the forest of a symmetric matrix of machine numbers, with contiguous rows, by Prim's algorithm. O(n²)."""
         return cls._of(smallest, zero, one, *prim(matrix, zero, smallest=smallest))
 
     @classmethod
     def of_edges(cls, semiring: Semiring, edges: CSR) -> Self:
-        """Of a symmetric sparse graph, by Kruskal's algorithm. O(m log m)."""
+        """Join the forest of a symmetric sparse graph by Kruskal's algorithm. O(m log m)."""
         (zero,), (one,), (weights,) = edges.zero, semiring.identities(edges.dtypes)[1], edges.weights
         smallest = extremum_of(semiring) is np.fmin
         ranks = np.argsort(weights, kind="stable")

@@ -1,9 +1,9 @@
 """Spanning forests of symmetric graphs, and what paths along them weigh where ⊗ keeps the worse edge, as compiled loops.
 
 ``prim`` grows the forest of a dense matrix vertex by vertex (Prim, 1957), ``kruskal`` joins the trees of a sparse graph edge by edge
-(Kruskal, 1956). Both put the vertices in a line, such that a best path between two of them weighs what is worst between them in the line:
-Prim's algorithm leaves a cluster only when nothing better leads on, and Kruskal's lines are joined at their ends. ``rows`` reads this line
-in both directions from each source, and hangs the tree of the source up at its own root.
+(Kruskal, 1956). Both write the vertices in a line. A best path between two vertices weighs the worst edge between their places in the line:
+Prim's algorithm leaves a cluster only when nothing better leads on, and Kruskal's joins two lines at their ends. ``rows`` reads the line
+in both directions from each source, and roots the tree of the source there.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class _PrimWords(NamedTuple):
 
 
 class _KruskalWords(NamedTuple):
-    """Those of ``kruskal``: edges from the best one on, the forest, and lines by their first vertices; `entry` is the edge before each."""
+    """The arguments of ``kruskal``: the forest, and lines by their first vertices; `entry` is the edge before a line."""
 
     n: int
     m: int
@@ -60,7 +60,7 @@ class _KruskalWords(NamedTuple):
 
 
 class _RowWords(NamedTuple):
-    """Those of ``rows``: sources from `first` to `stop`, the line, its forest, the semiring's one, and the rows; `trees` may be 0."""
+    """The arguments of ``rows``: sources from `first` to `stop`, the line, its forest, the one, and the rows; `trees` may be 0."""
 
     n: int
     first: int
@@ -79,6 +79,11 @@ class _RowWords(NamedTuple):
 def prim(matrix: Array, zero: Any, *, smallest: bool) -> tuple[Array, Array, Array]:
     """The line of a symmetric matrix, the edge before each of its vertices, and the parent of each vertex in the forest. O(n²).
 
+    Examples
+    --------
+    >>> prim(np.array([[9, 4, 2], [4, 9, 3], [2, 3, 9]]), 9, smallest=True)
+    (array([0, 2, 1]), array([9, 2, 3]), array([-1,  2,  0], dtype=int32))
+
     Parameters
     ----------
     matrix : array of shape (n, n)
@@ -87,11 +92,6 @@ def prim(matrix: Array, zero: Any, *, smallest: bool) -> tuple[Array, Array, Arr
         What stands for no edge, and before the first vertex of each tree.
     smallest : bool
         Whether smaller edges are better.
-
-    Examples
-    --------
-    >>> prim(np.array([[9, 4, 2], [4, 9, 3], [2, 3, 9]]), 9, smallest=True)
-    (array([0, 2, 1]), array([9, 2, 3]), array([-1,  2,  0], dtype=int32))
     """
     n = len(matrix)
     order, gaps, found = np.arange(n), np.full(n, zero, matrix.dtype), np.full(n, -1, np.int32)
@@ -104,9 +104,9 @@ def prim(matrix: Array, zero: Any, *, smallest: bool) -> tuple[Array, Array, Arr
 
 
 def kruskal(n: int, tails: Array, heads: Array, ranks: Array) -> tuple[Array, Array, Array]:
-    """The same of a sparse graph whose edges' numbers are given from the best one on; edges by their numbers, −1 for none.
+    """The line and the forest of a sparse graph, with edges by their numbers, −1 for none. O(m + n log n).
 
-    O(m + n log n).
+    `ranks` are the numbers of the edges from the best one on.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def kruskal(n: int, tails: Array, heads: Array, ranks: Array) -> tuple[Array, Ar
     parents = np.full(n, -1, np.int32)
     order, gaps = np.empty((2, n), np.int64)
     line, last, after, size, entry = np.arange(n), np.arange(n), np.full(n, -1), np.ones(n, np.int64), np.full(n, -1)
-    arrays = tails, heads, ranks, parents, order, gaps, line, after, last, size, entry
+    arrays: list[Array] = [tails, heads, ranks, parents, order, gaps, line, after, last, size, entry]
     words = pack(_KruskalWords(n, len(ranks), *map(address, arrays)))
     _function("kruskal")(words.buffer_info()[0])
     return order, gaps, parents
@@ -133,7 +133,7 @@ def rows_of_line(
     *,
     smallest: bool,
 ) -> None:
-    """Fill rows with what best paths from their sources weigh, and their trees with the vertex before each one. O(n) for each.
+    """Fill rows with the weights of best paths from their sources, and trees with the predecessors. O(n) for each row.
 
     Parameters
     ----------
@@ -151,8 +151,8 @@ def rows_of_line(
     n, count, first = len(line[0]), len(sources), np.array([one], rows.dtype)
     if trees is not None:
         trees[...] = line[-1]
-    arrays = sources, *line, first, rows
-    words = _RowWords(n, 0, 0, rows.strides[0] // rows.itemsize, *map(address, arrays), 0 if trees is None else address(trees))
+    *arrays, last = map(address, (sources, *line, first, rows, rows if trees is None else trees))
+    words = _RowWords._make((n, 0, 0, rows.strides[0] // rows.itemsize, *arrays, 0 if trees is None else last))
     function, step = _function("rows", scalar_type(rows.dtype), smallest), max(1, _TASK // max(1, n))
 
     def fill(start: int, _: int) -> None:
@@ -166,7 +166,8 @@ def rows_of_line(
 def _function(name: str, scalar: Scalar = I64, smallest: bool = True) -> Callable[[int], None]:
     """A function for elements of a type, compiled or from the cache."""
     write = {"prim": _prim, "kruskal": _kruskal, "rows": _rows}[name]
-    return compile_library(("spanning tree", name, scalar, smallest), host(), lambda: link([write(_Elements(scalar, smallest))])).function(name)
+    key = "spanning tree", name, scalar, smallest
+    return compile_library(key, host(), lambda: link([write(_Elements(scalar, smallest))])).function(name)
 
 
 class _Elements(NamedTuple):
@@ -181,7 +182,7 @@ class _Elements(NamedTuple):
         return "i64" if self.scalar.kind == "i" else self.scalar.ir
 
     def better(self, em: Emitter, x: str, y: str) -> str:
-        """Whether an element is better than another."""
+        """Tell whether an element is better than another."""
         relation = {"f": "fcmp o", "i": "icmp s", "u": "icmp u"}[self.scalar.kind] + ("lt" if self.smallest else "gt")
         return em.let(f"{relation} {self.ir} {x}, {y}")
 
@@ -215,7 +216,7 @@ def _prim(of: _Elements) -> Emitter:
             ahead = of.better(em, now, best)
             return [of.select(em, ahead, now, best), em.select_i64(ahead, j, at)]
 
-        _, at = em.loop(k, n, 1, waiting, [(of.ir, b.get("gaps", k)), ("i64", k)])
+        at = em.loop(k, n, 1, waiting, [(of.ir, b.get("gaps", k)), ("i64", k)])[1]
         for array in ("order", "gaps", "parents"):
             swap(array, k, at)
 
@@ -224,7 +225,7 @@ def _prim(of: _Elements) -> Emitter:
 
 
 def _kruskal(_: _Elements) -> Emitter:
-    """``kruskal(args)``: of two lines the shorter one is appended to the longer, and its tree hung up at the vertex that is joined."""
+    """``kruskal(args)``: the shorter of two lines is appended to the longer one, and its tree rooted where the edge ends."""
     arrays = dict.fromkeys(_KruskalWords._fields[2:], np.int64) | {"parents": np.int32}
     b = Body("kruskal", _KruskalWords, "n m", **arrays)
     em = b.em
@@ -248,14 +249,15 @@ def _kruskal(_: _Elements) -> Emitter:
         def join() -> None:
             sizes = [b.get("size", line) for line in lines]
             longer = b.is_("sge", *sizes)
-            (u, v), (into, moved) = ((em.select_i64(longer, x, y), em.select_i64(longer, y, x)) for x, y in (ends, lines))
+            u, v = em.select_i64(longer, *ends), em.select_i64(longer, *ends[::-1])
+            into, moved = em.select_i64(longer, *lines), em.select_i64(longer, *lines[::-1])
             above.set(u)
 
-            def hang(x: str) -> None:
+            def reverse(x: str) -> None:
                 b.put("parents", x, above.get())
                 above.set(x)
 
-            along(v, "parents", hang)
+            along(v, "parents", reverse)
             along(moved, "after", lambda x: b.put("line", x, into))
             b.put("entry", moved, e)
             b.put("after", b.get("last", into), moved)
@@ -285,7 +287,7 @@ def _rows(of: _Elements) -> Emitter:
     b = Body("rows", _RowWords, "n first stop stride", **arrays, parents=np.int32, trees=np.int32)
     em, n = b.em, b["n"]
     one = b.get("one", 0)
-    grown = b.is_("ne", em.let(f"ptrtoint ptr {b['trees']} to i64"), 0)
+    rooted = b.is_("ne", em.let(f"ptrtoint ptr {b['trees']} to i64"), 0)
 
     def row(i: str, _: list[str]) -> None:
         source, start = b.get("sources", i), em.mul(i, b["stride"])
@@ -306,7 +308,7 @@ def _rows(of: _Elements) -> Emitter:
         em.repeat([("i64", place), (of.ir, one)], lambda values: b.is_("sgt", values[0], 0), back)
         em.loop(em.add(place, 1), n, 1, lambda j, values: [read(j, j, values[0])], [(of.ir, one)])
 
-        def hang() -> None:
+        def root() -> None:
             tree = em.mul(i, n)
 
             def above(values: list[str]) -> list[str]:
@@ -316,7 +318,7 @@ def _rows(of: _Elements) -> Emitter:
 
             em.repeat([("i64", source), ("i64", "-1")], lambda values: b.is_("sge", values[0], 0), above)
 
-        em.branch(grown, hang)
+        em.branch(rooted, root)
 
     em.loop(b["first"], b["stop"], 1, row)
     return b.done()

@@ -52,7 +52,8 @@ def search(
     if how.strategy == "condensation":  # of all rows
         return (Condensation.of(edges).matrix(reflexive=reflexive),), None
     if how.strategy == "spanning tree":
-        return rows_of_forest(how, SpanningForest.of_edges(how.semiring, edges), edges, roots, meter, reflexive=reflexive, backward=backward)
+        forest = SpanningForest.of_edges(how.semiring, edges)
+        return rows_of_forest(how, forest, edges, roots, meter, reflexive=reflexive, backward=backward)
     tree = np.full((len(roots), edges.n), -1, dtype=np.int32) if how.paths else None
     values = rows_of_edges(
         how.semiring,
@@ -74,7 +75,7 @@ def search(
 def rows_of_forest(
     how: Plan, forest: SpanningForest, edges: CSR | Array, roots: Array, meter: Meter | None, *, reflexive: bool, backward: bool = False
 ) -> tuple[Values, Any]:
-    """The same along a spanning forest of a symmetric graph, which a dense matrix may be as well."""
+    """Read rows off a spanning forest of a symmetric graph, whose edges may be a dense matrix; see `search`."""
 
     def edges_of(vertex: int) -> tuple[Array, Array]:
         if not isinstance(edges, CSR):

@@ -117,10 +117,10 @@ def condensation_seconds(problem: Problem) -> float:
 
 
 def spanning_seconds(problem: Problem) -> float:
-    """Of a spanning forest, of a dense matrix or of a sparse graph, and of the rows that it tells."""
+    """Predict the seconds of a spanning forest, of a dense matrix or of a sparse graph, and of the rows read from it."""
     n, edges = problem.n, problem.edges
     if edges is None:
-        forest = machine.CLOSURE_CALL + n**2 * (machine.SPANNED_ENTRY + machine.PASS_BYTE * problem.element_bytes)
+        forest = machine.CLOSURE_CALL + n**2 * machine.SPANNED_ENTRY
     else:
         forest = _listing(problem) + machine.SEARCH_CALL + (n + edges) * machine.SPANNED_EDGE
     return problem.matrices * (forest + problem.rows * n * machine.ROW_OF_LINE * (1 + problem.paths))

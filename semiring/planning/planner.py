@@ -184,7 +184,7 @@ def _whole(problem: Problem, device: str) -> Plan:
 
 
 def _spanning(problem: Problem, device: str) -> float | None:
-    """What a minimum spanning tree takes of a dense matrix that turns out to be symmetric; None where none is looked for."""
+    """Predict the seconds of a minimum spanning tree, in case a dense matrix turns out to be symmetric; None where none is tried."""
     return None if is_gpu(device) or problem.edges is not None or not problem.may_span else spanning_seconds(problem)
 
 

@@ -48,7 +48,8 @@ class Plan(Shown):
         What was asked.
     devices : tuple of str
         "cpu", "reference", "cuda:0" and so on; "cuda" for a GPU that is not there.
-    strategy : {"product", "scan", "whole", "block rows", "search", "elimination", "condensation", "spanning tree", "rows by products", "SciPy"}
+    strategy : str
+        "product", "scan", "whole", "block rows", "search", "elimination", "condensation", "spanning tree", "rows by products", "SciPy".
         One product; vectors through a long one; the closure of the whole matrix, or by block rows that come and go or are shared by GPUs;
         best paths edge by edge from each vertex that is asked for; sparse elimination, and two sweeps through what it leaves for each of
         them; strongly connected components, and which of them reach which; paths along a minimum spanning tree; products of rows with the
@@ -218,14 +219,14 @@ class Plan(Shown):
             ]
         else:
             facts.append(("method", f"{self.strategy}: {self.algorithm}"))
-        if self.spanning is not None:
-            facts.append(("if symmetric", f"minimum spanning tree, {duration(self.spanning)}"))
         facts += [
             ("time", self._time()),
             ("memory", ", ".join(f"{format_bytes(size)} on {device}" for device, size in self.memory.items())),
         ]
         if self.strategy in ("whole", "block rows"):
             facts.append(("pinned by", ", ".join(f"{name}={value!r}" for name, value in self.pinned.items())))
+        if self.spanning is not None:
+            facts.append(("if symmetric", f"minimum spanning tree, {duration(self.spanning)}"))
         if len(self.considered) > 1:
             facts.append(("considered", ", ".join(f"{name} {duration(seconds)}" for name, seconds in self.considered)))
         return self._title(), [*facts, *(("note", note) for note in self.notes)]

@@ -114,12 +114,12 @@ class Problem(NamedTuple):
 
     @property
     def takes_shortcuts(self) -> bool:
-        """Whether the numbers of a matrix may choose another algorithm for its closure."""
+        """Tell whether the numbers of a matrix may choose another algorithm for its closure."""
         return self.method == "auto" and self.block is None and str(self.device) != "reference"
 
     @property
     def may_span(self) -> bool:
-        """Whether a spanning tree closes a dense matrix on the CPU that turns out to be symmetric."""
+        """Tell whether a spanning tree closes a dense matrix on the CPU if its entries turn out to be symmetric."""
         return self.takes_shortcuts and self.n >= machine.SPANNING and is_bottleneck(self.semiring, self.dtypes)
 
     @property

@@ -60,6 +60,9 @@ def _draw(rng: Rng, subject: Subject, device: str) -> Case | None:
             kind = "edges"
     options |= {"kind": kind} if kind != "array" else {}
     options |= draw_strategy(rng) if kind in LISTS else {}
+    if subject.semiring.name in ("min-max", "max-min") and rng.random() < 0.5:
+        a = tuple([np.where(np.tri(n, dtype=bool), v, v.swapaxes(-1, -2)) for v in a])
+        options["strategy"] = "spanning tree"
     if n and rng.random() < 0.2:
         options |= _some_vertices(rng, n, device, kind)
     elif kind == "array" and not lead and subject.closure == "idempotent" and device != "reference" and rng.random() < 0.05:
