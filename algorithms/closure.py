@@ -96,8 +96,8 @@ def closure(
     check : bool
         Whether what could leave the dtype is refused.
     shortcuts : bool
-        Whether another algorithm may find the same of some matrices: a minimum spanning tree on the CPU (`spanning_tree`), and on a GPU
-        hop counts, in bits, between all vertices of a sparse graph whose edges are all equally long.
+        Whether another algorithm may close some matrices: on the CPU a minimum spanning tree (`spanning_tree`). A GPU may count hops
+        instead, in bits, between all vertices of a sparse graph whose edges are all equally long.
 
     Raises
     ------

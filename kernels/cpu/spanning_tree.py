@@ -1,9 +1,9 @@
 """Spanning forests of symmetric graphs, and what paths along them weigh where ⊗ keeps the worse edge, as compiled loops.
 
 ``prim`` grows the forest of a dense matrix vertex by vertex (Prim, 1957), ``kruskal`` joins the trees of a sparse graph edge by edge
-(Kruskal, 1956). Both write the vertices in a line. A best path between two vertices weighs the worst edge between their places in the line:
-Prim's algorithm leaves a cluster only when nothing better leads on, and Kruskal's joins two lines at their ends. ``rows`` reads the line
-in both directions from each source, and roots the tree of the source there.
+(Kruskal, 1956). Both write the vertices in a line. A best path between two vertices weighs the worst edge between their places in the line.
+For Prim's algorithm leaves a cluster only when nothing better leads on, and Kruskal's joins two lines at their ends. ``rows`` reads the
+line in both directions from each source, and roots the tree of the source there.
 """
 
 from __future__ import annotations
