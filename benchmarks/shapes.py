@@ -3,9 +3,9 @@
     python -m benchmarks.shapes
     python -m benchmarks.shapes --device cuda          # and products over log Σ exp and of floats beside cuBLAS
 
-Stacks of small matrices and their closures, molecules as one padded stack and as a list (beside RDKit, if that is installed), thin products, and products
-with a vector. Best of many rounds in one process, in which all take turns; NumPy and CuPy multiply and add, this library adds and takes
-minima.
+Stacks of small matrices and their closures, molecules as one padded stack and as a list (beside RDKit, if that is installed), thin
+products, and products with a vector. Best of many rounds in one process, in which all take turns; NumPy and CuPy multiply and add, this
+library adds and takes minima.
 """
 
 from __future__ import annotations

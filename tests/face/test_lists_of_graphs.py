@@ -108,7 +108,7 @@ def test_what_could_be_one_matrix_is_one() -> None:
 
 def test_one_graph_in_a_list() -> None:
     (answer,) = sr.apsp([sr.edges([("a", "b", 2)])])
-    assert np.array_equal(answer, [[0, 2], [INF, 0]])
+    assert np.array_equal(answer, [[0.0, 2.0], [INF, 0.0]])
     frames = [pd.DataFrame([[0, w], [w, 0]], index=list("ab"), columns=list("ab")) for w in (2, 3)]
     assert all(isinstance(v, pd.DataFrame) for v in sr.apsp(frames, nonedge=INF))
 
