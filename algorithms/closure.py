@@ -174,7 +174,9 @@ def _close_matrix(task: Task, values: Values, via: Array | None, statistics: Seq
     if task.shortcuts and n >= machine.SPANNING and is_bottleneck(engine.semiring, engine.dtypes):
         threads = engine.threads if isinstance(engine, Threaded) else 1
         if close_symmetric(engine.semiring, values[0], via, reflexive=task.reflexive, threads=threads):
-            _expect(engine, -(n**3))
+            _expect(engine, n**2 - n**3)
+            if engine.meter is not None:
+                engine.meter.add(n**2)
             return
     engine.signed, doubtful = guard.signed, not statistics or may_improve(engine.semiring, statistics)
     label = None

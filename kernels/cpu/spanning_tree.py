@@ -26,14 +26,19 @@ __all__ = ["kruskal", "prim", "rows_of_line"]
 
 Array = np.ndarray[Any, Any]
 
+_HEARD = 1 << 26
+"""Steps of Prim's algorithm that take less than a tenth of a second."""
+
 _TASK = 1 << 16
 """Entries of rows that are worth a task."""
 
 
 class _PrimWords(NamedTuple):
-    """The arguments of ``prim``: a matrix whose rows are `stride` elements apart, and arrays by the places of vertices in the line."""
+    """The arguments of ``prim``: places to fill, a matrix whose rows are `stride` elements apart, and arrays by places in the line."""
 
     n: int
+    first: int
+    stop: int
     stride: int
     matrix: int
     order: int
@@ -95,9 +100,11 @@ def prim(matrix: Array, zero: Any, *, smallest: bool) -> tuple[Array, Array, Arr
     """
     n = len(matrix)
     order, gaps, found = np.arange(n), np.full(n, zero, matrix.dtype), np.full(n, -1, np.int32)
-    if n:
-        words = pack(_PrimWords(n, matrix.strides[0] // matrix.itemsize, *map(address, (matrix, order, gaps, found))))
-        _function("prim", scalar_type(matrix.dtype), smallest)(words.buffer_info()[0])
+    words = _PrimWords(n, 0, 0, matrix.strides[0] // matrix.itemsize, *map(address, (matrix, order, gaps, found)))
+    function, step = _function("prim", scalar_type(matrix.dtype), smallest), max(1, _HEARD // max(1, n))
+    for first in range(1, n, step):  # between calls Python hears Ctrl-C
+        own = pack(words._replace(first=first, stop=min(first + step, n)))
+        function(own.buffer_info()[0])
     parents = np.empty_like(found)
     parents[order] = found
     return order, gaps, parents
@@ -194,7 +201,7 @@ class _Elements(NamedTuple):
 def _prim(of: _Elements) -> Emitter:
     """``prim(args)``: vertices behind place k wait, each with the best edge that leads to it so far."""
     element = of.scalar.dtype
-    b = Body("prim", _PrimWords, "n stride", matrix=element, order=np.int64, gaps=element, parents=np.int32)
+    b = Body("prim", _PrimWords, "n first stop stride", matrix=element, order=np.int64, gaps=element, parents=np.int32)
     em, n = b.em, b["n"]
 
     def swap(array: str, i: str, j: str) -> None:
@@ -220,7 +227,7 @@ def _prim(of: _Elements) -> Emitter:
         for array in ("order", "gaps", "parents"):
             swap(array, k, at)
 
-    em.loop(1, n, 1, place)
+    em.loop(b["first"], b["stop"], 1, place)
     return b.done()
 
 
