@@ -49,7 +49,9 @@ def listed_graphs(graph: Any, semiring: Semiring) -> Sequence[Any] | None:
 
 def _lists_edges(graph: Any) -> bool:
     """Tell whether a graph lists its edges."""
-    return not isinstance(graph, np.ndarray) and (isinstance(graph, EdgeList) or is_sparse(graph) or graph_library(graph) is not None)
+    if isinstance(graph, np.ndarray | list | tuple):
+        return False
+    return isinstance(graph, EdgeList) or is_sparse(graph) or graph_library(graph) is not None
 
 
 def _is_matrix(value: Any, semiring: Semiring) -> bool:
