@@ -43,7 +43,7 @@ def apsp(
 
     Parameters
     ----------
-    graph : array of shape (…, n, n), sparse array, graph of another library, or what `edges` gives
+    graph : array of shape (…, n, n), sparse array, graph of another library, `edges(…)`, or list of these
         The edge from i to j at [i, j]. No edge is ∞ (of integers the largest value) or `nonedge` in a dense matrix, and what a sparse one
         does not store. Graphs of NetworkX, igraph, rustworkx, networkit and PyTorch Geometric keep their labels.
     paths : bool
@@ -59,8 +59,8 @@ def apsp(
 
     Returns
     -------
-    array of shape (…, n, n), or Paths
-        Distances, ∞ where there is no path, in the graph's dtype and library, on its device.
+    array of shape (…, n, n), Paths, or list
+        Distances, ∞ without a path, in the graph's dtype and library, on its device.
 
     Other Parameters
     ----------------
@@ -94,7 +94,7 @@ def apsp(
     -----
     n³ steps, or searches. More: Reference, Options; How it works, Accuracy.
     """
-    return solve(graph, MIN_PLUS, Options.of(options, "apsp"), reflexive=True)
+    return _solved(graph, MIN_PLUS, Options.of(options, "apsp"), reflexive=True)
 
 
 @raised_here
@@ -125,7 +125,7 @@ def closure(
 
     Parameters
     ----------
-    a : array of shape (…, n, n), tuple of such arrays, sparse array, graph of another library, or what `edges` gives
+    a : array of shape (…, n, n), tuple of such arrays, sparse array, graph of another library, `edges(…)`, or list of these
         See `apsp` for graphs. A tuple holds one array for each component of a structured element.
     semiring : Semiring or str
         One of the catalogue, also by its name (``"max-min"``), or one of your own.
@@ -161,7 +161,7 @@ def closure(
     -----
     n³ steps, or searches. Where ⊕ is not idempotent, by elimination with ``star``. More: Reference, Options; How it works, Papers.
     """
-    return solve(a, as_semiring(semiring), Options.of(options, "closure"), reflexive=reflexive)
+    return _solved(a, as_semiring(semiring), Options.of(options, "closure"), reflexive=reflexive)
 
 
 @raised_here
@@ -185,7 +185,7 @@ def transitive_closure(
 
     Parameters
     ----------
-    graph : array of shape (…, n, n), sparse array, graph of another library, or what `edges` gives
+    graph : array of shape (…, n, n), sparse array, graph of another library, `edges(…)`, or list of these
         Dense: truth values, or integers 0 and 1; other dtypes need `nonedge`. Whatever number a sparse array stores or a listed edge has is
         an edge, 0 too, as for `apsp`; a stored False is none.
     reflexive : bool
@@ -219,7 +219,7 @@ def transitive_closure(
     n³ bit-steps on a matrix of bits, after strongly connected components have been condensed where that pays; of a sparse graph by these
     alone where that is predicted to be faster. Counts and sets without the matrix: `reachability`.
     """
-    return solve(graph, BOOLEAN, Options.of(options, "transitive_closure"), reflexive=reflexive, presence=True)
+    return _solved(graph, BOOLEAN, Options.of(options, "transitive_closure"), reflexive=reflexive, presence=True)
 
 
 @raised_here
@@ -305,3 +305,14 @@ def power(
             if read.verify is not None:
                 read.verify()
             return read.answer(*raise_to(read.values, exponent, semiring, product))
+
+
+def _solved(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, presence: bool = False) -> Any:
+    """The closure of a graph or a stack, or of each graph of a list."""
+    if isinstance(graph, list | tuple):
+        from semiring.execution.each import listed_graphs, solve_each  # only where it is wanted: a first call should be quick
+
+        graphs = listed_graphs(graph, semiring)
+        if graphs is not None:
+            return solve_each(graphs, semiring, options, reflexive=reflexive, presence=presence)
+    return solve(graph, semiring, options, reflexive=reflexive, presence=presence)
