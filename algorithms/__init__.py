@@ -13,6 +13,7 @@ file              papers
 `extraction`      Matsumoto, Nakasato and Sedukhin (2012), Algorithm 2: paths out of the construction matrix
 `predecessors`    predecessor and next-hop matrices out of it, which Zuccato and Lena (2022) list as missing
 `potentials`      Johnson (1977)
+`spanning_tree`   Prim (1957), Kruskal (1956), Hu (1961); Gower and Ross (1969): bottlenecks of symmetric matrices
 `elimination`     Backhouse and Carré (1975); Sao, Kannan, Gera and Vuduc (2020): sparse graphs
 `scan`            Baum et al. (1970), Viterbi (1967): hidden Markov models
 `cycle_mean`      Cochet-Terrasson et al. (1998), Dasdan (2004): Howard's policy iteration
@@ -28,6 +29,7 @@ What calls what:
     ├─ task                   what is done with each matrix, or with a stack
     │  └─ schedules           the laws that a closure needs, and which algorithm runs
     │     └─ iterative, blocked, recursive
+    ├─ spanning_tree          symmetric matrices over min and max, in n² steps
     ├─ components             weakly and strongly connected components, each closed alone
     ├─ divergence             a divergent pivot: the cycle behind it, or rounding
     │  └─ bellman_ford        a cycle whose weight is better than none, or potentials

@@ -1,7 +1,8 @@
 """The closure of a matrix over any semiring: A* = I ⊕ A ⊕ A² ⊕ …, or A⁺ without I.
 
 Read from top to bottom: a closure needs laws of its semiring, which say how it is computed (`steps_for`); every matrix is refused if a
-result could leave the dtype (its guard, before), falls into components where that saves work, and each of those is closed by the schedule;
+result could leave the dtype (its guard, before), falls into components where that saves work, and each of those is closed by the schedule
+(over min and max a symmetric one by a minimum spanning tree instead);
 should a pivot diverge, either there is a cycle for it or only rounding, against which potentials help; and the guard has the last word.
 
 What is done with a matrix is in `Task`: it is loaded, a schedule accumulates or eliminates, and it is stored. Stacks of small matrices are
@@ -33,10 +34,12 @@ import numpy as np
 from semiring.algorithms import components
 from semiring.algorithms.divergence import Diagnosis, divergent_loop, is_min_plus, may_improve
 from semiring.algorithms.potentials import close_by_potentials, inverse
+from semiring.algorithms.spanning_tree import close_symmetric, is_bottleneck
 from semiring.algorithms.stacks import close_together
 from semiring.algorithms.task import Task, steps_for
 from semiring.arrays.devices import host, on_gpu, to_gpu
 from semiring.arrays.pieces import HOST, pieces
+from semiring.arrays.threads import Threaded
 from semiring.common.errors import DivergentPivot, SemiringError
 from semiring.kernels import machine
 from semiring.kernels.boolean import is_reachability
@@ -67,7 +70,7 @@ def closure(
     names: Sequence[Any] | None = None,
     verify: Callable[[], Sequence[ValueStatistics]] | None = None,
     check: bool = True,
-    levels: bool = False,
+    shortcuts: bool = False,
 ) -> None:
     """values ← A* = I ⊕ A ⊕ A² ⊕ …, or A⁺ = A ⊕ A² ⊕ …, in place.
 
@@ -92,8 +95,9 @@ def closure(
         be called when `values` have changed.
     check : bool
         Whether what could leave the dtype is refused.
-    levels : bool
-        Whether a GPU may count hops instead, in bits, between all vertices of a sparse graph whose edges are all equally long.
+    shortcuts : bool
+        Whether another algorithm may close some matrices: on the CPU a minimum spanning tree (`spanning_tree`). A GPU may count hops
+        instead, in bits, between all vertices of a sparse graph whose edges are all equally long.
 
     Raises
     ------
@@ -111,7 +115,7 @@ def closure(
     0 cannot be told from 0. A cycle that is negative by less may go unreported.
     """
     semiring, dtypes = engine.semiring, engine.dtypes
-    task = Task(engine, check, *steps_for(semiring, dtypes, method, block, reflexive, via is not None, semiring.running(dtypes)))
+    task = Task(engine, check, shortcuts, *steps_for(semiring, dtypes, method, block, reflexive, via is not None, semiring.running(dtypes)))
     if 0 in values[0].shape:
         return
     if engine.meter is not None:
@@ -119,7 +123,7 @@ def closure(
     name = int if names is None else names.__getitem__
     if type(values[0]) is not np.ndarray and on_gpu(values[0]):
         large = values[0].ndim == 2 and len(values[0]) >= machine.LEVELS_SIDE
-        if levels and large and via is None and reflexive and is_min_plus(semiring):
+        if shortcuts and large and via is None and reflexive and is_min_plus(semiring):
             statistics = task.statistics(values) if verify is None else verify()
             if statistics and _close_by_levels(engine, values[0], statistics[0]):
                 return
@@ -167,6 +171,13 @@ def _close_matrix(task: Task, values: Values, via: Array | None, statistics: Seq
     statistics = statistics or task.statistics(values)
     if statistics:
         guard.before(statistics)
+    if task.shortcuts and n >= machine.SPANNING and is_bottleneck(engine.semiring, engine.dtypes):
+        threads = engine.threads if isinstance(engine, Threaded) else 1
+        if close_symmetric(engine.semiring, values[0], via, reflexive=task.reflexive, threads=threads):
+            _expect(engine, n**2 - n**3)
+            if engine.meter is not None:
+                engine.meter.add(n**2)
+            return
     engine.signed, doubtful = guard.signed, not statistics or may_improve(engine.semiring, statistics)
     label = None
     if via is None and is_reachability(engine.semiring, engine.dtypes):

@@ -29,6 +29,8 @@ class Task(NamedTuple):
     engine : Engine
     check : bool
         Whether what could leave the dtype is refused.
+    shortcuts : bool
+        Whether another algorithm than the schedule may find the same.
     schedule : callable
         A ← A ⊕ A² ⊕ …, or A ← A* where it is to `eliminate`.
     eliminate, reflexive : bool
@@ -38,6 +40,7 @@ class Task(NamedTuple):
 
     engine: Engine
     check: bool
+    shortcuts: bool
     schedule: Schedule
     eliminate: bool
     reflexive: bool

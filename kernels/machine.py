@@ -135,6 +135,11 @@ TRIAL_ELIMINATION = 4
 COMPONENT, UNITED, SPREAD = 2e-8, 2.5e-10, 1.2e-9
 """Of a vertex or an edge; of a word of 64 bits in a union; and of an entry of the matrix."""
 
+# Spanning forests of symmetric graphs over min and max. 2 cores of AMD Zen 5, 2026-11-27.
+
+SPANNED_ENTRY, SPANNED_EDGE, ROW_OF_LINE = 2e-9, 9e-8, 9e-10
+"""Seconds of an entry of a dense matrix in Prim's algorithm, of a vertex or an edge in Kruskal's, and of an entry of the rows."""
+
 # Peers: SciPy 1.17 and NetworkX 3.6 on the same machine.
 
 SCIPY_CALL, SCIPY_ENTRY, SCIPY_ROUND = 2.5e-5, 4.3e-10, 1.6e-9
@@ -192,6 +197,9 @@ of a row takes, beside an edge."""
 
 HOPS = 16
 """Vertices from which breadth-first searches go faster together than one after the other."""
+
+SPANNING = 128
+"""Vertices from which a minimum spanning tree closes a symmetric matrix over min and max faster than products."""
 
 PART = 128
 """Vertices of graphs that are closed as they are, whatever is reached of them."""

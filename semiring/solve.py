@@ -43,9 +43,9 @@ def apsp(
 
     Parameters
     ----------
-    graph : array of shape (…, n, n), sparse array, graph of another library, or what `edges` gives
+    graph : array of shape (…, n, n), sparse array, graph of another library, `edges(…)`, or list of these
         The edge from i to j at [i, j]. No edge is ∞ (of integers the largest value) or `nonedge` in a dense matrix, and what a sparse one
-        does not store. Graphs of NetworkX, igraph, rustworkx, networkit and PyTorch Geometric keep their labels.
+        does not store. Graphs of other libraries keep their labels.
     paths : bool
         Return a `Paths`, which knows the paths too.
     sources, targets : vertex or sequence of vertices, optional
@@ -59,8 +59,8 @@ def apsp(
 
     Returns
     -------
-    array of shape (…, n, n), or Paths
-        Distances, ∞ where there is no path, in the graph's dtype and library, on its device.
+    array of shape (…, n, n), Paths, or list
+        Distances, ∞ without a path, in the graph's dtype and library, on its device.
 
     Other Parameters
     ----------------
@@ -69,15 +69,15 @@ def apsp(
     threads : int, optional
         By default ``SEMIRING_NUM_THREADS``, or all cores.
     check : bool
-        False looks for no NaN, overflow or suspicious zeros.
+        False skips NaN, overflow and suspicious zeros.
     overwrite : bool
         The result may replace the graph.
     memory_limit : int or str, optional
-        Bytes, or "8GiB"; what is larger goes by block rows.
+        Bytes, or "8GiB", above which block rows are used.
     checkpoint : path, optional
         A folder; the same call goes on after a crash.
     progress : callable or bool, optional
-        A function of `Progress`; True for a bar, False for none.
+        A function of `Progress`, True (a bar) or False.
     comm : mpi4py.MPI.Intracomm, optional
         Processes that share one matrix (How-to, Cluster).
     method : {"auto", "iterative", "blocked", "recursive"}
@@ -92,10 +92,10 @@ def apsp(
 
     Notes
     -----
-    n³ steps, or searches. The longest paths are the `closure` over ``"max-plus"``, the widest over ``"max-min"``, and the most reliable over
-    ``"max-times"``. More: Reference, Options; How it works, Accuracy.
+    n³ steps, or searches. `closure` over ``"max-plus"`` finds longest paths, over ``"max-min"`` widest.
+    More: Reference, Options; How it works, Accuracy.
     """
-    return solve(graph, MIN_PLUS, Options.of(options, "apsp"), reflexive=True)
+    return _solved(graph, MIN_PLUS, Options.of(options, "apsp"), reflexive=True)
 
 
 @raised_here
@@ -126,14 +126,14 @@ def closure(
 
     Parameters
     ----------
-    a : array of shape (…, n, n), tuple of such arrays, sparse array, graph of another library, or what `edges` gives
+    a : array of shape (…, n, n), tuple of such arrays, sparse array, graph of another library, `edges(…)`, or list of these
         See `apsp` for graphs. A tuple holds one array for each component of a structured element.
     semiring : Semiring or str
-        One of the catalogue, also by its name (``"max-min"``), or one of your own.
+        One of the catalogue, also by name (``"max-min"``), or your own.
     reflexive : bool
         A*, with the empty path from each vertex to itself, or A⁺ without.
     paths
-        As for `apsp`. It needs a selective ⊕; a semiring with its witness (`Semiring.with_witness`) gives them unasked.
+        As for `apsp`. It needs a selective ⊕; `Semiring.with_witness` gives them unasked.
     sources, targets, weight
         As for `apsp`.
     nonedge, dtype
@@ -142,8 +142,8 @@ def closure(
     Returns
     -------
     array of shape (…, n, n), tuple of arrays, or Paths
-        Of the library and on the device of what was passed, as for `apsp`. Integers write an infinite 0, "no path", as the largest or the
-        smallest value of their dtype.
+        Of the library and on the device of what was passed, as for `apsp`. Integers write an infinite 0 as
+        the largest or smallest value of their dtype.
 
     Other Parameters
     ----------------
@@ -153,9 +153,9 @@ def closure(
     Raises
     ------
     DivergenceError
-        Where the closure does not exist, with a cycle that shows it in ``.cycle`` where there is one.
+        For a closure that does not exist, with a cycle in ``.cycle`` if one shows it.
     LawError
-        Where the semiring lacks a law that this needs, with a counterexample and what would work.
+        For a missing law, with a counterexample and what would work.
     SemiringError
         And the other errors of `apsp`.
 
@@ -163,7 +163,7 @@ def closure(
     -----
     n³ steps, or searches. Where ⊕ is not idempotent, by elimination with ``star``. More: Reference, Options; How it works, Papers.
     """
-    return solve(a, as_semiring(semiring), Options.of(options, "closure"), reflexive=reflexive)
+    return _solved(a, as_semiring(semiring), Options.of(options, "closure"), reflexive=reflexive)
 
 
 @raised_here
@@ -187,7 +187,7 @@ def transitive_closure(
 
     Parameters
     ----------
-    graph : array of shape (…, n, n), sparse array, graph of another library, or what `edges` gives
+    graph : array of shape (…, n, n), sparse array, graph of another library, `edges(…)`, or list of these
         Dense: truth values, or integers 0 and 1; other dtypes need `nonedge`. Whatever number a sparse array stores or a listed edge has is
         an edge, 0 too, as for `apsp`; a stored False is none.
     reflexive : bool
@@ -221,7 +221,7 @@ def transitive_closure(
     n³ bit-steps on a matrix of bits, after strongly connected components have been condensed where that pays; of a sparse graph by these
     alone where that is predicted to be faster. Counts and sets without the matrix: `reachability`.
     """
-    return solve(graph, BOOLEAN, Options.of(options, "transitive_closure"), reflexive=reflexive, presence=True)
+    return _solved(graph, BOOLEAN, Options.of(options, "transitive_closure"), reflexive=reflexive, presence=True)
 
 
 @raised_here
@@ -307,3 +307,14 @@ def power(
             if read.verify is not None:
                 read.verify()
             return read.answer(*raise_to(read.values, exponent, semiring, product))
+
+
+def _solved(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, presence: bool = False) -> Any:
+    """The closure of a graph or a stack, or of each graph of a list."""
+    if isinstance(graph, list | tuple):
+        from semiring.execution.each import listed_graphs, solve_each  # only where it is wanted: a first call should be quick
+
+        graphs = listed_graphs(graph, semiring)
+        if graphs is not None:
+            return solve_each(graphs, semiring, options, reflexive=reflexive, presence=presence)
+    return solve(graph, semiring, options, reflexive=reflexive, presence=presence)

@@ -186,7 +186,7 @@ class AlgebraicStructure:
         Parameters
         ----------
         dtypes : dtype or sequence of dtype
-            One for each component (a single one serves all). float16 and int8 become float32 and int16, which hold them exactly.
+            One for each component (a single one serves all).
 
         Raises
         ------
@@ -199,12 +199,13 @@ class AlgebraicStructure:
         if len(parts) != self.components:
             raise DTypeError(f"{self.name} has {self.components} components, but {len(parts)} dtypes were given")
         try:
-            kinds = tuple(COMPUTED_IN.get(kind, kind) for kind in (np.dtype(d).newbyteorder("=") for d in parts))
+            kinds = tuple(np.dtype(d).newbyteorder("=") for d in parts)
         except TypeError as error:
             raise DTypeError(f"{dtypes!r} is no dtype: {error}") from None
         for kind in kinds:
             if kind not in DTYPES and kind.kind != "O":
-                raise DTypeError(f"dtype {kind} is not supported; use one of {', '.join(map(str, DTYPES))}, or object for exact entries")
+                use = COMPUTED_IN.get(kind, f"one of {', '.join(map(str, DTYPES))}")
+                raise DTypeError(f"dtype {kind} is not supported; use {use}, or object for exact entries")
         return kinds
 
     @cached_property

@@ -52,8 +52,8 @@ def widened(dtype: np.dtype[Any]) -> np.dtype[Any]:
         For dtypes without an exact counterpart.
     """
     dtype = dtype.newbyteorder("=")
-    if dtype in COMPUTED_IN:
-        return COMPUTED_IN[dtype]
+    if wider := COMPUTED_IN.get(dtype):
+        return wider
     if dtype.kind == "f" and dtype.itemsize > 8:
         raise DTypeError(f"{dtype} is not supported; convert to float64 to round, or use an object array of Fractions for exact entries")
     refuse_short_floats(dtype)

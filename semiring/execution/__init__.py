@@ -1,6 +1,7 @@
 """The executors, one a strategy, which run plans; each reads, checks, computes and hands back, from top to bottom.
 
     closure.py      `solve`: from whatever the caller calls a graph to its closure, by one of the executors
+    each.py         `solve_each`: the closures of a list of graphs, those of one size as one stack
     whole.py        the closure of matrices that fit where they are closed
     block_rows.py   the closure of a matrix by block rows that come and go, or that GPUs share
     rows.py         rows of a closure by searches of a sparse graph, by products, or out of the closure of what they reach

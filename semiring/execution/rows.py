@@ -13,15 +13,16 @@ from semiring.algebra.definition import Semiring
 from semiring.algorithms.best_path import best_path, is_bounded
 from semiring.algorithms.closure import closure as close
 from semiring.algorithms.csr import CSR
-from semiring.algorithms.divergence import may_improve
+from semiring.algorithms.divergence import extremum_of, may_improve
 from semiring.algorithms.rows_of_matrix import reachable, rows_of_matrix
+from semiring.algorithms.spanning_tree import SpanningForest, is_symmetric
 from semiring.arrays.devices import device_of, holds_symbols, host, is_gpu, namespace, on_device, on_gpu
 from semiring.arrays.memory import require_memory
 from semiring.common.errors import SemiringError, noted
 from semiring.common.forks import cached_property
 from semiring.common.progress import Meter
 from semiring.execution.reporting import reporting
-from semiring.execution.searches import require_rows, search, search_steps
+from semiring.execution.searches import require_rows, rows_of_forest, search, search_steps
 from semiring.graphs import Graph, edges_of
 from semiring.graphs.read import GivenMatrix, reading_of
 from semiring.graphs.vertices import Vertices, chosen
@@ -233,6 +234,10 @@ def _of_matrix(
 ) -> tuple[Values, Any]:
     """Rows of one matrix, and the trees of their paths."""
     dtypes, where = how.dtypes, how.device
+    if how.spanning is not None and dtypes[0].kind != "O" and is_symmetric(values[0]):
+        (matrix,), ((zero,), (one,)) = map(np.ascontiguousarray, values), task.semiring.identities(dtypes)
+        forest = SpanningForest.of_matrix(matrix, zero, one, smallest=extremum_of(task.semiring) is np.fmin)
+        return rows_of_forest(how, forest, matrix, task.roots, meter, reflexive=task.reflexive, backward=task.backward)
     if how.strategy == "rows by products":
         whole, speed = dict(how.considered).get("whole", math.inf), how.speed
         most = math.inf if speed is None else whole * speed.steps  # what takes as long as the closure

@@ -12,6 +12,7 @@ from semiring.algorithms.csr import CSR
 from semiring.algorithms.factorization import Factorization
 from semiring.algorithms.reachability import Condensation
 from semiring.algorithms.rows_of_edges import rows_of_edges
+from semiring.algorithms.spanning_tree import SpanningForest
 from semiring.algorithms.symbolic import analysed
 from semiring.algorithms.tight_edges import grow_trees
 from semiring.arrays.memory import entry_bytes, require_bytes
@@ -26,7 +27,7 @@ from semiring.results.paths_between import paths_in
 from semiring.results.store import Names
 from semiring.results.trees import PredecessorTrees
 
-__all__ = ["eliminated", "require_rows", "rows_by_elimination", "rows_in_blocks", "search", "search_all", "search_steps"]
+__all__ = ["eliminated", "require_rows", "rows_by_elimination", "rows_in_blocks", "rows_of_forest", "search", "search_all", "search_steps"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
@@ -50,6 +51,9 @@ def search(
         return rows_by_elimination(how, edges, labels, roots, meter, backward=backward)
     if how.strategy == "condensation":  # of all rows
         return (Condensation.of(edges).matrix(reflexive=reflexive),), None
+    if how.strategy == "spanning tree":
+        forest = SpanningForest.of_edges(how.semiring, edges)
+        return rows_of_forest(how, forest, edges, roots, meter, reflexive=reflexive, backward=backward)
     tree = np.full((len(roots), edges.n), -1, dtype=np.int32) if how.paths else None
     values = rows_of_edges(
         how.semiring,
@@ -66,6 +70,23 @@ def search(
     if backward:
         return tuple(v.T for v in values), None if tree is None else tree.T
     return values, tree
+
+
+def rows_of_forest(
+    how: Plan, forest: SpanningForest, edges: CSR | Array, roots: Array, meter: Meter | None, *, reflexive: bool, backward: bool = False
+) -> tuple[Values, Any]:
+    """Read rows off a spanning forest of a symmetric graph, whose edges may be a dense matrix; see `search`."""
+
+    def edges_of(vertex: int) -> tuple[Array, Array]:
+        if not isinstance(edges, CSR):
+            return edges[vertex], np.arange(len(edges))
+        some = slice(edges.starts[vertex], edges.starts[vertex + 1])
+        return edges.weights[0][some], edges.heads[some]
+
+    rows, trees = forest.rows(roots, edges_of, reflexive=reflexive, paths=how.paths, threads=how.problem.threads)
+    if meter is not None and isinstance(edges, CSR):
+        meter.add(search_steps(edges, len(roots)))
+    return ((rows.T,), None if trees is None else trees.T) if backward else ((rows,), trees)
 
 
 def rows_by_elimination(
@@ -96,8 +117,12 @@ def rows_in_blocks(how: Plan, edges: CSR, labels: Sequence[Hashable] | None, met
         yield from eliminated(how, edges, labels).blocks(meter)
         return
     every = np.arange(edges.n)
+    forest = SpanningForest.of_edges(how.semiring, edges) if how.strategy == "spanning tree" else None
     for some in slices(edges.n, edges.n, HOST):
-        yield some.start, search(how, edges, labels, every[some], meter, reflexive=True)[0]
+        if forest is not None:
+            yield some.start, rows_of_forest(how, forest, edges, every[some], meter, reflexive=True)[0]
+        else:
+            yield some.start, search(how, edges, labels, every[some], meter, reflexive=True)[0]
 
 
 def search_steps(edges: CSR, count: int) -> int:

@@ -104,8 +104,7 @@ def _close(
     engine = plan.engine()
     engine.meter = meter
     how: dict[str, Any] = {"method": plan.algorithm, "block": plan.block, "reflexive": reflexive, "check": check}
-    levels = plan.problem.method == "auto" and plan.problem.block is None
-    close(engine, values, via, kept=kept, names=g.labels, verify=g.verify, levels=levels, **how)
+    close(engine, values, via, kept=kept, names=g.labels, verify=g.verify, shortcuts=plan.problem.takes_shortcuts, **how)
 
 
 def paths_of(plan: Plan, g: Graph, values: Any, via: Any, kept: Callable[[], Any], *, reflexive: bool) -> Any:

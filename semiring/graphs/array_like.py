@@ -207,7 +207,9 @@ def _nested(rows: Any) -> ArrayLike:
         _warn_of_edges(rows)
     lengths = [len(row) if isinstance(row, list | tuple) else -1 for row in rows]
     if uneven := next((i for i, length in enumerate(lengths) if length != lengths[0]), 0):
-        there, here = (counted(length, "entry", "entries") if length >= 0 else "none, being no list" for length in (lengths[0], lengths[uneven]))
+        there, here = (
+            counted(length, "entry", "entries") if length >= 0 else "none, being no list" for length in (lengths[0], lengths[uneven])
+        )
         raise ShapeError(f"the nested list is no matrix: row 0 has {there}, and row {uneven} has {here}")
     try:
         array = np.array(rows)

@@ -14,6 +14,7 @@ from semiring.algorithms.components import share
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.factorization import sums_converge
 from semiring.algorithms.rows_of_edges import MANY, reach, search_order
+from semiring.algorithms.spanning_tree import is_bottleneck
 from semiring.algorithms.symbolic import Fill, analysed
 from semiring.arrays.devices import gpus, is_gpu
 from semiring.arrays.threads import thread_count
@@ -26,7 +27,7 @@ from semiring.planning.problem import Problem, closure_problem
 
 __all__ = [
     "closure_seconds", "condensation_seconds", "edges_problem", "elimination_seconds", "product_seconds", "rows_seconds", "scipy_seconds",
-    "search_seconds", "sparse_product_seconds",
+    "search_seconds", "spanning_seconds", "sparse_product_seconds",
 ]  # fmt: skip
 
 
@@ -115,6 +116,16 @@ def condensation_seconds(problem: Problem) -> float:
     return _listing(problem) + machine.SEARCH_CALL + unions + n**2 * machine.SPREAD
 
 
+def spanning_seconds(problem: Problem) -> float:
+    """Predict the seconds of a spanning forest, of a dense matrix or of a sparse graph, and of the rows read from it."""
+    n, edges = problem.n, problem.edges
+    if edges is None:
+        forest = machine.CLOSURE_CALL + n**2 * machine.SPANNED_ENTRY
+    else:
+        forest = _listing(problem) + machine.SEARCH_CALL + (n + edges) * machine.SPANNED_EDGE
+    return problem.matrices * (forest + problem.rows * n * machine.ROW_OF_LINE * (1 + problem.paths))
+
+
 def _analysis_seconds(problem: Problem) -> float:
     """Of the order of elimination and the symbolic analysis."""
     return machine.ANALYSIS * (problem.n + (problem.edges or 0))
@@ -174,6 +185,7 @@ def edges_problem(
         searches=searches,
         symbolic=edges.symbolic,
         order=search_order(semiring, edges),
+        spans=is_bottleneck(semiring, edges.dtypes) and bool(len(edges.heads)) and edges.symmetric,
         **more,
     )
     return _tried(problem, edges, eliminable=reflexive)
@@ -182,7 +194,7 @@ def edges_problem(
 def _tried(problem: Problem, edges: CSR, *, eliminable: bool) -> Problem:
     """The same problem with what a few searches tell, where that may decide how it is solved."""
     n, count, order, device = problem.n, problem.rows, problem.order, str(problem.device)
-    if problem.nearest or not problem.has_any_way or device not in ("auto", "cpu", "reference"):
+    if problem.nearest or problem.spans or not problem.has_any_way or device not in ("auto", "cpu", "reference"):
         return problem
     if count <= MANY or count * (n + len(edges.heads)) < machine.TRIAL:
         return problem

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from semiring.algebra.laws import is_idempotent
 from semiring.algorithms.schedules import eliminates, require_closure_laws, require_method, settled
@@ -34,6 +35,7 @@ from semiring.planning.costs import (
     rows_seconds,
     scipy_seconds,
     search_seconds,
+    spanning_seconds,
 )
 from semiring.planning.options import named_device, named_gpus
 from semiring.planning.plans import Plan
@@ -177,7 +179,13 @@ def _whole(problem: Problem, device: str) -> Plan:
         eliminate,
         None if device == "reference" or problem.n == 0 else closure_seconds(problem, device),
         bytes_of_results(problem, (device,), size, with_scratch(size)),
+        spanning=_spanning(problem, device),
     )
+
+
+def _spanning(problem: Problem, device: str) -> float | None:
+    """Predict the seconds of a minimum spanning tree, in case a dense matrix turns out to be symmetric; None where none is tried."""
+    return None if is_gpu(device) or problem.edges is not None or not problem.may_span else spanning_seconds(problem)
 
 
 def _by_ranks(problem: Problem) -> Plan:
@@ -230,6 +238,7 @@ def _sparse(problem: Problem, shared: tuple[str, ...] | None) -> Plan:
         "rows by products": "products",
         "elimination": order,
         "condensation": "strongly connected components",
+        "spanning tree": "Kruskal",
     }[strategy]
     size = problem.rows * problem.n * problem.entry_bytes
     return Plan(problem, (device,), strategy, algorithm, seconds=seconds, memory={device: size}, considered=ways)
@@ -258,6 +267,8 @@ def _ways_of_edges(problem: Problem) -> dict[str, tuple[float, str]]:
             ways["elimination"] = elimination_seconds(problem), "cpu"
     if problem.searches is None and problem.has_rows_alone and not problem.scipy and device == "cpu" and problem.is_packed(device):
         ways["condensation"] = condensation_seconds(problem), "cpu"
+    if problem.spans and problem.has_any_way and named != "reference":
+        ways["spanning tree"] = spanning_seconds(problem), "cpu"
     if problem.scipy and named == "auto":
         ways["SciPy"] = scipy_seconds(problem), "cpu"
     if problem.dense and some and device != "reference":
@@ -281,7 +292,8 @@ def _some_rows(problem: Problem, shared: tuple[str, ...] | None) -> Plan:
     if possible and not (room and whole <= rows):
         assert problem.searches is not None
         size = problem.matrices * problem.searches * problem.n * problem.entry_bytes
-        return Plan(problem, (device,), "rows by products", "products", seconds=rows, memory={device: size}, considered=considered)
+        how: dict[str, Any] = {"seconds": rows, "memory": {device: size}, "considered": considered, "spanning": _spanning(problem, device)}
+        return Plan(problem, (device,), "rows by products", "products", **how)
     return replace(_whole(problem, device), considered=considered)
 
 

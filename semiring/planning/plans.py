@@ -48,10 +48,12 @@ class Plan(Shown):
         What was asked.
     devices : tuple of str
         "cpu", "reference", "cuda:0" and so on; "cuda" for a GPU that is not there.
-    strategy : {"product", "scan", "whole", "block rows", "search", "elimination", "condensation", "rows by products", "SciPy"}
+    strategy : str
+        "product", "scan", "whole", "block rows", "search", "elimination", "condensation", "spanning tree", "rows by products", "SciPy".
         One product; vectors through a long one; the closure of the whole matrix, or by block rows that come and go or are shared by GPUs;
         best paths edge by edge from each vertex that is asked for; sparse elimination, and two sweeps through what it leaves for each of
-        them; strongly connected components, and which of them reach which; products of rows with the matrix; SciPy's own searches.
+        them; strongly connected components, and which of them reach which; paths along a minimum spanning tree; products of rows with the
+        matrix; SciPy's own searches.
     algorithm : str
         Of a closure: "iterative", "blocked" or "recursive"; else that of the strategy.
     block : int
@@ -64,6 +66,9 @@ class Plan(Shown):
         Bytes of the results and of what is beside them, by device; the operands themselves are not counted.
     considered : tuple of (str, float)
         The strategies that apply, and what each is predicted to take.
+    spanning : float or None
+        Predicted seconds by a minimum spanning tree, which is taken where a dense matrix turns out to be symmetric and ⊕ and ⊗ are min and
+        max; None where that cannot be.
     rows : BlockRows or None
         How the matrix is cut into block rows, if it is.
     resident : bool
@@ -83,6 +88,7 @@ class Plan(Shown):
     seconds: float | None = None
     memory: dict[str, int] = field(default_factory=dict)
     considered: tuple[tuple[str, float], ...] = ()
+    spanning: float | None = None
     rows: BlockRows | None = None
     resident: bool = False
     room: int = 0
@@ -165,7 +171,7 @@ class Plan(Shown):
     @property
     def by_edges(self) -> bool:
         """Whether rows follow from the edges of a sparse graph, without a matrix."""
-        return self.strategy in ("search", "elimination", "condensation")
+        return self.strategy in ("search", "elimination", "condensation", "spanning tree")
 
     @cached_property
     def brief(self) -> bool:
@@ -219,6 +225,8 @@ class Plan(Shown):
         ]
         if self.strategy in ("whole", "block rows"):
             facts.append(("repeat with", ", ".join(f"{name}={value!r}" for name, value in self.pinned.items())))
+        if self.spanning is not None:
+            facts.append(("if symmetric", f"minimum spanning tree, {duration(self.spanning)}"))
         if len(self.considered) > 1:
             facts.append(("considered", ", ".join(f"{name} {duration(seconds)}" for name, seconds in self.considered)))
         return self._title(), [*facts, *(("note", note) for note in self.notes)]

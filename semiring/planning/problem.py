@@ -9,6 +9,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.rows_of_edges import Order, Reach
+from semiring.algorithms.spanning_tree import is_bottleneck
 from semiring.algorithms.symbolic import Fill
 from semiring.arrays.devices import gpu_name, is_gpu, on_gpu
 from semiring.common.errors import SemiringError
@@ -60,6 +61,8 @@ class Problem(NamedTuple):
         How searches of a sparse graph go, see `search_order`.
     reach : Reach
         How far a search goes.
+    spans : bool
+        Whether a spanning forest tells the closure of a sparse graph, which is symmetric and whose ⊕ and ⊗ are min and max.
     steps : float
         The share of n³ steps that a closure by connected components takes.
     fill : Fill or None
@@ -98,6 +101,7 @@ class Problem(NamedTuple):
     symbolic: bool = False
     order: Order = "best"
     reach: Reach = Reach()
+    spans: bool = False
     steps: float = 1.0
     fill: Fill | None = None
     dense: bool = False
@@ -107,6 +111,16 @@ class Problem(NamedTuple):
     ranks: int = 0
     beside: int = 1
     hypothetical: bool = False
+
+    @property
+    def takes_shortcuts(self) -> bool:
+        """Tell whether the numbers of a matrix may choose another algorithm for its closure."""
+        return self.method == "auto" and self.block is None and str(self.device) != "reference"
+
+    @property
+    def may_span(self) -> bool:
+        """Tell whether a spanning tree closes a dense matrix on the CPU if its entries turn out to be symmetric."""
+        return self.takes_shortcuts and self.n >= machine.SPANNING and is_bottleneck(self.semiring, self.dtypes)
 
     @property
     def has_any_way(self) -> bool:

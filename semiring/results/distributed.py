@@ -72,7 +72,9 @@ class DistributedMatrix:
     def __repr__(self) -> str:
         count = sum(r.stop - r.start for r in self.own_rows)
         n, m = self.shape
-        return f"<matrix of {n:,} × {m:,} elements ({self.dtype}): {counted(count, 'row')} on rank {self._ranks.rank} of {self._ranks.size}>"
+        return (
+            f"<matrix of {n:,} × {m:,} elements ({self.dtype}): {counted(count, 'row')} on rank {self._ranks.rank} of {self._ranks.size}>"
+        )
 
     @property
     def local(self) -> Array:

@@ -129,7 +129,7 @@ class Lookups(Exports):
 
     @raised_here
     def farthest(self, k: int = 1) -> list[FarthestPair]:
-        """List the pairs of vertices with the least preferred best paths: the greatest elements where ⊕ is min, the least where ⊕ is max.
+        """List the pairs with the least preferred elements: the greatest where ⊕ is min, the least where ⊕ is max.
 
         Over min-plus these are the greatest finite distances, the diameter first; over max-min the narrowest of the widest paths. `longest`
         lists the greatest elements over every semiring.

@@ -59,7 +59,12 @@ def _draw(rng: Rng, subject: Subject, device: str) -> Case | None:
         if kind == "table" and subject.strangers(a):  # NaN is no value there, which is refused when the table is read
             kind = "edges"
     options |= {"kind": kind} if kind != "array" else {}
+    if not lead and rng.random() < 0.08:
+        options["in a list"] = True
     options |= draw_strategy(rng) if kind in LISTS else {}
+    if subject.semiring.name in ("min-max", "max-min") and rng.random() < 0.5:
+        a = tuple([np.where(np.tri(n, dtype=bool), v, v.swapaxes(-1, -2)) for v in a])
+        options["strategy"] = "spanning tree"
     if n and rng.random() < 0.2:
         options |= _some_vertices(rng, n, device, kind)
     elif kind == "array" and not lead and subject.closure == "idempotent" and device != "reference" and rng.random() < 0.05:
@@ -151,10 +156,14 @@ def _call(case: Case, graph: Any, labels: list[Any] | None, folder: str | None) 
         arguments["checkpoint"] = folder
     if options.get("on disk"):
         arguments["memory_limit"] = "256 MiB"  # a GPU's engine takes 64 of them as scratch
+    function = getattr(sr, case.entry)
     with taking(options.get("strategy")):
-        if case.entry == "closure":
-            return attempt(sr.closure, graph, subject.semiring, **arguments)
-        return attempt(getattr(sr, case.entry), graph, **arguments)
+        given = (subject.semiring,) if case.entry == "closure" else ()
+        if options.get("in a list") and folder is None:
+            alone = tuple([np.full((1, 1), z, d) for z, d in zip(subject.zeros, subject.dtypes, strict=True)])
+            beside = graph if {"sources", "targets"} & {*arguments} else alone if subject.structured else alone[0]
+            return attempt(lambda: function([graph, beside], *given, **arguments)[0])
+        return attempt(function, graph, *given, **arguments)
 
 
 def _check(case: Case) -> Complaint | None:

@@ -14,7 +14,7 @@ from semiring.planning import costs, planner
 
 __all__ = ["draw_strategy", "taking"]
 
-_STRATEGIES = ("search", "elimination", "condensation", "whole", "rows by products")
+_STRATEGIES = ("search", "elimination", "condensation", "spanning tree", "whole", "rows by products")
 
 
 def draw_strategy(rng: np.random.Generator) -> dict[str, Any]:
@@ -38,6 +38,7 @@ def taking(strategy: str | None) -> Iterator[None]:
         mock.patch.object(planner, "_ways_of_edges", chosen),
         mock.patch.object(planner, "_plans", {}),
         mock.patch.object(costs, "MANY", -1),
+        mock.patch.object(machine, "SPANNING", 0 if strategy == "spanning tree" else machine.SPANNING),
         mock.patch.object(machine, "TRIAL", 0),
         mock.patch.object(machine, "TRIAL_ELIMINATION", 0),
     ):

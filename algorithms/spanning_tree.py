@@ -1,0 +1,203 @@
+"""Closures over min and max of symmetric matrices by a minimum spanning tree: n² steps instead of n³.
+
+Where ⊕ is the minimum and ⊗ the maximum, an element of the closure is the largest edge of the path whose largest edge is least, a
+bottleneck. In an undirected graph the path along a minimum spanning tree is such a path (Hu, 1961). So single linkage, the subdominant
+ultrametric and this closure are the same numbers (Gower and Ross, 1969). Over max-min, maximum spanning trees tell the widest paths.
+
+The vertices are put in a line (`semiring.kernels.cpu.spanning_tree`), from which any row is read off in n steps.
+
+Examples
+--------
+>>> from semiring import MIN_MAX
+>>> a = np.array([[9.0, 1, 4], [1, 9, 2], [4, 2, 9]])
+>>> close_symmetric(MIN_MAX, a, None)
+True
+>>> a
+array([[-inf,   1.,   2.],
+       [  1., -inf,   2.],
+       [  2.,   2., -inf]])
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algebra.expression import is_operation
+from semiring.algorithms.csr import CSR
+from semiring.algorithms.divergence import extremum_of
+from semiring.arrays.devices import holds_symbols
+from semiring.arrays.pieces import HOST, slices
+from semiring.arrays.threads import thread_count
+from semiring.kernels.cpu.spanning_tree import kruskal, prim, rows_of_line
+
+__all__ = ["SpanningForest", "close_symmetric", "is_bottleneck", "is_symmetric"]
+
+Array = np.ndarray[Any, Any]
+
+_STRIP = 32
+"""Rows that are compared with as many columns at a time."""
+
+
+@functools.lru_cache(maxsize=256)
+def is_bottleneck(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> bool:
+    """Tell whether ⊕ is the minimum of single numbers and ⊗ their maximum, or the other way round, whatever the semiring is called."""
+    if len(dtypes) != 1 or dtypes[0].kind not in "iufO":
+        return False
+    extremum = extremum_of(semiring)
+    return extremum is not None and is_operation(semiring.program.mul[0], ("max" if extremum is np.fmin else "min",))
+
+
+def is_symmetric(matrix: Array) -> bool:
+    """Tell whether a matrix is its own transpose; NaN equals nothing. The first row and column decide for most asymmetric matrices."""
+    if len(matrix) and not (matrix[0] == matrix[:, 0]).all():
+        return False
+    strips = slices(len(matrix), 1, _STRIP)
+    return all(bool((matrix[some, some.start :] == matrix[some.start :, some].T).all()) for some in strips)
+
+
+@dataclass(frozen=True, eq=False)
+class SpanningForest:
+    """A minimum spanning forest (over max-min a maximum one) of an undirected graph.
+
+    Attributes
+    ----------
+    smallest : bool
+        Whether smaller edges are better.
+    zero, one : scalar
+        The semiring's.
+    order, position : int64 arrays of shape (n,)
+        The line of vertices, and the position of each vertex in it.
+    gaps : array of shape (n,)
+        The edge before each vertex of the line, zero before the first vertex of each tree.
+    parents : int32 array of shape (n,)
+        The vertex above each one, −1 for roots.
+    """
+
+    smallest: bool
+    zero: Any
+    one: Any
+    order: Array
+    position: Array
+    gaps: Array
+    parents: Array
+
+    @classmethod
+    def of_matrix(cls, matrix: Array, zero: Any, one: Any, *, smallest: bool) -> Self:
+        """Grow the forest of a symmetric matrix of machine numbers, with contiguous rows, by Prim's algorithm. O(n²)."""
+        return cls._of(smallest, zero, one, *prim(matrix, zero, smallest=smallest))
+
+    @classmethod
+    def of_edges(cls, semiring: Semiring, edges: CSR) -> Self:
+        """Join the forest of a symmetric sparse graph by Kruskal's algorithm. O(m log m)."""
+        (zero,), (one,), (weights,) = edges.zero, semiring.identities(edges.dtypes)[1], edges.weights
+        smallest = extremum_of(semiring) is np.fmin
+        ranks = np.argsort(weights, kind="stable")
+        order, entries, parents = kruskal(edges.n, edges.tails, edges.heads, ranks if smallest else ranks[::-1])
+        gaps = np.full(edges.n, zero, weights.dtype)
+        gaps[entries >= 0] = weights[entries[entries >= 0]]
+        return cls._of(smallest, zero, one, order, gaps, parents)
+
+    @classmethod
+    def _of(cls, smallest: bool, zero: Any, one: Any, order: Array, gaps: Array, parents: Array) -> Self:
+        position = np.empty_like(order)
+        position[order] = np.arange(len(order))
+        return cls(smallest, zero, one, order, position, gaps, parents)
+
+    def fill(self, sources: Array, rows: Array, trees: Array | None = None, threads: int | None = None) -> None:
+        """Fill rows of A*, and if wanted their predecessor trees, −1 where there is no path. O(n) for each.
+
+        Parameters
+        ----------
+        sources : int array of shape (s,)
+        rows : array of shape (s, n)
+            With contiguous rows.
+        trees : contiguous int32 array of shape (s, n), optional
+        threads : int, optional
+        """
+        line = self.order, self.position, self.gaps, self.parents
+        sources = np.ascontiguousarray(sources, np.int64)
+        rows_of_line(sources, line, self.one, rows, trees, thread_count(threads), smallest=self.smallest)
+        if trees is not None and (self.parents < 0).sum() > 1:
+            trees[rows == self.zero] = -1
+
+    def rows(
+        self, sources: Array, edges_of: Callable[[int], tuple[Array, Array]], *, reflexive: bool, paths: bool, threads: int | None = None
+    ) -> tuple[Array, Array | None]:
+        """Some rows of A* or A⁺, and if wanted their predecessor trees, which say of A⁺ how the cycle of each source ends.
+
+        Parameters
+        ----------
+        sources : int array of shape (s,)
+        edges_of : callable
+            Gives the weights of the edges from a vertex, and where they lead.
+        reflexive, paths : bool
+        threads : int, optional
+        """
+        shape = len(sources), len(self.order)
+        rows, trees = np.empty(shape, self.gaps.dtype), np.empty(shape, np.int32) if paths else None
+        self.fill(sources, rows, trees, threads)
+        for i, source in enumerate(() if reflexive else sources.tolist()):
+            weights, heads = edges_of(source)
+            rows[i, source] = self.zero
+            if len(weights):  # there and back along the best edge
+                best = weights.argmin() if self.smallest else weights.argmax()
+                rows[i, source] = weights[best]
+                if trees is not None and weights[best] != self.zero:
+                    trees[i, source] = heads[best]
+        return rows, trees
+
+
+def close_symmetric(semiring: Semiring, matrix: Array, via: Array | None, *, reflexive: bool = True, threads: int | None = None) -> bool:
+    """matrix ← A*, or A⁺, in place; False leaves a matrix that is not symmetric as it was.
+
+    Parameters
+    ----------
+    semiring : Semiring
+        See `is_bottleneck`.
+    matrix : array of shape (n, n)
+        With contiguous rows.
+    via : int32 array of shape (n, n) or None
+        The construction matrix to fill: the vertex before the last one of a path, −1 where an edge is a best path.
+    reflexive : bool
+    threads : int, optional
+    """
+    if not is_symmetric(matrix):
+        return False
+    (zero,), (one,) = semiring.identities((matrix.dtype,))
+    smallest, how = extremum_of(semiring) is np.fmin, (via, reflexive, threads)
+    if matrix.dtype.kind != "O":
+        _close(SpanningForest.of_matrix(matrix, zero, one, smallest=smallest), matrix, *how)
+        return True
+    if holds_symbols((matrix,)):
+        return False
+    kinds, found = np.unique(np.array([*matrix.flat, zero, one], object), return_inverse=True)
+    ranks = found[:-2].reshape(matrix.shape)  # Python's own numbers are compared once
+    _close(SpanningForest.of_matrix(ranks, *found[-2:], smallest=smallest), ranks, *how)
+    matrix[...] = kinds[ranks]
+    return True
+
+
+def _close(forest: SpanningForest, matrix: Array, via: Array | None, reflexive: bool, threads: int | None) -> None:
+    """Close the matrix of a forest in place."""
+    n = len(matrix)
+    own, loops = np.arange(n), matrix.diagonal().copy()
+    nearest = None if reflexive else matrix.argmin(axis=1) if forest.smallest else matrix.argmax(axis=1)
+    back = loops if nearest is None else matrix[own, nearest]
+    if via is None:
+        forest.fill(own, matrix, None, threads)
+    else:
+        for some in slices(n, n, HOST):
+            rows, trees = np.empty_like(matrix[some]), np.empty((some.stop - some.start, n), np.int32)
+            forest.fill(own[some], rows, trees, threads)
+            via[some] = np.where(rows == matrix[some], np.int32(-1), trees)
+            matrix[some] = rows
+    if nearest is not None:
+        matrix[own, own] = back
+        if via is not None:
+            via[own, own] = np.where(back == loops, -1, nearest)

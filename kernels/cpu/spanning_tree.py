@@ -1,0 +1,331 @@
+"""Spanning forests of symmetric graphs, and what paths along them weigh where ⊗ keeps the worse edge, as compiled loops.
+
+``prim`` grows the forest of a dense matrix vertex by vertex (Prim, 1957), ``kruskal`` joins the trees of a sparse graph edge by edge
+(Kruskal, 1956). Both write the vertices in a line. A best path between two vertices weighs the worst edge between their places in the line.
+For Prim's algorithm leaves a cluster only when nothing better leads on, and Kruskal's joins two lines at their ends. ``rows`` reads the
+line in both directions from each source, and roots the tree of the source there.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from semiring.arrays.overlap import address
+from semiring.arrays.threads import run
+from semiring.kernels.cpu.arguments import pack
+from semiring.kernels.cpu.body import Body, Variable
+from semiring.kernels.cpu.compiler import compile_library, link
+from semiring.kernels.cpu.emitter import I64, Emitter, Scalar, scalar_type
+from semiring.kernels.hardware import host
+
+__all__ = ["kruskal", "prim", "rows_of_line"]
+
+Array = np.ndarray[Any, Any]
+
+_HEARD = 1 << 26
+"""Steps of Prim's algorithm that take less than a tenth of a second."""
+
+_TASK = 1 << 16
+"""Entries of rows that are worth a task."""
+
+
+class _PrimWords(NamedTuple):
+    """The arguments of ``prim``: places to fill, a matrix whose rows are `stride` elements apart, and arrays by places in the line."""
+
+    n: int
+    first: int
+    stop: int
+    stride: int
+    matrix: int
+    order: int
+    gaps: int
+    parents: int
+
+
+class _KruskalWords(NamedTuple):
+    """The arguments of ``kruskal``: the forest, and lines by their first vertices; `entry` is the edge before a line."""
+
+    n: int
+    m: int
+    tails: int
+    heads: int
+    ranks: int
+    parents: int
+    order: int
+    gaps: int
+    line: int
+    after: int
+    last: int
+    size: int
+    entry: int
+
+
+class _RowWords(NamedTuple):
+    """The arguments of ``rows``: sources from `first` to `stop`, the line, its forest, the one, and the rows; `trees` may be 0."""
+
+    n: int
+    first: int
+    stop: int
+    stride: int
+    sources: int
+    order: int
+    position: int
+    gaps: int
+    parents: int
+    one: int
+    rows: int
+    trees: int
+
+
+def prim(matrix: Array, zero: Any, *, smallest: bool) -> tuple[Array, Array, Array]:
+    """The line of a symmetric matrix, the edge before each of its vertices, and the parent of each vertex in the forest. O(n²).
+
+    Examples
+    --------
+    >>> prim(np.array([[9, 4, 2], [4, 9, 3], [2, 3, 9]]), 9, smallest=True)
+    (array([0, 2, 1]), array([9, 2, 3]), array([-1,  2,  0], dtype=int32))
+
+    Parameters
+    ----------
+    matrix : array of shape (n, n)
+        With contiguous rows.
+    zero : scalar
+        What stands for no edge, and before the first vertex of each tree.
+    smallest : bool
+        Whether smaller edges are better.
+    """
+    n = len(matrix)
+    order, gaps, found = np.arange(n), np.full(n, zero, matrix.dtype), np.full(n, -1, np.int32)
+    words = _PrimWords(n, 0, 0, matrix.strides[0] // matrix.itemsize, *map(address, (matrix, order, gaps, found)))
+    function, step = _function("prim", scalar_type(matrix.dtype), smallest), max(1, _HEARD // max(1, n))
+    for first in range(1, n, step):  # between calls Python hears Ctrl-C
+        own = pack(words._replace(first=first, stop=min(first + step, n)))
+        function(own.buffer_info()[0])
+    parents = np.empty_like(found)
+    parents[order] = found
+    return order, gaps, parents
+
+
+def kruskal(n: int, tails: Array, heads: Array, ranks: Array) -> tuple[Array, Array, Array]:
+    """The line and the forest of a sparse graph, with edges by their numbers, −1 for none. O(m + n log n).
+
+    `ranks` are the numbers of the edges from the best one on.
+
+    Examples
+    --------
+    >>> kruskal(3, np.array([0, 0, 1]), np.array([1, 2, 2]), np.array([1, 2, 0]))  # 0 – 2, 1 – 2, 0 – 1
+    (array([0, 2, 1]), array([-1,  1,  2]), array([-1,  2,  0], dtype=int32))
+    """
+    tails, heads, ranks = (np.ascontiguousarray(v, np.int64) for v in (tails, heads, ranks))
+    parents = np.full(n, -1, np.int32)
+    order, gaps = np.empty((2, n), np.int64)
+    line, last, after, size, entry = np.arange(n), np.arange(n), np.full(n, -1), np.ones(n, np.int64), np.full(n, -1)
+    arrays: list[Array] = [tails, heads, ranks, parents, order, gaps, line, after, last, size, entry]
+    words = pack(_KruskalWords(n, len(ranks), *map(address, arrays)))
+    _function("kruskal")(words.buffer_info()[0])
+    return order, gaps, parents
+
+
+def rows_of_line(
+    sources: Array,
+    line: tuple[Array, Array, Array, Array],
+    one: Any,
+    rows: Array,
+    trees: Array | None,
+    threads: int,
+    *,
+    smallest: bool,
+) -> None:
+    """Fill rows with the weights of best paths from their sources, and trees with the predecessors. O(n) for each row.
+
+    Parameters
+    ----------
+    sources : int64 array of shape (s,)
+    line : tuple of arrays
+        The line and the position of each vertex in it, as int64, the edge before each of its vertices, and the parents as int32.
+    one : scalar
+        The element of the empty path.
+    rows : array of shape (s, n)
+        With contiguous rows.
+    trees : contiguous int32 array of shape (s, n), optional
+    threads : int
+    smallest : bool
+    """
+    n, count, first = len(line[0]), len(sources), np.array([one], rows.dtype)
+    if trees is not None:
+        trees[...] = line[-1]
+    *arrays, last = map(address, (sources, *line, first, rows, rows if trees is None else trees))
+    words = _RowWords._make((n, 0, 0, rows.strides[0] // rows.itemsize, *arrays, 0 if trees is None else last))
+    function, step = _function("rows", scalar_type(rows.dtype), smallest), max(1, _TASK // max(1, n))
+
+    def fill(start: int, _: int) -> None:
+        own = pack(words._replace(first=start, stop=min(start + step, count)))
+        function(own.buffer_info()[0])
+
+    run(fill, range(0, count, step), threads)
+
+
+@functools.cache
+def _function(name: str, scalar: Scalar = I64, smallest: bool = True) -> Callable[[int], None]:
+    """A function for elements of a type, compiled or from the cache."""
+    write = {"prim": _prim, "kruskal": _kruskal, "rows": _rows}[name]
+    key = "spanning tree", name, scalar, smallest
+    return compile_library(key, host(), lambda: link([write(_Elements(scalar, smallest))])).function(name)
+
+
+class _Elements(NamedTuple):
+    """Elements as they are compared: signed integers are i64 in registers, see `Body`."""
+
+    scalar: Scalar
+    smallest: bool
+
+    @property
+    def ir(self) -> str:
+        """The type in registers."""
+        return "i64" if self.scalar.kind == "i" else self.scalar.ir
+
+    def better(self, em: Emitter, x: str, y: str) -> str:
+        """Tell whether an element is better than another."""
+        relation = {"f": "fcmp o", "i": "icmp s", "u": "icmp u"}[self.scalar.kind] + ("lt" if self.smallest else "gt")
+        return em.let(f"{relation} {self.ir} {x}, {y}")
+
+    def select(self, em: Emitter, condition: str, x: str, y: str) -> str:
+        """One of two elements."""
+        return em.let(f"select i1 {condition}, {self.ir} {x}, {self.ir} {y}")
+
+
+def _prim(of: _Elements) -> Emitter:
+    """``prim(args)``: vertices behind place k wait, each with the best edge that leads to it so far."""
+    element = of.scalar.dtype
+    b = Body("prim", _PrimWords, "n first stop stride", matrix=element, order=np.int64, gaps=element, parents=np.int32)
+    em, n = b.em, b["n"]
+
+    def swap(array: str, i: str, j: str) -> None:
+        x, y = b.get(array, i), b.get(array, j)
+        b.put(array, i, y)
+        b.put(array, j, x)
+
+    def place(k: str, _: list[str]) -> None:
+        v = b.get("order", em.sub(k, 1))
+        row = em.mul(v, b["stride"])
+
+        def waiting(j: str, carried: list[str]) -> list[str]:
+            best, at = carried
+            edge, known = b.get("matrix", em.add(row, b.get("order", j))), b.get("gaps", j)
+            nearer = of.better(em, edge, known)
+            now = of.select(em, nearer, edge, known)
+            b.put("gaps", j, now)
+            b.put("parents", j, em.select_i64(nearer, v, b.get("parents", j)))
+            ahead = of.better(em, now, best)
+            return [of.select(em, ahead, now, best), em.select_i64(ahead, j, at)]
+
+        at = em.loop(k, n, 1, waiting, [(of.ir, b.get("gaps", k)), ("i64", k)])[1]
+        for array in ("order", "gaps", "parents"):
+            swap(array, k, at)
+
+    em.loop(b["first"], b["stop"], 1, place)
+    return b.done()
+
+
+def _kruskal(_: _Elements) -> Emitter:
+    """``kruskal(args)``: the shorter of two lines is appended to the longer one, and its tree rooted where the edge ends."""
+    arrays = dict.fromkeys(_KruskalWords._fields[2:], np.int64) | {"parents": np.int32}
+    b = Body("kruskal", _KruskalWords, "n m", **arrays)
+    em = b.em
+    above, place = Variable(em), Variable(em)
+
+    def along(first: str, array: str, visit: Callable[[str], None]) -> None:
+        """Visit a vertex, and all that come after it."""
+
+        def step(values: list[str]) -> list[str]:
+            following = b.get(array, values[0])
+            visit(values[0])
+            return [following]
+
+        em.repeat([("i64", first)], lambda values: b.is_("sge", values[0], 0), step)
+
+    def edge(i: str, _: list[str]) -> None:
+        e = b.get("ranks", i)
+        ends = b.get("tails", e), b.get("heads", e)
+        lines = [b.get("line", v) for v in ends]
+
+        def join() -> None:
+            sizes = [b.get("size", line) for line in lines]
+            longer = b.is_("sge", *sizes)
+            u, v = em.select_i64(longer, *ends), em.select_i64(longer, *ends[::-1])
+            into, moved = em.select_i64(longer, *lines), em.select_i64(longer, *lines[::-1])
+            above.set(u)
+
+            def reverse(x: str) -> None:
+                b.put("parents", x, above.get())
+                above.set(x)
+
+            along(v, "parents", reverse)
+            along(moved, "after", lambda x: b.put("line", x, into))
+            b.put("entry", moved, e)
+            b.put("after", b.get("last", into), moved)
+            b.put("last", into, b.get("last", moved))
+            b.put("size", into, em.add(*sizes))
+
+        em.branch(b.is_("ne", *lines), join)
+
+    em.loop(0, b["m"], 1, edge)
+
+    def put(v: str) -> None:
+        b.put("order", place.get(), v)
+        b.put("gaps", place.get(), b.get("entry", v))
+        place.add(1)
+
+    def first(v: str, _: list[str]) -> None:
+        em.branch(b.is_("eq", b.get("line", v), v), lambda: along(v, "after", put))
+
+    em.loop(0, b["n"], 1, first)
+    return b.done()
+
+
+def _rows(of: _Elements) -> Emitter:
+    """``rows(args)``."""
+    element = of.scalar.dtype
+    arrays = dict.fromkeys(("sources", "order", "position"), np.int64) | dict.fromkeys(("gaps", "one", "rows"), element)
+    b = Body("rows", _RowWords, "n first stop stride", **arrays, parents=np.int32, trees=np.int32)
+    em, n = b.em, b["n"]
+    one = b.get("one", 0)
+    rooted = b.is_("ne", em.let(f"ptrtoint ptr {b['trees']} to i64"), 0)
+
+    def row(i: str, _: list[str]) -> None:
+        source, start = b.get("sources", i), em.mul(i, b["stride"])
+        place = b.get("position", source)
+
+        def read(j: str, gap: str | int, worst: str) -> str:
+            """One vertex further along the line."""
+            wide = b.get("gaps", gap)
+            now = of.select(em, of.better(em, worst, wide), wide, worst)
+            b.put("rows", em.add(start, b.get("order", j)), now)
+            return now
+
+        def back(values: list[str]) -> list[str]:
+            before = str(em.sub(values[0], 1))
+            return [before, read(before, values[0], values[1])]
+
+        b.put("rows", em.add(start, source), one)
+        em.repeat([("i64", place), (of.ir, one)], lambda values: b.is_("sgt", values[0], 0), back)
+        em.loop(em.add(place, 1), n, 1, lambda j, values: [read(j, j, values[0])], [(of.ir, one)])
+
+        def root() -> None:
+            tree = em.mul(i, n)
+
+            def above(values: list[str]) -> list[str]:
+                v, below = values
+                b.put("trees", em.add(tree, v), below)
+                return [b.get("parents", v), v]
+
+            em.repeat([("i64", source), ("i64", "-1")], lambda values: b.is_("sge", values[0], 0), above)
+
+        em.branch(rooted, root)
+
+    em.loop(b["first"], b["stop"], 1, row)
+    return b.done()

@@ -1,0 +1,168 @@
+"""The closures of a list of graphs of any sizes: those of one size and dtype are closed as one stack."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.arrays.devices import device_of, namespace, on_gpu
+from semiring.arrays.exchange import a_name_of
+from semiring.common.errors import GraphError, SemiringError, noted
+from semiring.execution.closure import close_edges, solve
+from semiring.graphs import EdgeList, edges_of
+from semiring.graphs.array_like import comes_from, graph_library, is_sparse
+from semiring.kernels.machine import PART
+from semiring.planning.options import Options
+
+__all__ = ["listed_graphs", "solve_each"]
+
+
+def listed_graphs(graph: Any, semiring: Semiring) -> Sequence[Any] | None:
+    """The graphs of a list of graphs; None for one graph, such as a nested list, and for arrays of one shape, which are a stack.
+
+    Raises
+    ------
+    GraphError
+        For a list that holds graphs and something else.
+    """
+    structured = semiring.components > 1
+    if not isinstance(graph, list if structured else list | tuple) or not graph:
+        return None
+    ways = [_lists_edges(g) for g in graph]
+    there = [way or _is_matrix(g, semiring) for way, g in zip(ways, graph, strict=True)]
+    if not any(there):
+        return None
+    if not all(there):
+        i, j = there.index(True), there.index(False)
+        raise GraphError(
+            f"element {i} of the list is a graph, {_described(graph[i])}, and element {j} is none, but {_described(graph[j])}; pass graphs "
+            "alone, or one matrix as a list of rows"
+        )
+    plain = not (structured or any(ways) or any(on_gpu(g) or comes_from(g, "pandas") for g in graph))
+    return None if plain and len(set(map(_shape, graph))) == 1 else graph
+
+
+def _lists_edges(graph: Any) -> bool:
+    """Tell whether a graph lists its edges."""
+    if isinstance(graph, np.ndarray | list | tuple):
+        return False
+    return isinstance(graph, EdgeList) or is_sparse(graph) or graph_library(graph) is not None
+
+
+def _is_matrix(value: Any, semiring: Semiring) -> bool:
+    """Tell whether an element of a list is a matrix, over a structured semiring a tuple of matrices."""
+    if semiring.components > 1:
+        return isinstance(value, tuple) and len(value) == semiring.components and all(getattr(part, "ndim", 0) == 2 for part in value)
+    if isinstance(value, list | tuple):
+        return len(value) > 0 and all(isinstance(row, list | tuple) or getattr(row, "ndim", 0) == 1 for row in value)
+    return getattr(value, "ndim", 0) == 2
+
+
+def _shape(matrix: Any) -> tuple[int, ...]:
+    """The shape of an array or a nested list."""
+    return tuple(matrix.shape) if hasattr(matrix, "shape") else (len(matrix), *{len(row) for row in matrix})
+
+
+def _described(value: Any) -> str:
+    """An element of a list in words."""
+    return f"{a_name_of(value)} of shape {tuple(value.shape)}" if hasattr(value, "shape") else a_name_of(value)
+
+
+def solve_each(graphs: Sequence[Any], semiring: Semiring, options: Options, *, reflexive: bool, presence: bool) -> list[Any]:
+    """The closure of each graph of a list, or its paths; see `solve`.
+
+    Raises
+    ------
+    SemiringError
+        For options of a single graph, and for what is wrong with one of the graphs, whose place in the list a note tells.
+    """
+    for name in ("comm", "checkpoint", "memory_limit"):
+        if getattr(options, name) is not None:
+            raise SemiringError(f"{name}= is for one graph, and this is a list of {len(graphs):,}; pass one at a time")
+    how: dict[str, Any] = {"reflexive": reflexive, "presence": presence}
+    reading: dict[str, Any] = {"nonedge": options.nonedge, "dtype": options.dtype, "presence": presence, "weight": options.weight}
+    paths = bool(options.paths or semiring.witness)
+    answers: dict[int, Any] = {}
+
+    def close_together(members: list[_Member], options: Options) -> None:
+        """Close matrices of one shape and dtype as one stack."""
+        parts = [_stacked(matrices) for matrices in zip(*(m.values for m in members), strict=True)]
+        try:
+            # Paths look at the matrices again.
+            found = solve(tuple(parts) if len(parts) > 1 else parts[0], semiring, options._replace(overwrite=not paths), **how)
+        except SemiringError:
+            for member in members:  # the one with the fault raises its own error
+                with _placed(member.place):
+                    answers[member.place] = solve(graphs[member.place], semiring, options, **how)
+            return
+        for i, member in enumerate(members):
+            answers[member.place] = _of_stack(found, i, member, reflexive=reflexive)
+
+    matrices, small = defaultdict[Any, list[_Member]](list), defaultdict[Any, list[_Member]](list)
+    all_pairs = options.sources is None and options.targets is None
+    for place, graph in enumerate(graphs):
+        arrays = graph if isinstance(graph, tuple) and semiring.components > 1 else (graph,)
+        if all(type(v) is np.ndarray or on_gpu(v) for v in arrays):
+            matrices[tuple([(v.shape, v.dtype, device_of(v)) for v in arrays])].append(_Member(place, arrays))
+            continue
+        with _placed(place):
+            if not (all_pairs and _lists_edges(graph)):
+                answers[place] = solve(graph, semiring, options, **how)
+                continue
+            with noted("the closure", semiring, graph):
+                read = edges_of(graph, semiring, **reading)
+                assert read is not None
+                edges, labels = read
+                if edges.n > PART:
+                    answers[place] = close_edges(edges, labels, semiring, options, reflexive=reflexive)
+                else:
+                    small[edges.n, edges.dtypes].append(_Member(place, edges.dense(), labels))
+    for members in matrices.values():
+        close_together(members, options)
+    for (_, dtypes), members in small.items():
+        zero = semiring.identities(dtypes)[0]
+        close_together(members, options._replace(weight=None, dtype=None, nonedge=zero if len(zero) > 1 else zero[0]))
+    return [answers[place] for place in range(len(graphs))]
+
+
+class _Member(NamedTuple):
+    """A matrix of a stack, an array for each component: its place in the list, and the labels of its vertices."""
+
+    place: int
+    values: tuple[Any, ...]
+    labels: tuple[Hashable, ...] | None = None
+
+
+@contextmanager
+def _placed(place: int) -> Iterator[None]:
+    """Add the place in the list to an error."""
+    try:
+        yield
+    except SemiringError as error:
+        error.add_note(f"in the graph at index {place} of the list")
+        raise
+
+
+def _stacked(matrices: Sequence[Any]) -> Any:
+    """Matrices of one shape in one array."""
+    return namespace(matrices[0]).concatenate(matrices).reshape(len(matrices), *matrices[0].shape)
+
+
+def _of_stack(found: Any, i: int, member: _Member, *, reflexive: bool) -> Any:
+    """The answer for one matrix of a stack."""
+    if isinstance(found, tuple):
+        return tuple([v[i] for v in found])
+    if member.labels is None:
+        return found[i]
+    from semiring.results.paths import Paths  # only where paths are wanted: a first call should be quick
+
+    if not isinstance(found, Paths):
+        return found[i]
+    values = found.values if isinstance(found.values, tuple) else (found.values,)
+    own = tuple([v[i] for v in values])
+    return Paths(found.semiring, own, found.via[i], nodes=member.labels, reflexive=reflexive, kept=lambda: member.values)
