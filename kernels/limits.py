@@ -87,11 +87,11 @@ def overflow_risk(semiring: Semiring, dtypes: Sequence[np.dtype[Any]], what: str
 
 
 def remedy(dtypes: Sequence[np.dtype[Any]]) -> str:
-    """What to do instead: for an integer take the next wider dtype; for floats float64 and then smaller numbers, or exact ones."""
+    """Name a wider dtype: for an integer the next wider one, for floats float64, and then exact numbers or smaller ones."""
     if any(d.kind == "f" for d in dtypes):
         return "use float64" if np.dtype(np.float32) in dtypes else "scale the entries, or use object arrays of exact numbers"
     wider = {"u1": "uint16", "u2": "uint32", "u4": "uint64", "i2": "int32", "i4": "int64"}
-    return f"use {wider.get(f'{dtypes[0].kind}{dtypes[0].itemsize}', 'float64')}"
+    return f"use {wider.get(f'{dtypes[0].kind}{dtypes[0].itemsize}', 'float64, or dtype=object for exact integers of any size')}"
 
 
 Interval = tuple[float, float]

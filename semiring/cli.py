@@ -22,7 +22,7 @@ from semiring.algebra.catalogue import BOOLEAN, MIN_PLUS, as_semiring, semirings
 from semiring.algebra.definition import Semiring
 from semiring.algebra.elements import element
 from semiring.common.errors import AssumptionWarning, DivergenceError, GraphError, SemiringError, printable
-from semiring.common.units import duration
+from semiring.common.units import counted, duration
 from semiring.files.edge_text import HeaderWarning
 from semiring.files.fields import number
 from semiring.files.reading import INPUTS, read_file
@@ -351,7 +351,8 @@ def _print_summary(
     reached = ~_is_zero(values, semiring)
     np.fill_diagonal(reached, False)
     pairs = int(np.count_nonzero(reached))
-    print(f"{n:,} vertices, {_edges(graph, semiring, nonedge):,} edges, {pairs:,} of {n * (n - 1):,} ordered pairs connected")
+    size = f"{counted(n, 'vertex', 'vertices')}, {counted(_edges(graph, semiring, nonedge), 'edge')}"
+    print(f"{size}, {pairs:,} of {n * (n - 1):,} ordered pairs connected")
     if semiring == MIN_PLUS and pairs:
         from semiring.results.farthest import Greatest
 

@@ -59,7 +59,7 @@ def explain(
       block rows    no, the matrix as a whole
       time          8.1 ms, at 0.195 T steps/s
       memory        3.8 MiB on cpu
-      pinned by     method='recursive', block=128, device='cpu'
+      repeat with   method='recursive', block=128, device='cpu'
     >>> sr.explain(sr.edges([(i, i + 1) for i in range(5000)]), sources=0).strategy
     'search'
 

@@ -51,7 +51,7 @@ def scan(
     matrices : array of shape (S, S) or (…, T, S, S)
         One A for all steps, or A[1], …, A[T], in arrays of any library. Over a structured semiring every operand is a tuple of arrays.
     semiring : Semiring or str
-        One of the catalogue, also by its name, or one of your own.
+        One of the catalogue, also by name, or your own.
     initial : array of shape (…, S), optional
         v[0], or with ``reverse`` the last vector; by default 1 in each state.
     weights : array of shape (…, T, S), optional

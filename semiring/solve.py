@@ -45,7 +45,7 @@ def apsp(
     ----------
     graph : array of shape (…, n, n), sparse array, graph of another library, `edges(…)`, or list of these
         The edge from i to j at [i, j]. No edge is ∞ (of integers the largest value) or `nonedge` in a dense matrix, and what a sparse one
-        does not store. Graphs of NetworkX, igraph, rustworkx, networkit and PyTorch Geometric keep their labels.
+        does not store. Graphs of other libraries keep their labels.
     paths : bool
         Return a `Paths`, which knows the paths too.
     sources, targets : vertex or sequence of vertices, optional
@@ -69,15 +69,15 @@ def apsp(
     threads : int, optional
         By default ``SEMIRING_NUM_THREADS``, or all cores.
     check : bool
-        False looks for no NaN, overflow or suspicious zeros.
+        False skips NaN, overflow and suspicious zeros.
     overwrite : bool
         The result may replace the graph.
     memory_limit : int or str, optional
-        Bytes, or "8GiB"; what is larger goes by block rows.
+        Bytes, or "8GiB", above which block rows are used.
     checkpoint : path, optional
         A folder; the same call goes on after a crash.
     progress : callable or bool, optional
-        A function of `Progress`; True for a bar, False for none.
+        A function of `Progress`, True (a bar) or False.
     comm : mpi4py.MPI.Intracomm, optional
         Processes that share one matrix (How-to, Cluster).
     method : {"auto", "iterative", "blocked", "recursive"}
@@ -92,7 +92,8 @@ def apsp(
 
     Notes
     -----
-    n³ steps, or searches. More: Reference, Options; How it works, Accuracy.
+    n³ steps, or searches. `closure` over ``"max-plus"`` finds longest paths, over ``"max-min"`` widest.
+    More: Reference, Options; How it works, Accuracy.
     """
     return _solved(graph, MIN_PLUS, Options.of(options, "apsp"), reflexive=True)
 
@@ -128,11 +129,11 @@ def closure(
     a : array of shape (…, n, n), tuple of such arrays, sparse array, graph of another library, `edges(…)`, or list of these
         See `apsp` for graphs. A tuple holds one array for each component of a structured element.
     semiring : Semiring or str
-        One of the catalogue, also by its name (``"max-min"``), or one of your own.
+        One of the catalogue, also by name (``"max-min"``), or your own.
     reflexive : bool
         A*, with the empty path from each vertex to itself, or A⁺ without.
     paths
-        As for `apsp`. It needs a selective ⊕; a semiring with its witness (`Semiring.with_witness`) gives them unasked.
+        As for `apsp`. It needs a selective ⊕; `Semiring.with_witness` gives them unasked.
     sources, targets, weight
         As for `apsp`.
     nonedge, dtype
@@ -141,7 +142,8 @@ def closure(
     Returns
     -------
     array of shape (…, n, n), tuple of arrays, or Paths
-        Of the library and on the device of what was passed, as for `apsp`.
+        Of the library and on the device of what was passed, as for `apsp`. Integers write an infinite 0 as
+        the largest or smallest value of their dtype.
 
     Other Parameters
     ----------------
@@ -151,9 +153,9 @@ def closure(
     Raises
     ------
     DivergenceError
-        Where the closure does not exist, with a cycle that shows it in ``.cycle`` where there is one.
+        For a closure that does not exist, with a cycle in ``.cycle`` if one shows it.
     LawError
-        Where the semiring lacks a law that this needs, with a counterexample and what would work.
+        For a missing law, with a counterexample and what would work.
     SemiringError
         And the other errors of `apsp`.
 

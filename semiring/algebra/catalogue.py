@@ -118,7 +118,6 @@ TROPICAL_ARGMIN = MIN_PLUS.with_witness()
 
 
 @raised_here
-@functools.lru_cache
 def k_best(k: int) -> Semiring:
     """The semiring of the k best walks: an element has the k smallest lengths that differ, in ascending order.
 
@@ -151,9 +150,13 @@ def k_best(k: int) -> Semiring:
     ⊕ takes 4 k² operations, ⊗ k³, and a product that many times k. Every loop of length c may be taken up to k − 1 times: of m lengths that
     are added, and none of them 0, the sums of the first 0, 1, …, m are m + 1 lengths that differ, so that a k-th best walk has m < k.
     """
-    if not isinstance(k, int) or not 2 <= k <= _MOST_WALKS:
-        raise SemiringError(f"k is {k!r}; it must be from 2 to {_MOST_WALKS}, and the one best walk is of MIN_PLUS")
+    if not isinstance(k, int) or isinstance(k, bool) or not 2 <= k <= _MOST_WALKS:
+        raise SemiringError(f"k is {k!r}; pass a whole number from 2 to {_MOST_WALKS}; the one best walk is of MIN_PLUS")
+    return _k_best(k)
 
+
+@functools.cache
+def _k_best(k: int) -> Semiring:
     def least(lengths: Sequence[Any]) -> tuple[Any, ...]:
         found = [functools.reduce(ops.minimum, lengths)]
         while len(found) < k:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -151,7 +152,7 @@ class Semiring(AlgebraicStructure):
         rows = [
             ("a ⊕ b", self._shown("add")),
             ("a ⊗ b", self._shown("mul")),
-            ("0", code(repr(self.zero))),
+            ("0", code(repr(self.zero)) + self._in_integers()),
             ("1", code(repr(self.one))),
             ("a*", self._shown_star()),
             *([("a weight a", code(f"({', '.join(map(show, self.recorded_from_weight))})"))] if self.from_weight is not None else []),
@@ -160,6 +161,13 @@ class Semiring(AlgebraicStructure):
         ]
         title = f"semiring {escape(self.name)}" + (" with witness" if self.witness else "")
         return table(title, ((faint(name), text) for name, text in rows))
+
+    def _in_integers(self) -> str:
+        """The value that integer dtypes have in the place of an infinite 0."""
+        extremes = {math.inf: "largest", -math.inf: "smallest"}
+        if self.components > 1 or self.zero not in extremes or not any(d.kind == "i" for d in self.supported_dtypes):
+            return ""
+        return f" {faint(f'(in an integer dtype: its {extremes[self.zero]} value)')}"
 
     def _shown(self, operation: str) -> str:
         """⊕ or ⊗ as recorded."""

@@ -14,7 +14,10 @@ import numpy as np
 
 from semiring.common.errors import DTypeError, brief
 
-__all__ = ["DTYPES", "element", "infinity", "ordinary", "widest"]
+__all__ = ["COMPUTED_IN", "DTYPES", "element", "infinity", "ordinary", "widest"]
+
+COMPUTED_IN: dict[np.dtype[Any], np.dtype[Any]] = {np.dtype(np.float16): np.dtype(np.float32), np.dtype(np.int8): np.dtype(np.int16)}
+"""Wider dtypes for two that no kernel computes in."""
 
 DTYPES = tuple(np.dtype(name) for name in ("bool", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64"))
 """The dtypes of matrices that the engines compute with; object arrays run on the reference engine."""

@@ -15,8 +15,8 @@ from weakref import WeakValueDictionary
 from semiring.common import forks
 
 __all__ = [
-    "ARITHMETIC", "BITWISE", "CHOOSING", "COMPARISONS", "REAL", "Expr", "condition_on", "const", "evaluate", "flat", "fold", "node",
-    "nodes", "show", "unflat", "var", "where",
+    "ARITHMETIC", "BITWISE", "CHOOSING", "COMPARISONS", "REAL", "Expr", "combined", "condition_on", "const", "evaluate", "flat", "fold",
+    "is_condition", "node", "nodes", "show", "unflat", "var", "where",
 ]  # fmt: skip
 
 COMPARISONS = frozenset({"lt", "le", "gt", "ge", "eq", "ne"})
@@ -81,6 +81,9 @@ def where(condition: Expr, yes: Expr, no: Expr) -> Expr:
         return yes if condition.args[0] else no
     if condition.op == "not":
         return where(condition.args[0], no, yes)
+    if condition.op == "where":
+        first, second, other = condition.args
+        return where(first, where(second, yes, no), where(other, yes, no))
     if yes is const(True) and no is const(False) and condition.op in COMPARISONS:
         return condition
     if condition.op in ("lt", "le", "gt", "ge"):
@@ -200,26 +203,37 @@ def fold(
 
 
 def condition_on(root: Expr, operand: Sequence[Expr]) -> Expr:
-    """A condition with expressions in the place of its operand's components, and ``&`` and ``|`` as choices, as every target has them.
+    """Substitute expressions for the components of a condition's operand.
 
     Examples
     --------
-    >>> positive_and_small = node("and", node("gt", var(0), const(0)), node("lt", var(0), const(9)))
+    >>> positive_and_small = combined("and", node("gt", var(0), const(0)), node("lt", var(0), const(9)))
     >>> condition_on(positive_and_small, [node("neg", var(0))])
-    -a < 9 if -a > 0 else False
+    -a > 0 and -a < 9
     """
 
     def operation(op: str, args: list[Expr]) -> Expr:
-        if op in ("and", "or") and all(map(_is_condition, args)):
-            return where(args[0], *((args[1], const(False)) if op == "and" else (const(True), args[1])))
         return where(*args) if op == "where" else node(op, *args)
 
     return fold([root], operand, (), const, operation)[0]
 
 
-def _is_condition(expr: Expr) -> bool:
+def combined(op: str, first: Expr, second: Expr) -> Expr:
+    """Write ``&``, ``|`` or ``^`` of two conditions as a choice, which every dtype and every target has.
+
+    Examples
+    --------
+    >>> combined("or", node("lt", var(0), var(1)), node("eq", var(1), const(0)))
+    a < b or b == 0
+    """
+    yes = {"and": second, "or": const(True), "xor": node("not", second)}[op]
+    return where(first, yes, const(False) if op == "and" else second)
+
+
+def is_condition(expr: Expr) -> bool:
+    """Tell if an expression is a comparison, or made of comparisons, so that its value is True or False."""
     if expr.op == "where":
-        return all(map(_is_condition, expr.args[1:]))
+        return all(map(is_condition, expr.args[1:]))
     return expr.op in COMPARISONS or expr.op == "not" or (expr.op == "const" and isinstance(expr.args[0], bool))
 
 
@@ -248,7 +262,7 @@ _INFIX = {
 }  # fmt: skip
 _PREFIX = {"not": ("not ", 3), "neg": ("-", 11), "invert": ("~", 11)}
 _ATOM = 12
-"""How tightly Python's operators bind; ``x if c else y`` is 1."""
+"""How tightly Python's operators bind; ``x if c else y`` is 1, ``or`` 1.5 and ``and`` 2."""
 
 _LONG = 60
 """From this many operations on, an expression used more than once is written once and given a name."""
@@ -281,7 +295,7 @@ def show(expr: Expr, components: int = 1) -> str:
         for a in below:
             uses[a] = uses.get(a, 0) + 1
     named: list[str] = []
-    texts: dict[Expr, tuple[str, int]] = {}
+    texts: dict[Expr, tuple[str, float]] = {}
     for e in order:
         texts[e] = _text(e, texts, components)
         if size[expr] > _LONG and size[e] > 3 and uses.get(e, 0) > 1:
@@ -290,10 +304,10 @@ def show(expr: Expr, components: int = 1) -> str:
     return texts[expr][0] + (f", where {', '.join(named)}" if named else "")
 
 
-def _text(expr: Expr, texts: Mapping[Expr, tuple[str, int]], components: int) -> tuple[str, int]:
+def _text(expr: Expr, texts: Mapping[Expr, tuple[str, float]], components: int) -> tuple[str, float]:
     """How a node is written, and how tightly its outermost operator binds."""
 
-    def argument(i: int, tighter_than: int) -> str:
+    def argument(i: int, tighter_than: float) -> str:
         text, binding = texts[expr.args[i]]
         return text if binding > tighter_than else f"({text})"
 
@@ -311,6 +325,12 @@ def _text(expr: Expr, texts: Mapping[Expr, tuple[str, int]], components: int) ->
     if expr.op in _PREFIX:
         symbol, binding = _PREFIX[expr.op]
         return f"{symbol}{argument(0, binding - 1)}", binding
+    if expr.op == "where" and is_condition(expr):
+        _, yes, no = expr.args
+        if no is const(False):
+            return f"{argument(0, 1.5)} and {argument(1, 1.5)}", 2
+        if yes is const(True):
+            return f"{argument(0, 1)} or {argument(2, 1)}", 1.5
     if expr.op == "where":
         return f"{argument(1, 1)} if {argument(0, 1)} else {argument(2, 0)}", 1
     return f"{expr.op}({', '.join(texts[a][0] for a in expr.args)})", _ATOM

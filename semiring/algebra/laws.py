@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Real
@@ -138,7 +139,8 @@ def check(semiring: Semiring | str, dtype: Any = None) -> LawReport:
     semiring : Semiring or str
         The name of one in `semirings` will do.
     dtype : dtype or sequence of dtype, optional
-        One for each component (a single one serves all); by default the first that fits of float64, bool, int64 and object.
+        One for each component (a single one serves all). By default float64 if 0 is infinite, and otherwise the first that fits of
+        float64, bool, int64 and object. An integer dtype writes ∞ as its largest value and −∞ as its smallest.
 
     Returns
     -------
@@ -158,7 +160,9 @@ def check(semiring: Semiring | str, dtype: Any = None) -> LawReport:
     semiring = as_semiring(semiring)
     zero = semiring.zero if isinstance(semiring.zero, tuple) else (semiring.zero,)
     if dtype is None and all(isinstance(z, Real) for z in zero):
-        _ = semiring.program  # objects need no recording, but numbers do, and whoever names no dtype wants to hear that it fails
+        _ = semiring.program  # numbers need a recording, and its failure is an answer to this question
+        if any(math.isinf(z) for z in zero):
+            dtype = np.float64  # an integer dtype would have its extreme in the place of ∞
     kinds = semiring.dtypes(semiring.usual_dtypes if dtype is None else dtype)
     model = model_of(semiring, kinds)
     results = tuple(law(semiring, kinds, name) for name in (*LAWS, *PROPERTIES) if name != "star" or semiring.star is not None)

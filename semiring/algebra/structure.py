@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from semiring.algebra.carrier import Carrier, carrier_of
-from semiring.algebra.elements import DTYPES
+from semiring.algebra.elements import COMPUTED_IN, DTYPES
 from semiring.algebra.program import Program, compose, disagreements
 from semiring.algebra.tracing import Recording, record
 from semiring.common.errors import DTypeError, SemiringError, TraceError
@@ -204,7 +204,8 @@ class AlgebraicStructure:
             raise DTypeError(f"{dtypes!r} is no dtype: {error}") from None
         for kind in kinds:
             if kind not in DTYPES and kind.kind != "O":
-                raise DTypeError(f"dtype {kind} is not supported; use one of {', '.join(map(str, DTYPES))}, or object for exact entries")
+                use = COMPUTED_IN.get(kind, f"one of {', '.join(map(str, DTYPES))}")
+                raise DTypeError(f"dtype {kind} is not supported; use {use}, or object for exact entries")
         return kinds
 
     @cached_property
@@ -229,7 +230,7 @@ class AlgebraicStructure:
 
     @cached_property
     def usual_dtypes(self) -> tuple[np.dtype[Any], ...]:
-        """The dtypes that are meant where none is given: the first that fits of float64, bool, int64 and object."""
+        """The dtypes if none is given: the first that fits of float64, bool, int64 and object."""
         for name in ("float64", "bool", "int64"):
             kinds = self.dtypes(name)
             try:

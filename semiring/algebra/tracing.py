@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from semiring.algebra.expression import COMPARISONS, Expr, const, node, var, where
+from semiring.algebra.expression import COMPARISONS, Expr, combined, const, is_condition, node, var, where
 from semiring.common.errors import DivergenceError, TraceError, with_article
 
 __all__ = ["Recording", "Symbol", "lift", "record", "refuse", "symbolic"]
@@ -42,7 +42,7 @@ class Symbol:
         if path is None:
             raise TraceError("a symbol was used as a bool outside the recording of a semiring's callable")
         expr = self.expr
-        return path.decide(expr if expr.op in COMPARISONS or expr.op == "not" else node("ne", expr, const(0)))
+        return path.decide(expr if is_condition(expr) else node("ne", expr, const(0)))
 
     def __pow__(self, exponent: Any) -> Symbol:
         if isinstance(exponent, int) and 0 <= exponent <= 64:
@@ -117,6 +117,8 @@ def _apply(name: str, *operands: Any) -> Symbol:
     path = _running()
     if name in ("div", "floordiv", "mod") and path is not None:
         path.divides_by(args[1])
+    if name in ("and", "or", "xor") and all(map(is_condition, args)):
+        return Symbol(combined(name, *args))
     return Symbol(node(name, *args))
 
 
@@ -223,6 +225,10 @@ class _Path:
         """The outcome of a condition on this path."""
         if question.op == "not":
             return not self.decide(question.args[0])
+        if question.op == "const":
+            return bool(question.args[0])
+        if question.op == "where":
+            return self.decide(question.args[1] if self.decide(question.args[0]) else question.args[2])
         known = self.known(question)
         if known is not None:
             return known

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.elements import element
+from semiring.algebra.elements import COMPUTED_IN, element
 from semiring.arrays.devices import host, namespace, on_gpu, to_float32, to_float64
 from semiring.arrays.exchange import refuse_short_floats
 from semiring.arrays.pieces import pieces
@@ -52,16 +52,16 @@ def widened(dtype: np.dtype[Any]) -> np.dtype[Any]:
         For dtypes without an exact counterpart.
     """
     dtype = dtype.newbyteorder("=")
-    if dtype == np.float16:
-        return np.dtype(np.float32)
-    if dtype == np.int8:
-        return np.dtype(np.int16)
+    if wider := COMPUTED_IN.get(dtype):
+        return wider
     if dtype.kind == "f" and dtype.itemsize > 8:
         raise DTypeError(f"{dtype} is not supported; convert to float64 to round, or use an object array of Fractions for exact entries")
     refuse_short_floats(dtype)
     if dtype.kind not in "biufO":
-        kind = {"c": "complex numbers have no order", "U": "entries are text", "S": "entries are bytes"}.get(dtype.kind, "not numbers")
-        raise DTypeError(f"{dtype} is not supported ({kind}); use bool, an integer or a float dtype, or an object array for exact entries")
+        kinds = {"c": "complex numbers, which have no order", "U": "texts", "S": "bytes", "M": "dates", "m": "durations"}
+        kind = kinds.get(dtype.kind, f"of dtype {dtype}, and not numbers")
+        advice = "convert them, as by array.astype(float)" if dtype.kind in "US" else "pass bool, integers or floats"
+        raise DTypeError(f"the entries are {kind}; {advice}, or an object array for exact entries")
     return dtype
 
 
@@ -264,7 +264,7 @@ def outside(semiring: Semiring, values: Any) -> tuple[int, ...] | None:
     return None
 
 
-def require_inside(semiring: Semiring, values: Any, what: str = "a", *, advice: str = "", first: int = 0) -> None:
+def require_inside(semiring: Semiring, values: Any, what: str = "a", *, of_graph: bool = False, first: int = 0) -> None:
     """Refuse arrays with an entry that is no element of the semiring.
 
     Parameters
@@ -273,8 +273,8 @@ def require_inside(semiring: Semiring, values: Any, what: str = "a", *, advice: 
     values : array, scalar, or tuple of them
     what : str
         The name of `values` in the message.
-    advice : str
-        What else the caller can do about a NaN, to end that sentence with.
+    of_graph : bool
+        The values are entries or weights of a graph, so that `nonedge` can name one of them.
     first : int
         Which row of the caller's array `values` begin with.
 
@@ -295,8 +295,10 @@ def require_inside(semiring: Semiring, values: Any, what: str = "a", *, advice: 
     if any(isinstance(v, float) and math.isnan(v) for v in found):
         raise DomainError(
             f"{place} = {brief(value)}: NaN is no element of any semiring, and outside {carrier}; "
-            f"use {semiring.zero!r} (the semiring's zero) for a missing edge{advice}"
+            f"use {semiring.zero!r} (the semiring's zero) for a missing edge{', or nonedge=nan' * of_graph}"
         )
-    infinite = semiring.domain is None and any(isinstance(v, float) and math.isinf(v) for v in found)
-    hint = "; without domain=, only the infinities that are zero or one are elements" if infinite else ""
+    infinite = any(isinstance(v, float) and math.isinf(v) for v in found)
+    hint = "; without domain=, only the infinities that are zero or one are elements" if infinite and semiring.domain is None else ""
+    if infinite and of_graph and len(found) == 1:
+        hint = f"; pass nonedge={value!r} if it means 'no edge'{hint}"
     raise DomainError(f"{place} = {brief(value)} is outside {carrier}{hint}")

@@ -105,7 +105,7 @@ def _require_inside(semiring: Semiring, weights: Values, where: Place) -> tuple[
     statistics = value_statistics(weights, absorbing(semiring, dtypes)) if numbers else ()
     index = None if surely_elements(semiring, weights, statistics) else outside(semiring, weights)
     if index is not None:
-        require_inside(semiring, tuple(w[index] for w in weights), f"the weight of {where(index)}", advice=", or nonedge=nan")
+        require_inside(semiring, tuple(w[index] for w in weights), f"the weight of {where(index)}", of_graph=True)
     return statistics
 
 

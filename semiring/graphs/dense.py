@@ -150,7 +150,7 @@ def require_elements(
     first : int
     """
     if statistics is None or not surely_elements(semiring, values, statistics):
-        require_inside(semiring, values, "graph", advice=", or nonedge=nan", first=first)
+        require_inside(semiring, values, "graph", of_graph=True, first=first)
 
 
 def matrix_shape(inputs: tuple[ArrayLike, ...]) -> tuple[int, ...]:

@@ -108,10 +108,12 @@ class EdgeList:
         arrow = "→" if self.directed else "–"
         first = zip(self.sources[:_SHOWN].tolist(), self.targets[:_SHOWN].tolist(), self.weights[:_SHOWN], strict=True)
 
+        absent = "weight 1" if all(w is None for w in self.weights) else "no weight"
+
         def name(vertex: int) -> str:
             return code(short(repr(self.labels[vertex]), _WIDTH))
 
-        rows = [(name(u), arrow, name(v), faint("weight 1") if w is None else code(short(str(w), _WIDTH))) for u, v, w in first]
+        rows = [(name(u), arrow, name(v), faint(absent) if w is None else code(short(str(w), _WIDTH))) for u, v, w in first]
         more = [(faint(f"and {len(self.weights) - _SHOWN:,} more"),)] if len(self.weights) > _SHOWN else []
         return table(self._size, [*rows, *more])
 

@@ -224,7 +224,7 @@ class Plan(Shown):
             ("memory", ", ".join(f"{format_bytes(size)} on {device}" for device, size in self.memory.items())),
         ]
         if self.strategy in ("whole", "block rows"):
-            facts.append(("pinned by", ", ".join(f"{name}={value!r}" for name, value in self.pinned.items())))
+            facts.append(("repeat with", ", ".join(f"{name}={value!r}" for name, value in self.pinned.items())))
         if self.spanning is not None:
             facts.append(("if symmetric", f"minimum spanning tree, {duration(self.spanning)}"))
         if len(self.considered) > 1:
@@ -246,13 +246,14 @@ class Plan(Shown):
         where = f"over {self.semiring.name} in {', '.join(map(str, self.dtypes))}{' with paths' if self.paths else ''}"
         if problem.kind == "product":
             m, n = problem.shape[-2:]
-            count = f"{problem.matrices:,} products" if len(problem.shape) > 2 else "product"
+            count = counted(problem.matrices, "product") if len(problem.shape) > 2 else "product"
             return f"{count} of {m:,} × {problem.depth:,} and {problem.depth:,} × {n:,} {where}"
         if problem.kind == "scan":
-            return f"{problem.matrices:,} scans of {problem.shape[-2]:,} steps of {self.n:,} states {where}"
-        graphs = f"{problem.matrices:,} graphs of " if len(problem.shape) > 2 else ""
-        edges = "" if problem.edges is None else f" and {problem.edges:,} edges"
-        rows = "" if problem.searches is None else f", {problem.searches:,} rows of it,"
+            steps, states = counted(problem.shape[-2], "step"), counted(self.n, "state")
+            return f"{counted(problem.matrices, 'scan')} of {steps} of {states} {where}"
+        graphs = f"{counted(problem.matrices, 'graph')} of " if len(problem.shape) > 2 else ""
+        edges = "" if problem.edges is None else f" and {counted(problem.edges, 'edge')}"
+        rows = "" if problem.searches is None else f", {counted(problem.searches, 'row')} of it,"
         return f"closure of {graphs}{counted(self.n, 'vertex', 'vertices')}{edges}{rows} {where}"
 
     def __repr__(self) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 from semiring.algorithms.csr import CSR
 from semiring.arrays.pieces import HOST, slices
 from semiring.common.errors import SemiringError, raised_here
+from semiring.common.units import counted
 from semiring.mpi.ranks import Ranks
 from semiring.results.trees import PredecessorTrees, via_of_trees
 from semiring.streaming.layout import block_rows
@@ -71,7 +72,9 @@ class DistributedMatrix:
     def __repr__(self) -> str:
         count = sum(r.stop - r.start for r in self.own_rows)
         n, m = self.shape
-        return f"<matrix of {n:,} × {m:,} elements ({self.dtype}): {count:,} rows on rank {self._ranks.rank} of {self._ranks.size}>"
+        return (
+            f"<matrix of {n:,} × {m:,} elements ({self.dtype}): {counted(count, 'row')} on rank {self._ranks.rank} of {self._ranks.size}>"
+        )
 
     @property
     def local(self) -> Array:

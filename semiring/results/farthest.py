@@ -1,7 +1,7 @@
-"""The farthest pairs of vertices and the center of a graph: extremes of all elements, found stripe by stripe where these lie.
+"""The farthest and the longest pairs of vertices and the center of a graph: extremes of all elements, found stripe by stripe.
 
-Far is what ⊕ leaves: where it is a minimum, as for distances, the greatest element that is not zero is the farthest, and where it is a
-maximum, as for the width of paths, the least. Zero, no path, is farther than all of them.
+The farthest pair has the least preferred element: the greatest where ⊕ is a minimum, as for distances, and the least where ⊕ is a maximum,
+as for the width of paths. The longest pair has the greatest element, whatever ⊕ is. Zero, which means no path, counts for neither.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from semiring.arrays.pieces import GPU, slices
 from semiring.common.errors import DTypeError, GraphError, SemiringError
 from semiring.results.store import Store
 
-__all__ = ["FarthestPair", "Greatest", "center", "farthest"]
+__all__ = ["FarthestPair", "Greatest", "center", "farthest", "longest"]
 
 Array = np.ndarray[Any, Any]
 
@@ -103,13 +103,24 @@ class Greatest:
 
 def farthest(found: Store, k: int) -> list[FarthestPair]:
     """See `Paths.farthest`."""
+    return _extremes(found, k, least=_least(found, "farthest"))
+
+
+def longest(found: Store, k: int) -> list[FarthestPair]:
+    """See `Paths.longest`."""
+    _least(found, "longest")  # refuses elements without an order
+    return _extremes(found, k, least=False)
+
+
+def _extremes(found: Store, k: int, *, least: bool) -> list[FarthestPair]:
+    """The k pairs with the least or the greatest elements."""
     try:
         count = operator.index(k)
     except TypeError:
         count = 0
     if count < 1:
         raise GraphError(f"k is {k!r}; it is the number of pairs, a whole number from 1")
-    greatest = Greatest(count, least=_least(found, "farthest"))
+    greatest = Greatest(count, least=least)
     with _comparing(), found.device():
         apart = operator.lt if _symmetric(found) else operator.ne
         for rows, values, sources, targets in _rows(found):

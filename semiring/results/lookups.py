@@ -129,7 +129,10 @@ class Lookups(Exports):
 
     @raised_here
     def farthest(self, k: int = 1) -> list[FarthestPair]:
-        """The farthest pairs of vertices: those with the greatest finite distances, the diameter's first.
+        """List the pairs with the least preferred elements: the greatest where ⊕ is min, the least where ⊕ is max.
+
+        Over min-plus these are the greatest finite distances, the diameter first; over max-min the narrowest of the widest paths. `longest`
+        lists the greatest elements over every semiring.
 
         Examples
         --------
@@ -144,31 +147,65 @@ class Lookups(Exports):
         Parameters
         ----------
         k : int
-            How many; fewer are given where there are no more.
+            The number of pairs; fewer are returned if there are fewer.
 
         Returns
         -------
         list of (source, target, distance)
-            Named tuples, the farthest first, and of equal distances those of the first rows. Pairs without a path do not count, nor does a
-            vertex with itself. Where it is as far from each vertex to every other one as back, as in an undirected graph, each two vertices
-            are one pair, named in the order of `nodes`; between chosen sources and targets every source has a pair with every target.
+            Named tuples, the farthest first; equal distances in the order of rows. Pairs without a path do not count, nor does a vertex with
+            itself. If the distances are the same both ways, as in an undirected graph, two vertices are one pair, named in the order of
+            `nodes`; chosen sources and targets form pairs of each source with each target.
 
         Raises
         ------
         SemiringError
-            Over a semiring whose ⊕ is neither a minimum nor a maximum. Where it is a maximum, the least elements are the farthest: for
-            max-min, the pairs whose widest path is the narrowest.
+            Over a semiring whose ⊕ is neither a minimum nor a maximum.
         GraphError
             For the paths of a batch.
 
         Notes
         -----
-        One pass over the elements where they lie, and one more where they may be symmetric; memory for some rows, and for k pairs.
+        One pass over the elements, and one more to find out if they are symmetric; memory for some rows, and for k pairs.
         """
         self._require_one()
         from semiring.results.farthest import farthest
 
         return farthest(self._store, k)
+
+    @raised_here
+    def longest(self, k: int = 1) -> list[FarthestPair]:
+        """List the pairs of vertices with the greatest elements, such as the longest paths over max-plus.
+
+        Over min-plus these are the farthest pairs, over max-min the pairs with the widest paths.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> tasks = sr.edges([("dig", "build", 2.0), ("build", "paint", 5.0), ("dig", "paint", 3.0)])
+        >>> plan = sr.closure(tasks, "max-plus", paths=True)
+        >>> source, target, days = plan.longest()[0]
+        >>> source, target, days
+        ('dig', 'paint', 7.0)
+
+        Parameters
+        ----------
+        k : int
+            The number of pairs; fewer are returned if there are fewer.
+
+        Returns
+        -------
+        list of (source, target, distance)
+            As from `farthest`, the greatest first.
+
+        Raises
+        ------
+        SemiringError, GraphError
+            As `farthest`.
+        """
+        self._require_one()
+        from semiring.results.farthest import longest
+
+        return longest(self._store, k)
 
     @raised_here
     def center(self) -> list[Any]:

@@ -139,7 +139,7 @@ class Paths(Lookups):
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     sr.apsp([[0, 2], [None, 0]], paths=True).save(f"{folder}/paths.npz")
         ...     sr.Paths.load(f"{folder}/paths.npz")
-        <paths over min-plus: 2 vertices, 1 pairs connected, 1 of them one way only>
+        <paths over min-plus: 2 vertices, 1 pair connected, 1 of them one way only>
 
         Parameters
         ----------
@@ -230,7 +230,7 @@ class Paths(Lookups):
         chosen = " × ".join(f"{count:,} {what}{'s' * (count != 1)}" for count, what in ends)
         size = counted(store.names.n, "vertex", "vertices") if store.complete else chosen
         many = f", batch of {' × '.join(map(str, store.batch))}" if store.batch else ""
-        connected = f", {store.connected():,} pairs connected" if store.countable else ""
+        connected = f", {counted(store.connected(), 'pair')} connected" if store.countable else ""
         if store.complete and store.countable and (alone := store.one_way()):
             connected += f", {alone:,} of them one way only"
         return f"<paths over {self.semiring.name}: {size}{many}{connected}>"

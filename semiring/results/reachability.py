@@ -132,5 +132,6 @@ class Reachability(Shown):
         return f"reachability among {counted(n, 'vertex', 'vertices')}", facts
 
     def __repr__(self) -> str:
-        title, ((_, connected), (name, components)) = self.facts()
-        return f"<{title}: {connected} connected, {components} {name}>"
+        title, ((_, connected), _) = self.facts()
+        components = counted(len(self._condensation.rows), "strongly connected component")
+        return f"<{title}: {connected} connected, {components}>"

@@ -168,6 +168,9 @@ def test_distance_count_counts_shortest_paths():
 def test_the_laws_of_k_best(dtype):
     assert check(k_best(3), dtype).ok
     assert k_best(3) is k_best(3)
+    for k in [3], True, 1, 2.0, "3":
+        with pytest.raises(SemiringError, match=r"k is .*; pass a whole number from 2 to 16"):
+            k_best(k)  # type: ignore[arg-type]  # which is the point
 
 
 @pytest.mark.parametrize("k", [2, 3, 4])

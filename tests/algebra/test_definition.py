@@ -220,7 +220,7 @@ def test_identities_of_structured_elements():
         (BITSET, "float32", "bool or an integer dtype"),
         (BOOLEAN, "float64", "works on truth values; use dtype bool"),
         (PLUS_TIMES, bool, "0 is a number, not a truth value; use an integer or float dtype"),
-        (MIN_PLUS, "float16", "dtype float16 is not supported; use one of bool, int16"),
+        (MIN_PLUS, "float16", "dtype float16 is not supported; use float32"),
         (MIN_PLUS, "complex128", "not supported"),
         (MIN_PLUS, "no dtype", "is no dtype"),
         (DISTANCE_COUNT, ("float32",), "has 2 components, but 1 dtypes were given"),

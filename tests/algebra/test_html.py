@@ -30,6 +30,9 @@ def test_a_semiring_shows_its_operations_and_properties():
     shown = text_of(PLUS_TIMES._repr_html_())
     for part in ("1 / (1 - a) unless 1 - a == 0", "not idempotent, not selective"):
         assert part in shown
+    assert "inf (in an integer dtype: its largest value)" in text_of(MIN_PLUS._repr_html_())
+    assert "-inf (in an integer dtype: its smallest value)" in text_of(semirings()["max-plus"]._repr_html_())
+    assert "integer" not in shown
     assert "with witness" in text_of(TROPICAL_ARGMIN._repr_html_())
     assert "(min(a[0], b[0]), " in text_of(semirings()["distance-hops"]._repr_html_())
 

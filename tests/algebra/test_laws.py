@@ -252,6 +252,11 @@ def test_dtypes():
         check(PLUS_TIMES, bool)
     assert BITSET.usual_dtypes == (np.dtype("int64"),)
     assert check(BITSET).dtypes == "int64"
+    assert check(MAX_PLUS).dtypes == "float64"
+    infinite = Semiring("bits and ∞", min, lambda a, b: a & b, INF, 0)
+    with pytest.raises(DTypeError, match="bits and ∞ has no meaning in float64: it uses 'and', which float64 lacks"):
+        check(infinite)  # no integer is meant by an infinite 0
+    assert check(infinite, "int64").dtypes == "int64"
 
 
 @pytest.mark.parametrize("semiring", [b"min-plus", min, None])

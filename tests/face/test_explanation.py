@@ -80,7 +80,7 @@ def test_the_method_is_the_one_that_runs(semiring: sr.Semiring, method: str, blo
 def test_what_pins_the_method_and_the_block_gives_the_same_bits(semiring: sr.Semiring, n: int, how: dict[str, Any]) -> None:
     a = np.random.default_rng(0).random((n, n)) / n
     plan = sr.explain(n, semiring, device="cpu", **how)
-    assert "pinned by     " + ", ".join(f"{name}={value!r}" for name, value in plan.pinned.items()) in repr(plan)
+    assert "repeat with   " + ", ".join(f"{name}={value!r}" for name, value in plan.pinned.items()) in repr(plan)
     assert plan.pinned["device"] == "cpu"
     assert sr.closure(a, semiring, **plan.pinned).tobytes() == sr.closure(a, semiring, device="cpu", **how).tobytes()
 

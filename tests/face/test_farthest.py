@@ -85,6 +85,7 @@ def test_any_small_graph(rows: list[list[float]], k: int, symmetric: bool, semir
     values = paths.values
     once = np.array_equal(values, values.T)
     assert paths.farthest(k) == pairs_in_order(values, semiring.zero, once=once, least=least)[:k]
+    assert paths.longest(k) == pairs_in_order(values, semiring.zero, once=once)[:k]
     others = [[values[i, j] for j in range(len(a)) if j != i] for i in range(len(a))]
     if len(a) < 2:
         assert paths.center() == list(range(len(a)))

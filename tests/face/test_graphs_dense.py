@@ -290,7 +290,7 @@ class TestDTypes:
             (np.zeros((2, 2), complex), "complex"),
             (np.array([["a", "b"], ["c", "d"]]), "text"),
             (np.array([[b"a", b"b"], [b"c", b"d"]]), "bytes"),
-            (np.zeros((2, 2), "M8[s]"), "not numbers"),
+            (np.zeros((2, 2), "M8[s]"), "the entries are dates; pass bool, integers or floats"),
             (np.zeros((2, 2), [("x", "f8")]), "not numbers"),
         ],
     )
@@ -467,6 +467,19 @@ class TestOtherKinds:
             read_graph(sympy.Matrix([[0, x]]), PLUS_TIMES)
         with pytest.raises(GraphError, match="no matrix"):
             read_graph(x, PLUS_TIMES)
+
+    def test_lists_of_rows_of_different_lengths(self) -> None:
+        for rows, said in (
+            ([[0, 1], [2]], "row 0 has 2 entries, and row 1 has 1 entry"),
+            ([[0, 1], 2], "row 0 has 2 entries, and row 1 has none, being no list"),
+            (((0,), (1, 2)), "row 0 has 1 entry, and row 1 has 2 entries"),
+        ):
+            with pytest.raises(ShapeError, match=f"the nested list is no matrix: {said}"):
+                read_graph(rows, MIN_PLUS)
+
+    def test_texts(self) -> None:
+        with pytest.raises(DTypeError, match=r"the entries are texts; convert them, as by array\.astype\(float\)"):
+            read_graph(np.array([["0", "1"], ["2", "0"]]), MIN_PLUS)
 
     def test_pandas(self) -> None:
         pd = pytest.importorskip("pandas")

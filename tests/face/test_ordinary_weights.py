@@ -84,8 +84,8 @@ def test_fewest_edges_among_the_shortest_paths(kind: Callable[[Any], Any]) -> No
     assert all((np.asarray(a) == np.asarray(b)[3:4, 1:3]).all() for a, b in zip(some, paths.values, strict=True))
 
 
-def test_an_edge_without_a_weight_counts_one() -> None:
-    for graph in (nx.DiGraph([("a", "b"), ("b", "c")]), sr.edges([("a", "b"), ("b", "c", 1.0)])):
+def test_edges_without_weights_count_one() -> None:
+    for graph in (nx.DiGraph([("a", "b"), ("b", "c")]), sr.edges([("a", "b"), ("b", "c")])):
         assert [float(part) for part in sr.closure(graph, sr.DISTANCE_HOPS, sources="a", targets="c")] == [2, 2]
 
 

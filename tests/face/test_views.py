@@ -89,9 +89,10 @@ def test_paths_between_chosen_vertices_show_likewise(chosen: dict[str, Any]) -> 
 
 
 def test_names_are_escaped_and_cut() -> None:
-    edges = sr.edges([(EVIL, "b" * 500, 1.0), ("b" * 500, "]]>", None)])
+    edges = sr.edges([(EVIL, "b" * 500), ("b" * 500, "]]>")])
     assert EVIL in text_of(edges)
     assert "weight 1" in text_of(edges)
+    assert "no weight" in text_of(sr.edges([("a", "b", 2.0), ("b", "c")]))
     shown = text_of(sr.apsp(edges, paths=True))
     assert '"<script>al…' in shown
     assert "b" * 20 not in shown
