@@ -153,7 +153,7 @@ class Lookups(Exports):
         -------
         list of (source, target, distance)
             Named tuples, the farthest first; equal distances in the order of rows. Pairs without a path and pairs of a vertex with itself
-            do not count. If the distances are the same both ways, as in an undirected graph, two vertices are one pair, named in the order of
+            do not count. If distances are the same both ways, as in an undirected graph, two vertices are one pair, named in the order of
             `nodes`; chosen sources and targets form pairs of each source with each target.
 
         Raises

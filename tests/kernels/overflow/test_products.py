@@ -307,7 +307,7 @@ def test_which_integers_are_infinite() -> None:
     assert not tropical(MAX_MIN, kinds[:1])
     assert not tropical(MIN_PLUS, (np.dtype("float64"),))
     assert remedy(kinds[:1]) == "use int32"
-    assert remedy([np.dtype("uint64")]) == "use float64"
+    assert remedy([np.dtype("uint64")]) == "use float64, or dtype=object for exact integers of any size"
 
 
 def test_empty_products_are_never_refused() -> None:
