@@ -59,8 +59,8 @@ def plain_table() -> Table:
         "const": lambda value: value, "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.true_divide,
         "floordiv": np.floor_divide, "mod": np.remainder, "neg": np.negative, "abs": np.abs, "min": np.minimum, "max": np.maximum,
         "where": np.where, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal,
-        "ne": np.not_equal, "and": _bits(np.bitwise_and), "or": _bits(np.bitwise_or), "xor": _bits(np.bitwise_xor),
-        "shl": _bits(np.left_shift), "shr": _bits(np.right_shift), "invert": _bits(np.invert),
+        "ne": np.not_equal, "both": np.logical_and, "either": np.logical_or, "and": _bits(np.bitwise_and), "or": _bits(np.bitwise_or),
+        "xor": _bits(np.bitwise_xor), "shl": _bits(np.left_shift), "shr": _bits(np.right_shift), "invert": _bits(np.invert),
     }  # fmt: skip
 
 
@@ -143,6 +143,9 @@ def rounded_table(dtype: np.dtype[Any]) -> Table:
 
         return apply
 
+    def joined(join: Any) -> Callable[[Near, Near], Near]:
+        return lambda x, y: Near(join(x.value, y.value), x.error + y.error)
+
     def where(c: Near, x: Near, y: Near) -> Near:
         value = np.where(c.value, x.value, y.value)
         if all(isinstance(e, float) for e in (c.error, x.error, y.error)):
@@ -160,5 +163,6 @@ def rounded_table(dtype: np.dtype[Any]) -> Table:
         "where": where, "exp": exp, "log1p": log1p, "sqrt": sqrt, "logaddexp": logaddexp,
     }  # fmt: skip
     table |= {name: compare(plain[name]) for name in ("lt", "le", "gt", "ge", "eq", "ne")}
+    table |= {name: joined(plain[name]) for name in ("both", "either")}
     table |= {name: wholly(plain[name]) for name in ("and", "or", "xor", "shl", "shr", "invert", "floordiv", "mod")}
     return {name: inverse(f) for name, f in table.items()}

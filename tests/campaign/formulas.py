@@ -46,9 +46,10 @@ class Formula(NamedTuple):
 
 _INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "and": "&", "or": "|", "xor": "^", "shl": "<<",
-    "shr": ">>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=",
+    "shr": ">>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=", "both": "&", "either": "|",
 }  # fmt: skip
-_COMPARISONS = frozenset({"lt", "le", "gt", "ge", "eq", "ne"})
+_CONDITIONS = frozenset({"lt", "le", "gt", "ge", "eq", "ne", "both", "either"})
+"""Comparisons, and two conditions joined."""
 
 
 def var(operand: int, component: int = 0) -> Formula:
@@ -162,7 +163,7 @@ def ranges(
         elif f.op == "where":
             value(f.args[0])
             found = value(f.args[1]) | value(f.args[2])
-        elif f.op in _COMPARISONS:
+        elif f.op in _CONDITIONS:
             for a in f.args:
                 value(a)
             return Range(0, 1)

@@ -58,6 +58,9 @@ def graph_of(case: Case, a: Values) -> tuple[Any, list[Any] | None]:
         graph = library("networkx").DiGraph()
         graph.add_nodes_from(labels)
         graph.add_weighted_edges_from(zip([labels[i] for i in rows], [labels[j] for j in columns], weights.tolist(), strict=True))
+        if n % 3 == 1 and case.entry != "transitive_closure":  # which asks for no weights, so that None hides nothing
+            hidden = [edge for edge in zip(labels, labels[::-1], strict=True) if not graph.has_edge(*edge)]
+            graph.add_edges_from(hidden, weight=None)
         return graph, labels
     if kind == "igraph":
         ends = zip(rows.tolist(), columns.tolist(), strict=True)

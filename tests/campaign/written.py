@@ -43,7 +43,10 @@ class _Writer:
         match op:
             case "where":
                 other = self.formula(depth - 1)
-                return of("where", of(self.pick("lt", "le", "gt", "ge", "eq", "ne"), x, y), x if self.rng.random() < 0.5 else other, y)
+                condition = of(self.pick("lt", "le", "gt", "ge", "eq", "ne"), x, y)
+                if self.rng.random() < 0.3:
+                    condition = of(self.pick("both", "either"), condition, of(self.pick("lt", "ge", "eq"), other, y))
+                return of("where", condition, x if self.rng.random() < 0.5 else other, y)
             case "neg" | "abs" | "invert":
                 return of(op, x)
             case "difference":
