@@ -94,6 +94,50 @@ def test_what_needs_few_searches_is_networkxs() -> None:
     assert "some nodes" in reason("harmonic_centrality", graph, nbunch=[3])
 
 
+class Unread:
+    """A graph of four nodes that cannot be read, as its edges can only be counted."""
+
+    def __len__(self) -> int:
+        return 4
+
+    def number_of_edges(self) -> int:
+        return 6
+
+    def is_directed(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("name", OFFERED)
+def test_a_small_graph_is_declined_without_reading_or_planning(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: Any, **kwargs: Any) -> None:
+        raise AssertionError("a small graph needs no such work")
+
+    monkeypatch.setattr(interface, "plan", refuse)
+    monkeypatch.setattr(inspect, "signature", refuse)
+    ends = {key: 0 for key in ("source", "target") if name in ("has_path", "shortest_simple_paths")}
+    ends |= {key: [0] for key in ("sources", "targets") if name.endswith("_subset")}
+    if name != "centroid" or nx.barycenter.name == name:
+        assert interface.can_run(name, (Unread(),), ends) is True
+    assert "NetworkX" in str(interface.should_run(name, (Unread(),), ends))
+
+
+@pytest.mark.parametrize("name", OFFERED)
+def test_arguments_are_bound_as_python_binds_them(name: str) -> None:
+    signature = inspect.signature(getattr(interface, name))
+    names = [p.name for p in signature.parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    calls = [(tuple(range(i)), {key: key for key in names[j:]}) for i in range(len(names) + 2) for j in range(len(names) + 1)]
+    for args, kwargs in [*calls, ((0,), {"none_such": 1}), ((0,), {"backend": None})]:
+        found = interface._arguments(name, args, kwargs)
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError:
+            assert isinstance(found, str)
+            assert found.startswith(f"{name}() ")
+        else:
+            bound.apply_defaults()
+            assert found == bound.arguments
+
+
 @pytest.mark.parametrize(
     ("name", "arguments", "why"),
     [
