@@ -190,8 +190,9 @@ SEARCH_PROBED, SEARCH_ALONE, SEARCH_ENTRY = 1 << 19, 1 << 12, 1 / 32
 """Vertices and edges of all searches below which one thread begins alone; edges that it looks at before others are woken; and what an entry
 of a row takes, beside an edge."""
 
-HOPS = 16
-"""Vertices from which breadth-first searches go faster together than one after the other."""
+HOPS, FEW_STEPS = 16, 1 << 13
+"""The least number of breadth-first searches that go faster together, and the greatest number of vertices and edges of all searches that
+take less time than a plan; so few are searched one by one."""
 
 PART = 128
 """Vertices of graphs that are closed as they are, whatever is reached of them."""

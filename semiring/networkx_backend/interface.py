@@ -38,9 +38,9 @@ globals().update(_OFFERED)  # NetworkX looks for its functions here
 
 
 def _binder(name: str) -> Callable[..., dict[str, Any]]:
-    """Build a function with the parameters of an offered one, which returns its arguments by name.
+    """Build a function that takes the parameters of an offered function and returns them by name.
 
-    NetworkX asks twice before each call, and `Signature.bind` takes 20 times as long as Python's own call.
+    NetworkX asks twice before each call, and `Signature.bind` takes 20 times as long as a call.
     """
     parameters = inspect.signature(_OFFERED[name]).parameters.values()
     plain = inspect.Signature([parameter.replace(annotation=parameter.empty) for parameter in parameters])
@@ -230,11 +230,12 @@ def _networkx(name: str, n: int, m: int, given: dict[str, Any]) -> float:
 
 
 def _own(name: str, n: int, m: int, given: dict[str, Any]) -> float:
-    """Seconds that this backend takes, for its steps and for what it returns: more than `machine.BACKEND_CALL`."""
+    """Seconds that this backend takes, for its steps and its result: more than `machine.BACKEND_CALL`."""
     if name == "shortest_simple_paths":
         return machine.BACKEND_CALL + m * machine.BACKEND_EDGE
     if name in betweenness.__all__:
-        return machine.BACKEND_CALL + m * machine.BACKEND_EDGE + machine.BETWEENNESS[given["weight"] is not None] * _searches(n, given) * (n + m)
+        steps = _searches(n, given) * (n + m)
+        return machine.BACKEND_CALL + m * machine.BACKEND_EDGE + machine.BETWEENNESS[given["weight"] is not None] * steps
     if name == "local_efficiency":
         return machine.BACKEND_CALL + n * (machine.BACKEND_PART + (m / max(1, n)) ** 3 / machine.BACKEND_PART_STEPS)
     if name == "transitive_closure":

@@ -114,7 +114,7 @@ def test_a_small_graph_is_declined_without_reading_or_planning(name: str, monkey
 
     monkeypatch.setattr(interface, "plan", refuse)
     monkeypatch.setattr(inspect, "signature", refuse)
-    ends = {key: 0 for key in ("source", "target") if name in ("has_path", "shortest_simple_paths")}
+    ends: dict[str, Any] = {key: 0 for key in ("source", "target") if name in ("has_path", "shortest_simple_paths")}
     ends |= {key: [0] for key in ("sources", "targets") if name.endswith("_subset")}
     if name != "centroid" or nx.barycenter.name == name:
         assert interface.can_run(name, (Unread(),), ends) is True
@@ -125,8 +125,9 @@ def test_a_small_graph_is_declined_without_reading_or_planning(name: str, monkey
 def test_arguments_are_bound_as_python_binds_them(name: str) -> None:
     signature = inspect.signature(getattr(interface, name))
     names = [p.name for p in signature.parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
-    calls = [(tuple(range(i)), {key: key for key in names[j:]}) for i in range(len(names) + 2) for j in range(len(names) + 1)]
-    for args, kwargs in [*calls, ((0,), {"none_such": 1}), ((0,), {"backend": None})]:
+    calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = [((0,), {"none_such": 1}), ((0,), {"backend": None})]
+    calls += [(tuple(range(i)), {key: key for key in names[j:]}) for i in range(len(names) + 2) for j in range(len(names) + 1)]
+    for args, kwargs in calls:
         found = interface._arguments(name, args, kwargs)
         try:
             bound = signature.bind(*args, **kwargs)
