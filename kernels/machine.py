@@ -191,8 +191,7 @@ SEARCH_PROBED, SEARCH_ALONE, SEARCH_ENTRY = 1 << 19, 1 << 12, 1 / 32
 of a row takes, beside an edge."""
 
 HOPS, FEW_STEPS = 16, 1 << 13
-"""The least number of breadth-first searches that go faster together, and the greatest number of vertices and edges of all searches that
-take less time than a plan; so few are searched one by one."""
+"""Breadth-first searches that go faster together, at least; vertices and edges of all searches, at most, where each goes alone."""
 
 PART = 128
 """Vertices of graphs that are closed as they are, whatever is reached of them."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from semiring.networkx_backend import interface
+from semiring.networkx_backend import costs, interface
 from semiring.networkx_backend.info import get_info
 
 nx: Any = importlib.import_module("networkx")  # typeshed knows it without its backends
@@ -112,7 +112,7 @@ def test_a_small_graph_is_declined_without_reading_or_planning(name: str, monkey
     def refuse(*args: Any, **kwargs: Any) -> None:
         raise AssertionError("a small graph needs no such work")
 
-    monkeypatch.setattr(interface, "plan", refuse)
+    monkeypatch.setattr(costs, "plan", refuse)
     monkeypatch.setattr(inspect, "signature", refuse)
     ends: dict[str, Any] = {key: 0 for key in ("source", "target") if name in ("has_path", "shortest_simple_paths")}
     ends |= {key: [0] for key in ("sources", "targets") if name.endswith("_subset")}
@@ -177,10 +177,10 @@ def test_what_only_the_weights_tell_falls_back(caplog: pytest.LogCaptureFixture)
     graph.edges[next(iter(graph.edges))]["weight"] = -0.5
     with nx.config.backend_priority(algos=["semiring"]), caplog.at_level(logging.DEBUG, "networkx"):
         with pytest.raises(ValueError, match="Contradictory paths"):
-            dict(nx.all_pairs_dijkstra_path_length(graph))
+            nx.closeness_centrality(graph, distance="weight")
         assert "a weight is negative" in caplog.text
-    with pytest.raises(NotImplementedError, match="all_pairs_dijkstra_path_length"):
-        nx.all_pairs_dijkstra_path_length(graph, backend="semiring")
+    with pytest.raises(NotImplementedError, match="closeness_centrality"):
+        nx.closeness_centrality(graph, distance="weight", backend="semiring")
 
 
 @pytest.mark.exhaustive
