@@ -83,7 +83,11 @@ def small_rows(csgraph: Any, request: Request) -> tuple[Array, ...] | None:
     heads, weights = rows.indices.astype(np.int64, copy=False), rows.data.astype(np.float64, copy=False)
     if not len(heads) or not rows.has_canonical_format or not in_range(heads, n):
         return None
-    if not (weights.min() >= 0 and weights.sum() < np.inf):  # NaN is neither; no distance exceeds the sum
+    least, greatest = float(weights.min()), float(weights.max())
+    if not max(-least, greatest) * n < np.inf:  # NaN is refused too; no path is longer
+        return None
+    negative = least < 0 and not request.unweighted
+    if negative and (request.method == "D" or request.return_predecessors):
         return None
     sources = np.arange(n) if request.indices is None else np.array(request.indices, dtype=np.int64)
     flat, searches = sources.reshape(-1), searches_for(MIN_PLUS, (_FLOAT64,), "cpu")
@@ -95,7 +99,9 @@ def small_rows(csgraph: Any, request: Request) -> tuple[Array, ...] | None:
     if not request.directed:
         csr = both_ways(csr)
     distances, tree = np.empty((count, n)), np.full((count, n), NONE, np.int32) if request.return_predecessors else None
-    searches.rows((csr.starts, csr.heads, csr.weights), flat, (distances,), tree, best_first=True, backward=False)
+    complete, _ = searches.rows((csr.starts, csr.heads, csr.weights), flat, (distances,), tree, best_first=not negative, backward=False)
+    if complete < count:  # a cycle is negative
+        return None
     answer = (distances,) if tree is None else (distances, tree)
     cut(limit, *answer)
     return answer if sources.ndim == 1 else tuple([array.reshape(*sources.shape, n) for array in answer])

@@ -155,6 +155,10 @@ def test_small_sparse_graphs_are_searched_as_explain_says(n: int) -> None:
                 if small_rows(graph, request) is not None:
                     options = {"directed": directed, "return_predecessors": paths, "unweighted": unweighted}
                     assert csgraph.explain(graph, "D", indices=np.arange(sources), **options).strategy == "search"
+            height, coo = rng.random(n), graph.tocoo()  # no cycle becomes negative by potentials
+            signed = sp.csr_array((coo.data + height[coo.row] - height[coo.col], (coo.row, coo.col)), shape=(n, n))
+            if small_rows(signed, Request("BF", True, False, False, indices=np.arange(sources))) is not None:
+                assert csgraph.explain(signed, "BF", indices=np.arange(sources)).strategy == "search"
 
 
 def test_a_few_rows_of_a_dense_graph_are_found_by_products() -> None:
