@@ -46,7 +46,7 @@ from semiring.algorithms.relaxation import better, compared, filled
 from semiring.arrays.pieces import HOST, slices
 from semiring.common.forks import cached_property
 from semiring.common.progress import Meter
-from semiring.kernels.machine import HOPS
+from semiring.kernels.machine import FEW_STEPS, HOPS
 from semiring.kernels.operations import Operations, operations_for
 from semiring.kernels.overflow.closures import guard_for, statistics_of
 from semiring.kernels.select import searches_for
@@ -225,7 +225,8 @@ class _Search:
         """Fill rows by compiled searches, and give those that are zeros because something may be wrong."""
         graph = self.edges.starts, self.edges.heads, self.edges.weights
         how: dict[str, Any] = {"reflexive": self.reflexive, "meter": meter}
-        if self.order == "levels" and tree is None and len(sources) >= HOPS:
+        many = len(sources) >= HOPS and len(sources) * (self.edges.n + len(self.edges.heads)) > FEW_STEPS
+        if self.order == "levels" and tree is None and many:
             looked = searches.by_hops(graph[:2], sources, results, partial(self._by_hops, searches), **how)
             if looked is not None:
                 self.seen = looked

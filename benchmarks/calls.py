@@ -3,7 +3,8 @@
     python -m benchmarks.calls
     python -m benchmarks.calls --device cuda
 
-On the CPU, times are given beside SciPy's `floyd_warshall` of a 16 × 16 matrix, measured in the same rounds; with how many Python functions
+On the CPU, calls of `csgraph` stand below SciPy's own calls, and calls of NetworkX that the backend declines below the same calls without a
+backend. Times are given beside SciPy's `floyd_warshall` of a 16 × 16 matrix, measured in the same rounds; with how many Python functions
 of any library a warm call runs, and through how many files of this one. On a GPU arrays are CuPy's (and PyTorch's), each call ends with a
 wait for the GPU, and a product stands beside its kernel, by CUDA events, and beside CuPy's matrix product. First calls are those of new
 processes in which CuPy is loaded and a context made: with empty caches of kernels, and with full ones. Python has its bytecode, as after
@@ -94,12 +95,51 @@ def functions_and_files(work: Callable[[], object]) -> tuple[int, int]:
     return called - 1, len(files)  # without the one that is `work` itself
 
 
+def declined() -> dict[str, Callable[[], object]]:
+    """Calls of NetworkX that the backend leaves to it, without a backend and with this one first."""
+    nx: Any = importlib.import_module("networkx")  # typeshed knows it without its backends
+    small, larger = nx.path_graph(5), nx.gnp_random_graph(300, 0.02, seed=1)
+
+    def grown() -> None:
+        graph = nx.DiGraph()
+        for v in range(1, 16):
+            graph.add_edge(v // 2, v)
+            nx.has_path(graph, 0, v)
+            nx.is_strongly_connected(graph)
+
+    calls: dict[str, Callable[[], object]] = {
+        "has_path of 5": lambda: nx.has_path(small, 0, 4),
+        "diameter of 5": lambda: nx.diameter(small),
+        "one shortest_path of 300": lambda: nx.shortest_path(larger, 0, 7),
+        "a graph that grows by 15 edges, asked twice after each": grown,
+    }
+
+    def asked(call: Callable[[], object], backends: list[str]) -> None:
+        with nx.config.backend_priority(algos=backends):
+            call()
+
+    ways: dict[str, list[str]] = {"": [], "; backend first": ["semiring"]}
+    return {f"NetworkX, {name}{how}": partial(asked, call, first) for name, call in calls.items() for how, first in ways.items()}
+
+
 def on_cpu() -> None:
-    """Small calls beside SciPy's."""
+    """Small calls beside SciPy's and NetworkX's."""
     import scipy.sparse as sp
     from scipy.sparse import csgraph as scipys
 
     from semiring import csgraph
+
+    rng = np.random.default_rng(0)
+    few, more, many = (sp.csr_array(sp.random_array((n, n), density=d / n, rng=rng)) for n, d in ((18, 3), (30, 4), (1000, 8)))
+    before = scipys.dijkstra(many, return_predecessors=True)[1]
+    pairs: dict[str, Callable[[Any], object]] = {
+        "dijkstra(indices=0) of 18, sparse": lambda module: module.dijkstra(few, indices=0),
+        "dijkstra of 18, sparse": lambda module: module.dijkstra(few),
+        "dijkstra(directed=False) of 30, sparse, with predecessors": lambda module: module.dijkstra(
+            more, directed=False, return_predecessors=True
+        ),
+        "construct_dist_matrix of 1,000": lambda module: module.construct_dist_matrix(many, before),
+    }
 
     a, d = graph(16, np.float32), graph(16)
     zeros, bits = np.where(d < INF, d, 0), d < 0.2
@@ -118,6 +158,8 @@ def on_cpu() -> None:
         "csgraph.shortest_path of 16, dense": lambda: csgraph.shortest_path(zeros),
         "SciPy, shortest_path of 16, dense": lambda: scipys.shortest_path(zeros),
     }
+    works |= {f"{who}, {name}": partial(call, m) for name, call in pairs.items() for who, m in (("SciPy", scipys), ("csgraph", csgraph))}
+    works |= declined()
     with np.errstate(invalid="ignore"):  # ∞ − ∞ of NumPy's product
         seconds = rounds(works)
     rows = []

@@ -3,8 +3,8 @@
     python -m benchmarks.networkx_backend
     python -m benchmarks.networkx_backend --sizes 500 --degrees 4 32 --only diameter johnson
 
-The seconds are those of a user's call, conversion and results included; generators are drawn to their end. `should_run` decides by the
-model in `semiring/networkx_backend/interface.py`; the last columns say what it predicted.
+The seconds are those of a user's call, conversion and results included; generators are drawn to their end, or as far as a row says.
+`should_run` decides by the model in `semiring/networkx_backend/costs.py`; the last columns say what it predicted.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ import importlib
 import random
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from benchmarks.measure import alternate, machine, print_table, version
 from semiring.networkx_backend import interface
-from semiring.networkx_backend.interface import predicted
+from semiring.networkx_backend.costs import predicted
 
 nx: Any = importlib.import_module("networkx")  # typeshed knows it without its backends
 
@@ -30,6 +31,10 @@ FUNCTIONS: dict[str, dict[str, Any]] = {
     "all_pairs_shortest_path": {},
     "all_pairs_dijkstra_path_length": {},
     "all_pairs_dijkstra_path": {},
+    "all_pairs_shortest_path_length, near": {"cutoff": 2},
+    "all_pairs_dijkstra_path, near": {"cutoff": 30},
+    "all_pairs_shortest_path, three rows": {"rows": 3},
+    "all_pairs_dijkstra_path_length, twenty rows": {"rows": 20},
     "all_pairs_bellman_ford_path_length": {},
     "johnson": {},
     "floyd_warshall": {},
@@ -57,11 +62,11 @@ def graph_for(name: str, n: int, degree: int) -> Any:
     return nx.DiGraph(graph) if name == "transitive_closure" else graph
 
 
-def call(name: str, graph: Any, backend: str, **arguments: Any) -> None:
-    """One call as a user makes it."""
+def call(name: str, graph: Any, backend: str, rows: int | None = None, **arguments: Any) -> None:
+    """Call a function as a user does, and draw so many rows, or all."""
     result = getattr(nx, name)(graph, backend=backend, **arguments)
     if isinstance(result, Iterator):
-        for _ in result:
+        for _ in islice(result, rows):
             pass
 
 
@@ -69,15 +74,16 @@ def measure(names: Sequence[str], n: int, degree: int, repeats: int) -> None:
     """A table of one size and degree."""
     rows, others = [], 0.0
     for label in names:
-        name, arguments = label.partition(",")[0], FUNCTIONS[label]
+        name, how = label.partition(",")[0], FUNCTIONS[label]
+        arguments = {key: value for key, value in how.items() if key != "rows"}
         graph = graph_for(name, n, degree)
         theirs, ours = predicted(name, graph, arguments)
-        works = {b: partial(call, name, graph, b, **arguments) for b in ("networkx", "semiring")}
+        works = {b: partial(call, name, graph, b, **how) for b in ("networkx", "semiring")}
         if theirs > _PATIENCE:
             del works["networkx"]
         long = theirs > 1
         if long:
-            call(name, graph, "semiring", **arguments)
+            call(name, graph, "semiring", **how)
         times = alternate(works, 1 if long else repeats, patience=1 if long else 3, warm=long)
         others = max(others, times.others)
         own = times.median("semiring")

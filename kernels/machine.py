@@ -195,8 +195,8 @@ SEARCH_PROBED, SEARCH_ALONE, SEARCH_ENTRY = 1 << 19, 1 << 12, 1 / 32
 """Vertices and edges of all searches below which one thread begins alone; edges that it looks at before others are woken; and what an entry
 of a row takes, beside an edge."""
 
-HOPS = 16
-"""Vertices from which breadth-first searches go faster together than one after the other."""
+HOPS, FEW_STEPS = 16, 1 << 13
+"""Breadth-first searches that go faster together, at least; vertices and edges of all searches, at most, where each goes alone."""
 
 SPANNING = 128
 """Vertices from which a minimum spanning tree closes a symmetric matrix over min and max faster than products."""

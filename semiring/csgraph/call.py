@@ -23,7 +23,7 @@ from semiring.csgraph.reading import Array, CSGraph, both_ways, in_dtype, read
 from semiring.planning import Plan, closure_problem, edges_problem, plan
 from semiring.planning.options import Options
 
-__all__ = ["AsBoth", "Call", "NegativeCycleError", "Request", "cut", "read_call"]
+__all__ = ["METHODS", "AsBoth", "Call", "NegativeCycleError", "Request", "cut", "read_call"]
 
 
 class NegativeCycleError(OwnNegativeCycleError, ScipyNegativeCycleError):  # type: ignore[misc]  # SciPy's class has no types

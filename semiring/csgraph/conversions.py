@@ -165,34 +165,41 @@ def construct_dist_matrix(graph: Any, predecessors: Any, directed: bool = True, 
     O(n² log h) for paths of h edges. Where predecessors do not lead back to the vertex of their row there is no path; SciPy gives the
     length of what there is of it.
     """
-    edges = read(graph).matrix(np.dtype(np.float64))
+    edges = np.ascontiguousarray(read(graph).matrix(np.dtype(np.float64)))
     before = np.asarray(predecessors)
     if before.dtype != np.int32:
         raise TypeError(f"Type of predecessors array should be np.int32, not {before.dtype}")
     if before.shape != edges.shape:
         raise ShapeError(f"graph and predecessors must have the same shape, not {edges.shape} and {before.shape}")
     n = len(edges)
-    if ((before >= n) | ((before < 0) & (before != NONE))).any():
+    if before.max(initial=NONE) >= n or np.count_nonzero(before < 0) != np.count_nonzero(before == NONE):
         raise ValueError(f"predecessors are the vertices from 0 to {n - 1}, or {NONE} where there is none")
     if not directed:
         edges = np.minimum(edges, edges.T)
     distances = np.empty((n, n))
     everyone = np.arange(n)
-    for rows in slices(n, n, CACHE):
+    for rows in slices(n, 8 * n, CACHE):  # of eight arrays
         roots = everyone[rows]
-        parents = before[roots]
+        parents = before[rows].astype(np.intp)
         parents[np.arange(len(roots)), roots] = NONE
-        pointers = np.where(parents == NONE, everyone, parents)
-        lengths = np.where(parents == NONE, 0.0, edges[pointers, everyone])
-        # After t rounds each vertex points 2ᵗ edges back, and knows their length.
+        there = parents != NONE
+        parents = np.where(there, parents, everyone)
+        lengths = distances[rows]
+        lengths[...] = np.where(there, edges.take(parents * n + everyone), 0)
+        # Places in these rows: after t rounds each vertex points 2ᵗ edges back, and knows their length.
+        places = np.arange(0, parents.size, n)[:, None]
+        pointers = parents + places
         for _ in range(n.bit_length()):
-            lengths += np.take_along_axis(lengths, pointers, axis=1)
-            pointers = np.take_along_axis(pointers, pointers, axis=1)
-        turning = np.take_along_axis(parents, pointers, axis=1) != NONE
+            further = pointers.take(pointers)
+            if np.array_equal(further, pointers):
+                break
+            lengths += lengths.take(pointers)
+            pointers = further
+        turning = there.take(pointers)
         if turning.any():
             row, vertex = np.argwhere(turning)[0]
             raise ValueError(f"predecessors[{roots[row]}] lead from {vertex} into a circle, so that they are no shortest paths")
-        distances[roots] = np.where(pointers == roots[:, None], lengths, null_value)
+        lengths[pointers != places + roots[:, None]] = null_value
     return distances
 
 

@@ -1,6 +1,6 @@
 """The three ways of csgraph's shortest paths to an answer: the closure, products of a few rows, or searches.
 
-`solve` reads a call, and `_answer` goes the way that its plan names:
+`solve` searches small sparse graphs at once (`small_rows`), reads any other call, and `_answer` goes the way that its plan names:
 
 - `by_closure` makes the dense matrix, closes it as `semiring.apsp` does, and takes the rows that are asked for.
 - `by_products` multiplies rows by the dense matrix until nothing changes.
@@ -15,10 +15,11 @@ import warnings
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from scipy.sparse.csgraph import dijkstra, johnson
 
 from semiring.algebra.catalogue import MIN_PLUS
-from semiring.algorithms.csr import CSR
+from semiring.algorithms.csr import CSR, in_range
 from semiring.algorithms.predecessors import NONE
 from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.arrays.devices import device_of, host, namespace, on_device, on_gpu, to_gpu
@@ -26,22 +27,30 @@ from semiring.arrays.memory import fits, with_scratch
 from semiring.arrays.pieces import HOST, slices
 from semiring.common.errors import OverflowRiskError, callers_level, noted
 from semiring.common.progress import Meter
-from semiring.csgraph.call import AsBoth, Call, Request, cut, read_call
-from semiring.csgraph.reading import Array, as_scipys, in_dtype, is_held, require_held, some, with_root
+from semiring.csgraph.call import METHODS, AsBoth, Call, Request, cut, read_call
+from semiring.csgraph.reading import Array, as_scipys, both_ways, in_dtype, is_held, require_held, some, with_root
 from semiring.execution.reporting import reporting
 from semiring.execution.rows import rows_by_products
 from semiring.execution.searches import rows_by_elimination, search_steps
 from semiring.execution.whole import close_whole
 from semiring.graphs import Graph
+from semiring.graphs.array_like import sound_rows
 from semiring.graphs.by_rows import rows_of_graph
 from semiring.kernels.cuda.transfer import download, upload
+from semiring.kernels.machine import FEW_STEPS
+from semiring.kernels.select import searches_for
 from semiring.planning.options import Options
 
-__all__ = ["by_closure", "by_products", "by_searches", "solve"]
+__all__ = ["by_closure", "by_products", "by_searches", "small_rows", "solve"]
+
+_FLOAT64 = np.dtype(np.float64)
 
 
 def solve(csgraph: Any, request: Request) -> Any:
     """The answer to a call: distances, and with ``return_predecessors=True`` predecessors too."""
+    answer = small_rows(csgraph, request)
+    if answer is not None:
+        return answer if len(answer) > 1 else answer[0]
     call = read_call(csgraph, request)
     if call.request.method == "D" and call.negative:
         warnings.warn(
@@ -52,6 +61,50 @@ def solve(csgraph: Any, request: Request) -> Any:
     with AsBoth():
         first, *others = _answer(call)
     return (first, *others) if others else first
+
+
+def small_rows(csgraph: Any, request: Request) -> tuple[Array, ...] | None:
+    """Search a small sparse graph, for which reading and planning would take longer than the search that is planned.
+
+    None is returned for other graphs, and for all that needs a message, a warning or a convention of SciPy's: `read_call` decides there.
+    """
+    if not issparse(csgraph) or request.dtype is not np.float64 or request.device not in ("auto", "cpu") or request.method not in METHODS:
+        return None
+    (n, *columns), stored, limit = csgraph.shape, csgraph.nnz, request.limit
+    count = n if request.indices is None else np.size(request.indices)
+    if columns != [n] or not stored or not 0 < count * (n + stored * (1 if request.directed else 2)) <= FEW_STEPS:
+        return None
+    if (request.method == "FW" and request.indices is not None) or type(limit) is not float or not limit >= 0:
+        return None
+    kinds = "biuf" if csgraph.format == "csr" else "f"  # sums of integers at one place might wrap
+    if csgraph.dtype.kind not in kinds or sound_rows(csgraph) is not csgraph:
+        return None
+    rows = csgraph.tocsr()
+    heads, weights = rows.indices.astype(np.int64, copy=False), rows.data.astype(np.float64, copy=False)
+    if not len(heads) or not rows.has_canonical_format or not in_range(heads, n):
+        return None
+    least, greatest = float(weights.min()), float(weights.max())
+    if not max(-least, greatest) * n < np.inf:  # NaN is refused too; no path is longer
+        return None
+    negative = least < 0 and not request.unweighted
+    if negative and (request.method == "D" or request.return_predecessors):
+        return None
+    sources = np.arange(n) if request.indices is None else np.array(request.indices, dtype=np.int64)
+    flat, searches = sources.reshape(-1), searches_for(MIN_PLUS, (_FLOAT64,), "cpu")
+    if searches is None or not in_range(flat, n):
+        return None
+    if request.min_only:
+        return _as_tuple(dijkstra(rows, request.directed, flat, request.return_predecessors, request.unweighted, limit, min_only=True))
+    csr = CSR(n, rows.indptr.astype(np.int64, copy=False), heads, (np.ones(len(heads)) if request.unweighted else weights,), (np.inf,))
+    if not request.directed:
+        csr = both_ways(csr)
+    distances, tree = np.empty((count, n)), np.full((count, n), NONE, np.int32) if request.return_predecessors else None
+    complete, _ = searches.rows((csr.starts, csr.heads, csr.weights), flat, (distances,), tree, best_first=not negative, backward=False)
+    if complete < count:  # a cycle is negative
+        return None
+    answer = (distances,) if tree is None else (distances, tree)
+    cut(limit, *answer)
+    return answer if sources.ndim == 1 else tuple([array.reshape(*sources.shape, n) for array in answer])
 
 
 def _answer(call: Call) -> tuple[Any, ...]:

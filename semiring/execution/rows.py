@@ -111,12 +111,12 @@ def solve_between(graph: Any, semiring: Semiring, options: Options, *, reflexive
 
 
 def block_of_rows(graph: CSR | Graph, semiring: Semiring, options: Options, sources: range) -> Any:
-    """Rows of the closure, of a graph that was read once for several of them; whoever asks for these tells how far all is."""
+    """Find rows of the closure of a graph that was read once for several blocks, or their `PathsBetween`, without a progress bar."""
     options = options._replace(sources=sources, progress=False)
 
     def ask(n: int, labels: Any) -> _Task:
         ends = Vertices(np.array(sources, dtype=np.intp)), Vertices.all_of(n)
-        return _Task(semiring, options, True, False, n, labels, *ends, backward=False)
+        return _Task(semiring, options, True, bool(options.paths), n, labels, *ends, backward=False)
 
     if isinstance(graph, CSR):
         return _of_edges(graph, None, ask)

@@ -263,17 +263,17 @@ class Rows:
 
 
 class Distances(Rows):
-    """The distances between all nodes by their names, and the paths if wanted.
+    """The distances from all nodes, or from some consecutive ones, by their names, and the paths if wanted.
 
     Attributes
     ----------
     nodes : list
-    predecessors : int array of shape (n, n), or None
+    predecessors : int array of the shape of `matrix`, or None
         The node before j on a shortest path from i, negative where there is none.
     """
 
-    def __init__(self, nodes: list[Hashable], matrix: Array, predecessors: Array | None) -> None:
-        super().__init__(matrix)
+    def __init__(self, nodes: list[Hashable], matrix: Array, predecessors: Array | None, first: int = 0) -> None:
+        super().__init__(matrix, first)
         self.nodes, self.predecessors = nodes, predecessors
         self._labels = np.empty(len(nodes), dtype=object)
         for i, node in enumerate(nodes):  # one by one: NumPy would take tuples apart
@@ -283,18 +283,19 @@ class Distances(Rows):
         """The same without what is farther than `cutoff`; every node stays near itself."""
         if cutoff is not None:
             np.logical_and(self.reached, self.matrix <= cutoff, out=self.reached)
-            np.fill_diagonal(self.reached, True)
+            own = np.arange(len(self.matrix))
+            self.reached[own, self.first + own] = True
         return self
 
     def lengths(self, i: int) -> dict[Hashable, Any]:
         """The distance from node i to every node that it reaches, in Python's numbers, the nearest first."""
         targets = self._targets(i)
-        return dict(zip(self._labels[targets].tolist(), self.matrix[i, targets].tolist(), strict=True))
+        return dict(zip(self._labels[targets].tolist(), self.matrix[i - self.first, targets].tolist(), strict=True))
 
     def paths(self, i: int) -> dict[Hashable, list[Any]]:
         """A shortest path from node i to every node that it reaches, the nearest first."""
         assert self.predecessors is not None
-        before, nodes = self.predecessors[i].tolist(), self.nodes
+        before, nodes = self.predecessors[i - self.first].tolist(), self.nodes
         found: list[Any] = [None] * len(nodes)
         found[i] = [nodes[i]]
         targets = self._targets(i)
@@ -309,10 +310,10 @@ class Distances(Rows):
 
     def _targets(self, i: int) -> Array:
         """The nodes that node i reaches, itself first, then in the order of their distance."""
-        order = self.matrix[i].argsort(kind="stable")
-        targets = order[: np.count_nonzero(self.reached[i])]
+        lengths, near = self.matrix[i - self.first], np.flatnonzero(self.reached[i - self.first])
+        targets = near[lengths[near].argsort(kind="stable")]
         if targets[0] != i:  # others are at distance 0, or less
-            targets = np.concatenate([[i], order[order != i][: len(targets) - 1]])
+            targets = np.concatenate([[i], targets[targets != i]])
         return np.asarray(targets)
 
 

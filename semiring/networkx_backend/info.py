@@ -10,6 +10,7 @@ _ALL_PAIRS = (
     "All pairs at once, on all cores or on a GPU: by elimination of a sparse graph, by searches, or by n³ steps over min-plus, "
     "whichever is predicted to be the fastest."
 )
+_ROWS = _ALL_PAIRS + " The first rows, and all rows up to a near cutoff, are found by NetworkX's searches."
 _BOUNDS = "A few searches of a sparse graph, by which the eccentricities of all nodes are bounded."
 _COUNTS = _ALL_PAIRS + " Without weights, breadth-first searches from hundreds of nodes at once, a bit for each."
 _REACHABILITY = "The closure of a matrix of bits."
@@ -18,13 +19,13 @@ _SEARCH = "The closure of a matrix of bits; one search of NetworkX is faster, so
 _BETWEENNESS = "Brandes's algorithm in compiled loops, one search for each source, on all cores."
 
 _FUNCTIONS = {
-    "all_pairs_bellman_ford_path": _ALL_PAIRS,
-    "all_pairs_bellman_ford_path_length": _ALL_PAIRS,
-    "all_pairs_dijkstra": _ALL_PAIRS,
-    "all_pairs_dijkstra_path": _ALL_PAIRS,
-    "all_pairs_dijkstra_path_length": _ALL_PAIRS,
-    "all_pairs_shortest_path": _ALL_PAIRS,
-    "all_pairs_shortest_path_length": _ALL_PAIRS,
+    "all_pairs_bellman_ford_path": _ROWS,
+    "all_pairs_bellman_ford_path_length": _ROWS,
+    "all_pairs_dijkstra": _ROWS,
+    "all_pairs_dijkstra_path": _ROWS,
+    "all_pairs_dijkstra_path_length": _ROWS,
+    "all_pairs_shortest_path": _ROWS,
+    "all_pairs_shortest_path_length": _ROWS,
     "average_shortest_path_length": _ALL_PAIRS,
     "barycenter": _ALL_PAIRS,
     "betweenness_centrality": _BETWEENNESS,
@@ -50,8 +51,8 @@ _FUNCTIONS = {
     "periphery": _BOUNDS,
     "radius": _BOUNDS,
     "schultz_index": _ALL_PAIRS,
-    "shortest_path": _ALL_PAIRS,
-    "shortest_path_length": _ALL_PAIRS,
+    "shortest_path": _ROWS,
+    "shortest_path_length": _ROWS,
     "shortest_simple_paths": "Yen's algorithm by compiled searches that are drawn to the target, path by path.",
     "transitive_closure": _REACHABILITY,
     "transitive_closure_dag": _REACHABILITY,

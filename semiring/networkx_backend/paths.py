@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import networkx as nx
@@ -15,6 +15,7 @@ from semiring.common.errors import NegativeCycleError
 from semiring.execution.closure import close_edges
 from semiring.graphs.read import reading_of
 from semiring.networkx_backend.distances import Distances, Rows, algorithm, by_rows, compressed, distances, hops, sparse, truth, weighted
+from semiring.networkx_backend.rows import Named, row_by_row
 from semiring.planning.options import Options
 from semiring.product import matmul
 from semiring.solve import transitive_closure as reachability
@@ -26,14 +27,6 @@ __all__ = [
     "shortest_path", "shortest_path_length", "shortest_simple_paths", "transitive_closure", "transitive_closure_dag",
     "transitive_reduction",
 ]  # fmt: skip
-
-Named = Iterator[tuple[Any, Any]]
-
-
-def _rows(found: Distances, row: Callable[[int], Any]) -> Named:
-    """What NetworkX yields: each node with its row, made when it is asked for."""
-    return ((node, row(i)) for i, node in enumerate(found.nodes))
-
 
 # Shortest paths between all pairs.
 
@@ -90,15 +83,13 @@ def floyd_warshall_numpy(G: Any, nodelist: Any = None, weight: Any = "weight") -
 @algorithm
 def all_pairs_shortest_path_length(G: Any, cutoff: float | None = None) -> Named:
     """See `networkx.all_pairs_shortest_path_length`."""
-    found = distances(G, None).within(_levels(cutoff))
-    return _rows(found, found.lengths)
+    return row_by_row("all_pairs_shortest_path_length", G, Distances.lengths, "unweighted", within=_levels(cutoff), cutoff=cutoff)
 
 
 @algorithm
 def all_pairs_shortest_path(G: Any, cutoff: float | None = None) -> Named:
     """See `networkx.all_pairs_shortest_path`."""
-    found = distances(G, None, paths=True).within(_levels(cutoff))
-    return _rows(found, found.paths)
+    return row_by_row("all_pairs_shortest_path", G, Distances.paths, "unweighted", paths=True, within=_levels(cutoff), cutoff=cutoff)
 
 
 def _levels(cutoff: float | None) -> float | None:
@@ -109,43 +100,36 @@ def _levels(cutoff: float | None) -> float | None:
 @algorithm
 def all_pairs_dijkstra(G: Any, cutoff: float | None = None, weight: Any = "weight") -> Named:
     """See `networkx.all_pairs_dijkstra`."""
-    found = distances(G, weight, "dijkstra", paths=True).within(cutoff)
-    return _rows(found, lambda i: (found.lengths(i), found.paths(i)))
+    return row_by_row("all_pairs_dijkstra", G, _both, "dijkstra", paths=True, within=cutoff, cutoff=cutoff, weight=weight)
+
+
+def _both(found: Distances, i: int) -> tuple[dict[Any, Any], dict[Any, list[Any]]]:
+    return found.lengths(i), found.paths(i)
 
 
 @algorithm
 def all_pairs_dijkstra_path_length(G: Any, cutoff: float | None = None, weight: Any = "weight") -> Named:
     """See `networkx.all_pairs_dijkstra_path_length`."""
-    found = distances(G, weight, "dijkstra").within(cutoff)
-    return _rows(found, found.lengths)
+    return row_by_row("all_pairs_dijkstra_path_length", G, Distances.lengths, "dijkstra", within=cutoff, cutoff=cutoff, weight=weight)
 
 
 @algorithm
 def all_pairs_dijkstra_path(G: Any, cutoff: float | None = None, weight: Any = "weight") -> Named:
     """See `networkx.all_pairs_dijkstra_path`."""
-    found = distances(G, weight, "dijkstra", paths=True).within(cutoff)
-    return _rows(found, found.paths)
+    how: dict[str, Any] = {"paths": True, "within": cutoff, "cutoff": cutoff, "weight": weight}
+    return row_by_row("all_pairs_dijkstra_path", G, Distances.paths, "dijkstra", **how)
 
 
 @algorithm
 def all_pairs_bellman_ford_path_length(G: Any, weight: Any = "weight") -> Named:
     """See `networkx.all_pairs_bellman_ford_path_length`."""
-    try:
-        found = distances(G, weight, "bellman-ford")
-    except NegativeCycleError:
-        # Nodes that reach no negative cycle have distances, until the first one that does.
-        return iter(nx.all_pairs_bellman_ford_path_length(G, weight=weight, backend="networkx"))
-    return _rows(found, found.lengths)
+    return row_by_row("all_pairs_bellman_ford_path_length", G, Distances.lengths, "bellman-ford", weight=weight)
 
 
 @algorithm
 def all_pairs_bellman_ford_path(G: Any, weight: Any = "weight") -> Named:
     """See `networkx.all_pairs_bellman_ford_path`."""
-    try:
-        found = distances(G, weight, "bellman-ford", paths=True)
-    except NegativeCycleError:
-        return iter(nx.all_pairs_bellman_ford_path(G, weight=weight, backend="networkx"))
-    return _rows(found, found.paths)
+    return row_by_row("all_pairs_bellman_ford_path", G, Distances.paths, "bellman-ford", paths=True, weight=weight)
 
 
 @algorithm
@@ -155,7 +139,7 @@ def johnson(G: Any, weight: Any = "weight") -> dict[Any, dict[Any, list[Any]]]:
         found = distances(G, weight, "bellman-ford", paths=True)
     except NegativeCycleError as error:
         raise nx.NetworkXUnbounded("Negative cycle detected.") from error
-    return dict(_rows(found, found.paths))
+    return {node: found.paths(i) for i, node in enumerate(found.nodes)}
 
 
 def shortest_path(G: Any, source: None = None, target: None = None, weight: Any = None, method: str = "dijkstra") -> Any:

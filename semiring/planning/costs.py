@@ -85,7 +85,8 @@ def search_seconds(problem: Problem, *, compiled: bool) -> float:
     again = machine.AGAIN * max(0.0, seen - found) if order == "rounds" else 0.0
     search = n * (found * (each + machine.TREE * problem.paths) + again) + edges * seen * (machine.EDGE[order] + _far(problem))
     search += n * machine.ENTRY * (1 + problem.paths)
-    call = _listing(problem) + machine.SEARCH_CALL + machine.HOPS_CALL * (order == "levels" and count >= machine.HOPS)
+    many = count >= machine.HOPS and count * (n + edges) > machine.FEW_STEPS
+    call = _listing(problem) + machine.SEARCH_CALL + machine.HOPS_CALL * (order == "levels" and many)
     if not compiled:
         return call + count * (machine.SEARCH + search * (machine.EXACT_SEARCH if problem.exact else machine.NUMPY_SEARCH))
     alone, workers = count * (machine.SEARCH + search), max(1, min(thread_count(problem.threads), count))

@@ -15,6 +15,8 @@ from scipy.sparse import csgraph as scipys
 import semiring as sr
 from semiring import csgraph
 
+pytestmark = pytest.mark.usefixtures("small_graphs")
+
 NONE = -9999
 SEVERAL = ("shortest_path", "floyd_warshall", "dijkstra", "bellman_ford", "johnson")
 FUNCTIONS = {"FW": "floyd_warshall", "D": "dijkstra", "BF": "bellman_ford", "J": "johnson"}

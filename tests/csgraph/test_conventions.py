@@ -12,7 +12,10 @@ import semiring as sr
 from semiring import csgraph
 from semiring.csgraph import solving
 
-pytestmark = pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning"),
+    pytest.mark.usefixtures("small_graphs"),
+]
 
 INF = np.inf
 CHAIN = np.array([[0.0, 1, 5], [0, 0, 2], [0, 0, 0]])

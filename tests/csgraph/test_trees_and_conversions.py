@@ -73,6 +73,24 @@ def test_circles_end():
         csgraph.construct_dist_matrix(CHAIN, loop)
 
 
+@pytest.mark.parametrize("length", range(1, 10))
+def test_circles_of_any_length_are_refused(length):
+    around = np.full((12, 12), -9999, dtype=np.int32)
+    around[11, 1 : length + 1] = np.roll(np.arange(1, length + 1), 1)
+    with pytest.raises(ValueError, match=r"predecessors\[11\] lead from 1 into a circle"):
+        csgraph.construct_dist_matrix(np.ones((12, 12)), around)
+
+
+@pytest.mark.parametrize("form", [np.asarray, np.asfortranarray, sp.csr_array])
+def test_long_and_short_paths_in_many_rows(form):
+    n = 300
+    weights = np.zeros((n, n))
+    weights[np.arange(n - 1), np.arange(1, n)] = np.arange(1, n) / 4
+    weights[0, 7::50] = 3
+    distances, before = scipys.dijkstra(weights, return_predecessors=True)
+    np.testing.assert_allclose(csgraph.construct_dist_matrix(form(weights), before), distances, rtol=1e-14)
+
+
 def test_bad_predecessors():
     for wrong in (BEFORE.astype(np.int64), BEFORE.tolist(), BEFORE.astype(float)):
         with pytest.raises(TypeError, match="int32"):

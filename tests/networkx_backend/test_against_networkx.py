@@ -19,7 +19,10 @@ from tests.networkx_backend.samples import FLOATS, INTEGERS, KINDS, MIXED, SIGNE
 
 nx: Any = importlib.import_module("networkx")  # typeshed knows it without its backends
 
-pytestmark = pytest.mark.filterwarnings("ignore:Note. conversions to backend graphs:UserWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Note. conversions to backend graphs:UserWarning"),
+    pytest.mark.usefixtures("no_first_rows"),
+]
 FEW = settings(max_examples=30)
 
 LENGTHS: list[tuple[str, dict[str, Any]]] = [

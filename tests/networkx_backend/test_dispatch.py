@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from semiring.networkx_backend import interface
+from semiring.networkx_backend import costs, interface
 from semiring.networkx_backend.info import get_info
 
 nx: Any = importlib.import_module("networkx")  # typeshed knows it without its backends
@@ -94,6 +94,51 @@ def test_what_needs_few_searches_is_networkxs() -> None:
     assert "some nodes" in reason("harmonic_centrality", graph, nbunch=[3])
 
 
+class Unread:
+    """A graph of four nodes that cannot be read, as its edges can only be counted."""
+
+    def __len__(self) -> int:
+        return 4
+
+    def number_of_edges(self) -> int:
+        return 6
+
+    def is_directed(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("name", OFFERED)
+def test_a_small_graph_is_declined_without_reading_or_planning(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: Any, **kwargs: Any) -> None:
+        raise AssertionError("a small graph needs no such work")
+
+    monkeypatch.setattr(costs, "plan", refuse)
+    monkeypatch.setattr(inspect, "signature", refuse)
+    ends: dict[str, Any] = {key: 0 for key in ("source", "target") if name in ("has_path", "shortest_simple_paths")}
+    ends |= {key: [0] for key in ("sources", "targets") if name.endswith("_subset")}
+    if name != "centroid" or nx.barycenter.name == name:
+        assert interface.can_run(name, (Unread(),), ends) is True
+    assert "NetworkX" in str(interface.should_run(name, (Unread(),), ends))
+
+
+@pytest.mark.parametrize("name", OFFERED)
+def test_arguments_are_bound_as_python_binds_them(name: str) -> None:
+    signature = inspect.signature(getattr(interface, name))
+    names = [p.name for p in signature.parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = [((0,), {"none_such": 1}), ((0,), {"backend": None})]
+    calls += [(tuple(range(i)), {key: key for key in names[j:]}) for i in range(len(names) + 2) for j in range(len(names) + 1)]
+    for args, kwargs in calls:
+        found = interface._arguments(name, args, kwargs)
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError:
+            assert isinstance(found, str)
+            assert found.startswith(f"{name}() ")
+        else:
+            bound.apply_defaults()
+            assert found == bound.arguments
+
+
 @pytest.mark.parametrize(
     ("name", "arguments", "why"),
     [
@@ -132,10 +177,10 @@ def test_what_only_the_weights_tell_falls_back(caplog: pytest.LogCaptureFixture)
     graph.edges[next(iter(graph.edges))]["weight"] = -0.5
     with nx.config.backend_priority(algos=["semiring"]), caplog.at_level(logging.DEBUG, "networkx"):
         with pytest.raises(ValueError, match="Contradictory paths"):
-            dict(nx.all_pairs_dijkstra_path_length(graph))
+            nx.closeness_centrality(graph, distance="weight")
         assert "a weight is negative" in caplog.text
-    with pytest.raises(NotImplementedError, match="all_pairs_dijkstra_path_length"):
-        nx.all_pairs_dijkstra_path_length(graph, backend="semiring")
+    with pytest.raises(NotImplementedError, match="closeness_centrality"):
+        nx.closeness_centrality(graph, distance="weight", backend="semiring")
 
 
 @pytest.mark.exhaustive

@@ -16,7 +16,10 @@ from tests.networkx_backend.test_against_networkx import LENGTHS, PATHS, WITHOUT
 
 nx: Any = importlib.import_module("networkx")  # typeshed knows it without its backends
 
-pytestmark = pytest.mark.filterwarnings("ignore:Note. conversions to backend graphs:UserWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Note. conversions to backend graphs:UserWarning"),
+    pytest.mark.usefixtures("no_first_rows"),
+]
 FEW = settings(max_examples=10)
 STRATEGIES = ["search", "elimination", "whole"]
 
@@ -63,7 +66,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 )
 def test_weighted_grids_are_eliminated(taken: list[str], monkeypatch: pytest.MonkeyPatch, name: str, arguments: dict[str, Any]) -> None:
     monkeypatch.setenv("SEMIRING_NUM_THREADS", "2")
-    getattr(nx, name)(grid(40), backend="semiring", **arguments)
+    outcome(name, grid(40), "semiring", **arguments)
     assert taken == ["elimination"]
 
 

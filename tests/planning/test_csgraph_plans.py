@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -88,7 +89,7 @@ def test_what_explain_says_is_what_happens(monkeypatch: pytest.MonkeyPatch) -> N
     from semiring.csgraph import solving
 
     ran: list[str] = []
-    really_closed, really_searched = solving.by_closure, solving.by_searches
+    really_closed, really_searched, really_small = solving.by_closure, solving.by_searches, solving.small_rows
 
     def closed(call: Any) -> Any:
         ran.append("whole")
@@ -98,8 +99,14 @@ def test_what_explain_says_is_what_happens(monkeypatch: pytest.MonkeyPatch) -> N
         ran.append("SciPy" if scipys else "search")
         return really_searched(call, scipys=scipys, meter=meter)
 
+    def small(*args: Any) -> Any:
+        answer = really_small(*args)
+        ran.extend(["search"] * (answer is not None))
+        return answer
+
     monkeypatch.setattr(solving, "by_closure", closed)
     monkeypatch.setattr(solving, "by_searches", searched)
+    monkeypatch.setattr(solving, "small_rows", small)
     rng = np.random.default_rng(0)
     for n in (5, 80, 300):
         graph = sp.random_array((n, n), density=4 / n, rng=rng)
@@ -123,13 +130,35 @@ def test_a_call_is_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (call, closure, rows):
         monkeypatch.setattr(module, "plan", counted)
     rng = np.random.default_rng(0)
-    for graph in (rng.random((300, 300)), sp.random_array((300, 300), density=0.01, rng=rng)):
+    for graph in (rng.random((300, 300)), sp.random_array((1500, 1500), density=0.003, rng=rng)):
         several: list[dict[str, Any]] = [{}, {"indices": [0, 1]}, {"return_predecessors": True}, {"device": "cpu"}]
         for options in several:
             csgraph.shortest_path(graph, **options)
             assert len(plans) == 1
             assert plans.pop().strategy == csgraph.explain(graph, **options).strategy
             plans.clear()
+    csgraph.shortest_path(sp.random_array((300, 300), density=0.01, rng=rng), indices=[0, 1])
+    assert not plans  # as the search itself takes less time
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 18, 90, 400, 1000])
+def test_small_sparse_graphs_are_searched_as_explain_says(n: int) -> None:
+    from semiring.csgraph.call import Request
+    from semiring.csgraph.solving import small_rows
+
+    rng = np.random.default_rng(n)
+    for degree in (0.5, 3, n):
+        graph = sp.csr_array(sp.random_array((n, n), density=min(1, degree / n), rng=rng))
+        for sources in (1, min(n, 20), n):
+            for directed, paths, unweighted in itertools.product([False, True], repeat=3):
+                request = Request("D", directed, paths, unweighted, indices=np.arange(sources))
+                if small_rows(graph, request) is not None:
+                    options = {"directed": directed, "return_predecessors": paths, "unweighted": unweighted}
+                    assert csgraph.explain(graph, "D", indices=np.arange(sources), **options).strategy == "search"
+            height, coo = rng.random(n), graph.tocoo()  # no cycle becomes negative by potentials
+            signed = sp.csr_array((coo.data + height[coo.row] - height[coo.col], (coo.row, coo.col)), shape=(n, n))
+            if small_rows(signed, Request("BF", True, False, False, indices=np.arange(sources))) is not None:
+                assert csgraph.explain(signed, "BF", indices=np.arange(sources)).strategy == "search"
 
 
 def test_a_few_rows_of_a_dense_graph_are_found_by_products() -> None:
@@ -149,6 +178,7 @@ def test_every_strategy_has_the_same_answer(strategy: str, negative: bool, monke
     for name in names.values():
         monkeypatch.setattr(planner, name, lambda *_, **__: 1.0)
     monkeypatch.setattr(planner, names[strategy], lambda *_, **__: 0.0)
+    monkeypatch.setattr("semiring.csgraph.solving.FEW_STEPS", 0)
     rng = np.random.default_rng(1)
     n = 60
     graph = sp.random_array((n, n), density=4 / n, rng=rng, format="csr")

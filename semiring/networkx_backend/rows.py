@@ -1,0 +1,117 @@
+"""Rows of all pairs, one after the other, as NetworkX's generators yield them.
+
+The first rows are found by NetworkX's own searches, until these have taken as long as reading the graph here. So few rows cost what they
+cost in NetworkX, and so do all rows where a cutoff keeps the searches short. The other rows are found here: by blocks that double in size,
+and all at once when NetworkX would have taken longer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Iterator
+from itertools import islice
+from typing import Any
+
+import networkx as nx
+
+from semiring.algebra.catalogue import MIN_PLUS
+from semiring.common.errors import SemiringError
+from semiring.execution.closure import close_edges
+from semiring.execution.rows import block_of_rows
+from semiring.networkx_backend.costs import preparation, reading, theirs
+from semiring.networkx_backend.distances import Distances, sparse
+from semiring.planning.options import Options
+
+__all__ = ["Named", "row_by_row"]
+
+Named = Iterator[tuple[Any, Any]]
+
+_PYTHONS = {int, float, list}
+"""Types of lengths and paths."""
+
+
+def row_by_row(
+    name: str, G: Any, row: Callable[[Distances, int], Any], method: str, *, paths: bool = False, within: float | None = None, **given: Any
+) -> Named:
+    """Yield each node with its row, as NetworkX's function of this name does.
+
+    Parameters
+    ----------
+    name : str
+    G : networkx.Graph
+    row : callable
+        Makes the row of a node from a block of distances and the node's number.
+    method : str
+        See `sparse`.
+    paths : bool
+        Whether `row` needs predecessors.
+    within : float, optional
+        The greatest distance in a row.
+    **given
+        The other arguments of NetworkX's function.
+    """
+    drawn, many = yield from _first_rows(name, G, given)
+    blocks = _blocks(G, given.get("weight"), method, drawn, many, paths=paths)
+    nodes = list(G)
+    while drawn < len(nodes):
+        try:
+            block = next(blocks).within(within)
+        except (NotImplementedError, SemiringError):  # NetworkX's answer is its own, as where a search meets a negative cycle
+            yield from islice(_by_networkx(name, G, given), drawn, None)
+            return
+        for i in range(drawn, drawn + len(block.matrix)):
+            yield nodes[i], row(block, i)
+        drawn += len(block.matrix)
+
+
+def _by_networkx(name: str, G: Any, given: dict[str, Any]) -> Named:
+    """Yield all rows by NetworkX's own searches."""
+    found: Named = getattr(nx, name)(G, backend="networkx", **given)
+    return found
+
+
+def _first_rows(name: str, G: Any, given: dict[str, Any]) -> Generator[tuple[Any, Any], None, tuple[int, int]]:
+    """Yield rows by NetworkX's own searches, as long as that is worth it.
+
+    Rows that are found here hold numbers of Python, so a row with other numbers is left to them.
+
+    Returns
+    -------
+    int
+        The number of these rows: all rows, where the others take less time than all distances here.
+    int
+        The number of rows from which on NetworkX takes twice as long as all distances here.
+    """
+    drawn, seconds, patience = 0, 0.0, 0.0
+    for node, row in _by_networkx(name, G, given):
+        reached = row[0] if isinstance(row, tuple) else row
+        if given.get("weight") is not None and not _PYTHONS.issuperset(map(type, reached.values())):
+            break
+        yield node, row
+        if not drawn:
+            n, m, whole = theirs(name, G, given)
+            patience = reading(n, m)
+        drawn += 1
+        seconds += whole * len(reached) / n**2
+        if seconds > patience:
+            each, here = seconds / drawn, preparation(n, m)
+            if each * (n - drawn) > here:
+                return drawn, math.ceil(2 * here / each)
+            patience = math.inf
+    return drawn, drawn
+
+
+def _blocks(G: Any, weight: Any, method: str, drawn: int, many: int, *, paths: bool) -> Iterator[Distances]:
+    """Yield the distances from all nodes but the first `drawn` nodes, by the meaning of one of NetworkX's methods.
+
+    Blocks double until `many` rows are drawn.
+    """
+    edges, nodes, options = sparse(G, weight, method), list(G), Options(paths=paths)
+    while drawn < edges.n:
+        count = min(drawn, edges.n - drawn) if drawn < many else edges.n - drawn
+        if count == edges.n:
+            found = close_edges(edges, None, MIN_PLUS, options, reflexive=True)
+        else:
+            found = block_of_rows(edges, MIN_PLUS, options, range(drawn, drawn + count))
+        yield Distances(nodes, found.values, found.predecessors(), drawn) if paths else Distances(nodes, found, None, drawn)
+        drawn += count
