@@ -16,6 +16,7 @@ array([[-2., -1.],
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -44,13 +45,14 @@ def pivot_where_needed(a: Any, x: Any) -> None:
         Where I − a has no inverse.
     """
     xp, n = namespace(x), x.shape[-1]
-    z = xp.asarray(_signs(n), x.dtype)
+    z = xp.asarray(_vector(n), x.dtype)
     u = (z - z @ a)[..., None, :]
     # z = z (I − A) X
     bad = _lost(u @ x - z, abs(u) @ abs(x) + 1).any(axis=(-2, -1))
     if bad.any():
+        some = bad if bad.ndim else ...
         try:
-            x[bad] = xp.linalg.inv(xp.eye(n, dtype=x.dtype) - a[bad])
+            x[some] = xp.linalg.inv(xp.eye(n, dtype=x.dtype) - a[some])
         except np.linalg.LinAlgError:
             raise DivergentPivot(n - 1) from None
 
@@ -71,7 +73,7 @@ def pivoted(edges: CSR, solve: Callable[[Array], Array]) -> Any:
         Where it is needed, and SciPy is not installed.
     """
     (weights,), n = edges.weights, edges.n
-    z = _signs(n).astype(weights.dtype)
+    z = _vector(n).astype(weights.dtype)
     x = solve(z[:, None])[:, 0]
     terms = weights * x[edges.heads]
     # x = A x + z
@@ -84,9 +86,10 @@ def pivoted(edges: CSR, solve: Callable[[Array], Array]) -> Any:
     return linalg.splu((sparse.eye_array(n, dtype=weights.dtype) - matrix).tocsc())
 
 
-def _signs(n: int) -> Array:
-    """A vector of 1 and −1, the same at every call."""
-    return np.random.default_rng(0).choice([-1.0, 1.0], n)
+@functools.lru_cache(maxsize=8)
+def _vector(n: int) -> Array:
+    """Random numbers of either sign, the same at every call."""
+    return np.random.default_rng(0).uniform(-1, 1, n)
 
 
 def _lost(residual: Any, sizes: Any) -> Any:

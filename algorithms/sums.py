@@ -29,9 +29,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from semiring.algebra.catalogue import PLUS_TIMES
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import COMPARISONS, fold, is_operation
+from semiring.algebra.program import Program
 from semiring.algorithms.bellman_ford import find_cycle
 from semiring.algorithms.csr import CSR, SparseArray
 from semiring.common.errors import TraceError
@@ -54,9 +54,8 @@ _ROUNDS = 200
 @functools.lru_cache(maxsize=256)
 def keeps_sign(semiring: Semiring) -> bool:
     """Whether ⊕ and ⊗ give no negative number for operands without one, and 0 and 1 are not negative."""
-    try:
-        program = semiring.program
-    except TraceError:
+    program = _program(semiring)
+    if program is None:
         return False
     identities = np.ravel([semiring.zero, semiring.one]).tolist()
 
@@ -67,45 +66,55 @@ def keeps_sign(semiring: Semiring) -> bool:
     return all(v >= 0 for v in identities) and all(fold(program.add + program.mul, operands, operands, lambda v: v >= 0, operation))
 
 
-@functools.lru_cache(maxsize=256)
 def is_inverse(semiring: Semiring) -> bool:
     """Whether the closure is (I − A)⁻¹ of ordinary numbers, whatever the semiring is called."""
+    return semiring.star is not None and semiring.components == 1 and _adds_products(semiring)
+
+
+def _adds_products(semiring: Semiring) -> bool:
+    """Whether ⊕ and ⊗ add and multiply the first component."""
+    program = _program(semiring)
+    return program is not None and is_operation(program.add[0], ("add",)) and is_operation(program.mul[0], ("mul",))
+
+
+def _program(semiring: Semiring) -> Program | None:
     try:
-        program, plain = semiring.program, PLUS_TIMES.program
+        return semiring.program
     except TraceError:
-        return False
-    return (program.add, program.mul, program.star) == (plain.add, plain.mul, plain.star)
+        return None
 
 
 def nonnegative(values: Values) -> Any:
-    """Which matrices of a stack have no negative number in any component; for one matrix or a list of weights, one truth value."""
-    axes = tuple(range(values[0].ndim))[-2:]
-    return functools.reduce(operator.and_, [_least(v, axes) >= 0 for v in values])
+    """Whether no number of any component is negative; for a stack that has some, a bool array with one entry for each matrix."""
+    if all(_least(v, None) >= 0 for v in values if v.size):
+        return True
+    return functools.reduce(operator.and_, [_least(v, (-2, -1)[-v.ndim :]) >= 0 for v in values])
 
 
-def diverged(values: Values, sums: Any = None) -> int | None:
+def diverged(values: Values, sums: Any = True) -> int | None:
     """A row with a negative number in a result that is a sum of non-negative numbers; None where no row has one.
 
     Parameters
     ----------
     values : tuple of arrays of shape (…, k, n)
-    sums : bool array with one entry for each matrix, optional
-        The matrices that are such sums, by default all: the answer of `nonnegative` for the edges.
+    sums : bool or bool array
+        The answer of `nonnegative` for the edges: which matrices are such sums.
     """
     for v in values:
-        rows = _least(v, (-1,)) < 0
-        if sums is not None:
-            rows &= sums[..., None]
-        if rows.any():
-            return int(rows.ravel().argmax()) % v.shape[-2]
+        if v.size and not _least(v, None) >= 0:
+            rows = _least(v, (-1,)) < 0
+            if sums is not True:
+                rows &= sums[..., None]
+            if rows.any():
+                return int(rows.ravel().argmax()) % v.shape[-2]
     return None
 
 
-def _least(array: Any, axes: tuple[int, ...]) -> Any:
-    """The least number along some axes, or −1 and 0 for the sign of objects; NaN beside a symbol, or an element without an order."""
+def _least(array: Any, axes: tuple[int, ...] | None) -> Any:
+    """The least number along some axes, or all; of objects their sign, −1 or 0. It is NaN beside a symbol or an element without an order."""
     if array.dtype.kind == "O":
         array = np.frompyfunc(_sign, 1, 1)(array).astype(np.float64)
-    return array.min(axis=axes) if array.size else np.zeros(array.shape[: -len(axes)])
+    return array.min(axis=axes)
 
 
 def _sign(x: Any) -> float:
@@ -141,14 +150,9 @@ def weights_of_walks(semiring: Semiring, values: Values) -> Walks | None:
 
     Of structured elements the first component tells, where ⊕ and ⊗ add and multiply it.
     """
-    first = values[0]
-    try:
-        program = semiring.program
-    except TraceError:
-        return None
-    scale = program.exponential
-    plain = is_operation(program.add[0], ("add",)) and is_operation(program.mul[0], ("mul",)) and keeps_sign(semiring)
-    if scale is None and not plain:
+    first, program = values[0], _program(semiring)
+    scale = None if program is None else program.exponential
+    if scale is None and not (_adds_products(semiring) and keeps_sign(semiring)):
         return None
     nothing = semiring.identities([v.dtype for v in values])[0][0]
     if isinstance(first, SparseArray):

@@ -72,7 +72,7 @@ class Task(NamedTuple):
         """
         engine = self.engine
         sums = nonnegative(values) if engine.semiring.star is not None and keeps_sign(engine.semiring) else None
-        inverse = sums is not None and is_inverse(engine.semiring) and values[0].dtype.kind == "f" and not sums.all()
+        inverse = sums is not None and sums is not True and is_inverse(engine.semiring) and values[0].dtype.kind == "f"
         given = tuple([v.copy() for v in values]) if inverse or not self.reflexive else values
         A = engine.load(values)
         # A ← A*
