@@ -119,9 +119,8 @@ class Diagnosis:
     def _without_sum(self, component: list[int]) -> DivergenceError:
         """The error for a strongly connected component whose cycles diverge together."""
         named = [self.name(v) for v in component]
-        one = f"of {len(named)} vertices, " if len(named) > 1 else ""
-        what = f"the walks within the strongly connected component {one}{listing(named)}, have no finite sum, though the walks around each cycle have one"
-        return DivergenceError(f"{self._problem}: {what}{self._remedy}", vertices=named)
+        where = f"the walks within the strongly connected component of {len(named):,} vertices, {listing(named)}, have no finite sum"
+        return DivergenceError(f"{self._problem}: {where}, though the walks around each cycle have one{self._remedy}", vertices=named)
 
     @property
     def _remedy(self) -> str:
@@ -262,7 +261,7 @@ def _shown(cycle: Sequence[Any]) -> str:
 
 
 def _number(weight: Any, one: Any) -> str:
-    """A weight as text: fractions as floats, unless they are whole; one that no float tells from the semiring's 1 by its difference."""
+    """Write a weight: a fraction as a float, or as 1 and the rest where that float would be the semiring's 1."""
     if isinstance(weight, tuple):
         return f"({', '.join(map(_number, weight, one))})"
     if isinstance(weight, Fraction):

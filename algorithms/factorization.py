@@ -197,8 +197,8 @@ class Factorization:
                 return tuple(map(to_gpu, found))
         with on_device("cpu" if on_host else self.device):
             if (superlu := self._pivoted()) is not None:
-                found = _inverted(superlu, sources, targets, self.edges.dtypes[0], backward=backward)
-                out = (found if on_host or not is_gpu(self.device) else to_gpu(found),)
+                entries = _inverted(superlu, sources, targets, self.edges.dtypes[0], backward=backward)
+                out: Values = (entries if on_host or not is_gpu(self.device) else to_gpu(entries),)
             else:
                 out = self._swept(sources, targets, every_source, every_target, on_host=on_host, backward=backward, meter=meter)
             self._guard.after(out, None)
@@ -225,7 +225,7 @@ class Factorization:
 
     @property
     def _is_no_sum(self) -> bool:
-        """Whether a sum of non-negative numbers has left negative ones in the panels, so that some rows diverge."""
+        """True where a sum of non-negative numbers has left negative ones in the panels, so that some rows diverge."""
         if self._diverges is None:
             panels = self.elimination.panels if self._sums else ()
             self._diverges = any(diverged((v[None],)) is not None for side in panels for v in side)
@@ -233,7 +233,7 @@ class Factorization:
 
     @property
     def _sums(self) -> bool:
-        """Whether the closure sums non-negative numbers, or such components."""
+        """True where the closure sums non-negative numbers."""
         return self.semiring.star is not None and keeps_sign(self.semiring) and bool(nonnegative(self.edges.weights))
 
     def _pivoted(self) -> Any:

@@ -1,8 +1,8 @@
 """Inverses with pivoting, where an elimination without lost digits: (I − A)⁻¹ by LAPACK, and solutions with I − A by SuperLU.
 
 An elimination by star takes pivots as they come. A pivot p near 1 makes 1 / (1 − p) large, and sums with such numbers round the others
-away, however well conditioned I − A is. A vector that is multiplied with I − A and with the computed inverse comes back but for what was
-lost (Higham, Accuracy and Stability of Numerical Algorithms, 2002, chapters 7 and 14): n² steps, beside n³.
+away, however well conditioned I − A is. So a vector is multiplied with I − A and then with the computed inverse: its difference from
+itself shows the loss in n² steps (Higham, Accuracy and Stability of Numerical Algorithms, 2002, chapters 7 and 14).
 
 Examples
 --------
@@ -24,7 +24,7 @@ import numpy as np
 
 from semiring.algorithms.csr import CSR
 from semiring.arrays.devices import namespace
-from semiring.common.errors import DivergentPivot, library
+from semiring.common.errors import DivergenceError, DivergentPivot, library
 
 __all__ = ["pivot_where_needed", "pivoted"]
 
@@ -32,7 +32,7 @@ Array = np.ndarray[Any, Any]
 
 
 def pivot_where_needed(a: Any, x: Any) -> None:
-    """x ← (I − a)⁻¹ with pivoting, in place, for those matrices of a stack of which x has lost more than a quarter of the digits.
+    """x ← (I − a)⁻¹ with pivoting, in place, for the matrices of a stack whose x has lost more than a quarter of the digits.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def pivot_where_needed(a: Any, x: Any) -> None:
 
 
 def pivoted(edges: CSR, solve: Callable[[Array], Array]) -> Any:
-    """SciPy's factor of I − A with pivoting, where a solution without loses more than a quarter of the digits; else None.
+    """Factorize I − A with pivoting, by SciPy, where a solution without loses more than a quarter of the digits; else None.
 
     Parameters
     ----------
@@ -70,7 +70,9 @@ def pivoted(edges: CSR, solve: Callable[[Array], Array]) -> Any:
     Raises
     ------
     SemiringError
-        Where it is needed, and SciPy is not installed.
+        Where SciPy is needed and not installed.
+    DivergenceError
+        Where I − A has no inverse.
     """
     (weights,), n = edges.weights, edges.n
     z = _vector(n).astype(weights.dtype)
@@ -83,7 +85,10 @@ def pivoted(edges: CSR, solve: Callable[[Array], Array]) -> Any:
     linalg = library("scipy.sparse.linalg", "a solution with pivoting, as the elimination without lost its digits,", "scipy")
     sparse = library("scipy.sparse", "a solution with pivoting")
     matrix = sparse.csr_array((weights, edges.heads, edges.starts), shape=(n, n))
-    return linalg.splu((sparse.eye_array(n, dtype=weights.dtype) - matrix).tocsc())
+    try:
+        return linalg.splu((sparse.eye_array(n, dtype=weights.dtype) - matrix).tocsc())
+    except RuntimeError:
+        raise DivergenceError("the solution does not exist: I − A is singular") from None
 
 
 @functools.lru_cache(maxsize=8)
@@ -93,5 +98,5 @@ def _vector(n: int) -> Array:
 
 
 def _lost(residual: Any, sizes: Any) -> Any:
-    """Where a residual says that more than a quarter of the digits are lost."""
+    """Mark the entries whose residual shows that more than a quarter of the digits are lost."""
     return abs(residual) > float(np.finfo(residual.dtype).eps) ** 0.75 * sizes

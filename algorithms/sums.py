@@ -37,7 +37,7 @@ from semiring.algorithms.csr import CSR, SparseArray
 from semiring.common.errors import TraceError
 from semiring.kernels.cpu.strong_components import strong_components
 
-__all__ = ["Walks", "divergent_component", "diverged", "heavy_cycle", "is_inverse", "keeps_sign", "nonnegative", "weights_of_walks"]
+__all__ = ["Walks", "diverged", "divergent_component", "heavy_cycle", "is_inverse", "keeps_sign", "nonnegative", "weights_of_walks"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Any, ...]
@@ -53,26 +53,30 @@ _ROUNDS = 200
 
 @functools.lru_cache(maxsize=256)
 def keeps_sign(semiring: Semiring) -> bool:
-    """Whether ⊕ and ⊗ give no negative number for operands without one, and 0 and 1 are not negative."""
+    """Tell whether ⊕ and ⊗ of non-negative numbers are never negative, nor 0 and 1."""
     program = _program(semiring)
     if program is None:
         return False
     identities = np.ravel([semiring.zero, semiring.one]).tolist()
 
+    def constant(value: Any) -> bool:
+        return bool(value >= 0)
+
     def operation(op: str, args: list[bool]) -> bool:
         return all(args[1:]) if op == "where" else op in _KEEP and all(args)
 
     operands = [True] * semiring.components
-    return all(v >= 0 for v in identities) and all(fold(program.add + program.mul, operands, operands, lambda v: v >= 0, operation))
+    results: list[bool] = fold(program.add + program.mul, operands, operands, constant, operation)
+    return all(v >= 0 for v in identities) and all(results)
 
 
 def is_inverse(semiring: Semiring) -> bool:
-    """Whether the closure is (I − A)⁻¹ of ordinary numbers, whatever the semiring is called."""
+    """Tell whether the closure is (I − A)⁻¹ of ordinary numbers, whatever the name of the semiring."""
     return semiring.star is not None and semiring.components == 1 and _adds_products(semiring)
 
 
 def _adds_products(semiring: Semiring) -> bool:
-    """Whether ⊕ and ⊗ add and multiply the first component."""
+    """Tell whether ⊕ and ⊗ add and multiply the first component."""
     program = _program(semiring)
     return program is not None and is_operation(program.add[0], ("add",)) and is_operation(program.mul[0], ("mul",))
 
@@ -85,14 +89,14 @@ def _program(semiring: Semiring) -> Program | None:
 
 
 def nonnegative(values: Values) -> Any:
-    """Whether no number of any component is negative; for a stack that has some, a bool array with one entry for each matrix."""
+    """Tell whether all numbers are non-negative: True for all of a stack, or else a bool array with one entry for each matrix."""
     if all(_least(v, None) >= 0 for v in values if v.size):
         return True
     return functools.reduce(operator.and_, [_least(v, (-2, -1)[-v.ndim :]) >= 0 for v in values])
 
 
 def diverged(values: Values, sums: Any = True) -> int | None:
-    """A row with a negative number in a result that is a sum of non-negative numbers; None where no row has one.
+    """Find a row with a negative number in a result that is a sum of non-negative numbers; None where no row has one.
 
     Parameters
     ----------
@@ -106,12 +110,12 @@ def diverged(values: Values, sums: Any = True) -> int | None:
             if sums is not True:
                 rows &= sums[..., None]
             if rows.any():
-                return int(rows.ravel().argmax()) % v.shape[-2]
+                return int(rows.ravel().argmax()) % int(v.shape[-2])
     return None
 
 
 def _least(array: Any, axes: tuple[int, ...] | None) -> Any:
-    """The least number along some axes, or all; of objects their sign, −1 or 0. It is NaN beside a symbol or an element without an order."""
+    """Find the least number along some axes, or all; for objects −1, 0, or NaN beside a symbol or an element without an order."""
     if array.dtype.kind == "O":
         array = np.frompyfunc(_sign, 1, 1)(array).astype(np.float64)
     return array.min(axis=axes)
@@ -125,7 +129,7 @@ def _sign(x: Any) -> float:
 
 
 class Walks(NamedTuple):
-    """The edges as positive numbers, or their logarithms, whose ordinary sums of products converge exactly where the closure does.
+    """Edges with positive numbers, or their logarithms, whose ordinary sums of products converge exactly where the closure does.
 
     Attributes
     ----------
@@ -146,9 +150,9 @@ class Walks(NamedTuple):
 
 
 def weights_of_walks(semiring: Semiring, values: Values) -> Walks | None:
-    """What the convergence of a closure depends on; None where ordinary sums of non-negative numbers do not tell.
+    """Give the non-negative numbers that decide whether a closure converges; None for a semiring without such numbers.
 
-    Of structured elements the first component tells, where ⊕ and ⊗ add and multiply it.
+    They are the first component of structured elements, where ⊕ and ⊗ add and multiply it.
     """
     first, program = values[0], _program(semiring)
     scale = None if program is None else program.exponential
@@ -181,16 +185,16 @@ _SUMS = Semiring("largest sum of most edges", _heavier, lambda a, b: (a[0] + b[0
 
 
 def heavy_cycle(walks: Walks, vertex: int) -> list[int] | None:
-    """The vertices of a cycle whose numbers multiply to 1 or more, in order; it is searched from a vertex first."""
+    """Find a cycle whose numbers multiply to 1 or more, and give its vertices in order; the search begins at `vertex`."""
     semiring, edges = _PRODUCTS if walks.scale is None else _SUMS, walks.edges
     counted = CSR(edges.n, edges.starts, edges.heads, (*edges.weights, np.ones(len(edges.heads))), semiring.zero)
     return find_cycle(semiring, counted.arrays(), vertex)[0]
 
 
 def divergent_component(walks: Walks) -> list[int] | None:
-    """The vertices of the strongly connected component whose walks grow fastest; None for numbers beyond floats.
+    """Find the strongly connected component whose walks grow fastest, and give its vertices; None for numbers beyond floats.
 
-    By power iteration, whose least and greatest growth bound the spectral radius of a component (Collatz, 1942; Wielandt, 1950).
+    The least growth of an entry in a power iteration bounds the spectral radius from below (Collatz, 1942; Wielandt, 1950).
     """
     try:
         weights = walks.numbers
@@ -212,4 +216,5 @@ def divergent_component(walks: Walks) -> list[int] | None:
         largest = np.zeros(n)
         np.maximum.at(largest, component, x)
         x /= largest[component]
-    return np.flatnonzero(component == component[growth.argmax()]).tolist() if n else None
+    found: list[int] = np.flatnonzero(component == component[growth.argmax()]).tolist()
+    return found

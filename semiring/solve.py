@@ -151,7 +151,7 @@ def closure(
     Raises
     ------
     DivergenceError
-        Where the closure does not exist, with a cycle that shows it in ``.cycle`` where there is one.
+        Where the closure does not exist: ``.cycle`` or else ``.vertices`` (a strongly connected component) shows why.
     LawError
         Where the semiring lacks a law that this needs, with a counterexample and what would work.
     SemiringError

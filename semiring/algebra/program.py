@@ -38,8 +38,8 @@ class Program:
     star : tuple of Expr or None
         a*, of operand 0; where it does not exist its value means nothing.
     star_undefined : Expr
-        Whether a* does not exist: where the callable raises ZeroDivisionError or DivergenceError, divides by 0, or gives NaN or an
-        infinity that is no element; and where a is one, because a pivot overflowed.
+        The condition that a* does not exist: the callable raises ZeroDivisionError or DivergenceError, divides by 0, or gives NaN or an
+        infinity that is no element. The same holds for an a that is such an infinity, because a pivot overflowed.
     """
 
     add: tuple[Expr, ...]
@@ -113,15 +113,13 @@ def compose(recordings: Mapping[str, Recording], carrier: Carrier, *, truth_valu
 
 
 def _without_star(star: Recording, carrier: Carrier) -> Expr:
-    """Whether a* does not exist: where it is undefined or NaN, or where it or a is an infinity that is no element."""
-    undefined = star.undefined
-    for element in ([var(0, c) for c in range(len(star.results))], star.results):
-        undefined = _beyond(element, undefined, carrier)
-    return undefined
+    """The condition that a* does not exist: it is undefined or NaN, or it or a is an infinity that is no element."""
+    operand = [var(0, c) for c in range(len(star.results))]
+    return _beyond(star.results, _beyond(operand, star.undefined, carrier), carrier)
 
 
 def _beyond(element: Sequence[Expr], undefined: Expr, carrier: Carrier) -> Expr:
-    """`undefined`, or whether a component is NaN or an infinity that is no element."""
+    """The condition that something is `undefined`, or that a component of an element is NaN or an infinity that is no element."""
     joint = carrier.joint
     inside = None if joint is None or joint.recorded is None else condition_on(joint.recorded, element)
     for c, result in enumerate(element):

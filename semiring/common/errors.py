@@ -18,7 +18,8 @@ from semiring.common.html import short
 __all__ = [
     "AssumptionWarning", "CheckpointError", "DTypeError", "DivergenceError", "DivergentPivot", "DomainError", "GraphError", "LawError",
     "NegativeCycleError", "OverflowRiskError", "SemiringError", "ShapeError", "TooLargeError", "TraceError", "brief", "callers_level",
-    "described", "in_stack", "library", "listing", "noted", "or_similar", "printable", "raised_here", "refuse_arrays", "similar", "with_article",
+    "described", "in_stack", "library", "listing", "noted", "or_similar", "printable", "raised_here", "refuse_arrays", "similar",
+    "with_article",
 ]  # fmt: skip
 
 P = ParamSpec("P")
@@ -91,8 +92,7 @@ class DivergenceError(SemiringError, ArithmeticError):
         The vertices of one cycle that makes it diverge, each once, in order (the edge from the last back to the
         first closes it); None where no such cycle exists or the input was overwritten.
     vertices : list or None
-        The vertices of a strongly connected component whose walks have no finite sum, where all of its cycles together make it diverge
-        and no single one does.
+        The vertices of a strongly connected component whose cycles diverge together, where no single cycle does.
     """
 
     def __init__(self, message: str, cycle: Sequence[Any] | None = None, vertices: Sequence[Any] | None = None) -> None:
