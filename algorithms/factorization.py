@@ -227,7 +227,8 @@ class Factorization:
     def _is_no_sum(self) -> bool:
         """True where a sum of non-negative numbers has left negative ones in the panels, so that some rows diverge."""
         if self._diverges is None:
-            panels = self.elimination.panels if self._sums else ()
+            with on_device(self.device):
+                panels = self.elimination.panels if self._sums else ()
             self._diverges = any(diverged((v[None],)) is not None for side in panels for v in side)
         return self._diverges
 

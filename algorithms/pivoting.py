@@ -1,8 +1,8 @@
 """Inverses with pivoting, where an elimination without lost digits: (I − A)⁻¹ by LAPACK, and solutions with I − A by SuperLU.
 
 An elimination by star takes pivots as they come. A pivot p near 1 makes 1 / (1 − p) large, and sums with such numbers round the others
-away, however well conditioned I − A is. So a vector is multiplied with I − A and then with the computed inverse: its difference from
-itself shows the loss in n² steps (Higham, Accuracy and Stability of Numerical Algorithms, 2002, chapters 7 and 14).
+away, however well conditioned I − A is. A vector times I − A times the computed inverse is the vector again: its residual shows the loss in
+n² steps. See Higham, Accuracy and Stability of Numerical Algorithms, 2002, chapters 7 and 14.
 
 Examples
 --------
@@ -46,9 +46,10 @@ def pivot_where_needed(a: Any, x: Any) -> None:
     """
     xp, n = namespace(x), x.shape[-1]
     z = xp.asarray(_vector(n), x.dtype)
-    u = (z - z @ a)[..., None, :]
-    # z = z (I − A) X
-    bad = _lost(u @ x - z, abs(u) @ abs(x) + 1).any(axis=(-2, -1))
+    with np.errstate(all="ignore"):  # what has overflowed is refused elsewhere
+        u = (z - z @ a)[..., None, :]
+        # z = z (I − A) X
+        bad = _lost(u @ x - z, abs(u) @ abs(x) + 1).any(axis=(-2, -1))
     if bad.any():
         some = bad if bad.ndim else ...
         try:
@@ -77,10 +78,12 @@ def pivoted(edges: CSR, solve: Callable[[Array], Array]) -> Any:
     (weights,), n = edges.weights, edges.n
     z = _vector(n).astype(weights.dtype)
     x = solve(z[:, None])[:, 0]
-    terms = weights * x[edges.heads]
-    # x = A x + z
-    sums, sizes = (np.bincount(edges.tails, v, n) for v in (terms, abs(terms)))
-    if not _lost((z + sums - x).astype(weights.dtype), 1 + sizes + abs(x)).any():
+    with np.errstate(all="ignore"):
+        terms = weights * x[edges.heads]
+        # x = A x + z
+        sums, sizes = (np.bincount(edges.tails, v, n) for v in (terms, abs(terms)))
+        lost = _lost((z + sums - x).astype(weights.dtype), 1 + sizes + abs(x)).any()
+    if not lost:
         return None
     linalg = library("scipy.sparse.linalg", "a solution with pivoting, as the elimination without lost its digits,", "scipy")
     sparse = library("scipy.sparse", "a solution with pivoting")

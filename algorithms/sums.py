@@ -123,7 +123,7 @@ def _least(array: Any, axes: tuple[int, ...] | None) -> Any:
 
 def _sign(x: Any) -> float:
     try:
-        return 0 if x >= 0 else -1 if x < 0 else math.nan
+        return math.nan if getattr(x, "free_symbols", ()) else 0 if x >= 0 else -1 if x < 0 else math.nan
     except TypeError:
         return math.nan
 

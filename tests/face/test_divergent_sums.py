@@ -183,6 +183,16 @@ def test_entries_with_signs_are_linear_algebra() -> None:
         sr.closure(np.array([[0.0, -1.0], [-1.0, 0.0]]), "plus-times")
 
 
+def test_symbols_are_linear_algebra_and_numbers_of_sympy_are_numbers() -> None:
+    sympy = pytest.importorskip("sympy")
+    p, third = sympy.Symbol("p", positive=True), sympy.Rational(1, 3)
+    assert sympy.simplify(sr.closure(sympy.Matrix([[2 + p]]), "plus-times")[0, 0] + 1 / (1 + p)) == 0
+    assert sr.closure(np.array([[-4 * third]], dtype=object), "plus-times")[0, 0] == sympy.Rational(3, 7)
+    with pytest.raises(sr.DivergenceError) as caught:
+        sr.closure(np.array([[0, 4 * third], [3 * third, 0 * third]], dtype=object), "plus-times")
+    assert sorted(caught.value.cycle or []) == [0, 1]
+
+
 # Digits that an elimination without pivoting loses.
 
 
