@@ -96,6 +96,8 @@ class Factor(FactorExports):
         ------
         GraphError
             For what is no vertex.
+        DivergenceError
+            Where sums of non-negative numbers diverge from there.
         TooLargeError
             Where the memory has no room for the rows; `blocks` gives some at a time.
         """
@@ -125,7 +127,7 @@ class Factor(FactorExports):
 
         Raises
         ------
-        GraphError, TooLargeError
+        GraphError, DivergenceError, TooLargeError
             As `rows`.
         """
         return self._between(None, targets)
@@ -253,7 +255,7 @@ class Factor(FactorExports):
 
     @raised_here
     def solve(self, b: Any) -> Any:
-        """The least solution of x = A ⊗ x ⊕ b, which is A* ⊗ b.
+        """The least solution of x = A ⊗ x ⊕ b, which is A* ⊗ b; over plus-times the solution of (I − A) x = b.
 
         Examples
         --------
@@ -277,6 +279,8 @@ class Factor(FactorExports):
         ------
         ShapeError, DTypeError, DomainError, OverflowRiskError, TooLargeError
             For another number of rows, or elements that are none, or so large that a sum could leave the dtype, or more than fit.
+        SemiringError
+            Where the solution needs pivoting (floats over plus-times), and SciPy is not installed.
         """
         given, n = as_elements(b, self.semiring, self.dtypes, "b"), len(self.nodes)
         shape = given[0].shape
