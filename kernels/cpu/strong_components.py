@@ -8,15 +8,14 @@ those reach that its edges lead to, unions of rows of bits, of which those that 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from semiring.arrays.overlap import address
 from semiring.kernels.cpu.arguments import Arguments, pack
-from semiring.kernels.cpu.compiler import compile_library, link
-from semiring.kernels.cpu.emitter import Emitter
+from semiring.kernels.cpu.compiler import Function, compile_library, link
+from semiring.kernels.cpu.emitter import ENTRY, Emitter
 from semiring.kernels.hardware import host
 
 __all__ = ["reached_components", "strong_components"]
@@ -66,7 +65,7 @@ def strong_components(starts: Array, heads: Array) -> tuple[int, Array]:
     low, waiting, path = np.empty((3, n), np.int64)
     place = starts[:-1].copy()
     arguments = pack(_ComponentWords(n, *map(address, (starts, heads, found, low, component, place, waiting, path))))
-    _function("components")(arguments.buffer_info()[0])
+    _function("components")(arguments, 20 * (n + len(heads)))
     return arguments[-1], component
 
 
@@ -80,19 +79,19 @@ def reached_components(starts: Array, heads: Array, count: int, component: Array
     rows = np.zeros((count, words), np.uint64)
     given = [count, *map(address, (starts, heads, component, order, begins, rows)), words]
     arguments = pack(_UniteWords(*given))
-    _function("unite")(arguments.buffer_info()[0])
+    _function("unite")(arguments, rows.size + len(heads) * words / 4)
     return rows
 
 
 @functools.cache
-def _function(name: str) -> Callable[[int], None]:
+def _function(name: str) -> Function:
     """A function, compiled or from the cache."""
     return compile_library(("strong_components",), host(), lambda: link([_components(), _unite()])).function(name)
 
 
 def _components() -> Emitter:
     """``components(args)``."""
-    em, args = Emitter("components", "ptr %args"), Arguments(_ComponentWords)
+    em, args = Emitter("components", ENTRY), Arguments(_ComponentWords)
     n = args.load(em, "n")
     starts, heads, found, low, component, place, waiting, path = (args.pointer(em, name) for name in _ComponentWords._fields[1:-1])
     visited, opened, depth, count = (em.variable(0) for _ in range(4))
@@ -167,7 +166,7 @@ def _components() -> Emitter:
 
 def _unite() -> Emitter:
     """``unite(args)``."""
-    em, args = Emitter("unite", "ptr %args"), Arguments(_UniteWords)
+    em, args = Emitter("unite", ENTRY), Arguments(_UniteWords)
     count, words = args.load(em, "components"), args.load(em, "words")
     starts, heads, component, order, begins, rows = (args.pointer(em, name) for name in _UniteWords._fields[1:-1])
 
