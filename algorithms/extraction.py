@@ -87,7 +87,7 @@ def _generations(n: int) -> int:
 
 
 def _circular(via: Array, sources: Array, targets: Array) -> Array:
-    """True for pairs whose walks never end, because splitting them leads back to a pair that was split before."""
+    """True for each pair whose walk never ends, because splitting the pair leads back to an earlier one."""
     n = len(via)
     wanted = np.asarray(sources, dtype=np.int64) * n + targets
     pairs = fresh = np.unique(wanted)

@@ -220,7 +220,7 @@ class _Grower:
         return np.asarray(equal & (u != v))
 
     def attach_by_paths(self, trees: Array, loose: Array, targets: Array, roots: Array) -> None:
-        """Attach one loose vertex of each row by its own path, from the last vertex of the path that leads to the root."""
+        """Attach one loose vertex of each row by its own path, behind the last vertex there that leads to the root."""
         for i, path in enumerate(self.paths(roots, targets)):
             last = len(path) - 1
             while loose[i, path[last]]:

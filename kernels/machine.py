@@ -325,7 +325,7 @@ def _cost(semiring: Semiring, dtypes: DTypes, gpu: bool) -> float:
 
 
 def worth(operation: Expr) -> float:
-    """How many simple operations one of a program is worth."""
+    """The number of simple operations that take as long as one of a program."""
     if operation.op in ("var", "const"):
         return 0
     return SERIES if operation.op in ("exp", "expm1", "log", "log1p") else 1

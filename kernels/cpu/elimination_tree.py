@@ -98,7 +98,7 @@ def row_subtrees(starts: Array, heads: Array, node: Array, parent: Array, place:
 
 
 def _call(name: str, words: tuple[int, ...], steps: int) -> None:
-    """One of the functions with its arguments, and about how many vertices and edges it goes through."""
+    """Call one of the functions, which goes through about so many vertices and edges."""
     packed = pack(words)
     _function(name)(packed, 20 * steps)
 

@@ -62,14 +62,14 @@ def scalar_type(dtype: np.dtype[Any]) -> Scalar:
 
 
 ENTRY = "ptr %args, ptr %stop"
-"""The parameters of a function that Python calls: its arguments, and a word that is not 0 once the caller wants no answer any more."""
+"""The parameters of a function that Python calls: its arguments, and a word that becomes 1 when the function shall stop."""
 
 
 class Emitter:
     """The body of one function.
 
-    A function with the parameter ``%stop`` returns soon after that word has become another one than 0: each turn of a loop that has loops
-    or calls inside looks at the word.
+    A function with the parameter ``%stop`` returns soon after the word there has become 1. Each turn of a loop with loops or calls inside
+    looks at the word.
     """
 
     def __init__(self, name: str, parameters: str, *, attributes: str = "#0") -> None:

@@ -33,8 +33,8 @@ _PATIENCE = 32
 _MEET, _PAIR_SEEN = PairWords._fields.index("meet"), PairWords._fields.index("seen")
 
 _TOGETHER, _SHARES = 1 << 15, 4
-"""Vertices and edges of the searches that one call makes at most, as progress is told between two of them; and calls for each of several
-threads at least, so that all have enough to do."""
+"""Vertices and edges of the searches that one call makes at most, because progress is reported between calls; and calls for each of several
+threads at least."""
 
 _TIGHT_FIRST, _TIGHT_LAST, _TIGHT_QUEUE = map(TightWords._fields.index, ("first", "last", "queue"))
 

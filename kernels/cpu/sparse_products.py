@@ -215,7 +215,7 @@ def _over_rows(
     *,
     nanoseconds: float,
 ) -> set[int]:
-    """Call a function for ranges of rows, each worker with one of the bitmaps, and tell which of `STRANGE` and `BEYOND` it answers.
+    """Call a function for ranges of rows, each worker with one of the bitmaps; returns the answers, `STRANGE` and `BEYOND`.
 
     All calls together take about so many nanoseconds.
     """

@@ -24,7 +24,7 @@ from semiring.kernels.machine import LANE_ELEMENTS, LANE_MOVE, LANE_SERIES, LANE
 __all__ = ["StackArguments", "StackLaunch", "stack_launch", "stack_loop"]
 
 _PIECE = 1 << 28
-"""Steps of a call of a kernel at most, as progress is told between two of them."""
+"""Steps of a call of a kernel at most, because progress is reported between calls."""
 
 _SHARES = 4
 """Ranges for each thread, so that one which is held up does not hold up all."""

@@ -4,7 +4,7 @@
 where the handler of a signal computes in the middle of another product.
 
 Python runs the handlers of signals in the main thread, between two of its instructions. So the main thread gives long machine code to
-another thread, and waits: when a handler raises, as that of Ctrl-C does, a word is set that the machine code looks at.
+another thread, and waits. When a handler raises, as the one of Ctrl-C does, the main thread sets a word that the machine code looks at.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _helpers = 0
 _lock = forks.lock()
 
 LONG = 20_000_000
-"""Nanoseconds from which on the main thread gives machine code to another one, which takes about 30,000."""
+"""Nanoseconds from which on the main thread gives machine code to another thread, at the price of about 30,000 nanoseconds."""
 
 _never = np.zeros(1, np.int64)
 NEVER = address(_never)
@@ -47,7 +47,7 @@ class _Stopped(BaseException):
 
 
 class _Stop(threading.local):
-    """The word that stops what a thread computes: one for the thread that called `run` and its helpers."""
+    """The word that stops the machine code of a thread: the caller of `run` and its helpers have the same word."""
 
     word: np.ndarray[Any, Any] | None = None
 
@@ -150,7 +150,7 @@ def run(work: Callable[[Task, int], None], tasks: Sequence[Task], threads: int) 
 
 
 def stoppable(code: Callable[[int, int], None], words: int) -> None:
-    """Run machine code, with the addresses of its arguments and of the word that stops it; in the main thread so that signals are heard."""
+    """Run machine code with the addresses of its arguments and of a word that stops the code; signals are heard in the main thread."""
     stop = _stop.word
     helper = _idle_helper(sys.maxsize) if threading.current_thread() is threading.main_thread() else None
     if helper is None:

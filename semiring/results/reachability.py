@@ -127,7 +127,7 @@ class Reachability(Shown):
         n = len(self.nodes)
         facts = [
             ("connected", f"{int(self.counts.sum()):,} of {n * n:,} pairs"),
-            ("strongly connected components", f"{len(self._condensation.rows):,}"),
+            ("strongly connected components", f"{self._condensation.count:,}"),
         ]
         return f"reachability among {counted(n, 'vertex', 'vertices')}", facts
 
