@@ -159,7 +159,10 @@ class CpuSparseProducts(Threaded):
         if mask is not None:
             pattern = _of_width(mask.pattern, narrow=narrow)
             known = known._replace(
-                mask_starts=address(pattern.starts), mask_columns=address(pattern.columns), flip=-1 if mask.complement else 0
+                mask_starts=address(pattern.starts),
+                mask_columns=address(pattern.columns),
+                flip=-1 if mask.complement else 0,
+                sorted=int(not mask.complement and _ascends(B) and _ascends(pattern, strictly=True)),
             )
         nothing = [SparseArrays(0, 0, 0, 0)] * len(self.dtypes)
         _over_rows(self._kernels.function(symbolic.name), known, nothing, tasks, threads, bitmaps, nanoseconds=steps)
@@ -202,6 +205,13 @@ def _of_width(rows: CompressedRows, *, narrow: bool) -> CompressedRows:
     """The same with columns and numbers of entries of 32 bits, or else of 64."""
     index = np.int32 if narrow else np.int64
     return rows._replace(starts=rows.starts.astype(index, copy=False), columns=rows.columns.astype(index, copy=False))
+
+
+def _ascends(rows: CompressedRows, *, strictly: bool = False) -> bool:
+    """True where the columns of each row ascend."""
+    columns = rows.columns
+    descents = np.flatnonzero(columns[1:] <= columns[:-1] if strictly else columns[1:] < columns[:-1]) + 1
+    return bool(np.isin(descents, rows.starts).all())
 
 
 def _over_rows(
