@@ -6,8 +6,8 @@ word begin in the row of the result is kept beside it: a column's place in the r
 second pass adds each term to its place. So rows come out sorted, and all that is read and written at random is the bitmap and one row of
 the result, which the first-level cache has room for up to a hundred thousand columns.
 
-``symbolic`` marks and counts only. A mask has another bitmap. A row without entries in the mask is left out; where the row of the mask is
-much shorter than a row of B, whose columns ascend, its columns are looked up there by bisection.
+``symbolic`` marks and counts only. A mask has another bitmap. Rows that have no entry in the mask are left out. The columns of a short row
+of the mask are looked up in a long row of B by bisection, if the columns of B ascend.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _AHEAD = 8
 """Entries before its turn, a row of B is asked for."""
 
 _LOOKUP = 16
-"""Entries of a row that are read one after the other in about the time of one bisection."""
+"""Entries of a row that take as long to read, one after the other, as one bisection."""
 
 
 class GustavsonKernel(Entries):
@@ -208,7 +208,7 @@ class GustavsonKernel(Entries):
         return self.em.call("ctpop.i64", "i64", ("i64", bits))
 
     def _count(self, i: str, _: list[str]) -> None:
-        """The length of row i of the result, unless it has none, as it was at first."""
+        """The length of row i of the result, which stays 0 where the mask has no entry."""
         em = self.em
         if self.form.masked:
             begin, end = self.ends(self._mask_starts, i)

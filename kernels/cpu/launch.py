@@ -127,7 +127,7 @@ SCRATCH = tuple(map(KernelWords._fields.index, ("packed_a", "packed_b", "packed_
 """Where the parts of scratch memory stand among the arguments, of all kernels; each reads those that it has."""
 
 _FIRST, _VIA = map(KernelWords._fields.index, ("first", "via"))
-_M, _N, _K = map(KernelWords._fields.index, ("m", "n", "k"))
+_SIDES = tuple(map(KernelWords._fields.index, ("m", "n", "k")))
 _WITNESS = 4
 """Bytes of a witness."""
 
@@ -183,6 +183,7 @@ class Launch:
         self.name, self.tasks, self.slots, self.masks, self.direct = name, tasks, slots, masks, direct
         self.thin, self.scratch, self._operands, self._results, self._threads = thin, scratch, operands, results, threads
         self._relation, self.pace = relation, pace
+        self._nanoseconds = pace * max(map(_steps, tasks), default=0)
 
     def held(self, places: Sequence[int]) -> Held | None:
         """Which operand of matrices at these addresses is the result itself; None where a copy has to take the place of a matrix."""
@@ -223,18 +224,22 @@ class Launch:
             if bounds is not None:
                 for slot, bound in zip(BOUNDS, bounds, strict=True):
                     words[slot] = bound
-            steps = words[_M] * words[_N] * words[_K]
-            call(kernel, words, self.scratch, steps * self.pace)
+            call(kernel, words, self.scratch, self._nanoseconds)
             if words[BEYOND]:
                 beyond = True
             if meter is not None:
-                meter.add(steps, tell=worker == 0)
+                meter.add(_steps(words), tell=worker == 0)
 
         if len(self.tasks) == 1:
             work(self.tasks[0], 0)
         else:
             run(work, self.tasks, self._threads)
         return beyond
+
+
+def _steps(words: array[int]) -> int:
+    """The steps of a task."""
+    return math.prod([words[side] for side in _SIDES])
 
 
 def call(kernel: Function, words: array[int], size: int, nanoseconds: float) -> None:
