@@ -119,6 +119,26 @@ class Condensation:
         _, places = consecutive(begins[found], self.sizes[found])
         return np.sort(order[places])
 
+    def pairs(self, *, reflexive: bool) -> tuple[Array, Array]:
+        """Compressed rows of all pairs: where the row of each vertex begins, and the vertices it reaches, in ascending order."""
+        counts = self.counts(reflexive=reflexive)
+        starts = np.append(0, np.cumsum(counts))
+        heads, rows = np.empty(starts[-1], np.int64), self._is_row(self.component)
+        for v in np.flatnonzero(rows).tolist():
+            heads[starts[v] : starts[v + 1]] = self.reached(v, reflexive=reflexive)
+        listed = np.flatnonzero(~rows)
+        ends = np.cumsum(counts[listed])
+        for some in np.split(listed, np.unique(np.searchsorted(ends, np.arange(HOST, int(counts[listed].sum()), HOST)))):
+            c = self.component[some]
+            position, place = consecutive(self.sets.places[c], self.sets.lengths[c])
+            d = self.sets.pool[place]
+            kept = reflexive | self.cyclic[d] | (d != c[position])
+            order, begins = self._members
+            member, place = consecutive(begins[d[kept]], self.sizes[d[kept]])
+            _, to = consecutive(starts[some], counts[some])
+            heads[to] = order[place][np.lexsort((order[place], position[kept][member]))]
+        return starts, heads
+
     def _set(self, c: int) -> Array:
         """The numbers of the set of a component, or its row of bits."""
         begin = int(self.sets.places[c])
