@@ -31,7 +31,9 @@ What calls what:
     │     └─ iterative, blocked, recursive
     ├─ spanning_tree          symmetric matrices over min and max, in n² steps
     ├─ components             weakly and strongly connected components, each closed alone
+    │  └─ pivoting            an inverse with pivoting, where elimination without loses digits
     ├─ divergence             a divergent pivot: the cycle behind it, or rounding
+    │  ├─ sums                sums of non-negative numbers that diverge: a cycle, or a strongly connected component
     │  └─ bellman_ford        a cycle whose weight is better than none, or potentials
     │     └─ relaxation       its steps, on a matrix or on edges
     └─ potentials             the closure once more, if it was rounding

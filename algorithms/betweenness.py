@@ -87,7 +87,7 @@ def betweenness(
         block = first, min(first + step, len(sources)), address(counts), int(worth is None), int(ends)
         sums = address(found[0]), address(found[1]) if edges else 0
         words = pack(BetweennessWords._make((n, *given, *block, *sums, *scratch.words())))
-        function(words.buffer_info()[0])
+        function(words, 40 * (n + m) * step)
         with lock:
             free.append(scratch)
             ready[first] = found

@@ -40,7 +40,7 @@ from semiring.algorithms.task import Task, steps_for
 from semiring.arrays.devices import host, on_gpu, to_gpu
 from semiring.arrays.pieces import HOST, pieces
 from semiring.arrays.threads import Threaded
-from semiring.common.errors import DivergentPivot, SemiringError
+from semiring.common.errors import DivergentPivot, SemiringError, in_stack
 from semiring.kernels import machine
 from semiring.kernels.boolean import is_reachability
 from semiring.kernels.engine import Engine
@@ -154,7 +154,7 @@ def _close_of_stack(
     try:
         _close_matrix(task, matrix, None if via is None else via[index], (), diagnosis)
     except SemiringError as error:
-        error.add_note(f"in the matrix at batch index [{', '.join(map(str, index))}]")
+        in_stack(error, index)
         raise
 
 

@@ -16,6 +16,7 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -27,7 +28,8 @@ from semiring.algebra.expression import is_operation
 from semiring.algebra.laws import is_idempotent, is_selective
 from semiring.algorithms.bellman_ford import exact_weight, find_cycle, rounding
 from semiring.algorithms.extraction import cycle_through
-from semiring.common.errors import DivergenceError, NegativeCycleError, OverflowRiskError, TraceError, brief, printable
+from semiring.algorithms.sums import divergent_component, heavy_cycle, is_inverse, weights_of_walks
+from semiring.common.errors import DivergenceError, NegativeCycleError, OverflowRiskError, TraceError, brief, listing, printable
 from semiring.kernels.limits import ValueStatistics
 from semiring.kernels.operations import Operations, operations_for
 
@@ -91,21 +93,43 @@ class Diagnosis:
         return tuple(p[vertices] for p in self._potentials)
 
     def elimination(self, vertex: int, dtypes: tuple[np.dtype[Any], ...]) -> DivergenceError:
-        """The error for a divergent pivot of an elimination, which is one that has no star."""
-        kept, cycle = self.kept(), None
-        if kept is not None and (self.semiring.star is None or is_idempotent(self.semiring, dtypes)):
-            cycle, _ = find_cycle(self.semiring, kept, vertex)
-        elif kept is not None:
-            operations = Operations(self.semiring, dtypes)
-            loops = [tuple(v[i, i] for v in kept) for i in range(len(kept[0]))]
+        """The error for a divergent pivot of an elimination: with a cycle, or else a strongly connected component, that explains it."""
+        semiring, kept, cycle = self.semiring, self.kept(), None
+        if kept is None:
+            return self.error(None, None, vertex)
+        if semiring.star is None or is_idempotent(semiring, dtypes):
+            cycle, _ = find_cycle(semiring, kept, vertex)
+        elif (walks := weights_of_walks(semiring, kept)) is not None:
+            cycle = heavy_cycle(walks, vertex)
+            if cycle is None and (component := divergent_component(walks)) is not None:
+                return self._without_sum(component)
+        else:
+            operations = Operations(semiring, dtypes)
+            loops = zip(*(v.diagonal() for v in kept), strict=True)
             cycle = next(([i] for i, loop in enumerate(loops) if operations.star(loop) is None), None)
-        if cycle is None:
-            singular = ": a leading block of I − A is singular" if self.semiring.name == "plus-times" else ""
-            return DivergenceError(
-                f"the closure over {self.semiring.name} does not converge: the pivot of vertex {self.name(vertex)!r} has no star{singular}"
-            )
-        assert kept is not None
-        return self.error(cycle, exact_weight(self.semiring, kept, [*cycle, cycle[0]]))
+        if cycle is not None:
+            return self.error(cycle, exact_weight(semiring, kept, [*cycle, cycle[0]]))
+        singular = ": a leading block of I − A is singular, or a pivot overflowed" if is_inverse(semiring) else ""
+        return DivergenceError(f"{self._problem}: the pivot of vertex {self.name(vertex)!r} has no star{singular}")
+
+    @property
+    def _problem(self) -> str:
+        return f"the closure over {self.semiring.name} does not converge"
+
+    def _without_sum(self, component: list[int]) -> DivergenceError:
+        """The error for a strongly connected component whose cycles diverge together."""
+        named = [self.name(v) for v in component]
+        where = f"the walks within the strongly connected component of {len(named):,} vertices, {listing(named)}, have no finite sum"
+        return DivergenceError(f"{self._problem}: {where}, though the walks around each cycle have one{self._remedy}", vertices=named)
+
+    @property
+    def _remedy(self) -> str:
+        """The way to the answer that may be meant instead."""
+        if is_inverse(self.semiring):
+            return "; numpy.linalg.inv(I − A) gives the inverse of such a matrix"
+        if self.semiring.star is None and not is_min_plus(self.semiring):
+            return "; a semiring in which such walks have a sum defines it by star="
+        return ""
 
     def _without_input(self, vertex: int, values: Values, via: Array | None, vertices: Array) -> Values:
         """Diagnosis by what the closure made of the input so far, whose entries are rounded weights of paths."""
@@ -155,19 +179,19 @@ class Diagnosis:
         negative = is_min_plus(self.semiring)
         kind = NegativeCycleError if negative else DivergenceError
         named = None if cycle is None else [self.name(v) for v in cycle]
-        problem = f"the closure over {self.semiring.name} does not converge"
+        problem = self._problem
         if negative:
             problem = "the graph has a negative cycle, so there are no shortest paths"
         elif named is not None:
-            problem += f": {'c has no star' if self.semiring.star else '1 ⊕ c ≠ 1'} for a cycle of weight c"
+            problem += f": {'the walks around a cycle have no finite sum' if self.semiring.star else '1 ⊕ c ≠ 1 for a cycle of weight c'}"
         if named is None:
             lost = (
                 "the input was overwritten, or is too large to be kept"
                 if self.kept() is None
                 else "no single cycle explains it; exact elements may, as Fractions"
             )
-            return kind(f"{problem} (found at vertex {self.name(vertex or 0)!r}; {lost})")
-        return kind(f"{problem}: {_shown(named)}, weight {_number(weight)}", named)
+            return kind(f"{problem} (found at vertex {self.name(vertex or 0)!r}; {lost}){self._remedy}")
+        return kind(f"{problem}: {_shown(named)}, weight {_number(weight, self.semiring.one)}{self._remedy}", named)
 
 
 def may_improve(semiring: Semiring, statistics: Sequence[ValueStatistics]) -> bool:
@@ -236,14 +260,20 @@ def _shown(cycle: Sequence[Any]) -> str:
     return " → ".join(closed)
 
 
-def _number(weight: Any) -> str:
-    """A weight as text: fractions as floats, unless they are whole."""
+def _number(weight: Any, one: Any) -> str:
+    """Write a weight: a fraction as a float, or as 1 and the rest where that float would be the semiring's 1."""
     if isinstance(weight, tuple):
-        return f"({', '.join(map(_number, weight))})"
+        return f"({', '.join(map(_number, weight, one))})"
     if isinstance(weight, Fraction):
-        whole = weight.denominator == 1 and weight.numerator.bit_length() <= 64
+        if weight.denominator == 1 and weight.numerator.bit_length() <= 64:
+            return str(weight.numerator)
         try:
-            return str(weight.numerator) if whole else repr(float(weight))
+            rounded = float(weight)
         except OverflowError:
             return brief(int(weight))
+        if rounded != one:
+            return repr(rounded)
+        beyond = weight - Fraction(one)
+        text = f"{Decimal(abs(beyond.numerator)) / Decimal(beyond.denominator):.3g}"
+        return f"{f'{one} ' if one else ''}{'−' if beyond < 0 else '+' if one else ''}{' ' if one else ''}{text}"
     return brief(weight) if isinstance(weight, int) else str(weight)

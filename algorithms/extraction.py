@@ -6,8 +6,8 @@ from i to k = via[i, j] followed by the one from k to j. Here the segments of al
 for shortest paths), again and again on every level. Such loops are erased, on the way already where a walk grows beyond n vertices.
 
 The expansion ends where ⊕ improves strictly and arithmetic is exact, or where no cycle improves on 1. With negative floats rounding
-may bend `via` into a circle: such a path is given up here, and found again on the matrix itself by `SingleSource`, of
-`semiring.algorithms.predecessors`.
+may bend `via` into a circle, and a damaged file may hold anything. Such a path is given up here, as soon as its walk has more than n
+vertices. `SingleSource`, of `semiring.algorithms.predecessors`, finds the path again in the matrix itself.
 """
 
 from __future__ import annotations
@@ -53,8 +53,9 @@ def _expand(via: Array, sources: Array, targets: Array) -> list[list[int] | None
     """The segments of all pairs at once, with loops erased where they make a walk too long."""
     n, m = len(via), len(sources)
     owner, tail, head = np.arange(m), np.array(sources, dtype=np.intp), np.array(targets, dtype=np.intp)
-    unsettled = np.ones(m, dtype=bool)
-    for _ in range(2 * n + 64):
+    unsettled, circular = np.ones(m, dtype=bool), np.zeros(m, dtype=bool)
+    checked = False
+    for _ in range(_generations(n)):
         middle = np.full(len(owner), -1, dtype=np.intp)
         middle[unsettled] = entries(via, tail[unsettled], head[unsettled])
         split = middle >= 0
@@ -67,24 +68,57 @@ def _expand(via: Array, sources: Array, targets: Array) -> list[list[int] | None
         owner, tail, head, unsettled = owner[copies], tail[copies], head[copies], split[copies]
         head[first] = tail[first + 1] = middle[split]
         if (np.bincount(owner) > n).any():
-            left = np.array(_without_loops(owner, tail, targets, n), dtype=np.intp)
+            if not checked:
+                checked, circular = True, _circular(via, sources, targets)
+            straight = np.flatnonzero(~circular[owner])
+            left = straight[_without_loops(owner[straight], tail[straight], targets, n)]
             owner, tail, unsettled = owner[left], tail[left], unsettled[left]
             last = np.append(owner[1:] != owner[:-1], True)
             head = np.where(last, np.asarray(targets)[owner], np.append(tail[1:], 0))
-    given_up = np.bincount(owner[unsettled], minlength=m) > 0
+    given_up = circular | (np.bincount(owner[unsettled], minlength=m) > 0)
     ends = np.searchsorted(owner, np.arange(m + 1)).tolist()
     vertices, goals = tail.tolist(), np.asarray(targets).tolist()
     return [None if given_up[pair] else erase_loops([*vertices[ends[pair] : ends[pair + 1]], goals[pair]]) for pair in range(m)]
 
 
-def _without_loops(owner: Array, tail: Array, targets: Array, n: int) -> list[int]:
+def _generations(n: int) -> int:
+    """The times that `via` is followed at most."""
+    return 2 * n + 64
+
+
+def _circular(via: Array, sources: Array, targets: Array) -> Array:
+    """True for each pair whose walk never ends, because splitting the pair leads back to an earlier one."""
+    n = len(via)
+    wanted = np.asarray(sources, dtype=np.int64) * n + targets
+    pairs = fresh = np.unique(wanted)
+    while len(fresh):
+        tail, head = np.divmod(fresh, n)
+        middle = np.asarray(entries(via, tail, head), dtype=np.int64)
+        tail, head, middle = (v[middle >= 0] for v in (tail, head, middle))
+        fresh = np.setdiff1d(np.concatenate([tail * n + middle, middle * n + head]), pairs)
+        pairs = np.union1d(pairs, fresh)
+    tail, head = np.divmod(pairs, n)
+    middle = np.asarray(entries(via, tail, head), dtype=np.int64)
+    ends = middle < 0
+    split = np.flatnonzero(~ends)
+    halves = [np.searchsorted(pairs, half) for half in (tail * n + middle, middle * n + head)]
+    for _ in range(_generations(n)):
+        settled = split[ends[halves[0][split]] & ends[halves[1][split]]]
+        if not len(settled):
+            break
+        ends[settled] = True
+        split = split[~ends[split]]
+    return np.asarray(~ends[np.searchsorted(pairs, wanted)])
+
+
+def _without_loops(owner: Array, tail: Array, targets: Array, n: int) -> Array:
     """The segments that are left when every walk of more than n of them drops its loops."""
     left: list[int] = []
     for pair in np.unique(owner).tolist():
         start, end = np.searchsorted(owner, [pair, pair + 1]).tolist()
         segments = range(start, end)
         left += segments if len(segments) <= n else _loopless(segments, tail, int(targets[pair]))
-    return left
+    return np.array(left, dtype=np.intp)
 
 
 def _loopless(segments: range, tail: Array, target: int) -> list[int]:

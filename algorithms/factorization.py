@@ -17,8 +17,10 @@ from semiring.algorithms.csr import CSR
 from semiring.algorithms.distribution import Distribution, distribution
 from semiring.algorithms.divergence import Diagnosis
 from semiring.algorithms.elimination import Elimination
+from semiring.algorithms.pivoting import pivoted
 from semiring.algorithms.potentials import inverse, reweighed
 from semiring.algorithms.schedules import eliminates
+from semiring.algorithms.sums import diverged, is_inverse, keeps_sign, nonnegative
 from semiring.algorithms.symbolic import Symbolic
 from semiring.arrays.devices import host, is_gpu, on_device, to_gpu
 from semiring.arrays.pieces import slices
@@ -119,6 +121,8 @@ class Factorization:
             tree = found.nodes, found.parent, found.entries
             fronts = fronts_for(semiring, edges.dtypes, device, found.fill.steps, tree, by_star=by_star)
             self.elimination = Elimination(engine, kernels, found, by_star=by_star, panels=panels, sweeps=sweeps, fronts=fronts)
+        self._diverges: bool | None = None
+        self._superlu: Any = None
         self._operations = operations_for(semiring, edges.dtypes)
         self._potentials = None if kept is None else kept.potentials
         if kept is None:
@@ -182,7 +186,7 @@ class Factorization:
             Told of n + m steps for each row or column.
         """
         backward = len(targets) < len(sources)
-        if self._guard.needs_rows and not (every_source if backward else every_target):
+        if (self._guard.needs_rows or self._is_no_sum) and not (every_source if backward else every_target):
             every = np.arange(self.edges.n)
             ends = (every, targets) if backward else (sources, every)
             found = self.between(*ends, every_source=backward, every_target=not backward, on_host=on_host, meter=meter)
@@ -192,19 +196,57 @@ class Factorization:
             with on_device(self.device):
                 return tuple(map(to_gpu, found))
         with on_device("cpu" if on_host else self.device):
-            out = self._empty((len(sources), len(targets)), backward=backward, on_host=on_host)
-            tell = self._telling(meter)
-            if backward:
-                self.elimination.rows(targets, None if every_source else sources, out, backward=True, tell=tell)
+            if (superlu := self._pivoted()) is not None:
+                entries = _inverted(superlu, sources, targets, self.edges.dtypes[0], backward=backward)
+                out: Values = (entries if on_host or not is_gpu(self.device) else to_gpu(entries),)
             else:
-                self.elimination.rows(sources, None if every_target else targets, out, tell=tell)
-            if self._potentials is not None:
-                p, back = self._potentials
-                found = self._multiplied(tuple(v[sources, None] for v in back), tuple(map(host, out)))
-                found = self._multiplied(found, tuple(v[targets] for v in p))
-                out = found if on_host or not is_gpu(self.device) else tuple(map(to_gpu, found))
+                out = self._swept(sources, targets, every_source, every_target, on_host=on_host, backward=backward, meter=meter)
             self._guard.after(out, None)
+            if self._is_no_sum and (row := diverged(out)) is not None:
+                raise self._diagnosis().elimination(int(sources[row]), self.edges.dtypes)
         return out
+
+    def _swept(
+        self, sources: Array, targets: Array, every_source: bool, every_target: bool, *, on_host: bool, backward: bool, meter: Meter | None
+    ) -> Values:
+        """The elements of `between`, by sweeps through the panels."""
+        out = self._empty((len(sources), len(targets)), backward=backward, on_host=on_host)
+        tell = self._telling(meter)
+        if backward:
+            self.elimination.rows(targets, None if every_source else sources, out, backward=True, tell=tell)
+        else:
+            self.elimination.rows(sources, None if every_target else targets, out, tell=tell)
+        if self._potentials is None:
+            return out
+        p, back = self._potentials
+        found = self._multiplied(tuple(v[sources, None] for v in back), tuple(map(host, out)))
+        found = self._multiplied(found, tuple(v[targets] for v in p))
+        return found if on_host or not is_gpu(self.device) else tuple(map(to_gpu, found))
+
+    @property
+    def _is_no_sum(self) -> bool:
+        """True where a sum of non-negative numbers has left negative ones in the panels, so that some rows diverge."""
+        if self._diverges is None:
+            with on_device(self.device):
+                panels = self.elimination.panels if self._sums else ()
+            self._diverges = any(diverged((v[None],)) is not None for side in panels for v in side)
+        return self._diverges
+
+    @property
+    def _sums(self) -> bool:
+        """True where the closure sums non-negative numbers."""
+        return self.semiring.star is not None and keeps_sign(self.semiring) and bool(nonnegative(self.edges.weights))
+
+    def _pivoted(self) -> Any:
+        """SciPy's factor with pivoting, where this one has lost digits; None where it is as good."""
+        if self._superlu is None:
+            plain = is_inverse(self.semiring) and self.edges.dtypes[0].kind == "f" and (self._is_no_sum or not self._sums)
+            self._superlu = plain and pivoted(self.edges, lambda b: self.elimination.solve((b,))[0])
+        return self._superlu or None
+
+    def _diagnosis(self) -> Diagnosis:
+        matrix = self.edges.arrays()
+        return Diagnosis(self.semiring, lambda: matrix, self._names)
 
     def blocks(self, meter: Meter | None = None) -> Iterator[tuple[int, Values]]:
         """All rows of the closure, as many at a time as are swept together: the number of the first one, and these rows."""
@@ -259,6 +301,8 @@ class Factorization:
 
     def _solved(self, b: Values) -> Values:
         """The same, without a look at its numbers."""
+        if (superlu := self._pivoted()) is not None:
+            return (np.ascontiguousarray(superlu.solve(b[0])),)
         if self._potentials is None:
             return self.elimination.solve(b)
         p, back = (tuple(v[:, None] for v in values) for values in self._potentials)
@@ -270,7 +314,7 @@ class Factorization:
         if self._potentials is not None:
             changed = None
         self.edges = self.edges.with_weights(weights)
-        self._potentials = None
+        self._potentials = self._diverges = self._superlu = None
         with on_device(self.device):
             try:
                 self.elimination.run(weights, changed)
@@ -286,11 +330,10 @@ class Factorization:
     def _by_potentials(self, vertex: int) -> None:
         """Raise for a cycle that diverges; where only rounding made one, eliminate once more by potentials."""
         semiring, edges = self.semiring, self.edges
-        matrix = edges.arrays()
-        diagnosis = Diagnosis(semiring, lambda: matrix, self._names)
+        diagnosis = self._diagnosis()
         if self.elimination.by_star:
             raise diagnosis.elimination(vertex, edges.dtypes) from None
-        p = diagnosis.potentials(vertex, matrix, None, np.arange(edges.n))
+        p = diagnosis.potentials(vertex, edges.arrays(), None, np.arange(edges.n))
         back = inverse(semiring, p)
         if back is None:
             raise diagnosis.no_inverse(edges.dtypes) from None
@@ -302,3 +345,12 @@ class Factorization:
         """x ⊗ y in arrays that the caller may write to, without a warning where that overflows."""
         with np.errstate(all="ignore"):
             return tuple(np.array(v) for v in self._operations.mul(x, y))
+
+
+def _inverted(superlu: Any, sources: Array, targets: Array, dtype: np.dtype[Any], *, backward: bool) -> Array:
+    """Entries of (I − A)⁻¹ between vertices: by columns, or by rows where these are fewer."""
+    ends, others = (targets, sources) if backward else (sources, targets)
+    units = np.zeros((superlu.shape[0], len(ends)), dtype)
+    units[ends, np.arange(len(ends))] = 1
+    found = superlu.solve(units, "N" if backward else "T")[others]
+    return np.ascontiguousarray(found if backward else found.T)

@@ -18,6 +18,7 @@ then erased.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -30,6 +31,7 @@ from semiring.algorithms.extraction import erase_loops
 from semiring.algorithms.relaxation import relaxation
 from semiring.arrays.devices import host, on_gpu, to_gpu
 from semiring.arrays.pieces import CACHE, HOST, slices
+from semiring.common.errors import GraphError
 from semiring.common.forks import cached_property
 from semiring.kernels import select
 from semiring.kernels.operations import Operations
@@ -159,28 +161,40 @@ class _Grower:
         return np.concatenate(sources), np.cumsum(np.concatenate(counts))
 
     def mend(self, trees: Array, reached: Array, roots: Array, first: int = 0) -> None:
-        """Attach again what is reached and does not lead back to its row's root; the attempts are counted from `first`."""
+        """Attach again what is reached and does not lead back to its row's root; the attempts are counted from `first`.
+
+        Raises
+        ------
+        GraphError
+            For elements and a construction matrix that contradict each other, as in a damaged file.
+        """
         everyone = np.arange(self.n, dtype=np.int32)
         rows = np.arange(len(roots))
+        before = math.inf
         for attempt in itertools.count(first):
             end = follow(np.where(reached[rows], trees[rows], everyone))
-            lost = reached[rows] & (end != roots[rows, None])
+            loose = end != roots[rows, None]
+            lost = reached[rows] & loose
             bad = lost.any(axis=1)
             if not bad.any():
                 return
-            rows, end, lost = rows[bad], end[bad], lost[bad]
+            rows, end, loose, lost = rows[bad], end[bad], loose[bad], lost[bad]
             wanted = lost
             if attempt < _CIRCLES:
                 # A circle, and what hangs on it, comes along when one of its vertices is attached.
                 wanted = np.zeros_like(lost)
                 np.put_along_axis(wanted, end, lost, axis=1)
+            elif (left := int(lost.sum())) < before:
+                before = left
+            else:
+                raise GraphError(_contradiction(roots[rows[0]], lost[0]))
             some = trees[rows]
-            if not self.attach_by_ties(some, lost, wanted, roots[rows]) and attempt >= _CIRCLES:
-                self.attach_by_paths(some, lost, roots[rows])
+            if not self.attach_by_ties(some, loose, wanted, roots[rows]) and attempt >= _CIRCLES:
+                self.attach_by_paths(some, loose, lost.argmax(axis=1), roots[rows])
             trees[rows] = some
 
-    def attach_by_ties(self, trees: Array, lost: Array, wanted: Array, roots: Array) -> bool:
-        """Attach wanted vertices to ones that are not lost, by edges that tie: d(root, u) ⊗ a_uv = d(root, v). Whether any was."""
+    def attach_by_ties(self, trees: Array, loose: Array, wanted: Array, roots: Array) -> bool:
+        """Attach wanted vertices by edges that tie, d(root, u) ⊗ a_uv = d(root, v), where u leads to the root. Tells if any was."""
         sources, starts = self.direct
         degree = np.diff(starts)
         edges = np.cumsum(wanted @ degree)
@@ -191,7 +205,7 @@ class _Grower:
             pair, edge = consecutive(starts[v], degree[v])
             row, u, v = row[pair], sources[edge], v[pair]
             ties = self._ties(roots[row], u, v)
-            progress |= _attach(trees, lost, row[ties], u[ties], v[ties])
+            progress |= _attach(trees, loose, row[ties], u[ties], v[ties])
         return progress
 
     def _ties(self, root: Array, u: Array, v: Array) -> Array:
@@ -205,22 +219,29 @@ class _Grower:
             equal &= np.where(begins, np.asarray(e == d, dtype=bool), np.asarray(t == d, dtype=bool))
         return np.asarray(equal & (u != v))
 
-    def attach_by_paths(self, trees: Array, lost: Array, roots: Array) -> None:
-        """Attach one lost vertex of each row by its own path, from where that leaves the tree for good."""
-        v = lost.argmax(axis=1)
-        for i, path in enumerate(self.paths(roots, v)):
+    def attach_by_paths(self, trees: Array, loose: Array, targets: Array, roots: Array) -> None:
+        """Attach one loose vertex of each row by its own path, behind the last vertex there that leads to the root."""
+        for i, path in enumerate(self.paths(roots, targets)):
             last = len(path) - 1
-            while lost[i, path[last]]:
+            while loose[i, path[last]]:
                 last -= 1
             trees[i, path[last + 1 :]] = path[last:-1]
 
 
-def _attach(trees: Array, lost: Array, row: Array, u: Array, v: Array) -> bool:
-    """Attach, breadth first, what edges u → v in some rows reach from vertices that are not lost. Whether any was."""
-    n = lost.shape[1]
+def _contradiction(root: int, lost: Array) -> str:
+    """The text of the error for a tree that no path can mend."""
+    return (
+        f"the elements and the construction matrix contradict each other: the path between vertices {root} and {lost.argmax()} leads over "
+        f"one that has none; compute both again"
+    )
+
+
+def _attach(trees: Array, loose: Array, row: Array, u: Array, v: Array) -> bool:
+    """Attach, breadth first, all vertices that edges u → v reach from vertices that lead to the root. Tells if any was."""
+    n = loose.shape[1]
     order = np.argsort(row * n + u, kind="stable")
     tail, head = (row * n + u)[order], (row * n + v)[order]
-    flat, parents = lost.reshape(-1), trees.reshape(-1)
+    flat, parents = loose.reshape(-1), trees.reshape(-1)
     edges = np.flatnonzero(~flat[tail] & flat[head])
     progress = len(edges) > 0
     while len(edges):
@@ -300,4 +321,7 @@ def weighs(semiring: Semiring, values: Values, path: Sequence[int], element: Seq
     first = weight[0] if isinstance(weight, tuple) else weight
     if values[0].dtype.kind != "f":
         return bool(first == element[0])
-    return bool(abs(float(first) - float(element[0])) <= 4 * rounding(values))
+    try:
+        return bool(abs(float(first) - float(element[0])) <= 4 * rounding(values))
+    except OverflowError:  # no element is so large
+        return False

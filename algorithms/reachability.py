@@ -1,7 +1,8 @@
-"""Who reaches whom in a sparse graph, by its condensation: the strongly connected components, and a row of bits for each of them.
+"""Reachability in a sparse graph, by its condensation: the strongly connected components, and the set that each one reaches.
 
-All vertices of a component reach the same ones, and the graph of the components has no cycle, so that its closure is found from the
-last component to the first by unions of rows (Purdom, 1970). With c components that takes c²/8 bytes, whatever n is.
+All vertices of a component reach the same vertices. The graph of the components has no cycle, so unions of sets from the last component
+to the first find its closure (Purdom, 1970). A set of few components is a list, and a set of many a row of bits. The sets of c components
+take c²/16 bytes at most, and less where few are reached.
 
 Examples
 --------
@@ -20,11 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algorithms.csr import CSR
+from semiring.algorithms.csr import CSR, consecutive
 from semiring.arrays.memory import require_bytes
 from semiring.arrays.pieces import HOST, slices
 from semiring.common.forks import cached_property
-from semiring.kernels.cpu.strong_components import reached_components, strong_components
+from semiring.kernels.cpu.strong_components import Sets, reached_components, row_words, strong_components
 
 __all__ = ["Condensation"]
 
@@ -33,94 +34,142 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, eq=False)
 class Condensation:
-    """The strongly connected components of a graph, and which of them reach which.
+    """The strongly connected components of a graph, and the components that each of them reaches.
 
     Attributes
     ----------
     component : int array of shape (n,)
         The number of each vertex's component. Edges lead to the same or to lower numbers.
-    rows : uint64 array of shape (c, ⌈c / 64⌉)
-        Bit d of row c: whether component c is d or reaches it.
+    sets : Sets
+        The components that each one reaches.
     cyclic : bool array of shape (c,)
         Whether the vertices of a component reach themselves by an edge at least.
     """
 
     component: Array
-    rows: Array
+    sets: Sets
     cyclic: Array
 
     @classmethod
     def of(cls, edges: CSR) -> Condensation:
-        """That of a graph. O(n + m) for its components, and O(m·c / 64) at most for the rows.
+        """Condense a graph. O(n + m) for its components, and O(m·c / 32) at most for the sets.
 
         Raises
         ------
         TooLargeError
-            Where there is no room for the rows.
+            Where there is no room for the sets.
         """
         count, component = strong_components(edges.starts, edges.heads)
         what = f"which of {count:,} strongly connected components reach which takes"
-        require_bytes(-(-count // 64) * count * 8, what, "name some sources of transitive_closure at a time")
         cyclic = np.bincount(component, minlength=count) > 1
         cyclic[component[edges.heads[edges.heads == edges.tails]]] = True
-        return cls(component, reached_components(edges.starts, edges.heads, count, component), cyclic)
+
+        def require(needed: int) -> None:
+            require_bytes(needed, what, "name some sources of transitive_closure at a time")
+
+        return cls(component, reached_components(edges.starts, edges.heads, count, component, require), cyclic)
 
     @property
     def n(self) -> int:
         """The number of vertices."""
         return len(self.component)
 
+    @property
+    def count(self) -> int:
+        """The number of components."""
+        return len(self.cyclic)
+
     @cached_property
     def sizes(self) -> Array:
         """The number of vertices of each component."""
-        return np.bincount(self.component, minlength=len(self.rows))
+        return np.bincount(self.component, minlength=self.count)
+
+    @cached_property
+    def _members(self) -> tuple[Array, Array]:
+        """The vertices in the order of their components, and where those of each component begin."""
+        return np.argsort(self.component, kind="stable"), np.cumsum(self.sizes) - self.sizes
 
     def counts(self, *, reflexive: bool) -> Array:
         """How many vertices each one reaches; itself if `reflexive`, or else through a cycle."""
-        counts = np.bitwise_count(self.rows).sum(axis=1, dtype=np.int64)
-        for d in np.flatnonzero(self.sizes > 1).tolist():
-            counts += self._column(d) * (int(self.sizes[d]) - 1)
-        if not reflexive:
-            counts -= ~self.cyclic
-        found: Array = counts[self.component]
-        return found
+        reached: Array = self.sets.reached if reflexive else self.sets.reached - ~self.cyclic
+        return reached[self.component]
 
     def reaches(self, u: int, v: int, *, reflexive: bool) -> bool:
         """Whether a path leads from one vertex to another one, or to itself, of an edge at least unless `reflexive`."""
         c, d = int(self.component[u]), int(self.component[v])
         if c == d:
             return bool(self.cyclic[c]) or (reflexive and u == v)
-        return bool(int(self.rows[c, d >> 6]) >> (d & 63) & 1)
+        found = self._set(c)
+        if not self._is_row(c):
+            return bool((found == d).any())
+        return d < c and bool(int(found[d >> 5]) >> (d & 31) & 1)
 
     def reached(self, u: int, *, reflexive: bool) -> Array:
         """The vertices that one reaches, in ascending order."""
         c = int(self.component[u])
-        there = self._unpacked(slice(c, c + 1), reflexive=reflexive)[0][self.component]
-        return np.flatnonzero(there)
+        own = reflexive or bool(self.cyclic[c])
+        found = self._set(c)
+        if self._is_row(c):
+            there = np.zeros(self.count, bool)
+            there[:c] = np.unpackbits(found.view(np.uint8), count=c, bitorder="little")
+            there[c] = own
+            return np.flatnonzero(there[self.component])
+        found = found if own else found[found != c]
+        order, begins = self._members
+        _, places = consecutive(begins[found], self.sizes[found])
+        return np.sort(order[places])
+
+    def pairs(self, *, reflexive: bool) -> tuple[Array, Array]:
+        """Compressed rows of all pairs: where the row of each vertex begins, and the vertices it reaches, in ascending order."""
+        counts = self.counts(reflexive=reflexive)
+        starts = np.append(0, np.cumsum(counts))
+        heads, rows = np.empty(starts[-1], np.int64), self._is_row(self.component)
+        for v in np.flatnonzero(rows).tolist():
+            heads[starts[v] : starts[v + 1]] = self.reached(v, reflexive=reflexive)
+        listed = np.flatnonzero(~rows)
+        ends = np.cumsum(counts[listed])
+        for some in np.split(listed, np.unique(np.searchsorted(ends, np.arange(HOST, int(counts[listed].sum()), HOST)))):
+            c = self.component[some]
+            position, place = consecutive(self.sets.places[c], self.sets.lengths[c])
+            d = self.sets.pool[place]
+            kept = reflexive | self.cyclic[d] | (d != c[position])
+            order, begins = self._members
+            member, place = consecutive(begins[d[kept]], self.sizes[d[kept]])
+            _, to = consecutive(starts[some], counts[some])
+            heads[to] = order[place][np.lexsort((order[place], position[kept][member]))]
+        return starts, heads
+
+    def _set(self, c: int) -> Array:
+        """The numbers of the set of a component, or its row of bits."""
+        begin = int(self.sets.places[c])
+        return self.sets.pool[begin : begin + min(int(self.sets.lengths[c]), row_words(c))]
+
+    def _is_row(self, c: Any) -> Any:
+        """True where the set of a component, or of each of several, is a row of bits."""
+        return self.sets.lengths[c] > row_words(c)
 
     def matrix(self, *, reflexive: bool) -> Array:
         """The same as a bool array of shape (n, n)."""
         matrix = np.empty((self.n, self.n), dtype=bool)
-        order = np.argsort(self.component, kind="stable")
-        ends = np.cumsum(self.sizes)
-        for some in slices(len(self.rows), self.n, HOST):
+        order, begins = self._members
+        for some in slices(self.count, self.n, HOST):
             unpacked = self._unpacked(some, reflexive=reflexive)
-            first = int(ends[some.start] - self.sizes[some.start])
-            members = order[first : int(ends[some.stop - 1])]
-            if len(self.rows) < self.n:
+            members = order[int(begins[some.start]) : int(begins[some.stop - 1] + self.sizes[some.stop - 1])]
+            if self.count < self.n:
                 unpacked = unpacked[self.component[members] - some.start]
             matrix[members] = unpacked.take(self.component, axis=1)
         return matrix
 
-    def _column(self, d: int) -> Array:
-        """Which components reach one, as 0 and 1."""
-        bits: Array = self.rows[:, d >> 6] >> np.uint64(d & 63) & np.uint64(1)
-        return bits.astype(np.int64)
-
     def _unpacked(self, some: slice, *, reflexive: bool) -> Array:
-        """Rows of bits as rows of truth values."""
-        bits = np.unpackbits(self.rows[some].view(np.uint8), axis=1, count=len(self.rows), bitorder="little").view(bool)
+        """Sets as rows of truth values."""
+        own = np.arange(some.start, some.stop)
+        rows, length = self._is_row(own), self.sets.lengths[own]
+        packed = np.zeros((len(own), int(row_words(self.count - 1))), np.int32)
+        position, place = consecutive(self.sets.places[own], np.where(rows, row_words(own), 0))
+        packed[position, place - self.sets.places[own][position]] = self.sets.pool[place]
+        bits = np.unpackbits(packed.view(np.uint8), axis=1, count=self.count, bitorder="little").view(bool)
+        position, place = consecutive(self.sets.places[own], np.where(rows, 0, length))
+        bits[position, self.sets.pool[place]] = True
         if not reflexive:
-            own = np.arange(some.start, some.stop)
             bits[own - some.start, own] = self.cyclic[own]
         return bits

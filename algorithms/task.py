@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.algorithms.pivoting import pivot_where_needed
 from semiring.algorithms.schedules import Schedule, eliminates, require_closure_laws, schedule_for
-from semiring.common.errors import DivergenceError
+from semiring.algorithms.sums import diverged, is_inverse, keeps_sign, nonnegative
+from semiring.common.errors import DivergenceError, DivergentPivot
 from semiring.kernels.engine import Block, Engine
 from semiring.kernels.limits import ValueStatistics, tropical
 from semiring.kernels.overflow.closures import leaves_carrier, statistics_of
@@ -64,16 +66,31 @@ class Task(NamedTuple):
             engine.store(A, values)
 
     def run_elimination(self, values: Values) -> None:
-        """values ← A* or A⁺, for any closed semiring."""
+        """values ← A* or A⁺, for any closed semiring.
+
+        Raises
+        ------
+        DivergentPivot
+            Also for a sum of non-negative numbers that came out negative, as it diverges.
+        """
         engine = self.engine
-        result = values if self.reflexive else tuple(v.copy() for v in values)
-        A = engine.load(result)
+        sums = nonnegative(values) if engine.semiring.star is not None and keeps_sign(engine.semiring) else None
+        inverse = sums is not None and sums is not True and is_inverse(engine.semiring) and values[0].dtype.kind == "f"
+        given = tuple([v.copy() for v in values]) if inverse or not self.reflexive else values
+        A = engine.load(values)
         # A ← A*
         self.schedule(engine, A)
+        if sums is not None:
+            engine.verify()
+            engine.store(A, values)
+            if (row := diverged(values, sums)) is not None:
+                raise DivergentPivot(row)
+            if inverse:
+                pivot_where_needed(*given, *values)
+            A = engine.load(values)
         if not self.reflexive:
             # A⁺ = A ⊗ A*
-            star, A = A, engine.load(values)
-            engine.multiply(A, star, A)
+            engine.multiply(engine.load(given), A, A)
         engine.store(A, values)
 
     def statistics(self, values: Values) -> Sequence[ValueStatistics]:

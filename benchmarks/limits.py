@@ -20,7 +20,7 @@ from benchmarks.measure import alternate, cores, machine, print_table
 from semiring.arrays.threads import run
 from semiring.kernels.cpu.arguments import KernelArguments
 from semiring.kernels.cpu.compiler import compile_library, link
-from semiring.kernels.cpu.emitter import Emitter, Scalar
+from semiring.kernels.cpu.emitter import ENTRY, Emitter, Scalar
 from semiring.kernels.cpu.lowering import Lowering, Value
 from semiring.kernels.cpu.representation import Representation, represent
 from semiring.kernels.cpu.tile import choose_tile
@@ -111,11 +111,11 @@ class Loop:
         for c, (x, result) in enumerate(zip(operands, results, strict=True)):
             for name, address in (("A", x[0].ctypes.data), ("B", x[1].ctypes.data), ("C", result.ctypes.data)):
                 words[place[name, c]] = address
-        self._function(words.buffer_info()[0])
+        self._function(words)
 
     def _emit(self) -> Emitter:
         """``limit(args)``: k times, every sum ← sum ⊕ a ⊗ b."""
-        em, inner, width = Emitter("limit", "ptr %args"), self._rep.inner, self._width
+        em, inner, width = Emitter("limit", ENTRY), self._rep.inner, self._width
         ones = self._arguments.ones(em, set(inner), width) if self._target.fma_add else None
         low = Lowering(em, self._target, width, ones=ones, infinities=self._rep.inner_infinities)
         a, b = ([em.load(s.vector(width), self._arguments.pointer(em, (name, c)), s.bytes) for c, s in enumerate(inner)] for name in "AB")

@@ -23,7 +23,7 @@ from semiring.common.errors import TraceError
 from semiring.common.forks import importing
 from semiring.kernels.boolean import is_packed
 
-__all__ = ["Speed", "call_seconds", "speed_of", "used_devices"]
+__all__ = ["Speed", "call_seconds", "speed_of", "used_devices", "worth"]
 
 DTypes = tuple[np.dtype[Any], ...]
 
@@ -329,10 +329,11 @@ def _cost(semiring: Semiring, dtypes: DTypes, gpu: bool) -> float:
         return float(size)
     if program.exponential is not None:
         return GPU_EXPONENTIALS if gpu else size * EXPONENTIALS / 2
-    return size * sum(map(_worth, nodes(*program.add, *program.mul))) / (2 * len(dtypes))
+    return size * sum(map(worth, nodes(*program.add, *program.mul))) / (2 * len(dtypes))
 
 
-def _worth(operation: Expr) -> float:
+def worth(operation: Expr) -> float:
+    """The number of simple operations that take as long as one of a program."""
     if operation.op in ("var", "const"):
         return 0
     return SERIES if operation.op in ("exp", "expm1", "log", "log1p") else 1

@@ -153,6 +153,8 @@ class Operations:
             if undefined != False and not pole:  # noqa: E712  # a pole that may be stands in the answer itself
                 self.undecided.add(f"not ({undefined})")
             return tuple(symbolic) if carrier.admits(symbolic) else None
+        if not carrier.admits(pivot):
+            return None
         exact = tuple(Fraction(p) if isinstance(p, int) and not isinstance(p, bool) else p for p in pivot)
         try:
             with np.errstate(all="ignore"):

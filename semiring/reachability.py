@@ -56,8 +56,8 @@ def reachability(graph: Any, *, reflexive: bool = False, weight: str | float | N
 
     Notes
     -----
-    The strongly connected components are found in O(n + m), and a row of bits for each of the c components in O(m·c / 64) at most; memory
-    for c²/8 bytes. The matrix itself: `transitive_closure`.
+    The strongly connected components are found in O(n + m), and the sets of what each of the c components reaches in O(m·c / 32) at most.
+    The sets take c²/16 bytes at most, and less where few vertices are reached. The matrix itself: `transitive_closure`.
     """
     with noted("the reachability", BOOLEAN, graph):
         listed = edges_of(graph, BOOLEAN, nonedge=nonedge, presence=True, weight=weight)

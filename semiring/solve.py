@@ -153,7 +153,7 @@ def closure(
     Raises
     ------
     DivergenceError
-        For a closure that does not exist, with a cycle in ``.cycle`` if one shows it.
+        For a closure that does not exist: ``.cycle`` or else ``.vertices`` (a strongly connected component) shows why.
     LawError
         For a missing law, with a counterexample and what would work.
     SemiringError

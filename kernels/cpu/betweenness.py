@@ -17,7 +17,7 @@ import numpy as np
 
 from semiring.arrays.overlap import address
 from semiring.kernels.cpu.body import F64, Body, Variable
-from semiring.kernels.cpu.compiler import compile_library, link
+from semiring.kernels.cpu.compiler import Function, compile_library, link
 from semiring.kernels.cpu.emitter import I64, Emitter
 from semiring.kernels.cpu.lowering import Lowering, Value
 from semiring.kernels.cpu.search import Heap
@@ -102,13 +102,13 @@ class Scratch(NamedTuple):
         return (*map(address, self), len(self.links) + 1)
 
 
-def betweenness_function(*, weighted: bool) -> Callable[[int], None]:
+def betweenness_function(*, weighted: bool) -> Function:
     """The function for searches best-first, or breadth-first."""
     return _function("lengths" if weighted else "levels")
 
 
 @functools.cache
-def _function(name: str) -> Callable[[int], None]:
+def _function(name: str) -> Function:
     """A function, compiled or from the cache."""
     library = compile_library(("betweenness",), host(), lambda: link([_levels(), _lengths()]))
     return library.function(name)

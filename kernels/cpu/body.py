@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from semiring.kernels.cpu.arguments import Arguments
-from semiring.kernels.cpu.emitter import I64, Emitter, Scalar, scalar_type
+from semiring.kernels.cpu.emitter import ENTRY, I64, Emitter, Scalar, scalar_type
 
 __all__ = ["F64", "Body", "Variable"]
 
@@ -51,7 +51,7 @@ class Body:
     """
 
     def __init__(self, name: str, words: Any, numbers: str, **arrays: Any) -> None:
-        self.em, self.arguments = Emitter(name, "ptr %args"), Arguments(words)
+        self.em, self.arguments = Emitter(name, ENTRY), Arguments(words)
         plain = numbers.split()
         self._words = {f: (self.arguments.load if f in plain else self.arguments.pointer)(self.em, f) for f in words._fields}
         self._dtypes = {array: np.dtype(dtype) for array, dtype in arrays.items()}

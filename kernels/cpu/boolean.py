@@ -19,8 +19,8 @@ from semiring.algebra.definition import Semiring
 from semiring.arrays.overlap import address, matched, overlap
 from semiring.arrays.threads import Threaded, return_scratch, run, take_scratch
 from semiring.kernels.cpu.arguments import Arguments, pack
-from semiring.kernels.cpu.compiler import compile_library, link
-from semiring.kernels.cpu.emitter import I64, Emitter
+from semiring.kernels.cpu.compiler import Function, compile_library, link
+from semiring.kernels.cpu.emitter import ENTRY, I64, Emitter
 from semiring.kernels.engine import Block, Immediate, PackedBlock
 from semiring.kernels.hardware import host
 
@@ -84,7 +84,7 @@ class BitsKernel:
         A is given by groups of `GROUP` columns: the bits of one group of all rows are contiguous. A strip of C is copied to `own` and
         back, because rows of a matrix are often a power of two apart and would evict each other.
         """
-        em = Emitter("bits_product", "ptr %args")
+        em = Emitter("bits_product", ENTRY)
         x = self._words(em)
         bits = f"i{GROUP}"
 
@@ -139,7 +139,7 @@ class BitsKernel:
 
     def _close(self) -> Emitter:
         """Warshall's algorithm on the m × m block C: row i takes in row k wherever it has bit k, which it keeps."""
-        em = Emitter("bits_close", "ptr %args")
+        em = Emitter("bits_close", ENTRY)
         x = self._words(em)
         whole = em.round_down(x["m"], _UNROLLED)
 
@@ -173,7 +173,7 @@ class BitsKernel:
 
     def _identity(self) -> Emitter:
         """C ← I ∪ C for a square C."""
-        em = Emitter("bits_identity", "ptr %args")
+        em = Emitter("bits_identity", ENTRY)
         x = self._words(em)
 
         def row(i: str, _: list[str]) -> None:
@@ -218,7 +218,7 @@ class BitsKernel:
 
     def _converted(self, name: str, convert: Callable[[Emitter, str, str, str, int], None]) -> Emitter:
         """``convert(em, bytes, bits, column, count)`` along each row: 64 columns at a time, then 8, and one by one what is left."""
-        em = Emitter(name, "ptr %args")
+        em = Emitter(name, ENTRY)
         x = self._words(em)
         ends = [0, em.round_down(x["k"], 64), em.round_down(x["k"], 8), x["k"]]
 
@@ -367,17 +367,16 @@ class BooleanEngine(Immediate, Threaded):
 
 
 @functools.cache
-def _functions() -> dict[str, Callable[[int], None]]:
+def _functions() -> dict[str, Function]:
     """The machine code, which is one for all semirings of truth values."""
     names = ("bits_product", "bits_close", "bits_identity", "bits_pack", "bits_unpack")
     library = compile_library(("bits",), host(), lambda: link(BitsKernel().functions()))
     return {name: library.function(name) for name in names}
 
 
-def _call(kernel: Callable[[int], None], words: BitWords) -> None:
+def _call(kernel: Function, words: BitWords) -> None:
     """Call a function of the library."""
-    arguments = pack(words)
-    kernel(arguments.buffer_info()[0])
+    kernel(pack(words), words.m * words.words * words.k / 20)
 
 
 def _has_rows(v: Array) -> bool:

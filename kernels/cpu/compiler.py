@@ -9,33 +9,58 @@ from __future__ import annotations
 import ctypes
 import functools
 import hashlib
+from array import array
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
+from semiring.arrays.threads import LONG, NEVER, stoppable
 from semiring.common import forks
 from semiring.kernels import cache
 from semiring.kernels.cpu.emitter import Emitter
 from semiring.kernels.hardware import Target, architecture
 
-__all__ = ["Library", "assembly", "compile_library", "link"]
+__all__ = ["Function", "Library", "assembly", "compile_library", "link"]
 
 _lock = forks.lock()
 
 
+class Function(Protocol):
+    """Machine code that is called with its arguments, without the GIL."""
+
+    def __call__(self, words: array[int], nanoseconds: float = 0) -> None:
+        """Run the code.
+
+        Parameters
+        ----------
+        words : array of int
+            See `semiring.kernels.cpu.arguments`.
+        nanoseconds : float
+            A rough estimate of how long the code runs. Long calls hear signals, see `semiring.arrays.threads.stoppable`.
+        """
+
+
 class Library:
-    """Loaded machine code: functions of one pointer argument by name."""
+    """Loaded machine code: functions by name."""
 
     def __init__(self, engine: Any) -> None:
         self._engine = engine  # owns the code
 
-    def function(self, name: str) -> Callable[[int], None]:
-        """``name(args)``; it runs without the GIL."""
+    def function(self, name: str) -> Function:
+        """``name(args, stop)``."""
         address = self._engine.get_function_address(name)
         assert address, name
-        function: Any = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
-        function.owner = self._engine  # the code lives as long as whoever may call it
-        return cast("Callable[[int], None]", function)
+        code = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(address)
+
+        def call(words: array[int], nanoseconds: float = 0) -> None:
+            if nanoseconds < LONG:
+                code(words.buffer_info()[0], NEVER)
+            else:
+                stoppable(code, words.buffer_info()[0])
+
+        function: Any = call
+        function.owner = self._engine  # the code lives as long as the function
+        return cast("Function", function)
 
 
 @functools.cache

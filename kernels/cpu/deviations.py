@@ -9,7 +9,7 @@ where it is that of the search at hand.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy as np
 from semiring.arrays.overlap import address
 from semiring.kernels.cpu.arguments import pack
 from semiring.kernels.cpu.body import F64, Body, Variable
-from semiring.kernels.cpu.compiler import compile_library, link
+from semiring.kernels.cpu.compiler import Function, compile_library, link
 from semiring.kernels.cpu.emitter import I64, Emitter
 from semiring.kernels.cpu.lowering import Lowering, Value
 from semiring.kernels.cpu.search import Heap
@@ -104,7 +104,7 @@ class Deviations:
         self._distances[:] = distance, min(limit, _LARGEST)
         words = self._words
         words[_BEGIN], words[_MARK], words[_BLOCKED], words[_LENGTH] = begin, self._mark, self._blocked, 0
-        self._function(words.buffer_info()[0])
+        self._function(words, 4 * len(self._queue))
         length = words[_LENGTH]
         return (float(self._distances[0]), self._way[:length][::-1].tolist()) if length else None
 
@@ -113,7 +113,7 @@ _BEGIN, _MARK, _BLOCKED = map(_Words._fields.index, ("begin", "mark", "blocked")
 
 
 @functools.cache
-def _function() -> Callable[[int], None]:
+def _function() -> Function:
     """``deviate(args)``, compiled or from the cache."""
     return compile_library(("deviations",), host(), lambda: link([_deviate()])).function("deviate")
 

@@ -10,15 +10,14 @@ entry in row i, which counts the entries of columns, or lists them in ascending 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from semiring.arrays.overlap import address
 from semiring.kernels.cpu.arguments import Arguments, pack
-from semiring.kernels.cpu.compiler import compile_library, link
-from semiring.kernels.cpu.emitter import Emitter
+from semiring.kernels.cpu.compiler import Function, compile_library, link
+from semiring.kernels.cpu.emitter import ENTRY, Emitter
 from semiring.kernels.hardware import host
 
 __all__ = ["elimination_tree", "postorder", "row_subtrees"]
@@ -65,7 +64,7 @@ def elimination_tree(starts: Array, heads: Array) -> Array:
     """The parent of each vertex in the elimination tree of a symmetric pattern in compressed rows; n for a root. O(m log n)."""
     n = len(starts) - 1
     parent, ancestor = np.full(n, n, np.int64), np.full(n, n, np.int64)
-    _call("tree", _TreeWords(n, *map(address, (starts, heads, parent, ancestor))))
+    _call("tree", _TreeWords(n, *map(address, (starts, heads, parent, ancestor))), n + len(heads))
     return parent
 
 
@@ -73,7 +72,7 @@ def postorder(parent: Array) -> Array:
     """The number of each vertex of a forest in postorder; parents have larger numbers than children, and n is that of none. O(n)."""
     n = len(parent)
     size, place = np.ones(n + 1, np.int64), np.full(n + 1, n, np.int64)
-    _call("postorder", _OrderWords(n, *map(address, (parent, size, place))))
+    _call("postorder", _OrderWords(n, *map(address, (parent, size, place))), n)
     return place[:n]
 
 
@@ -95,17 +94,17 @@ def row_subtrees(starts: Array, heads: Array, node: Array, parent: Array, place:
     """
     mark = np.full(len(parent), -1, np.int64)
     words = len(starts) - 1, *map(address, (starts, heads, node, parent, mark, place)), 0 if rows is None else address(rows)
-    _call("row_subtrees", _SubtreeWords._make(words))
+    _call("row_subtrees", _SubtreeWords._make(words), len(starts) + len(heads) + (0 if rows is None else len(rows)))
 
 
-def _call(name: str, words: tuple[int, ...]) -> None:
-    """One of the functions with its arguments."""
+def _call(name: str, words: tuple[int, ...], steps: int) -> None:
+    """Call one of the functions, which goes through about so many vertices and edges."""
     packed = pack(words)
-    _function(name)(packed.buffer_info()[0])
+    _function(name)(packed, 20 * steps)
 
 
 @functools.cache
-def _function(name: str) -> Callable[[int], None]:
+def _function(name: str) -> Function:
     """A function, compiled or from the cache."""
     target = host()
     library = compile_library(("elimination_tree",), target, lambda: link([_tree(), _postorder(), _row_subtrees()]))
@@ -124,7 +123,7 @@ def _put(em: Emitter, array: str, i: str | int, value: str | int) -> None:
 
 def _tree() -> Emitter:
     """``tree(args)``."""
-    em, args = Emitter("tree", "ptr %args"), Arguments(_TreeWords)
+    em, args = Emitter("tree", ENTRY), Arguments(_TreeWords)
     n = args.load(em, "n")
     starts, heads, parent, ancestor = (args.pointer(em, name) for name in _TreeWords._fields[1:])
 
@@ -149,7 +148,7 @@ def _tree() -> Emitter:
 
 def _postorder() -> Emitter:
     """``postorder(args)``: the sizes of subtrees from the leaves up, then their places from the roots down, the last child first."""
-    em, args = Emitter("postorder", "ptr %args"), Arguments(_OrderWords)
+    em, args = Emitter("postorder", ENTRY), Arguments(_OrderWords)
     n = args.load(em, "n")
     parent, size, place = (args.pointer(em, name) for name in _OrderWords._fields[1:])
 
@@ -177,7 +176,7 @@ def _postorder() -> Emitter:
 
 def _row_subtrees() -> Emitter:
     """``row_subtrees(args)``."""
-    em, args = Emitter("row_subtrees", "ptr %args"), Arguments(_SubtreeWords)
+    em, args = Emitter("row_subtrees", ENTRY), Arguments(_SubtreeWords)
     n, listed = args.load(em, "n"), em.let(f"icmp ne i64 {args.load(em, 'rows')}, 0")
     starts, heads, node, parent, mark, place, rows = (args.pointer(em, name) for name in _SubtreeWords._fields[1:])
 

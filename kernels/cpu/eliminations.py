@@ -12,6 +12,7 @@ from semiring.arrays.overlap import address
 from semiring.arrays.threads import Threaded, run
 from semiring.common.errors import DivergentPivot
 from semiring.kernels.cpu.arguments import pack
+from semiring.kernels.cpu.compiler import Function
 from semiring.kernels.cpu.fronts import FRONT_STATUS, FrontArrays, FrontWords, Supernodes
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.cpu.sweeps import GatherArrays, GatherWords, SweepWords, lanes_of
@@ -131,7 +132,7 @@ class Eliminations(Threaded):
 
     def _run(
         self,
-        function: Callable[[int], None],
+        function: Function,
         nodes: Supernodes,
         weights: Values,
         panels: Panels | None,
@@ -150,7 +151,7 @@ class Eliminations(Threaded):
         words = FrontWords._make((first, last, whole, reflexive, *map(address, arrays), threshold, -1))
         upper, lower = panels or (stack, stack)
         packed = pack(words, [FrontArrays(*map(address, arrays)) for arrays in zip(weights, stack, upper, lower, strict=True)])
-        function(packed.buffer_info()[0])
+        function(packed, 100 * len(upper[0]))
         return int(packed[FRONT_STATUS])
 
     def _threshold(self, signed: bool) -> int:
@@ -214,10 +215,10 @@ class Eliminations(Threaded):
         )
         packed = pack(words, [tuple(map(address, parts)) for parts in zip(x, own, panels.upper, panels.lower, strict=True)])
         name = "sweep_statistics" if tally else "sweep_columns" if backward else "sweep_rows"
-        self._kernels.function(name)(packed.buffer_info()[0])
+        self._kernels.function(name)(packed, self.lanes * len(panels.upper[0]))
 
     def gather(self, x: Values, places: Array, out: Values, rows: Array) -> None:
         """out[rows[b]] ← lane b of x at given places; the elements of a row of `out` lie side by side."""
         words = GatherWords(address(rows), address(places), len(rows), out[0].shape[1], len(places))
         packed = pack(words, [GatherArrays(address(v), address(o)) for v, o in zip(x, out, strict=True)])
-        self._kernels.function("gather")(packed.buffer_info()[0])
+        self._kernels.function("gather")(packed)

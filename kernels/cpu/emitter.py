@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["I32", "I64", "Emitter", "Scalar", "scalar_type"]
+__all__ = ["ENTRY", "I32", "I64", "Emitter", "Scalar", "scalar_type"]
 
 Carried = tuple[str, str]
 
@@ -61,10 +61,19 @@ def scalar_type(dtype: np.dtype[Any]) -> Scalar:
     return Scalar("u", 1) if dtype.kind == "b" else Scalar(dtype.kind, dtype.itemsize)
 
 
+ENTRY = "ptr %args, ptr %stop"
+"""The parameters of a function that Python calls: its arguments, and a word that becomes 1 when the function shall stop."""
+
+
 class Emitter:
-    """The body of one function."""
+    """The body of one function.
+
+    A function with the parameter ``%stop`` returns soon after the word there has become 1. Each turn of a loop with loops or calls inside
+    looks at the word.
+    """
 
     def __init__(self, name: str, parameters: str, *, attributes: str = "#0") -> None:
+        self._hears, self._loops = "ptr %stop" in parameters, 0
         self._head = f"define void @{name}({parameters}) {attributes} {{\nentry:\n"
         self._lines: list[str] = []
         self._count = 0
@@ -73,7 +82,8 @@ class Emitter:
 
     def text(self) -> str:
         """The whole function."""
-        return self._head + "\n".join(self._lines) + "\n}\n"
+        stopped = "\nstopped:\n  ret void" if self._hears and self._loops else ""
+        return self._head + "\n".join(self._lines) + stopped + "\n}\n"
 
     def fresh(self, prefix: str = "v") -> str:
         """A name that nothing else has."""
@@ -83,6 +93,7 @@ class Emitter:
     def line(self, text: str) -> None:
         """An instruction without a result."""
         self._lines.append("  " + text)
+        self._loops += text.startswith("call void @") and not text.startswith("call void @llvm.")
 
     def let(self, text: str) -> str:
         """An instruction with a result: its name."""
@@ -268,10 +279,13 @@ class Emitter:
         here = len(self._lines)
         self._lines.append("")
         values = ["%" + self.fresh("c") for _ in carried]
-        self.line(f"br i1 {more(values)}, label %{inner}, label %{after}")
+        condition, fork, loops = more(values), len(self._lines), self._loops
+        self._lines.append("")
         self.start(inner)
         new = body(values)
         latch = self._block
+        self._lines[fork] = self._entered(condition, inner, after, hears=self._hears and self._loops > loops)
+        self._loops += 1
         self.line(f"br label %{head}")
         self._lines[here] = "\n".join(
             f"  {value} = phi {ir} [{first}, %{before}], [{last}, %{latch}]"
@@ -279,6 +293,21 @@ class Emitter:
         )
         self.start(after)
         return values
+
+    def _entered(self, condition: str, inner: str, after: str, *, hears: bool) -> str:
+        """The end of a loop's head, which goes to the body or behind the loop, and looks at ``%stop`` on the way if the loop `hears`."""
+        if not hears:
+            return f"  br i1 {condition}, label %{inner}, label %{after}"
+        look, word, stop = (self.fresh(prefix) for prefix in ("look", "v", "v"))
+        return "\n".join(
+            [
+                f"  br i1 {condition}, label %{look}, label %{after}",
+                f"{look}:",
+                f"  %{word} = load volatile i64, ptr %stop, align 8",
+                f"  %{stop} = icmp ne i64 %{word}, 0",
+                f"  br i1 %{stop}, label %stopped, label %{inner}",
+            ]
+        )
 
     def branch(self, condition: str, yes: Callable[[], None], no: Callable[[], None] | None = None) -> None:
         """``if condition: yes() else: no()``."""

@@ -21,6 +21,7 @@ from semiring.arrays.threads import Threaded, new_scratch
 from semiring.common.errors import DivergentPivot
 from semiring.kernels.cpu.arguments import STATUS
 from semiring.kernels.cpu.bounds import bounds_in_words
+from semiring.kernels.cpu.compiler import Function
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.cpu.launch import THIN, Launch, has_rows
 from semiring.kernels.cpu.stacks import StackLaunch
@@ -232,7 +233,7 @@ class CpuEngine(ArrayEngine, Threaded):
 
     def _launch(
         self, A: Block, B: Block, C: Block, fresh: bool, hold_a: bool = False, hold_b: bool = False
-    ) -> tuple[Callable[[int], None], Launch, list[int]]:
+    ) -> tuple[Function, Launch, list[int]]:
         """The kernel of a product, how it is run, and the addresses of its matrices."""
         (m, k), (_, n), witness = A.values[0].shape, C.values[0].shape, C.via is not None
         threads = 1 if m * n * k < (SERIAL if m > 1 < n else VECTOR_SERIAL) else self.threads
@@ -320,7 +321,7 @@ class CpuEngine(ArrayEngine, Threaded):
         if launch.held(places) is None:
             return False
         words = launch.arguments(places, A.row)
-        self._kernels.function(name)(words.buffer_info()[0])
+        self._kernels.function(name)(words, n**3 * self._kernels.representation.step_nanoseconds)
         if words[STATUS] >= 0:
             raise DivergentPivot(A.row + words[STATUS])
         if self.meter is not None:

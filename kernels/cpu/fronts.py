@@ -16,7 +16,7 @@ import numpy as np
 
 from semiring.kernels.cpu.arguments import STATUS, Arguments, KernelArguments
 from semiring.kernels.cpu.arguments import Array as Word
-from semiring.kernels.cpu.emitter import Emitter
+from semiring.kernels.cpu.emitter import ENTRY, Emitter
 from semiring.kernels.cpu.lowering import Lowering, Value, load_elements, store_elements
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.hardware import Target
@@ -102,7 +102,7 @@ class FrontKernel:
     def __init__(self, rep: Representation, target: Target, width: int, name: str) -> None:
         self.rep, self.width, self.pivot = rep, width, name.removeprefix("fronts_")
         self.components = range(len(rep.outer))
-        self.em = em = Emitter(name, "ptr %args")
+        self.em = em = Emitter(name, ENTRY)
         self.single, self.wide = (Lowering(em, target, w, infinities=rep.infinities) for w in (1, width))
         self.args = Arguments(FrontWords, FrontArrays, len(rep.outer))
 
@@ -204,7 +204,7 @@ class FrontKernel:
         for c in self.components:
             put(("C", c), front[c], "ptr")
             put(("C_rows", c), m)
-        em.line(f"call void @{self.pivot}(ptr {self.words})")
+        em.line(f"call void @{self.pivot}(ptr {self.words}, ptr %stop)")
         status = em.load("i64", em.at("i64", self.words, STATUS), 8)
         diverged = em.let(f"icmp sge i64 {status}, 0")
         em.branch(diverged, lambda: em.store("i64", str(em.add(begin, status)), self.args.place(em, "status"), 8))

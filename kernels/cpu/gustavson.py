@@ -6,7 +6,8 @@ word begin in the row of the result is kept beside it: a column's place in the r
 second pass adds each term to its place. So rows come out sorted, and all that is read and written at random is the bitmap and one row of
 the result, which the first-level cache has room for up to a hundred thousand columns.
 
-``symbolic`` marks and counts only. A mask is a bitmap of its own.
+``symbolic`` marks and counts only. A mask has another bitmap. Rows that have no entry in the mask are left out. The columns of a short row
+of the mask are looked up in a long row of B by bisection, if the columns of B ascend.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ __all__ = ["GustavsonKernel"]
 
 _AHEAD = 8
 """Entries before its turn, a row of B is asked for."""
+
+_LOOKUP = 16
+"""Entries of a row that take as long to read, one after the other, as one bisection."""
 
 
 class GustavsonKernel(Entries):
@@ -40,7 +44,7 @@ class GustavsonKernel(Entries):
         if self.form.masked:
             self._mask = em.at("i64", self._begins, em.let(f"sdiv i64 {em.add(words, 1)}, 2"))
             self._mask_starts, self._mask_columns = (args.pointer(em, x) for x in ("mask_starts", "mask_columns"))
-            self._flip = args.load(em, "flip")
+            self._flip, self._sorted = args.load(em, "flip"), em.let(f"icmp ne i64 {args.load(em, 'sorted')}, 0")
         if self.form.kind == "numeric":
             self._out_columns = args.pointer(em, "out_columns")
             self._right, self._places = [args.pointer(em, ("right", c)) for c in self.components], self.places()
@@ -134,9 +138,52 @@ class GustavsonKernel(Entries):
                 for s, start in zip(self.rep.outer, self._right, strict=True):
                     em.prefetch(em.at(s.ir, start, later), write=False)
             a = self.element(self.values, [e] * len(self.components), 1) if values else []
-            em.loop(*self.ends(self._right_starts, k), 1, lambda f, _: do(f, self.number(self._right_columns, f), k, a))
+            first, last = self.ends(self._right_starts, k)
+
+            def all_of_row() -> None:
+                em.loop(first, last, 1, lambda f, _: do(f, self.number(self._right_columns, f), k, a))
+
+            if not self.form.masked:
+                all_of_row()
+                return
+            begin, end = self.ends(self._mask_starts, i)
+            short = em.let(f"icmp slt i64 {em.mul(em.sub(end, begin), _LOOKUP)}, {em.sub(last, first)}")
+
+            def look_up(m: str, _: list[str]) -> None:
+                column = self.number(self._mask_columns, m)
+
+                def equal(values: list[str]) -> list[str]:
+                    do(values[0], column, k, a)
+                    return [str(em.add(values[0], 1))]
+
+                lowest = self._lookup(column, first, last)
+                em.repeat([("i64", lowest)], lambda values: self._has_column(values[0], last, column), equal)
+
+            def mask_of_row() -> None:
+                em.loop(begin, end, 1, look_up)
+
+            em.branch(em.let(f"and i1 {self._sorted}, {short}"), mask_of_row, all_of_row)
 
         em.loop(*self.ends(self.starts, i), 1, entry)
+
+    def _lookup(self, column: str, first: str, last: str) -> str:
+        """The first entry from `first` to `last` whose column is not below one, by bisection."""
+        em = self.em
+
+        def halve(values: list[str]) -> list[str]:
+            low, high = values
+            middle = em.let(f"lshr i64 {em.add(low, high)}, 1")
+            below = em.let(f"icmp slt i64 {self.number(self._right_columns, middle)}, {column}")
+            return [em.select_i64(below, em.add(middle, 1), low), em.select_i64(below, high, middle)]
+
+        return em.repeat([("i64", first), ("i64", last)], lambda v: em.let(f"icmp slt i64 {v[0]}, {v[1]}"), halve)[0]
+
+    def _has_column(self, f: str, last: str, column: str) -> str:
+        """Tells if an entry is before `last` and has a column."""
+        em = self.em
+        inside = em.let(f"icmp slt i64 {f}, {last}")
+        found = self.number(self._right_columns, em.select_i64(inside, f, em.sub(last, 1)))
+        return em.let(f"and i1 {inside}, {em.let(f'icmp eq i64 {found}, {column}')}")
 
     def _mark(self, i: str) -> None:
         """Mark the columns of a row's terms."""
@@ -161,7 +208,16 @@ class GustavsonKernel(Entries):
         return self.em.call("ctpop.i64", "i64", ("i64", bits))
 
     def _count(self, i: str, _: list[str]) -> None:
-        """The length of row i of the result."""
+        """The length of row i of the result, which stays 0 where the mask has no entry."""
+        em = self.em
+        if self.form.masked:
+            begin, end = self.ends(self._mask_starts, i)
+            some = self.low(1).any_of([em.let(f"icmp slt i64 {begin}, {end}"), em.let(f"icmp ne i64 {self._flip}, 0")])
+            em.branch(some, lambda: self._count_some(i))
+        else:
+            self._count_some(i)
+
+    def _count_some(self, i: str) -> None:
         em = self.em
         self._mark(i)
         (count,) = self._each_word(lambda at, bits, n: [str(em.add(n[0], self._ones(bits)))], [("i64", "0")], clear=True)
@@ -169,9 +225,13 @@ class GustavsonKernel(Entries):
 
     def _fill(self, i: str, _: list[str]) -> None:
         """Row i of the result."""
+        em = self.em
+        start, stop = (em.load("i64", em.at("i64", self._out_starts, row), 8) for row in (i, em.add(i, 1)))
+        em.branch(em.let(f"icmp slt i64 {start}, {stop}"), lambda: self._fill_some(i, start, stop))
+
+    def _fill_some(self, i: str, start: str, stop: str) -> None:
         em, rep = self.em, self.rep
         self._mark(i)
-        start, stop = (em.load("i64", em.at("i64", self._out_starts, row), 8) for row in (i, em.add(i, 1)))
 
         def columns(at: str, bits: str, count: list[str]) -> list[str]:
             em.store("i32", em.let(f"trunc i64 {em.sub(count[0], start)} to i32"), em.at("i32", self._begins, at), 4)

@@ -14,7 +14,7 @@ from semiring.arrays.threads import Scratch, run, take_scratch
 from semiring.common.progress import Meter
 from semiring.common.units import CACHE_LINE
 from semiring.kernels.cpu.arguments import pack
-from semiring.kernels.cpu.compiler import compile_library
+from semiring.kernels.cpu.compiler import Function, compile_library
 from semiring.kernels.cpu.hops import LEVELS, SUMMED, TOGETHER, OrderWords, PlaceWords, SearchWords, hops_ir
 from semiring.kernels.hardware import host
 
@@ -100,7 +100,7 @@ def hop_rows(
             elements = known
         for array, each in zip(values, elements, strict=True):
             place = pack(PlaceWords(n, levels, address(each), address(array), address(which) + first * which.itemsize, found.searches))
-            _function(f"hops_place_{array.itemsize}")(place.buffer_info()[0])
+            _function(f"hops_place_{array.itemsize}")(place, found.searches * n)
         if meter is not None:
             meter.add(found.searches * (n + len(graph[1])), tell=worker == 0)
 
@@ -141,7 +141,7 @@ def hop_order(graph: tuple[Array, Array]) -> Array:
     n = len(starts) - 1
     order, place = np.empty(n + 1, np.int64), np.full(n, -1, np.int64)
     arguments = pack(OrderWords(n, *map(address, (starts, heads, order, place))))
-    _function("hops_order")(arguments.buffer_info()[0])
+    _function("hops_order")(arguments, 10 * (n + len(heads)))
     return place
 
 
@@ -175,11 +175,11 @@ class _Search:
         given = [n, *graph, len(sources), self.reflexive, min(limit, LEVELS - 1), *places, *counts]
         words = SearchWords(*given)
         arguments = pack(words)
-        self.function(arguments.buffer_info()[0])
+        self.function(arguments, 40 * (n + len(self.heads)))
         return words._replace(**{name: arguments[i] for name, i in _FOUND.items()}), words.levels
 
 
 @functools.cache
-def _function(name: str) -> Callable[[int], None]:
+def _function(name: str) -> Function:
     """A function, compiled or from the cache."""
     return compile_library((name,), host(), lambda: hops_ir(name)).function(name)

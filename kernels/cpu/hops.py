@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from semiring.kernels.cpu.arguments import Arguments
 from semiring.kernels.cpu.compiler import link
-from semiring.kernels.cpu.emitter import I64, Emitter, Scalar
+from semiring.kernels.cpu.emitter import ENTRY, I64, Emitter, Scalar
 
 __all__ = ["LEVELS", "SUMMED", "TOGETHER", "OrderWords", "PlaceWords", "SearchWords", "hops_ir"]
 
@@ -95,7 +95,7 @@ class _Search:
     """Generates ``hops_rows`` or ``hops_sums``."""
 
     def __init__(self, name: str) -> None:
-        self.em = em = Emitter(name, "ptr %args")
+        self.em = em = Emitter(name, ENTRY)
         self.sums = name == "hops_sums"
         self.width = (SUMMED if self.sums else TOGETHER) // 64
         self.ir = I64.vector(self.width)
@@ -241,7 +241,7 @@ class _Search:
 
 def _placed(name: str) -> Emitter:
     """``hops_place_4(args)`` and so on: what levels stand for, from 64 a vertex to rows."""
-    em, args = Emitter(name, "ptr %args"), Arguments(PlaceWords)
+    em, args = Emitter(name, ENTRY), Arguments(PlaceWords)
     n, count = (args.load(em, word) for word in ("n", "searches"))
     levels, table, rows, which = (args.pointer(em, word) for word in ("levels", "table", "rows", "which"))
     size = int(name.rpartition("_")[2])
@@ -267,7 +267,7 @@ def _placed(name: str) -> Emitter:
 
 def _ordered() -> Emitter:
     """``hops_order(args)``: all vertices as breadth-first searches find them, from each that none before it has found."""
-    em, args = Emitter("hops_order", "ptr %args"), Arguments(OrderWords)
+    em, args = Emitter("hops_order", ENTRY), Arguments(OrderWords)
     n = args.load(em, "n")
     starts, heads, order, place = (args.pointer(em, word) for word in OrderWords._fields[1:])
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import const, flat
 from semiring.kernels import cache
-from semiring.kernels.cpu.compiler import compile_library, link
+from semiring.kernels.cpu.compiler import Function, compile_library, link
 from semiring.kernels.cpu.launch import Strides, pivot_launch, product_launch
 from semiring.kernels.cpu.representation import Representation, represent
 from semiring.kernels.cpu.stacks import StackLaunch, stack_launch, stack_loop
@@ -72,7 +71,7 @@ class Kernels:
         return _ir(self.representation, self.target, self.tile, self.witness_tile, name)
 
 
-def _function(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, name: str) -> Callable[[int], None]:
+def _function(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, name: str) -> Function:
     """A function, compiled or from the cache."""
     library = compile_library((name, *_identity(rep), tile, witness_tile), target, lambda: _ir(rep, target, tile, witness_tile, name))
     return library.function(name)

@@ -16,7 +16,7 @@ from typing import Any
 from semiring.algebra.expression import nodes
 from semiring.kernels.cpu.arguments import STATUS, Array
 from semiring.kernels.cpu.bounds import BoundsCheck
-from semiring.kernels.cpu.emitter import I32, Emitter, Scalar
+from semiring.kernels.cpu.emitter import ENTRY, I32, Emitter, Scalar
 from semiring.kernels.cpu.lowering import Lowering, Value, improve, update
 from semiring.kernels.cpu.pivot import PivotKernel
 from semiring.kernels.cpu.representation import Representation
@@ -105,7 +105,7 @@ class LaneKernel:
 
     def _stack(self) -> Emitter:
         """``product_lanes(args)``, or that of pivot blocks."""
-        self._em = em = Emitter(f"{self.name}_lanes", "ptr %args")
+        self._em = em = Emitter(f"{self.name}_lanes", ENTRY)
         rep, args = self.rep, self.args
         start, stop, m, n, k, fresh = (args.load(em, x) for x in ("start", "stop", "m", "n", "k", "fresh"))
         self._sides = {"A": (m, k), "B": (k, n), "C": (m, n), "via": (m, n)}
@@ -130,7 +130,7 @@ class LaneKernel:
                 em.branch(wanted, functools.partial(self._take_operand, x))
             em.branch(em.let(f"icmp ne i64 {fresh}, 0"), self._clear, lambda: self._move_all("interleave", elements))
             self._move_all("interleave", results[len(elements) :])
-            em.line(f"call void @{self.name}_group(ptr %args)")
+            em.line(f"call void @{self.name}_group({ENTRY})")
             if not self.product:
                 em.returning(em.let(f"icmp sge i64 {em.load('i64', em.at('i64', '%args', STATUS), 8)}, 0"))
             self._move_all("separate", results)
@@ -193,7 +193,7 @@ class LaneKernel:
 
     def _product(self) -> Emitter:
         """``product_group(args)``: C ← C ⊕ A⊗B, packed."""
-        em = Emitter(f"{self.name}_group", "ptr %args", attributes="#1")
+        em = Emitter(f"{self.name}_group", ENTRY, attributes="#1")
         rep, lanes, inner = self.rep, self.lanes, self.rep.inner
         m, n, k = (self.args.load(em, x) for x in ("m", "n", "k"))
         ones = self.args.ones(em, set(inner), lanes) if self.target.fma_add else None

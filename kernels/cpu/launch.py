@@ -19,6 +19,7 @@ from semiring.arrays.threads import return_scratch, run, take_scratch
 from semiring.common.progress import Meter
 from semiring.kernels.cpu.arguments import KernelArguments, KernelWords, MatrixWords, pack
 from semiring.kernels.cpu.bounds import BEYOND, BOUNDS
+from semiring.kernels.cpu.compiler import Function
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.tile import STRIP, Tile
 from semiring.kernels.machine import LANE_ELEMENTS, SERIAL
@@ -157,6 +158,8 @@ class Launch:
         Whether kernels can read and write matrices that lie like this.
     scratch : int
         Bytes of scratch of each worker.
+    pace : float
+        Nanoseconds of a step.
     thin : bool
         Whether rows are many and so short that a register tile would be filled badly: they had better be a stack.
     """
@@ -175,10 +178,12 @@ class Launch:
         threads: int = 1,
         scratch: int = 0,
         thin: bool = False,
+        pace: float = 0,
     ) -> None:
         self.name, self.tasks, self.slots, self.masks, self.direct = name, tasks, slots, masks, direct
         self.thin, self.scratch, self._operands, self._results, self._threads = thin, scratch, operands, results, threads
-        self._relation = relation
+        self._relation, self.pace = relation, pace
+        self._nanoseconds = pace * max(map(_steps, tasks), default=0)
 
     def held(self, places: Sequence[int]) -> Held | None:
         """Which operand of matrices at these addresses is the result itself; None where a copy has to take the place of a matrix."""
@@ -204,7 +209,7 @@ class Launch:
 
     def run(
         self,
-        kernel: Callable[[int], None],
+        kernel: Function,
         places: Sequence[int],
         first: int,
         meter: Meter | None = None,
@@ -219,11 +224,11 @@ class Launch:
             if bounds is not None:
                 for slot, bound in zip(BOUNDS, bounds, strict=True):
                     words[slot] = bound
-            call(kernel, words, self.scratch)
+            call(kernel, words, self.scratch, self._nanoseconds)
             if words[BEYOND]:
                 beyond = True
             if meter is not None:
-                meter.add(math.prod([words[side] for side in _SIDES]), tell=worker == 0)
+                meter.add(_steps(words), tell=worker == 0)
 
         if len(self.tasks) == 1:
             work(self.tasks[0], 0)
@@ -232,12 +237,17 @@ class Launch:
         return beyond
 
 
-def call(kernel: Callable[[int], None], words: array[int], size: int) -> None:
+def _steps(words: array[int]) -> int:
+    """The steps of a task."""
+    return math.prod([words[side] for side in _SIDES])
+
+
+def call(kernel: Function, words: array[int], size: int, nanoseconds: float) -> None:
     """Call a kernel with arguments, and with so many bytes of this thread's scratch memory, which begins at 0 in them."""
     scratch = take_scratch(size)
     for slot in SCRATCH:
         words[slot] += scratch.address
-    kernel(words.buffer_info()[0])
+    kernel(words, nanoseconds)
     return_scratch(scratch)
 
 
@@ -319,6 +329,7 @@ def product_launch(
         relation=functools.partial(_held, tuple(a), tuple(b), tuple(c)),
         threads=tasks.threads,
         scratch=scratch,
+        pace=rep.step_nanoseconds,
         thin=not (by_tiles or name) and _is_thin(m, n, k, tiles[witness]),
     )
 

@@ -12,7 +12,7 @@ import functools
 from collections.abc import Callable
 
 from semiring.kernels.cpu.arguments import STATUS, KernelArguments
-from semiring.kernels.cpu.emitter import I32, Emitter
+from semiring.kernels.cpu.emitter import ENTRY, I32, Emitter
 from semiring.kernels.cpu.lowering import Lowering, Value, Via, load_elements, store_elements, update
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.hardware import Target
@@ -64,9 +64,9 @@ class PivotKernel:
         """The function for one block, or for a group."""
         return name if self.lanes == 1 else f"{name}_group"
 
-    def _open(self, name: str, parameters: str = "ptr %args") -> tuple[Emitter, Lowering, Lowering]:
+    def _open(self, name: str, parameters: str = ENTRY) -> tuple[Emitter, Lowering, Lowering]:
         """The function, its operations on vectors and on single elements (of a group, all lanes), and what all its steps need."""
-        called = self.lanes > 1 or parameters != "ptr %args"
+        called = self.lanes > 1 or parameters != ENTRY
         em = Emitter(name, parameters, attributes="#1" if called else "#0")
         wide, single = (Lowering(em, self.target, w, infinities=self.rep.infinities) for w in (self.width, self.lanes))
         self._n, self._pivots = self.args.load(em, "n"), self.args.load(em, "k")

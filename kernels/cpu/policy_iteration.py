@@ -20,7 +20,7 @@ from semiring.arrays.overlap import address
 from semiring.arrays.threads import run
 from semiring.kernels.cpu.arguments import pack
 from semiring.kernels.cpu.body import F64, Body, Variable
-from semiring.kernels.cpu.compiler import compile_library, link
+from semiring.kernels.cpu.compiler import Function, compile_library, link
 from semiring.kernels.cpu.emitter import Emitter
 from semiring.kernels.hardware import host
 
@@ -157,7 +157,7 @@ class Policy:
 
         def work(first: int, worker: int) -> None:
             words = pack(_ImproveWords(first, min(first + _SHARE, n), *map(address, (*arrays, found[first // _SHARE]))))
-            function(words.buffer_info()[0])
+            function(words)
 
         run(work, firsts, self.threads)
         self.values, self._spare = self._spare, self.values
@@ -188,11 +188,11 @@ class Policy:
 def _call(name: str, words: tuple[int, ...]) -> None:
     """One of the functions with its arguments."""
     packed = pack(words)
-    _function(name)(packed.buffer_info()[0])
+    _function(name)(packed, 20 * words[0])
 
 
 @functools.cache
-def _function(name: str) -> Callable[[int], None]:
+def _function(name: str) -> Function:
     """A function, compiled or from the cache."""
     library = compile_library(("policy_iteration",), host(), lambda: link([_reaching(), _improve(), _evaluate()]))
     return library.function(name)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from semiring.kernels.cpu.arguments import KernelArguments
-from semiring.kernels.cpu.emitter import Emitter, Scalar
+from semiring.kernels.cpu.emitter import ENTRY, Emitter, Scalar
 from semiring.kernels.cpu.exponential import ExponentialKernel
 from semiring.kernels.cpu.lowering import Lowering
 from semiring.kernels.cpu.micro import MicroKernel
@@ -151,7 +151,7 @@ class ProductKernel:
     def _macro(self) -> Emitter:
         """``product(args)``."""
         rows, columns, depth, block = self.tile.rows, self.tile.columns, self.tile.depth, self.tile.block
-        em = Emitter(self.name, "ptr %args")
+        em = Emitter(self.name, ENTRY)
         m, n, k = (self.args.load(em, x) for x in ("m", "n", "k"))
         hold_a, hold_b, fresh = (em.let(f"icmp ne i64 {self.args.load(em, x)}, 0") for x in ("hold_a", "hold_b", "fresh"))
         if self.witness:

@@ -23,9 +23,11 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.exponential import log_add
 from semiring.algebra.expression import Expr, is_operation, node, nodes, var
+from semiring.common.forks import cached_property
 from semiring.kernels.boolean import on_bytes
 from semiring.kernels.cpu.emitter import Scalar, scalar_type
 from semiring.kernels.limits import absorbing, inner_infinity, threshold, tropical
+from semiring.kernels.machine import worth
 
 if TYPE_CHECKING:
     from semiring.kernels.cpu.lowering import Lowering  # which a kernel loaded from the cache does not need
@@ -70,6 +72,11 @@ class Representation:
     kind: str = "plain"
     extremum: str | None = None
     scale: Fraction = Fraction(1)
+
+    @cached_property
+    def step_nanoseconds(self) -> float:
+        """A rough estimate of what a step of a product takes, by its operations."""
+        return sum(map(worth, nodes(*self.inner_add, *self.inner_mul))) / 4
 
     @property
     def by_steps(self) -> Representation:

@@ -20,7 +20,7 @@ from fractions import Fraction
 
 from semiring.common.units import CACHE_LINE
 from semiring.kernels.cpu.arguments import Arguments
-from semiring.kernels.cpu.emitter import I32, Emitter, Scalar
+from semiring.kernels.cpu.emitter import ENTRY, I32, Emitter, Scalar
 from semiring.kernels.cpu.lowering import Lowering, Value, improve
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.scan_words import ScanArrays, ScanForm, ScanWords, SequenceArrays, SequenceWords
@@ -56,7 +56,7 @@ class ScanKernel:
         self._zero = rep.inner_zero if rep.kind in ("order_key", "clamped") else rep.zero
         self.args = Arguments(ScanWords, ScanArrays, len(rep.outer))
         self.row = Arguments(SequenceWords, SequenceArrays, len(rep.outer))
-        self.em = Emitter(form.name, "ptr %args")
+        self.em = Emitter(form.name, ENTRY)
         self.wide, self.single = (Lowering(self.em, target, w, infinities=rep.infinities) for w in (width, 1))
         self.inner = Lowering(self.em, target, width, infinities=rep.inner_infinities)
 

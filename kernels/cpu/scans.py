@@ -91,7 +91,7 @@ class CpuScans(Threaded):
         def some(first: int, _: int) -> None:
             words, scratch = template[:], take_scratch(size)
             words[_FIRST], words[_LAST], words[_SCRATCH] = first, min(first + step, count), scratch.address
-            function(words.buffer_info()[0])
+            function(words, work * self._kernels.representation.step_nanoseconds * step / count)
             return_scratch(scratch)
 
         run(some, range(0, count, step), threads)

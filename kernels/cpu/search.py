@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from semiring.kernels.cpu.arguments import Arguments
-from semiring.kernels.cpu.emitter import I64, Emitter, Scalar
+from semiring.kernels.cpu.emitter import ENTRY, I64, Emitter, Scalar
 from semiring.kernels.cpu.lowering import Lowering, Value, improve, load_elements
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.hardware import Target
@@ -283,7 +283,7 @@ class SearchKernel:
 
     def __init__(self, rep: Representation, target: Target, name: str) -> None:
         self.rep, self.name = rep, name
-        self.em = Emitter(name, "ptr %args")
+        self.em = Emitter(name, ENTRY)
         self.low = Lowering(self.em, target, 1, infinities=rep.inner_infinities)
 
     def functions(self) -> list[Emitter]:

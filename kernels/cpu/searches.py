@@ -33,8 +33,8 @@ _PATIENCE = 32
 _MEET, _PAIR_SEEN = PairWords._fields.index("meet"), PairWords._fields.index("seen")
 
 _TOGETHER, _SHARES = 1 << 15, 4
-"""Vertices and edges of the searches that one call makes at most, as between two of them Python may run, and be interrupted; and calls for
-each of several threads at least, so that all have enough to do."""
+"""Vertices and edges of the searches that one call makes at most, because progress is reported between calls; and calls for each of several
+threads at least."""
 
 _TIGHT_FIRST, _TIGHT_LAST, _TIGHT_QUEUE = map(TightWords._fields.index, ("first", "last", "queue"))
 
@@ -115,7 +115,7 @@ class Searches(Threaded):
             words, scratch = template[:], take_scratch(size)
             words[_FIRST] = words[_COMPLETE] = first
             words[_LAST], words[_QUEUE] = min(first + many, count), scratch.address
-            function(words.buffer_info()[0])
+            function(words, 40 * (n + m) * many)
             return_scratch(scratch)
             with lock:
                 seen += words[_SEEN]
@@ -171,7 +171,7 @@ class Searches(Threaded):
         given = [n, source, target, *map(address, patterns), *queues, m + 1, *map(address, links)]
         words = PairWords(*given)
         arguments = pack(words, [PairArrays(*map(address, each)) for each in zip(*weights, *elements, strict=True)])
-        self._kernels.function("search_pair")(arguments.buffer_info()[0])
+        self._kernels.function("search_pair")(arguments, 40 * (n + m))
         return_scratch(scratch)
         meet, seen = arguments[_MEET], arguments[_PAIR_SEEN]
         halves: list[list[int]] = []
@@ -218,10 +218,10 @@ class Searches(Threaded):
             last = min(first + lanes, count)
             if n >= lanes:
                 words[_TIGHT_FIRST], words[_TIGHT_LAST] = first, last
-                trees(words.buffer_info()[0])
+                trees(words, 4 * lanes * (n + m))
             for row in (np.flatnonzero(grown[first:last] == 0) + first).tolist():
                 words[_TIGHT_FIRST] = row
-                search(words.buffer_info()[0])
+                search(words, 40 * (n + m))
             return_scratch(scratch)
 
         run(grow, range(0, count, lanes), self._workers(count * (n + m)))

@@ -21,7 +21,7 @@ from fractions import Fraction
 from semiring.common.units import CACHE_LINE
 from semiring.kernels.cpu.arguments import Arguments
 from semiring.kernels.cpu.bounds import BoundsCheck
-from semiring.kernels.cpu.emitter import I32, I64, Emitter, Scalar
+from semiring.kernels.cpu.emitter import ENTRY, I32, I64, Emitter, Scalar
 from semiring.kernels.cpu.exponents import ScaledMath, range_of
 from semiring.kernels.cpu.lowering import Lowering, Value, improve
 from semiring.kernels.cpu.representation import Representation
@@ -49,7 +49,7 @@ class Entries:
 
     def open(self) -> Emitter:
         """The function."""
-        self.em = em = Emitter(self.name, "ptr %args")
+        self.em = em = Emitter(self.name, ENTRY)
         self._low: dict[int, Lowering] = {}
         self._math: dict[int, ScaledMath] = {}
         self.last = self.args.load(em, "last")

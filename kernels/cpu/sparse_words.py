@@ -53,7 +53,8 @@ class SparseWords(NamedTuple):
 
     The rows of A from `first` to `last` are multiplied; with a dense B `grain` of them at a time, from the counter `taken` on, which all
     threads have. `starts` and `columns` are those of its compressed rows, `right_starts` and `right_columns` those of B, and `mask_starts`
-    and `mask_columns` those of a mask, whose bits are exclusive-ored with `flip`. B has `n` columns. Rows of a sparse result begin at
+    and `mask_columns` those of a mask, whose bits are exclusive-ored with `flip`; `sorted` is 1 where entries of B may be looked up by the
+    columns of the mask. B has `n` columns. Rows of a sparse result begin at
     `out_starts`, which ``symbolic`` fills with their lengths, one place further on; where ⊕ is log Σ exp,
     `sums` has room for a number beside each of its entries. `bitmap` is zeroed memory for `words` words, see
     `bitmap_bytes`. A product with a dense B, of `depth` rows, takes the last one for all beyond, and tells that by `strange`, as it does of
@@ -87,6 +88,7 @@ class SparseWords(NamedTuple):
     grain: int = 0
     entries: int = 0
     sums: int = 0
+    sorted: int = 0
 
 
 STRANGE, BEYOND = map(SparseWords._fields.index, ("strange", "beyond"))

@@ -14,7 +14,8 @@ from semiring.arrays.threads import run
 from semiring.common.progress import Meter
 from semiring.kernels.cpu.arguments import STATUS, Array, KernelArguments, KernelWords
 from semiring.kernels.cpu.bounds import BEYOND, BOUNDS
-from semiring.kernels.cpu.emitter import Emitter
+from semiring.kernels.cpu.compiler import Function
+from semiring.kernels.cpu.emitter import ENTRY, Emitter
 from semiring.kernels.cpu.launch import SCRATCH, Launch, call
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.tile import Tile
@@ -23,7 +24,7 @@ from semiring.kernels.machine import LANE_ELEMENTS, LANE_MOVE, LANE_SERIES, LANE
 __all__ = ["StackArguments", "StackLaunch", "stack_launch", "stack_loop"]
 
 _PIECE = 1 << 28
-"""Steps of a call of a kernel at most, as between two of them Python may run, and be interrupted."""
+"""Steps of a call of a kernel at most, because progress is reported between calls."""
 
 _SHARES = 4
 """Ranges for each thread, so that one which is held up does not hold up all."""
@@ -62,7 +63,7 @@ class StackArguments(KernelArguments):
 
 def stack_loop(rep: Representation, name: str) -> Emitter:
     """``product_stack(args)``, which calls ``product`` for each matrix, and the like; it ends where the pivot of one diverges."""
-    em, args = Emitter(f"{name}_stack", "ptr %args"), StackArguments(len(rep.outer))
+    em, args = Emitter(f"{name}_stack", ENTRY), StackArguments(len(rep.outer))
     count = len(args.index)
     own = em.let(f"alloca [{count} x i64], align 64")
     em.loop(0, count, 1, lambda i, _: em.store("i64", em.load("i64", em.at("i64", "%args", i), 8), em.at("i64", own, i), 8))
@@ -71,7 +72,7 @@ def stack_loop(rep: Representation, name: str) -> Emitter:
         for x, offset in zip(args.arrays, args.offsets(em, number), strict=True):
             ir = "i32" if x == "via" else rep.outer[int(x[1])].ir
             em.store("ptr", em.at(ir, args.pointer(em, x), offset), em.at("i64", own, args.index[x]), 8)
-        em.line(f"call void @{name}(ptr {own})")
+        em.line(f"call void @{name}(ptr {own}, ptr %stop)")
         status = em.load("i64", em.at("i64", own, STATUS), 8)
         em.store("i64", status, em.at("i64", "%args", STATUS), 8)
         em.returning(em.let(f"icmp sge i64 {status}, 0"))
@@ -104,7 +105,7 @@ class StackLaunch:
 
     def run(
         self,
-        kernel: Callable[[int], None],
+        kernel: Function,
         places: Sequence[int],
         first: int,
         meter: Meter | None = None,
@@ -134,13 +135,14 @@ class StackLaunch:
                 return
             words = template[:]
             words[_START], words[_STOP] = some
-            call(kernel, words, self._scratch)
+            steps = self._steps * (some[1] - some[0])
+            call(kernel, words, self._scratch, steps * self._one.pace)
             if words[BEYOND]:
                 beyond = True
             if words[STATUS] >= 0:
                 divergent.append(words[STATUS])
             elif meter is not None:
-                meter.add(self._steps * (some[1] - some[0]), tell=worker == 0)
+                meter.add(steps, tell=worker == 0)
 
         run(work, self._ranges, self._threads)
         return divergent[0] if divergent else None, beyond

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from semiring.kernels.cpu.compiler import compile_library, link
-from semiring.kernels.cpu.emitter import Emitter, scalar_type
+from semiring.kernels.cpu.emitter import ENTRY, Emitter, scalar_type
 from semiring.kernels.hardware import Target, host
 from semiring.kernels.limits import FINITE, HIGHEST, LOWEST, NAN, RawStatistics
 
@@ -54,7 +54,7 @@ class StatisticsGenerator:
 
     def function(self) -> Emitter:
         """``statistics(args)`` for arrays that are contiguous, or of two dimensions."""
-        em = Emitter("statistics", "ptr %args")
+        em = Emitter("statistics", ENTRY)
         count = em.load("i64", "%args", 8)
         own = em.let("alloca [4 x i64], align 8")
         interfaces = em.at("i64", "%args", 1)
@@ -213,7 +213,7 @@ def statistics_kernel(dtype: np.dtype[Any], isa: str | None = None) -> Callable[
         count = len(arrays)
         capsules = list(map(_capsule, arrays))  # which keep what their pointers lead to
         args = array("q", (count, *map(_pointer, capsules, repeat(None)), *room * count))
-        function(args.buffer_info()[0])
+        function(args)
         first = 8 * (1 + count)
         return list(map(unpack, repeat(args), range(first, first + 8 * _WORDS * count, 8 * _WORDS)))
 

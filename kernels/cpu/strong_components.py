@@ -1,8 +1,10 @@
-"""Strongly connected components of a sparse graph, and which of them reach which, as compiled loops over integers.
+"""Strongly connected components of a sparse graph, and the sets of components that each one reaches, as compiled loops over integers.
 
-``components`` is Tarjan's algorithm (1972) with a stack of its own in the place of recursion. It finishes a component after all those that
-it reaches, so that in the order of their numbers edges lead down. ``unite`` follows that order: what a component reaches is itself and what
-those reach that its edges lead to, unions of rows of bits, of which those that are part of the row already are left out.
+``components`` is Tarjan's algorithm (1972) with a stack instead of recursion. A component is finished after all components behind it, so
+edges lead from higher numbers to lower ones. ``unite`` follows the same order: the set of a component is united with the set of each head
+of its edges, unless the head is in the set already.
+
+A set is a list of numbers where it has few, and a row of bits where it has many: whichever takes less memory.
 """
 
 from __future__ import annotations
@@ -15,11 +17,12 @@ import numpy as np
 
 from semiring.arrays.overlap import address
 from semiring.kernels.cpu.arguments import Arguments, pack
-from semiring.kernels.cpu.compiler import compile_library, link
-from semiring.kernels.cpu.emitter import Emitter
+from semiring.kernels.cpu.body import Variable
+from semiring.kernels.cpu.compiler import Function, compile_library, link
+from semiring.kernels.cpu.emitter import ENTRY, Emitter
 from semiring.kernels.hardware import host
 
-__all__ = ["reached_components", "strong_components"]
+__all__ = ["Sets", "reached_components", "row_words", "strong_components"]
 
 Array = np.ndarray[Any, Any]
 
@@ -40,16 +43,60 @@ class _ComponentWords(NamedTuple):
 
 
 class _UniteWords(NamedTuple):
-    """Those of ``unite``: the vertices in the order of their components, where those of each begin, and rows of words, which are 0."""
+    """The arguments of ``unite``.
+
+    `order` has the vertices in the order of their components, and `begins` where those of each component begin; `sizes` counts them, and
+    `several` has a bit for each component of more than one. The other arrays are those of `Sets`. `bits` are 0, one for each component;
+    `listed` has room for as many numbers. The function goes on from component `first` and place `used` as long as `room` is left in
+    `pool`, and tells how far it came.
+    """
 
     components: int
+    first: int
+    used: int
+    room: int
     starts: int
     heads: int
     component: int
     order: int
     begins: int
-    rows: int
-    words: int
+    sizes: int
+    several: int
+    bits: int
+    listed: int
+    pool: int
+    places: int
+    lengths: int
+    reached: int
+
+
+_FIRST, _USED, _ROOM, _POOL = map(_UniteWords._fields.index, ("first", "used", "room", "pool"))
+
+
+class Sets(NamedTuple):
+    """A set for each component: the component, and all that it reaches.
+
+    Attributes
+    ----------
+    pool : int32 array
+        All sets, one after the other: numbers in any order, or ``row_words(c)`` words of bits.
+    places : int64 array of shape (c,)
+        Where each set begins in the pool, at an even place.
+    lengths : int64 array of shape (c,)
+        The number of components in each set. A set of more components than ``row_words(c)`` is a row of bits.
+    reached : int64 array of shape (c,)
+        The number of vertices of all components in each set.
+    """
+
+    pool: Array
+    places: Array
+    lengths: Array
+    reached: Array
+
+
+def row_words(c: Any) -> Any:
+    """The words of 32 bits of a row of bits for component c, or for several: two for each 64 components up to c."""
+    return 2 * ((c >> 6) + 1)
 
 
 def strong_components(starts: Array, heads: Array) -> tuple[int, Array]:
@@ -66,33 +113,53 @@ def strong_components(starts: Array, heads: Array) -> tuple[int, Array]:
     low, waiting, path = np.empty((3, n), np.int64)
     place = starts[:-1].copy()
     arguments = pack(_ComponentWords(n, *map(address, (starts, heads, found, low, component, place, waiting, path))))
-    _function("components")(arguments.buffer_info()[0])
+    _function("components")(arguments, 20 * (n + len(heads)))
     return arguments[-1], component
 
 
-def reached_components(starts: Array, heads: Array, count: int, component: Array) -> Array:
-    """A row of bits for each component, in 64-bit words: itself, and the components that it reaches. O(m · count / 64) at most."""
+def reached_components(starts: Array, heads: Array, count: int, component: Array, require: Callable[[int], None]) -> Sets:
+    """The set of components that each one reaches. O(m · count / 32) at most, and as much memory as the sets take.
+
+    Parameters
+    ----------
+    starts, heads : int arrays
+        The graph in compressed rows.
+    count, component
+        See `strong_components`.
+    require : callable
+        Refuses so many bytes for the sets where there is no room.
+    """
     starts, heads = (np.ascontiguousarray(v, np.int64) for v in (starts, heads))
     order = np.argsort(component, kind="stable")
+    sizes = np.bincount(component, minlength=count)
     begins = np.zeros(count + 1, np.int64)
-    np.cumsum(np.bincount(component, minlength=count), out=begins[1:])
-    words = -(-count // 64)
-    rows = np.zeros((count, words), np.uint64)
-    given = [count, *map(address, (starts, heads, component, order, begins, rows)), words]
-    arguments = pack(_UniteWords(*given))
-    _function("unite")(arguments.buffer_info()[0])
-    return rows
+    np.cumsum(sizes, out=begins[1:])
+    several = np.packbits(np.pad(sizes > 1, (0, -count % 64)), bitorder="little").view(np.uint64)
+    bits, listed = np.zeros_like(several), np.empty(count, np.int32)
+    places, lengths, reached = np.empty((3, count), np.int64)
+    most, more = int(row_words(np.arange(count)).sum()), 4 * count + int(row_words(count))
+    pool = np.empty(0, np.int32)
+    fixed = map(address, (starts, heads, component, order, begins, sizes, several, bits, listed))
+    made = map(address, (places, lengths, reached))
+    words = pack(_UniteWords._make((count, 0, 0, 0, *fixed, 0, *made)))
+    while words[_FIRST] < count:
+        size = min(most, 2 * len(pool) + more)
+        require(4 * size)
+        pool = np.concatenate([pool[: words[_USED]], np.empty(size - words[_USED], np.int32)])
+        words[_ROOM], words[_POOL] = size, address(pool)
+        _function("unite")(words, len(heads) + size)
+    return Sets(pool, places, lengths, reached)
 
 
 @functools.cache
-def _function(name: str) -> Callable[[int], None]:
+def _function(name: str) -> Function:
     """A function, compiled or from the cache."""
     return compile_library(("strong_components",), host(), lambda: link([_components(), _unite()])).function(name)
 
 
 def _components() -> Emitter:
     """``components(args)``."""
-    em, args = Emitter("components", "ptr %args"), Arguments(_ComponentWords)
+    em, args = Emitter("components", ENTRY), Arguments(_ComponentWords)
     n = args.load(em, "n")
     starts, heads, found, low, component, place, waiting, path = (args.pointer(em, name) for name in _ComponentWords._fields[1:-1])
     visited, opened, depth, count = (em.variable(0) for _ in range(4))
@@ -167,47 +234,151 @@ def _components() -> Emitter:
 
 def _unite() -> Emitter:
     """``unite(args)``."""
-    em, args = Emitter("unite", "ptr %args"), Arguments(_UniteWords)
-    count, words = args.load(em, "components"), args.load(em, "words")
-    starts, heads, component, order, begins, rows = (args.pointer(em, name) for name in _UniteWords._fields[1:-1])
+    em, args = Emitter("unite", ENTRY), Arguments(_UniteWords)
+    count, room = args.load(em, "components"), args.load(em, "room")
+    arrays = (args.pointer(em, name) for name in _UniteWords._fields[4:])
+    starts, heads, component, order, begins, sizes, several, bits, listed, pool, places, lengths, reached = arrays
+    size, mixed, total, written = (Variable(em) for _ in range(4))
 
-    def get(array: str, i: str | int) -> str:
-        return em.load("i64", em.at("i64", array, i), 8)
+    def get(array: str, i: str | int, ir: str = "i64") -> str:
+        value = em.load(ir, em.at(ir, array, i), 8 if ir == "i64" else 4)
+        return value if ir == "i64" else em.let(f"sext {ir} {value} to i64")
 
-    def row(c: str, _: list[str]) -> None:
-        here = em.at("i64", rows, em.mul(c, words))
+    def put(array: str, i: str | int, value: str | int, ir: str = "i64") -> None:
+        value = value if ir == "i64" else em.let(f"trunc i64 {value} to {ir}")
+        em.store(ir, str(value), em.at(ir, array, i), 8 if ir == "i64" else 4)
 
-        def bit_of(d: str) -> tuple[str, str]:
-            """Where the bit of a component is, and the bit."""
-            word = em.at("i64", here, em.let(f"lshr i64 {d}, 6"))
-            return word, em.let(f"shl i64 1, {em.let(f'and i64 {d}, 63')}")
+    def words_of(c: str) -> str:
+        """The words of 64 bits of the row of a component."""
+        return str(em.add(em.let(f"lshr i64 {c}, 6"), 1))
 
-        own, bit = bit_of(c)
-        em.store("i64", em.let(f"or i64 {em.load('i64', own, 8)}, {bit}"), own, 8)
+    def place_of(d: str) -> tuple[str, str]:
+        """The word of a component's bit, and the bit."""
+        return em.let(f"lshr i64 {d}, 6"), em.let(f"shl i64 1, {em.let(f'and i64 {d}, 63')}")
+
+    def is_in(d: str) -> str:
+        word, bit = place_of(d)
+        return em.let(f"icmp ne i64 {em.let(f'and i64 {get(bits, word)}, {bit}')}, 0")
+
+    def take(d: str) -> None:
+        """Put a component that is not in the set there."""
+        word, bit = place_of(d)
+        put(bits, word, em.let(f"or i64 {get(bits, word)}, {bit}"))
+        put(listed, size.get(), d, "i32")
+        size.add(1)
+
+    def is_row(c: str, length: str) -> str:
+        return em.let(f"icmp sgt i64 {length}, {em.mul(words_of(c), 2)}")
+
+    def unite(d: str) -> None:
+        """Unite the set with that of a component."""
+        place, length = get(places, d), get(lengths, d)
+
+        def row() -> None:
+            begin = em.at("i32", pool, place)
+            mixed.set(1)
+
+            def word(w: str, _: list[str]) -> None:
+                here, there = get(bits, w), get(begin, w)
+                new = em.let(f"and i64 {there}, {em.let(f'xor i64 {here}, -1')}")
+                size.add(em.call("ctpop.i64", "i64", ("i64", new)))
+                put(bits, w, em.let(f"or i64 {here}, {there}"))
+
+            em.loop(0, words_of(d), 1, word)
+
+        def numbers() -> None:
+            def number(j: str, _: list[str]) -> None:
+                x = get(pool, em.add(place, j), "i32")
+                em.branch(is_in(x), lambda: None, lambda: take(x))
+
+            em.loop(0, length, 1, number)
+
+        em.branch(is_row(d, length), row, numbers)
+
+    def each_bit(w: str, word: str, body: Callable[[str], None]) -> None:
+        """``body(d)`` for each component of a word of bits."""
+        base = em.let(f"shl i64 {w}, 6")
+
+        def turn(values: list[str]) -> list[str]:
+            lowest = em.call("cttz.i64", "i64", ("i64", values[0]), ("i1", "true"))
+            body(str(em.add(base, lowest)))
+            return [em.let(f"and i64 {values[0]}, {em.let(f'sub i64 {values[0]}, 1')}")]
+
+        em.repeat([("i64", word)], lambda values: em.let(f"icmp ne i64 {values[0]}, 0"), turn)
+
+    def keep_row(c: str, place: str) -> None:
+        """Write the set as a row of bits, which are cleared."""
+        begin = em.at("i32", pool, place)
+
+        def word(w: str, _: list[str]) -> None:
+            found = get(bits, w)
+            put(begin, w, found)
+            put(bits, w, 0)
+            total.add(em.call("ctpop.i64", "i64", ("i64", found)))
+            each_bit(w, em.let(f"and i64 {found}, {get(several, w)}"), lambda d: total.add(em.sub(get(sizes, d), 1)))
+
+        em.loop(0, words_of(c), 1, word)
+        written.set(em.mul(words_of(c), 2))
+
+    def keep_number(place: str, d: str) -> None:
+        put(pool, em.add(place, written.get()), d, "i32")
+        written.add(1)
+        total.add(get(sizes, d))
+
+    def keep_bits(c: str, place: str) -> None:
+        """Write the set as numbers, out of the bits, which are cleared."""
+
+        def word(w: str, _: list[str]) -> None:
+            each_bit(w, get(bits, w), lambda d: keep_number(place, d))
+            put(bits, w, 0)
+
+        em.loop(0, words_of(c), 1, word)
+
+    def keep_numbers(place: str) -> None:
+        """Write the set as the numbers that were listed, whose bits are cleared."""
+
+        def number(j: str, _: list[str]) -> None:
+            d = get(listed, j, "i32")
+            keep_number(place, d)
+            put(bits, place_of(d)[0], 0)
+
+        em.loop(0, size.get(), 1, number)
+
+    def turn(values: list[str]) -> list[str]:
+        c, place = values
+        for variable in (size, mixed, total, written):
+            variable.set(0)
+        take(c)
 
         def member(i: str, _: list[str]) -> None:
             u = get(order, i)
 
             def edge(e: str, _: list[str]) -> None:
                 d = get(component, get(heads, e))
-                word, bit = bit_of(d)
-                there = em.let(f"and i64 {em.load('i64', word, 8)}, {bit}")
+                em.branch(is_in(d), lambda: None, lambda: unite(d))
 
-                def unite() -> None:
-                    other = em.at("i64", rows, em.mul(d, words))
+            em.loop(get(starts, u), get(starts, em.add(u, 1)), 1, edge)
 
-                    def word(w: str, _: list[str]) -> None:
-                        em.store("i64", em.let(f"or i64 {get(here, w)}, {get(other, w)}"), em.at("i64", here, w), 8)
+        em.loop(get(begins, c), get(begins, em.add(c, 1)), 1, member)
+        put(places, c, place)
+        put(lengths, c, size.get())
+        by_bits = em.let(f"icmp ne i64 {mixed.get()}, 0")
+        em.branch(
+            is_row(c, size.get()),
+            lambda: keep_row(c, place),
+            lambda: em.branch(by_bits, lambda: keep_bits(c, place), lambda: keep_numbers(place)),
+        )
+        put(reached, c, total.get())
+        return [str(em.add(c, 1)), str(em.add(place, em.round_up(written.get(), 2)))]
 
-                    em.loop(0, str(em.add(em.let(f"lshr i64 {d}, 6"), 1)), 1, word)
+    def more(values: list[str]) -> str:
+        """Tells if a component is left, and room for its row of bits."""
+        c, place = values
+        need = em.add(place, em.mul(words_of(c), 2))
+        return em.let(f"and i1 {em.let(f'icmp slt i64 {c}, {count}')}, {em.let(f'icmp sle i64 {need}, {room}')}")
 
-                em.branch(em.let(f"icmp eq i64 {there}, 0"), unite)
-
-            first, last = get(starts, u), get(starts, str(em.add(u, 1)))
-            em.loop(first, last, 1, edge)
-
-        em.loop(get(begins, c), get(begins, str(em.add(c, 1))), 1, member)
-
-    em.loop(0, count, 1, row)
+    carried = [("i64", args.load(em, "first")), ("i64", args.load(em, "used"))]
+    for name, value in zip(("first", "used"), em.repeat(carried, more, turn), strict=True):
+        em.store("i64", value, args.place(em, name), 8)
     em.line("ret void")
     return em

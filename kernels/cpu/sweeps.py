@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from semiring.common.units import CACHE_LINE
 from semiring.kernels.cpu.arguments import Arguments
-from semiring.kernels.cpu.emitter import Emitter, Scalar
+from semiring.kernels.cpu.emitter import ENTRY, Emitter, Scalar
 from semiring.kernels.cpu.lowering import Lowering, Value, load_elements
 from semiring.kernels.cpu.pivot import outer_product
 from semiring.kernels.cpu.representation import Representation
@@ -129,7 +129,7 @@ class SweepKernel:
         tally = [TallyKernel(self.rep, self.target, self.lanes, self.width).function()] if self.tallies else []
         return [self._sweep(), self._panel(), *tally]
 
-    def _open(self, name: str, parameters: str = "ptr %args", attributes: str = "#0") -> Emitter:
+    def _open(self, name: str, parameters: str = ENTRY, attributes: str = "#0") -> Emitter:
         """A function."""
         em = Emitter(name, parameters, attributes=attributes)
         infinities = self.rep.inner_infinities

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from semiring.arrays.overlap import address
 from semiring.kernels.cpu.arguments import Arguments, pack
-from semiring.kernels.cpu.compiler import compile_library, link
-from semiring.kernels.cpu.emitter import Emitter
+from semiring.kernels.cpu.compiler import Function, compile_library, link
+from semiring.kernels.cpu.emitter import ENTRY, Emitter
 from semiring.kernels.hardware import host
 
 __all__ = ["is_symmetric", "transposition"]
@@ -55,7 +54,7 @@ def transposition(starts: Array, heads: Array) -> tuple[Array, Array, Array]:
     np.cumsum(np.bincount(heads, minlength=n), out=begins[1:])
     place, tails, numbers = begins.copy(), np.empty_like(heads), np.empty_like(heads)
     arguments = pack(_Words(n, *map(address, (starts, heads, place, tails, numbers))))
-    _function("transpose")(arguments.buffer_info()[0])
+    _function("transpose")(arguments, 10 * len(heads))
     return begins, tails, numbers
 
 
@@ -70,19 +69,19 @@ def is_symmetric(starts: Array, heads: Array, entries: Array) -> bool:
     starts, heads = (np.ascontiguousarray(v, np.int64) for v in (starts, heads))
     entries, place = np.ascontiguousarray(entries), starts[:-1].copy()
     arguments = pack(_SymmetricWords(len(place), *map(address, (starts, heads, entries, place))))
-    _function(f"symmetric_{entries.itemsize}")(arguments.buffer_info()[0])
+    _function(f"symmetric_{entries.itemsize}")(arguments, 10 * len(heads))
     return bool(arguments[-1]) and np.array_equal(place, starts[1:])
 
 
 @functools.cache
-def _function(name: str) -> Callable[[int], None]:
+def _function(name: str) -> Function:
     """A function, compiled or from the cache."""
     return compile_library((name,), host(), lambda: link([_transpose() if name == "transpose" else _symmetric(name)])).function(name)
 
 
 def _transpose() -> Emitter:
     """``transpose(args)``."""
-    em, args = Emitter("transpose", "ptr %args"), Arguments(_Words)
+    em, args = Emitter("transpose", ENTRY), Arguments(_Words)
     starts, heads, place, tails, numbers = (args.pointer(em, name) for name in _Words._fields[1:])
 
     def row(u: str, _: list[str]) -> None:
@@ -103,7 +102,7 @@ def _transpose() -> Emitter:
 
 def _symmetric(name: str) -> Emitter:
     """``symmetric_8(args)`` and so on: rows and columns are gone through side by side, up to the first entry that is not there."""
-    em, args = Emitter(name, "ptr %args"), Arguments(_SymmetricWords)
+    em, args = Emitter(name, ENTRY), Arguments(_SymmetricWords)
     starts, heads, entries, place = (args.pointer(em, word) for word in _SymmetricWords._fields[1:-1])
     n, size = args.load(em, "n"), int(name.rpartition("_")[2])
     last = em.sub(em.load("i64", em.at("i64", starts, n), 8), 1)

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from semiring.kernels.cpu.arguments import KernelArguments
 from semiring.kernels.cpu.bounds import BoundsCheck
-from semiring.kernels.cpu.emitter import I32, Emitter, Scalar
+from semiring.kernels.cpu.emitter import ENTRY, I32, Emitter, Scalar
 from semiring.kernels.cpu.lowering import Lowering, Value, improve, update
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.tile import STRIP, Tile
@@ -43,7 +43,7 @@ class VectorKernel:
 
     def functions(self) -> list[Emitter]:
         """The function."""
-        self._em = em = Emitter(self.name, "ptr %args")
+        self._em = em = Emitter(self.name, ENTRY)
         args, rep, lanes = self.args, self.rep, self.lanes
         matrix, vector = "AB" if self.left else "BA"
         # From element to element of the result, and from term to term of a sum.

@@ -53,7 +53,7 @@ def _geometric(a: Any) -> Any:
 
 
 PLUS_TIMES = Semiring("plus-times", add, mul, 0, 1, star=_geometric, domain=(-_LARGEST, _LARGEST))
-"""Ordinary arithmetic: the closure is (I − A)⁻¹."""
+"""Ordinary arithmetic: the closure is (I − A)⁻¹; non-negative numbers whose sum I + A + A² + … diverges are refused."""
 
 
 def _log_geometric(a: Any) -> Any:

@@ -6,7 +6,7 @@ import itertools
 import math
 import operator
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -17,7 +17,7 @@ from semiring.algebra.agreement import FAR, around, difference
 from semiring.algebra.carrier import Carrier
 from semiring.algebra.elements import element
 from semiring.algebra.exponential import exponential_scale
-from semiring.algebra.expression import ARITHMETIC, BITWISE, REAL, Expr, chooses_operand, condition_on, const, node, nodes, where
+from semiring.algebra.expression import ARITHMETIC, BITWISE, REAL, Expr, chooses_operand, condition_on, const, node, nodes, var, where
 from semiring.algebra.tracing import Recording
 from semiring.common.errors import DTypeError
 from semiring.common.forks import cached_property
@@ -38,8 +38,8 @@ class Program:
     star : tuple of Expr or None
         a*, of operand 0; where it does not exist its value means nothing.
     star_undefined : Expr
-        Whether a* does not exist: where the callable raises ZeroDivisionError or DivergenceError, divides by 0, or gives NaN or an
-        infinity that is no element.
+        The condition that a* does not exist: the callable raises ZeroDivisionError or DivergenceError, divides by 0, or gives NaN or an
+        infinity that is no element. The same holds for an a that is such an infinity, because a pivot overflowed.
     """
 
     add: tuple[Expr, ...]
@@ -113,16 +113,22 @@ def compose(recordings: Mapping[str, Recording], carrier: Carrier, *, truth_valu
 
 
 def _without_star(star: Recording, carrier: Carrier) -> Expr:
-    """Whether a* does not exist: where it is undefined, NaN, or an infinity that is no element."""
-    undefined, joint = star.undefined, carrier.joint
-    element = None if joint is None or joint.recorded is None else condition_on(joint.recorded, star.results)
-    for c, result in enumerate(star.results):
+    """The condition that a* does not exist: it is undefined or NaN, or it or a is an infinity that is no element."""
+    operand = [var(0, c) for c in range(len(star.results))]
+    return _beyond(star.results, _beyond(operand, star.undefined, carrier), carrier)
+
+
+def _beyond(element: Sequence[Expr], undefined: Expr, carrier: Carrier) -> Expr:
+    """The condition that something is `undefined`, or that a component of an element is NaN or an infinity that is no element."""
+    joint = carrier.joint
+    inside = None if joint is None or joint.recorded is None else condition_on(joint.recorded, element)
+    for c, result in enumerate(element):
         undefined = where(node("ne", result, result), const(True), undefined)
         for infinity, beyond in ((math.inf, "gt"), (-math.inf, "lt")):
             # The sign, because 0 stands for −∞ where there are no negative numbers.
             infinite = where(node(beyond, result, const(0)), node("eq", result, const(infinity)), const(False))
-            if element is not None:
-                undefined = where(where(infinite, element, const(True)), undefined, const(True))
+            if inside is not None:
+                undefined = where(where(infinite, inside, const(True)), undefined, const(True))
             elif infinity not in carrier.infinite(c):
                 undefined = where(infinite, const(True), undefined)
     return undefined

@@ -6,7 +6,7 @@
     conversion.py    entries in another dtype, and whether they lie inside the carrier
     pieces.py        how much of an array is worked on at once
     memory.py        what is free on a device; what cannot fit is refused before anything is allocated
-    threads.py       tasks over threads, and the scratch memory of each
+    threads.py       tasks over threads, signals that stop them, and the scratch memory of each
     overlap.py       memory layouts, and aliasing: whether two matrices share elements
 
 Operands come by `cuda_stream.strided`, or else by `exchange.borrowed`; `conversion` reads their entries piece by piece, and engines ask

@@ -2,12 +2,16 @@
 
 `run` spreads independent tasks over threads; the kernels release the GIL while they run. Scratch belongs to whoever takes it alone, also
 where the handler of a signal computes in the middle of another product.
+
+Python runs the handlers of signals in the main thread, between two of its instructions. So the main thread gives long machine code to
+another thread, and waits. When a handler raises, as the one of Ctrl-C does, the main thread sets a word that the machine code looks at.
 """
 
 from __future__ import annotations
 
 import functools
 import os
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -21,11 +25,34 @@ from semiring.common import forks
 from semiring.common.errors import SemiringError, described
 from semiring.common.units import CACHE_LINE
 
-__all__ = ["Scratch", "Threaded", "new_scratch", "require_threads", "return_scratch", "run", "take_scratch", "thread_count"]
+__all__ = [
+    "LONG", "NEVER", "Scratch", "Threaded", "new_scratch", "require_threads", "return_scratch", "run", "stoppable", "take_scratch",
+    "thread_count",
+]  # fmt: skip
 
 Task = TypeVar("Task")
 _helpers = 0
 _lock = forks.lock()
+
+LONG = 20_000_000
+"""Nanoseconds from which on the main thread gives machine code to another thread, at the price of about 30,000 nanoseconds."""
+
+_never = np.zeros(1, np.int64)
+NEVER = address(_never)
+"""The address of a word that is always 0, for machine code that is not stopped."""
+
+
+class _Stopped(BaseException):
+    """Ends the task of a helper whose machine code was stopped; the caller raises something else."""
+
+
+class _Stop(threading.local):
+    """The word that stops the machine code of a thread: the caller of `run` and its helpers have the same word."""
+
+    word: np.ndarray[Any, Any] | None = None
+
+
+_stop = _Stop()
 
 
 class Threaded:
@@ -69,16 +96,21 @@ def _cores() -> int:
 
 
 def run(work: Callable[[Task, int], None], tasks: Sequence[Task], threads: int) -> None:
-    """``work(task, slot)`` for every task; slot < threads tells which worker runs it. The caller is worker 0."""
+    """``work(task, slot)`` for every task; slot < threads tells which worker runs it. The caller is worker 0.
+
+    Where the caller is interrupted, the machine code of all workers stops.
+    """
     threads = min(threads, len(tasks))
     if threads <= 1:
         for task in tasks:
             work(task, 0)
         return
     queue, errors, jobs = deque(tasks), list[BaseException](), list[_Job]()  # an iterator gives one task twice where Python has no GIL
+    outermost = _stop.word is None
+    stop = np.zeros(1, np.int64) if _stop.word is None else _stop.word
 
     def worker(slot: int) -> None:
-        while True:
+        while not stop[0]:
             try:
                 task = queue.popleft()
             except IndexError:
@@ -86,26 +118,71 @@ def run(work: Callable[[Task, int], None], tasks: Sequence[Task], threads: int) 
             work(task, slot)
 
     def help_out(slot: int) -> None:
+        _stop.word = stop
         try:
             worker(slot)
         except BaseException as error:
             queue.clear()
             errors.append(error)
+        finally:
+            _stop.word = None
 
     try:
+        _stop.word = stop
         for slot in range(1, threads):
             helper = _idle_helper(threads - 1)
             if helper is None:
                 break
-            jobs.append(helper.begin(functools.partial(help_out, slot)))
+            jobs.append(_Job(functools.partial(help_out, slot)))
+            helper.begin(jobs[-1])
         worker(0)
+    except BaseException as error:
+        if outermost or not isinstance(error, Exception):
+            stop[0] = 1
+        raise
     finally:
+        if outermost:
+            _stop.word = None
         queue.clear()  # after an error, as when the user interrupts, nothing else is begun
-        for job in jobs:
-            if not job.taken():  # by the caller, from a thread that another program keeps from its core
-                job.end.acquire()  # also after an error: they write to what the caller owns
-        if errors:
-            raise errors.pop()  # which no frame has any more
+        _finish(jobs, stop)  # also after an error: they write to what the caller owns
+    if errors:
+        raise errors.pop()  # which no frame has any more
+
+
+def stoppable(code: Callable[[int, int], None], words: int) -> None:
+    """Run machine code with the addresses of its arguments and of a word that stops the code; signals are heard in the main thread."""
+    stop = _stop.word
+    helper = _idle_helper(sys.maxsize) if threading.current_thread() is threading.main_thread() else None
+    if helper is None:
+        code(words, NEVER if stop is None else address(stop))
+        if stop is not None and stop[0]:
+            raise _Stopped
+        return
+    stop = np.zeros(1, np.int64) if stop is None else stop
+    job = _Job(functools.partial(code, words, address(stop)))
+    try:
+        helper.begin(job)
+        with job.end:
+            pass
+    except BaseException:  # of the handler of a signal
+        stop[0] = 1
+        _finish([job], stop)
+        raise
+
+
+def _finish(jobs: Sequence[_Job], stop: np.ndarray[Any, Any]) -> None:
+    """Take back jobs that no helper has begun, and wait for the others; what is raised meanwhile, by handlers of signals, stops them."""
+    raised: BaseException | None = None
+    for job in jobs:
+        waiting = not job.taken()  # else another program keeps the helper from its core
+        while waiting:
+            try:
+                with job.end:
+                    waiting = False
+            except BaseException as error:
+                stop[0], raised = 1, error
+    if raised is not None:
+        raise raised
 
 
 class _Job:
@@ -132,11 +209,10 @@ class _Helper(threading.Thread):
         self._job: _Job | None = None
         self.start()
 
-    def begin(self, work: Callable[[], None]) -> _Job:
-        """Begin some work, which raises nothing."""
-        job = self._job = _Job(work)
+    def begin(self, job: _Job) -> None:
+        """Begin a job, which raises nothing."""
+        self._job = job
         self._wake.release()
-        return job
 
     def run(self) -> None:
         """Whatever comes, one job after the other, of which nothing is kept."""

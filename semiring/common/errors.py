@@ -18,7 +18,8 @@ from semiring.common.html import short
 __all__ = [
     "AssumptionWarning", "CheckpointError", "DTypeError", "DivergenceError", "DivergentPivot", "DomainError", "GraphError", "LawError",
     "NegativeCycleError", "OverflowRiskError", "SemiringError", "ShapeError", "TooLargeError", "TraceError", "brief", "callers_level",
-    "described", "library", "listing", "noted", "or_similar", "printable", "raised_here", "refuse_arrays", "similar", "with_article",
+    "described", "in_stack", "library", "listing", "noted", "or_similar", "printable", "raised_here", "refuse_arrays", "similar",
+    "with_article",
 ]  # fmt: skip
 
 P = ParamSpec("P")
@@ -35,7 +36,15 @@ _WIDTH = 40
 
 
 class SemiringError(Exception):
-    """Root of every error that this library raises on purpose."""
+    """Root of every error that this library raises on purpose.
+
+    Attributes
+    ----------
+    index : tuple of int or None
+        The batch index of the matrix that failed, where several were computed together.
+    """
+
+    index: tuple[int, ...] | None = None
 
 
 class TraceError(SemiringError, TypeError):
@@ -82,11 +91,14 @@ class DivergenceError(SemiringError, ArithmeticError):
     cycle : list or None
         The vertices of one cycle that makes it diverge, each once, in order (the edge from the last back to the
         first closes it); None where no such cycle exists or the input was overwritten.
+    vertices : list or None
+        The vertices of a strongly connected component whose cycles diverge together, where no single cycle does.
     """
 
-    def __init__(self, message: str, cycle: Sequence[Any] | None = None) -> None:
+    def __init__(self, message: str, cycle: Sequence[Any] | None = None, vertices: Sequence[Any] | None = None) -> None:
         super().__init__(message)
         self.cycle = None if cycle is None else list(cycle)
+        self.vertices = None if vertices is None else list(vertices)
 
 
 class NegativeCycleError(DivergenceError):
@@ -312,6 +324,20 @@ def about(error: SemiringError, operation: str, semiring: Any, *operands: Any) -
     if isinstance(error, DivergenceError) and len(error.cycle or ()) == 2 and any(map(_is_undirected, operands)):
         error.add_note("the graph is undirected, so that each edge is a cycle, there and back")
     error.add_note(f"in {operation} of {' and '.join(map(_operand, operands))} over {semiring.name}")
+
+
+def in_stack(error: SemiringError, index: tuple[int, ...]) -> None:
+    """Name the failing matrix of a stack in the error's text and its attribute.
+
+    Examples
+    --------
+    >>> error = ShapeError("not square")
+    >>> in_stack(error, (1, 2))
+    >>> error, error.index
+    (ShapeError('not square (in the matrix at batch index [1, 2])'), (1, 2))
+    """
+    error.index = index
+    error.args = (f"{error} (in the matrix at batch index [{', '.join(map(str, index))}])",)
 
 
 def _is_undirected(graph: Any) -> bool:

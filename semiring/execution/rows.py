@@ -18,7 +18,7 @@ from semiring.algorithms.rows_of_matrix import reachable, rows_of_matrix
 from semiring.algorithms.spanning_tree import SpanningForest, is_symmetric
 from semiring.arrays.devices import device_of, holds_symbols, host, is_gpu, namespace, on_device, on_gpu
 from semiring.arrays.memory import require_memory
-from semiring.common.errors import SemiringError, noted
+from semiring.common.errors import SemiringError, in_stack, noted
 from semiring.common.forks import cached_property
 from semiring.common.progress import Meter
 from semiring.execution.reporting import reporting
@@ -218,7 +218,7 @@ def _of_matrices(g: Graph, task: _Task, how: Plan, meter: Meter | None) -> tuple
                 found, grown = _of_matrix(tuple(v[index] for v in given), task, how, statistics, meter)
             except SemiringError as error:
                 if g.batch:
-                    error.add_note(f"in the matrix at batch index [{', '.join(map(str, index))}]")
+                    in_stack(error, index)
                 raise
             for array, part in zip(values, found, strict=True):
                 array[index] = part

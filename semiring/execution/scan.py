@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ from semiring.algorithms.scan import scan
 from semiring.arrays.cuda_stream import scratch_memory
 from semiring.arrays.devices import host, namespace, on_device
 from semiring.arrays.exchange import Borrowed, borrowed
-from semiring.arrays.memory import ALWAYS_FITS, require_room, with_scratch
+from semiring.arrays.memory import ALWAYS_FITS, require_bytes, with_scratch
 from semiring.common.errors import DTypeError, SemiringError, ShapeError
 from semiring.execution.operands import (
     WITNESS,
@@ -98,8 +99,12 @@ def scan_sequences(matrices: Any, semiring: Semiring, initial: Any, weights: Any
     how = plan(Problem("scan", semiring, dtypes, shape, form.states, place, options.witness, device=device, threads=options.threads))
     a, w, v = (lent.get(name, ()) for name in _NAMES)
     require_one_place(a, w, v, None, None, there=how.problem.there, names=_NAMES)
-    if how.gpu and how.problem.result_bytes > ALWAYS_FITS:
-        require_room(how.device, with_scratch(how.problem.result_bytes), "pass fewer sequences at a time")
+    needed = _answer_bytes(how, form, options)
+    if needed > ALWAYS_FITS:
+        advice = "pass fewer sequences or steps at a time" + (
+            "" if options.last or options.witness else ", or last=True for the last vector"
+        )
+        require_bytes(with_scratch(needed) if how.gpu else needed, "the answer takes", advice, how.device)
     with on_device(how.device), scratch_memory() if how.gpu else nullcontext():
         values, witness, states = _compute(how, form, wanted, lent, options)
     restore = restorer_of(tuple(p for x in lent.values() for p in x))
@@ -110,6 +115,13 @@ def scan_sequences(matrices: Any, semiring: Semiring, initial: Any, weights: Any
         kept = list(map(restore, kept))
     answer = kept[0] if semiring.components == 1 else tuple(kept[: semiring.components])
     return Decoded(answer, *kept[-2:]) if options.witness else answer
+
+
+def _answer_bytes(how: Plan, form: _Form, options: ScanOptions) -> int:
+    """The bytes of the vectors, and with a witness of the winners and the states."""
+    vectors, element = math.prod(form.batch) * (form.steps + 1), sum(d.itemsize for d in how.dtypes)
+    witness = vectors * (form.states + 1) * WITNESS.itemsize if options.witness else 0
+    return (math.prod(form.batch) if options.last else vectors) * form.states * element + witness
 
 
 def _compute(how: Plan, form: _Form, lengths: Any, lent: dict[str, tuple[Borrowed, ...]], options: ScanOptions) -> ScanPlaces:
@@ -151,11 +163,12 @@ def _form(parts: dict[str, tuple[Any, ...]], lengths: np.ndarray[Any, Any] | Non
     if initial is not None and (not initial or initial[-1] != states):
         raise ShapeError(f"initial must be a vector of {states} states, or have leading axes before them; got {initial}")
     told = [shape[axis] for shape, axis in ((matrices[:-2], -1), (weights, -2)) if shape]
-    if not told and lengths is None:
-        raise ShapeError("one matrix does not tell the number of steps; pass weights, lengths, or numpy.broadcast_to(matrix, (T, S, S))")
-    steps = max(told, default=1, key=lambda t: t != 1)
-    if steps == 1 and weights is None and lengths is not None:
+    if told:
+        steps = max(told, key=lambda t: t != 1)
+    elif lengths is not None:
         steps = int(lengths.max(initial=0))
+    else:
+        raise ShapeError("one matrix does not tell the number of steps; pass weights, lengths, or numpy.broadcast_to(matrix, (T, S, S))")
     if any(t not in (1, steps) for t in told):
         raise ShapeError(f"matrices {matrices} and weights {weights} differ in their number of steps")
     axes = matrices[:-3], (weights or ())[:-2], (initial or ())[:-1], () if lengths is None else lengths.shape
@@ -166,7 +179,10 @@ def _form(parts: dict[str, tuple[Any, ...]], lengths: np.ndarray[Any, Any] | Non
     if lengths is None:
         return _Form(batch, steps, states), np.full(batch, steps, np.int64)
     if lengths.size and not 0 <= lengths.min() <= lengths.max() <= steps:
-        raise ShapeError(f"lengths must be from 0 to {steps}, the number of steps; they are from {lengths.min()} to {lengths.max()}")
+        more = ""
+        if lengths.min() >= 0 and steps == 1 and weights is None:
+            more = "; one matrix for all steps has the shape (S, S)"
+        raise ShapeError(f"lengths must be from 0 to {steps}, the number of steps; they are from {lengths.min()} to {lengths.max()}{more}")
     return _Form(batch, steps, states), np.array(np.broadcast_to(lengths, batch), np.int64)
 
 

@@ -96,6 +96,8 @@ class Factor(FactorExports):
         ------
         GraphError
             For what is no vertex.
+        DivergenceError
+            Where sums of non-negative numbers diverge from there.
         TooLargeError
             Where the memory has no room for the rows; `blocks` gives some at a time.
         """
@@ -125,7 +127,7 @@ class Factor(FactorExports):
 
         Raises
         ------
-        GraphError, TooLargeError
+        GraphError, DivergenceError, TooLargeError
             As `rows`.
         """
         return self._between(None, targets)
@@ -253,7 +255,7 @@ class Factor(FactorExports):
 
     @raised_here
     def solve(self, b: Any) -> Any:
-        """The least solution of x = A ⊗ x ⊕ b, which is A* ⊗ b.
+        """The least solution of x = A ⊗ x ⊕ b, which is A* ⊗ b; over plus-times the solution of (I − A) x = b.
 
         Examples
         --------
@@ -277,6 +279,8 @@ class Factor(FactorExports):
         ------
         ShapeError, DTypeError, DomainError, OverflowRiskError, TooLargeError
             For another number of rows, or elements that are none, or so large that a sum could leave the dtype, or more than fit.
+        SemiringError
+            Where the solution needs pivoting (floats over plus-times), and SciPy is not installed.
         """
         given, n = as_elements(b, self.semiring, self.dtypes, "b"), len(self.nodes)
         shape = given[0].shape
@@ -290,7 +294,9 @@ class Factor(FactorExports):
 
     @raised_here
     def update(self, weights: Any, *, weight: Any = None, nonedge: Any = None) -> None:
-        """Give edges other weights, and eliminate what depends on them again. The zero of the semiring (∞ for distances) closes an edge.
+        """Give edges other weights, and eliminate what depends on them again.
+
+        The zero of the semiring, ∞ for distances, closes an edge; the graph need not have the edge.
 
         Examples
         --------
@@ -316,17 +322,19 @@ class Factor(FactorExports):
         Raises
         ------
         GraphError, DTypeError, DomainError
-            For an edge that the graph has not, another number of weights, or what is no element. The factor is as it was.
+            For a weight of an edge that the graph has not, another number of weights, or what is no element. The factor is as it was.
         DivergenceError, OverflowRiskError
             As for `factor`. The factor is as it was.
         """
         how = {"weight": weight, "nonedge": nonedge}
         tails, heads, given = reweighed(weights, self.semiring, self._matrix.edges, self._labels, self._listing, **how)
         numbers = self._matrix.located(tails, heads)
-        if (numbers < 0).any():
-            u, v = (self.nodes[int(x[np.argmin(numbers)])] for x in (tails, heads))
+        absent = numbers < 0
+        opened = absent & ~np.logical_and.reduce([v == z for v, z in zip(given, self._matrix.edges.zero, strict=True)])
+        if opened.any():
+            u, v = (self.nodes[int(x[np.argmax(opened)])] for x in (tails, heads))
             raise GraphError(f"there is no edge from {u!r} to {v!r}; factor a graph that has it")
-        order = np.argsort(numbers, kind="stable")
+        order = np.argsort(numbers, kind="stable")[int(absent.sum()) :]
         add = operations_for(self.semiring, self.dtypes).add
         self._matrix.update(*combine_runs(numbers[order], tuple(v[order] for v in given), add))
 

@@ -109,10 +109,7 @@ class Reachability(Shown):
         scipy = library("scipy.sparse", "to_scipy", "'semiring[graphs]'")
         n, pairs = self._condensation.n, int(self.counts.sum())
         require_bytes(9 * pairs, f"{pairs:,} pairs take", "ask for .counts, .reaches() or .reached()")
-        starts, heads = np.zeros(n + 1, np.int64), np.empty(pairs, np.int64)
-        np.cumsum(self.counts, out=starts[1:])
-        for v in range(n):
-            heads[starts[v] : starts[v + 1]] = self._condensation.reached(v, reflexive=self.reflexive)
+        starts, heads = self._condensation.pairs(reflexive=self.reflexive)
         return scipy.csr_array((np.ones(pairs, dtype=bool), heads, starts), shape=(n, n))
 
     def _number(self, vertex: Any, what: str) -> int:
@@ -127,7 +124,7 @@ class Reachability(Shown):
         n = len(self.nodes)
         facts = [
             ("connected", f"{int(self.counts.sum()):,} of {n * n:,} pairs"),
-            ("strongly connected components", f"{len(self._condensation.rows):,}"),
+            ("strongly connected components", f"{self._condensation.count:,}"),
         ]
         return f"reachability among {counted(n, 'vertex', 'vertices')}", facts
 

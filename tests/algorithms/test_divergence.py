@@ -144,7 +144,8 @@ def test_batches_tell_which_matrix() -> None:
     with pytest.raises(sr.NegativeCycleError) as caught:
         sr.apsp(a)
     assert caught.value.cycle == [0]
-    assert any("[1, 2]" in note for note in caught.value.__notes__)
+    assert "batch index [1, 2]" in str(caught.value)
+    assert caught.value.index == (1, 2)
 
 
 def rounded_up_differences(p: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -316,3 +317,39 @@ def test_a_cycle_beyond_every_float_is_shown_by_its_size() -> None:
     with pytest.raises(sr.NegativeCycleError, match="about -1e") as found:
         sr.apsp(huge)
     assert found.value.cycle is not None
+
+
+def test_a_product_just_above_1_is_not_shown_as_1() -> None:
+    rates = np.zeros((4, 4))
+    rates[[0, 1, 2, 3], [1, 2, 3, 0]] = 1.1504592762678163, 1.18844673057094, 0.8889214239791038, 0.8227836561837927
+    with pytest.raises(sr.DivergenceError, match=r"weight 1 \+ 7\.07e-17"):
+        sr.closure(rates, sr.MAX_TIMES)
+    tiny = np.array([[1 + Fraction(1, 10**30)]], dtype=object)
+    with pytest.raises(sr.DivergenceError, match=r"weight 1 \+ 1e-30"):
+        sr.closure(tiny, sr.MAX_TIMES)
+    with pytest.raises(sr.NegativeCycleError, match=r"weight −1e-400"):
+        sr.apsp(np.array([[-Fraction(1, 10**400)]], dtype=object))
+
+
+def test_a_semiring_without_a_star_is_told_of_it() -> None:
+    operations = max, lambda a, b: min(a + b, 4), -math.inf, 0
+    domain = {-math.inf, 0, 1, 2, 3, 4}
+    edges = np.array([[-INF, 1.0], [2.0, -INF]])
+    with pytest.raises(sr.DivergenceError, match=r"weight 3; .* by star="):
+        sr.closure(edges, sr.Semiring("capped", *operations, domain=domain))
+    with_star = sr.Semiring("capped", *operations, star=lambda a: 4 if a > 0 else 0, domain=domain)
+    assert (sr.closure(edges, with_star) == 4).all()
+    with pytest.raises(sr.NegativeCycleError) as caught:
+        sr.apsp(np.array([[-1.0]]))
+    assert "star=" not in str(caught.value)
+
+
+@pytest.mark.parametrize("semiring", [sr.LOG, sr.PLUS_TIMES], ids=lambda s: s.name)
+def test_a_cycle_of_exactly_1_is_found(semiring: sr.Semiring) -> None:
+    a = np.array([[0, 0.3, 0], [0, 0, 4], [0.5, 0.25, 0]])
+    a[0, 1] = 0.125
+    with np.errstate(divide="ignore"):
+        edges = np.log2(a) if semiring is sr.LOG else a
+    with pytest.raises(sr.DivergenceError, match=f"weight {semiring.one}") as caught:
+        sr.closure(edges, semiring)
+    assert sorted(caught.value.cycle or []) == [1, 2]

@@ -99,10 +99,12 @@ def _updated(case: Case, f: Any) -> None:
     """Other weights, which may be refused, and then the first ones again."""
     zero = case.subject.semiring.identities(case.subject.dtypes)[0]
     a, b = case.placed("a"), case.placed("b")
-    tails, heads = np.nonzero(np.logical_or.reduce([v != z for v, z in zip(a, zero, strict=True)]))
-    ends = [f.nodes[v] for v in tails], [f.nodes[v] for v in heads]
+    there = np.logical_or.reduce([v != z for v, z in zip(a, zero, strict=True)])
+    tails, heads = np.nonzero(there)
+    absent = np.argwhere(~there)[:1]  # closing an edge that the graph has not changes nothing
+    ends = [f.nodes[v] for v in (*tails, *absent[:, 0])], [f.nodes[v] for v in (*heads, *absent[:, 1])]
     for values in (b, a):
-        weights = case.given(tuple(v[tails, heads] for v in values))
+        weights = case.given(tuple(np.append(v[tails, heads], np.full(len(absent), z, v.dtype)) for v, z in zip(values, zero, strict=True)))
         try:
             f.update((*ends, weights))
         except sr.SemiringError:

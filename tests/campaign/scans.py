@@ -80,6 +80,8 @@ def _check(case: Case) -> Complaint | None:
         raise Unjudged("what lies beyond the ends of sequences is no element, or which sums overflow depends on their order")
     result, witness, states = found.result if options.get("witness") else (found.result, None, None)
     result = tuple(map(host, result if subject.structured else (result,)))
+    if not options.get("last") and result[0].shape[-2] != steps + 1:
+        return Complaint("shape", f"{result[0].shape[-2]} vectors of {steps} steps")
     for b in range(count or 0) if count is not None else [None]:
         length = steps if lengths is None or b is None else int(lengths[b])
         part = tuple(v if b is None else v[b] for v in result)

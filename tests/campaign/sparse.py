@@ -51,7 +51,7 @@ def _draw(rng: Rng, subject: Subject, device: str) -> Case | None:
     if rng.random() < (0.4 if subject.selective else 0.03):
         options["witness"] = True
     if which == "ab" and rng.random() < 0.5:
-        options["mask"] = float(rng.choice([0.0, 0.1, 0.5, 1.0]))
+        options["mask"] = float(rng.choice([0.0, 0.01, 0.1, 0.5, 1.0]))
         options |= {name: True for name in ("complement", "dense mask") if rng.random() < 0.4}
     if rng.random() < 0.2:
         options["threads"] = int(rng.integers(1, 4))

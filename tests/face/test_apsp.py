@@ -198,9 +198,9 @@ def test_unknown_device() -> None:
 def test_errors_say_what_was_computed() -> None:
     with pytest.raises(sr.SemiringError) as caught:
         sr.apsp(np.full((2, 3, 3), -1.0))
-    notes = " ".join(caught.value.__notes__)
+    text = " ".join([str(caught.value), *caught.value.__notes__])
     for part in ("2 × 3 × 3", "min-plus", "float64", "batch index [0]"):
-        assert part in notes
+        assert part in text
 
 
 @pytest.mark.parametrize(

@@ -259,6 +259,13 @@ class TestUpdate:
         f.update([4.0, 3.0, 2.0])
         assert f[0, :].tolist() == [0.0, 3.0, 5.0]
 
+    def test_an_edge_that_the_graph_has_not_can_be_closed(self) -> None:
+        f = sr.factor(sr.edges([("a", "b", 1.0), ("b", "c", 2.0)]))
+        f.update((["a", "a"], ["b", "c"], [4.0, np.inf]))
+        assert f.rows("a").tolist() == [0, 4, 6]
+        f.update((["c"], ["a"], [np.inf]))
+        assert f.rows("a").tolist() == [0, 4, 6]
+
     def test_what_is_refused_changes_nothing(self) -> None:
         f = sr.factor(sr.edges([("a", "b", 1.0), ("b", "a", 2.0), ("b", "c", 3.0)]))
         before = f.closure()

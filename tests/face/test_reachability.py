@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tracemalloc
 from typing import Any
 
 import networkx as nx
@@ -36,6 +37,45 @@ def graphs(draw: st.DrawFn, lengths: Any = ALIKE) -> tuple[Any, Array]:
         matrix[u, v] = True
         matrix[v, u] |= not directed
     return sr.edges(listed, nodes=range(n), directed=directed), matrix
+
+
+@pytest.mark.parametrize("reflexive", [False, True])
+@pytest.mark.parametrize("kind", ["any", "acyclic", "chains"])
+@settings(max_examples=15, deadline=None)
+@given(data=st.data())
+def test_sets_of_few_and_of_many(kind: str, reflexive: bool, data: st.DataObject) -> None:
+    """Lists, rows of bits, and unions of both, beside NetworkX."""
+    n = data.draw(st.sampled_from([1, 63, 64, 65, 130, 257, 400]))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    tails, heads = rng.integers(0, n, (2, data.draw(st.integers(0, 2 * n))))
+    if kind == "acyclic":
+        tails, heads = np.minimum(tails, heads), np.maximum(tails, heads)
+    elif kind == "chains":
+        tails = np.flatnonzero(rng.random(n - 1) < 0.98)
+        heads = tails + 1
+    matrix = sp.csr_array((np.ones(len(tails), bool), (tails, heads)), shape=(n, n))
+    found = sr.reachability(matrix, reflexive=reflexive)
+    closed = nx.transitive_closure(nx.from_scipy_sparse_array(matrix, create_using=nx.DiGraph), reflexive=bool(reflexive))
+    expected = nx.to_numpy_array(closed, nodelist=range(n), weight=None) > 0
+    assert np.array_equal(found.counts, expected.sum(axis=1))
+    assert np.array_equal(found.to_scipy().toarray(), expected)
+    assert np.array_equal(sr.transitive_closure(matrix, reflexive=reflexive), expected)
+    u, v = rng.integers(0, n, (2, 50))
+    assert [found.reaches(int(x), int(y)) for x, y in zip(u, v, strict=True)] == expected[u, v].tolist()
+
+
+def test_sets_take_the_memory_of_what_they_have() -> None:
+    n = 100_000
+    matrix = sp.csr_array((np.ones(n // 2, bool), (np.arange(0, n, 2), np.arange(1, n, 2))), shape=(n, n))
+    sr.reachability(matrix[:4, :4])  # compiled
+    tracemalloc.start()
+    try:
+        found = sr.reachability(matrix)
+        assert found.counts.tolist() == [1, 0] * (n // 2)
+        assert tracemalloc.get_traced_memory()[1] < 50 << 20  # a row of bits for each component would take more than 600 MiB
+    finally:
+        tracemalloc.stop()
+    assert (found.reached(n - 2), found.reaches(0, 1), found.reaches(1, 0)) == ([n - 1], True, False)
 
 
 @pytest.mark.parametrize("reflexive", [False, True])

@@ -173,13 +173,14 @@ def test_any_shape_layout_and_lengths(data: st.DataObject) -> None:
     matrices = (
         array(states, states) if data.draw(st.booleans()) else array(*leading(), data.draw(st.sampled_from([1, steps])), states, states)
     )
-    weights = array(*leading(), steps, states)
+    told = matrices.ndim > 2 and matrices.shape[-3] == steps
+    weights = None if told and data.draw(st.booleans()) else array(*leading(), steps, states)
     initial = array(*leading(), states) if data.draw(st.booleans()) else None
     lengths = rng.integers(0, steps + 1, batch)
     options: dict[str, Any] = {"reverse": reverse, "last": last, "witness": witness}
     found = sr.scan(matrices, semiring, initial, weights=weights, lengths=lengths, threads=data.draw(st.sampled_from([1, 3])), **options)
     whole = np.broadcast_to(matrices, (*batch, steps, states, states))
-    weighed = np.broadcast_to(weights, (*batch, steps, states))
+    weighed = None if weights is None else np.broadcast_to(weights, (*batch, steps, states))
     begin = None if initial is None else np.broadcast_to(initial, (*batch, states))
     values = found.values if witness else found
     zero = semiring.identities((values.dtype,))[0][0]
@@ -190,7 +191,7 @@ def test_any_shape_layout_and_lengths(data: st.DataObject) -> None:
             whole[index][:n].astype(values.dtype),
             semiring,
             None if begin is None else begin[index],
-            weights=weighed[index][:n],
+            weights=None if weighed is None else weighed[index][:n],
             device="reference",
             **options,
         )
@@ -383,6 +384,13 @@ def test_what_lies_beyond_a_sequence_is_not_looked_at() -> None:
         (sr.ShapeError, "do not broadcast", (np.ones((2, 3, 2, 2)), "log"), {"weights": np.ones((4, 3, 2))}),
         (sr.ShapeError, "lengths must be from 0 to 3", (np.ones((3, 2, 2)), "log"), {"lengths": 4}),
         (sr.ShapeError, "lengths must be from 0 to 3", (np.ones((3, 2, 2)), "log"), {"lengths": [1, -1]}),
+        (
+            sr.ShapeError,
+            r"lengths must be from 0 to 1, .*; one matrix for all steps has the shape \(S, S\)",
+            (np.ones((1, 2, 2)), "log"),
+            {"lengths": 3},
+        ),
+        (sr.TooLargeError, "the answer takes .* or last=True", (np.eye(2), "max-plus"), {"lengths": 10**13}),
         (sr.DTypeError, "lengths must be integers", (np.ones((3, 2, 2)), "log"), {"lengths": 1.5}),
         (sr.LawError, "selective", (np.ones((3, 2, 2)), "log"), {"witness": True}),
         (sr.DTypeError, "log", (np.ones((3, 2, 2), int), "log"), {}),

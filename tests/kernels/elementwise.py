@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from semiring.algebra.tracing import record
 from semiring.kernels.cpu.compiler import compile_library, link
-from semiring.kernels.cpu.emitter import Emitter, scalar_type
+from semiring.kernels.cpu.emitter import ENTRY, Emitter, scalar_type
 from semiring.kernels.cpu.lowering import Lowering, Value
 from semiring.kernels.hardware import host
 
@@ -36,7 +37,7 @@ def elementwise(
     width = lanes or target.vector_bytes // scalars[0].bytes
 
     def ir() -> str:
-        em = Emitter("elementwise", "ptr %args")
+        em = Emitter("elementwise", ENTRY)
         words = [em.load("ptr", em.at("i64", "%args", i), 8) for i in range(len(operands) + 1)]
         count = em.load("i64", em.at("i64", "%args", len(operands) + 1), 8)
         low = Lowering(em, target, width, infinities=infinities)
@@ -54,6 +55,6 @@ def elementwise(
     length = -(-len(operands[0]) // width) * width
     padded = [np.resize(x, length) for x in operands]
     out = np.empty(length, dtype=operands[0].dtype)
-    arguments = np.array([*(x.ctypes.data for x in padded), out.ctypes.data, length], dtype=np.int64)
-    library.function("elementwise")(arguments.ctypes.data)
+    arguments = array("q", [*(x.ctypes.data for x in padded), out.ctypes.data, length])
+    library.function("elementwise")(arguments)
     return out[: len(operands[0])]

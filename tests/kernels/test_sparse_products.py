@@ -153,6 +153,42 @@ def test_a_mask_selects(index: type, complement: bool) -> None:
         np.testing.assert_array_equal(found, np.where(there ^ complement, values, np.inf))
 
 
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("entries", ["ascending", "shuffled", "twice in B", "twice in the mask"])
+def test_short_rows_of_a_mask(entries: str, index: type) -> None:
+    """Rows of B are much longer than those of the mask, some of which are empty."""
+    rng = np.random.default_rng(5)
+    a, b = (
+        (rng.random(shape) < density) * rng.integers(1, 9, shape).astype(float) for shape, density in (((40, 30), 0.2), ((30, 900), 0.5))
+    )
+    there = rng.random((40, 900)) < np.where(rng.random(40) < 0.5, 0.01, 0)[:, None]
+    A, B, mask = (compressed((x,), x != 0, index) for x in (a, b, there))
+    if entries == "shuffled":
+        row = np.repeat(np.arange(30), np.diff(B.starts))
+        order = np.lexsort([rng.random(len(row)), row])
+        B = B._replace(columns=B.columns[order], values=(B.values[0][order],))
+    elif entries == "twice in B":
+        b *= 2
+        B = B._replace(starts=2 * B.starts, columns=B.columns.repeat(2), values=(B.values[0].repeat(2),))
+    elif entries == "twice in the mask":
+        mask = mask._replace(starts=2 * mask.starts, columns=mask.columns.repeat(2))
+    expected = np.where(there, a @ b, 0)
+    for threads in (1, 2):
+        product, _ = CpuSparseProducts(PLUS_TIMES, F8, threads).times_sparse(A, B, room, Mask(mask, False))
+        np.testing.assert_array_equal(dense((PLUS_TIMES, F8), product)[0], expected)
+    left, right = (x._replace(values=(np.log(x.values[0]),)) for x in (A, B))
+    product, _ = CpuSparseProducts(LOG, F8).times_sparse(left, right, room, Mask(mask, False))
+    np.testing.assert_allclose(np.exp(dense((LOG, F8), product)[0]), expected, rtol=1e-12)
+    product, witness = CpuSparseProducts(MIN_PLUS, F8).times_sparse(A, B, room, Mask(mask, False), witness=True)
+    whole, among_all = CpuSparseProducts(MIN_PLUS, F8).times_sparse(A, B, room, witness=True)
+    rows = np.repeat(np.arange(40), np.diff(product.starts))
+    place = np.searchsorted(np.repeat(np.arange(40), np.diff(whole.starts)) * 900 + whole.columns, rows * 900 + product.columns)
+    np.testing.assert_array_equal(product.values[0], whole.values[0][place])
+    assert witness is not None
+    assert among_all is not None
+    np.testing.assert_array_equal(witness, among_all[place])
+
+
 def test_the_order_of_factors_is_kept() -> None:
     """Over a ⊗ that does not commute, the transposed product swaps the factors."""
     first = Semiring("first", min, lambda a, b: 2 * a + b if a < np.inf else a, np.inf, 0)  # no semiring, but ⊗ tells its operands apart

@@ -218,7 +218,8 @@ def test_nobody_waits_for_a_thread_that_has_not_begun(monkeypatch: pytest.Monkey
         begun.set()
         assert going_on.wait(120)
 
-    job = helper.begin(other)
+    job = module._Job(other)
+    helper.begin(job)
     assert begun.wait(120)
     done: list[int] = []
     run(lambda task, slot: done.append(task), range(5), 2)

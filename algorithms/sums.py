@@ -1,0 +1,220 @@
+"""Sums of walks: where I ⊕ A ⊕ A² ⊕ … of numbers diverges though an elimination by star goes on, and what makes it diverge.
+
+Where ⊕ and ⊗ keep numbers non-negative, so does the limit of partial sums. The star of a pivot p > 1 over plus-times, 1 / (1 − p), is
+negative: then I − A has an inverse, and the sum has no limit. For A ≥ 0 the inverse has a negative entry exactly where the spectral radius
+of A is above 1 (Perron and Frobenius; Berman and Plemmons, 1994, chapter 6). So the result of an elimination tells whether it is the sum.
+
+Examples
+--------
+>>> from semiring import PLUS_TIMES
+>>> a = np.array([[0.6, 0.6], [0.6, 0.6]])
+>>> keeps_sign(PLUS_TIMES), diverged((np.linalg.inv(np.eye(2) - a),), nonnegative((a,)))
+(True, 0)
+
+No cycle of `a` weighs 1, but both vertices together do; a cycle of [[0, 2], [0.5, 0]] does:
+
+>>> walks = weights_of_walks(PLUS_TIMES, (a,))
+>>> heavy_cycle(walks, 0), divergent_component(walks)
+(None, [0, 1])
+>>> heavy_cycle(weights_of_walks(PLUS_TIMES, (np.array([[0, 2], [0.5, 0]]),)), 0)
+[1, 0]
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algebra.expression import COMPARISONS, fold, is_operation
+from semiring.algebra.program import Program
+from semiring.algorithms.bellman_ford import find_cycle
+from semiring.algorithms.csr import CSR, SparseArray
+from semiring.common.errors import TraceError
+from semiring.kernels.cpu.strong_components import strong_components
+
+__all__ = ["Walks", "diverged", "divergent_component", "heavy_cycle", "is_inverse", "keeps_sign", "nonnegative", "weights_of_walks"]
+
+Array = np.ndarray[Any, Any]
+Values = tuple[Any, ...]
+
+_KEEP = COMPARISONS | {
+    "abs", "add", "and", "div", "exp", "expm1", "floordiv", "log1p", "max", "min", "mod", "mul", "not", "or", "shl", "shr", "sqrt", "xor",
+}  # fmt: skip
+"""The operations that give no negative number for operands without one; `where` chooses."""
+
+_ROUNDS = 200
+"""Steps of the power iteration that looks for the divergent component."""
+
+
+@functools.lru_cache(maxsize=256)
+def keeps_sign(semiring: Semiring) -> bool:
+    """Tell whether ⊕ and ⊗ of non-negative numbers are never negative, nor 0 and 1."""
+    program = _program(semiring)
+    if program is None:
+        return False
+    identities = np.ravel([semiring.zero, semiring.one]).tolist()
+
+    def constant(value: Any) -> bool:
+        return bool(value >= 0)
+
+    def operation(op: str, args: list[bool]) -> bool:
+        return all(args[1:]) if op == "where" else op in _KEEP and all(args)
+
+    operands = [True] * semiring.components
+    results: list[bool] = fold(program.add + program.mul, operands, operands, constant, operation)
+    return all(v >= 0 for v in identities) and all(results)
+
+
+def is_inverse(semiring: Semiring) -> bool:
+    """Tell whether the closure is (I − A)⁻¹ of ordinary numbers, whatever the name of the semiring."""
+    return semiring.star is not None and semiring.components == 1 and _adds_products(semiring)
+
+
+def _adds_products(semiring: Semiring) -> bool:
+    """Tell whether ⊕ and ⊗ add and multiply the first component."""
+    program = _program(semiring)
+    return program is not None and is_operation(program.add[0], ("add",)) and is_operation(program.mul[0], ("mul",))
+
+
+def _program(semiring: Semiring) -> Program | None:
+    try:
+        return semiring.program
+    except TraceError:
+        return None
+
+
+def nonnegative(values: Values) -> Any:
+    """Tell whether all numbers are non-negative: True for all of a stack, or else a bool array with one entry for each matrix."""
+    if all(_least(v, None) >= 0 for v in values if v.size):
+        return True
+    return functools.reduce(operator.and_, [_least(v, (-2, -1)[-v.ndim :]) >= 0 for v in values])
+
+
+def diverged(values: Values, sums: Any = True) -> int | None:
+    """Find a row with a negative number in a result that is a sum of non-negative numbers; None where no row has one.
+
+    Parameters
+    ----------
+    values : tuple of arrays of shape (…, k, n)
+    sums : bool or bool array
+        The answer of `nonnegative` for the edges: which matrices are such sums.
+    """
+    for v in values:
+        if v.size and not _least(v, None) >= 0:
+            rows = _least(v, (-1,)) < 0
+            if sums is not True:
+                rows &= sums[..., None]
+            if rows.any():
+                return int(rows.ravel().argmax()) % int(v.shape[-2])
+    return None
+
+
+def _least(array: Any, axes: tuple[int, ...] | None) -> Any:
+    """Find the least number along some axes, or all; for objects −1, 0, or NaN beside a symbol or an element without an order."""
+    if array.dtype.kind == "O":
+        array = np.frompyfunc(_sign, 1, 1)(array).astype(np.float64)
+    return array.min(axis=axes)
+
+
+def _sign(x: Any) -> float:
+    try:
+        return math.nan if getattr(x, "free_symbols", ()) else 0 if x >= 0 else -1 if x < 0 else math.nan
+    except TypeError:
+        return math.nan
+
+
+class Walks(NamedTuple):
+    """Edges with positive numbers, or their logarithms, whose ordinary sums of products converge exactly where the closure does.
+
+    Attributes
+    ----------
+    edges : CSR
+        With one weight an edge.
+    scale : float or None
+        The factor that makes the weights natural logarithms; None for the numbers themselves.
+    """
+
+    edges: CSR
+    scale: float | None
+
+    @property
+    def numbers(self) -> Array:
+        """The weights as float64."""
+        (weights,) = self.edges.weights
+        return weights.astype(np.float64) if self.scale is None else np.exp(self.scale * weights.astype(np.float64))
+
+
+def weights_of_walks(semiring: Semiring, values: Values) -> Walks | None:
+    """Give the non-negative numbers that decide whether a closure converges; None for a semiring without such numbers.
+
+    They are the first component of structured elements, where ⊕ and ⊗ add and multiply it.
+    """
+    first, program = values[0], _program(semiring)
+    scale = None if program is None else program.exponential
+    if scale is None and not (_adds_products(semiring) and keeps_sign(semiring)):
+        return None
+    nothing = semiring.identities([v.dtype for v in values])[0][0]
+    if isinstance(first, SparseArray):
+        tails, heads, weights = first.edges.tails, first.edges.heads, first.edges.weights[0]
+    else:
+        tails, heads = np.nonzero(first != nothing)
+        weights = first[tails, heads]
+    if scale is not None:
+        weights = weights if scale > 0 else -weights
+    elif not nonnegative((weights,)):
+        return None
+    there = weights != nothing
+    edges = CSR.of(tails[there], heads[there], (weights[there],), len(first), (nothing,))
+    return Walks(edges, None if scale is None else abs(float(scale)))
+
+
+def _heavier(a: Any, b: Any) -> Any:
+    if a[0] == b[0]:
+        return a if a[1] >= b[1] else b
+    return a if a[0] > b[0] else b
+
+
+_PRODUCTS = Semiring("largest product of most edges", _heavier, lambda a, b: (a[0] * b[0], a[1] + b[1]), (0, -math.inf), (1, 0))
+_SUMS = Semiring("largest sum of most edges", _heavier, lambda a, b: (a[0] + b[0], a[1] + b[1]), (-math.inf, -math.inf), (0, 0))
+"""Elements (weight, edges) with 1 ⊕ c ≠ 1 for a cycle c exactly where its weight is at least that of no edge."""
+
+
+def heavy_cycle(walks: Walks, vertex: int) -> list[int] | None:
+    """Find a cycle whose numbers multiply to 1 or more, and give its vertices in order; the search begins at `vertex`."""
+    semiring, edges = _PRODUCTS if walks.scale is None else _SUMS, walks.edges
+    counted = CSR(edges.n, edges.starts, edges.heads, (*edges.weights, np.ones(len(edges.heads))), semiring.zero)
+    return find_cycle(semiring, counted.arrays(), vertex)[0]
+
+
+def divergent_component(walks: Walks) -> list[int] | None:
+    """Find the strongly connected component whose walks grow fastest, and give its vertices; None for numbers beyond floats.
+
+    The least growth of an entry in a power iteration bounds the spectral radius from below (Collatz, 1942; Wielandt, 1950).
+    """
+    try:
+        weights = walks.numbers
+    except OverflowError:
+        return None
+    edges, n = walks.edges, walks.edges.n
+    _, component = strong_components(edges.starts, edges.heads)
+    inside = component[edges.tails] == component[edges.heads]
+    tails, heads, weights = edges.tails[inside], edges.heads[inside], weights[inside]
+    x, growth = np.ones(n), np.zeros(n)
+    for _ in range(_ROUNDS):
+        ahead = np.bincount(tails, weights * x[heads], n)
+        least = np.full(n, np.inf)
+        np.minimum.at(least, component, ahead / x)
+        growth = least[component]
+        if growth.max(initial=0) >= 1:
+            break
+        x += ahead
+        largest = np.zeros(n)
+        np.maximum.at(largest, component, x)
+        x /= largest[component]
+    found: list[int] = np.flatnonzero(component == component[growth.argmax()]).tolist()
+    return found

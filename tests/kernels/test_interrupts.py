@@ -1,0 +1,173 @@
+"""Signals while machine code runs: the handler runs soon, and what it raises stops the code of all threads."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+from array import array
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import semiring as sr
+from semiring.arrays.threads import run
+from semiring.kernels.cpu import betweenness, boolean, deviations, elimination_tree, hops, policy_iteration, strong_components
+from semiring.kernels.cpu.compiler import Function, compile_library, link
+from semiring.kernels.cpu.emitter import ENTRY, Emitter
+from semiring.kernels.cpu.kernels import kernels_for
+from semiring.kernels.hardware import host
+
+LOOK = "load volatile i64, ptr %stop"
+F8 = (np.dtype(np.float64),)
+
+
+class Rung(Exception):
+    """What a handler raises that is not Ctrl-C's."""
+
+
+@contextlib.contextmanager
+def a_signal(number: signal.Signals, seconds: float = 0.2) -> Iterator[None]:
+    """The process gets a signal after some time, unless the body ends before."""
+    timer = threading.Timer(seconds, os.kill, (os.getpid(), number))
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+
+
+@pytest.fixture(scope="module")
+def endless() -> Function:
+    """Machine code that counts in its first argument, and ends only when it is stopped."""
+
+    def ir() -> str:
+        em = Emitter("endless", ENTRY)
+
+        def turn(_: list[str]) -> list[str]:
+            em.loop(0, 1000, 1, lambda *_: em.store("i64", str(em.add(em.load("i64", "%args", 8), 1)), "%args", 8))
+            return []
+
+        em.repeat([], lambda _: em.let("icmp sge i64 0, 0"), turn)
+        em.line("ret void")
+        return link([em])
+
+    return compile_library(("endless",), host(), ir).function("endless")
+
+
+def test_ctrl_c_stops_a_call(endless: Function) -> None:
+    words = array("q", [0])
+    with a_signal(signal.SIGINT), pytest.raises(KeyboardInterrupt):
+        endless(words, 1e9)
+    before = words[0]
+    assert words[0] == before > 0  # nothing runs any more
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_ctrl_c_stops_all_workers(endless: Function, threads: int) -> None:
+    begun: list[int] = []
+
+    def work(task: int, slot: int) -> None:
+        begun.append(task)
+        endless(array("q", [0]), 1e9)
+
+    with a_signal(signal.SIGINT), pytest.raises(KeyboardInterrupt):
+        run(work, range(100), threads)
+    assert len(begun) <= threads
+    done: list[int] = []
+    run(lambda task, slot: done.append(task), range(50), threads)  # as if nothing had been
+    assert sorted(done) == list(range(50))
+
+
+def test_ctrl_c_while_the_caller_waits_for_its_workers(endless: Function) -> None:
+    begun = threading.Event()
+
+    def work(task: int, slot: int) -> None:
+        if slot == 0:
+            assert begun.wait(60)
+        else:
+            begun.set()
+            endless(array("q", [0]), 1e9)
+
+    with a_signal(signal.SIGINT), pytest.raises(KeyboardInterrupt):
+        run(work, range(2), 2)
+
+
+def test_other_handlers_raise_too_and_may_compute(endless: Function) -> None:
+    a = np.array([[0.0, 1.0], [np.inf, 0.0]])
+    found: list[Any] = []
+    sr.matmul(a, a, "min-plus")  # so that nothing is imported in the handler
+
+    def ring(*_: object) -> None:
+        found.append(sr.matmul(a, a, "min-plus"))
+        if len(found) == 2:
+            raise Rung
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)
+    try:
+        with pytest.raises(Rung):
+            endless(array("q", [0]), 1e9)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    np.testing.assert_array_equal(found, [a, a])
+
+
+def test_threads_that_are_not_the_main_one_go_on(endless: Function) -> None:
+    """Ctrl-C is the main thread's: the product of another thread is complete."""
+    a = np.random.default_rng(0).random((1200, 1200))
+    found: list[Any] = []
+    other = threading.Thread(target=lambda: found.append(sr.matmul(a, a, "log", threads=2)))
+    other.start()
+    with a_signal(signal.SIGINT, 0.05), pytest.raises(KeyboardInterrupt):
+        endless(array("q", [0]), 1e9)
+    other.join()
+    np.testing.assert_allclose(found[0], np.log(np.exp(a) @ np.exp(a)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("witness", [False, True])
+def test_a_scan_of_hours(threads: int, witness: bool) -> None:
+    lengths = [10**11] * 2 if not witness else [20_000_000]
+    states = 2 if not witness else 3
+    matrix = np.zeros((states, states))
+    with a_signal(signal.SIGINT), pytest.raises(KeyboardInterrupt):
+        sr.scan(matrix, "max-plus", np.zeros((len(lengths), states)), lengths=lengths, last=True, witness=witness, threads=threads)
+
+
+KERNELS = [
+    *("product", "product_witness", "product_lanes", "product_stack", "close", "close_witness", "close_lanes", "eliminate"),
+    *("matrix_vector_streamed", "matrix_vector_dot", "vector_matrix_streamed", "vector_matrix_dot"),
+    *("sparse_dense", "sparse_vector", "sparse_symbolic", "sparse_numeric", "scan", "scan_backward_witness"),
+    *("search_best", "search_pair", "tight_trees", "tight_search", "fronts_close", "fronts_eliminate", "sweep_rows", "sweep_statistics"),
+]
+
+
+def functions_of(ir: str) -> list[str]:
+    """The text of each function in a module."""
+    return ["define" + part for part in ir.split("define")[1:]]
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernels_look(name: str) -> None:
+    (function,) = (text for text in functions_of(kernels_for(sr.MIN_PLUS, F8).ir(name)) if f"@{name}({ENTRY})" in text)
+    assert LOOK in function
+
+
+def test_other_functions_look() -> None:
+    modules = {
+        "hops": [hops.hops_ir(name) for name in ("hops_rows", "hops_sums", "hops_order")],
+        "bits": [link(boolean.BitsKernel().functions())],
+        "components": [link([strong_components._components(), strong_components._unite()])],
+        "betweenness": [link([betweenness._levels(), betweenness._lengths()])],
+        "deviations": [link([deviations._deviate()])],
+        "policy iteration": [link([policy_iteration._improve(), policy_iteration._evaluate()])],
+        "elimination trees": [link([elimination_tree._tree(), elimination_tree._row_subtrees()])],
+    }
+    silent = [text.split("(")[0] for irs in modules.values() for ir in irs for text in functions_of(ir) if LOOK not in text]
+    assert [name.split("@")[1] for name in silent if "bits_identity" not in name] == []
