@@ -45,7 +45,7 @@ from semiring.kernels.operations import Operations, operations_for
 if TYPE_CHECKING:
     from semiring.kernels.cpu.searches import Searches
 
-__all__ = ["close_by_potentials", "inverse", "potentials_by_components", "reweighed"]
+__all__ = ["adds_along_paths", "close_by_potentials", "inverse", "potentials_by_components", "reweighed"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
@@ -115,10 +115,9 @@ def potentials_by_components(semiring: Semiring, edges: CSR, searches: Searches)
     >>> potentials_by_components(MIN_PLUS, line, searches_for(MIN_PLUS, line.dtypes, "cpu"))
     array([ 0., -1.,  0., -5.])
     """
-    program = semiring.program
-    if len(edges.weights) > 1 or not is_operation(program.mul[0], ("add",)) or not is_operation(program.add[0], ("min", "max")):
+    if not adds_along_paths(semiring):
         return None
-    sign = 1 if program.add[0].op == "min" else -1
+    sign = 1 if semiring.program.add[0].op == "min" else -1
     (weights,) = edges.weights
     count, component = strong_components(edges.starts, edges.heads)
     before, after = component[edges.tails], component[edges.heads]
@@ -141,6 +140,12 @@ def potentials_by_components(semiring: Semiring, edges: CSR, searches: Searches)
         offsets[c] = min(offsets[c], offsets[b] + cost)
     found: Array = q + sign * np.array(offsets, weights.dtype)[component]
     return found
+
+
+def adds_along_paths(semiring: Semiring) -> bool:
+    """Tell if ⊗ adds numbers and ⊕ is their minimum or maximum, as min-plus and max-plus do."""
+    program = semiring.program
+    return len(program.add) == 1 and is_operation(program.mul[0], ("add",)) and is_operation(program.add[0], ("min", "max"))
 
 
 def reweighed(semiring: Semiring, edges: CSR, p: Values, back: Values) -> CSR:

@@ -40,7 +40,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algorithms.bellman_ford import exact_weight, find_cycle
 from semiring.algorithms.csr import CSR, combine_runs
 from semiring.algorithms.divergence import Diagnosis, extremum_of
-from semiring.algorithms.potentials import inverse, potentials_by_components, reweighed
+from semiring.algorithms.potentials import adds_along_paths, inverse, potentials_by_components, reweighed
 from semiring.algorithms.predecessors import roots_of
 from semiring.algorithms.relaxation import better, compared, filled
 from semiring.arrays.pieces import HOST, slices
@@ -64,6 +64,9 @@ Values = tuple[Array, ...]
 
 MANY, _SAMPLE, _FEW = 64, 8, 4
 """Searches beside which some more cost little; how many these are at most, and half as many from so many edges a vertex on."""
+
+_SHORT_PATIENCE = 4
+"""The entries for each edge that a search in rounds takes before it goes by potentials."""
 
 _PATIENCE = 32
 """Rounds after which a cycle is looked for that would keep them going."""
@@ -225,6 +228,8 @@ class _Search:
         """Fill rows by compiled searches, and give those that are zeros because something may be wrong."""
         graph = self.edges.starts, self.edges.heads, self.edges.weights
         how: dict[str, Any] = {"reflexive": self.reflexive, "meter": meter}
+        if self.doubtful and adds_along_paths(self.semiring):
+            how["patience"] = _SHORT_PATIENCE  # as potentials serve long searches better
         many = len(sources) >= HOPS and len(sources) * (self.edges.n + len(self.edges.heads)) > FEW_STEPS
         if self.order == "levels" and tree is None and many:
             looked = searches.by_hops(graph[:2], sources, results, partial(self._by_hops, searches), **how)

@@ -26,6 +26,7 @@ import numpy as np
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.rows_of_edges import rows_of_edges
+from semiring.arrays.conversion import EXACT_IN_FLOAT64
 from semiring.kernels.cpu.deviations import Deviations
 from semiring.kernels.select import searches_for
 
@@ -144,11 +145,12 @@ def _bounds(graph: CSR, ahead: Array, path: list[int], left: int, avoided: Seque
     costs[(of == 0) & np.isin(heads, avoided)] = math.inf
     least = np.full(len(vertices), math.inf)
     np.minimum.at(least, of, costs)
-    slack = graph.n * float(np.finfo(np.float64).eps) * np.abs(costs[np.isfinite(costs)]).max(initial=0)
-    whole = bool((costs[np.isfinite(costs)] % 1 == 0).all())
+    finite = np.append(costs[np.isfinite(costs)], distances)
+    units = finite * 2.0**16  # sums of such numbers are exact, and others are rounded
+    exact = bool((units % 1 == 0).all()) and float(np.abs(units).max(initial=0)) < EXACT_IN_FLOAT64
+    slack = 0.0 if exact else graph.n * float(np.finfo(np.float64).eps) * float(np.abs(finite).max(initial=0))
     for i in np.flatnonzero(least < math.inf).tolist():
-        bound = distances[i] + least[i]
-        yield left + i, float(distances[i]), float(bound if whole else bound - slack)
+        yield left + i, float(distances[i]), float(distances[i] + least[i]) - slack
 
 
 def _distances(graph: CSR, path: list[int]) -> list[float]:

@@ -27,8 +27,8 @@ Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
 Graph = tuple[Array, Array, Values]
 
-_PATIENCE = 32
-"""How many times as many entries as there are edges may leave the queue of a search in rounds."""
+PATIENCE = 32
+"""The entries that may leave the queue of a search in rounds, for each edge."""
 
 _MEET, _PAIR_SEEN = PairWords._fields.index("meet"), PairWords._fields.index("seen")
 
@@ -66,6 +66,7 @@ class Searches(Threaded):
         backward: bool,
         reflexive: bool = True,
         meter: Meter | None = None,
+        patience: int = PATIENCE,
     ) -> tuple[int, int]:
         """Fill rows with what the walks from their sources give.
 
@@ -89,6 +90,8 @@ class Searches(Threaded):
             Whether the empty walk counts.
         meter : Meter, optional
             Told of as many steps as the graph has vertices and edges for each search that is done.
+        patience : int
+            The entries that may leave the queue of a search in rounds, for each edge.
         """
         sources = np.ascontiguousarray(sources, np.int64)
         starts, heads = np.ascontiguousarray(graph[0], np.int64), np.ascontiguousarray(graph[1], np.int64)
@@ -99,7 +102,7 @@ class Searches(Threaded):
         room = m + 1
         entry = 8 + sum([w.itemsize for w in weights])
         size = (room * entry + len(values) * CACHE_LINE + CACHE_LINE) * (1 if best_first else 2)
-        turns = room if best_first else _PATIENCE * room
+        turns = room if best_first else patience * room
         trees = 0 if tree is None else address(tree)
         words = SearchWords(address(sources), 0, 0, n, reflexive, address(starts), address(heads), 0, room, turns, n + 1, trees, 0)
         template = pack(words, [SearchArrays(address(w), address(v)) for w, v in zip(weights, values, strict=True)])
