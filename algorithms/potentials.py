@@ -127,8 +127,8 @@ def potentials_by_components(semiring: Semiring, edges: CSR, searches: Searches)
         tails, heads = np.append(edges.tails[inside], np.full(edges.n, edges.n)), np.append(edges.heads[inside], np.arange(edges.n))
         graph = CSR.of(tails, heads, (np.append(weights[inside], q),), edges.n + 1, edges.zero)
         row = np.empty((1, edges.n + 1), weights.dtype)
-        source, how = np.array([edges.n]), {"best_first": False, "backward": False}
-        complete, _ = searches.rows((graph.starts, graph.heads, graph.weights), source, (row,), None, **how)
+        arrays = graph.starts, graph.heads, graph.weights
+        complete, _ = searches.rows(arrays, np.array([edges.n]), (row,), None, best_first=False, backward=False)
         if not complete:
             return None
         q = row[0, :-1]

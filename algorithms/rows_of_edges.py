@@ -255,7 +255,7 @@ class _Search:
     ) -> Sequence[int]:
         """Fill rows whose search takes too long, and return the rows that are left, where no potentials are found.
 
-        With potentials of all vertices that the sources reach no edge improves on 1, and no rounding can make a cycle improve (Johnson, 1977).
+        With potentials of all vertices that sources reach no edge improves on 1, nor can rounding make a cycle improve (Johnson, 1977).
         """
         if not rest:
             return rest
