@@ -7,7 +7,7 @@ Examples
 >>> tails, heads, lengths = np.array([0, 0, 1, 1, 2, 2, 3]), np.array([1, 3, 0, 2, 0, 3, 0]), np.array([3.0, 7, 8, 2, 5, 1, 2])
 >>> edges = CSR.of(tails, heads, (lengths,), 4, (np.inf,))
 >>> best_path(edges, 0, 3, searches_for(MIN_PLUS, edges.dtypes, "cpu"))
-([0, 1, 2, 3], (np.float64(6.0),))
+(array([0, 1, 2, 3]), (np.float64(6.0),))
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ __all__ = ["best_path", "is_bounded"]
 Array = np.ndarray[Any, Any]
 
 
-def best_path(edges: CSR, source: int, target: int, searches: Searches) -> tuple[list[int], tuple[Any, ...]]:
-    """The vertices of a best path between two different vertices, none if there is no path, and its element. O(m) at most for symmetry.
+def best_path(edges: CSR, source: int, target: int, searches: Searches) -> tuple[Array, tuple[Any, ...]]:
+    """Find the vertices of a best path between two different vertices, none without a path, and its element. O(m) at most for symmetry.
 
     The element is multiplied up from the source, edge by edge, as rows of the closure are.
 
@@ -41,11 +41,10 @@ def best_path(edges: CSR, source: int, target: int, searches: Searches) -> tuple
     """
     back = edges.transposed()
     vertices, _ = searches.path((edges.starts, edges.heads, edges.weights), (back.starts, back.heads, back.weights), source, target)
-    if not vertices:
-        return [], edges.zero
-    along = np.array(vertices)
-    position, number = edges.leaving(along[:-1])
-    on_the_way = number[edges.heads[number] == along[1:][position]]
+    if vertices is None:
+        return np.zeros(0, np.int64), edges.zero
+    position, number = edges.leaving(vertices[:-1])
+    on_the_way = number[edges.heads[number] == vertices[1:][position]]
     return vertices, tuple([v[-1] for v in searches.line(tuple([w[on_the_way] for w in edges.weights]))])
 
 

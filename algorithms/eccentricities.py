@@ -30,6 +30,7 @@ import numpy as np
 
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algorithms.csr import CSR
+from semiring.algorithms.potentials import potentials_by_components, reweighed
 from semiring.algorithms.rows_of_edges import rows_of_edges, search_order
 from semiring.arrays.pieces import HOST, slices
 from semiring.kernels.select import searches_for
@@ -45,8 +46,8 @@ _PART, _FEW = {"levels": 128, "best": 4}, 16
 def extreme_eccentricity(edges: CSR, *, greatest: bool, every: bool, threads: int | None = None) -> tuple[float, Array] | None:
     """The greatest eccentricity, or the least, and vertices that have it; None where bounds are of no use.
 
-    That is so without vertices, where an edge is negative, as only searches from all vertices find all negative cycles, and where
-    distances may not be float64.
+    That is so without vertices, where distances may not be float64, and for graphs with negative edges if potentials are not found quickly,
+    if `every` vertex is wanted, or if the least eccentricity is 0 or less.
 
     Parameters
     ----------
@@ -57,24 +58,32 @@ def extreme_eccentricity(edges: CSR, *, greatest: bool, every: bool, threads: in
     threads : int, optional
     """
     order, n, slack = search_order(MIN_PLUS, edges), edges.n, _slack(edges)
-    if order == "rounds" or not n or slack is None:
+    if not n or slack is None:
         return None
-    searches = searches_for(MIN_PLUS, edges.dtypes, "cpu", threads)
+    searches, p = searches_for(MIN_PLUS, edges.dtypes, "cpu", threads), None
+    if order == "rounds":  # Johnson's algorithm: searches of p_u + a_uv − p_v ≥ 0
+        p = None if every or searches is None else potentials_by_components(MIN_PLUS, edges, searches)
+        if p is None:
+            return None
+        edges, order = reweighed(MIN_PLUS, edges, (p,), (-p,)), "best"
+        p = p.astype(np.float64)
 
     def distances(v: int, *, backward: bool) -> Array:
         (row,) = rows_of_edges(MIN_PLUS, edges, np.array([v]), backward=backward, searches=searches, order=order)[0]
-        return np.where(row == edges.zero[0], math.inf, row).astype(np.float64)
+        found = np.where(row == edges.zero[0], math.inf, row).astype(np.float64)
+        return found if p is None else found + (p[v] - p if backward else p - p[v])
 
-    bounds, degrees = _Bounds(n, slack), edges.starts[1:] - edges.starts[:-1]
+    bounds, degrees = _Bounds(n, slack, 0.0 if p is None else slack * float(np.abs(p).max())), edges.starts[1:] - edges.starts[:-1]
     for turn in range(n // _PART[order] + _FEW):
         some = bounds.candidates(greatest=greatest, every=every)
         if not len(some):
-            return bounds.extreme(greatest=greatest)
+            value, vertices = bounds.extreme(greatest=greatest)
+            return None if p is not None and value <= 0 else (value, vertices)
         far = bounds.upper[some] if greatest == (turn % 2 == 0) else -bounds.lower[some]
         some = some[far == far.max()]
         v = int(some[degrees[some].argmax()])
         there = distances(v, backward=False)
-        bounds.learn(v, there, there if edges.symmetric else distances(v, backward=True))
+        bounds.learn(there, there if edges.symmetric else distances(v, backward=True))
     return None
 
 
@@ -97,12 +106,12 @@ def extreme_of(edges: CSR, farthest: Array, *, greatest: bool, every: bool, thre
 
 
 def _slack(edges: CSR) -> float | None:
-    """By how much of itself a bound may be rounded: not at all where weights are whole numbers, and all sums exact; None for others."""
+    """The relative rounding of a bound: 0 if weights are whole numbers and all sums exact; None for large integers."""
     (weights,) = edges.weights
     if weights.dtype.kind == "O":
         return None
     eps = float(np.finfo(weights.dtype if weights.dtype.kind == "f" else np.float64).eps)
-    if 2 * edges.n * float(weights.max(initial=0)) * eps < 1 and bool((weights == np.floor(weights)).all()):
+    if 2 * edges.n * float(np.abs(weights).max(initial=0)) * eps < 1 and bool((weights == np.floor(weights)).all()):
         return 0.0
     return 4 * edges.n * eps if weights.dtype.kind == "f" else None
 
@@ -116,18 +125,19 @@ class _Bounds:
         Equal where they are the eccentricity itself.
     """
 
-    def __init__(self, n: int, slack: float) -> None:
-        self.slack = slack
+    def __init__(self, n: int, slack: float, margin: float = 0.0) -> None:
+        self.slack, self.margin = slack, margin
         self.lower, self.upper = np.zeros(n), np.full(n, math.inf)
 
-    def learn(self, v: int, there: Array, back: Array) -> None:
-        """From the distances from and to a vertex."""
+    def learn(self, there: Array, back: Array) -> None:
+        """Narrow the bounds by the distances from and to a vertex."""
         farthest = float(there.max())
         unknown = self.lower < self.upper
         with np.errstate(invalid="ignore"):  # where ∞ − ∞ is NaN, which bounds nothing
-            np.fmax(self.lower, np.fmax(back, farthest - there) * (1 - self.slack), out=self.lower, where=unknown)
-        np.minimum(self.upper, (back + farthest) * (1 + self.slack), out=self.upper, where=unknown)
-        self.lower[v] = self.upper[v] = farthest
+            np.fmax(self.lower, np.fmax(back, farthest - there) * (1 - self.slack) - self.margin, out=self.lower, where=unknown)
+        np.minimum(self.upper, (back + farthest) * (1 + self.slack) + self.margin, out=self.upper, where=unknown)
+        same = (there == 0) & (back == 0)  # v itself, and vertices whose distances are those of v
+        self.lower[same] = self.upper[same] = farthest
 
     def candidates(self, *, greatest: bool, every: bool) -> Array:
         """The vertices that may be more extreme than what is known (`every`: or as extreme)."""

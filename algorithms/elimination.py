@@ -170,7 +170,7 @@ class Elimination:
         if due is None:
             due = np.ones(len(found.parent), bool)
         how: dict[str, Any] = {"by_star": self.by_star, "signed": self.engine.signed}
-        subtrees = [(first, last + 1, _stack(found, first, last)) for first, last in self._subtrees if due[last]]
+        subtrees = [(first, last + 1, _stack(found, first, last)) for first, last in self._subtrees if due[first : last + 1].any()]
         self.kernels.fronts(nodes, weights, self._panels, self._complements, subtrees, self._keep_first, **how)
         for s in self._above:
             if due[s]:
@@ -274,7 +274,10 @@ class Elimination:
 
 
 def _subtrees(found: Symbolic) -> tuple[list[tuple[int, int]], list[int]]:
-    """The first and last supernodes of the largest subtrees of small fronts that are worth a task, and the supernodes above them."""
+    """The first and last supernodes of each task of small fronts, and the supernodes above them.
+
+    A task is one of the largest subtrees worth it, or a run of whole components, which leave no Schur complements.
+    """
     parent, count = found.parent.tolist(), len(found.parent)
     steps, first = (found.widths * found.sides**2).tolist(), list(range(count))
     small = (found.sides <= _SMALL).tolist()
@@ -286,7 +289,16 @@ def _subtrees(found: Symbolic) -> tuple[list[tuple[int, int]], list[int]]:
     most = max(_TASK, found.fill.steps // _SHARES)
     inside = [a and b <= most for a, b in zip(small, steps, strict=True)]
     tops = [s for s in range(count) if inside[s] and not (parent[s] < count and inside[parent[s]])]
-    return [(first[s], s) for s in tops], [s for s in range(count) if not inside[s]]
+    tasks: list[tuple[int, int]] = []
+    total = most + 1
+    for s in tops:
+        total += steps[s]
+        if total <= most and parent[tasks[-1][1]] == count and tasks[-1][1] + 1 == first[s]:
+            tasks[-1] = tasks[-1][0], s
+        else:
+            tasks.append((first[s], s))
+            total = steps[s]
+    return tasks, [s for s in range(count) if not inside[s]]
 
 
 def _stack(found: Symbolic, first: int, last: int) -> int:

@@ -40,7 +40,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algorithms.bellman_ford import exact_weight, find_cycle
 from semiring.algorithms.csr import CSR, combine_runs
 from semiring.algorithms.divergence import Diagnosis, extremum_of
-from semiring.algorithms.potentials import inverse, reweighed
+from semiring.algorithms.potentials import adds_along_paths, inverse, potentials_by_components, reweighed
 from semiring.algorithms.predecessors import roots_of
 from semiring.algorithms.relaxation import better, compared, filled
 from semiring.arrays.pieces import HOST, slices
@@ -64,6 +64,9 @@ Values = tuple[Array, ...]
 
 MANY, _SAMPLE, _FEW = 64, 8, 4
 """Searches beside which some more cost little; how many these are at most, and half as many from so many edges a vertex on."""
+
+_SHORT_PATIENCE = 4
+"""The entries for each edge that a search in rounds takes before it goes by potentials."""
 
 _PATIENCE = 32
 """Rounds after which a cycle is looked for that would keep them going."""
@@ -131,7 +134,7 @@ def rows_of_edges(
     if len(edges.heads) and searches is not None:
         results = tuple([np.empty(shape, d) for d in edges.dtypes])
         rest: Sequence[int] = search.compiled(searches, sources, results, tree, meter)
-        if search.doubtful and all(d.kind == "f" for d in edges.dtypes):
+        if search.doubtful:
             rest = search.by_potentials(searches, rest, sources, results, tree, meter)
         left = [slice(i, i + 1) for i in rest]
     else:
@@ -225,6 +228,8 @@ class _Search:
         """Fill rows by compiled searches, and give those that are zeros because something may be wrong."""
         graph = self.edges.starts, self.edges.heads, self.edges.weights
         how: dict[str, Any] = {"reflexive": self.reflexive, "meter": meter}
+        if self.doubtful and adds_along_paths(self.semiring):
+            how["patience"] = _SHORT_PATIENCE  # as potentials serve long searches better
         many = len(sources) >= HOPS and len(sources) * (self.edges.n + len(self.edges.heads)) > FEW_STEPS
         if self.order == "levels" and tree is None and many:
             looked = searches.by_hops(graph[:2], sources, results, partial(self._by_hops, searches), **how)
@@ -248,28 +253,39 @@ class _Search:
     def by_potentials(
         self, searches: Searches, rest: Sequence[int], sources: Array, results: Values, tree: Array | None, meter: Meter | None
     ) -> Sequence[int]:
-        """Fill rows in which only rounding makes a cycle improve, and give those that are left, where ⊗ has no inverse.
+        """Fill rows whose search takes too long, and return the rows that are left, where no potentials are found.
 
-        With potentials of all that the sources reach nothing improves on 1 there, nor can rounding make it (Johnson, 1977).
+        With potentials of all vertices that sources reach no edge improves on 1, nor can rounding make a cycle improve (Johnson, 1977).
         """
         if not rest:
             return rest
         left = np.array(rest, dtype=np.intp)
-        diagnosis, arrays, start, vertices = self._reached(sources[left])
-        found = diagnosis.potentials(start, arrays, None, np.arange(len(vertices)))
+        vertices = self.edges.reachable(sources[left])
+        ahead = potentials_by_components(self.semiring, self.edges.induced(vertices), searches)
+        if ahead is not None:
+            found: Values = (ahead,)
+        elif all(d.kind == "f" for d in self.edges.dtypes):
+            diagnosis, arrays, start, _ = self._reached(sources[left])
+            found = diagnosis.potentials(start, arrays, None, np.arange(len(vertices)))
+        else:
+            return rest
         inverted = inverse(self.semiring, found)
         if inverted is None:
             return rest
+        if ahead is None and self.backward:  # these are of the graph as it was given
+            found, inverted = inverted, found
         p, back = (tuple(np.full(self.edges.n, o, v.dtype) for o, v in zip(self.operations.one, found, strict=True)) for _ in range(2))
-        _put(p, vertices, inverted if self.backward else found)
-        _put(back, vertices, found if self.backward else inverted)
+        _put(p, vertices, found)
+        _put(back, vertices, inverted)
         graph = reweighed(self.semiring, self.edges, p, back)
         how: dict[str, Any] = {"searches": searches, "order": "best", "meter": meter}
         for part in slices(len(left), self.edges.n, HOST):
             some, ends = left[part], sources[left[part]]
             trees = None if tree is None else tree[some]
             rows = rows_of_edges(self.semiring, graph, ends, reflexive=self.reflexive, tree=trees, **how)
-            _put(results, some, self._lengthened(self._lengthened(tuple(v[ends, None] for v in back), rows), p))
+            moved = self._lengthened(self._lengthened(tuple(v[ends, None] for v in back), rows), p)
+            absent = np.logical_and.reduce([np.asarray(v == z) for v, z in zip(rows, self.edges.zero, strict=True)])
+            _put(results, some, tuple(np.where(absent, v, m) for v, m in zip(rows, moved, strict=True)))
             if tree is not None:
                 tree[some] = trees
         return ()

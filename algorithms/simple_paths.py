@@ -1,8 +1,9 @@
 """The k shortest simple paths between two vertices: Yen's algorithm (1971), with Lawler's refinement (1972).
 
-Every path but the shortest one leaves a shorter one at some vertex. So each path that is taken is followed from where it left its own
-forerunner, and from each of its vertices the shortest way on is searched that leaves by an edge which no path with the same beginning has
-taken, and comes back to none of its vertices; the shortest of all that were found is the next path.
+Every path except the shortest one leaves a shorter path at some vertex. Each path that is taken is followed from the vertex where it left
+its own forerunner: from each of its vertices leads a shortest way on that begins with an edge which no path with the same beginning has
+taken, and that returns to none of its vertices. The shortest of all these paths is the next one. A lower bound of each is known without a
+search, from the distances to the target; a path is searched when its bound is the least length of all.
 
 Examples
 --------
@@ -17,14 +18,15 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.rows_of_edges import rows_of_edges
+from semiring.arrays.conversion import EXACT_IN_FLOAT64
 from semiring.kernels.cpu.deviations import Deviations
 from semiring.kernels.select import searches_for
 
@@ -34,12 +36,38 @@ Array = np.ndarray[Any, Any]
 
 
 class _Beginning:
-    """What paths begin with: the vertices that they go to from its last one, and the longer beginnings that these make."""
+    """The beginning of paths: the vertices that they visit after its last one, and the longer beginnings of these paths."""
 
     __slots__ = ("longer",)
 
     def __init__(self) -> None:
         self.longer: dict[int, _Beginning] = {}
+
+
+class _Candidate(NamedTuple):
+    """A path that may be the next one, in the order of lengths.
+
+    Attributes
+    ----------
+    length : float
+        The length of the path, or a lower bound before it is searched.
+    unknown : bool
+        The path has not been searched: `path` is the shorter path that it leaves.
+    number : int
+        Tells candidates of one length apart.
+    path : list of int
+    left : int
+        The position where it leaves a shorter path.
+    distance : float
+        The length of the shorter path up to there.
+    """
+
+    length: float
+    unknown: bool
+    number: int
+    path: list[int]
+    left: int
+    distance: float = 0.0
 
 
 def simple_paths(
@@ -67,32 +95,62 @@ def simple_paths(
     ((ahead,),) = rows_of_edges(MIN_PLUS, graph, np.array([target]), backward=True, name=name, searches=searches)
     starts, (weights,) = graph.starts.astype(np.int64, copy=False), graph.weights
     deviations = Deviations(starts, graph.heads.astype(np.int32), np.ascontiguousarray(weights), ahead, target)
-    every, found, candidates, taken = _Beginning(), 0, list[tuple[float, int, list[int], int]](), 0
+    every, numbers, taken = _Beginning(), itertools.count(), 0
+    candidates, known = list[_Candidate](), list[float]()  # known: the lengths of candidates that are paths
     first = deviations.search(source, 0.0, (), math.inf)
     if first is not None:
-        candidates.append((first[0], 0, first[1], 0))
+        candidates.append(_Candidate(first[0], False, next(numbers), first[1], 0))
     while candidates and taken != most:
-        length, _, path, left = heapq.heappop(candidates)
+        length, unknown, _, path, left, distance = heapq.heappop(candidates)
+        beginning = every
+        for v in path[1 : left + 1]:
+            beginning = beginning.longer[v]
+        if unknown:
+            # Of the candidates only so many can still be taken.
+            limit = math.inf if most is None or len(known) < most - taken else heapq.nsmallest(most - taken, known)[-1]
+            deviations.open()
+            deviations.block(path[:left])
+            other = deviations.search(path[left], distance, tuple(beginning.longer), limit)
+            if other is not None:
+                heapq.heappush(candidates, _Candidate(other[0], False, next(numbers), path[:left] + other[1], left))
+                known.append(other[0])
+            continue
         yield length, path
         taken += 1
         if taken == most:
             return
-        beginning, distances = every, _distances(graph, path)
-        for v in path[1 : left + 1]:
-            beginning = beginning.longer[v]
-        wanted = math.inf if most is None else most - taken
-        # Of the candidates only so many can still be taken.
-        limit = math.inf if len(candidates) < wanted else heapq.nsmallest(int(wanted), candidates)[-1][0]
-        deviations.open()
-        deviations.block(path[:left])
-        for i in range(left, len(path) - 1):
-            following = beginning.longer.setdefault(path[i + 1], _Beginning())
-            other = deviations.search(path[i], distances[i], tuple(beginning.longer), limit)
-            if other is not None:
-                found += 1
-                heapq.heappush(candidates, (other[0], found, path[:i] + other[1], i))
-            deviations.block(path[i : i + 1])
-            beginning = following
+        if taken > 1:
+            known.remove(length)
+        longer = beginning
+        for v in path[left + 1 :]:
+            longer = longer.longer.setdefault(v, _Beginning())
+        for i, distance, bound in _bounds(graph, ahead, path, left, tuple(beginning.longer)):
+            heapq.heappush(candidates, _Candidate(bound, True, next(numbers), path, i, distance))
+
+
+def _bounds(graph: CSR, ahead: Array, path: list[int], left: int, avoided: Sequence[int]) -> Iterator[tuple[int, float, float]]:
+    """Bound the paths that leave a path from a position on: the position, the length up to there, and a lower bound of the whole length.
+
+    The way on from v costs at least min(w + h_x) over the edges v → x of length w that are not avoided, to vertices x that the path has
+    not visited, where h_x is the distance from x to the target. From the first position paths do not go to the vertices `avoided`.
+    """
+    vertices, distances = np.array(path[left:-1], dtype=np.intp), np.array(_distances(graph, path)[left:-1])
+    position = np.full(graph.n, len(path))
+    position[path] = np.arange(len(path))
+    of, number = graph.leaving(vertices)
+    heads = graph.heads[number]
+    costs = graph.weights[0][number] + ahead[heads]
+    at = of + left
+    costs[(position[heads] <= at) | (heads == np.array(path)[at + 1])] = math.inf
+    costs[(of == 0) & np.isin(heads, avoided)] = math.inf
+    least = np.full(len(vertices), math.inf)
+    np.minimum.at(least, of, costs)
+    finite = np.append(costs[np.isfinite(costs)], distances)
+    units = finite * 2.0**16  # sums of such numbers are exact, and others are rounded
+    exact = bool((units % 1 == 0).all()) and float(np.abs(units).max(initial=0)) < EXACT_IN_FLOAT64
+    slack = 0.0 if exact else graph.n * float(np.finfo(np.float64).eps) * float(np.abs(finite).max(initial=0))
+    for i in np.flatnonzero(least < math.inf).tolist():
+        yield left + i, float(distances[i]), float(distances[i] + least[i]) - slack
 
 
 def _distances(graph: CSR, path: list[int]) -> list[float]:

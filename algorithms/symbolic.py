@@ -111,7 +111,7 @@ class Symbolic:
         """How many places beyond it each supernode is joined with."""
         return np.diff(self.nodes.row_starts)
 
-    @property
+    @cached_property
     def sides(self) -> Array:
         """The sides of fronts."""
         return self.widths + self.beyond

@@ -22,8 +22,9 @@ class PairWords(NamedTuple):
     """The arguments, before `PairArrays` for each component; what begins with `back` is of the reversed graph.
 
     Each of the two queues has `room` entries. `before` and `after` get for vertices that were reached the one before each on the way from
-    the source, and after it on the way to the target. `meet` becomes a vertex of the path, −1 if there is none, and `seen` how many edges
-    were looked at.
+    the source, and after it on the way to the target. `way` gets the vertices of the path from where both searches met: `first` of them
+    back to the source, and from place n on `last` of them to the target; both are 0 without a path. `seen` becomes how many edges were
+    looked at.
     """
 
     n: int
@@ -38,7 +39,9 @@ class PairWords(NamedTuple):
     room: int
     before: int
     after: int
-    meet: int = -1
+    way: int
+    first: int = 0
+    last: int = 0
     seen: int = 0
 
 
@@ -72,7 +75,7 @@ class PairKernel(SearchKernel):
         em, rep = self.em, self.rep
         args = Arguments(PairWords, PairArrays, len(rep.outer))
         numbers = {"n", "source", "target", "room"}
-        x = {name: (args.load if name in numbers else args.pointer)(em, name) for name in PairWords._fields[:-2]}
+        x = {name: (args.load if name in numbers else args.pointer)(em, name) for name in PairWords._fields[:-3]}
         arrays = {name: [args.pointer(em, (name, c)) for c in range(len(rep.outer))] for name in PairArrays._fields}
         sides = [
             _Side(
@@ -139,8 +142,20 @@ class PairKernel(SearchKernel):
             return []
 
         em.repeat([], more, turn)
-        for word, variable in (("meet", meet), ("seen", seen)):
-            em.store("i64", em.load("i64", variable, 8), args.place(em, word), 8)
+        em.store("i64", em.load("i64", seen, 8), args.place(em, "seen"), 8)
+        middle = em.load("i64", meet, 8)
+        em.returning(em.let(f"icmp slt i64 {middle}, 0"))
+        for word, side, root, begin in (("first", there, x["source"], "0"), ("last", back, x["target"], x["n"])):
+
+            def follow(carried: list[str], side: _Side = side, begin: str = begin) -> list[str]:
+                v, count = carried
+                em.store("i64", v, em.at("i64", x["way"], em.add(begin, count)), 8)
+                return [em.load("i64", em.at("i64", side.links, v), 8), str(em.add(count, 1))]
+
+            carried = [("i64", middle), ("i64", "0")]
+            end = em.repeat(carried, lambda pair, root=root: em.let(f"icmp ne i64 {pair[0]}, {root}"), follow)  # type: ignore[misc]  # the default
+            _, count = follow(end)
+            em.store("i64", count, args.place(em, word), 8)
         em.line("ret void")
         return [em]
 

@@ -21,16 +21,14 @@ from semiring.kernels.cpu.pair_search import PairArrays, PairWords
 from semiring.kernels.cpu.search import SearchArrays, SearchWords, search_name
 from semiring.kernels.cpu.tight_edges import TightArrays, TightWords, tight_lanes, tight_name
 
-__all__ = ["Searches"]
+__all__ = ["PATIENCE", "Searches"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
 Graph = tuple[Array, Array, Values]
 
-_PATIENCE = 32
-"""How many times as many entries as there are edges may leave the queue of a search in rounds."""
-
-_MEET, _PAIR_SEEN = PairWords._fields.index("meet"), PairWords._fields.index("seen")
+PATIENCE = 32
+"""The entries that may leave the queue of a search in rounds, for each edge."""
 
 _TOGETHER, _SHARES = 1 << 15, 4
 """Vertices and edges of the searches that one call makes at most, because progress is reported between calls; and calls for each of several
@@ -66,6 +64,7 @@ class Searches(Threaded):
         backward: bool,
         reflexive: bool = True,
         meter: Meter | None = None,
+        patience: int = PATIENCE,
     ) -> tuple[int, int]:
         """Fill rows with what the walks from their sources give.
 
@@ -89,6 +88,8 @@ class Searches(Threaded):
             Whether the empty walk counts.
         meter : Meter, optional
             Told of as many steps as the graph has vertices and edges for each search that is done.
+        patience : int
+            The entries that may leave the queue of a search in rounds, for each edge.
         """
         sources = np.ascontiguousarray(sources, np.int64)
         starts, heads = np.ascontiguousarray(graph[0], np.int64), np.ascontiguousarray(graph[1], np.int64)
@@ -99,7 +100,7 @@ class Searches(Threaded):
         room = m + 1
         entry = 8 + sum([w.itemsize for w in weights])
         size = (room * entry + len(values) * CACHE_LINE + CACHE_LINE) * (1 if best_first else 2)
-        turns = room if best_first else _PATIENCE * room
+        turns = room if best_first else patience * room
         trees = 0 if tree is None else address(tree)
         words = SearchWords(address(sources), 0, 0, n, reflexive, address(starts), address(heads), 0, room, turns, n + 1, trees, 0)
         template = pack(words, [SearchArrays(address(w), address(v)) for w, v in zip(weights, values, strict=True)])
@@ -146,7 +147,7 @@ class Searches(Threaded):
         threads = self._workers(len(sources) * (len(graph[0]) - 1 + len(graph[1])))
         return hop_rows(graph, sources, values, elements, threads, reflexive=reflexive, meter=meter)
 
-    def path(self, graph: Graph, back: Graph, source: int, target: int) -> tuple[list[int] | None, int]:
+    def path(self, graph: Graph, back: Graph, source: int, target: int) -> tuple[Array | None, int]:
         """The vertices of a best path between two different vertices, by search from both ends; None without one.
 
         It tells also at how many edges both searches looked.
@@ -163,24 +164,19 @@ class Searches(Threaded):
         dtypes = [w.dtype for w in weights[0]]
         found = take_scratch(2 * (n + CACHE_LINE) * (8 + sum([d.itemsize for d in dtypes])))  # new memory takes longer than a short search
         parts = iter(found.arrays([(n, np.dtype(np.int64))] * 2 + [(n, d) for d in dtypes] * 2))
-        links = [next(parts) for _ in range(2)]
+        links, way = [next(parts) for _ in range(2)], np.empty(2 * n, np.int64)
         elements = [*([next(parts) for _ in dtypes] for _ in range(2)), [np.empty(1, d) for d in dtypes]]
         queue = (m + 1) * (8 + sum([d.itemsize for d in dtypes])) + (len(dtypes) + 1) * CACHE_LINE
         scratch = take_scratch(2 * queue + CACHE_LINE)
         queues = scratch.address, scratch.address + queue + -queue % CACHE_LINE
-        given = [n, source, target, *map(address, patterns), *queues, m + 1, *map(address, links)]
+        given = [n, source, target, *map(address, patterns), *queues, m + 1, *map(address, (*links, way))]
         words = PairWords(*given)
         arguments = pack(words, [PairArrays(*map(address, each)) for each in zip(*weights, *elements, strict=True)])
         self._kernels.function("search_pair")(arguments, 40 * (n + m))
         return_scratch(scratch)
-        meet, seen = arguments[_MEET], arguments[_PAIR_SEEN]
-        halves: list[list[int]] = []
-        for end, link in zip((source, target), links, strict=True):
-            halves.append([meet])
-            while meet >= 0 and halves[-1][-1] != end:
-                halves[-1].append(link.item(halves[-1][-1]))
         return_scratch(found)
-        return (halves[0][::-1] + halves[1][1:] if meet >= 0 else None), seen
+        first, last, seen = (arguments[PairWords._fields.index(word)] for word in ("first", "last", "seen"))
+        return (np.concatenate([way[:first][::-1], way[n + 1 : n + last]]) if first else None), seen
 
     def trees(self, graph: Graph, back: Graph, roots: Array, values: Values, tree: Array, *, backward: bool = False) -> Array:
         """Grow the trees of best paths out of rows that were found otherwise, along tight edges; which of them became trees.

@@ -18,7 +18,7 @@ from semiring.arrays.overlap import address
 from semiring.arrays.threads import run
 from semiring.kernels.cpu.arguments import pack
 from semiring.kernels.cpu.body import Body, Variable
-from semiring.kernels.cpu.compiler import compile_library, link
+from semiring.kernels.cpu.compiler import Function, compile_library, link
 from semiring.kernels.cpu.emitter import I64, Emitter, Scalar, scalar_type
 from semiring.kernels.hardware import host
 
@@ -26,19 +26,15 @@ __all__ = ["kruskal", "prim", "rows_of_line"]
 
 Array = np.ndarray[Any, Any]
 
-_HEARD = 1 << 26
-"""Steps of Prim's algorithm that take less than a tenth of a second."""
 
 _TASK = 1 << 16
 """Entries of rows that are worth a task."""
 
 
 class _PrimWords(NamedTuple):
-    """The arguments of ``prim``: places to fill, a matrix whose rows are `stride` elements apart, and arrays by places in the line."""
+    """The arguments of ``prim``: a matrix whose rows are `stride` elements apart, and arrays by places in the line."""
 
     n: int
-    first: int
-    stop: int
     stride: int
     matrix: int
     order: int
@@ -100,11 +96,8 @@ def prim(matrix: Array, zero: Any, *, smallest: bool) -> tuple[Array, Array, Arr
     """
     n = len(matrix)
     order, gaps, found = np.arange(n), np.full(n, zero, matrix.dtype), np.full(n, -1, np.int32)
-    words = _PrimWords(n, 0, 0, matrix.strides[0] // matrix.itemsize, *map(address, (matrix, order, gaps, found)))
-    function, step = _function("prim", scalar_type(matrix.dtype), smallest), max(1, _HEARD // max(1, n))
-    for first in range(1, n, step):  # between calls Python hears Ctrl-C
-        own = pack(words._replace(first=first, stop=min(first + step, n)))
-        function(own.buffer_info()[0])
+    words = pack(_PrimWords(n, matrix.strides[0] // matrix.itemsize, *map(address, (matrix, order, gaps, found))))
+    _function("prim", scalar_type(matrix.dtype), smallest)(words, n * n)
     parents = np.empty_like(found)
     parents[order] = found
     return order, gaps, parents
@@ -126,7 +119,7 @@ def kruskal(n: int, tails: Array, heads: Array, ranks: Array) -> tuple[Array, Ar
     line, last, after, size, entry = np.arange(n), np.arange(n), np.full(n, -1), np.ones(n, np.int64), np.full(n, -1)
     arrays: list[Array] = [tails, heads, ranks, parents, order, gaps, line, after, last, size, entry]
     words = pack(_KruskalWords(n, len(ranks), *map(address, arrays)))
-    _function("kruskal")(words.buffer_info()[0])
+    _function("kruskal")(words, 20 * (n + len(ranks)))
     return order, gaps, parents
 
 
@@ -163,14 +156,13 @@ def rows_of_line(
     function, step = _function("rows", scalar_type(rows.dtype), smallest), max(1, _TASK // max(1, n))
 
     def fill(start: int, _: int) -> None:
-        own = pack(words._replace(first=start, stop=min(start + step, count)))
-        function(own.buffer_info()[0])
+        function(pack(words._replace(first=start, stop=min(start + step, count))), step * n)
 
     run(fill, range(0, count, step), threads)
 
 
 @functools.cache
-def _function(name: str, scalar: Scalar = I64, smallest: bool = True) -> Callable[[int], None]:
+def _function(name: str, scalar: Scalar = I64, smallest: bool = True) -> Function:
     """A function for elements of a type, compiled or from the cache."""
     write = {"prim": _prim, "kruskal": _kruskal, "rows": _rows}[name]
     key = "spanning tree", name, scalar, smallest
@@ -201,7 +193,7 @@ class _Elements(NamedTuple):
 def _prim(of: _Elements) -> Emitter:
     """``prim(args)``: vertices behind place k wait, each with the best edge that leads to it so far."""
     element = of.scalar.dtype
-    b = Body("prim", _PrimWords, "n first stop stride", matrix=element, order=np.int64, gaps=element, parents=np.int32)
+    b = Body("prim", _PrimWords, "n stride", matrix=element, order=np.int64, gaps=element, parents=np.int32)
     em, n = b.em, b["n"]
 
     def swap(array: str, i: str, j: str) -> None:
@@ -227,7 +219,7 @@ def _prim(of: _Elements) -> Emitter:
         for array in ("order", "gaps", "parents"):
             swap(array, k, at)
 
-    em.loop(b["first"], b["stop"], 1, place)
+    em.loop(1, b["n"], 1, place)
     return b.done()
 
 

@@ -130,5 +130,5 @@ class Reachability(Shown):
 
     def __repr__(self) -> str:
         title, ((_, connected), _) = self.facts()
-        components = counted(len(self._condensation.rows), "strongly connected component")
+        components = counted(self._condensation.count, "strongly connected component")
         return f"<{title}: {connected} connected, {components}>"

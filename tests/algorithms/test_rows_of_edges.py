@@ -22,7 +22,7 @@ from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.common.errors import NegativeCycleError, OverflowRiskError, SemiringError
 from semiring.common.progress import Meter
 from semiring.kernels.cpu import searches
-from semiring.kernels.cpu.searches import Searches
+from semiring.kernels.cpu.searches import PATIENCE, Searches
 from semiring.kernels.operations import Operations
 from semiring.kernels.select import searches_for
 from tests.kernels.samples import examples, name
@@ -340,9 +340,11 @@ def test_what_is_searched_best_first(weights: tuple[float, float], best_first: b
             backward: bool,
             reflexive: bool = True,
             meter: Meter | None = None,
+            patience: int = PATIENCE,
         ) -> tuple[int, int]:
             asked.append(best_first)
-            return super().rows(graph, sources, values, tree, best_first=best_first, backward=backward, reflexive=reflexive, meter=meter)
+            how = {"best_first": best_first, "backward": backward, "reflexive": reflexive}
+            return super().rows(graph, sources, values, tree, **how, meter=meter, patience=patience)
 
     edges = min_plus(3, [(0, 1, weights[0]), (1, 2, weights[1])])
     found = rows_of_edges(sr.MIN_PLUS, edges, np.array([0]), searches=Spy(sr.MIN_PLUS, edges.dtypes))
