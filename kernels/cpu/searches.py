@@ -64,7 +64,7 @@ class Searches(Threaded):
         backward: bool,
         reflexive: bool = True,
         meter: Meter | None = None,
-        patience: int = PATIENCE,
+        patience: int | None = None,
     ) -> tuple[int, int]:
         """Fill rows with what the walks from their sources give.
 
@@ -88,8 +88,8 @@ class Searches(Threaded):
             Whether the empty walk counts.
         meter : Meter, optional
             Told of as many steps as the graph has vertices and edges for each search that is done.
-        patience : int
-            The entries that may leave the queue of a search in rounds, for each edge.
+        patience : int, optional
+            The entries that may leave the queue of a search in rounds, for each edge; by default `PATIENCE`.
         """
         sources = np.ascontiguousarray(sources, np.int64)
         starts, heads = np.ascontiguousarray(graph[0], np.int64), np.ascontiguousarray(graph[1], np.int64)
@@ -100,7 +100,7 @@ class Searches(Threaded):
         room = m + 1
         entry = 8 + sum([w.itemsize for w in weights])
         size = (room * entry + len(values) * CACHE_LINE + CACHE_LINE) * (1 if best_first else 2)
-        turns = room if best_first else patience * room
+        turns = room if best_first else (PATIENCE if patience is None else patience) * room
         trees = 0 if tree is None else address(tree)
         words = SearchWords(address(sources), 0, 0, n, reflexive, address(starts), address(heads), 0, room, turns, n + 1, trees, 0)
         template = pack(words, [SearchArrays(address(w), address(v)) for w, v in zip(weights, values, strict=True)])

@@ -22,7 +22,7 @@ from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.common.errors import NegativeCycleError, OverflowRiskError, SemiringError
 from semiring.common.progress import Meter
 from semiring.kernels.cpu import searches
-from semiring.kernels.cpu.searches import PATIENCE, Searches
+from semiring.kernels.cpu.searches import Searches
 from semiring.kernels.operations import Operations
 from semiring.kernels.select import searches_for
 from tests.kernels.samples import examples, name
@@ -206,7 +206,7 @@ def test_negative_edges() -> None:
 @pytest.mark.parametrize("patience", [0, 1, 32])
 def test_cycles_that_improve(monkeypatch: pytest.MonkeyPatch, patience: int, dtype: str) -> None:
     """Reached or not, and whether or not the compiled search gives up early."""
-    monkeypatch.setattr(searches, "_PATIENCE", patience)
+    monkeypatch.setattr(searches, "PATIENCE", patience)
     ring = [(i, (i + 1) % 30, 1 if i else -29) for i in range(30)]
     tail = [(29, 30, 2), (31, 0, 4)]
     edges = min_plus(32, [*ring, *tail], dtype)
@@ -340,7 +340,7 @@ def test_what_is_searched_best_first(weights: tuple[float, float], best_first: b
             backward: bool,
             reflexive: bool = True,
             meter: Meter | None = None,
-            patience: int = PATIENCE,
+            patience: int | None = None,
         ) -> tuple[int, int]:
             asked.append(best_first)
             how = {"best_first": best_first, "backward": backward, "reflexive": reflexive}
