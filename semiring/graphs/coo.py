@@ -299,7 +299,7 @@ def _weights(weights: list[Any] | Array, semiring: Semiring, where: Place) -> Va
     return tuple(_numbers(list(column), where) for column in columns)
 
 
-def _closed(part: Array, weights: list[Any], zero: Any, where: Place) -> Array:
+def _closed(part: Array, weights: list[Any] | Array, zero: Any, where: Place) -> Array:
     """A component of all elements, with its zero for hidden edges."""
     if not any(w is HIDDEN for w in weights):
         return part

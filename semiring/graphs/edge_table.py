@@ -108,7 +108,9 @@ def columns_of(table: Any, source: Hashable | None, target: Hashable | None, wei
         require_present(found[name], f"the column {name!r}")
     if named and (row := _missing(found[weight])) is not None:
         u, v, cell = (found[name][row : row + 1].tolist()[0] for name in (tails, heads, weight))
-        raise GraphError(f"the column {weight!r} has no value in row {row} ({cell}), from {u!r} to {v!r}; leave such rows out, or fill them in")
+        raise GraphError(
+            f"the column {weight!r} has no value in row {row} ({cell}), from {u!r} to {v!r}; leave such rows out, or fill them in"
+        )
     others = {name: values for name, values in found.items() if name not in (tails, heads)}
     if weight is None:
         warn_of_unweighted(others)
