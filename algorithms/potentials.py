@@ -98,6 +98,14 @@ def potentials_by_components(semiring: Semiring, edges: CSR, searches: Searches)
     virtual source that reaches every vertex; a number for each component, found in topological order, does the same for the edges between
     them: off_C = min(0, off_B + q_u + a_uv − q_v) over the edges from u in B to v in C, and p = q + off.
 
+    Examples
+    --------
+    >>> from semiring import MIN_PLUS
+    >>> from semiring.kernels.select import searches_for
+    >>> line = CSR.of(np.array([0, 1, 2]), np.array([1, 2, 3]), (np.array([-1.0, 2.0, -5.0]),), 4, (np.inf,))
+    >>> potentials_by_components(MIN_PLUS, line, searches_for(MIN_PLUS, line.dtypes, "cpu"))
+    array([ 0., -1.,  0., -5.])
+
     Returns
     -------
     array of shape (n,) or None
@@ -106,14 +114,6 @@ def potentials_by_components(semiring: Semiring, edges: CSR, searches: Searches)
     Notes
     -----
     O(n + m) steps without improving edges inside of components, as in an acyclic graph.
-
-    Examples
-    --------
-    >>> from semiring import MIN_PLUS
-    >>> from semiring.kernels.select import searches_for
-    >>> line = CSR.of(np.array([0, 1, 2]), np.array([1, 2, 3]), (np.array([-1.0, 2.0, -5.0]),), 4, (np.inf,))
-    >>> potentials_by_components(MIN_PLUS, line, searches_for(MIN_PLUS, line.dtypes, "cpu"))
-    array([ 0., -1.,  0., -5.])
     """
     if not adds_along_paths(semiring):
         return None

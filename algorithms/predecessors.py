@@ -187,7 +187,7 @@ class _Grower:
             elif (left := int(lost.sum())) < before:
                 before = left
             else:
-                raise GraphError(_contradiction(roots[rows[0]], lost[0]))
+                raise GraphError(_contradiction(int(roots[rows[0]]), lost[0]))
             some = trees[rows]
             if not self.attach_by_ties(some, loose, wanted, roots[rows]) and attempt >= _CIRCLES:
                 self.attach_by_paths(some, loose, lost.argmax(axis=1), roots[rows])

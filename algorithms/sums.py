@@ -117,7 +117,7 @@ def diverged(values: Values, sums: Any = True) -> int | None:
 def _least(array: Any, axes: tuple[int, ...] | None) -> Any:
     """Find the least number along some axes, or all; for objects −1, 0, or NaN beside a symbol or an element without an order."""
     if array.dtype.kind == "O":
-        array = np.frompyfunc(_sign, 1, 1)(array).astype(np.float64)
+        array = np.asarray(np.frompyfunc(_sign, 1, 1)(array), dtype=np.float64)
     return array.min(axis=axes)
 
 

@@ -37,6 +37,9 @@ _lock = forks.lock()
 LONG = 20_000_000
 """Nanoseconds from which on the main thread gives machine code to another thread, at the price of about 30,000 nanoseconds."""
 
+_LISTENING = 0.05
+"""Seconds that the main thread waits at a time."""
+
 _never = np.zeros(1, np.int64)
 NEVER = address(_never)
 """The address of a word that is always 0, for machine code that is not stopped."""
@@ -162,8 +165,7 @@ def stoppable(code: Callable[[int, int], None], words: int) -> None:
     job = _Job(functools.partial(code, words, address(stop)))
     try:
         helper.begin(job)
-        with job.end:
-            pass
+        job.wait()
     except BaseException:  # of the handler of a signal
         stop[0] = 1
         _finish([job], stop)
@@ -177,8 +179,8 @@ def _finish(jobs: Sequence[_Job], stop: np.ndarray[Any, Any]) -> None:
         waiting = not job.taken()  # else another program keeps the helper from its core
         while waiting:
             try:
-                with job.end:
-                    waiting = False
+                job.wait()
+                waiting = False
             except BaseException as error:
                 stop[0], raised = 1, error
     if raised is not None:
@@ -190,7 +192,12 @@ class _Job:
 
     def __init__(self, work: Callable[[], None]) -> None:
         self._work = deque([work])
-        self.end = _taken_lock()
+        self.end, self.done = _taken_lock(), False
+
+    def wait(self) -> None:
+        """Wait until the work is done, and let handlers of signals run now and then: a signal may have come to another thread."""
+        while not self.done:
+            self.end.acquire(timeout=_LISTENING)
 
     def taken(self) -> Callable[[], None] | None:
         """The work, for the first who asks."""
@@ -225,6 +232,7 @@ class _Helper(threading.Thread):
                 work()
                 del work
             _idle.append(self)
+            job.done = True  # before the caller wakes, whom a signal may make forget that it has the lock
             job.end.release()
 
 

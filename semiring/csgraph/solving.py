@@ -48,9 +48,9 @@ _FLOAT64 = np.dtype(np.float64)
 
 def solve(csgraph: Any, request: Request) -> Any:
     """The answer to a call: distances, and with ``return_predecessors=True`` predecessors too."""
-    answer = small_rows(csgraph, request)
+    answer: tuple[Any, ...] | None = small_rows(csgraph, request)
     if answer is not None:
-        return answer if len(answer) > 1 else answer[0]
+        return answer[0] if len(answer) == 1 else answer
     call = read_call(csgraph, request)
     if call.request.method == "D" and call.negative:
         warnings.warn(

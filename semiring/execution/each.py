@@ -106,7 +106,7 @@ def solve_each(graphs: Sequence[Any], semiring: Semiring, options: Options, *, r
     matrices, small = defaultdict[Any, list[_Member]](list), defaultdict[Any, list[_Member]](list)
     all_pairs = options.sources is None and options.targets is None
     for place, graph in enumerate(graphs):
-        arrays = graph if isinstance(graph, tuple) and semiring.components > 1 else (graph,)
+        arrays: tuple[Any, ...] = graph if isinstance(graph, tuple) and semiring.components > 1 else (graph,)
         if all(type(v) is np.ndarray or on_gpu(v) for v in arrays):
             matrices[tuple([(v.shape, v.dtype, device_of(v)) for v in arrays])].append(_Member(place, arrays))
             continue
@@ -125,8 +125,8 @@ def solve_each(graphs: Sequence[Any], semiring: Semiring, options: Options, *, r
     for members in matrices.values():
         close_together(members, options)
     for (_, dtypes), members in small.items():
-        zero = semiring.identities(dtypes)[0]
-        close_together(members, options._replace(weight=None, dtype=None, nonedge=zero if len(zero) > 1 else zero[0]))
+        zero: tuple[Any, ...] = semiring.identities(dtypes)[0]
+        close_together(members, options._replace(weight=None, dtype=None, nonedge=zero[0] if len(zero) == 1 else zero))
     return [answers[place] for place in range(len(graphs))]
 
 

@@ -83,6 +83,7 @@ def _first_rows(name: str, G: Any, given: dict[str, Any]) -> Generator[tuple[Any
         The number of rows from which on NetworkX takes twice as long as all distances here.
     """
     drawn, seconds, patience = 0, 0.0, 0.0
+    n, m, whole = 0, 0, 0.0
     for node, row in _by_networkx(name, G, given):
         reached = row[0] if isinstance(row, tuple) else row
         if given.get("weight") is not None and not _PYTHONS.issuperset(map(type, reached.values())):

@@ -194,7 +194,8 @@ def test_what_is_not_symmetric_or_no_number_is_closed_as_before() -> None:
 def test_a_method_that_is_named_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(closures, "close_symmetric", lambda *args, **how: pytest.fail("a method was named"))
     a = symmetric(20, 0.3, 7)
-    for how in ({"method": "blocked"}, {"block": 4}, {"device": "reference"}):
+    ways: list[dict[str, Any]] = [{"method": "blocked"}, {"block": 4}, {"device": "reference"}]
+    for how in ways:
         assert np.array_equal(sr.closure(a, "min-max", nonedge=INF, **how), by_definition(a, "min-max"))
 
 

@@ -84,7 +84,7 @@ def test_closures_over_semirings(semiring: sr.Semiring, kind: str) -> None:
 def test_transitive_closures_and_chosen_vertices() -> None:
     graphs = [nx.path_graph(4, create_using=nx.DiGraph), nx.cycle_graph(3, create_using=nx.DiGraph)]
     for one, answer in zip(graphs, sr.transitive_closure(graphs), strict=True):
-        assert np.array_equal(answer, nx.to_numpy_array(nx.transitive_closure(one, reflexive=False), weight=None) > 0)
+        assert np.array_equal(answer, nx.to_numpy_array(nx.transitive_closure(one, reflexive=False), weight=None) > 0)  # pyright: ignore[reportArgumentType]  # NetworkX takes None
     arrays = [graph(n, n) for n in (4, 6, 4)]
     for a, row in zip(arrays, sr.apsp(arrays, sources=1), strict=True):
         assert np.array_equal(row, floyd_warshall(a)[1])

@@ -64,7 +64,8 @@ def test_edges_stay_edges(rows: str, tmp_path: Path) -> None:
 
 def test_whoever_speaks_of_edges_gets_edges(tmp_path: Path) -> None:
     rows = "0,3,9\n3,0,4\n9,4,0\n"
-    for options in ({"directed": True}, {"directed": False}, {"weight": 1}, {"nodes": [0, 3, 4, 9]}):
+    several: list[dict[str, Any]] = [{"directed": True}, {"directed": False}, {"weight": 1}, {"nodes": [0, 3, 4, 9]}]
+    for options in several:
         assert len(sr.read_edges(io.StringIO(rows), **options).weights) == 3
     assert len(sr.read_edges(io.StringIO(f"source,target,weight\n{rows}")).weights) == 3
     path = tmp_path / "a.edgelist"

@@ -56,7 +56,7 @@ def test_sets_of_few_and_of_many(kind: str, reflexive: bool, data: st.DataObject
     matrix = sp.csr_array((np.ones(len(tails), bool), (tails, heads)), shape=(n, n))
     found = sr.reachability(matrix, reflexive=reflexive)
     closed = nx.transitive_closure(nx.from_scipy_sparse_array(matrix, create_using=nx.DiGraph), reflexive=bool(reflexive))
-    expected = nx.to_numpy_array(closed, nodelist=range(n), weight=None) > 0
+    expected = nx.to_numpy_array(closed, nodelist=range(n), weight=None) > 0  # pyright: ignore[reportArgumentType]  # NetworkX takes None
     assert np.array_equal(found.counts, expected.sum(axis=1))
     assert np.array_equal(found.to_scipy().toarray(), expected)
     assert np.array_equal(sr.transitive_closure(matrix, reflexive=reflexive), expected)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from fractions import Fraction
 from typing import Any
 
@@ -18,7 +17,7 @@ from semiring.arrays import memory
 from tests.kernels.samples import examples
 
 INF = np.inf
-sparse: Any = importlib.import_module("sparse")
+sparse: Any = pytest.importorskip("sparse")
 FORMATS = ["csr", "csc", "coo", "lil", "dok", "bsr", "dia"]
 
 

@@ -32,6 +32,9 @@ class Rung(Exception):
 @contextlib.contextmanager
 def a_signal(number: signal.Signals, seconds: float = 0.2) -> Iterator[None]:
     """The process gets a signal after some time, unless the body ends before."""
+    before = signal.getsignal(number)
+    if number == signal.SIGINT:  # some libraries leave a handler of their own, which Python does not hear
+        signal.signal(number, signal.default_int_handler)
     timer = threading.Timer(seconds, os.kill, (os.getpid(), number))
     timer.start()
     try:
@@ -39,6 +42,8 @@ def a_signal(number: signal.Signals, seconds: float = 0.2) -> Iterator[None]:
     finally:
         timer.cancel()
         timer.join()
+        if before is not None:  # as Python names a handler that it has not installed
+            signal.signal(number, before)
 
 
 @pytest.fixture(scope="module")
