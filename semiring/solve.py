@@ -195,7 +195,7 @@ def transitive_closure(
     paths, sources, targets
         As for `apsp`.
     weight
-        As for `apsp`. Only truth values matter: an edge whose value is False is none.
+        As for `apsp`. Only truth values matter: an edge whose value is False is none, and an edge needs no weight.
     nonedge
         As for `apsp`.
     dtype : dtype, optional

@@ -19,7 +19,6 @@ from semiring.graphs.coo import listed_edges
 from semiring.graphs.read import one_graph
 from semiring.graphs.reweighing import Listing
 from semiring.graphs.vertices import chosen
-from semiring.graphs.weights import weighted
 from semiring.planning.options import named_device
 from semiring.results.factor import Factor
 
@@ -57,7 +56,6 @@ def factor_graph(graph: Any, semiring: Semiring, options: FactorOptions) -> Fact
         matrix = Factorization(semiring, edges, found, names, threads=options.threads, check=options.check, device=device)
         read = Listing(weight=options.weight, nonedge=options.nonedge)
         if listed is not None:
-            listed = weighted(listed, options.weight, warns=False)
             return Factor(matrix, labels, read._replace(ends=(listed.sources, listed.targets), directed=listed.directed))
         first = graph[0] if isinstance(graph, tuple | list) and holds_sparse(graph) else graph
         by_rows = not is_sparse(first) or (getattr(first, "format", "") == "csr" and bool(getattr(first, "has_canonical_format", False)))

@@ -82,7 +82,9 @@ def parse(
         if columns is not None and named.weight_of_all is not None:
             columns = columns._replace(weight=None)
         if columns is None:
-            columns = Columns(0, 1, 2 if len(first) == 3 else None, 3, f"line {at}")
+            if named.weight_of_all is not None:  # whatever the third field says
+                lines = [(line, fields[: 2 if len(fields) == 3 else None]) for line, fields in lines]
+            columns = Columns(0, 1, 2 if len(lines[0][1]) == 3 else None, 3, f"line {at}")
         elif later:
             lines = later
         else:
@@ -200,7 +202,9 @@ def _edge(line: int, fields: list[str], columns: Columns) -> tuple[Any, Any, Any
         return fields[source], fields[target], None
     text = fields[at] if at < len(fields) else ""
     if not text:
-        raise WrongLine(line, f"no weight, though {columns.said_by} has one; all edges have one, or none")
+        edge = f"the edge from {fields[source]!r} to {fields[target]!r}"
+        advice = "fill it in, leave the line out, or pass weight=1 to count edges"
+        raise WrongLine(line, f"no weight, though {columns.said_by} has one, for {edge}; {advice}")
     try:
         weight = number(text)
     except ValueError as error:

@@ -20,7 +20,7 @@ from semiring.arrays.conversion import EXACT_IN_FLOAT64, Array, Place, conversio
 from semiring.arrays.memory import require_memory, require_row_starts
 from semiring.common.errors import DTypeError, GraphError, ShapeError, brief
 from semiring.graphs.array_like import holds_sparse, is_sparse, refuse_name, sound_rows, to_scipy
-from semiring.graphs.edge_list import EdgeList, require_weights
+from semiring.graphs.edge_list import HIDDEN, EdgeList, require_weights
 from semiring.graphs.foreign import edges_of_library
 from semiring.graphs.graph import Graph, Reading, entry_name, nonedges
 from semiring.graphs.ordinary import elements_of, require_weight
@@ -277,17 +277,19 @@ def _of_edge_list(graph: EdgeList, semiring: Semiring) -> COO:
 
 
 def _weights(weights: list[Any] | Array, semiring: Semiring, where: Place) -> Values:
-    """The weights of a list of edges in an array for each component; an edge without a weight counts 1."""
+    """The weights of a list of edges in an array for each component: 1 for None, and the semiring's zero, no edge, for a hidden one."""
     if isinstance(weights, np.ndarray):
         if semiring.components == 1 and weights.dtype.kind in "biuf":
             return (weights,)
         weights = weights.tolist()
     if semiring.components == 1:
         one = True if isinstance(semiring.zero, bool) else 1
-        filled = [one if w is None else w for w in weights]
+        filled = [one if w is None else semiring.zero if w is HIDDEN else w for w in weights]
         return (_numbers(filled, where),)
     if semiring.from_weight is not None and not any(isinstance(w, tuple) for w in weights):
-        return elements_of(_numbers([1 if w is None else w for w in weights], where), semiring)
+        parts = elements_of(_numbers([1 if w is None or w is HIDDEN else w for w in weights], where), semiring)
+        return tuple(_closed(part, weights, zero, where) for part, zero in zip(parts, semiring.zero, strict=True))
+    weights = [semiring.zero if w is HIDDEN else w for w in weights]
     for position, weight in enumerate(weights):
         if not isinstance(weight, tuple) or len(weight) != semiring.components:
             problem = f"{where((position,))} needs a weight of {semiring.components} components for {semiring.name}, not {weight!r}"
@@ -295,6 +297,13 @@ def _weights(weights: list[Any] | Array, semiring: Semiring, where: Place) -> Va
             raise GraphError(f"{problem}; all edges have such weights, or none")
     columns = zip(*weights, strict=True) if weights else ((),) * semiring.components
     return tuple(_numbers(list(column), where) for column in columns)
+
+
+def _closed(part: Array, weights: list[Any] | Array, zero: Any, where: Place) -> Array:
+    """A component of all elements, with its zero for hidden edges."""
+    if not any(w is HIDDEN for w in weights):
+        return part
+    return _numbers([zero if w is HIDDEN else value for value, w in zip(part.tolist(), weights, strict=True)], where)
 
 
 def _numbers(values: list[Any], where: Place) -> Array:

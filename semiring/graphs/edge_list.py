@@ -55,7 +55,7 @@ class _Hidden:
 
 
 HIDDEN = _Hidden()
-"""The weight of an edge that a graph of NetworkX hides."""
+"""The weight of an edge that a graph of NetworkX hides: the zero of every semiring."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -394,7 +394,7 @@ def require_weights(weights: list[Any] | Array, where: Callable[[int], str], *, 
     if not refused:
         return
     position, weight = next((i, w) for i, w in enumerate(weights) if type(w) in refused)
-    advice = ""
+    advice = "; give the edge a weight, or leave it out" if is_missing_type(type(weight)) else ""
     if issubclass(type(weight), str | bytes):
         advice = "; float(text) makes a number of a text, and sr.read_edges(path) reads a file with its header"
     elif issubclass(type(weight), datetime.timedelta | np.timedelta64):

@@ -104,8 +104,13 @@ def columns_of(table: Any, source: Hashable | None, target: Hashable | None, wei
     named = weight is not None and (not is_number(weight) or weight in names)
     if named:
         _require(names, "weight", weight)
-    for name in (tails, heads, weight) if named else (tails, heads):
+    for name in (tails, heads):
         require_present(found[name], f"the column {name!r}")
+    if named and (row := _missing(found[weight])) is not None:
+        u, v, cell = (found[name][row : row + 1].tolist()[0] for name in (tails, heads, weight))
+        raise GraphError(
+            f"the column {weight!r} has no value in row {row} ({cell}), from {u!r} to {v!r}; leave such rows out, or fill them in"
+        )
     others = {name: values for name, values in found.items() if name not in (tails, heads)}
     if weight is None:
         warn_of_unweighted(others)

@@ -73,13 +73,15 @@ def as_elements(numbers: Any, semiring: Semiring, dtypes: DTypes, what: str) -> 
         given = tuple(np.atleast_1d(host(borrowed(part).array)) for part in parts)
     except ValueError as error:
         raise GraphError(f"{what} are no array: {error}") from error
-    if wrong := next((v.dtype for v in given if v.dtype.kind not in "biuf"), None):
-        raise DTypeError(f"{what} must be numbers, not {wrong}")
-    if len({v.shape for v in given}) > 1:
-        raise ShapeError(f"the components of {what} differ in shape: {', '.join(str(v.shape) for v in given)}")
 
     def where(index: tuple[int, ...]) -> str:
         return f"{what}[{', '.join(map(str, index))}]"
+
+    if wrong := next((v.dtype for v in given if v.dtype.kind not in "biuf"), None):
+        none = next((f"; {where(i)} is None" for v in given if v.dtype == object for i, x in np.ndenumerate(v) if x is None), "")
+        raise DTypeError(f"{what} must be numbers, not {wrong}{none}")
+    if len({v.shape for v in given}) > 1:
+        raise ShapeError(f"the components of {what} differ in shape: {', '.join(str(v.shape) for v in given)}")
 
     require_bytes(sum(v.size * d.itemsize for v, d in zip(given, dtypes, strict=True)), f"{what} would take", "pass fewer at a time")
     convert = conversions(semiring, [written_as(v.dtype, numbers=True) for v in given], dtypes)

@@ -19,7 +19,7 @@ from semiring.graphs.array_like import as_array_like, is_sparse
 from semiring.graphs.edge_list import HIDDEN, EdgeList
 from semiring.graphs.edge_table import is_number, warn_of_unweighted
 
-__all__ = ["refuse_weight", "visible", "weighted"]
+__all__ = ["refuse_weight", "weighted"]
 
 
 def weighted(graph: EdgeList, weight: Any, *, presence: bool = False, warns: bool = True, where: str = "") -> EdgeList:
@@ -41,7 +41,7 @@ def weighted(graph: EdgeList, weight: Any, *, presence: bool = False, warns: boo
     Returns
     -------
     EdgeList
-        Without the edges that NetworkX hides by the weight None, unless `presence` is asked for and no weight.
+        An edge that NetworkX hides by the weight None is `HIDDEN`, unless `presence` is asked for and no weight.
 
     Raises
     ------
@@ -54,13 +54,13 @@ def weighted(graph: EdgeList, weight: Any, *, presence: bool = False, warns: boo
         If `warns` says so.
     """
     found = graph if weight is None else _named(graph, weight, where)
+    hidden = not isinstance(found.weights, np.ndarray) and type(HIDDEN) in set(map(type, found.weights))
     if presence and weight is None:
-        return replace(found, weights=[None] * len(found.weights)) if _hides(found.weights) else found
-    found = visible(found)
+        return replace(found, weights=[None] * len(found.weights)) if hidden else found
     absent = _absent(found.weights)
     if presence or not absent:
         return found
-    if len(absent) < len(found.weights):
+    if any(w is not None and w is not HIDDEN for w in found.weights):
         name = repr("weight" if weight is None else weight)
         have = "has" if len(absent) == 1 else "have"
         raise GraphError(
@@ -85,26 +85,6 @@ def _named(graph: EdgeList, weight: Any, where: str) -> EdgeList:
     if m and not is_number(weight):
         raise GraphError(f"{where}no edge has the attribute or column {weight!r}{_instead_of(weight, graph)}")
     return replace(graph, weights=[weight if is_number(weight) else None] * m)
-
-
-def _hides(weights: Sequence[Any] | Array) -> bool:
-    """Tell if an edge is hidden by its weight."""
-    return not isinstance(weights, np.ndarray) and type(HIDDEN) in set(map(type, weights))
-
-
-def visible(graph: EdgeList) -> EdgeList:
-    """Leave out the edges that NetworkX hides by the weight None."""
-    if not _hides(graph.weights):
-        return graph
-    kept = [e for e, weight in enumerate(graph.weights) if weight is not HIDDEN]
-    return replace(
-        graph,
-        sources=graph.sources[kept],
-        targets=graph.targets[kept],
-        weights=[graph.weights[e] for e in kept],
-        lines=graph.lines and [graph.lines[e] for e in kept],
-        columns={name: [values[e] for e in kept] for name, values in graph.columns.items()},
-    )
 
 
 def _absent(weights: Sequence[Any] | Array) -> list[int]:

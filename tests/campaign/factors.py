@@ -39,7 +39,7 @@ def _draw(rng: Rng, subject: Subject, device: str) -> Case | None:
     if rng.random() < 0.5 or subject.semiring.name in _IN_PLACE:
         options["order"] = "natural"
     if not subject.structured and rng.random() < 0.5:
-        options["kind"] = str(rng.choice(["csr", "edges"]))
+        options["kind"] = str(rng.choice(["csr", "edges", "networkx"]))
     for name, share in (("large fronts", 0.3), ("save", 0.2)):
         if rng.random() < share:
             options[name] = True
@@ -83,7 +83,7 @@ def _asked(case: Case, graph: Any, labels: list[Any] | None) -> tuple[Values, An
     more: dict[str, Any] = {name: options[name] for name in ("order", "threads") if name in options}
     if options.get("kind"):
         more["dtype"] = subject.dtypes[0]
-    f = sr.factor(graph, subject.semiring, **more)
+    f = _factored(graph, subject.semiring, more) if options.get("kind") == "networkx" else sr.factor(graph, subject.semiring, **more)
     if "b" in case.arrays:
         _updated(case, f)
     if options.get("save"):
@@ -93,6 +93,19 @@ def _asked(case: Case, graph: Any, labels: list[Any] | None) -> tuple[Values, An
     ends = [[f.nodes[v] for v in options[end]] if end in options else slice(None) for end in ("sources", "targets")]
     values = f[ends[0], ends[1]]
     return values if subject.structured else (values,), f.statistics() if subject.semiring.name == "min-plus" else None
+
+
+def _factored(graph: Any, semiring: Any, options: dict[str, Any]) -> Any:
+    """Factorize a graph of NetworkX whose hidden edges are open at first, where that is possible."""
+    opened = graph.copy()
+    for *_, data in opened.edges(data=True):
+        data["weight"] = semiring.one if data["weight"] is None else data["weight"]
+    try:
+        f = sr.factor(opened, semiring, **options)
+    except sr.SemiringError:
+        return sr.factor(graph, semiring, **options)
+    f.update(graph)
+    return f
 
 
 def _updated(case: Case, f: Any) -> None:

@@ -7,6 +7,7 @@ is no edge in a matrix.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,9 @@ QUESTIONS: dict[str, Callable[[Any], Any]] = {
     "power": lambda graph: sr.power(graph, 2, "min-plus"),
     "counts": lambda graph: sr.closure(graph, "distance-count"),
     "truth values": lambda graph: sr.closure(graph, "boolean"),
+    "radius": sr.radius,
+    "cycle mean": sr.cycle_mean,
+    "recording": sr.watch,
     "explain": sr.explain,
 }
 
@@ -136,9 +140,31 @@ class TestHidden:
         assert sr.k_shortest_paths(graph, 1, 3, 2, weight="t") == [(60, [1, 3])]
         assert sr.transitive_closure(graph, weight="t")[1].tolist() == [False, False, False]
         assert sr.transitive_closure(graph)[1].tolist() == [False, False, True]
-        factor = sr.factor(graph, weight="t")
-        factor.update([1, 2])  # the weights of the two visible edges
-        assert factor.rows(1).tolist() == [0, 1, 2]
+
+    @pytest.mark.parametrize("dtype", ["float64", "int32"])
+    def test_of_a_factor_is_closed_and_may_open(self, dtype: str) -> None:
+        graph = nx.DiGraph()
+        graph.add_weighted_edges_from([("a", "b", 10), ("b", "c", 20), ("a", "c", 60)])
+        factor = sr.factor(graph, dtype=dtype)
+        graph["b"]["c"]["weight"] = None
+        factor.update(graph)
+        assert factor.rows("a").tolist() == sr.apsp(graph)[0].tolist() == [0, 10, 60]
+        factor = sr.factor(graph, dtype=dtype)
+        assert factor.rows("a").tolist() == [0, 10, 60]
+        factor.update([1, 5, 3])  # in the order of graph.edges
+        assert factor.rows("a").tolist() == [0, 1, 4]
+
+    @pytest.mark.parametrize(
+        ("semiring", "expected"),
+        [("distance-hops", [[0, 7, math.inf], [0, 1, math.inf]]), ("max-min", [[math.inf, 7, -math.inf]]), ("max-times", [[1, 7, 0]])],
+    )
+    def test_is_the_zero_of_every_semiring(self, semiring: str, expected: list[list[float]]) -> None:
+        found = sr.closure(of_networkx(nx.DiGraph)([7, None, None]), semiring)
+        parts = found if isinstance(found, tuple) else (found,)
+        assert [part[0].tolist() for part in parts] == expected
+
+    def test_beside_integers_that_no_float_is(self) -> None:
+        assert sr.apsp(of_networkx(nx.DiGraph)([2**60 + 1, None, None]), dtype="int64")[0, 1] == 2**60 + 1
 
     def test_beside_absent_ones(self) -> None:
         """No visible edge has a weight, so each counts 1."""
@@ -150,27 +176,39 @@ def test_none_is_no_edge_in_a_matrix() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text"),
+    ("name", "text", "problem"),
     [
-        ("triples.csv", "1,2,10\n2,3\n1,3,60\n"),
-        ("cells.csv", "from,to,km\n1,2,10\n2,3,\n1,3,60\n"),
-        ("data.edgelist", "1 2 {'weight': 10}\n2 3 {}\n1 3 {'weight': 60}\n"),
-        ("nan.csv", "from,to,km\n1,2,10\n2,3,nan\n1,3,60\n"),
+        ("triples.csv", "1,2,10\n2,3\n1,3,60\n", "line 2: no weight, .* for the edge from '2' to '3'; fill it in"),
+        ("cells.csv", "from,to,km\n1,2,10\n2,3,\n1,3,60\n", "line 3: no weight, .* for the edge from '2' to '3'; fill it in"),
+        ("data.edgelist", "1 2 {'weight': 10}\n2 3 {}\n1 3 {'weight': 60}\n", "edge . from 2 to 3; give every edge a"),
+        ("nan.csv", "from,to,km\n1,2,10\n2,3,nan\n1,3,60\n", "line 3: the weight 'nan' is no number"),
     ],
 )
-def test_files_and_the_command_line(name: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_and_the_command_line(name: str, text: str, problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / name
     path.write_text(text)
-    with pytest.raises((sr.GraphError, sr.DomainError), match=r"no weight|no 'weight'|is no number|nan"):
-        sr.apsp(sr.read_edges(path))
+    with pytest.raises(sr.GraphError, match=problem):
+        sr.read_edges(path)
     assert main(["apsp", str(path)]) == 2
-    assert "error" in capsys.readouterr().err
+    assert re.search(problem, capsys.readouterr().err)
+    assert sr.apsp(sr.read_edges(path, weight=1))[0].tolist() == [0, 1, 1]
+    assert main(["apsp", str(path), "--weight", "1"]) == 0
+
+
+def test_weights_of_an_update() -> None:
+    factor = sr.factor(columns([10, 20, 60]))
+    with pytest.raises(sr.DTypeError, match=r"weights\[1\] is None"):
+        factor.update([1, None, 3])
+    with pytest.raises(sr.GraphError, match="such as edge 1 from 1 to 2; give every edge a 'weight'"):
+        factor.update(columns([1, ABSENT, 3]))
+    with pytest.raises(sr.DomainError, match=r"weights\[1\] = nan"):
+        factor.update([1, math.nan, 3])
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_tables(library: str) -> None:
     table = pytest.importorskip(library).DataFrame({"from": [1, 2, 1], "to": [2, 3, 3], "km": [10, None, 60]})
-    with pytest.raises(sr.GraphError, match="the column 'km' has no value in row 1"):
+    with pytest.raises(sr.GraphError, match=r"the column 'km' has no value in row 1 \(.*\), from 2 to 3; leave such rows out"):
         sr.edges(table)
 
 
