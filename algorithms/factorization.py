@@ -20,7 +20,7 @@ from semiring.algorithms.elimination import Elimination
 from semiring.algorithms.pivoting import pivoted
 from semiring.algorithms.potentials import inverse, reweighed
 from semiring.algorithms.schedules import eliminates
-from semiring.algorithms.sums import diverged, is_inverse, keeps_sign, nonnegative
+from semiring.algorithms.sums import Sums, diverged, is_inverse, nonnegative_sums
 from semiring.algorithms.symbolic import Symbolic
 from semiring.arrays.devices import host, is_gpu, on_device, to_gpu
 from semiring.arrays.pieces import slices
@@ -202,7 +202,7 @@ class Factorization:
             else:
                 out = self._swept(sources, targets, every_source, every_target, on_host=on_host, backward=backward, meter=meter)
             self._guard.after(out, None)
-            if self._is_no_sum and (row := diverged(out)) is not None:
+            if self._is_no_sum and (row := diverged(out, self._sums)) is not None:
                 raise self._diagnosis().elimination(int(sources[row]), self.edges.dtypes)
         return out
 
@@ -228,19 +228,19 @@ class Factorization:
         """True where a sum of non-negative numbers has left negative ones in the panels, so that some rows diverge."""
         if self._diverges is None:
             with on_device(self.device):
-                panels = self.elimination.panels if self._sums else ()
-            self._diverges = any(diverged((v[None],)) is not None for side in panels for v in side)
+                panels = self.elimination.panels if any(self._sums) else ()
+            self._diverges = any(diverged(tuple([v[None] for v in side]), self._sums) is not None for side in panels)
         return self._diverges
 
     @property
-    def _sums(self) -> bool:
-        """True where the closure sums non-negative numbers."""
-        return self.semiring.star is not None and keeps_sign(self.semiring) and bool(nonnegative(self.edges.weights))
+    def _sums(self) -> Sums:
+        """Components whose closure sums non-negative numbers."""
+        return tuple([bool(v) for v in nonnegative_sums(self.semiring, self.edges.weights)])
 
     def _pivoted(self) -> Any:
         """SciPy's factor with pivoting, where this one has lost digits; None where it is as good."""
         if self._superlu is None:
-            plain = is_inverse(self.semiring) and self.edges.dtypes[0].kind == "f" and (self._is_no_sum or not self._sums)
+            plain = is_inverse(self.semiring) and self.edges.dtypes[0].kind == "f" and (self._is_no_sum or not any(self._sums))
             self._superlu = plain and pivoted(self.edges, lambda b: self.elimination.solve((b,))[0])
         return self._superlu or None
 

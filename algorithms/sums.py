@@ -8,8 +8,9 @@ Examples
 --------
 >>> from semiring import PLUS_TIMES
 >>> a = np.array([[0.6, 0.6], [0.6, 0.6]])
->>> keeps_sign(PLUS_TIMES), diverged((np.linalg.inv(np.eye(2) - a),), nonnegative((a,)))
-(True, 0)
+>>> sums = nonnegative_sums(PLUS_TIMES, (a,))
+>>> sums, diverged((np.linalg.inv(np.eye(2) - a),), sums)
+((True,), 0)
 
 No cycle of `a` weighs 1, but both vertices together do; a cycle of [[0, 2], [0.5, 0]] does:
 
@@ -37,10 +38,12 @@ from semiring.algorithms.csr import CSR, SparseArray
 from semiring.common.errors import TraceError
 from semiring.kernels.cpu.strong_components import strong_components
 
-__all__ = ["Walks", "diverged", "divergent_component", "heavy_cycle", "is_inverse", "keeps_sign", "nonnegative", "weights_of_walks"]
+__all__ = ["Sums", "Walks", "diverged", "divergent_component", "heavy_cycle", "is_inverse", "nonnegative_sums", "signs", "weights_of_walks"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Any, ...]
+Sums = tuple[Any, ...]
+"""For each component True, False, or a bool array with one entry for each matrix of a stack."""
 
 _KEEP = COMPARISONS | {
     "abs", "add", "and", "div", "exp", "expm1", "floordiv", "log1p", "max", "min", "mod", "mul", "not", "or", "shl", "shr", "sqrt", "xor",
@@ -52,22 +55,39 @@ _ROUNDS = 200
 
 
 @functools.lru_cache(maxsize=256)
-def keeps_sign(semiring: Semiring) -> bool:
-    """Tell whether ⊕ and ⊗ of non-negative numbers are never negative, nor 0 and 1."""
+def signs(semiring: Semiring) -> tuple[frozenset[int] | None, ...]:
+    """Find, for each component, the components that are non-negative wherever ⊕ and ⊗ give no negative number there; None for no rule.
+
+    Dual numbers (p, r) multiply to (p·p', p·r' + r·p'): the sign of r depends on both components, and the sign of p on p alone.
+    """
     program = _program(semiring)
     if program is None:
-        return False
-    identities = np.ravel([semiring.zero, semiring.one]).tolist()
+        return (None,) * semiring.components
+    union = functools.partial(functools.reduce, _both)
 
-    def constant(value: Any) -> bool:
-        return bool(value >= 0)
+    def constant(value: Any) -> frozenset[int] | None:
+        return _NOTHING if value >= 0 else None
 
-    def operation(op: str, args: list[bool]) -> bool:
-        return all(args[1:]) if op == "where" else op in _KEEP and all(args)
+    def operation(op: str, args: list[frozenset[int] | None]) -> frozenset[int] | None:
+        if op in COMPARISONS or op == "not":
+            return _NOTHING
+        return union(args[1:] if op == "where" else args) if op == "where" or op in _KEEP else None
 
-    operands = [True] * semiring.components
-    results: list[bool] = fold(program.add + program.mul, operands, operands, constant, operation)
-    return all(v >= 0 for v in identities) and all(results)
+    operands = [frozenset({i}) for i in range(semiring.components)]
+    found = fold(program.add + program.mul, operands, operands, constant, operation)
+    identities = [constant(v) for v in np.ravel([semiring.zero, semiring.one]).tolist()]
+    n = semiring.components
+    direct = [union([found[i], found[n + i], identities[i], identities[n + i]]) for i in range(n)]
+    for _ in range(n):
+        direct = [needs if needs is None else union([direct[j] for j in needs], needs) for needs in direct]
+    return tuple(direct)
+
+
+_NOTHING: frozenset[int] = frozenset()
+
+
+def _both(first: frozenset[int] | None, second: frozenset[int] | None) -> frozenset[int] | None:
+    return None if first is None or second is None else first | second
 
 
 def is_inverse(semiring: Semiring) -> bool:
@@ -88,27 +108,35 @@ def _program(semiring: Semiring) -> Program | None:
         return None
 
 
-def nonnegative(values: Values) -> Any:
-    """Tell whether all numbers are non-negative: True for all of a stack, or else a bool array with one entry for each matrix."""
-    if all(_least(v, None) >= 0 for v in values if v.size):
-        return True
-    return functools.reduce(operator.and_, [_least(v, (-2, -1)[-v.ndim :]) >= 0 for v in values])
+def nonnegative_sums(semiring: Semiring, values: Values) -> Sums:
+    """Tell for each component whether its closure sums non-negative numbers.
+
+    Returns
+    -------
+    tuple
+        For each component False, True for all matrices of a stack, or a bool array with one entry for each matrix. The tuple is empty where
+        all are False.
+    """
+    if semiring.star is None or not any(needs := signs(semiring)):
+        return ()
+    least = [True if not v.size or _least(v, None) >= 0 else _least(v, (-2, -1)[-v.ndim :]) >= 0 for v in values]
+    return tuple(functools.reduce(operator.and_, [least[j] for j in some], True) if some else False for some in needs)
 
 
-def diverged(values: Values, sums: Any = True) -> int | None:
-    """Find a row with a negative number in a result that is a sum of non-negative numbers; None where no row has one.
+def diverged(values: Values, sums: Sums) -> int | None:
+    """Find a row with a negative number in a result that sums non-negative numbers; None where no row has one.
 
     Parameters
     ----------
     values : tuple of arrays of shape (…, k, n)
-    sums : bool or bool array
-        The answer of `nonnegative` for the edges: which matrices are such sums.
+    sums : tuple
+        The answer of `nonnegative_sums` for the edges.
     """
-    for v in values:
-        if v.size and not _least(v, None) >= 0:
+    for v, summed in zip(values, sums, strict=True):
+        if summed is not False and v.size and not _least(v, None) >= 0:
             rows = _least(v, (-1,)) < 0
-            if sums is not True:
-                rows &= sums[..., None]
+            if summed is not True:
+                rows &= summed[..., None]
             if rows.any():
                 return int(rows.ravel().argmax()) % int(v.shape[-2])
     return None
@@ -156,7 +184,7 @@ def weights_of_walks(semiring: Semiring, values: Values) -> Walks | None:
     """
     first, program = values[0], _program(semiring)
     scale = None if program is None else program.exponential
-    if scale is None and not (_adds_products(semiring) and keeps_sign(semiring)):
+    if scale is None and not (_adds_products(semiring) and signs(semiring)[0]):
         return None
     nothing = semiring.identities([v.dtype for v in values])[0][0]
     if isinstance(first, SparseArray):
@@ -166,7 +194,7 @@ def weights_of_walks(semiring: Semiring, values: Values) -> Walks | None:
         weights = first[tails, heads]
     if scale is not None:
         weights = weights if scale > 0 else -weights
-    elif not nonnegative((weights,)):
+    elif weights.size and not _least(weights, None) >= 0:
         return None
     there = weights != nothing
     edges = CSR.of(tails[there], heads[there], (weights[there],), len(first), (nothing,))

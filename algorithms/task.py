@@ -11,7 +11,7 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.pivoting import pivot_where_needed
 from semiring.algorithms.schedules import Schedule, eliminates, require_closure_laws, schedule_for
-from semiring.algorithms.sums import diverged, is_inverse, keeps_sign, nonnegative
+from semiring.algorithms.sums import diverged, is_inverse, nonnegative_sums
 from semiring.common.errors import DivergenceError, DivergentPivot
 from semiring.kernels.engine import Block, Engine
 from semiring.kernels.limits import ValueStatistics, tropical
@@ -74,13 +74,13 @@ class Task(NamedTuple):
             Also for a sum of non-negative numbers that came out negative, as it diverges.
         """
         engine = self.engine
-        sums = nonnegative(values) if engine.semiring.star is not None and keeps_sign(engine.semiring) else None
-        inverse = sums is not None and sums is not True and is_inverse(engine.semiring) and values[0].dtype.kind == "f"
+        sums = nonnegative_sums(engine.semiring, values)
+        inverse = bool(sums) and sums[0] is not True and is_inverse(engine.semiring) and values[0].dtype.kind == "f"
         given = tuple([v.copy() for v in values]) if inverse or not self.reflexive else values
         A = engine.load(values)
         # A ← A*
         self.schedule(engine, A)
-        if sums is not None:
+        if sums:
             engine.verify()
             engine.store(A, values)
             if (row := diverged(values, sums)) is not None:
