@@ -73,7 +73,7 @@ def signs(semiring: Semiring) -> tuple[frozenset[int] | None, ...]:
             return _NOTHING
         return union(args[1:] if op == "where" else args) if op == "where" or op in _KEEP else None
 
-    operands = [frozenset({i}) for i in range(semiring.components)]
+    operands: list[frozenset[int] | None] = [frozenset({i}) for i in range(semiring.components)]
     found = fold(program.add + program.mul, operands, operands, constant, operation)
     identities = [constant(v) for v in np.ravel([semiring.zero, semiring.one]).tolist()]
     n = semiring.components

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -129,15 +128,16 @@ def _predicate(function: Callable[[Any], Any], components: int) -> Predicate:
         except ArithmeticError as error:
             raise OverflowError from error  # not compared
 
-    near = around([e.args[0] for e in nodes(recorded) if e.op == "const"])
+    near = around([e.args[0] for e in nodes(recorded) if e.op == "const" and not isinstance(e.args[0], bool)])
     values = list(dict.fromkeys([*near, 0, 1, 0.5, -1, 2, -3, 10, 57]))
     whole, truth = [v for v in values if abs(v) < 1 << 31 and v == int(v)], where(recorded, const(True), const(False))
     for dtype, scalars in (np.int64, whole), (np.float64, [*values, math.inf, -math.inf]):
         if dtype == np.float64 and BITWISE & {e.op for e in nodes(recorded)}:
             continue
-        step = len(scalars) ** components // 64 | 1
-        elements = itertools.islice(itertools.product(scalars, repeat=components), 0, None, step)
-        operand = [np.array(part, dtype=dtype) for part in zip(*elements, strict=True)]
+        # Some 64 elements of the Cartesian power, each by the digits of its number.
+        base, step = len(scalars), len(scalars) ** components // 64 | 1
+        digits = ([i // base**c % base for i in range(0, base**components, step)] for c in reversed(range(components)))
+        operand = [np.array([scalars[d] for d in column], dtype=dtype) for column in digits]
         if difference(called, [truth], [operand], text="the condition") is not None:
             return Predicate(function, components, None)
     return Predicate(function, components, recorded)

@@ -81,10 +81,7 @@ def where(condition: Expr, yes: Expr, no: Expr) -> Expr:
         return yes if condition.args[0] else no
     if condition.op == "not":
         return where(condition.args[0], no, yes)
-    if condition.op == "where":
-        first, second, other = condition.args
-        return where(first, where(second, yes, no), where(other, yes, no))
-    if yes is const(True) and no is const(False) and condition.op in COMPARISONS:
+    if yes is const(True) and no is const(False) and is_condition(condition):
         return condition
     if condition.op in ("lt", "le", "gt", "ge"):
         small, large = condition.args if condition.op in ("lt", "le") else condition.args[::-1]
@@ -232,9 +229,16 @@ def combined(op: str, first: Expr, second: Expr) -> Expr:
 
 def is_condition(expr: Expr) -> bool:
     """Tell if an expression is a comparison, or made of comparisons, so that its value is True or False."""
-    if expr.op == "where":
-        return all(map(is_condition, expr.args[1:]))
-    return expr.op in COMPARISONS or expr.op == "not" or (expr.op == "const" and isinstance(expr.args[0], bool))
+    stack, seen = [expr], {expr}
+    while stack:
+        expr = stack.pop()
+        if expr.op == "where":
+            below = set(expr.args[1:]) - seen
+            seen |= below
+            stack.extend(below)
+        elif not (expr.op in COMPARISONS or expr.op == "not" or (expr.op == "const" and isinstance(expr.args[0], bool))):
+            return False
+    return True
 
 
 def evaluate(

@@ -227,8 +227,6 @@ class _Path:
             return not self.decide(question.args[0])
         if question.op == "const":
             return bool(question.args[0])
-        if question.op == "where":
-            return self.decide(question.args[1] if self.decide(question.args[0]) else question.args[2])
         known = self.known(question)
         if known is not None:
             return known
@@ -237,12 +235,28 @@ class _Path:
             refuse(f"a loop or recursion that depends on values (over {MAX_PATHS} branches)", "a fixed number of steps")
         outcome = self.prefix[i] if i < len(self.prefix) else True
         self.questions.append(question)
+        self._learn(question, outcome)
+        return outcome
+
+    def _learn(self, question: Expr, outcome: bool) -> None:
+        """Keep the outcome of a condition, and of its parts where it decides them: of x & y that holds, of x | y that does not."""
         if question.op in COMPARISONS:
             pair, holds, possible = self._relation(question)
             self._relations[pair] = possible & holds if outcome else possible - holds
-        else:
-            self._truth[question] = outcome
-        return outcome
+            return
+        if question in self._truth:
+            return
+        self._truth[question] = outcome
+        if question.op == "not":
+            self._learn(question.args[0], not outcome)
+        elif question.op == "where":
+            first, yes, no = question.args
+            if no is const(not outcome):
+                self._learn(first, True)
+                self._learn(yes, outcome)
+            elif yes is const(not outcome):
+                self._learn(first, False)
+                self._learn(no, outcome)
 
     def divides_by(self, divisor: Expr) -> None:
         """Raise where the divisor is 0, or may be and the callable is partial."""
@@ -256,6 +270,13 @@ class _Path:
 
     def known(self, question: Expr) -> bool | None:
         """The outcome of a condition if it follows from the outcomes so far."""
+        if question.op == "const":
+            return bool(question.args[0])
+        if question.op == "not":
+            inner = self.known(question.args[0])
+            return None if inner is None else not inner
+        if question.op == "where" and (first := self.known(question.args[0])) is not None:
+            return self.known(question.args[1 if first else 2])
         if question.op not in COMPARISONS:
             return self._truth.get(question)
         _, holds, possible = self._relation(question)
@@ -265,7 +286,7 @@ class _Path:
 
     def settled(self, result: Expr) -> Expr:
         """A result; a condition that is known on this path as the truth value that it is (``x and y`` returns a false x)."""
-        known = self.known(result) if result.op in COMPARISONS else None
+        known = self.known(result) if is_condition(result) else None
         return result if known is None else const(known)
 
     def _relation(self, comparison: Expr) -> tuple[tuple[Expr, Expr], frozenset[str], frozenset[str]]:

@@ -1,5 +1,6 @@
 """Membership of whole arrays: every kind of domain, of array and of offender."""
 
+import itertools
 import math
 import sys
 import tracemalloc
@@ -227,3 +228,13 @@ def test_intervals_are_written_as_such():
     ]  # fmt: skip
     assert str(Semiring("many", max, min, 0, 9, domain=range(20)).carrier) == "{0, 1, 2, 3, 4, 5, 6, 7, …}"
     assert str(Semiring("pair", max, mul, (0, "a"), (1, "b")).carrier) == "(−∞, ∞) × every value"
+
+
+def test_a_condition_on_many_components_is_recorded_as_soon_as_on_few() -> None:
+    """The elements to compare it with are picked from 14¹⁶ by their numbers."""
+    ascending = Semiring(
+        "ascending", lambda a, b: a, lambda a, b: a, (0,) * 16, (0,) * 16, domain=lambda a: all(x <= y for x, y in itertools.pairwise(a)),
+    )  # fmt: skip
+    assert ascending.carrier.joint is not None
+    assert ascending.carrier.joint.recorded is not None
+    assert not ascending.carrier.contains((*range(1, 16), 0))

@@ -477,6 +477,40 @@ def test_joined_comparisons_are_conditions_in_every_dtype(function: Any, dtype: 
     np.testing.assert_array_equal(found.ravel(), [function(0, value) for value in expected])
 
 
+JOINS: dict[str, Any] = {
+    "and": lambda c, x: c & x, "and then": lambda c, x: x & c, "or": lambda c, x: c | x, "or else": lambda c, x: x | c,
+    "xor": lambda c, x: c ^ x, "xor then": lambda c, x: x ^ c, "nested": lambda c, x: x & (x | c) & c, "twice": lambda c, x: (c & x) & c,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("join", JOINS.values(), ids=JOINS)
+def test_a_condition_of_many_comparisons_is_one_branch(join: Any) -> None:
+    """The recording grows with the condition, not with the outcomes of its parts."""
+
+    def choose(a: Any, b: Any) -> Any:
+        c = a == b
+        for i in range(60):
+            c = join(c, (a != i) | (b == i + 0.5))
+        return a + b if c else a
+
+    assert len(list(nodes(*results(choose)))) < 2000
+
+
+def test_parts_of_a_known_condition_are_known() -> None:
+    asked = []
+
+    def choose(a: Any, b: Any) -> Any:
+        asked.append(1)
+        if (a < b) & (b < 5):
+            return a if a < b else a * b if b >= 5 else b
+        if not ((a > 7) | (b > 7)):
+            return a + b if a > 7 else a - b if b <= 7 else b
+        return b
+
+    assert shown(choose) == ["a if a < b and b < 5 else b if a > 7 or b > 7 else a - b"]
+    assert len(asked) <= 4
+
+
 def test_joined_comparisons_of_symbols() -> None:
     x = sympy.Symbol("x", real=True)
     (expression,) = results(lambda a, b: ops.where((a < b) & (b < 5), a, b))
