@@ -95,7 +95,7 @@ def simple_paths(
     ((ahead,),) = rows_of_edges(MIN_PLUS, graph, np.array([target]), backward=True, name=name, searches=searches)
     starts, (weights,) = graph.starts.astype(np.int64, copy=False), graph.weights
     deviations = Deviations(starts, graph.heads.astype(np.int32), np.ascontiguousarray(weights), ahead, target)
-    every, numbers, taken = _Beginning(), itertools.count(), 0
+    every, numbers, taken, position = _Beginning(), itertools.count(), 0, np.full(graph.n, graph.n)
     candidates, known = list[_Candidate](), list[float]()  # known: the lengths of candidates that are paths
     first = deviations.search(source, 0.0, (), math.inf)
     if first is not None:
@@ -124,24 +124,27 @@ def simple_paths(
         longer = beginning
         for v in path[left + 1 :]:
             longer = longer.longer.setdefault(v, _Beginning())
-        for i, distance, bound in _bounds(graph, ahead, path, left, tuple(beginning.longer)):
+        for i, distance, bound in _bounds(graph, ahead, path, left, tuple(beginning.longer), position):
             heapq.heappush(candidates, _Candidate(bound, True, next(numbers), path, i, distance))
 
 
-def _bounds(graph: CSR, ahead: Array, path: list[int], left: int, avoided: Sequence[int]) -> Iterator[tuple[int, float, float]]:
+def _bounds(
+    graph: CSR, ahead: Array, path: list[int], left: int, avoided: Sequence[int], position: Array
+) -> Iterator[tuple[int, float, float]]:
     """Bound the paths that leave a path from a position on: the position, the length up to there, and a lower bound of the whole length.
 
     The way on from v costs at least min(w + h_x) over the edges v → x of length w that are not avoided, to vertices x that the path has
     not visited, where h_x is the distance from x to the target. From the first position paths do not go to the vertices `avoided`.
+    `position` has n for each vertex before and after; it saves the time to fill so many entries for a short path.
     """
     vertices, distances = np.array(path[left:-1], dtype=np.intp), np.array(_distances(graph, path)[left:-1])
-    position = np.full(graph.n, len(path))
-    position[path] = np.arange(len(path))
     of, number = graph.leaving(vertices)
     heads = graph.heads[number]
     costs = graph.weights[0][number] + ahead[heads]
     at = of + left
+    position[path] = np.arange(len(path))
     costs[(position[heads] <= at) | (heads == np.array(path)[at + 1])] = math.inf
+    position[path] = graph.n
     costs[(of == 0) & np.isin(heads, avoided)] = math.inf
     least = np.full(len(vertices), math.inf)
     np.minimum.at(least, of, costs)

@@ -54,8 +54,8 @@ def weighted(graph: EdgeList, weight: Any, *, presence: bool = False, warns: boo
         If `warns` says so.
     """
     found = graph if weight is None else _named(graph, weight, where)
-    hidden = not isinstance(found.weights, np.ndarray) and type(HIDDEN) in set(map(type, found.weights))
     if presence and weight is None:
+        hidden = not isinstance(found.weights, np.ndarray) and type(HIDDEN) in set(map(type, found.weights))
         return replace(found, weights=[None] * len(found.weights)) if hidden else found
     absent = _absent(found.weights)
     if presence or not absent:
