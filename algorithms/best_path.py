@@ -22,7 +22,7 @@ from semiring.kernels.limits import half_range
 if TYPE_CHECKING:
     from semiring.kernels.cpu.searches import Searches
 
-__all__ = ["best_path", "is_bounded"]
+__all__ = ["best_path", "pays"]
 
 Array = np.ndarray[Any, Any]
 
@@ -40,16 +40,18 @@ def best_path(edges: CSR, source: int, target: int, searches: Searches) -> tuple
     searches : Searches
     """
     back = edges.transposed()
-    vertices, _ = searches.path((edges.starts, edges.heads, edges.weights), (back.starts, back.heads, back.weights), source, target)
-    if vertices is None:
-        return np.zeros(0, np.int64), edges.zero
-    position, number = edges.leaving(vertices[:-1])
-    on_the_way = number[edges.heads[number] == vertices[1:][position]]
-    return vertices, tuple([v[-1] for v in searches.line(tuple([w[on_the_way] for w in edges.weights]))])
+    ahead, behind = ((g.starts, g.heads, g.weights) for g in (edges, back))
+    vertices, element, _ = searches.path(ahead, behind, source, target)
+    return (np.zeros(0, np.int64), edges.zero) if vertices is None else (vertices, element)
 
 
-def is_bounded(edges: CSR) -> bool:
-    """Whether all paths stay far from the ends of the dtype, so that what a search does not find is not there."""
+def pays(edges: CSR) -> bool:
+    """Tell whether a search from both ends is right and fast: a graph with few edges a vertex is searched faster than it is transposed."""
+    return (2 * len(edges.heads) > 3 * edges.n or edges.symmetric) and _is_bounded(edges)
+
+
+def _is_bounded(edges: CSR) -> bool:
+    """Tell whether all paths stay far from the ends of the dtype, so that vertices without a path are known."""
     if all(d.kind == "b" for d in edges.dtypes):
         return True
     known = len(edges.dtypes) == len(edges.statistics) == 1 and edges.statistics[0].finite is not None

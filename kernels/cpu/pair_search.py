@@ -7,7 +7,7 @@ path has an edge that neither search has looked at, so that it begins with a wal
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from semiring.kernels.cpu.arguments import Arguments
@@ -22,9 +22,9 @@ class PairWords(NamedTuple):
     """The arguments, before `PairArrays` for each component; what begins with `back` is of the reversed graph.
 
     Each of the two queues has `room` entries. `before` and `after` get for vertices that were reached the one before each on the way from
-    the source, and after it on the way to the target. `way` gets the vertices of the path from where both searches met: `first` of them
-    back to the source, and from place n on `last` of them to the target; both are 0 without a path. `seen` becomes how many edges were
-    looked at.
+    the source, and after it on the way to the target; `edges` gets the numbers of the edges of the latter in the reversed graph. `way` gets
+    the vertices of the path from where both searches met: `first` of them back to the source, and from place n on `last` of them to the
+    target; both are 0 without a path. `seen` becomes how many edges were looked at.
     """
 
     n: int
@@ -39,6 +39,7 @@ class PairWords(NamedTuple):
     room: int
     before: int
     after: int
+    edges: int
     way: int
     first: int = 0
     last: int = 0
@@ -46,7 +47,7 @@ class PairWords(NamedTuple):
 
 
 class PairArrays(NamedTuple):
-    """The addresses of one component: the weights of the edges, n elements for each search, and the best of all paths so far."""
+    """The addresses of one component: the weights of the edges, n elements for each search, and the element of the best path."""
 
     weights: int
     back_weights: int
@@ -117,6 +118,8 @@ class PairKernel(SearchKernel):
                 def take() -> None:
                     self._store(side.row, v, offer)
                     em.store("i64", u, em.at("i64", side.links, v), 8)
+                    if side.backward:
+                        em.store("i64", e, em.at("i64", x["edges"], v), 8)
                     side.queue.push(v, offer)
                     rest = self._load(other.row, v)
                     em.branch(self._better(rest, zero), lambda: join(v, offer, rest, backward=side.backward))
@@ -145,17 +148,27 @@ class PairKernel(SearchKernel):
         em.store("i64", em.load("i64", seen, 8), args.place(em, "seen"), 8)
         middle = em.load("i64", meet, 8)
         em.returning(em.let(f"icmp slt i64 {middle}, 0"))
+        # The element of the path is multiplied from the source on, edge by edge, as those of rows are.
+        self._store(best, 0, self._load(there.row, middle))
         for word, side, root, begin in (("first", there, x["source"], "0"), ("last", back, x["target"], x["n"])):
 
-            def follow(carried: list[str], side: _Side = side, begin: str = begin) -> list[str]:
-                v, count = carried
+            def keep(v: str, count: str, begin: str = begin) -> None:
                 em.store("i64", v, em.at("i64", x["way"], em.add(begin, count)), 8)
+
+            def follow(carried: list[str], side: _Side = side, keep: Callable[[str, str], None] = keep) -> list[str]:
+                v, count = carried
+                keep(v, count)
+                if side.backward:
+                    weight = self._load(side.weights, em.load("i64", em.at("i64", x["edges"], v), 8))
+                    self._store(best, 0, self._product(self._load(best, "0"), weight, backward=False))
                 return [em.load("i64", em.at("i64", side.links, v), 8), str(em.add(count, 1))]
 
-            carried = [("i64", middle), ("i64", "0")]
-            end = em.repeat(carried, lambda pair, root=root: em.let(f"icmp ne i64 {pair[0]}, {root}"), follow)  # type: ignore[misc]  # the default
-            _, count = follow(end)
-            em.store("i64", count, args.place(em, word), 8)
+            def elsewhere(pair: list[str], root: str = root) -> str:
+                return em.let(f"icmp ne i64 {pair[0]}, {root}")
+
+            last, count = em.repeat([("i64", middle), ("i64", "0")], elsewhere, follow)
+            keep(last, count)
+            em.store("i64", str(em.add(count, 1)), args.place(em, word), 8)
         em.line("ret void")
         return [em]
 

@@ -36,6 +36,8 @@ threads at least."""
 
 _TIGHT_FIRST, _TIGHT_LAST, _TIGHT_QUEUE = map(TightWords._fields.index, ("first", "last", "queue"))
 
+_PAIR_FIRST, _PAIR_LAST, _PAIR_SEEN = map(PairWords._fields.index, ("first", "last", "seen"))
+
 _FIRST, _LAST, _QUEUE, _COMPLETE, _SEEN = map(SearchWords._fields.index, ("first", "last", "queue", "complete", "seen"))
 
 
@@ -147,36 +149,45 @@ class Searches(Threaded):
         threads = self._workers(len(sources) * (len(graph[0]) - 1 + len(graph[1])))
         return hop_rows(graph, sources, values, elements, threads, reflexive=reflexive, meter=meter)
 
-    def path(self, graph: Graph, back: Graph, source: int, target: int) -> tuple[Array | None, int]:
-        """The vertices of a best path between two different vertices, by search from both ends; None without one.
-
-        It tells also at how many edges both searches looked.
+    def path(self, graph: Graph, back: Graph, source: int, target: int) -> tuple[Array | None, tuple[Any, ...], int]:
+        """Search for a best path between two different vertices from both ends.
 
         Parameters
         ----------
         graph, back : tuple
             The compressed rows of a graph whose edges do not improve on 1, see `rows`, and of the same edges the other way round.
         source, target : int
+
+        Returns
+        -------
+        vertices : int array or None
+            None without a path.
+        element : tuple
+            The element of the path, multiplied from the source on as rows are.
+        seen : int
+            The number of edges that both searches looked at.
         """
         n, m = len(graph[0]) - 1, len(graph[1])
         patterns = [np.ascontiguousarray(v, np.int64) for v in (*graph[:2], *back[:2])]
         weights = [[w if w.flags.c_contiguous else w.copy() for w in g[2]] for g in (graph, back)]
         dtypes = [w.dtype for w in weights[0]]
-        found = take_scratch(2 * (n + CACHE_LINE) * (8 + sum([d.itemsize for d in dtypes])))  # new memory takes longer than a short search
-        parts = iter(found.arrays([(n, np.dtype(np.int64))] * 2 + [(n, d) for d in dtypes] * 2))
-        links, way = [next(parts) for _ in range(2)], np.empty(2 * n, np.int64)
-        elements = [*([next(parts) for _ in dtypes] for _ in range(2)), [np.empty(1, d) for d in dtypes]]
-        queue = (m + 1) * (8 + sum([d.itemsize for d in dtypes])) + (len(dtypes) + 1) * CACHE_LINE
+        whole, itemsize = np.dtype(np.int64), sum([d.itemsize for d in dtypes])
+        # New memory takes longer than a short search.
+        kept = take_scratch(8 * (5 * n + 4 * CACHE_LINE) + 2 * (n + CACHE_LINE) * itemsize)
+        parts = kept.arrays([(n, whole)] * 3 + [(2 * n, whole)] + [(n, d) for d in dtypes] * 2)
+        way, best = parts[3], [np.empty(1, d) for d in dtypes]
+        elements = zip(*weights, parts[4 : 4 + len(dtypes)], parts[4 + len(dtypes) :], best, strict=True)
+        queue = (m + 1) * (8 + itemsize) + (len(dtypes) + 1) * CACHE_LINE
         scratch = take_scratch(2 * queue + CACHE_LINE)
         queues = scratch.address, scratch.address + queue + -queue % CACHE_LINE
-        given = [n, source, target, *map(address, patterns), *queues, m + 1, *map(address, (*links, way))]
-        words = PairWords(*given)
-        arguments = pack(words, [PairArrays(*map(address, each)) for each in zip(*weights, *elements, strict=True)])
+        given = [n, source, target, *map(address, patterns), *queues, m + 1, *map(address, parts[:4])]
+        arguments = pack(PairWords(*given), [PairArrays(*map(address, each)) for each in elements])
         self._kernels.function("search_pair")(arguments, 40 * (n + m))
         return_scratch(scratch)
-        return_scratch(found)
-        first, last, seen = (arguments[PairWords._fields.index(word)] for word in ("first", "last", "seen"))
-        return (np.concatenate([way[:first][::-1], way[n + 1 : n + last]]) if first else None), seen
+        first, last, seen = (arguments[word] for word in (_PAIR_FIRST, _PAIR_LAST, _PAIR_SEEN))
+        vertices = np.concatenate([way[:first][::-1], way[n + 1 : n + last]]) if first else None
+        return_scratch(kept)
+        return vertices, tuple([v[0] for v in best]), seen
 
     def trees(self, graph: Graph, back: Graph, roots: Array, values: Values, tree: Array, *, backward: bool = False) -> Array:
         """Grow the trees of best paths out of rows that were found otherwise, along tight edges; which of them became trees.

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algorithms.best_path import best_path, is_bounded
+from semiring.algorithms.best_path import best_path, pays
 from semiring.algorithms.closure import closure as close
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.divergence import extremum_of, may_improve
@@ -147,7 +147,7 @@ def _of_edges(edges: CSR, labels: Sequence[Hashable] | None, ask: Callable[[int,
             require_rows(task.shape, edges.dtypes, "cpu", paths=task.paths, backward=task.backward)
             if meter is not None:
                 meter.expect(search_steps(edges, len(task.roots)))
-            if _is_pair(task) and how.strategy == "search" and how.problem.order != "rounds" and how.searches and is_bounded(edges):
+            if _is_pair(task) and how.strategy == "search" and how.problem.order != "rounds" and pays(edges) and how.searches:
                 return _pair(task, how, edges)
             values, tree = search(how, edges, labels, task.roots, meter, reflexive=task.reflexive, backward=task.backward)
         elif _all_suffice(task, edges.statistics):

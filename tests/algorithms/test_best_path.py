@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csgraph
 
 import semiring as sr
-from semiring.algorithms.best_path import best_path, is_bounded
+from semiring.algorithms.best_path import best_path, pays
 from semiring.execution import rows
 from semiring.graphs import edges_of
 from semiring.kernels.select import searches_for
@@ -94,13 +94,26 @@ def test_labels_and_shapes() -> None:
 
 
 def test_what_may_overflow_is_searched_from_one_end() -> None:
-    long = sr.edges([(i, i + 1, 20_000) for i in range(400)])
+    long = sr.edges([(i, i + 1, 20_000) for i in range(400)], directed=False)
     assert edges_of(long, sr.MIN_PLUS, dtype="int16") is not None
     with pytest.raises(sr.OverflowRiskError):
         sr.apsp(long, sources=0, targets=3, dtype="int16")
     short = edges_of(long, sr.MIN_PLUS, dtype="int64")
     assert short is not None
-    assert is_bounded(short[0])
+    assert pays(short[0])
+    assert not pays(edges_of(long, sr.MIN_PLUS, dtype="int16")[0])  # type: ignore[index]  # edges, as above
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_the_ends_of_a_long_line(directed: bool) -> None:
+    """Both ways to it: of few edges a vertex the row, of symmetric ones both ends; the elements are added up alike."""
+    lengths = np.random.default_rng(0).random(5000).tolist()
+    line = sr.edges([(i, i + 1, w) for i, w in enumerate(lengths)], directed=directed)
+    total = float(np.cumsum(lengths)[-1])
+    assert sr.apsp(line, sources=0, targets=5000) == sr.apsp(line, sources=0)[5000] == total
+    paths = sr.apsp(line, sources=0, targets=5000, paths=True)
+    assert paths.path(0, 5000) == list(range(5001))
+    assert paths.distances == total
 
 
 def test_negative_edges_and_cycles_are_not_for_it() -> None:
