@@ -5,8 +5,10 @@ bounds those of all others,
 
     max(d(w, v), e(v) − d(v, w))  ≤  e(w)  ≤  d(w, v) + e(v),
 
-where a second search, backward, finds d(w, v) unless the graph is symmetric. Whoever cannot be extreme any more is not searched from.
-The next search is from a vertex of which the most is unknown: by turns with the greatest upper and the least lower bound.
+where a second search, backward, finds d(w, v) unless the graph is symmetric. Vertices that cannot be extreme any more are not searched
+from. For the diameter the next search is from a vertex with, by turns, the greatest upper and the least lower bound. For the radius it is
+from one with the least lower bound, and a search backward from the vertex f that is farthest from there raises all e(w) to d(w, f): most
+others have to go as far to the same end (as in SumSweep; Borassi et al., 2015).
 
 What comes out is exactly the greatest or the least of the n eccentricities that searches find. Where sums are rounded, a distance of at
 most n edges is off by at most n·ε of itself, so that bounds are taken for so much wider, and no vertex counts as known without a search.
@@ -73,17 +75,22 @@ def extreme_eccentricity(edges: CSR, *, greatest: bool, every: bool, threads: in
         found = np.where(row == edges.zero[0], math.inf, row).astype(np.float64)
         return found if p is None else found + (p[v] - p if backward else p - p[v])
 
+    asked = set[int]()
     bounds, degrees = _Bounds(n, slack, 0.0 if p is None else slack * float(np.abs(p).max())), edges.starts[1:] - edges.starts[:-1]
     for turn in range(n // _PART[order] + _FEW):
         some = bounds.candidates(greatest=greatest, every=every)
         if not len(some):
             value, vertices = bounds.extreme(greatest=greatest)
             return None if p is not None and value <= 0 else (value, vertices)
-        far = bounds.upper[some] if greatest == (turn % 2 == 0) else -bounds.lower[some]
+        far = bounds.upper[some] if greatest and turn % 2 == 0 else -bounds.lower[some]
         some = some[far == far.max()]
         v = int(some[degrees[some].argmax()])
         there = distances(v, backward=False)
         bounds.learn(there, there if edges.symmetric else distances(v, backward=True))
+        if not greatest and (f := int(there.argmax())) not in asked:
+            asked.add(f)
+            back = distances(f, backward=True)
+            bounds.learn(back if edges.symmetric else None, back)
     return None
 
 
@@ -129,10 +136,13 @@ class _Bounds:
         self.slack, self.margin = slack, margin
         self.lower, self.upper = np.zeros(n), np.full(n, math.inf)
 
-    def learn(self, there: Array, back: Array) -> None:
-        """Narrow the bounds by the distances from and to a vertex."""
-        farthest = float(there.max())
+    def learn(self, there: Array | None, back: Array) -> None:
+        """Narrow the bounds by the distances to a vertex, and those from it if they are known."""
         unknown = self.lower < self.upper
+        if there is None:
+            np.fmax(self.lower, back * (1 - self.slack) - self.margin, out=self.lower, where=unknown)
+            return
+        farthest = float(there.max())
         with np.errstate(invalid="ignore"):  # where ∞ − ∞ is NaN, which bounds nothing
             np.fmax(self.lower, np.fmax(back, farthest - there) * (1 - self.slack) - self.margin, out=self.lower, where=unknown)
         np.minimum(self.upper, (back + farthest) * (1 + self.slack) + self.margin, out=self.upper, where=unknown)

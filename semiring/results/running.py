@@ -87,8 +87,17 @@ class RunningDistances:
         if len(sums.distances):
             self._count(sums.distances, sums.counts)
 
-    def add_all(self, found: Distribution, row: Callable[[int], Array]) -> None:
-        """All rows at once, in bins of which the library chooses the edges, or in none; `row` finds the distances from a vertex."""
+    def add_all(self, found: Distribution, leaves: Array, row: Callable[[int], Array]) -> None:
+        """Add all rows at once, in bins with edges that the library chooses, or in none.
+
+        Parameters
+        ----------
+        found : Distribution
+        leaves : bool array of shape (n,)
+            Marks the vertices with a path to another one.
+        row : callable
+            Finds the distances from a vertex.
+        """
         n = len(found.sums)
         farthest = found.farthest.astype(np.float64)
         self._rows.append((0, np.where(found.complete, farthest, math.inf), found.sums))
@@ -98,7 +107,7 @@ class RunningDistances:
             if len(there := np.flatnonzero(counts)):
                 self._join(exponent, dict(zip((first + there).tolist(), counts[there].tolist(), strict=True)))
         if found.reached > n:
-            source = int(farthest.argmax())
+            source = int(np.where(leaves, farthest, -1).argmax())
             distances = row(source)
             others = distances < math.inf
             others[source] = False

@@ -145,5 +145,7 @@ def add_by_elimination(found: RunningDistances, matrix: Factorization, meter: Me
         for first, (rows,) in matrix.blocks(meter):
             found.add(first, as_floats(rows, MIN_PLUS))
         return
-    every = np.arange(matrix.edges.n)
-    found.add_all(whole, lambda source: as_floats(matrix.between(np.array([source]), every, every_target=True)[0], MIN_PLUS)[0])
+    edges = matrix.edges
+    every, leaves = np.arange(edges.n), np.zeros(edges.n, dtype=bool)
+    leaves[edges.tails[(edges.tails != edges.heads) & (edges.weights[0] < edges.zero[0])]] = True
+    found.add_all(whole, leaves, lambda source: as_floats(matrix.between(np.array([source]), every, every_target=True)[0], MIN_PLUS)[0])

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.sparse import csr_array
+from scipy.sparse import csgraph, csr_array
 
 import semiring as sr
-from semiring.algorithms import rows_of_edges
+from semiring.algorithms import eccentricities, rows_of_edges
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.potentials import potentials_by_components
 from semiring.kernels.cpu.searches import Searches
@@ -130,6 +130,28 @@ def test_vertices_without_distance_have_one_eccentricity() -> None:
     weights = np.concatenate([np.zeros(n // 2), np.random.default_rng(0).random(n - 1 - n // 2)])
     star = sr.edges(np.zeros(n - 1, dtype=int), np.arange(1, n), weights, directed=False)
     assert sr.radius(star) == weights.max()
+
+
+@pytest.mark.parametrize("shape", ["star", "tree"])
+def test_the_radius_takes_few_searches_where_ways_back_differ(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    n, rng, made, search = 600, np.random.default_rng(1), list[int](), rows_of_edges.rows_of_edges
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        made.append(1)
+        return search(*args, **kwargs)
+
+    monkeypatch.setattr(eccentricities, "rows_of_edges", counted)
+    leaves = np.arange(1, n)
+    parents = 0 * leaves if shape == "star" else (leaves * rng.random(n - 1)).astype(int)
+    graph = csr_array((rng.random(2 * n - 2), (np.r_[parents, leaves], np.r_[leaves, parents])), shape=(n, n))
+    expected = csgraph.dijkstra(graph).max(axis=1)
+    assert sr.radius(graph) == pytest.approx(expected.min(), rel=1e-12)
+    assert len(made) <= 20
+    tails, heads = graph.nonzero()
+    edges = CSR.of(tails, heads, (graph[tails, heads],), n, (INF,))
+    center = eccentricities.extreme_eccentricity(edges, greatest=False, every=True)
+    assert center is not None
+    assert center[1].tolist() == np.flatnonzero(expected <= expected.min() * (1 + 1e-12)).tolist()
 
 
 @given(reweighed_graphs(), st.integers(1, 6))

@@ -131,6 +131,15 @@ def test_a_disconnected_graph_tells_its_farthest_pair(way: str) -> None:
     assert found.farthest == sr.apsp(graph, paths=True).farthest()[0]
 
 
+@pytest.mark.parametrize("strategy", ["whole", "search", "elimination"])
+def test_the_farthest_pair_of_distances_that_are_all_zero(strategy: str) -> None:
+    graph = sp.csr_array((np.zeros(2), ([2, 3], [4, 3])), shape=(5, 5))
+    with taking(strategy):
+        found = sr.statistics(graph)
+    assert found.farthest == (2, 4, 0.0)
+    assert found.connected == 1
+
+
 def test_bad_arguments(way: str) -> None:
     a = np.array([[0.0, 1.0], [INF, 0.0]])
     for bins in (1, 0, -1, [1], [2, 1], [[1, 2]], "many", [0, np.nan]):
