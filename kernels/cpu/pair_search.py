@@ -21,10 +21,10 @@ __all__ = ["PairArrays", "PairKernel", "PairWords"]
 class PairWords(NamedTuple):
     """The arguments, before `PairArrays` for each component; what begins with `back` is of the reversed graph.
 
-    Each of the two queues has `room` entries. `before` and `after` get for vertices that were reached the one before each on the way from
-    the source, and after it on the way to the target; `edges` gets the numbers of the edges of the latter in the reversed graph. `way` gets
-    the vertices of the path from where both searches met: `first` of them back to the source, and from place n on `last` of them to the
-    target; both are 0 without a path. `seen` becomes how many edges were looked at.
+    Each of the two queues has `room` entries. For each vertex that the search from the source reaches, `before` gets the vertex before it
+    on the way. For each vertex that the search to the target reaches, `after` gets the next vertex, and `edges` the number of the edge
+    between them in the reversed graph. `way` gets the vertices of the path from the meeting vertex on: `first` of them back to the source,
+    and from place n on `last` of them to the target; both are 0 without a path. `seen` becomes the number of edges that were looked at.
     """
 
     n: int

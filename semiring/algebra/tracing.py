@@ -239,7 +239,7 @@ class _Path:
         return outcome
 
     def _learn(self, question: Expr, outcome: bool) -> None:
-        """Keep the outcome of a condition, and of its parts where it decides them: of x & y that holds, of x | y that does not."""
+        """Keep the outcome of a condition, and the outcomes of its parts if they follow: x & y that holds, x | y that does not."""
         if question.op in COMPARISONS:
             pair, holds, possible = self._relation(question)
             self._relations[pair] = possible & holds if outcome else possible - holds
