@@ -1,6 +1,7 @@
 """Every notebook runs from top to bottom in a fresh kernel."""
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,7 @@ def test_notebook_runs(path: Path) -> None:
     from nbclient import NotebookClient
 
     notebook = nbformat.read(path, as_version=4)
-    if any("import wntr" in cell.source for cell in notebook.cells):
-        pytest.importorskip("wntr", reason="which has no wheel for this Python")
+    piped = any("import wntr" in cell.source for cell in notebook.cells)
+    if piped and find_spec("wntr") is None:  # an import that fails is no reason to leave it out
+        pytest.skip("wntr has no wheel for this Python")
     NotebookClient(notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}}).execute()
