@@ -1,6 +1,7 @@
 """Arrays and where they lie: of which library, on which device, in how much memory; and their entries as elements.
 
     exchange.py      `borrowed`: the memory of another library's array as NumPy's or CuPy's, and results as arrays of that library
+    nested.py        nested lists of numbers or arrays as one array
     cuda_stream.py   work on a GPU in the caller's stream: operands by their addresses, results beside them
     devices.py       which GPUs there are, where an array lies, and one text for NumPy and CuPy
     conversion.py    entries in another dtype, and whether they lie inside the carrier

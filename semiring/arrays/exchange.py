@@ -16,6 +16,7 @@ import numpy as np
 
 from semiring.arrays.cuda_stream import strided, torch_dtypes
 from semiring.arrays.devices import on_gpu
+from semiring.arrays.nested import array_of
 from semiring.common.errors import DTypeError, GraphError, SemiringError, with_article
 
 __all__ = ["Borrowed", "Restorer", "a_name_of", "borrowed", "lends_memory", "lists_numbers", "name_of", "refuse_short_floats"]
@@ -61,7 +62,7 @@ def borrowed(value: Any) -> Borrowed:
     """
     if isinstance(value, np.ndarray):
         if "numpy.ma" in sys.modules and isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
-            raise GraphError("the array has masked entries; pass .filled(…), with the semiring's zero where there is no edge")
+            raise _masked()
         return Borrowed(np.asarray(value))
     if on_gpu(value):
         return Borrowed(value)
@@ -71,8 +72,13 @@ def borrowed(value: Any) -> Borrowed:
         raise GraphError(f"the {name_of(value)} {obstacle}")
     if library is _TORCH and (found := _in_torchs_stream(value)) is not None:
         return found
+    if isinstance(value, list | tuple):
+        array, masked = array_of(value, "the nested list")
+        if masked is not None:
+            raise _masked()
+        return Borrowed(array, numbers=lists_numbers(value))
     if not lends_memory(value):
-        return Borrowed(np.asarray(value), numbers=lists_numbers(value))
+        return Borrowed(np.asarray(value))
     refuse_short_floats(getattr(value, "dtype", ""))
     try:
         array = _memory(value)
@@ -83,6 +89,10 @@ def borrowed(value: Any) -> Borrowed:
     make = library.maker(value)
     restore = None if make is None else Restorer(make, getattr(value, "device", None))
     return Borrowed(array, restore, library.constant or (on_gpu(array) and _is_read_only(value)))
+
+
+def _masked() -> GraphError:
+    return GraphError("the array has masked entries; pass .filled(…), with the semiring's zero where there is no edge")
 
 
 def lends_memory(value: Any) -> bool:

@@ -79,7 +79,7 @@ def solve_each(graphs: Sequence[Any], semiring: Semiring, options: Options, *, r
     Raises
     ------
     SemiringError
-        For options of a single graph, and for what is wrong with one of the graphs, whose place in the list a note tells.
+        For options of a single graph, and for what is wrong with one of the graphs, whose place in the list it tells.
     """
     for name in ("comm", "checkpoint", "memory_limit"):
         if getattr(options, name) is not None:
@@ -144,7 +144,8 @@ def _placed(place: int) -> Iterator[None]:
     try:
         yield
     except SemiringError as error:
-        error.add_note(f"in the graph at index {place} of the list")
+        error.index = place, *(error.index or ())
+        error.args = (f"{error} (in the graph at index {place} of the list)",)
         raise
 
 

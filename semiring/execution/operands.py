@@ -16,6 +16,7 @@ from semiring.arrays.devices import is_gpu, namespace, on_gpu
 from semiring.arrays.exchange import Borrowed, Restorer, borrowed, lends_memory
 from semiring.arrays.pieces import CACHE, GPU, pieces
 from semiring.common.errors import DTypeError, SemiringError, ShapeError, with_article
+from semiring.graphs.array_like import graph_library
 
 __all__ = [
     "WITNESS", "Arrays", "Places", "ProductForm", "arrays_of", "common_dtypes", "dtype_of", "elements", "flattened", "form_of",
@@ -140,10 +141,12 @@ def operand(x: Any, semiring: Semiring, name: str) -> tuple[Borrowed, ...]:
     if name == "out" and not all(map(lends_memory, given)):
         kinds = ", ".join(type(v).__name__ for v in given)
         raise ShapeError(f"out must be an array, of the shape and dtype of the result; it is {kinds}")
+    if library := next(filter(None, map(graph_library, given)), None):
+        raise DTypeError(f"{name} is a graph of {library}; pass its matrix, with the semiring's zero where there is no edge")
     try:
         parts = tuple(map(borrowed, given))
     except ValueError as error:
-        if isinstance(error, SemiringError):
+        if isinstance(error, SemiringError) and not isinstance(error, ShapeError):
             raise
         raise ShapeError(f"{name} is no array: {error}") from error
     for part, value in zip(arrays_of(parts), given, strict=True):

@@ -15,8 +15,8 @@ import numpy as np
 
 from semiring.arrays.conversion import Array
 from semiring.arrays.exchange import a_name_of, borrowed, lends_memory, lists_numbers, name_of
-from semiring.common.errors import AssumptionWarning, GraphError, ShapeError, callers_level, listing
-from semiring.common.units import counted
+from semiring.arrays.nested import array_of
+from semiring.common.errors import AssumptionWarning, GraphError, callers_level, listing
 from semiring.kernels.compressed import strange_columns, strange_starts
 
 __all__ = [
@@ -205,17 +205,10 @@ def _nested(rows: Any) -> ArrayLike:
         return ArrayLike(np.empty((0, 0)))
     if isinstance(rows, list) and all(isinstance(row, tuple) and len(row) in (2, 3) for row in rows):
         _warn_of_edges(rows)
-    lengths = [len(row) if isinstance(row, list | tuple) else -1 for row in rows]
-    if uneven := next((i for i, length in enumerate(lengths) if length != lengths[0]), 0):
-        there, here = (
-            counted(length, "entry", "entries") if length >= 0 else "none, being no list" for length in (lengths[0], lengths[uneven])
-        )
-        raise ShapeError(f"the nested list is no matrix: row 0 has {there}, and row {uneven} has {here}")
-    try:
-        array = np.array(rows)
-    except ValueError as error:
-        raise ShapeError(f"the nested list is no matrix: {error}") from None
+    array, masked = array_of(rows, "the nested list")
     found = replace(_objects(array), numbers=lists_numbers(rows))
+    if masked is not None:
+        return replace(found, missing=masked if found.missing is None else masked | found.missing)
     if found.missing is None:
         return found
     # Beside None, numbers are what they would be without it.

@@ -50,7 +50,7 @@ _KEY = re.compile(
 _NUMBERS = (int, float, Fraction, np.integer, np.floating)
 
 _NEARLY_ALL = 0.9
-"""The share of edges with a number that makes a column a likely weight: a few streets lack a length, or have a text for it."""
+"""The share of numbers among the values of a column that makes it a likely weight: a few streets have a text as their length."""
 
 _MAY_BE_MISSING = (float, np.floating, Decimal, datetime.date, np.datetime64, np.timedelta64)
 """Types with a value that is not equal to itself: pandas' NaT is a date."""
@@ -235,7 +235,7 @@ def is_number(weight: Any) -> bool:
 
 
 def warn_of_unweighted(columns: Mapping[Any, Sequence[Any] | Array], where: str = "") -> bool:
-    """Warn that each edge counts 1, if columns hold a number for nearly each edge.
+    """Warn that each edge counts 1, if columns hold numbers.
 
     Parameters
     ----------
@@ -251,13 +251,16 @@ def warn_of_unweighted(columns: Mapping[Any, Sequence[Any] | Array], where: str 
     """
     shares = {name: _share_of_numbers(columns[name]) for name in columns}
     of_all = [name for name, share in shares.items() if share == 1]
-    found = of_all or [name for name, share in shares.items() if share >= _NEARLY_ALL]
+    found = of_all or [name for name, share in shares.items() if share > 0]
     keys = [name for name in found if _is_key(name, columns[name])]
     likely = sorted((name for name in found if name not in keys), key=lambda name: not weight_columns([name]))
     if not found:
         return False
-    have = "all have" if of_all else "nearly all have a number as"
-    if not likely:
+    have = "all have" if of_all else "not all have a number as"
+    if not of_all:
+        name = (likely or keys)[0]
+        advice = f"pass weight={name!r} once each edge has one, or weight=1 to count edges"
+    elif not likely:
         advice = "ids or dates by their looks; pass weight=1 to count edges, or name the column that counts by weight="
     elif len(likely) == 1:
         advice = f"pass weight={likely[0]!r} to count that, or weight=1 to count edges"
@@ -281,13 +284,15 @@ def _is_key(name: Any, values: Sequence[Any] | Array) -> bool:
 
 
 def _share_of_numbers(values: Sequence[Any] | Array) -> float:
-    """How many of them are numbers, and no truth values, among all."""
+    """Find the share of edges with a number, and no truth value; 0 for a column of other values with a few numbers."""
     if isinstance(values, np.ndarray) and values.dtype != object:
-        return float(values.dtype.kind in "iuf")
-    are_numbers = {kind: issubclass(kind, _NUMBERS) and kind is not bool for kind in set(map(type, values))}
-    if all(are_numbers.values()):
-        return float(bool(are_numbers))
-    return sum(are_numbers[type(value)] for value in values) / len(values)
+        return float((values == values).mean()) if values.dtype.kind in "iuf" and len(values) else 0.0
+    numbers = {kind for kind in set(map(type, values)) if issubclass(kind, _NUMBERS) and kind is not bool}
+    if not numbers:
+        return 0.0
+    count = sum(type(value) in numbers and value == value for value in values)
+    others = sum(isinstance(value, str | bool) for value in values)
+    return count / len(values) if count >= _NEARLY_ALL * (count + others) else 0.0
 
 
 def column(values: Any, what: str) -> Array:

@@ -17,6 +17,7 @@ from semiring.common.errors import DTypeError, GraphError, ShapeError
 from semiring.common.units import counted
 from semiring.graphs.array_like import holds_sparse
 from semiring.graphs.coo import listed_edges
+from semiring.graphs.edge_list import EdgeList
 from semiring.graphs.read import one_graph
 from semiring.graphs.vertices import chosen
 from semiring.kernels.overflow.statistics import surely_elements
@@ -130,6 +131,8 @@ def reweighed(
     if graph:
         read = {"weight": weight, "nonedge": listing.nonedge if nonedge is None else nonedge, "listed": listed}
         tails, heads, values = _of_graph(weights, semiring, edges, labels, read)
+        if listed is not None and weight is None:
+            _require_weights(listed, values, edges)
     else:
         tails, heads, values = _of_list(weights, semiring, edges, labels, listing)
     if not listing.directed:  # edges, of which a graph may have both ways already
@@ -184,6 +187,15 @@ def _of_graph(
         return found.tails, found.heads, found.weights
     numbers = chosen(list(names), n, labels, "nodes").numbers
     return numbers[found.tails], numbers[found.heads], found.weights
+
+
+def _require_weights(listed: EdgeList, values: Values, edges: CSR) -> None:
+    """Refuse edges without a weight for a graph that has weights; each would count 1."""
+    if not listed.weights or isinstance(listed.weights, np.ndarray) or any(w is not None for w in listed.weights):
+        return
+    parts = zip(edges.weights, values, edges.zero, strict=True)
+    if not np.logical_and.reduce([(w == v[0]) | (w == z) for w, v, z in parts]).all():
+        raise GraphError("no edge has a weight, though the edges of the factor have; give every edge one, or pass weight=1 to count edges")
 
 
 def _closing(tails: Array, heads: Array, values: Values, semiring: Semiring, edges: CSR) -> tuple[Array, Array, Values]:

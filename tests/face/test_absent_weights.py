@@ -195,6 +195,21 @@ def test_files_and_the_command_line(name: str, text: str, problem: str, tmp_path
     assert main(["apsp", str(path), "--weight", "1"]) == 0
 
 
+def test_an_update_without_weights_is_of_a_factor_without_weights() -> None:
+    lone, bare = sr.edges([("a", "b")], nodes="abc"), nx.DiGraph([("a", "b")])
+    bare.add_node("c")
+    for other in (lone, bare, sr.edges([("a", "b", None)], nodes="abc")):
+        factor = sr.factor(sr.edges([("a", "b", 3.0), ("b", "c", 4.0)]), "min-plus")
+        with pytest.raises(sr.GraphError, match="no edge has a weight, though the edges of the factor have"):
+            factor.update(other)
+        assert factor.rows("a")[2] == 7
+        factor.update(other, weight=1)
+        assert factor.rows("a")[2] == 5
+        factor = sr.factor(sr.edges([("a", "b"), ("b", "c")]), "min-plus")
+        factor.update(other)
+        assert factor.rows("a")[2] == 2
+
+
 def test_weights_of_an_update() -> None:
     factor = sr.factor(columns([10, 20, 60]))
     with pytest.raises(sr.DTypeError, match=r"weights\[1\] is None"):

@@ -470,11 +470,11 @@ class TestOtherKinds:
 
     def test_lists_of_rows_of_different_lengths(self) -> None:
         for rows, said in (
-            ([[0, 1], [2]], "row 0 has 2 entries, and row 1 has 1 entry"),
-            ([[0, 1], 2], "row 0 has 2 entries, and row 1 has none, being no list"),
-            (((0,), (1, 2)), "row 0 has 1 entry, and row 1 has 2 entries"),
+            ([[0, 1], [2]], "element 0 has 2 entries, and element 1 has 1 entry"),
+            ([[0, 1], 2], "element 0 has 2 entries, and element 1 is no list"),
+            (((0,), (1, 2)), "element 0 has 1 entry, and element 1 has 2 entries"),
         ):
-            with pytest.raises(ShapeError, match=f"the nested list is no matrix: {said}"):
+            with pytest.raises(ShapeError, match=f"the nested list is ragged: {said}"):
                 read_graph(rows, MIN_PLUS)
 
     def test_texts(self) -> None:

@@ -123,16 +123,59 @@ def test_a_fault_names_its_graph() -> None:
     graphs = [np.zeros((2, 2)), np.zeros((3, 3)), np.array([[0.0, -2.0], [1.0, 0.0]]), np.zeros((1, 1))]
     with pytest.raises(sr.NegativeCycleError) as caught:
         sr.apsp(graphs, nonedge=INF)
-    assert "in the graph at index 2 of the list" in caught.value.__notes__
+    assert str(caught.value).endswith("(in the graph at index 2 of the list)")
+    assert caught.value.index == (2,)
     assert set(caught.value.cycle or ()) == {0, 1}
     with pytest.raises(sr.GraphError) as lost:
         sr.apsp([nx.path_graph(2), nx.path_graph(3)], sources=2)
-    assert "in the graph at index 0 of the list" in lost.value.__notes__
+    assert "in the graph at index 0 of the list" in str(lost.value)
+    assert lost.value.index == (0,)
     with pytest.raises(sr.ShapeError) as shape:
         sr.apsp([np.zeros((2, 3)), np.zeros((2, 2))])
-    assert "in the graph at index 0 of the list" in shape.value.__notes__
+    assert "in the graph at index 0 of the list" in str(shape.value)
     with pytest.raises(sr.ShapeError, match=r"sr\.edges reads a list of edges"):
         sr.apsp([[(0, 1, 5), (1, 2, 3)], [(0, 1, 2)]])
+
+
+def test_masks_of_one_shape_are_kept() -> None:
+    masked = np.ma.array([[0, 1.0], [1, 0]], mask=[[False, True], [False, False]])
+    assert sr.apsp([masked, np.ones((2, 2))])[:, 0, 1].tolist() == [INF, 1.0]
+    assert sr.transitive_closure([masked, masked], nonedge=INF)[0].tolist() == [[True, False], [True, True]]
+    assert sr.apsp([masked[0], masked[1]])[0, 1] == INF  # the rows of one matrix
+    with pytest.raises(sr.GraphError, match="masked"):
+        sr.matmul([masked, masked], np.ones((2, 2)), "min-plus")
+
+
+def test_integers_that_mean_infinity_are_not_converted_by_numpy() -> None:
+    whole = np.array([[0, 2**31 - 1], [1, 0]], np.int32)
+    assert sr.apsp([whole, whole])[0, 0, 1] == 2**31 - 1
+    for other in (np.ones((2, 2)), np.ones((2, 2), np.int64), [[0, 1.5], [1, 0]]):
+        for product in (sr.apsp, lambda x: sr.matmul(x, x, "min-plus")):
+            with pytest.raises(sr.DTypeError, match="extreme value of int32, which stands for ∞"):
+                product([other, whole])
+    assert sr.apsp([np.ones((2, 2)), whole // 2], nonedge=INF).dtype == np.float64
+
+
+def test_arrays_and_nested_lists_of_one_shape_are_a_stack() -> None:
+    assert sr.apsp([np.ones((2, 2)), [[1.0, 2.0], [1.0, 2.0]]]).shape == (2, 2, 2)
+
+
+RAGGED: dict[str, Any] = {
+    "rows": ([[0, 1], [1]], "element 0 has 2 entries, and element 1 has 1 entry"),
+    "a number": ([[0, 1], 1], "element 1 is no list"),
+    "matrices": ([np.ones((3, 3)), np.ones((2, 2))], r"element 0 has the shape \(3, 3\), and element 1 has the shape \(2, 2\)"),
+}
+
+
+@pytest.mark.parametrize(("given", "said"), RAGGED.values(), ids=RAGGED)
+@pytest.mark.parametrize("call", ["statistics", "diameter", "factor", "power", "matmul", "scan"])
+def test_ragged_lists_are_told(given: Any, said: str, call: str) -> None:
+    calls: dict[str, Any] = {
+        "power": lambda: sr.power(given, 2, "min-plus"), "matmul": lambda: sr.matmul(given, given, "min-plus"),
+        "factor": lambda: sr.factor(given, "min-plus"), "scan": lambda: sr.scan(given, "min-plus", [1.0, 2.0]),
+    }  # fmt: skip
+    with pytest.raises(sr.SemiringError, match=f"is ragged: .*{said}"):
+        calls.get(call, lambda: getattr(sr, call)(given))()
 
 
 @pytest.mark.parametrize("option", [{"memory_limit": "1GB"}, {"checkpoint": "there"}], ids=str)

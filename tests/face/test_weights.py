@@ -112,10 +112,10 @@ def test_reachability_asks_for_no_weights() -> None:
 
 
 class TestWhatIsWarnedOf:
-    def test_only_numbers_on_all_edges(self) -> None:
+    def test_only_numbers(self) -> None:
         nx = pytest.importorskip("networkx")
         graph = nx.Graph()
-        graph.add_edge(0, 1, name="A", open=True, speed=30, when=None)
+        graph.add_edge(0, 1, name="A", open=True, when=None)
         graph.add_edge(1, 2, name="B", open=False, when=None)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -127,13 +127,20 @@ class TestWhatIsWarnedOf:
             assert sr.apsp(replace(sr.edges([]), columns={"km": []})).shape == (0, 0)
 
     @pytest.mark.parametrize("odd", [None, "7.25", [2, 3]])
-    def test_numbers_on_nearly_all_edges(self, odd: Any) -> None:
+    def test_numbers_on_some_edges(self, odd: Any) -> None:
         nx = pytest.importorskip("networkx")
         graph = nx.MultiDiGraph()
         for position in range(10):
             graph.add_edge(position, position + 1, length=10.5 if position else odd, lanes="2")
-        with pytest.warns(sr.AssumptionWarning, match="nearly all have a number as 'length': pass weight='length' to count that"):
+        with pytest.warns(sr.AssumptionWarning, match="not all have a number as 'length': pass weight='length' once each edge has one"):
             assert sr.apsp(graph)[0, 10] == 10
+
+    @pytest.mark.parametrize("some", [[9, None, None], [9.0, math.nan, 2.0], np.array([math.nan, 1.5, math.nan])], ids=repr)
+    def test_columns_with_gaps(self, some: Any) -> None:
+        pd = pytest.importorskip("pandas")
+        frame = pd.DataFrame({"u": [1, 2, 3], "v": [2, 3, 4], "toll": some})
+        with pytest.warns(sr.AssumptionWarning, match="not all have a number as 'toll'"):
+            sr.edges(frame)
 
     def test_several(self) -> None:
         with pytest.warns(sr.AssumptionWarning, match="all have 'a', 'b': pass one of them, as weight='a', or weight=1"):

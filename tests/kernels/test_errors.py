@@ -6,6 +6,7 @@ import contextlib
 import math
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given
@@ -49,7 +50,8 @@ REFUSED: list[tuple[type[SemiringError], str, Any, Any, Any, dict[str, Any]]] = 
     (ShapeError, r"need at least one axis; got shapes \(\) and", 3.0, B, MIN_PLUS, {}),
     (ShapeError, r"need at least one axis", A, np.float64(2), MIN_PLUS, {}),
     (ShapeError, r"leading axes of a \(2, 1, 3\) and b \(5, 3, 4\) do not broadcast", np.ones((2, 1, 3)), np.ones((5, 3, 4)), MIN_PLUS, {}),
-    (ShapeError, r"a is no array: .*inhomogeneous", [[1], [2, 3]], B, MIN_PLUS, {}),
+    (ShapeError, r"a is no array: .*element 0 has 1 entry, and element 1 has 2", [[1], [2, 3]], B, MIN_PLUS, {}),
+    (DTypeError, "a is a graph of networkx; pass its matrix", nx.path_graph(2), nx.path_graph(2), MIN_PLUS, {}),
     (ShapeError, r"c has shape \(4, 2\); the product has \(2, 4\)", A, B, MIN_PLUS, {"c": C.T}),
     (ShapeError, r"c has shape \(4,\); the product has \(2, 4\)", A, B, MIN_PLUS, {"c": C[0]}),
     (ShapeError, r"out has shape \(2, 3\); the product has \(2, 4\)", A, B, MIN_PLUS, {"out": np.zeros((2, 3))}),
