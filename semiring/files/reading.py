@@ -113,7 +113,8 @@ def read_edges(
     HeaderWarning
         Where a first line that is probably a header is read as one.
     AssumptionWarning
-        Where edges count 1 beside columns or attributes of numbers, which it lists.
+        Where edges count 1 beside columns or attributes of numbers, which it lists, and where a first line of two names that is read as an
+        edge may be a header.
 
     Notes
     -----
