@@ -21,12 +21,12 @@ import numpy as np
 from semiring.algebra.catalogue import BOOLEAN, MIN_PLUS, as_semiring, semirings
 from semiring.algebra.definition import Semiring
 from semiring.algebra.elements import element
-from semiring.common.errors import AssumptionWarning, DivergenceError, GraphError, SemiringError, printable
+from semiring.common.errors import AssumptionWarning, DivergenceError, DTypeError, GraphError, SemiringError, printable
 from semiring.common.units import counted, duration
 from semiring.files.edge_text import HeaderWarning
 from semiring.files.fields import number
 from semiring.files.reading import INPUTS, read_file
-from semiring.files.tables import OUTPUTS, require_writable, write_file
+from semiring.files.tables import OUTPUTS, require_names, require_writable, write_file
 from semiring.graphs import EdgeList, NonEdgeWarning
 from semiring.graphs.array_like import ArrayLike
 from semiring.graphs.graph import matches, nonedges
@@ -243,6 +243,8 @@ def _closure(options: argparse.Namespace) -> None:
 
     graph, labels = _read(options)
     semiring = options.semiring
+    if isinstance(graph, ArrayLike) and graph.numbers:
+        graph = _in_integers(graph, semiring)
     settings = _settings(options)
     start = time.perf_counter()
     # Reachability asks only where the edges are, so that weighted graphs are welcome.
@@ -254,12 +256,33 @@ def _closure(options: argparse.Namespace) -> None:
     _print_summary(graph, values, labels, semiring, options.nonedge, seconds)
 
 
+def _in_integers(graph: ArrayLike, semiring: Semiring) -> ArrayLike:
+    """The whole numbers of a text in integers, where floats are no elements of the semiring."""
+    with np.errstate(invalid="ignore"):
+        integers = graph.array.astype(np.int64) if graph.array.dtype == np.float64 else graph.array
+    if semiring.on_truth_values or not np.array_equal(integers, graph.array):
+        return graph
+    try:
+        semiring.identities(np.float64)
+    except DTypeError:
+        return replace(graph, array=integers)
+    return graph
+
+
 def _settings(options: argparse.Namespace) -> dict[str, Any]:
     """The options of a call that both commands have."""
     return {"nonedge": options.nonedge, "dtype": options.dtype, "method": options.method, "progress": options.progress}
 
 
 def _read(options: argparse.Namespace) -> tuple[Any, Sequence[Hashable]]:
+    """The graph of the file that is named, and the names of its vertices, which the output can have."""
+    graph, labels = _graph(options)
+    if options.output is not None:
+        require_names(options.output, labels)
+    return graph, labels
+
+
+def _graph(options: argparse.Namespace) -> tuple[Any, Sequence[Hashable]]:
     """The graph of the file that is named, and the names of its vertices."""
     if options.output is not None:
         require_writable(options.output, options.file, options.dtype)
@@ -372,5 +395,7 @@ def _edges(graph: Any, semiring: Semiring, nonedge: float | None) -> int:
     array = graph.array if isinstance(graph, ArrayLike) else graph
     zero = element(semiring.zero, array.dtype, ordered=True) if array.dtype.kind in "iu" else semiring.zero
     missing = matches(array, zero) | nonedges((array,), nonedge)
+    if isinstance(graph, ArrayLike) and graph.missing is not None:
+        missing |= graph.missing
     np.fill_diagonal(missing, True)
     return int(missing.size - np.count_nonzero(missing))

@@ -7,15 +7,14 @@ import csv
 import io
 import re
 import warnings
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from semiring.common.errors import GraphError, callers_level
-from semiring.files.fields import Columns, Line, Named, WrongLine, header, number, numbers_for_names, numbers_of
-from semiring.files.matrix_text import matrix_of, may_be_edges
+from semiring.common.errors import AssumptionWarning, GraphError, callers_level
+from semiring.files.fields import NO_VALUE, Columns, Line, Named, WrongLine, header, is_index, number, numbers_for_names, numbers_of, said
+from semiring.files.matrix_text import TextMatrix, matrix_of
 from semiring.graphs import EdgeList, edges
-from semiring.graphs.array_like import ArrayLike
 from semiring.graphs.edge_table import direction_of, warn_of_unweighted
 
 __all__ = ["HeaderWarning", "parse"]
@@ -42,7 +41,7 @@ def parse(
     encoding: str | None = None,
     directed: bool | None = None,
     nodes: Iterable[Hashable] | None = None,
-) -> EdgeList | ArrayLike:
+) -> EdgeList | TextMatrix:
     """Read a text: an edge a line, with source, target, a weight on all lines or on none, and the columns of a header; or a matrix.
 
     Parameters
@@ -61,7 +60,7 @@ def parse(
 
     Returns
     -------
-    EdgeList or ArrayLike
+    EdgeList or TextMatrix
         Edges come with their lines, and with the columns of numbers or texts that a header names. A matrix that may be edges is read as
         edges where the caller speaks of them.
 
@@ -71,12 +70,15 @@ def parse(
         Naming the first line that is neither an edge nor a header, nor empty, nor a comment, which begins with #.
     """
     try:
-        lines = list(_lines(_decoded(name, raw, encoding), separators))
+        lines, separator = _lines(_decoded(name, raw, encoding), separators)
         if not lines:
             raise GraphError(f"{name}: no edges in it")
         speaks_of_edges = named != Named() or directed is not None or nodes is not None
-        if (matrix := matrix_of(lines)) is not None and not (speaks_of_edges and may_be_edges(matrix)):
+        matrix = matrix_of(lines, separator, titled=bool(named.columns))
+        if matrix is not None and not (speaks_of_edges and matrix.may_be_edges):
             return matrix
+        for _, fields in lines:
+            del fields[said(fields) :]
         (at, first), *later = lines
         columns = header(lines, named)
         if columns is not None and named.weight_of_all is not None:
@@ -84,7 +86,8 @@ def parse(
         if columns is None:
             if named.weight_of_all is not None:  # whatever the third field says
                 lines = [(line, fields[: 2 if len(fields) == 3 else None]) for line, fields in lines]
-            columns = Columns(0, 1, 2 if len(lines[0][1]) == 3 else None, 3, f"line {at}")
+            weighted = next((line for line, fields in lines if len(fields) == 3), None)
+            columns = Columns(0, 1, None if weighted is None else 2, 3, f"line {weighted}")
         elif later:
             lines = later
         else:
@@ -94,6 +97,9 @@ def parse(
         raise GraphError(f"{name}, line {error.line}: {error}") from None
     if columns.guessed:
         warnings.warn(f"{name}, line {at} is read as a header: {', '.join(first)}", HeaderWarning, stacklevel=callers_level())
+    elif not columns.titles and _like_a_header(found):
+        advice = f"if it is a header, pass source={first[0]!r}, target={first[1]!r}"
+        warnings.warn(f"{name}, line {at} is read as an edge: {', '.join(first)}; {advice}", AssumptionWarning, stacklevel=callers_level())
     tails, heads, weights = map(list, zip(*found, strict=True))
     further = _further(lines, columns)
     if columns.titles and columns.weight is not None:
@@ -111,6 +117,14 @@ def parse(
     except GraphError as error:
         raise GraphError(f"{name}: {error}") from None
     return replace(graph, lines=[line for line, _ in lines], columns=further)
+
+
+def _like_a_header(found: list[tuple[Any, Any, Any]]) -> bool:
+    """Whether the first edge alone has ends without digits, and all others, without weights too, have integers."""
+    (u, v, weight), *later = found
+    if weight is not None or not later or any(map(str.isdigit, u + v)):
+        return False
+    return all(is_index(tail) and is_index(head) for tail, head, _ in later)
 
 
 def _further(lines: list[Line], columns: Columns) -> dict[str, list[Any]]:
@@ -145,19 +159,18 @@ def _next_line(before: str) -> int:
     return sum(1 for _ in io.StringIO(before + ".", newline=""))
 
 
-def _lines(text: str, separators: str) -> Iterator[Line]:
-    """The lines that say something, without empty fields at the end."""
-    separator = ""
+def _lines(text: str, separators: str) -> tuple[list[Line], str]:
+    """The lines that say something, with empty fields, and what separates these."""
+    separator, found = "", []
     for at, line in enumerate(io.StringIO(text, newline=""), 1):  # str.splitlines would end lines at characters of names too
         line = line.rstrip("\r\n")
         if line.lstrip(" \t")[:1] in ("", "#"):
             continue
         separator = separator or _separator(at, line, separators)
         fields = _split(at, line, separator)
-        while fields and not fields[-1]:
-            fields.pop()
-        if fields:
-            yield at, fields
+        if any(fields):
+            found.append((at, fields))
+    return found, separator
 
 
 def _separator(at: int, line: str, separators: str) -> str:
@@ -197,18 +210,15 @@ def _edge(line: int, fields: list[str], columns: Columns) -> tuple[Any, Any, Any
     if max(source, target) >= len(fields) or not fields[source] or not fields[target]:
         raise WrongLine(line, "an edge needs a source and a target")
     if at is None:
-        if columns.said_by != "the header" and len(fields) == 3:
-            raise WrongLine(line, f"a weight, {fields[2]!r}, though {columns.said_by} has none; all edges have one, or none")
         return fields[source], fields[target], None
     text = fields[at] if at < len(fields) else ""
+    edge = f"for the edge from {fields[source]!r} to {fields[target]!r}; fill it in, leave the line out, or pass weight=1 to count edges"
     if not text:
-        edge = f"the edge from {fields[source]!r} to {fields[target]!r}"
-        advice = "fill it in, leave the line out, or pass weight=1 to count edges"
-        raise WrongLine(line, f"no weight, though {columns.said_by} has one, for {edge}; {advice}")
+        raise WrongLine(line, f"no weight, though {columns.said_by} has one, {edge}")
     try:
         weight = number(text)
     except ValueError as error:
         raise WrongLine(line, f"the weight {error}") from None
     if weight is None:
-        raise WrongLine(line, f"the weight {text!r} is no number")
+        raise WrongLine(line, f"the weight {text!r} is no number{f', {edge}' * (text.lower() in NO_VALUE)}")
     return fields[source], fields[target], weight

@@ -10,12 +10,18 @@ from typing import Any, NamedTuple
 from semiring.common.errors import listing
 from semiring.graphs.edge_table import SOURCES, TARGETS, no_such_column, several_columns, weight_columns
 
-__all__ = ["Columns", "Line", "Named", "WrongLine", "header", "number", "numbers_for_names", "numbers_of"]
+__all__ = [
+    "NO_VALUE", "Columns", "Line", "Named", "WrongLine", "header", "is_index", "is_numeric", "names_ends", "number", "numbers_for_names",
+    "numbers_of", "said",
+]  # fmt: skip
 
 Line = tuple[int, list[str]]
 """The number of a line, and its fields."""
 
-_NO_VALUE = {"none", "null", "nil", "na", "n/a", "true", "false", "yes", "no"}
+NO_VALUE = frozenset({"none", "null", "nil", "na", "n/a", "nan", "<na>", "nat"})
+"""What programs write, in small letters, where they have no value."""
+
+_NO_TITLE = NO_VALUE | {"true", "false", "yes", "no"}
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _INDEX = re.compile(r"0|[1-9][0-9]{0,19}")
@@ -93,7 +99,7 @@ def header(lines: list[Line], named: Named) -> Columns | None:
     (at, fields), later = lines[0], [others for _, others in lines[1:]]
     if named.columns:
         return _named_columns(lines, named)
-    if len(fields) == 3 and _is_numeric(fields[2]):
+    if len(fields) == 3 and is_numeric(fields[2]):
         return None
     sources, targets = _named(fields, SOURCES), _named(fields, TARGETS)
     known = bool(sources and targets)
@@ -101,20 +107,25 @@ def header(lines: list[Line], named: Named) -> Columns | None:
         return None
     source, target = (_only(at, fields, sources, "source"), _only(at, fields, targets, "target")) if known else (0, 1)
     weight = _weight_column(at, fields, {source, target}, named)
-    columns = Columns(source, target, weight, len(fields), "the header", titles=tuple(fields))
+    columns = Columns(source, target, weight, len(fields), "the header", guessed=not known, titles=tuple(fields))
     if len(fields) > 3 or (known and weight is not None):
         return columns
     # What is left might be an edge, of these two vertices or with a weight that is wrong.
     if {others[i] for others in later for i in (source, target) if i < len(others)} & {fields[source], fields[target]}:
         return None
-    if weight is not None:
-        return columns
     if len(fields) == 2:
         return columns._replace(guessed=min(map(len, fields)) == 1)  # u and v are names of vertices too
-    if not _is_title(fields[3 - source - target], digits=known):
-        return None
-    alike = not known and any(len(others) == 3 and not _is_numeric(others[2]) for others in later)
-    return None if alike else columns._replace(guessed=not known)
+    if weight is None:
+        title = fields[3 - source - target]
+        if not _is_title(title, digits=known) and not (known and not title):  # as pandas writes its index
+            return None
+        if not known and any(len(others) == 3 and not is_numeric(others[2]) for others in later):
+            return None
+    if not known and (sources not in ([], [0]) or targets not in ([], [1])):
+        raise WrongLine(
+            at, f"a header, but which columns hold the two ends of each edge? Name them, by source= and target=, of {listing(fields)}"
+        )
+    return columns
 
 
 def _named_columns(lines: list[Line], named: Named) -> Columns:
@@ -152,6 +163,16 @@ def _named(fields: list[str], known: Set[str]) -> list[int]:
     return [i for i, field in enumerate(fields) if field.lower() in known]
 
 
+def names_ends(fields: list[str]) -> bool:
+    """Whether titles name a source and a target."""
+    return bool(_named(fields, SOURCES) and _named(fields, TARGETS))
+
+
+def said(fields: list[str]) -> int:
+    """Count the fields up to the last that is not empty."""
+    return next((i for i in range(len(fields), 0, -1) if fields[i - 1]), 0)
+
+
 def _only(at: int, fields: list[str], found: list[int], what: str) -> int:
     """The one column that was found."""
     if len(found) > 1:
@@ -170,22 +191,22 @@ def _weight_column(at: int, fields: list[str], ends: set[int], named: Named) -> 
 
 def _is_title(text: str, *, digits: bool) -> bool:
     """Whether a field that is no number is rather the title of a column than a number gone wrong (12 km, 0x10, None)."""
-    return text[:1].isalpha() and text.lower() not in _NO_VALUE and (digits or not any(map(str.isdigit, text)))
+    return text[:1].isalpha() and text.lower() not in _NO_TITLE and (digits or not any(map(str.isdigit, text)))
 
 
-def _is_numeric(text: str) -> bool:
+def is_numeric(text: str) -> bool:
     """Whether a field is a number, if one that no float is near, or NaN."""
     return bool(_INTEGER.fullmatch(text) or _FLOAT.fullmatch(text)) or text.lower() == "nan"
 
 
-def _is_index(text: str) -> bool:
+def is_index(text: str) -> bool:
     """Whether a name is an integer as this library writes it; a leading zero or sign is part of a name: 007 and 7 differ."""
     return bool(_INDEX.fullmatch(text)) and int(text) < 1 << 64
 
 
 def numbers_for_names(names: list[str]) -> list[Any]:
     """Vertices that are all integers as numbers."""
-    return list(map(int, names)) if all(map(_is_index, names)) else names
+    return list(map(int, names)) if all(map(is_index, names)) else names
 
 
 def numbers_of(texts: list[str]) -> list[int | float] | None:

@@ -1,82 +1,196 @@
-"""Matrices as text: a square table of numbers, perhaps with the names of the vertices in its first row and column."""
+"""Matrices as text: a square table of numbers, perhaps with the names of the vertices in its first row, or in that and its first column."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+import re
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 
 from semiring.arrays.conversion import EXACT_IN_FLOAT64
-from semiring.files.fields import Line, WrongLine, number, numbers_for_names
+from semiring.common.errors import listing
+from semiring.files.fields import Line, WrongLine, is_index, is_numeric, names_ends, number, numbers_for_names, said
 from semiring.graphs.array_like import ArrayLike
+from semiring.graphs.edge_table import weight_columns
 
-__all__ = ["matrix_of", "may_be_edges"]
+__all__ = ["TextMatrix", "matrix_of"]
 
-_Row = list[int | float]
+_Row = list[int | float | Fraction | None]
+"""Entries, None where a cell is empty."""
+
+_FRACTION = re.compile(r"[+-]?[0-9]{1,999}/[1-9][0-9]{0,999}")
+
+_NO_HEADER = "if its lines are edges, give it a header: source, target, weight"
+_NO_ENDS = "if its lines are edges, name the columns of their ends by source= and target="
+_NO_NAMES = "if its first row and column are entries, fill its empty cells with inf"
 
 
-def matrix_of(lines: list[Line]) -> ArrayLike | None:
+@dataclass(eq=False, slots=True)
+class TextMatrix(ArrayLike):
+    """A matrix as its text was read; an empty cell is a missing entry.
+
+    Attributes
+    ----------
+    reader : str
+        The call of another library that reads it.
+    otherwise : str
+        How its text would mean something else; empty where it can mean nothing else.
+    may_be_edges : bool
+        Whether its lines are as short as edges.
+    """
+
+    reader: str = ""
+    otherwise: str = ""
+    may_be_edges: bool = False
+
+
+def matrix_of(lines: list[Line], separator: str, *, titled: bool) -> TextMatrix | None:
     """Read lines as the rows of a matrix; None for anything else, and for two or three rows that rather are edges.
+
+    Parameters
+    ----------
+    lines : list of Line
+        With their empty fields.
+    separator : str
+        What stands between fields.
+    titled : bool
+        Whether the first line has titles of columns, as a caller says, so that it names no vertices alone.
 
     Raises
     ------
     WrongLine
         For names and entries that make no matrix, where the first line can be nothing else.
     """
-    (at, first), *later = lines
-    n = len(first)
-    if n != len(lines) or n < 2:
+    if len(lines) > len(lines[0][1]) + 1:
         return None
-    if first[0] == "" and first[1:] == [fields[0] for _, fields in later]:
-        names = numbers_for_names(first[1:])
-        if len(set(names)) < len(names):
-            raise WrongLine(at, "the first row of the matrix names a vertex twice")
-        return _matrix([_entries(line, fields[1:], n - 1) for line, fields in later], tuple(names))
+    width = max(said(fields) for _, fields in lines)
+    lines = [(line, fields[:width]) for line, fields in lines]
+    sep = "" if separator == "," else f", sep={separator if separator != ' ' else '[ ]+'!r}"
+    if (found := _with_names(lines, titled=titled)) is not None:
+        numbers = all(map(is_numeric, map(str, found.labels or ())))
+        return replace(found, reader=f"pandas.read_csv(file, index_col=0{sep}){'.to_numpy()' * numbers}")
+    if not titled and (found := _with_header(lines)) is not None:
+        return replace(found, reader=f"pandas.read_csv(file{sep}).to_numpy()")
+    if (found := _without_names(lines)) is not None:
+        reader = "numpy.loadtxt" if found.missing is None else "numpy.genfromtxt"
+        return replace(found, reader=f"{reader}(file{f', delimiter={separator!r}' * (separator != ' ')})")
+    return None
+
+
+def _with_names(lines: list[Line], *, titled: bool) -> TextMatrix | None:
+    """The matrix with names in its first row and column, in the order of the rows."""
+    (at, (corner, *columns)), *later = lines
+    names, n = [fields[0] for _, fields in later], len(columns)
+    if sorted(columns) != sorted(names):
+        if not corner and later and not titled and not names_ends(columns) and _rows([(line, fields[1:]) for line, fields in later], n):
+            only = listing(sorted(set(columns) ^ set(names)) or columns, 3)
+            raise WrongLine(
+                at,
+                "an edge needs a source and a target, and a matrix the same names in its first row and column, "
+                f"where {only} differ; if these are entries, fill empty cells with inf",
+            )
+        return None
+    if corner and (n < 2 or is_numeric(corner)):
+        return None
+    if len(set(names)) < n:
+        raise WrongLine(at, "the first row of the matrix names a vertex twice")
+    edges = bool(corner) and n == 2
+    cells = [(line, fields[1:]) for line, fields in later]
+    rows = _rows(cells, n) if edges else [_entries(line, fields, n) for line, fields in cells]
+    if rows is None:
+        return None
+    rows = [[row[i] for i in map(columns.index, names)] for row in rows] if columns != names else rows
+    labels = tuple(numbers_for_names(names))
+    if edges and is_numeric(columns[1]):
+        return _matrix(rows, labels, _NO_HEADER, may_be_edges=True) if _rather_a_matrix(rows) else None
+    # The rows of a symmetric matrix without names and with an empty diagonal begin so too.
+    entries = labels != tuple(range(n)) and all(map(is_numeric, names)) and all(row[i] is None for i, row in enumerate(rows))
+    return _matrix(rows, labels, _NO_NAMES * (entries and not corner))
+
+
+def _with_header(lines: list[Line]) -> TextMatrix | None:
+    """The matrix with names in its first row alone, as pandas writes it without the index."""
+    (_, names), *later = lines
+    n = len(names)
+    if not 2 <= n == len(set(names)) == len(later) or not all(names) or names_ends(names):
+        return None
+    if any(is_numeric(name) and not is_index(name) for name in names) or (rows := _rows(later, n)) is None:
+        return None
+    labels = tuple(numbers_for_names(names))
+    numbers, few = isinstance(labels[0], int), n <= 3
+    sure = _rather_a_matrix(rows) and (not numbers or labels == tuple(range(n)) or _has_broken_ends(rows))
+    if few + bool(weight_columns(names)) + (not sure) > 1:
+        return None
+    otherwise = "" if sure and not few else _NO_HEADER if numbers and few else _NO_ENDS
+    return _matrix(rows, labels, otherwise, may_be_edges=few)
+
+
+def _without_names(lines: list[Line]) -> TextMatrix | None:
+    """The matrix of numbers alone."""
+    n = len(lines[0][1])
+    if not 2 <= n == len(lines) or (rows := _rows(lines, n)) is None:
+        return None
+    if n > 3:
+        return _matrix(rows, None)
+    symmetric = n == 3 or rows[0][1] == rows[1][0] or None in rows[0] + rows[1] or _has_broken_ends(rows)
+    return _matrix(rows, None, _NO_HEADER, may_be_edges=True) if symmetric and _rather_a_matrix(rows) else None
+
+
+def _rows(lines: list[Line], n: int) -> list[_Row] | None:
+    """The entries of all rows; None where one of them is no row of numbers."""
     try:
-        rows = [_entries(line, fields, n) for line, fields in lines]
+        return [_entries(line, fields, n) for line, fields in lines]
     except WrongLine:
         return None
-    found = _matrix(rows)
-    return None if may_be_edges(found) and not _rather_a_matrix(rows) else found
-
-
-def may_be_edges(matrix: ArrayLike) -> bool:
-    """Tell whether the lines of a matrix are as short as edges, and have no names."""
-    return matrix.labels is None and len(matrix.array) <= 3
 
 
 def _entries(line: int, fields: list[str], n: int) -> _Row:
     """The numbers of a row."""
     if len(fields) != n:
         raise WrongLine(line, f"the matrix has {n} columns, and this row {len(fields)} entries")
-    row = []
+    row: _Row = []
     for text in fields:
         try:
-            value = math.nan if text.lower() == "nan" else number(text)
+            value = math.nan if text.lower() == "nan" else Fraction(text) if _FRACTION.fullmatch(text) else number(text)
         except ValueError as error:
             raise WrongLine(line, f"the entry {error}") from None
-        if value is None:
+        if value is None and text:
             raise WrongLine(line, f"the entry {text!r} is no number")
         row.append(value)
     return row
 
 
 def _rather_a_matrix(rows: list[_Row]) -> bool:
-    """Tell two or three rows of a matrix from edges: by a diagonal of zeros or infinities, or by a vertex called 0.5."""
-    diagonal = all(row[i] in (0, math.inf, -math.inf) or row[i] != row[i] for i, row in enumerate(rows))
-    if len(rows) == 2:
-        diagonal = diagonal and rows[0][1] == rows[1][0]
-    return diagonal or any(isinstance(end, float) for row in rows for end in row[:2])
+    """Tell rows of a matrix from edges: by a diagonal of zeros, infinities or empty cells, or by a vertex called 0.5."""
+    diagonal = all(row[i] in (0, math.inf, -math.inf, None) or row[i] != row[i] for i, row in enumerate(rows))
+    return diagonal or _has_broken_ends(rows)
 
 
-def _matrix(rows: list[_Row], labels: tuple[Hashable, ...] | None = None) -> ArrayLike:
-    """The matrix of float64; integers stay integers where float64 would round one, and where all are 0 or 1."""
-    integers = [entry for row in rows for entry in row if isinstance(entry, int)]
-    array = np.array(rows, dtype=object)
-    if all(abs(entry) <= EXACT_IN_FLOAT64 for entry in integers):
-        truth_values = len(integers) == array.size and set(integers) <= {0, 1}
+def _has_broken_ends(rows: list[_Row]) -> bool:
+    """Whether one of the ends, were the rows edges, would be a float."""
+    return any(isinstance(end, float) for row in rows for end in row[:2])
+
+
+def _matrix(rows: list[_Row], labels: Sequence[Hashable] | None, otherwise: str = "", *, may_be_edges: bool = False) -> TextMatrix:
+    """The matrix of float64; integers stay integers where float64 would round one, and where all are 0 or 1; fractions are exact."""
+    entries = [entry for row in rows for entry in row if entry is not None]
+    integers = [entry for entry in entries if isinstance(entry, int)]
+    missing = np.array([[entry is None for entry in row] for row in rows])
+    array = np.array([[0 if entry is None else entry for entry in row] for row in rows], dtype=object)
+    exact = any(isinstance(entry, Fraction) for entry in entries)
+    if not exact and all(abs(entry) <= EXACT_IN_FLOAT64 for entry in integers):
+        truth_values = len(integers) == len(entries) and set(integers) <= {0, 1}
         array = array.astype(np.int64 if truth_values else np.float64)
-    elif len(integers) == array.size and max(map(abs, integers)) < 1 << 63:
+    elif len(integers) == len(entries) and max(map(abs, integers)) < 1 << 63:
         array = array.astype(np.int64)
-    return ArrayLike(array, labels=labels, numbers=True)
+    return TextMatrix(
+        array,
+        missing if missing.any() else None,
+        None if labels is None else tuple(labels),
+        numbers=True,
+        otherwise=otherwise,
+        may_be_edges=may_be_edges,
+    )

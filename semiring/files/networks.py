@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import re
+import shlex
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from semiring.common.errors import library
-from semiring.files.fields import numbers_for_names, numbers_of
+from semiring.files.fields import WrongLine, number, numbers_for_names, numbers_of
 from semiring.graphs import EdgeList, edges
 from semiring.graphs.edge_list import require_weights
 from semiring.graphs.foreign import edges_of_library
@@ -30,11 +31,78 @@ def _gml(nx: Any, content: bytes) -> Any:
 
 
 def _pajek(nx: Any, content: bytes) -> Any:
-    """The graph of a Pajek file; NetworkX passes over all that it does not know."""
+    """The graph of a Pajek file, of which NetworkX would pass over, or take for edges, all that it does not know."""
     if not re.search(rb"^\s*\*vertices\b", content, re.IGNORECASE | re.MULTILINE):
         raise ValueError("no line begins with *Vertices")
-    return nx.read_pajek(io.BytesIO(content))
+    return nx.parse_pajek(_plain_pajek(content.decode("utf-8-sig")))
 
+
+def _plain_pajek(text: str) -> list[str]:
+    """The lines of the vertices and of one section: arcs, with two for each edge of other sections, or edges alone.
+
+    Raises
+    ------
+    WrongLine
+    """
+    lines = [(at, line.strip()) for at, line in enumerate(text.splitlines(), 1)]
+    lines = [(at, line) for at, line in lines if line and not line.startswith("%")]
+    if lines[0][1].lower().startswith("*network"):
+        del lines[0]
+    (at, first), *lines = lines
+    if not re.fullmatch(r"\*vertices\s+[0-9]{1,18}", first, re.IGNORECASE):
+        raise WrongLine(at, f"{first!r} is not *Vertices and how many follow")
+    n = int(first.split()[1])
+    vertices = lines[:n]
+    numbers, labels = dict[str, None](), set[str]()
+    for at, line in vertices:
+        number_of_vertex, label, *_ = [*_pajek_fields(at, line), ""]
+        if not label or line.startswith("*") or number_of_vertex in numbers or label in labels:
+            raise WrongLine(at, f"{line!r} is not the number and the label of one more vertex, of which there are {n}")
+        numbers[number_of_vertex] = None
+        labels.add(label)
+    if n and len(lines) <= n:
+        raise WrongLine(at, f"the file ends before {n} vertices and a section *Arcs or *Edges")
+    found: dict[str, list[list[str]]] = {}
+    section, rows = "", list[str]()
+    for at, line in lines[n:]:
+        if line.startswith("*") and not rows:
+            section = line.split()[0].lower()
+            if section not in _SECTIONS:
+                raise WrongLine(at, f"{line!r} begins no section of edges; those are {', '.join(_SECTIONS).title()}")
+            found.setdefault(_SECTIONS[section], [])
+            rows = list(numbers)[::-1] if section == "*matrix" else []
+            continue
+        fields = _pajek_fields(at, line)
+        if section == "*matrix":
+            if not rows or len(fields) != n:
+                raise WrongLine(at, f"{line!r} is none of the {n} rows of the matrix, of {n} entries each")
+            tail = rows.pop()
+            some = [[tail, head, entry] for head, entry in zip(numbers, fields, strict=True) if number(entry) != 0]
+        else:
+            some = [[fields[0], head] for head in fields[1:]] if section.endswith("list") else [fields]
+        for edge in some:
+            if not section or len(edge) < 2 or not numbers.keys() >= {*edge[:2]} or (len(edge) > 2 and number(edge[2]) is None):
+                raise WrongLine(at, f"{line!r} is no edge: the numbers of two vertices and perhaps a weight, after *Arcs or *Edges")
+        found[_SECTIONS[section]] += some
+    if rows:
+        raise WrongLine(at, f"the matrix ends before {n} rows")
+    arcs, both = found.get("*arcs", []), found.get("*edges", [])
+    if arcs or "*edges" not in found:
+        both = arcs + both + [[head, tail, *rest] for tail, head, *rest in both if tail != head]
+    kind = "*arcs" if arcs or "*edges" not in found else "*edges"
+    return [f"*vertices {n}", *(line for _, line in vertices), kind, *map(shlex.join, both)]
+
+
+def _pajek_fields(at: int, line: str) -> list[str]:
+    """The fields of a line, where quotes hold one together."""
+    try:
+        return shlex.split(line) if re.search(r"""["'\\]""", line) else line.split()
+    except ValueError as error:
+        raise WrongLine(at, f"the fields of {line!r} cannot be told ({error})") from None
+
+
+_SECTIONS = {"*arcs": "*arcs", "*edges": "*edges", "*arcslist": "*arcs", "*edgeslist": "*edges", "*matrix": "*arcs"}
+"""What may follow the vertices of a Pajek file, and what of it are arcs, which lead one way."""
 
 _READERS: dict[str, Callable[[Any, bytes], Any]] = {
     ".graphml": lambda nx, content: nx.read_graphml(io.BytesIO(content)),

@@ -27,7 +27,7 @@ from semiring.common.errors import (
 )
 from semiring.files.edge_text import parse
 from semiring.files.fields import Named, WrongLine, number
-from semiring.files.matrix_text import may_be_edges
+from semiring.files.matrix_text import TextMatrix
 from semiring.files.networks import NETWORKS, listed, read_network
 from semiring.graphs import EdgeList, edges
 from semiring.graphs.array_like import ArrayLike
@@ -113,7 +113,8 @@ def read_edges(
     HeaderWarning
         Where a first line that is probably a header is read as one.
     AssumptionWarning
-        Where edges count 1 beside columns or attributes of numbers, which it lists.
+        Where edges count 1 beside columns or attributes of numbers, which it lists, and where a first line of two names that is read as an
+        edge may be a header.
 
     Notes
     -----
@@ -164,9 +165,9 @@ def read_file(
     if path == STDIN or suffix in _LISTS:
         text = _of_standard_input() if path == STDIN else (str(path), _content(path), _LISTS[suffix])
         found = parse(*text, named=Named(source, target, weight), encoding=encoding, directed=directed)
-        if isinstance(found, ArrayLike):
+        if isinstance(found, TextMatrix):
             _require_default(path, "a matrix", directed=directed, source=source, target=target, weight=weight)
-            if may_be_edges(found):
+            if found.otherwise:
                 warnings.warn(_read_as_matrix(text[0], found), AssumptionWarning, stacklevel=callers_level())
         return found
     if suffix not in (".npy", ".npz", ".mtx"):
@@ -233,15 +234,13 @@ def _only_edges(
     found = parse(name, content, separators, named=named, encoding=encoding, directed=directed, nodes=nodes)
     if isinstance(found, EdgeList):
         return found
-    reader = "numpy.loadtxt" if found.labels is None else "pandas.read_csv, with index_col=0,"
-    raise GraphError(f"{_read_as_matrix(name, found)}; no list of edges was found, and {reader} reads a matrix")
+    raise GraphError(f"{_read_as_matrix(name, found)}; no list of edges was found, and {found.reader} reads a matrix")
 
 
-def _read_as_matrix(name: str, found: ArrayLike) -> str:
-    """Say that a text is read as a matrix, and how its lines would be edges."""
+def _read_as_matrix(name: str, found: TextMatrix) -> str:
+    """Say that a text is read as a matrix, and what else it could be."""
     n = len(found.array)
-    header = "; if its lines are edges, give it a header: source, target, weight"
-    return f"{name} is read as a matrix of {n} × {n}{header * may_be_edges(found)}"
+    return f"{name} is read as a matrix of {n} × {n}{f'; {found.otherwise}' if found.otherwise else ''}"
 
 
 def _require_default(path: Path, kind: str, **options: Any) -> None:

@@ -17,7 +17,7 @@ from semiring.algebra.definition import Semiring
 from semiring.common.errors import GraphError
 from semiring.files.formats import replacing
 
-__all__ = ["OUTPUTS", "require_writable", "write_file"]
+__all__ = ["OUTPUTS", "require_names", "require_writable", "write_file"]
 
 Array = np.ndarray[Any, Any]
 
@@ -49,6 +49,18 @@ def require_writable(path: Path, source: Path, dtype: str | None = None) -> None
             raise OSError(told[0], os.strerror(told[0]), str(told[1]))
     if path.exists() and source.exists() and path.samefile(source):
         raise GraphError(f"{path}: the answer would take the place of the graph; give it another name")
+
+
+def require_names(path: Path, labels: Sequence[Hashable]) -> None:
+    """Refuse, before anything is computed, a table of vertices in whose names a line ends: no such table is read.
+
+    Raises
+    ------
+    GraphError
+    """
+    wrong = next((label for label in labels if re.search("[\r\n]", str(label))), None) if path.suffix.lower() in (".csv", ".tsv") else None
+    if wrong is not None:
+        raise GraphError(f"{path}: a line ends in the name {wrong!r}, which no table has; .npz has the names too")
 
 
 def write_file(path: Path, values: Array, labels: Sequence[Hashable], semiring: Semiring) -> str:
@@ -89,5 +101,5 @@ def _write_table(path: Path, delimiter: str, values: Array, labels: Sequence[Has
         )
         table.writerow(["", *labels])
         for label, row in zip(labels, values, strict=True):
-            entries = (row.astype(int) if row.dtype == bool else row).tolist()
+            entries = [int(entry) if isinstance(entry, bool) else entry for entry in row.tolist()]
             table.writerow([label, *(words.get(entry, entry) for entry in entries)])

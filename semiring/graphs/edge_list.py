@@ -22,7 +22,16 @@ from semiring.common.errors import DTypeError, GraphError, described, raised_her
 from semiring.common.html import code, faint, short, table
 from semiring.common.units import counted
 from semiring.graphs.array_like import graph_library, is_sparse, refuse_name
-from semiring.graphs.edge_table import Columns, column, columns_of, direction_of, is_missing_type, is_table, require_present
+from semiring.graphs.edge_table import (
+    Columns,
+    column,
+    columns_of,
+    direction_of,
+    first_word,
+    is_missing_type,
+    is_table,
+    require_present,
+)
 
 __all__ = ["HIDDEN", "EdgeList", "edges", "is_constant", "numbered", "require_weights"]
 
@@ -394,9 +403,13 @@ def require_weights(weights: list[Any] | Array, where: Callable[[int], str], *, 
     if not refused:
         return
     position, weight = next((i, w) for i, w in enumerate(weights) if type(w) in refused)
+    if isinstance(weight, str | bytes) and (word := first_word(list(weights))):
+        position, weight = word, weights[word]
     advice = "; give the edge a weight, or leave it out" if is_missing_type(type(weight)) else ""
     if issubclass(type(weight), str | bytes):
-        advice = "; float(text) makes a number of a text, and sr.read_edges(path) reads a file with its header"
+        advice = (
+            "; give the edge a number (float(text) makes one of a text) or leave it out; sr.read_edges(path) reads a file with its header"
+        )
     elif issubclass(type(weight), datetime.timedelta | np.timedelta64):
         advice = "; divide by a unit of time, such as datetime.timedelta(minutes=1)"
     raise DTypeError(f"the weight of {where(position)} is {weight!r}, which is no real number{advice}")

@@ -25,8 +25,8 @@ from semiring.common.errors import AssumptionWarning, DTypeError, GraphError, ca
 from semiring.graphs.array_like import comes_from
 
 __all__ = [
-    "SOURCES", "TARGETS", "Columns", "column", "columns_of", "direction_of", "is_missing_type", "is_number", "is_table", "no_such_column",
-    "require_present", "several_columns", "warn_of_unweighted", "weight_columns",
+    "SOURCES", "TARGETS", "Columns", "column", "columns_of", "direction_of", "first_word", "is_missing_type", "is_number", "is_table",
+    "no_such_column", "require_present", "several_columns", "warn_of_unweighted", "weight_columns",
 ]  # fmt: skip
 
 SOURCES = frozenset({"source", "src", "from", "u", "tail", "start", "origin"})
@@ -120,12 +120,27 @@ def columns_of(table: Any, source: Hashable | None, target: Hashable | None, wei
 
 def _require_amounts(values: Array, name: Hashable) -> None:
     """Refuse texts and dates in a column that only its name makes the weight."""
-    for value in values[:1]:
-        if isinstance(value, str | datetime.date | datetime.timedelta | np.datetime64 | np.timedelta64):
-            raise DTypeError(
-                f"the column {name!r} is the weight by its name, but {value!r} is no real number; pass weight=1 to count edges, or name "
-                "the column that counts by weight="
-            )
+    if not isinstance(next(iter(values), None), str | datetime.date | datetime.timedelta | np.datetime64 | np.timedelta64):
+        return
+    row = first_word(values.tolist())
+    raise DTypeError(
+        f"the column {name!r} is the weight by its name, but {values[row]!r} in row {row} is no real number; make numbers of the column, "
+        "pass weight=1 to count edges, or name the column that counts by weight="
+    )
+
+
+def first_word(values: Sequence[Any]) -> int:
+    """The position of the first text that is no number in writing, or 0 where each is one."""
+    return next((i for i, value in enumerate(values) if isinstance(value, str | bytes) and not _reads_as_number(value)), 0)
+
+
+def _reads_as_number(text: str | bytes) -> bool:
+    """Whether a text is a number in writing."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _series(table: Any) -> dict[Any, Any]:

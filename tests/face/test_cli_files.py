@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semiring.algebra.catalogue import MIN_PLUS
-from semiring.common.errors import GraphError, SemiringError, TooLargeError
+from semiring.common.errors import AssumptionWarning, GraphError, SemiringError, TooLargeError
 from semiring.files.edge_text import HeaderWarning, parse
 from semiring.files.reading import read_edges, read_file
 from semiring.graphs import EdgeList, read_graph
@@ -50,7 +50,7 @@ def listed(graph: EdgeList) -> list[tuple[Any, ...]]:
         ("a.csv", "Weight,Target,Source\n3,b,a\n", [("a", "b", 3)]),
         ("a.csv", "carrier,from,to,stops,km\nXY,a,b,0,3\n", [("a", "b", 3)]),
         ("a.csv", "from,to,minutes\na,b,3\n", [("a", "b", 3)]),
-        ("a.csv", "town,other,km\na,b,3\n", [("a", "b", 3)]),
+        ("a.csv", ",u,v\n0,a,b\n1,b,c\n", [("a", "b", None), ("b", "c", None)]),
         ("a.csv", "from,to,time,weight\na,b,3,4\n", [("a", "b", 4)]),
         ("a.csv", "u,v,1\nv,w,2\n", [("u", "v", 1), ("v", "w", 2)]),
         ("a.csv", "u,v,w\na,b,2\n", [("a", "b", 2)]),
@@ -140,12 +140,23 @@ def test_a_line_whose_weight_is_no_number(tmp_path: Path, weight: str, line: int
 
 
 def test_a_header_that_names_nothing_known_is_said(tmp_path: Path) -> None:
-    for content, title in (("town,other,how far\na,b,3\n", "town, other, how far"), ("u,v\na,b\n", "u, v")):
+    for content, title in (
+        ("town,other,how far\na,b,3\n", "town, other, how far"),
+        ("town,other,km\na,b,3\n", "town, other, km"),
+        ("from,town,km\na,b,3\n", "from, town, km"),
+        ("u,v\na,b\n", "u, v"),
+    ):
         with pytest.warns(HeaderWarning, match=rf"a\.csv, line 1 is read as a header: {title}"):
             assert listed(read(tmp_path / "a.csv", content, **({"weight": 1} if "far" in title else {})))[0][:2] == ("a", "b")
     with pytest.warns(HeaderWarning) as caught:
         read_edges(tmp_path / "a.csv")
     assert caught[0].filename == __file__
+
+
+def test_names_above_integers_may_be_a_header(tmp_path: Path) -> None:
+    with pytest.warns(AssumptionWarning, match=r"line 1 is read as an edge: a, b; if it is a header, pass source='a', target='b'"):
+        assert len(read(tmp_path / "a.csv", "a,b\n0,1\n1,2\n").weights) == 3
+    assert listed(read(tmp_path / "a.csv", "a,b\n0,1\n1,2\n", source="a", target="b")) == [(0, 1, None), (1, 2, None)]
 
 
 @pytest.mark.parametrize(
@@ -167,7 +178,25 @@ def test_a_header_that_names_nothing_known_is_said(tmp_path: Path) -> None:
         # All lines have a weight, or none.
         ("a.csv", "a,b,3\nb,c\n", "line 2: no weight, though line 1 has one"),
         ("a.csv", "a,b,3\n\nb,c,\n", "line 3: no weight, though line 1 has one"),
-        ("a.csv", "a,b\nb,c,3\n", "line 2: a weight, '3', though line 1 has none"),
+        (
+            "a.csv",
+            "a,b\nb,c,3\n",
+            "line 1: no weight, though line 2 has one, for the edge from 'a' to 'b'; fill it in, leave",
+        ),
+        (
+            "a.csv",
+            "a,b,NaN\n",
+            "line 1: the weight 'NaN' is no number, for the edge from 'a' to 'b'; fill it in",
+        ),
+        ("a.csv", "from,to,km\na,b,3\na,c,NA\n", "line 3: the weight 'NA' is no number, for the edge from 'a' to 'c'; fill it in"),
+        # Both ends are named, or none.
+        (
+            "a.csv",
+            "from,start,km\na,b,5\n",
+            "line 1: a header, but which columns hold the two ends of each edge? Name them, by",
+        ),
+        ("a.csv", "town,from,km\na,b,5\n", "line 1: a header, but which columns"),
+        ("a.csv", "to,town,how far\na,b,5\n", "line 1: a header, but which columns"),
         ("a.csv", "source,target,weight\na,b\n", "line 2: no weight, though the header has one"),
         ("a.csv", "from,to,minutes\na,b,\n", "line 2: no weight"),
         # All fields are used.

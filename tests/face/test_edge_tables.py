@@ -259,6 +259,13 @@ class TestColumns:
         with pytest.raises(sr.DTypeError, match=message):
             sr.edges(["A", "B"], ["B", "C"], pd.Series(weights))
 
+    def test_the_text_that_is_no_number_is_named(self) -> None:
+        table = pd.DataFrame({"u": ["A", "B"], "v": ["B", "C"], "km": ["7", "-"]})
+        with pytest.raises(sr.DTypeError, match=r"the column 'km' is the weight by its name, but '-' in row 1 is no real number"):
+            sr.edges(table)
+        with pytest.raises(sr.DTypeError, match="edge 1 from 'B' to 'C' is '-', which is no real number; give the edge a number"):
+            sr.edges(table, weight="km")
+
     def test_exact_weights_are_themselves(self) -> None:
         for exact in (2**70, Fraction(1, 3), Decimal("0.5")):
             roads = sr.edges(pd.DataFrame({"u": ["A"], "v": ["B"], "w": pd.Series([exact], dtype=object)}), weight="w")

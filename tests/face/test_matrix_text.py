@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 import warnings
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -46,13 +48,126 @@ def test_numbers_alone(rows: str, expected: Any, name: str, tmp_path: Path, caps
     n = len(expected)
     said = f"semiring: warning: {path} is read as a matrix of {n} × {n}; if its lines are edges, give it a header: source, target, weight\n"
     assert (said in capsys.readouterr().err) == (n <= 3)
-    with pytest.raises(sr.GraphError, match=f"read as a matrix of {n} × {n}.*; no list of edges .* numpy.loadtxt reads a matrix"):
+    with pytest.raises(
+        sr.GraphError, match=f"read as a matrix of {n} × {n}.*; no list of edges .* (numpy.loadtxt.*) reads a matrix"
+    ) as caught:
         sr.read_edges(path)
+    np.testing.assert_array_equal(sr.apsp(advised(caught.value, path)), expected)
+
+
+def advised(error: Exception, file: Path) -> Any:
+    """What the call gives that an error advises."""
+    return eval(re.findall(r"\S+\(file.*(?= reads a matrix)", str(error))[0], {"pandas": pd, "numpy": np, "file": file})
+
+
+NAMES_IN_ROW_ONE = [
+    ("0,1\n0,3.0\n1,0.0\n", (0, 1), [[0, 3], [1, 0]], "give it a header"),
+    ("0,1\n0,3\n1,0\n", (0, 1), [[0, 3], [1, 0]], "give it a header"),
+    ("a,b\n0,3\n3,0\n", ("a", "b"), [[0, 3], [3, 0]], "name the columns of their ends by source= and target="),
+    ("a,b,c\n0,3,9\n3,0,4\n9,4,0\n", ("a", "b", "c"), [[0, 3, 9], [3, 0, 4], [9, 4, 0]], "name the columns of their ends"),
+    ("0,1,2,3\n" + "1,1,1,1\n" * 4, (0, 1, 2, 3), np.ones((4, 4)).tolist(), "name the columns of their ends"),
+    ("a,b,len,d\n0,1,1,1\n1,0,1,1\n1,1,0,1\n1,1,1,0\n", ("a", "b", "len", "d"), (1 - np.eye(4)).tolist(), ""),
+]
+
+
+@pytest.mark.parametrize(("rows", "labels", "expected", "otherwise"), NAMES_IN_ROW_ONE)
+def test_names_in_the_first_row_alone(rows: str, labels: tuple[Any, ...], expected: Any, otherwise: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(rows)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        matrix = read_file(path)
+    assert (matrix.labels, matrix.array.tolist()) == (labels, expected)
+    assert [w.category for w in found] == [sr.AssumptionWarning] * bool(otherwise)
+    assert all(otherwise in str(w.message) for w in found)
+    with pytest.raises(sr.GraphError, match=r"is read as a matrix") as caught:
+        sr.read_edges(path)
+    np.testing.assert_array_equal(advised(caught.value, path), matrix.array)
+    if isinstance(labels[0], str):
+        source, target = labels[:2]
+        assert len(sr.read_edges(path, source=source, target=target, weight=1).weights) == len(labels)
+
+
+@pytest.mark.parametrize(
+    ("rows", "labels", "expected"),
+    [
+        ("city,a,b\na,0,3\nb,1,0\n", ("a", "b"), [[0, 3], [1, 0]]),
+        ("city,1,2,3\n1,0,3,4\n2,1,0,4\n3,5,5,0\n", (1, 2, 3), [[0, 3, 4], [1, 0, 4], [5, 5, 0]]),
+        (",a,b\na,0,\nb,3,0\n", ("a", "b"), [[0, None], [3, 0]]),
+        (",a,b\na,,\nb,3,\n", ("a", "b"), [[None, None], [3, None]]),
+        (",a,b\nb,3,0\na,0,1\n", ("b", "a"), [[0, 3], [1, 0]]),
+        (",0,1\n0,,4\n1,4,\n", (0, 1), [[None, 4], [4, None]]),
+        ("0,1,2,3\n1,0,,3\n1,2,0,3\n1,2,3,\n", None, [[0, 1, 2, 3], [1, 0, None, 3], [1, 2, 0, 3], [1, 2, 3, None]]),
+        ("0,3,9,2\n3,0,4,1\n9,4,0,5\n2,1,5,0\n", None, [[0, 3, 9, 2], [3, 0, 4, 1], [9, 4, 0, 5], [2, 1, 5, 0]]),
+        (",a,b\na,0,1/3\nb,1,0\n", ("a", "b"), [[0, Fraction(1, 3)], [1, 0]]),
+    ],
+)
+def test_what_tables_of_matrices_have(rows: str, labels: Any, expected: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(rows)
+    found = read_file(path)
+    entries = found.array.astype(object)
+    if found.missing is not None:
+        entries[found.missing] = None
+    assert (found.labels, entries.tolist()) == (labels, expected)
+    edges = sum(entry is not None and i != j for i, row in enumerate(expected) for j, entry in enumerate(row))
+    assert main(["apsp", str(path)]) == 0
+    assert f" vertices, {edges} edge" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ("x,1,2\n1,0,3\n2,1,0\n", "a matrix of 2 × 2; if its lines are edges, give it a header"),
+        (",3,9\n3,,4\n9,4,\n", "a matrix of 2 × 2; if its first row and column are entries, fill its empty cells with inf"),
+        ("0,3\n,0\n", "a matrix of 2 × 2; if its lines are edges, give it a header"),
+    ],
+)
+def test_what_may_mean_something_else_is_said(rows: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(rows)
+    with pytest.warns(sr.AssumptionWarning, match=said):
+        assert isinstance(read_file(tmp_path / "a.csv"), ArrayLike)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv"])
+@pytest.mark.parametrize(
+    ("semiring", "dtype", "edge"),
+    [
+        ("bitset", "int64", "6"),
+        ("bitset", "uint64", "6"),
+        ("boolean", "object", "1"),
+        ("max-min", "int16", "6"),
+        ("plus-times", "object", "-3"),
+    ],
+)
+def test_what_closures_write_is_read(semiring: str, dtype: str, edge: str, suffix: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(f"a,a,{edge}\na,b,{edge}\n")
+    out, options = tmp_path / f"out.{suffix}", ["--semiring", semiring]
+    assert main(["closure", str(tmp_path / "a.csv"), *options, "--dtype", dtype, "-o", str(out)]) == 0
+    assert main(["closure", str(out), *options]) < 2  # not every closure has one itself
+
+
+def test_a_name_of_two_lines_is_in_no_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.gml"
+    path.write_text('graph [ node [ id 0 label "x&#10;y" ] node [ id 1 label "z" ] edge [ source 0 target 1 weight 2 ] ]')
+    assert main(["apsp", str(path), "-o", str(tmp_path / "out.csv")]) == 2
+    assert "a line ends in the name 'x\\ny', which no table has" in capsys.readouterr().err
+    assert main(["apsp", str(path), "-o", str(tmp_path / "out.npz")]) == 0
 
 
 @pytest.mark.parametrize(
     "rows",
-    ["1,2,5\n2,3,4\n3,1,2\n", "0,1,5\n1,2,4\n2,0,3\n", "0,1\n2,0\n", "0,1\n1,2\n", "0,0,1\n", "0,1,0\n1,0,0\n", "a,b,0\nb,0,0\n0,a,0\n"],
+    [
+        "1,2,5\n2,3,4\n3,1,2\n",
+        "0,1,5\n1,2,4\n2,0,3\n",
+        "0,1\n2,0\n",
+        "0,1\n1,2\n",
+        "0,0,1\n",
+        "0,1,0\n1,0,0\n",
+        "a,b,0\nb,0,0\n0,a,0\n",
+        "0,1\n1,2\n2,0\n",
+        "x,1,2\n1,0,3\n2,1,5\n",
+    ],
 )
 def test_edges_stay_edges(rows: str, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(rows)
@@ -79,9 +194,9 @@ def test_names_in_the_first_row_and_column(tmp_path: Path, capsys: pytest.Captur
     path.write_text(frame.to_csv())
     assert main(["apsp", str(path), "--from", "A", "--to", "C 1"]) == 0
     assert capsys.readouterr() == ("2.5: A → B → C 1\n", "")
-    with pytest.raises(sr.GraphError, match=r"a matrix of 3 × 3; .* pandas\.read_csv, with index_col=0, reads a matrix"):
+    with pytest.raises(sr.GraphError, match=r"a matrix of 3 × 3; .* pandas\.read_csv\(file, index_col=0\) reads a matrix") as caught:
         sr.read_edges(path)
-    np.testing.assert_array_equal(sr.apsp(pd.read_csv(path, index_col=0)), sr.apsp(frame))
+    np.testing.assert_array_equal(sr.apsp(advised(caught.value, path)), sr.apsp(frame))
     frame.loc["C 1", "A"] = -3
     path.write_text(frame.to_csv())
     assert main(["apsp", str(path)]) == 1
@@ -137,7 +252,7 @@ def test_nonedges(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (",a,b\na,0,1\nb,1\n", "line 3: the matrix has 2 columns, and this row 1 entries"),
         (",a,b\na,0,1,5\nb,1,0\n", "line 2: the matrix has 2 columns, and this row 3 entries"),
         (",a,a\na,0,1\na,1,0\n", "line 1: the first row of the matrix names a vertex twice"),
-        (",a,b\na,0,1\nc,1,0\n", "line 1: an edge needs a source and a target"),
+        (",a,b\na,0,1\nc,1,0\n", "line 1: an edge needs a source and a target, and a matrix the same names .* where 'b', 'c' differ"),
         ("0,1,2,3\n1,0,2,3\n1,2,0,x\n1,2,3,0\n", "line 1: an edge is source, target and perhaps a weight, not 4 fields"),
     ],
 )

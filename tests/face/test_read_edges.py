@@ -224,6 +224,51 @@ def test_pajek(tmp_path: Path) -> None:
     assert sr.read_edges(path).labels == ()
 
 
+PAJEK = '*Vertices 3\n1 "a"\n2 "b b"\n3 c 0.1 0.2 box\n'
+
+
+@pytest.mark.parametrize(
+    ("lines", "directed", "expected"),
+    [
+        ("*Arcslist\n1 2 3\n", True, [("a", "b b", 1), ("a", "c", 1)]),
+        ("*Edgeslist\n1 2 3\n", False, [("a", "b b", 1), ("a", "c", 1)]),
+        ("*Matrix\n0 2.5 0\n0 0 0\n0 0 7\n", True, [("a", "b b", 2.5), ("c", "c", 7)]),
+        ("*Arcs\n1 2 3\n*Edges\n% both ways\n1 3 7\n", True, [("a", "b b", 3), ("a", "c", 7), ("c", "a", 7)]),
+        ('*Edges :2 "r r"\n1 2 7\n\n*Arcs\n', False, [("a", "b b", 7)]),
+        ("*Arcs\n", True, []),
+    ],
+)
+def test_sections_of_pajek(lines: str, directed: bool, expected: Any, tmp_path: Path) -> None:
+    path = tmp_path / "a.net"
+    path.write_text(f"*Network roads\n{PAJEK}{lines}")
+    graph = sr.read_edges(path)
+    assert (graph.labels, graph.directed) == (("a", "b b", "c"), directed)
+    assert sorted(listed(graph)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (PAJEK, "line 4: the file ends before 3 vertices and a section"),
+        (f"{PAJEK}foo bar\nbaz\n", "line 5: 'foo bar' is no edge"),
+        (f"{PAJEK}1 2 3\n", "line 5: '1 2 3' is no edge: .* after \\*Arcs or"),
+        (f"{PAJEK}*Arc\n1 2 3\n", "line 5: '\\*Arc' begins no section of edges; those are \\*Arcs, \\*Edges"),
+        (f"{PAJEK}*Arcs\n1 9 3\n", "line 6: '1 9 3' is no edge"),
+        (f"{PAJEK}*Arcs\n1 2 x\n", "line 6: '1 2 x' is no edge"),
+        (f"{PAJEK}*Matrix\n0 1 0\n", "line 6: the matrix ends before 3 rows"),
+        (f"{PAJEK}*Matrix\n0 1\n", "line 6: '0 1' is none of the 3 rows"),
+        ("*Vertices 2\n1 a\n*Arcs\n1 2\n", "line 3: '\\*Arcs' is not the number and the label of one more vertex"),
+        ("*Vertices 2\n1 a\n2 a\n*Arcs\n1 2\n", "line 3: '2 a' is not the number"),
+        ("*Vertices 2\n1 a\n2 O'Hare\n", "line 3: the fields of .* cannot be told"),
+        (f"roads\n{PAJEK}*Arcs\n", "line 1: 'roads' is not \\*Vertices"),
+    ],
+)
+def test_what_pajek_has_not(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "a.net").write_text(text)
+    with pytest.raises(sr.GraphError, match=rf"a\.net, {message}"):
+        sr.read_edges(tmp_path / "a.net")
+
+
 def test_gml_without_labels(tmp_path: Path) -> None:
     path = tmp_path / "a.gml"
     path.write_text("graph [ directed 1 node [ id 4 ] node [ id 2 ] edge [ source 4 target 2 weight 3 ] ]")
