@@ -23,8 +23,8 @@ from semiring.arrays.pieces import pieces
 from semiring.common.errors import DomainError, DTypeError, brief
 
 __all__ = [
-    "EXACT_IN_FLOAT64", "Array", "Conversion", "Place", "conversions", "first", "nan", "outside", "refuse_nan", "require_inside", "widened",
-    "written_as",
+    "EXACT_IN_FLOAT64", "Array", "Conversion", "Place", "conversions", "first", "nan", "outside", "refuse_nan", "refuse_text",
+    "require_inside", "widened", "written_as",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
@@ -33,6 +33,8 @@ Place = Callable[[tuple[int, ...]], str]
 
 EXACT_IN_FLOAT64 = 1 << 53
 """The greatest integer up to which float64 holds all of them."""
+
+_CONVERT = "convert the entries to numbers, as by .astype(float)"
 
 
 def first(mask: Array) -> tuple[int, ...]:
@@ -88,6 +90,12 @@ def refuse_nan(entries: Array, where: Place) -> None:
     found = nan(entries)
     if found.any():
         raise DomainError(f"{where(first(found))} is NaN, which is no element of any semiring; pass nonedge=nan if it means 'no edge'")
+
+
+def refuse_text(entry: Any, place: str) -> None:
+    """Raise `DTypeError` for a text."""
+    if isinstance(entry, str | bytes):
+        raise DTypeError(f"{place} = {brief(entry)} is a text; {_CONVERT}") from None
 
 
 @dataclass(frozen=True)
@@ -157,6 +165,7 @@ class Conversion:
             try:
                 number = bool(value) if self.dtype.kind == "b" and value in (0, 1) else element(value, self.dtype)
             except (DTypeError, TypeError) as error:
+                refuse_text(value, where(index))
                 hint = "" if self.dtype.kind == "b" else " (dtype=object computes with any Python number)"
                 raise DTypeError(f"{where(index)}: {error}{hint}") from None
             if self.dtype.kind in "iu" and value not in self.written:
@@ -264,7 +273,7 @@ def outside(semiring: Semiring, values: Any) -> tuple[int, ...] | None:
     return None
 
 
-def require_inside(semiring: Semiring, values: Any, what: str = "a", *, of_graph: bool = False, first: int = 0) -> None:
+def require_inside(semiring: Semiring, values: Any, what: str = "a", *, of_graph: bool = False, first: int = 0, axes: int = 2) -> None:
     """Refuse arrays with an entry that is no element of the semiring.
 
     Parameters
@@ -277,11 +286,13 @@ def require_inside(semiring: Semiring, values: Any, what: str = "a", *, of_graph
         The values are entries or weights of a graph, so that `nonedge` can name one of them.
     first : int
         Which row of the caller's array `values` begin with.
+    axes : int
+        How many the operand has behind those of a stack, whose index the error gets.
 
     Raises
     ------
     DomainError
-        Naming the first such entry, where it is, the carrier, and what would work.
+        Naming the first such entry, where it is, the carrier, and what would work; with the `index` of its matrix in a stack.
     """
     index = outside(semiring, values)
     if index is None:
@@ -292,13 +303,19 @@ def require_inside(semiring: Semiring, values: Any, what: str = "a", *, of_graph
     index = (index[0] + first, *index[1:]) if index else index
     place = f"{what}[{', '.join(map(str, index))}]" if index else what
     carrier = f"the carrier of {semiring.name}, {semiring.carrier}"
-    if any(isinstance(v, float) and math.isnan(v) for v in found):
-        raise DomainError(
-            f"{place} = {brief(value)}: NaN is no element of any semiring, and outside {carrier}; "
+    if any(isinstance(v, str | bytes) for v in found):
+        problem = f" is a text, and outside {carrier}; {_CONVERT}"
+    elif any(isinstance(v, float) and math.isnan(v) for v in found):
+        problem = (
+            f": NaN is no element of any semiring, and outside {carrier}; "
             f"use {semiring.zero!r} (the semiring's zero) for a missing edge{', or nonedge=nan' * of_graph}"
         )
-    infinite = any(isinstance(v, float) and math.isinf(v) for v in found)
-    hint = "; without domain=, only the infinities that are zero or one are elements" if infinite and semiring.domain is None else ""
-    if infinite and of_graph and len(found) == 1:
-        hint = f"; pass nonedge={value!r} if it means 'no edge'{hint}"
-    raise DomainError(f"{place} = {brief(value)} is outside {carrier}{hint}")
+    else:
+        infinite = any(isinstance(v, float) and math.isinf(v) for v in found)
+        hint = "; without domain=, only the infinities that are zero or one are elements" if infinite and semiring.domain is None else ""
+        if infinite and of_graph and len(found) == 1:
+            hint = f"; pass nonedge={value!r} if it means 'no edge'{hint}"
+        problem = f" is outside {carrier}{hint}"
+    error = DomainError(f"{place} = {brief(value)}{problem}")
+    error.index = index[:-axes] or None
+    raise error

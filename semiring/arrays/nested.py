@@ -13,6 +13,8 @@ semiring.common.errors.ShapeError: the list is ragged: element 0 has 2 entries, 
 
 from __future__ import annotations
 
+import functools
+import operator
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -22,9 +24,12 @@ import numpy as np
 from semiring.common.errors import DTypeError, ShapeError
 from semiring.common.units import counted
 
-__all__ = ["array_of"]
+__all__ = ["array_of", "rounded_integer"]
 
 Array = np.ndarray[Any, Any]
+
+_LEAST_ROUNDED = 2.0**53
+"""What the first integer becomes that float64 rounds."""
 
 
 def array_of(rows: Any, what: str) -> tuple[Array, Array | None]:
@@ -65,6 +70,32 @@ def array_of(rows: Any, what: str) -> tuple[Array, Array | None]:
                     f"for ∞ in that dtype alone; convert all to one dtype, with ∞ as inf or as the extreme of that dtype"
                 )
     return array, _mask(rows) if masked else None
+
+
+def rounded_integer(array: Array, entries: Any) -> tuple[tuple[int, ...], int] | None:
+    """Find the first integer that an array of floats has rounded.
+
+    Examples
+    --------
+    >>> rows = [[0, 0.5], [2**53 + 1, 2**60]]
+    >>> rounded_integer(np.array(rows), rows)
+    ((1, 0), 9007199254740993)
+
+    Parameters
+    ----------
+    array : ndarray
+    entries : nested list, array or table
+        What the array was made of.
+    """
+    if array.dtype.kind != "f":
+        return None
+    with np.errstate(invalid="ignore"):
+        large = np.isfinite(array) & (np.abs(array) >= _LEAST_ROUNDED)
+    for index in map(tuple, np.argwhere(large).tolist()):
+        value = functools.reduce(operator.getitem, index, entries) if isinstance(entries, list | tuple) else entries[index]
+        if isinstance(value, int | np.integer) and int(value) != int(array[index]):
+            return index, int(value)
+    return None
 
 
 def _shape(value: Any, what: str) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from semiring.arrays.conversion import Array
 from semiring.arrays.exchange import a_name_of, borrowed, lends_memory, lists_numbers, name_of
-from semiring.arrays.nested import array_of
+from semiring.arrays.nested import array_of, rounded_integer
 from semiring.common.errors import AssumptionWarning, GraphError, callers_level, listing
 from semiring.kernels.compressed import strange_columns, strange_starts
 
@@ -53,6 +53,8 @@ class ArrayLike:
         Whether the caller's library relies on it that the array never changes, whatever its flags say.
     numbers : bool
         Whether the entries were Python's own numbers, among which no integer stands for ∞, whatever the dtype of the array.
+    rounded : tuple or None
+        The index and the value of an integer among floats which float64 does not hold; the array then has objects.
     """
 
     array: Array
@@ -62,6 +64,7 @@ class ArrayLike:
     library: Callable[[Array], Any] | None = None
     constant: bool = False
     numbers: bool = False
+    rounded: tuple[tuple[int, ...], int] | None = None
 
 
 def comes_from(value: Any, *libraries: str) -> bool:
@@ -206,7 +209,8 @@ def _nested(rows: Any) -> ArrayLike:
     if isinstance(rows, list) and all(isinstance(row, tuple) and len(row) in (2, 3) for row in rows):
         _warn_of_edges(rows)
     array, masked = array_of(rows, "the nested list")
-    found = replace(_objects(array), numbers=lists_numbers(rows))
+    rounded = rounded_integer(array, rows)
+    found = replace(_objects(array if rounded is None else np.array(rows, dtype=object)), numbers=lists_numbers(rows), rounded=rounded)
     if masked is not None:
         return replace(found, missing=masked if found.missing is None else masked | found.missing)
     if found.missing is None:
@@ -215,7 +219,8 @@ def _nested(rows: Any) -> ArrayLike:
     filled = array.copy()
     filled[found.missing] = 0
     typed = np.array(filled.tolist())
-    return replace(found, array=typed if typed.shape == array.shape else filled)
+    rounded = rounded_integer(typed, filled)
+    return replace(found, array=typed if typed.shape == array.shape and rounded is None else filled, rounded=rounded)
 
 
 def _warn_of_edges(rows: list[tuple[Any, ...]]) -> None:
@@ -257,7 +262,10 @@ def _data_frame(frame: Any) -> ArrayLike:
                 "A table with a row for each edge is read by sr.edges(frame, source=…, target=…, weight=…)"
             )
         frame = frame[list(labels)]
-    return replace(_objects(frame.to_numpy()), labels=labels, restore=_Framed(type(frame), frame.index, frame.index))
+    array = frame.to_numpy()
+    if rounded := rounded_integer(array, frame.iloc):
+        array = frame.astype(object).to_numpy()
+    return replace(_objects(array), rounded=rounded, labels=labels, restore=_Framed(type(frame), frame.index, frame.index))
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.arrays.conversion import Array, Place, conversions, first, refuse_nan, require_inside, widened, written_as
+from semiring.arrays.conversion import Array, Place, conversions, first, refuse_nan, refuse_text, require_inside, widened, written_as
 from semiring.arrays.devices import device_of, equal, namespace, on_gpu
 from semiring.arrays.memory import ALWAYS_FITS, require_memory
 from semiring.arrays.pieces import row_slices
-from semiring.common.errors import DTypeError, ShapeError, callers_level
+from semiring.common.errors import DTypeError, SemiringError, ShapeError, brief, callers_level
 from semiring.graphs.array_like import ArrayLike
 from semiring.graphs.graph import Graph, NonEdgeWarning, Reading, entry_name, matches, nonedges
 from semiring.kernels.limits import ValueStatistics, absorbing
@@ -174,6 +174,13 @@ def element_dtypes(inputs: tuple[ArrayLike, ...], semiring: Semiring, reading: R
     own = tuple(widened(s.array.dtype) for s in inputs)
     if semiring.on_truth_values and (own[0].kind != "O" or (reading.presence and _numbers(inputs[0]))):
         return (np.dtype(bool),)
+    for given in inputs:
+        if given.rounded is not None:
+            index, integer = given.rounded
+            raise DTypeError(
+                f"{entry_name(index)} is {brief(integer)}, which float64 would round, and other entries are floats; pass dtype=object for "
+                "exact numbers, or dtype=np.float64 to accept that"
+            )
     return semiring.dtypes(own)
 
 
@@ -234,6 +241,7 @@ def rewrite(
 ) -> None:
     """Fill `values` from the arrays, with zero for every non-edge; both begin with row `first` of the caller's matrix."""
     convert = conversions(semiring, [written_as(s.array.dtype, numbers=s.numbers) for s in inputs], [v.dtype for v in values])
+    named: tuple[int, ...] = ()
     for part in row_slices(values[0]):
         chunks = [s.array[part] for s in inputs]
         missing = nonedges(chunks, reading.nonedge)
@@ -242,16 +250,20 @@ def rewrite(
                 missing |= given.missing[part]
 
         def where(index: tuple[int, ...], start: int = first + part.start) -> str:
-            return entry_name((start + index[0], *index[1:]))
+            nonlocal named
+            named = (start + index[0], *index[1:])
+            return entry_name(named)
 
         for chunk, out, zero, converted in zip(chunks, values, zeros, convert, strict=True):
-            if semiring.on_truth_values and out.dtype.kind == "b":
-                present = _truth(chunk, missing, reading, where)
-            else:
-                if missing.any():  # what stands for a non-edge (NaN, say) need not have a value in the new dtype
-                    chunk = chunk.copy()
-                    chunk[missing] = 0
-                present = converted(chunk, where)
+            truths = semiring.on_truth_values and out.dtype.kind == "b"
+            if not truths and missing.any():  # what stands for a non-edge (NaN, say) need not have a value in the new dtype
+                chunk = chunk.copy()
+                chunk[missing] = 0
+            try:
+                present = _truth(chunk, missing, reading, where) if truths else converted(chunk, where)
+            except SemiringError as error:
+                error.index = named[:-2] or None
+                raise
             out[part] = present
             out[part][missing] = zero
 
@@ -269,6 +281,7 @@ def _truth(chunk: Array, missing: Array, reading: Reading, where: Place) -> Arra
     other = ~equal(chunk, 0) & (chunk != 1) & ~missing
     if other.any():
         index = first(other)
+        refuse_text(chunk[index], where(index))
         raise DTypeError(f"{where(index)} is {chunk[index]}, neither 0 nor 1; pass nonedge=0 if every other number is an edge")
     present: Array = namespace(chunk).asarray(~equal(chunk, 0))
     return present

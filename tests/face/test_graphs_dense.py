@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import semiring as sr
 from semiring.algebra.catalogue import BOOLEAN, DISTANCE_HOPS, GF2, MAX_MIN, MAX_PLUS, MIN_MAX, MIN_PLUS, PLUS_TIMES
 from semiring.algebra.definition import Semiring
-from semiring.common.errors import DomainError, DTypeError, GraphError, ShapeError
+from semiring.common.errors import DomainError, DTypeError, GraphError, SemiringError, ShapeError
 from semiring.graphs import Graph, NonEdgeWarning, read_graph
 
 INF = math.inf
@@ -420,6 +421,26 @@ class TestShapesAndElements:
         with pytest.raises(DomainError, match=r"graph\[1, 0\]"):
             read_graph(weights, MIN_PLUS)
 
+    @pytest.mark.parametrize(
+        ("entry", "semiring", "options"),
+        [
+            (math.nan, "min-plus", {}),
+            (-1.0, "max-times", {}),
+            (0.5, "min-plus", {"dtype": "int32"}),
+            (math.nan, "min-plus", {"dtype": "int32"}),
+            (2.0, "boolean", {"dtype": "bool"}),
+        ],
+    )
+    def test_an_error_has_the_index_of_the_matrix_in_a_stack(self, entry: float, semiring: str, options: dict[str, Any]) -> None:
+        stack = np.zeros((3, 2, 2, 2))
+        stack[2, 1, 0, 1] = entry
+        with pytest.raises(SemiringError, match=r"graph\[2, 1, 0, 1\]") as caught:
+            sr.closure(stack, semiring, **options)
+        assert caught.value.index == (2, 1)
+        with pytest.raises(SemiringError, match=r"graph\[0, 1\]") as caught:
+            sr.closure(stack[2, 1], semiring, **options)
+        assert caught.value.index is None
+
     def test_nan_names_the_remedy(self) -> None:
         with pytest.raises(DomainError, match="nonedge=nan"):
             read_graph(np.array([[0, math.nan], [1, 0]]), MIN_PLUS)
@@ -480,6 +501,36 @@ class TestOtherKinds:
     def test_texts(self) -> None:
         with pytest.raises(DTypeError, match=r"the entries are texts; convert them, as by array\.astype\(float\)"):
             read_graph(np.array([["0", "1"], ["2", "0"]]), MIN_PLUS)
+        pd = pytest.importorskip("pandas")
+        for entry in ("0", "x", b"0"):
+            objects = np.array([[0, 1.5], [entry, 0]], dtype=object)
+            for mixed in (objects, pd.DataFrame(objects)):
+                for semiring in (MIN_PLUS, PLUS_TIMES, MAX_MIN):
+                    with pytest.raises(DomainError, match=rf"graph\[1, 0\] = {entry!r} is a text, .*; convert .* \.astype\(float\)"):
+                        sr.closure(mixed, semiring)
+
+            for dtype in (np.int32, bool):
+                with pytest.raises(DTypeError, match=rf"graph\[1, 0\] = {entry!r} is a text; convert .* \.astype\(float\)"):
+                    read_graph(np.array([[0, 1], [entry, 0]], dtype=object), BOOLEAN if dtype is bool else MIN_PLUS, dtype=dtype)
+
+    @pytest.mark.parametrize("other", [0.5, INF, None])
+    def test_an_integer_among_floats_is_not_rounded(self, other: Any) -> None:
+        beyond = 2**53 + 1
+        rows: list[list[Any]] = [[0, beyond, 1.5], [1, 0, other], [2**60, 2, 0]]
+        with pytest.raises(DTypeError, match=rf"graph\[0, 1\] is {beyond}, which float64 would round, .*dtype=object"):
+            read_graph(rows, MIN_PLUS)
+        with pytest.raises(DTypeError, match=rf"graph\[1, 0, 1\] is {beyond}, "):
+            read_graph([np.zeros((3, 3)).tolist(), rows], MIN_PLUS)
+        with pytest.raises(DTypeError, match=rf"integer {beyond} at \[0, 1\], which float64 would round, .*dtype=object"):
+            sr.matmul([[0, beyond], [1.5, 0]], np.zeros((2, 2)), MIN_PLUS)
+        assert read_graph(rows, MIN_PLUS, dtype=object).values[0][0, 1] == beyond
+        assert read_graph(rows, MIN_PLUS, dtype=np.float64).values[0][0, 1] == 2**53
+
+    def test_an_integer_in_a_table_of_floats_is_not_rounded(self) -> None:
+        table = pytest.importorskip("pandas").DataFrame([[0, 2**53 + 1], [0.5, 1]])
+        with pytest.raises(DTypeError, match=r"graph\[0, 1\] is 9007199254740993, which float64 would round"):
+            read_graph(table, MIN_PLUS)
+        assert read_graph(table, MIN_PLUS, dtype=object).values[0][0, 1] == 2**53 + 1
 
     def test_pandas(self) -> None:
         pd = pytest.importorskip("pandas")
