@@ -114,7 +114,7 @@ def random_matrix(
     rng = np.random.default_rng() if rng is None else rng
     semiring = as_semiring(semiring)
     kinds = semiring.dtypes(semiring.usual_dtypes if dtype is None else dtype)
-    full = (shape, shape) if isinstance(shape, int) else tuple(shape)
+    full = (shape, shape) if isinstance(shape, int | np.integer) else tuple(shape)
     pool = elements(semiring, kinds, harmless=harmless)
     pick = np.where(rng.random(full) < density, rng.integers(1, len(pool), full), 0)
     columns = list(zip(*pool, strict=True)) if semiring.components > 1 else [tuple(pool)]

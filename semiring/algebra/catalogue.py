@@ -7,6 +7,7 @@ import itertools
 import math
 import sys
 from collections.abc import Sequence
+from numbers import Integral
 from operator import add, and_, mul, or_, xor
 from typing import Any
 
@@ -150,9 +151,9 @@ def k_best(k: int) -> Semiring:
     ⊕ takes 4 k² operations, ⊗ k³, and a product that many times k. Every loop of length c may be taken up to k − 1 times: of m lengths that
     are added, and none of them 0, the sums of the first 0, 1, …, m are m + 1 lengths that differ, so that a k-th best walk has m < k.
     """
-    if not isinstance(k, int) or isinstance(k, bool) or not 2 <= k <= _MOST_WALKS:
+    if isinstance(k, bool) or not isinstance(k, Integral) or not 2 <= k <= _MOST_WALKS:
         raise SemiringError(f"k is {k!r}; pass a whole number from 2 to {_MOST_WALKS}; the one best walk is of MIN_PLUS")
-    return _k_best(k)
+    return _k_best(int(k))
 
 
 @functools.cache

@@ -178,7 +178,7 @@ def named_gpus(device: Any) -> tuple[str, ...] | None:
         return names
     if not isinstance(device, list | tuple):
         return None
-    names = tuple(gpu_name(d) if isinstance(d, int) and not isinstance(d, bool) else str(d) for d in device)
+    names = tuple(gpu_name(int(d)) if isinstance(d, int | np.integer) and not isinstance(d, bool) else str(d) for d in device)
     if not names or not all(map(is_gpu, names)) or len(set(map(gpu_number, names))) < len(names):
         raise SemiringError(f"device={device!r}: a list names different GPUs, such as ['cuda:0', 'cuda:1'] or [0, 1]")
     return tuple(named_device(name, "cpu", exact=False) or name for name in names)

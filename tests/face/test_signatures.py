@@ -70,3 +70,32 @@ def test_another_keyword_is_refused_as_python_does(function: Callable[..., Any])
         function(*given, divice="cpu")
     with pytest.raises(TypeError, match=rf"^{function.__name__}\(\) got an unexpected keyword argument 'bins_of_what'$"):
         function(*given, bins_of_what=1)
+
+
+_WHOLE: dict[str, Callable[[Any], Any]] = {
+    "k of k_best": lambda k: sr.k_best(k),
+    "k of k_shortest_paths": lambda k: sr.k_shortest_paths(_MATRIX, 0, 1, k),
+    "k of power": lambda k: sr.power(_MATRIX, k, "min-plus"),
+    "k of farthest": lambda k: sr.apsp(_MATRIX, paths=True).farthest(k),
+    "bins": lambda bins: sr.statistics(_MATRIX, bins=bins).bins,
+    "block": lambda block: sr.apsp(_MATRIX, block=block),
+    "threads": lambda threads: sr.apsp(_MATRIX, threads=threads),
+    "sources": lambda source: sr.apsp(np.ones((4, 4)), sources=source),
+    "n of explain": lambda n: sr.explain(n).n,
+    "shape of random_matrix": lambda n: sr.testing.random_matrix("min-plus", n).shape,
+    "lengths": lambda length: sr.scan(_MATRIX, "min-plus", lengths=length),
+}
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint8], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("argument", _WHOLE)
+def test_numpys_integers_are_whole_numbers(argument: str, kind: Any) -> None:
+    np.testing.assert_equal(_WHOLE[argument](kind(3)), _WHOLE[argument](3))
+
+
+def test_gpus_have_numbers_of_numpys_too() -> None:
+    with pytest.raises(sr.SemiringError) as plain:
+        sr.apsp(_MATRIX, device=[99])
+    with pytest.raises(sr.SemiringError) as numpys:
+        sr.apsp(_MATRIX, device=[np.int64(99)])
+    assert str(numpys.value) == str(plain.value)
