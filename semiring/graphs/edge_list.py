@@ -410,6 +410,8 @@ def require_weights(weights: list[Any] | Array, where: Callable[[int], str], *, 
         advice = (
             "; give the edge a number (float(text) makes one of a text) or leave it out; sr.read_edges(path) reads a file with its header"
         )
+    elif isinstance(weight, Mapping):
+        advice = "; pass the graph of which these are attributes itself, or with each edge one of them: graph.edges(data='weight')"
     elif issubclass(type(weight), datetime.timedelta | np.timedelta64):
         advice = "; divide by a unit of time, such as datetime.timedelta(minutes=1)"
     raise DTypeError(f"the weight of {where(position)} is {weight!r}, which is no real number{advice}")

@@ -267,6 +267,14 @@ class TestEdgeLists:
         with pytest.raises(DTypeError, match=r"edge 1 from 'b' to 'c' is \(1, 2\), which is no real number"):
             read_graph(edges([("a", "b", 1), ("b", "c", (1, 2))]), MIN_PLUS)
 
+    def test_attributes_are_no_weight(self) -> None:
+        nx = pytest.importorskip("networkx")
+        graph = nx.Graph([("a", "b", {"weight": 2.0})])
+        for listed in (graph.edges(data=True), nx.path_graph(2).edges(data=True)):
+            with pytest.raises(DTypeError, match=r"no real number; pass the graph .* itself, .*graph\.edges\(data='weight'\)"):
+                edges(listed)
+        assert list(edges(graph.edges(data="weight")).weights) == [2.0]
+
     def test_rows_of_the_csv_module(self, tmp_path: Path) -> None:
         path = tmp_path / "roads.csv"
         path.write_text("from,to,km\nA,B,3\n")
