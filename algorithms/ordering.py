@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from semiring.common.errors import GraphError
+from semiring.common.errors import GraphError, install_of
 
 __all__ = ["ORDERS", "fill_reducing_order"]
 
@@ -80,9 +80,9 @@ def fill_reducing_order(starts: Array, heads: Array, order: Any = "auto") -> tup
             return find(starts, heads), name
         except ImportError:
             if order != "auto":
-                raise GraphError(f"order {order!r} needs {module}; pip install 'semiring[sparse]', or pass order='auto'") from None
+                raise GraphError(f"order {order!r} needs {module}; {install_of('sparse')}, or pass order='auto'") from None
     modules = ", ".join(module for module, _ in ORDERS.values())
-    raise GraphError(f"an order of elimination is found by one of {modules}: pip install 'semiring[sparse]', or pass order='natural'")
+    raise GraphError(f"an order of elimination is found by one of {modules}: {install_of('sparse')}, or pass order='natural'")
 
 
 def _names() -> str:

@@ -2,7 +2,7 @@
 
     python -m benchmarks.hops
     python -m benchmarks.hops --only "power grid" --tasks diameter "one path"
-    pip install "semiring[benchmark]"
+    pip install -e ".[benchmark]"
 
 Whole calls on graphs as users have them: SciPy's sparse arrays here and in SciPy, networkit's own graphs there; for one path also a list of
 edges, which like networkit's graph was made before. Times are the least of some rounds, of one path the mean over twenty, on all threads

@@ -3,7 +3,7 @@
     python -m benchmarks.sparse
     python -m benchmarks.sparse --only roads --vertices 20000 --statistics
     python -m benchmarks.sparse --device cuda
-    pip install "semiring[benchmark]"
+    pip install -e ".[benchmark]"
 
 Roads are planar: the spanning tree of random lengths of a Delaunay triangulation, and an eighth of its other edges. Rows of all pairs are
 those of some sources that follow each other in the order of elimination, as `Factor.blocks` has them; the time is said for one of them, as

@@ -2,7 +2,7 @@
 
     python -m benchmarks.sparse_products
     python -m benchmarks.sparse_products --vertices 1000000 --entries 16000000 --only vector
-    pip install "semiring[benchmark]"
+    pip install -e ".[benchmark]"
 
 A random matrix of float64 times a vector, a dense matrix of 64 columns, itself, and itself where a random matrix of as many entries has
 some; over min-plus, over the same written by a user, and over plus-times, on all threads (SciPy has one). All run in turn, and the times

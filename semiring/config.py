@@ -52,7 +52,7 @@ def show_config() -> None:
     threads    2
     cache      /home/ada/.cache/semiring, 12 files, 0.2 MiB
     memory     22.5 GiB available
-    GPUs       none that CuPy finds (pip install 'semiring[cuda13]')
+    GPUs       none that CuPy finds (pip install -e ".[cuda13]" from the clone)
     engines    cpu (LLVM), reference (NumPy, exact objects)
     extras     graphs: scipy 1.17.1, networkx 3.6.1
                symbolic: not installed
@@ -127,7 +127,7 @@ def _threads() -> str:
 
 def _cache() -> str:
     """The folder of compiled kernels, and what it holds."""
-    from semiring.common.units import format_bytes
+    from semiring.common.units import counted, format_bytes
     from semiring.kernels import cache
 
     folder = cache.folder()
@@ -137,7 +137,7 @@ def _cache() -> str:
         sizes = [entry.stat().st_size for entry in os.scandir(folder) if entry.is_file()]
     except OSError:
         return f"{folder}, empty"
-    return f"{folder}, {len(sizes)} files, {format_bytes(sum(sizes))}"
+    return f"{folder}, {counted(len(sizes), 'file')}, {format_bytes(sum(sizes))}"
 
 
 def _memory() -> str:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from semiring.common.errors import install_of
 from semiring.common.units import duration
 from semiring.config import installed
 
@@ -95,7 +96,7 @@ def _data_folder() -> Path:
     """The folder of bokeh_sampledata with its tables."""
     package = importlib.util.find_spec("bokeh_sampledata")
     if package is None or not package.submodule_search_locations:
-        raise ModuleNotFoundError('the airport data is in the package bokeh_sampledata: pip install "semiring[demo]"')
+        raise ModuleNotFoundError(f"the airport data is in the package bokeh_sampledata: {install_of('demo')}")
     return Path(package.submodule_search_locations[0]) / "_data"
 
 
@@ -156,7 +157,7 @@ def _compare_with_scipy(distances: Array, shortest: Array) -> None:
     try:
         from scipy.sparse.csgraph import csgraph_from_dense, shortest_path
     except ImportError:
-        print('SciPy is not installed, so there is nothing to compare with: pip install "semiring[demo]"')
+        print(f"SciPy is not installed, so there is nothing to compare with: {install_of('demo')}")
         return
     seconds, theirs = _timed(lambda: shortest_path(csgraph_from_dense(distances, null_value=np.inf)))
     same_pairs = np.array_equal(np.isfinite(theirs), np.isfinite(shortest))

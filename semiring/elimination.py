@@ -58,7 +58,7 @@ def factor(
         With the laws of a closure; one of the catalogue also by its name.
     order : str or sequence of vertices
         The order of elimination: "metis" (nested dissection, by pymetis), "minimum degree" (by SciPy), "natural", or the vertices. "auto"
-        is the first that ``pip install semiring[sparse]`` brings.
+        is the first that ``pip install -e ".[sparse]"`` brings.
     weight, nonedge, dtype
         As for `apsp`.
 

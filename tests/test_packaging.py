@@ -72,6 +72,19 @@ def test_extras_are_told_where_they_are_looked_for() -> None:
         assert all(any(requirement.startswith(package) for requirement in extras[extra]) for package in packages)
 
 
+def test_the_library_is_installed_from_a_clone() -> None:
+    """No page, docstring or message has pip look for a package of this name that nobody has published."""
+    folders = ("semiring", "algorithms", "kernels", "benchmarks", "docs", "notebooks")
+    files = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(path for folder in folders for path in (ROOT / folder).rglob("*.*"))]
+    texts = {path: path.read_text(encoding="utf-8") for path in files if path.suffix in (".py", ".md", ".ipynb")}
+    texts.pop(ROOT / "docs/releasing.md", None)  # which publishes it
+    assert [path for path, text in texts.items() if re.search(r"""pip install (-\w+ )*[`'"\\]*semiring\b|'semiring\[""", text)] == []
+    extras = PYPROJECT["project"]["optional-dependencies"].keys()
+    named = {extra for text in texts.values() for extra in re.findall(r"install_of\(['\"](\w+)", text)}
+    assert named <= extras
+    assert {"cuda13", "graphs", "progress", "sparse", "demo"} <= named
+
+
 MEASURE = """
 import json, sys, time
 start = time.process_time()

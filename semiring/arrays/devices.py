@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from semiring.common.errors import TooLargeError
+from semiring.common.errors import TooLargeError, install_of
 from semiring.common.forks import importing, in_children
 
 __all__ = [
@@ -103,9 +103,6 @@ def to_gpu(array: Any) -> Any:
     return cupy.asarray(array)
 
 
-_INSTALL = "pip install 'semiring[cuda13]'"
-
-
 @functools.lru_cache(maxsize=256)
 def is_gpu(device: str) -> bool:
     """Whether it names a GPU: "cuda:0" and so on, or "cuda" for any, or for one that is not there."""
@@ -180,7 +177,7 @@ def gpus() -> int:
 
 def why_no_gpu() -> str:
     """Why CuPy finds none, or what to install."""
-    return _found()[1] or _INSTALL
+    return _found()[1] or install_of("cuda13")
 
 
 _begun_by: set[int] = set()

@@ -16,8 +16,8 @@ import numpy as np
 
 from semiring.arrays.cuda_stream import strided, torch_dtypes
 from semiring.arrays.devices import on_gpu
-from semiring.arrays.nested import array_of
-from semiring.common.errors import DTypeError, GraphError, SemiringError, with_article
+from semiring.arrays.nested import array_of, rounded_integer
+from semiring.common.errors import DTypeError, GraphError, SemiringError, install_of, with_article
 
 __all__ = ["Borrowed", "Restorer", "a_name_of", "borrowed", "lends_memory", "lists_numbers", "name_of", "refuse_short_floats"]
 
@@ -76,6 +76,11 @@ def borrowed(value: Any) -> Borrowed:
         array, masked = array_of(value, "the nested list")
         if masked is not None:
             raise _masked()
+        if rounded := rounded_integer(array, value):
+            raise DTypeError(
+                f"the nested list has the integer {rounded[1]} at {list(rounded[0])}, which float64 would round, and other entries are "
+                "floats; pass numpy.array(…, dtype=object) for exact numbers, or of dtype=float to accept that"
+            )
         return Borrowed(array, numbers=lists_numbers(value))
     if not lends_memory(value):
         return Borrowed(np.asarray(value))
@@ -128,7 +133,7 @@ def _on_gpu(value: Any) -> Any:
     try:
         import cupy
     except ImportError:
-        raise GraphError(f"the {name_of(value)} lies on a GPU, for which CuPy is needed: pip install 'semiring[cuda13]'") from None
+        raise GraphError(f"the {name_of(value)} lies on a GPU, for which CuPy is needed: {install_of('cuda13')}") from None
     try:
         if hasattr(value, "__dlpack__"):
             return cupy.from_dlpack(value)

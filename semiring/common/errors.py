@@ -18,8 +18,8 @@ from semiring.common.html import short
 __all__ = [
     "AssumptionWarning", "CheckpointError", "DTypeError", "DivergenceError", "DivergentPivot", "DomainError", "GraphError", "LawError",
     "NegativeCycleError", "OverflowRiskError", "SemiringError", "ShapeError", "TooLargeError", "TraceError", "brief", "callers_level",
-    "described", "in_stack", "library", "listing", "noted", "or_similar", "printable", "raised_here", "refuse_arrays", "similar",
-    "with_article",
+    "described", "in_stack", "install_of", "library", "listing", "noted", "or_similar", "printable", "raised_here", "refuse_arrays",
+    "similar", "with_article",
 ]  # fmt: skip
 
 P = ParamSpec("P")
@@ -251,7 +251,7 @@ def refuse_arrays(**arguments: Any) -> None:
             raise SemiringError(f"{name} is an array of shape {shape}, and no array belongs there")
 
 
-def library(module: str, what: str, install: str | None = None) -> Any:
+def library(module: str, what: str, extra: str = "") -> Any:
     """A module of a library that need not be installed.
 
     Examples
@@ -268,8 +268,8 @@ def library(module: str, what: str, install: str | None = None) -> Any:
     module : str
     what : str
         What needs it, for the message.
-    install : str, optional
-        What pip installs, by default the library.
+    extra : str, optional
+        Which extra brings it; else pip installs it by its own name.
 
     Raises
     ------
@@ -280,7 +280,19 @@ def library(module: str, what: str, install: str | None = None) -> Any:
         return importlib.import_module(module)
     except ImportError:
         name = module.partition(".")[0]
-        raise SemiringError(f"{what} needs {name}, which is not installed: pip install {install or name}") from None
+        command = install_of(extra) if extra else f"pip install {name}"
+        raise SemiringError(f"{what} needs {name}, which is not installed: {command}") from None
+
+
+def install_of(extra: str) -> str:
+    """Say what installs an extra.
+
+    Examples
+    --------
+    >>> print(install_of("graphs"))
+    pip install -e ".[graphs]" from the clone
+    """
+    return f'pip install -e ".[{extra}]" from the clone'
 
 
 class noted:

@@ -42,7 +42,9 @@ try:
         structural_rank,
     )
 except ImportError as error:
-    raise ImportError(f"semiring.csgraph stands in SciPy's place and needs it: pip install 'semiring[graphs]' ({error})") from error
+    from semiring.common.errors import install_of
+
+    raise ImportError(f"semiring.csgraph stands in SciPy's place and needs it: {install_of('graphs')} ({error})") from error
 
 from semiring.csgraph.alternatives import yen
 from semiring.csgraph.call import NegativeCycleError

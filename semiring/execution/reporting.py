@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from semiring.common.errors import install_of
 from semiring.common.progress import Meter, Progress, Watcher
 from semiring.common.units import counted, step_rate
 from semiring.kernels import machine
@@ -76,7 +77,7 @@ def why_no_bar(plan: Plan) -> str | None:
     if plan.strategy == "SciPy":
         return "SciPy's own searches do not tell how far they are"
     if importlib.util.find_spec("tqdm") is None:
-        return "tqdm is not installed (pip install 'semiring[progress]')"
+        return f"tqdm is not installed ({install_of('progress')})"
     return None
 
 

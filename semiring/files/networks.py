@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from semiring.common.errors import library
+from semiring.common.units import counted
 from semiring.files.fields import WrongLine, number, numbers_for_names, numbers_of
 from semiring.graphs import EdgeList, edges
 from semiring.graphs.edge_list import require_weights
@@ -61,7 +62,7 @@ def _plain_pajek(text: str) -> list[str]:
         numbers[number_of_vertex] = None
         labels.add(label)
     if n and len(lines) <= n:
-        raise WrongLine(at, f"the file ends before {n} vertices and a section *Arcs or *Edges")
+        raise WrongLine(at, f"the file ends before {counted(n, 'vertex', 'vertices')} and a section *Arcs or *Edges")
     found: dict[str, list[list[str]]] = {}
     section, rows = "", list[str]()
     for at, line in lines[n:]:
@@ -75,7 +76,7 @@ def _plain_pajek(text: str) -> list[str]:
         fields = _pajek_fields(at, line)
         if section == "*matrix":
             if not rows or len(fields) != n:
-                raise WrongLine(at, f"{line!r} is none of the {n} rows of the matrix, of {n} entries each")
+                raise WrongLine(at, f"{line!r} is none of the {counted(n, 'row')} of the matrix, of {counted(n, 'entry', 'entries')} each")
             tail = rows.pop()
             some = [[tail, head, entry] for head, entry in zip(numbers, fields, strict=True) if number(entry) != 0]
         else:
@@ -85,7 +86,7 @@ def _plain_pajek(text: str) -> list[str]:
                 raise WrongLine(at, f"{line!r} is no edge: the numbers of two vertices and perhaps a weight, after *Arcs or *Edges")
         found[_SECTIONS[section]] += some
     if rows:
-        raise WrongLine(at, f"the matrix ends before {n} rows")
+        raise WrongLine(at, f"the matrix ends before {counted(n, 'row')}")
     arcs, both = found.get("*arcs", []), found.get("*edges", [])
     if arcs or "*edges" not in found:
         both = arcs + both + [[head, tail, *rest] for tail, head, *rest in both if tail != head]
@@ -128,7 +129,7 @@ def read_network(path: Path, suffix: str, content: bytes, directed: bool) -> Any
     SemiringError
         Where NetworkX is not installed, and whatever it raises.
     """
-    nx = library("networkx", f"{path}: a {suffix} file", "'semiring[graphs]'")
+    nx = library("networkx", f"{path}: a {suffix} file", "graphs")
     if suffix in _READERS:
         return _READERS[suffix](nx, content)
     kind = nx.MultiDiGraph if directed else nx.MultiGraph

@@ -270,7 +270,7 @@ def _numpy(path: Path) -> Any:
         raise GraphError(f"{path}: saved paths, and no graph; semiring.Paths.load(path) reads them")
     if "format" not in names:
         raise GraphError(f"{path}: one array is wanted, but it holds {len(names)}: {', '.join(names)}")
-    sparse = library("scipy.sparse", f"{path}: a sparse array", "'semiring[graphs]'")
+    sparse = library("scipy.sparse", f"{path}: a sparse array", "graphs")
     with _told_as("a SciPy sparse array", path):
         with path.open("rb") as file:
             matrix = sparse.load_npz(file)
@@ -288,7 +288,7 @@ def _with_labels(values: Any, labels: Any) -> ArrayLike:
 
 def _matrix_market(path: Path, content: bytes) -> Any:
     """The matrix in a .mtx file."""
-    io_of_scipy = library("scipy.io", f"{path}: a MatrixMarket file", "'semiring[graphs]'")
+    io_of_scipy = library("scipy.io", f"{path}: a MatrixMarket file", "graphs")
     with _told_as("a MatrixMarket file", path):
         _require_numbers(content)
         return io_of_scipy.mmread(io.BytesIO(content), spmatrix=False)

@@ -9,10 +9,12 @@ import inspect
 import math
 import re
 from collections.abc import Callable
+from numbers import Real
 from typing import Any
 
 import networkx as nx
 
+from semiring.common.errors import install_of
 from semiring.networkx_backend import betweenness, measures, paths
 from semiring.networkx_backend.costs import slower
 from semiring.networkx_backend.distances import SemiringGraph, original
@@ -22,7 +24,7 @@ __all__ = ["can_run", "convert_from_nx", "convert_to_nx", "should_run"]
 _NEEDED = "3.5"  # the first whose all-pairs functions return what those here do, with the same parameters
 if [int(number) for number in re.findall(r"\d+", nx.__version__)[:2]] < [int(number) for number in _NEEDED.split(".")]:
     raise ImportError(
-        f"NetworkX's backend semiring needs networkx>={_NEEDED}, and this is {nx.__version__}: pip install 'semiring[graphs]'; "
+        f"NetworkX's backend semiring needs networkx>={_NEEDED}, and this is {nx.__version__}: {install_of('graphs')}; "
         "graphs of this one are taken by semiring.apsp and its kin"
     )
 
@@ -81,7 +83,7 @@ def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | 
     if given.get("usebounds"):
         return "bounds need a few searches only"
     cutoff = given.get("cutoff")
-    if not (cutoff is None or (isinstance(cutoff, int | float) and not math.isnan(cutoff))):
+    if not (cutoff is None or (isinstance(cutoff, Real) and not math.isnan(cutoff))):
         return "cutoff= is no number"
     if name in ("center", "centroid", "barycenter") and given["weight"] is None and not graph.is_directed():
         if graph.number_of_edges() == len(graph) - 1:

@@ -106,7 +106,7 @@ class Reachability(Shown):
         >>> sr.reachability(sr.edges([(0, 1), (1, 2)])).to_scipy().nnz
         3
         """
-        scipy = library("scipy.sparse", "to_scipy", "'semiring[graphs]'")
+        scipy = library("scipy.sparse", "to_scipy", "graphs")
         n, pairs = self._condensation.n, int(self.counts.sum())
         require_bytes(9 * pairs, f"{pairs:,} pairs take", "ask for .counts, .reaches() or .reached()")
         starts, heads = self._condensation.pairs(reflexive=self.reflexive)
@@ -123,7 +123,7 @@ class Reachability(Shown):
         """What Jupyter shows."""
         n = len(self.nodes)
         facts = [
-            ("connected", f"{int(self.counts.sum()):,} of {n * n:,} pairs"),
+            ("connected", f"{int(self.counts.sum()):,} of {counted(n * n, 'pair')}"),
             ("strongly connected components", f"{self._condensation.count:,}"),
         ]
         return f"reachability among {counted(n, 'vertex', 'vertices')}", facts

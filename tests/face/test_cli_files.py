@@ -463,5 +463,5 @@ def test_without_scipy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: st
     np.savez(tmp_path / "a.npz", format="csr", data=1)
     for module in ("scipy", "scipy.io", "scipy.sparse"):
         monkeypatch.setitem(__import__("sys").modules, module, None)
-    with pytest.raises(SemiringError, match=r"needs scipy, which is not installed: pip install 'semiring\[graphs\]'"):
+    with pytest.raises(SemiringError, match=r'needs scipy, which is not installed: pip install -e "\.\[graphs\]"'):
         read_file(tmp_path / name)

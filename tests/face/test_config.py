@@ -51,7 +51,7 @@ def test_the_environment_counts(capsys: pytest.CaptureFixture[str], monkeypatch:
     (tmp_path / "kernel.o").write_bytes(bytes(2**20))
     lines = shown(capsys)
     assert lines["threads"] == "7"
-    assert lines["cache"] == f"{tmp_path}, 1 files, 1.0 MiB"
+    assert lines["cache"] == f"{tmp_path}, 1 file, 1.0 MiB"
     monkeypatch.setenv("SEMIRING_CACHE_DIR", str(tmp_path / "none"))
     assert shown(capsys)["cache"].endswith("empty")
 

@@ -116,4 +116,4 @@ def test_without_the_data(capsys: pytest.CaptureFixture[str], monkeypatch: pytes
     find: Any = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "bokeh_sampledata" else find(name, *rest))
     assert main(["demo"]) == 2
-    assert 'pip install "semiring[demo]"' in capsys.readouterr().err
+    assert 'pip install -e ".[demo]" from the clone' in capsys.readouterr().err

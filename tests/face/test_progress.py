@@ -268,7 +268,7 @@ class TestReasons:
         monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
         sr.apsp(DENSE, progress=True, device="cpu")
         first, *lines = capsys.readouterr().err.splitlines()
-        assert first == "semiring: no progress bar: tqdm is not installed (pip install 'semiring[progress]')"
+        assert first == 'semiring: no progress bar: tqdm is not installed (pip install -e ".[progress]" from the clone)'
         assert 5 < len(lines) <= 21
         assert lines[0].startswith("  0%")
         assert lines[-1].startswith("100%")

@@ -148,7 +148,7 @@ def test_what_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(sr.TooLargeError, match="1 pairs"):
         found.to_scipy()
     monkeypatch.setitem(sys.modules, "scipy.sparse", None)
-    with pytest.raises(sr.SemiringError, match=r"to_scipy needs scipy, which is not installed: pip install 'semiring\[graphs\]'"):
+    with pytest.raises(sr.SemiringError, match=r'to_scipy needs scipy, which is not installed: pip install -e "\.\[graphs\]"'):
         found.to_scipy()
 
 

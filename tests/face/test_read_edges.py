@@ -316,7 +316,7 @@ def test_without_networkx(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     path = tmp_path / "a.gml"
     path.write_text("graph [ ]")
     monkeypatch.setitem(__import__("sys").modules, "networkx", None)
-    with pytest.raises(sr.SemiringError, match=r"needs networkx, which is not installed: pip install 'semiring\[graphs\]'"):
+    with pytest.raises(sr.SemiringError, match=r'needs networkx, which is not installed: pip install -e "\.\[graphs\]"'):
         sr.read_edges(path)
 
 
