@@ -20,6 +20,7 @@ from semiring.algebra.expression import CHOOSING, is_operation, nodes
 from semiring.arrays.conversion import require_inside
 from semiring.arrays.devices import namespace
 from semiring.common.errors import OverflowRiskError, SemiringError
+from semiring.common.units import counted
 from semiring.kernels.limits import ValueStatistics, absorbing, inner_infinity, largest_beside, overflow_risk, tropical
 from semiring.kernels.overflow.floats import magnitudes, product_of_magnitudes
 from semiring.kernels.overflow.intervals import ARITHMETIC, IntervalArithmetic, Range
@@ -32,6 +33,9 @@ __all__ = ["check_scan"]
 Reach = TypeVar("Reach")
 Statistics = Sequence[ValueStatistics]
 Values = tuple[Any, ...]
+
+_AXES = {"matrices": 3, "weights": 2, "initial": 1}
+"""How many axes an operand has for one sequence."""
 
 
 def check_scan(
@@ -83,7 +87,7 @@ def _check(
     for name, part in parts.items():
         each = [next(found) for _ in range(width)]
         if refuse and not surely_elements(semiring, part, each):
-            require_inside(semiring, part, name)
+            require_inside(semiring, part, name, axes=_AXES.get(name, 4))
         operand = name.split(" ")[0]
         whole[operand] = list(map(operator.or_, whole.get(operand, [ValueStatistics()] * width), each))
     steps = int(operands.lengths.max(initial=0))
@@ -123,7 +127,7 @@ def _certify_tropical(semiring: Semiring, dtype: np.dtype[Any], whole: dict[str,
     reach = whole["initial"][0].largest + steps * each
     limit = largest_beside(inner_infinity(infinity), signed=signed)
     if reach > limit:
-        what = f"{steps} steps may reach {reach}, and beside ∞ = {infinity} the library can tell entries up to {limit} from it"
+        what = f"{counted(steps, 'step')} may reach {reach}, and beside ∞ = {infinity} the library can tell entries up to {limit} from it"
         raise overflow_risk(semiring, [dtype], what)
 
 

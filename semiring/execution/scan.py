@@ -15,7 +15,8 @@ from semiring.arrays.cuda_stream import scratch_memory
 from semiring.arrays.devices import host, namespace, on_device
 from semiring.arrays.exchange import Borrowed, borrowed
 from semiring.arrays.memory import ALWAYS_FITS, require_bytes, with_scratch
-from semiring.common.errors import DTypeError, SemiringError, ShapeError
+from semiring.common.errors import DTypeError, SemiringError, ShapeError, TooLargeError
+from semiring.common.units import counted
 from semiring.execution.operands import (
     WITNESS,
     arrays_of,
@@ -35,6 +36,8 @@ __all__ = ["Decoded", "ScanOptions", "scan_sequences"]
 Shape = tuple[int, ...]
 
 _NAMES = "matrices", "weights", "initial"
+
+_MOST_STEPS = np.iinfo(np.int64).max
 
 
 class Decoded(NamedTuple):
@@ -159,14 +162,16 @@ def _form(parts: dict[str, tuple[Any, ...]], lengths: np.ndarray[Any, Any] | Non
         raise ShapeError(f"matrices must be square, of shape (S, S) or (…, T, S, S); got {matrices}")
     states = matrices[-1]
     if weights is not None and (len(weights) < 2 or weights[-1] != states):
-        raise ShapeError(f"weights must have a row of {states} states for each step, shape (…, T, {states}); got {weights}")
+        raise ShapeError(f"weights must have a row of {counted(states, 'state')} for each step, shape (…, T, {states}); got {weights}")
     if initial is not None and (not initial or initial[-1] != states):
-        raise ShapeError(f"initial must be a vector of {states} states, or have leading axes before them; got {initial}")
+        raise ShapeError(f"initial must be a vector of {counted(states, 'state')}, or have leading axes before them; got {initial}")
     told = [shape[axis] for shape, axis in ((matrices[:-2], -1), (weights, -2)) if shape]
     if told:
         steps = max(told, key=lambda t: t != 1)
     elif lengths is not None:
         steps = int(lengths.max(initial=0))
+        if steps > _MOST_STEPS:
+            raise TooLargeError(f"lengths reach {steps}, and a scan has at most {_MOST_STEPS} steps")
     else:
         raise ShapeError("one matrix does not tell the number of steps; pass weights, lengths, or numpy.broadcast_to(matrix, (T, S, S))")
     if any(t not in (1, steps) for t in told):
@@ -194,6 +199,7 @@ def _whole_numbers(lengths: Any) -> np.ndarray[Any, Any]:
         if isinstance(error, SemiringError):
             raise
         raise ShapeError(f"lengths is no array: {error}") from error
-    if found.dtype.kind not in "iu" and found.size:
+    integers = found.dtype.kind in "iu" or {*map(type, found.ravel().tolist())} == {int}  # of any size
+    if not integers and found.size:
         raise DTypeError(f"lengths must be integers; they are {found.dtype}")
-    return found.astype(np.int64)
+    return found if integers else found.astype(np.int64)

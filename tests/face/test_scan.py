@@ -383,6 +383,10 @@ def test_what_lies_beyond_a_sequence_is_not_looked_at() -> None:
         (sr.ShapeError, "differ in their number of steps", (np.ones((3, 2, 2)), "log"), {"weights": np.ones((4, 2))}),
         (sr.ShapeError, "do not broadcast", (np.ones((2, 3, 2, 2)), "log"), {"weights": np.ones((4, 3, 2))}),
         (sr.ShapeError, "lengths must be from 0 to 3", (np.ones((3, 2, 2)), "log"), {"lengths": 4}),
+        (sr.ShapeError, f"they are from 1 to {2**63}", (np.ones((3, 2, 2)), "log"), {"lengths": np.array([1, 2**63], np.uint64)}),
+        (sr.ShapeError, f"they are from {-(10**30)} to 1", (np.ones((3, 2, 2)), "log"), {"lengths": [1, -(10**30)]}),
+        (sr.TooLargeError, f"lengths reach {2**63}, and", (np.eye(2), "log"), {"lengths": 2**63}),
+        (sr.TooLargeError, f"lengths reach {10**30}, and", (np.eye(2), "log"), {"lengths": 10**30}),
         (sr.ShapeError, "lengths must be from 0 to 3", (np.ones((3, 2, 2)), "log"), {"lengths": [1, -1]}),
         (
             sr.ShapeError,
