@@ -34,6 +34,7 @@ from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.arrays.conversion import EXACT_IN_FLOAT64
 from semiring.arrays.threads import thread_count
 from semiring.common.errors import OverflowRiskError
+from semiring.common.units import counted
 from semiring.kernels.cpu.policy_iteration import Costs, Policy, PolicyCycle, reaching_cycles
 from semiring.kernels.select import searches_for
 
@@ -95,7 +96,9 @@ def least_cycle_mean(graph: CSR, threads: int | None = None) -> CriticalCycle | 
     integers = bool((weights == np.rint(weights)).all())
     heaviest = max(float(weights.max()), -float(weights.min()))
     if heaviest > _LARGEST / (4 * graph.n**2):
-        raise OverflowRiskError(f"sums of weights as large as {heaviest:.3g} may leave float64 along {graph.n:,} vertices; scale them down")
+        raise OverflowRiskError(
+            f"sums of weights as large as {heaviest:.3g} may leave float64 along {counted(graph.n, 'vertex', 'vertices')}; scale them down"
+        )
     policy = Policy(starts, heads, weights, np.where(endless, 0.0, np.inf), thread_count(threads))
     largest = policy.improve(Costs(1.0, 0.0, least=-np.inf)).largest  # whatever offers the least, to begin with
     best, along, total, length, changed = list[int](), list[float](), math.inf, 1, len(endless)

@@ -18,6 +18,7 @@ from semiring.algebra.laws import is_selective
 from semiring.arrays.devices import host, on_gpu
 from semiring.arrays.pieces import HOST, pieces, slices
 from semiring.common.errors import OverflowRiskError
+from semiring.common.units import counted
 from semiring.kernels.limits import ValueStatistics, absorbing, half_range, inner_infinity, overflow_risk, remedy, tropical
 from semiring.kernels.overflow.intervals import stays_inside, walks_fit
 from semiring.kernels.overflow.products import certify
@@ -141,7 +142,7 @@ class _TropicalIntegers(Guard):
         self.signed = statistics[0].pulls_back(minimum=self.infinity > 0)
         bound = 3 * self.edges * self.largest if self.signed else self.largest
         if self.refuses and max(bound, self.largest) >= self.limit:
-            beyond = f"; with {self.edges} edges a path, three of them could reach {bound}" if self.signed else ""
+            beyond = f"; with {counted(self.edges, 'edge')} a path, three of them could reach {bound}" if self.signed else ""
             what = f"finite weights reach {self.largest}{beyond}, and the library can tell sums from ∞ below {self.limit}"
             raise overflow_risk(self.semiring, self.dtypes, what)
 
@@ -193,7 +194,7 @@ class _TropicalFloats(Guard):
             return
         signed = statistics[0].pulls_back(minimum=self.semiring.program.add[0].op == "min")
         if signed or self.largest >= self.limit:
-            raise self._risk(f"three paths of {self.edges} edges")
+            raise self._risk(f"three paths of {counted(self.edges, 'edge')}")
 
     @property
     def needs_rows(self) -> bool:
@@ -219,7 +220,8 @@ class _Sums(Guard):
                 continue
             reach, limit = 3 * self.edges * found.largest, half_range(dtype)
             if reach >= limit:
-                what = f"weights reach {found.largest}, so that three paths of {self.edges} edges could reach {reach}, beyond {limit}"
+                edges = counted(self.edges, "edge")
+                what = f"weights reach {found.largest}, so that three paths of {edges} could reach {reach}, beyond {limit}"
                 raise overflow_risk(self.semiring, [dtype], what)
 
 
@@ -251,7 +253,7 @@ class _Between(Guard):
             zero = int(self.semiring.identities(self.dtypes)[0][0])
             self.whole = statistics[0] | ValueStatistics((zero, zero))
         elif not walks_fit(self.semiring, self.dtypes, [found], self.edges):
-            what = f"elements are {found[0]} … {found[1]}, so that three paths of {self.edges} edges could leave the dtype"
+            what = f"elements are {found[0]} … {found[1]}, so that three paths of {counted(self.edges, 'edge')} could leave the dtype"
             raise overflow_risk(self.semiring, self.dtypes, what)
 
     @property

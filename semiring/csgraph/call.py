@@ -19,6 +19,7 @@ from semiring.arrays.devices import device_of
 from semiring.common.errors import DTypeError
 from semiring.common.errors import NegativeCycleError as OwnNegativeCycleError
 from semiring.common.forks import cached_property
+from semiring.common.units import counted
 from semiring.csgraph.reading import Array, CSGraph, both_ways, in_dtype, read
 from semiring.planning import Plan, closure_problem, edges_problem, plan
 from semiring.planning.options import Options
@@ -201,7 +202,7 @@ def read_call(csgraph: Any, request: Request) -> Call:
     if not in_range(flat, n):
         flat = np.where(flat < 0, flat + n, flat)
         if ((flat < 0) | (flat >= n)).any():
-            raise ValueError(f"indices out of range 0...N: there are {n} vertices")
+            raise ValueError(f"indices out of range 0...N: the graph has {counted(n, 'vertex', 'vertices')}")
     return Call(graph, request, flat, sources.shape, dtype)
 
 

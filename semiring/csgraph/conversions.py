@@ -11,6 +11,7 @@ from semiring.algorithms.csr import CSR
 from semiring.algorithms.predecessors import NONE
 from semiring.arrays.pieces import CACHE, slices
 from semiring.common.errors import ShapeError, raised_here
+from semiring.common.units import counted
 from semiring.csgraph.reading import Array, both_ways, nulls, read, require_square
 from semiring.graphs.array_like import is_pydata
 
@@ -241,7 +242,7 @@ def reconstruct_path(csgraph: Any, predecessors: Any, directed: bool = True) -> 
     if before.dtype.kind not in "iu":
         raise ValueError(f"predecessors must be of an integral dtype, not {before.dtype}: vertices, and a negative number for none")
     if before.ndim != 1 or len(before) > csr.n:
-        raise ShapeError(f"predecessors is a row of {csr.n} vertices, not of shape {before.shape}")
+        raise ShapeError(f"predecessors is a row of {counted(csr.n, 'vertex', 'vertices')}, not of shape {before.shape}")
     children = np.flatnonzero(before >= 0)
     parents = before[children].astype(np.int64)
     if (parents >= csr.n).any():

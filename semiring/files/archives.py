@@ -11,6 +11,7 @@ from typing import IO, Protocol
 
 from semiring.arrays.pieces import DISK
 from semiring.common.errors import SemiringError
+from semiring.common.units import counted
 
 __all__ = ["FEW", "Archive", "Content", "Damage", "content_of_folder", "naming", "parts", "require_announced"]
 
@@ -62,7 +63,7 @@ class Archive:
             raise Damage(f"{name} is compressed by another method than DEFLATE")
         packed, size = info.compress_size, info.file_size
         if size > packed * _MOST_DEFLATED or (size != packed and info.compress_type == zipfile.ZIP_STORED):
-            raise Damage(f"{name} announces {size:,} bytes, which its {packed:,} cannot hold")
+            raise Damage(f"{name} announces {counted(size, 'byte')}, which its {packed:,} cannot hold")
         return info
 
     def content(self, name: str, most: int | None = None) -> bytes | None:
@@ -94,7 +95,7 @@ def content_of_folder(folder: Path) -> Content:
 def _require_few(name: str, size: int, most: int) -> None:
     """Refuse more bytes than belong there."""
     if size > most:
-        raise Damage(f"{name} has {size:,} bytes, and at most {most:,} belong there")
+        raise Damage(f"{name} has {counted(size, 'byte')}, and at most {most:,} belong there")
 
 
 def parts(file: IO[bytes], size: int, name: str) -> Iterator[bytes]:
@@ -102,7 +103,7 @@ def parts(file: IO[bytes], size: int, name: str) -> Iterator[bytes]:
     while size:
         part = file.read(min(size, DISK))
         if not part:
-            raise Damage(f"{name} ends {size:,} bytes too early")
+            raise Damage(f"{name} ends {counted(size, 'byte')} too early")
         size -= len(part)
         yield part
 
@@ -116,4 +117,4 @@ def require_announced(frame: bytes, size: int, name: str) -> None:
         width = width or int(alone)
         announced = int.from_bytes(frame[start : start + width], "little") + 256 * (width == 2) if width else None
     if announced != size:
-        raise Damage(f"{name} announces {'no size' if announced is None else f'{announced:,} bytes'}, and {size:,} belong there")
+        raise Damage(f"{name} announces {'no size' if announced is None else counted(announced, 'byte')}, and {size:,} belong there")

@@ -28,6 +28,7 @@ import numpy as np
 from semiring.arrays.devices import host, on_gpu
 from semiring.arrays.pieces import DISK, slices
 from semiring.common.errors import GraphError, library
+from semiring.common.units import counted
 from semiring.files.archives import FEW, Archive, Content, Damage, content_of_folder, naming, parts, require_announced
 
 __all__ = ["Format", "blocks", "format_for", "replacing", "rows_on_host"]
@@ -165,7 +166,9 @@ class _Npz:
         with archive.file.open(info) as file:
             header = _header_bytes(file, name, shape, dtype)
             if info.file_size != header + size:
-                raise Damage(f"{name} has {info.file_size - header:,} bytes after its header, not {size:,} for {shape} entries of {dtype}")
+                raise Damage(
+                    f"{name} has {counted(info.file_size - header, 'byte')} after its header, not {size:,} for {shape} entries of {dtype}"
+                )
             if mmap:
                 for _ in parts(file, size, name):
                     pass

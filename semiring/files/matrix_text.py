@@ -12,6 +12,7 @@ import numpy as np
 
 from semiring.arrays.conversion import EXACT_IN_FLOAT64
 from semiring.common.errors import listing
+from semiring.common.units import counted
 from semiring.files.fields import Line, WrongLine, is_index, is_numeric, names_ends, number, numbers_for_names, said
 from semiring.graphs.array_like import ArrayLike
 from semiring.graphs.edge_table import weight_columns
@@ -150,7 +151,7 @@ def _rows(lines: list[Line], n: int) -> list[_Row] | None:
 def _entries(line: int, fields: list[str], n: int) -> _Row:
     """The numbers of a row."""
     if len(fields) != n:
-        raise WrongLine(line, f"the matrix has {n} columns, and this row {len(fields)} entries")
+        raise WrongLine(line, f"the matrix has {counted(n, 'column')}, and this row {counted(len(fields), 'entry', 'entries')}")
     row: _Row = []
     for text in fields:
         try:

@@ -171,7 +171,9 @@ def _of_list(
     if values[0].ndim != 1:
         raise GraphError(f"weights are a flat sequence, one number for each edge, and no array of shape {values[0].shape}")
     if not len(tails) == len(heads) == len(values[0]):
-        raise GraphError(f"{len(values[0]):,} weights for {len(tails):,} edges; pass one for each, or (tails, heads, weights)")
+        raise GraphError(
+            f"{counted(len(values[0]), 'weight')} for {counted(len(tails), 'edge')}; pass one for each, or (tails, heads, weights)"
+        )
     return tails, heads, values
 
 

@@ -72,16 +72,17 @@ class FactorExports(Shown):
         found = self._matrix.found
         return f"factor of {counted(found.n, 'vertex', 'vertices')} over {self._matrix.semiring.name}", [
             ("order", found.fill.order),
-            ("fill", f"{found.fill.entries:,} entries, of {len(self._matrix.edges.heads):,} edges"),
-            ("height", f"{found.height:,} of {len(found.parent):,} supernodes"),
-            ("elimination", f"{found.fill.steps:,} steps"),
+            ("fill", f"{counted(found.fill.entries, 'entry', 'entries')}, of {counted(len(self._matrix.edges.heads), 'edge')}"),
+            ("height", f"{found.height:,} of {counted(len(found.parent), 'supernode')}"),
+            ("elimination", counted(found.fill.steps, "step")),
             ("memory", format_bytes(self.nbytes)),
         ]
 
     def __repr__(self) -> str:
         found = self._matrix.found
-        steps, memory = f"{found.fill.steps:,} steps", format_bytes(self.nbytes)
-        return f"<{self.facts()[0]}: order {found.fill.order}, {self.fill:,} entries of fill, height {found.height:,}, {steps}, {memory}>"
+        fill, steps = counted(self.fill, "entry", "entries"), counted(found.fill.steps, "step")
+        size = f"{fill} of fill, height {found.height:,}, {steps}, {format_bytes(self.nbytes)}"
+        return f"<{self.facts()[0]}: order {found.fill.order}, {size}>"
 
     @raised_here
     def statistics(self, *, bins: int | Sequence[float] | Array | None = BINS) -> Statistics:

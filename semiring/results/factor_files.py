@@ -15,6 +15,7 @@ from semiring.algorithms.factorization import Factorization, Kept
 from semiring.algorithms.symbolic import analysis
 from semiring.arrays.memory import require_bytes
 from semiring.arrays.threads import thread_count
+from semiring.common.units import counted
 from semiring.files.archives import Damage
 from semiring.files.formats import Read, format_for
 from semiring.graphs.reweighing import Listing
@@ -77,7 +78,7 @@ def load(path: str | os.PathLike[str], semiring: Semiring | None, threads: int |
         n, m, k = (header[name] for name in (*counts, "listed"))
         read_as = [_written(header.get(name)) for name in ("weight", "nonedge")]
         if min(n, m, k or 0) < 0:
-            raise Damage(f"{FACTOR.text} counts {n:,} vertices and {m:,} edges")
+            raise Damage(f"{FACTOR.text} counts {counted(n, 'vertex', 'vertices')} and {counted(m, 'edge')}")
         dtypes = tuple(map(np.dtype, header["dtypes"]))
         labels = read_names(FACTOR, header["nodes"], n)
         chosen = semiring_of(FACTOR, header["semiring"], dtypes, semiring, path)

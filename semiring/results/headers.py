@@ -17,6 +17,7 @@ from semiring.arrays.conversion import outside
 from semiring.arrays.devices import host
 from semiring.arrays.pieces import pieces
 from semiring.common.errors import GraphError, SemiringError, brief
+from semiring.common.units import counted
 from semiring.files.archives import Damage
 from semiring.kernels.operations import Operations
 from semiring.kernels.overflow.statistics import surely_elements
@@ -214,7 +215,7 @@ def read_names(kind: Kind, written: list[Any] | None, n: int) -> tuple[Any, ...]
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         raise Damage(f"{kind.text} has a vertex with a name that is none") from None
     if not len(names) == different == n:
-        raise Damage(f"{kind.text} has {different:,} different names, and there are {n:,} vertices")
+        raise Damage(f"{kind.text} has {counted(different, 'different name')} for {counted(n, 'vertex', 'vertices')}")
     return names
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from semiring.algorithms.recorder import Area
 from semiring.common.errors import printable
 from semiring.common.html import escape, short
+from semiring.common.units import counted
 from semiring.results.frames import Frame, Frames
 
 __all__ = ["COLOURS", "NUMBERED", "Drawing", "elements", "roles", "split", "stepper", "with_slider"]
@@ -114,7 +115,7 @@ class Drawing:
         own = "xmlns='http://www.w3.org/2000/svg' " if alone else ""
         size = f"width='{right}' height='{bottom}' viewBox='0 0 {right} {bottom}'"
         style = f"max-width:100%;height:auto;color:{ink};background:none" if alone else "max-width:100%;height:auto;background:none"
-        label = escape(f"frame {frame.number}, {frame}: {np.count_nonzero(frame.changed)} elements changed")
+        label = escape(f"frame {frame.number}, {frame}: {counted(int(np.count_nonzero(frame.changed)), 'element')} changed")
         parts = [*self._areas(frame), self._grid(), self._changed(frame), *self._axes(), *(self._texts(frame) if self.numbered else [])]
         return (
             f"<svg {own}{size} style='{style}' role='img' aria-label='{label}' font-family='sans-serif' font-size='12' "

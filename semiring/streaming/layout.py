@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from semiring.algorithms.block_rows import block_cyclic
 from semiring.common.errors import TooLargeError
 from semiring.common.html import Shown
-from semiring.common.units import duration, format_bytes, step_rate
+from semiring.common.units import counted, duration, format_bytes, step_rate
 from semiring.kernels import machine
 from semiring.kernels.machine import Speed
 
@@ -184,7 +184,7 @@ class BlockRows(Shown):
     def facts(self) -> tuple[str, list[tuple[str, str]]]:
         """What Jupyter shows."""
         return f"n = {self.n:,} in {len(self.rows)} block rows", [
-            ("block", f"{self.side:,} rows"),
+            ("block", counted(self.side, "row")),
             ("devices", f"{self.devices}, {format_bytes(self.memory)} each"),
             ("products", f"{duration(self.computing)} at {step_rate(self.speed.steps)}"),
             ("copies", f"{duration(self.moving)} each way at {self.speed.link / 1e9:.3g} GB/s, in {self.passes} passes"),

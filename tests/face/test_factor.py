@@ -272,7 +272,7 @@ class TestUpdate:
         for weights, kind, text in [
             ((["a"], ["c"], [1.0]), sr.GraphError, "no edge from 'a' to 'c'"),
             ((["a"], ["x"], [1.0]), sr.GraphError, "no vertex 'x'"),
-            ([1.0], sr.GraphError, "1 weights for 3 edges"),
+            ([1.0], sr.GraphError, "1 weight for 3 edges"),
             ([1.0, np.nan, 1.0], sr.DomainError, "NaN"),
             ([1.0, -np.inf, 1.0], sr.DomainError, "-inf"),
             ([1j, 1j, 1j], sr.DTypeError, "complex"),
@@ -488,6 +488,8 @@ def test_what_would_work_where_something_does_not() -> None:
     with pytest.raises(sr.DTypeError, match="b must be numbers, not object"):
         f.solve([None])
     assert repr(f).startswith("<factor of 1 vertex over")
+    assert ", 1 step, " in repr(f)
+    assert "order natural, 1 entry of fill, height 1, " in repr(sr.factor(sr.edges([("a", "b", 1.0)]), "min-plus", order="natural"))
 
 
 def test_nothing_of_the_callers_is_changed() -> None:

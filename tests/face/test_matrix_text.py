@@ -249,7 +249,7 @@ def test_nonedges(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     [
         (",a,b\na,0,x\nb,1,0\n", "line 2: the entry 'x' is no number"),
         (",a,b\na,0,1e400\nb,1,0\n", "line 2: the entry 1e400 is beyond every float"),
-        (",a,b\na,0,1\nb,1\n", "line 3: the matrix has 2 columns, and this row 1 entries"),
+        (",a,b\na,0,1\nb,1\n", "line 3: the matrix has 2 columns, and this row 1 entry"),
         (",a,b\na,0,1,5\nb,1,0\n", "line 2: the matrix has 2 columns, and this row 3 entries"),
         (",a,a\na,0,1\na,1,0\n", "line 1: the first row of the matrix names a vertex twice"),
         (",a,b\na,0,1\nc,1,0\n", "line 1: an edge needs a source and a target, and a matrix the same names .* where 'b', 'c' differ"),
