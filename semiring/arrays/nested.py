@@ -136,4 +136,4 @@ def _mask(value: Any) -> Array:
     """The masks of nested lists, with False for each number that is not masked."""
     if isinstance(value, list | tuple) and any(isinstance(element, list | tuple | np.ndarray) for element in value):
         return np.array([_mask(element) for element in value])
-    return np.asarray(np.ma.getmaskarray(value), dtype=bool)
+    return np.asarray(np.ma.getmaskarray(np.ma.asanyarray(value)), dtype=bool)

@@ -262,8 +262,9 @@ def _data_frame(frame: Any) -> ArrayLike:
                 "A table with a row for each edge is read by sr.edges(frame, source=…, target=…, weight=…)"
             )
         frame = frame[list(labels)]
-    array = frame.to_numpy()
-    if rounded := rounded_integer(array, frame.iloc):
+    array, rounded = frame.to_numpy(), None
+    whole = [kind.kind in "iu" for kind in frame.dtypes]
+    if array.dtype.kind == "f" and any(whole) and (rounded := rounded_integer(np.where(whole, array, 0), frame.iloc)):
         array = frame.astype(object).to_numpy()
     return replace(_objects(array), rounded=rounded, labels=labels, restore=_Framed(type(frame), frame.index, frame.index))
 

@@ -196,8 +196,9 @@ def test_files_and_the_command_line(name: str, text: str, problem: str, tmp_path
 
 
 def test_an_update_without_weights_is_of_a_factor_without_weights() -> None:
-    lone, bare = sr.edges([("a", "b")], nodes="abc"), nx.DiGraph([("a", "b")])
-    bare.add_node("c")
+    lone, bare = sr.edges([("a", "b")], nodes="abc"), nx.DiGraph()
+    bare.add_nodes_from("abc")
+    bare.add_edge("a", "b")
     for other in (lone, bare, sr.edges([("a", "b", None)], nodes="abc")):
         factor = sr.factor(sr.edges([("a", "b", 3.0), ("b", "c", 4.0)]), "min-plus")
         with pytest.raises(sr.GraphError, match="no edge has a weight, though the edges of the factor have"):
