@@ -598,7 +598,7 @@ def test_chunks_of_zarr_that_no_row_has_are_told(tmp_path: Path) -> None:
     ("part", "value", "message"),
     [
         (("semiring", "elements"), [[0.5] * 6000], "'elements' than up to 10 numbers"),
-        (("shape",), [30000, 30000], r"paths.json has 5 different names, and there are 30,000 vertices"),
+        (("shape",), [30000, 30000], r"paths.json has 5 different names for 30,000 vertices"),
         (("shape",), [5, 6], r"paths.json has the shape \(5, 6\)"),
         (("shape",), [1, 5, 5], "value0.npy begins with the header"),
         (("shape",), [10**9, 0, 0], "5 different names"),

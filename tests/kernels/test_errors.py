@@ -86,7 +86,7 @@ REFUSED: list[tuple[type[SemiringError], str, Any, Any, Any, dict[str, Any]]] = 
     (DomainError, r"b\[0, 0\] = inf is outside the carrier of max-plus", [[1.0]], [[INF]], MAX_PLUS, {}),
     (DomainError, r"a\[0, 0\] = -1.0 is outside the carrier of max-times", [[-1.0]], [[1.0]], MAX_TIMES, {}),
     (DomainError, r"c\[0, 0\] = inf is outside the carrier of plus-times", [[1.0]], [[1.0]], PLUS_TIMES, {"c": [[INF]]}),
-    (DomainError, r"a\[0, 1\] = 'x' is outside", np.array([[1, "x"]], object), np.array([[1], [2]], object), MIN_PLUS, {}),
+    (DomainError, r"a\[0, 1\] = 'x' is a text, and outside", np.array([[1, "x"]], object), np.array([[1], [2]], object), MIN_PLUS, {}),
     (DTypeError, "a is no array but a NoneType; pass arrays", None, B, MIN_PLUS, {}),
     (DomainError, r"b\[0, 0\] = \(3.0, inf\) is outside", ([[1.0]], [[1.0]]), ([[3.0]], [[INF]]), DISTANCE_HOPS, {}),
     # what is asked for
