@@ -1,4 +1,4 @@
-"""Nested lists of numbers or arrays as one array, as NumPy makes it, without what NumPy loses: masks, and integers that mean ∞.
+"""Nested lists of numbers or arrays as one array, without the losses of NumPy: masks, and integers that mean ∞.
 
 Examples
 --------
@@ -29,7 +29,7 @@ __all__ = ["array_of", "rounded_integer"]
 Array = np.ndarray[Any, Any]
 
 _LEAST_ROUNDED = 2.0**53
-"""What the first integer becomes that float64 rounds."""
+"""The float64 of the first integer that is rounded."""
 
 
 def array_of(rows: Any, what: str) -> tuple[Array, Array | None]:
@@ -105,7 +105,7 @@ def _shape(value: Any, what: str) -> tuple[int, ...]:
     if not isinstance(value, list | tuple):
         return ()
     if not _holds_rows(value):
-        return (len(value),)  # numbers, which nobody looks at one by one
+        return (len(value),)  # numbers are not looked at one by one
     shapes = [_shape(element, what) for element in value]
     if other := next((i for i, shape in enumerate(shapes) if shape != shapes[0]), 0):
         raise ShapeError(f"{what} is ragged: element 0 {_described(shapes[0])}, and element {other} {_described(shapes[other])}")

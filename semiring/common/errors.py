@@ -269,7 +269,7 @@ def library(module: str, what: str, extra: str = "") -> Any:
     what : str
         What needs it, for the message.
     extra : str, optional
-        Which extra brings it; else pip installs it by its own name.
+        The extra with this module; without one pip installs the module by its name.
 
     Raises
     ------

@@ -79,7 +79,7 @@ def solve_each(graphs: Sequence[Any], semiring: Semiring, options: Options, *, r
     Raises
     ------
     SemiringError
-        For options of a single graph, and for what is wrong with one of the graphs, whose place in the list it tells.
+        For options of a single graph, and for a fault of one graph, with its index in the list.
     """
     for name in ("comm", "checkpoint", "memory_limit"):
         if getattr(options, name) is not None:

@@ -120,7 +120,7 @@ def parse(
 
 
 def _like_a_header(found: list[tuple[Any, Any, Any]]) -> bool:
-    """Whether the first edge alone has ends without digits, and all others, without weights too, have integers."""
+    """Tell if the first edge may be a header: its ends have no digits, all others are integers, and no edge has a weight."""
     (u, v, weight), *later = found
     if weight is not None or not later or any(map(str.isdigit, u + v)):
         return False

@@ -19,7 +19,7 @@ Line = tuple[int, list[str]]
 """The number of a line, and its fields."""
 
 NO_VALUE = frozenset({"none", "null", "nil", "na", "n/a", "nan", "<na>", "nat"})
-"""What programs write, in small letters, where they have no value."""
+"""Texts, in small letters, that programs write for a missing value."""
 
 _NO_TITLE = NO_VALUE | {"true", "false", "yes", "no"}
 
@@ -164,7 +164,7 @@ def _named(fields: list[str], known: Set[str]) -> list[int]:
 
 
 def names_ends(fields: list[str]) -> bool:
-    """Whether titles name a source and a target."""
+    """Tell if titles name a source and a target."""
     return bool(_named(fields, SOURCES) and _named(fields, TARGETS))
 
 

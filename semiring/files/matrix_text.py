@@ -1,4 +1,4 @@
-"""Matrices as text: a square table of numbers, perhaps with the names of the vertices in its first row, or in that and its first column."""
+"""Matrices as text: a square table of numbers, with or without names of vertices in the first row, or in the first row and column."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def _rather_a_matrix(rows: list[_Row]) -> bool:
 
 
 def _has_broken_ends(rows: list[_Row]) -> bool:
-    """Whether one of the ends, were the rows edges, would be a float."""
+    """Tell if rows read as edges would have a float as an end."""
     return any(isinstance(end, float) for row in rows for end in row[:2])
 
 

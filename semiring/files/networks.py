@@ -32,7 +32,7 @@ def _gml(nx: Any, content: bytes) -> Any:
 
 
 def _pajek(nx: Any, content: bytes) -> Any:
-    """The graph of a Pajek file, of which NetworkX would pass over, or take for edges, all that it does not know."""
+    """Read a Pajek file. NetworkX alone would skip unknown lines, or take them for edges."""
     if not re.search(rb"^\s*\*vertices\b", content, re.IGNORECASE | re.MULTILINE):
         raise ValueError("no line begins with *Vertices")
     return nx.parse_pajek(_plain_pajek(content.decode("utf-8-sig")))
@@ -103,7 +103,7 @@ def _pajek_fields(at: int, line: str) -> list[str]:
 
 
 _SECTIONS = {"*arcs": "*arcs", "*edges": "*edges", "*arcslist": "*arcs", "*edgeslist": "*edges", "*matrix": "*arcs"}
-"""What may follow the vertices of a Pajek file, and what of it are arcs, which lead one way."""
+"""Sections of a Pajek file, each with the section of the same meaning: arcs lead one way, edges both."""
 
 _READERS: dict[str, Callable[[Any, bytes], Any]] = {
     ".graphml": lambda nx, content: nx.read_graphml(io.BytesIO(content)),

@@ -50,7 +50,7 @@ _KEY = re.compile(
 _NUMBERS = (int, float, Fraction, np.integer, np.floating)
 
 _NEARLY_ALL = 0.9
-"""The share of numbers among the values of a column that makes it a likely weight: a few streets have a text as their length."""
+"""The least share of numbers among the values of a likely weight column: a few streets have a text as their length."""
 
 _MAY_BE_MISSING = (float, np.floating, Decimal, datetime.date, np.datetime64, np.timedelta64)
 """Types with a value that is not equal to itself: pandas' NaT is a date."""
