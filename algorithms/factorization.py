@@ -228,8 +228,8 @@ class Factorization:
         """True where a sum of non-negative numbers has left negative ones in the panels, so that some rows diverge."""
         if self._diverges is None:
             with on_device(self.device):
-                panels = self.elimination.panels if any(self._sums) else ()
-            self._diverges = any(diverged(tuple([v[None] for v in side]), self._sums) is not None for side in panels)
+                panels = self.elimination.panels if any(sums := self._sums) else ()
+            self._diverges = any(diverged(tuple([v[None] for v in side]), sums) is not None for side in panels)
         return self._diverges
 
     @property

@@ -26,6 +26,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,10 +46,10 @@ Values = tuple[Any, ...]
 Sums = tuple[Any, ...]
 """For each component True, False, or a bool array with one entry for each matrix of a stack."""
 
-_KEEP = COMPARISONS | {
-    "abs", "add", "and", "div", "exp", "expm1", "floordiv", "log1p", "max", "min", "mod", "mul", "not", "or", "shl", "shr", "sqrt", "xor",
+_KEEP = {
+    "abs", "add", "and", "div", "exp", "expm1", "floordiv", "log1p", "max", "min", "mod", "mul", "or", "shl", "shr", "sqrt", "xor",
 }  # fmt: skip
-"""The operations that give no negative number for operands without one; `where` chooses."""
+"""The operations that give no negative number for operands without one."""
 
 _ROUNDS = 200
 """Steps of the power iteration that looks for the divergent component."""
@@ -56,14 +57,13 @@ _ROUNDS = 200
 
 @functools.lru_cache(maxsize=256)
 def signs(semiring: Semiring) -> tuple[frozenset[int] | None, ...]:
-    """Find, for each component, the components that are non-negative wherever ⊕ and ⊗ give no negative number there; None for no rule.
+    """Find for each component the components whose signs decide its own: it is never negative where these are not. None if no signs do.
 
     Dual numbers (p, r) multiply to (p·p', p·r' + r·p'): the sign of r depends on both components, and the sign of p on p alone.
     """
     program = _program(semiring)
     if program is None:
         return (None,) * semiring.components
-    union = functools.partial(functools.reduce, _both)
 
     def constant(value: Any) -> frozenset[int] | None:
         return _NOTHING if value >= 0 else None
@@ -71,23 +71,30 @@ def signs(semiring: Semiring) -> tuple[frozenset[int] | None, ...]:
     def operation(op: str, args: list[frozenset[int] | None]) -> frozenset[int] | None:
         if op in COMPARISONS or op == "not":
             return _NOTHING
-        return union(args[1:] if op == "where" else args) if op == "where" or op in _KEEP else None
+        if op == "where":  # chooses, whatever the sign of its condition
+            return _union(args[1:])
+        return _union(args) if op in _KEEP else None
 
     operands: list[frozenset[int] | None] = [frozenset({i}) for i in range(semiring.components)]
     found = fold(program.add + program.mul, operands, operands, constant, operation)
     identities = [constant(v) for v in np.ravel([semiring.zero, semiring.one]).tolist()]
     n = semiring.components
-    direct = [union([found[i], found[n + i], identities[i], identities[n + i]]) for i in range(n)]
+    direct = [_union([found[i], found[n + i], identities[i], identities[n + i]]) for i in range(n)]
     for _ in range(n):
-        direct = [needs if needs is None else union([direct[j] for j in needs], needs) for needs in direct]
+        direct = [needs if needs is None else _union([needs, *(direct[j] for j in needs)]) for needs in direct]
     return tuple(direct)
 
 
 _NOTHING: frozenset[int] = frozenset()
 
 
-def _both(first: frozenset[int] | None, second: frozenset[int] | None) -> frozenset[int] | None:
-    return None if first is None or second is None else first | second
+def _union(needs: Iterable[frozenset[int] | None]) -> frozenset[int] | None:
+    found = _NOTHING
+    for some in needs:
+        if some is None:
+            return None
+        found |= some
+    return found
 
 
 def is_inverse(semiring: Semiring) -> bool:

@@ -35,7 +35,7 @@ Statistics = Sequence[ValueStatistics]
 Values = tuple[Any, ...]
 
 _AXES = {"matrices": 3, "weights": 2, "initial": 1}
-"""How many axes an operand has for one sequence."""
+"""Axes of an operand for one sequence."""
 
 
 def check_scan(

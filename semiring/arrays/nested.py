@@ -67,7 +67,7 @@ def array_of(rows: Any, what: str) -> tuple[Array, Array | None]:
             if part.max() == limits.max or (limits.min < 0 and part.min() == limits.min):
                 raise DTypeError(
                     f"{what} has arrays of several dtypes, {part.dtype} and others, and an extreme value of {part.dtype}, which stands "
-                    f"for ∞ in that dtype alone; convert all to one dtype, with ∞ as inf or as the extreme of that dtype"
+                    "for ∞ in that dtype alone; convert all to one dtype, with ∞ as inf or as the extreme of that dtype"
                 )
     return array, _mask(rows) if masked else None
 
@@ -134,6 +134,6 @@ def _arrays(value: Any) -> Iterator[Array]:
 
 def _mask(value: Any) -> Array:
     """The masks of nested lists, with False for each number that is not masked."""
-    if isinstance(value, list | tuple) and any(isinstance(element, list | tuple | np.ndarray) for element in value):
+    if isinstance(value, list | tuple) and _holds_rows(value):
         return np.array([_mask(element) for element in value])
     return np.asarray(np.ma.getmaskarray(np.ma.asanyarray(value)), dtype=bool)

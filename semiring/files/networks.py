@@ -87,10 +87,9 @@ def _plain_pajek(text: str) -> list[str]:
         found[_SECTIONS[section]] += some
     if rows:
         raise WrongLine(at, f"the matrix ends before {counted(n, 'row')}")
-    arcs, both = found.get("*arcs", []), found.get("*edges", [])
+    arcs, both, kind = found.get("*arcs", []), found.get("*edges", []), "*edges"
     if arcs or "*edges" not in found:
-        both = arcs + both + [[head, tail, *rest] for tail, head, *rest in both if tail != head]
-    kind = "*arcs" if arcs or "*edges" not in found else "*edges"
+        both, kind = arcs + both + [[head, tail, *rest] for tail, head, *rest in both if tail != head], "*arcs"
     return [f"*vertices {n}", *(line for _, line in vertices), kind, *map(shlex.join, both)]
 
 
