@@ -55,7 +55,7 @@ def test_what_pages_say_of_the_code_is_there(name: str) -> None:
         pytest.skip("it tells of the past")
     text = (ROOT / name).read_text(encoding="utf-8")
     paths = set(re.findall(r"`((?:semiring|kernels|algorithms|tests|benchmarks|docs)/[\w./-]*)`", text))
-    assert not [path for path in paths if not (ROOT / path).exists()]
+    assert not [path for path in paths if not ((ROOT / path).exists() or (ROOT / "semiring" / path).exists())]
     names = set(re.findall(r"`(semiring(?:\.\w+)+)(?:\(\))?`", text))
     assert not [dotted for dotted in names if not exists(dotted)]
 
