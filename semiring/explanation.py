@@ -13,10 +13,9 @@ from semiring.arrays.memory import require_memory
 from semiring.arrays.threads import require_threads
 from semiring.common.docstrings import described_by
 from semiring.common.errors import SemiringError, TooLargeError, noted, raised_here, refuse_arrays
+from semiring.execution.question import Question, Selection
 from semiring.execution.reporting import noting_the_bar
-from semiring.graphs import edges_of
-from semiring.graphs.read import GivenMatrix, reading_of
-from semiring.planning import Plan, Problem, closure_problem, edges_problem, plan
+from semiring.planning import Plan, Problem, closure_problem, plan
 from semiring.planning.options import Options
 from semiring.solve import apsp, closure
 
@@ -117,7 +116,9 @@ def explain(
         problem = _of_size(graph, semiring, options)
     else:
         with noted("the plan", semiring, graph):
-            problem = _of_graph(graph, semiring, options)
+            question = Question(semiring, options, presence=semiring.on_truth_values)
+            given = question.read(graph)
+            problem = question.problem(given, question.selection(given))
     if ranks:
         problem = problem._replace(ranks=_whole(ranks, "ranks"), beside=_whole(beside, "beside") or 1)
         problem = problem._replace(device=("cuda",) * _whole(gpus, "gpus") or "cpu")
@@ -140,29 +141,9 @@ def _of_size(n: Any, semiring: Semiring, options: Options) -> Problem:
     dtypes = semiring.dtypes(semiring.usual_dtypes if options.dtype is None else options.dtype)
     if n * n * max(d.itemsize for d in dtypes) > np.iinfo(np.intp).max:
         raise TooLargeError(f"no array has {n:,} × {n:,} entries: they are more than memory has addresses")
-    return closure_problem(semiring, dtypes, (n, n), options, searches=_searches(options, n, None))
-
-
-def _of_graph(graph: Any, semiring: Semiring, options: Options) -> Problem:
-    """The closure of a graph, of which no more is read than planning needs."""
-    reading: dict[str, Any] = {"nonedge": options.nonedge, "dtype": options.dtype, "weight": options.weight}
-    listed = edges_of(graph, semiring, presence=semiring.on_truth_values, **reading)
-    if listed is not None:
-        edges, labels = listed
-        return edges_problem(semiring, edges, options, _searches(options, edges.n, labels))
-    given = GivenMatrix.of(graph, semiring, reading_of(semiring, options.nonedge, options.dtype))
-    searches = _searches(options, given.shape[-1], given.inputs[0].labels)
-    return closure_problem(semiring, given.dtypes, given.shape, options, place=given.place, searches=searches)
-
-
-def _searches(options: Options, n: int, labels: Any) -> int | None:
-    """How many searches the sources or the targets that are named take; None where none are."""
-    if options.sources is None and options.targets is None:
-        return None
-    from semiring.graphs.vertices import chosen
-
-    ends = [chosen(v, n, labels, name).numbers for v, name in ((options.sources, "sources"), (options.targets, "targets")) if v is not None]
-    return min(len(np.unique(numbers)) for numbers in ends)
+    question = Question(semiring, options)
+    rows = len(Selection.of(question, n, None).roots) if question.selects else None
+    return closure_problem(semiring, dtypes, (n, n), options, searches=rows)
 
 
 def _obstacles(planned: Plan) -> list[str]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from semiring.algebra.catalogue import MIN_PLUS
-from semiring.algorithms.eccentricities import extreme_eccentricity
 from semiring.common.docstrings import described_by
 from semiring.common.errors import noted, raised_here
-from semiring.graphs import edges_of
+from semiring.execution.sums import extreme_distance
 from semiring.planning.options import ComputationOptions, Options, takes
 from semiring.solve import apsp
 from semiring.summary import statistics
@@ -103,13 +102,11 @@ def radius(graph: Any, **options: Unpack[ComputationOptions]) -> float:
 
 def _extreme(graph: Any, options: Options, *, greatest: bool) -> float:
     """The greatest or the least eccentricity."""
-    by_searches = str(options.device) in ("auto", "cpu") and not (options.overwrite or options.needs_block_rows or options.comm is not None)
-    if by_searches:
+    if options.comm is None:
         with noted("the diameter" if greatest else "the radius", MIN_PLUS, graph):
-            listed = edges_of(graph, MIN_PLUS, weight=options.weight, nonedge=options.nonedge, dtype=options.dtype)
-            found = None if listed is None else extreme_eccentricity(listed[0], greatest=greatest, every=False, threads=options.threads)
+            found = extreme_distance(graph, options, greatest=greatest)
         if found is not None:
-            return found[0]
+            return found
     given = {name: getattr(options, name) for name in ComputationOptions.__optional_keys__}
     whole = statistics(graph, **given)
     return whole.diameter if greatest else whole.radius

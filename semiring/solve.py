@@ -11,8 +11,9 @@ from semiring.algebra.definition import Semiring
 from semiring.arrays.devices import device_of, is_gpu, on_device, on_gpu
 from semiring.arrays.threads import require_threads
 from semiring.common.docstrings import described_by
-from semiring.common.errors import SemiringError, noted, raised_here
-from semiring.execution.closure import solve
+from semiring.common.errors import SemiringError, noted, raised_here, refuse_arrays
+from semiring.execution.question import Question
+from semiring.execution.strategy import solve
 from semiring.graphs import read_graph
 from semiring.graphs.array_like import holds_sparse
 from semiring.planning.options import ClosureOptions, Options, takes
@@ -310,11 +311,14 @@ def power(
 
 
 def _solved(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, presence: bool = False) -> Any:
-    """The closure of a graph or a stack, or of each graph of a list."""
+    """Return the closure of a graph or a stack, or of each graph of a list."""
+    if hasattr(reflexive, "shape"):  # before anything asks an array whether it is true
+        refuse_arrays(reflexive=reflexive)
+    question = Question(semiring, options, reflexive, presence)
     if isinstance(graph, list | tuple):
         from semiring.execution.each import listed_graphs, solve_each  # only where it is wanted: a first call should be quick
 
         graphs = listed_graphs(graph, semiring)
         if graphs is not None:
-            return solve_each(graphs, semiring, options, reflexive=reflexive, presence=presence)
-    return solve(graph, semiring, options, reflexive=reflexive, presence=presence)
+            return solve_each(graphs, question)
+    return solve(graph, question)

@@ -27,7 +27,7 @@ from semiring.common.progress import Meter
 from semiring.kernels.cpu.hop_counts import hop_sums
 from semiring.kernels.limits import half_range
 
-__all__ = ["DistanceSums", "distance_sums"]
+__all__ = ["DistanceSums", "counts_hops", "distance_sums"]
 
 Array = np.ndarray[Any, Any]
 
@@ -65,8 +65,7 @@ def distance_sums(edges: CSR, *, threads: int | None = None, meter: Meter | None
     meter : Meter, optional
         Told of n + m steps for each search that is done.
     """
-    m = len(edges.heads)
-    if not m or edges.dtypes[0].kind == "O" or search_order(MIN_PLUS, edges) != "levels" or not _is_exact(edges.weights[0][0], 1, m):
+    if not counts_hops(edges):
         return None
     graph = edges.transposed()
     found = hop_sums((graph.starts, graph.heads), np.arange(edges.n), thread_count(threads), meter=meter)
@@ -80,6 +79,14 @@ def distance_sums(edges: CSR, *, threads: int | None = None, meter: Meter | None
         np.arange(1, len(found.found)) * length,
         found.found[1:],
     )
+
+
+def counts_hops(edges: CSR) -> bool:
+    """Return True if all edges are equally long, and a multiple of their length is exact."""
+    m = len(edges.heads)
+    if not m or edges.dtypes[0].kind == "O" or search_order(MIN_PLUS, edges) != "levels":
+        return False
+    return _is_exact(edges.weights[0][0], 1, m)
 
 
 def _is_exact(length: Any, hops: int, total: int) -> bool:

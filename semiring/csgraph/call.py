@@ -148,7 +148,7 @@ class Call:
         n, request, dense = self.graph.n, self.request, self.graph.dense
         options = Options(bool(request.return_predecessors), device=request.device)
         sources = None if self.sources is None else len(self.sources)
-        more: dict[str, Any] = {"scipy": True, "nearest": bool(request.min_only)}
+        more: dict[str, Any] = {"scipy": True, "wanted": "nearest" if request.min_only else "elements"}
         if dense is None:
             return plan(edges_problem(MIN_PLUS, self.searched, options, sources, **more))
         more |= {"dense": True, "edges": min(self.graph.stored * (1 if request.directed else 2), n * n), "searches": sources}

@@ -29,13 +29,14 @@ from semiring.common.errors import OverflowRiskError, callers_level, noted
 from semiring.common.progress import Meter
 from semiring.csgraph.call import METHODS, AsBoth, Call, Request, cut, read_call
 from semiring.csgraph.reading import Array, as_scipys, both_ways, in_dtype, is_held, require_held, some, with_root
+from semiring.execution.question import Given, Question
 from semiring.execution.reporting import reporting
 from semiring.execution.rows import rows_by_products
-from semiring.execution.searches import rows_by_elimination, search_steps
-from semiring.execution.whole import close_whole
+from semiring.execution.search import rows_by_elimination, search_steps
+from semiring.execution.strategy import run
+from semiring.execution.whole import close_matrices
 from semiring.graphs import Graph
 from semiring.graphs.array_like import sound_rows
-from semiring.graphs.by_rows import rows_of_graph
 from semiring.kernels.cuda.transfer import download, upload
 from semiring.kernels.machine import FEW_STEPS
 from semiring.kernels.select import searches_for
@@ -160,11 +161,11 @@ def _closure(call: Call, matrix: Any) -> Any:
     """The closure of the matrix by the plan of the call, or its `Paths`."""
     plan, graph = call.plan, Graph((matrix,), owned=not call.negative)
     with noted("the closure", plan.semiring, matrix):
+        question = Question(plan.semiring, Options(plan.paths, nonedge=np.inf))
         if plan.strategy == "whole":
-            return close_whole(plan, graph, lambda: graph, reflexive=True, returns=plan.gpu and not on_gpu(matrix))
-        from semiring.execution.block_rows import close_by_rows
-
-        return close_by_rows(plan, rows_of_graph(graph), graph, Options(plan.paths, nonedge=np.inf, overwrite=graph.owned), reflexive=True)
+            with reporting(None, plan) as meter:
+                return close_matrices(plan, graph, question, lambda: graph, meter, returns=plan.gpu and not on_gpu(matrix))
+        return run(plan, Given(graph=graph), question)
 
 
 def _one_gpu(call: Call) -> str | None:
@@ -200,7 +201,8 @@ def by_products(call: Call) -> tuple[Array, ...]:
     if not directed:
         matrix[...] = np.minimum(matrix, matrix.T)
     known = () if matrix is not given.dense or given.statistics is None else (given.statistics,)
-    distances, tree = rows_by_products(call.plan, matrix, call.sources, known)
+    with noted("the closure", MIN_PLUS, matrix), reporting(None, call.plan) as meter:
+        distances, tree = rows_by_products(call.plan, matrix, call.sources, known, meter)
     answer: tuple[Array, ...] = (distances,)
     if tree is not None:
         tree[tree < 0] = NONE

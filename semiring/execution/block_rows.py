@@ -1,4 +1,4 @@
-"""The closure by block rows of what a caller passed: output, checkpoint, device pipelines, value statistics, closure, progress."""
+"""The closure of a matrix by block rows: output, checkpoint, device pipelines, value statistics, closure."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from semiring.arrays.memory import require_memory
 from semiring.common.errors import CheckpointError
 from semiring.common.progress import Meter
 from semiring.common.units import duration
-from semiring.execution.reporting import reporting
-from semiring.execution.whole import paths_of, shares
+from semiring.execution.answer import paths_of
+from semiring.execution.question import Given, Question
+from semiring.execution.whole import made_of_edges, shares
 from semiring.graphs import Graph
-from semiring.graphs.by_rows import GivenRows, RunningStatistics
+from semiring.graphs.by_rows import GivenRows, RunningStatistics, rows_of_graph
 from semiring.kernels.engine import Engine
 from semiring.kernels.limits import ValueStatistics
 from semiring.kernels.select import engine_for
 from semiring.planning import Plan
 from semiring.planning.block_rows import cut
-from semiring.planning.options import Options
 from semiring.streaming.buffers import HostMemory, PeerMemory
 from semiring.streaming.checkpoint import Checkpoint
 from semiring.streaming.closure import closure_by_rows, visit
@@ -36,7 +36,7 @@ from semiring.streaming.pipeline import DevicePipeline
 from semiring.streaming.snapshots import Snapshots
 from semiring.streaming.storage import Matrix, Rows, rows_of
 
-__all__ = ["close_by_rows", "free_pools_of", "memory_on", "tell_rounds"]
+__all__ = ["close", "free_pools_of", "memory_on", "tell_rounds"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Any, ...]
@@ -44,56 +44,52 @@ Values = tuple[Any, ...]
 _log = logging.getLogger("semiring")
 
 
-def close_by_rows(plan: Plan, given: GivenRows | None, graph: Graph, options: Options, *, reflexive: bool) -> Any:
-    """The closure in the caller's own kind, in new arrays, the caller's own, or those of a checkpoint; or its `Paths`.
-
-    Parameters
-    ----------
-    plan : Plan
-    given : GivenRows
-        The matrix by block rows.
-    graph : Graph
-        The same as far as the answer needs it: names of the vertices, and how results become the caller's kind.
-    options : Options
-    reflexive : bool
+def close(how: Plan, given: Given, question: Question, meter: Meter | None) -> Any:
+    """Run a plan of strategy "block rows": results are in new arrays, the caller's own, or those of a checkpoint.
 
     Raises
     ------
     TooLargeError
-        Where the results do not fit the host.
+        If the results do not fit the host.
     CheckpointError
-        Where the folder has something else, or the checkpoint of another closure.
-    SemiringError
-        And the other errors of `closure`.
+        If the folder holds something else, or the checkpoint of another closure.
     """
-    assert given is not None
-    device = device_of(given.arrays[0]) if on_gpu(given.arrays[0]) else plan.device
+    matrix, overwrite = given.matrix, question.options.overwrite
+    rows: GivenRows | None
+    if matrix is not None and matrix.plain and given.graph is None:
+        rows, graph = matrix.rows(), Graph(matrix.arrays, owned=False)
+    else:
+        graph = given.read() if given.edges is None else made_of_edges(how, given)
+        rows, overwrite = rows_of_graph(graph), graph.owned
+    assert rows is not None
+    device = device_of(rows.arrays[0]) if on_gpu(rows.arrays[0]) else how.device
     try:
         with on_device(device):
-            work = _Work(_with_whole_rows(given), plan, options)
-            values, via = work.close(graph.labels, reflexive=reflexive)
+            work = _Work(_with_whole_rows(rows), how, question, overwrite=overwrite)
+            values, via = work.close(graph.labels, meter)
     finally:
-        free_pools_of(plan.devices)
+        free_pools_of(how.devices)
     if via is None:
         return graph.answer(*values)
-    unchanged = given.as_they_are and not any(shares(v, w) for v, w in zip(values, given.arrays, strict=True))
-    snapshot = given.arrays if unchanged else None
-    return paths_of(plan, graph, values, via, lambda: snapshot, reflexive=reflexive)
+    unchanged = rows.as_they_are and not any(shares(v, w) for v, w in zip(values, rows.arrays, strict=True))
+    snapshot = rows.arrays if unchanged else None
+    return paths_of(how, graph, values, via, lambda: snapshot, reflexive=question.reflexive)
 
 
 @dataclass(frozen=True)
 class _Work:
-    """A closure by block rows: of what, and how."""
+    """A closure by block rows: the matrix, the plan, and what is asked."""
 
     given: GivenRows
     plan: Plan
-    options: Options
+    question: Question
+    overwrite: bool
 
-    def close(self, names: Sequence[Any] | None, *, reflexive: bool) -> tuple[Values, Any]:
-        """The values and the construction matrix."""
-        given, options, plan = self.given, self.options, self.plan
+    def close(self, names: Sequence[Any] | None, meter: Meter | None) -> tuple[Values, Any]:
+        """Compute the values and the construction matrix."""
+        given, options, plan, reflexive = self.given, self.question.options, self.plan, self.question.reflexive
         paths = plan.paths
-        in_place = options.overwrite and given.as_they_are and given.overwritable
+        in_place = self.overwrite and given.as_they_are and given.overwritable
         with ExitStack() as stack:
             checkpoint: Checkpoint | None = None
             if options.checkpoint is None:
@@ -118,26 +114,25 @@ class _Work:
             pipelines = [stack.enter_context(pipeline) for pipeline in self.pipelines(matrix, rows)]
             statistics = self.statistics(pipelines, rows, checkpoint)
             start = time.perf_counter()
-            with reporting(options.progress, plan) as meter:
-                closure_by_rows(
-                    pipelines,
-                    rows.rows,
-                    values,
-                    via,
-                    statistics,
-                    reflexive=reflexive,
-                    snapshot=functools.cache(lambda: None if in_place else given.whole()),
-                    names=names,
-                    progress=None if meter is None else functools.partial(tell_rounds, meter, rows.n**3),
-                    journal=checkpoint,
-                )
+            closure_by_rows(
+                pipelines,
+                rows.rows,
+                values,
+                via,
+                statistics,
+                reflexive=reflexive,
+                snapshot=functools.cache(lambda: None if in_place else given.whole()),
+                names=names,
+                progress=None if meter is None else functools.partial(tell_rounds, meter, rows.n**3),
+                journal=checkpoint,
+            )
             if checkpoint is not None:
                 checkpoint.seal()
             _log.info("%s instead of %s", duration(time.perf_counter() - start), duration(rows.seconds))
         return values, via
 
     def output(self, stack: ExitStack, *, in_place: bool, paths: bool) -> tuple[Values, Any, Matrix]:
-        """Arrays for the values and the construction matrix, and the matrix whose results go there."""
+        """Allocate the values and the construction matrix, and describe the matrix that is closed into them."""
         given = self.given
         shape, kinds = (given.n, given.n), (*(() if in_place else given.dtypes), *((np.dtype(np.int32),) if paths else ()))
         new: Values
@@ -163,9 +158,10 @@ class _Work:
         return new[:count], via[0], Matrix(given.rows, rows[:count], via[1])
 
     def pipelines(self, matrix: Matrix, rows: BlockRows) -> list[DevicePipeline]:
-        """One for each device."""
+        """Make a pipeline for each device."""
         plan = self.plan
-        engines: list[Engine] = [engine_for(plan.semiring, plan.dtypes, d, self.options.threads, witness=True) for d in plan.devices]
+        threads = self.question.options.threads
+        engines: list[Engine] = [engine_for(plan.semiring, plan.dtypes, d, threads, witness=True) for d in plan.devices]
         if plan.resident:
             from semiring.streaming.gpus import cuda_pipelines
 
@@ -177,11 +173,11 @@ class _Work:
     def statistics(
         self, pipelines: Sequence[DevicePipeline], rows: BlockRows, checkpoint: Checkpoint | None
     ) -> tuple[ValueStatistics, ...]:
-        """The value statistics: by one pass now, or from when the checkpoint was begun, whose input may be half overwritten."""
+        """Gather the value statistics in one pass, or take those of the checkpoint, as its input may be half overwritten."""
         if checkpoint is not None and checkpoint.side is not None:
             return checkpoint.statistics
         given = self.given
-        found = RunningStatistics(self.plan.semiring, given.dtypes, warn=self.options.nonedge is None and not given.warned)
+        found = RunningStatistics(self.plan.semiring, given.dtypes, warn=self.question.options.nonedge is None and not given.warned)
         owned = Distribution(0, (len(pipelines),)).owned(len(rows.rows))
         visit(pipelines, [[rows.rows[i] for i in own] for own in owned], found.add)
         found.warn()
@@ -191,13 +187,7 @@ class _Work:
 
 
 def _result_of_ranks(snapshots: Snapshots) -> tuple[Values, Any]:
-    """The result that several processes have left in a folder.
-
-    Raises
-    ------
-    CheckpointError
-        Where they have not come to one yet.
-    """
+    """Return the result that several processes left in a folder; raise `CheckpointError` if they did not finish."""
     with snapshots:
         if not snapshots.finished:
             raise CheckpointError(
@@ -208,12 +198,12 @@ def _result_of_ranks(snapshots: Snapshots) -> tuple[Values, Any]:
 
 
 def tell_rounds(meter: Meter, steps: int, done: int, total: int) -> None:
-    """Tell how far a closure of so many steps is, by its updates of block rows."""
+    """Report the progress of a closure of some steps, by its updates of block rows."""
     meter.reach(steps * done // total, steps)
 
 
 def _with_whole_rows(given: GivenRows) -> GivenRows:
-    """The matrix itself, or a copy where it lies on a GPU and its rows are not contiguous: GPUs copy no others from each other."""
+    """Return the matrix, or a copy with contiguous rows if it is on a GPU: GPUs copy only such rows from each other."""
 
     def whole(array: Any) -> bool:
         return not on_gpu(array) or (array.strides[1] == array.itemsize and array.strides[0] >= array.itemsize * given.n)
@@ -224,7 +214,7 @@ def _with_whole_rows(given: GivenRows) -> GivenRows:
 
 
 def memory_on(matrix: Matrix, device: str) -> PeerMemory:
-    """Buffers on a device."""
+    """Return the buffers of a device."""
     if device == "cpu":
         return HostMemory(matrix)
     from semiring.streaming.gpus import CudaMemory
@@ -233,7 +223,7 @@ def memory_on(matrix: Matrix, device: str) -> PeerMemory:
 
 
 def free_pools_of(devices: Sequence[str]) -> None:
-    """Give back what CuPy's pools keep of the memory of GPUs."""
+    """Free the memory that CuPy's pools keep on GPUs."""
     if is_gpu(devices[0]):
         from semiring.streaming.gpus import free_pools
 

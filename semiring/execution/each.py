@@ -1,4 +1,4 @@
-"""The closures of a list of graphs of any sizes: those of one size and dtype are closed as one stack."""
+"""The closures of a list of graphs: matrices of one shape and dtype are closed as one stack."""
 
 from __future__ import annotations
 
@@ -13,22 +13,24 @@ from semiring.algebra.definition import Semiring
 from semiring.arrays.devices import device_of, namespace, on_gpu
 from semiring.arrays.exchange import a_name_of
 from semiring.common.errors import GraphError, SemiringError, noted
-from semiring.execution.closure import close_edges, solve
-from semiring.graphs import EdgeList, edges_of
+from semiring.execution.question import Question
+from semiring.execution.strategy import run, solve
+from semiring.graphs import EdgeList
 from semiring.graphs.array_like import comes_from, graph_library, is_sparse
 from semiring.kernels.machine import PART
+from semiring.planning import plan
 from semiring.planning.options import Options
 
 __all__ = ["listed_graphs", "solve_each"]
 
 
 def listed_graphs(graph: Any, semiring: Semiring) -> Sequence[Any] | None:
-    """The graphs of a list of graphs; None for one graph, such as a nested list, and for arrays of one shape, which are a stack.
+    """Return the graphs of a list of graphs; None for one graph, such as a nested list, and for arrays of one shape, which are a stack.
 
     Raises
     ------
     GraphError
-        For a list that holds graphs and something else.
+        For a list of graphs with an element that is none.
     """
     structured = semiring.components > 1
     if not isinstance(graph, list if structured else list | tuple) or not graph:
@@ -48,14 +50,13 @@ def listed_graphs(graph: Any, semiring: Semiring) -> Sequence[Any] | None:
 
 
 def _lists_edges(graph: Any) -> bool:
-    """Tell whether a graph lists its edges."""
     if isinstance(graph, np.ndarray | list | tuple):
         return False
     return isinstance(graph, EdgeList) or is_sparse(graph) or graph_library(graph) is not None
 
 
 def _is_matrix(value: Any, semiring: Semiring) -> bool:
-    """Tell whether an element of a list is a matrix, over a structured semiring a tuple of matrices."""
+    """Return True for a matrix, or over a structured semiring for a tuple of matrices."""
     if semiring.components > 1:
         return isinstance(value, tuple) and len(value) == semiring.components and all(getattr(part, "ndim", 0) == 2 for part in value)
     if isinstance(value, list | tuple):
@@ -64,29 +65,25 @@ def _is_matrix(value: Any, semiring: Semiring) -> bool:
 
 
 def _shape(matrix: Any) -> tuple[int, ...]:
-    """The shape of an array or a nested list."""
     return tuple(matrix.shape) if hasattr(matrix, "shape") else (len(matrix), *{len(row) for row in matrix})
 
 
 def _described(value: Any) -> str:
-    """An element of a list in words."""
     return f"{a_name_of(value)} of shape {tuple(value.shape)}" if hasattr(value, "shape") else a_name_of(value)
 
 
-def solve_each(graphs: Sequence[Any], semiring: Semiring, options: Options, *, reflexive: bool, presence: bool) -> list[Any]:
-    """The closure of each graph of a list, or its paths; see `solve`.
+def solve_each(graphs: Sequence[Any], question: Question) -> list[Any]:
+    """Return the closure of each graph of a list, or its paths; see `solve`.
 
     Raises
     ------
     SemiringError
         For options of a single graph, and for a fault of one graph, with its index in the list.
     """
+    semiring, options = question.semiring, question.options
     for name in ("comm", "checkpoint", "memory_limit"):
         if getattr(options, name) is not None:
             raise SemiringError(f"{name}= is for one graph, and this is a list of {len(graphs):,}; pass one at a time")
-    how: dict[str, Any] = {"reflexive": reflexive, "presence": presence}
-    reading: dict[str, Any] = {"nonedge": options.nonedge, "dtype": options.dtype, "presence": presence, "weight": options.weight}
-    paths = bool(options.paths or semiring.witness)
     answers: dict[int, Any] = {}
 
     def close_together(members: list[_Member], options: Options) -> None:
@@ -94,34 +91,34 @@ def solve_each(graphs: Sequence[Any], semiring: Semiring, options: Options, *, r
         parts = [_stacked(matrices) for matrices in zip(*(m.values for m in members), strict=True)]
         try:
             # Paths look at the matrices again.
-            found = solve(tuple(parts) if len(parts) > 1 else parts[0], semiring, options._replace(overwrite=not paths), **how)
+            stack = question._replace(options=options._replace(overwrite=not question.paths))
+            found = solve(tuple(parts) if len(parts) > 1 else parts[0], stack)
         except SemiringError:
             for member in members:  # the one with the fault raises its own error
                 with _placed(member.place):
-                    answers[member.place] = solve(graphs[member.place], semiring, options, **how)
+                    answers[member.place] = solve(graphs[member.place], question._replace(options=options))
             return
         for i, member in enumerate(members):
-            answers[member.place] = _of_stack(found, i, member, reflexive=reflexive)
+            answers[member.place] = _of_stack(found, i, member, reflexive=question.reflexive)
 
     matrices, small = defaultdict[Any, list[_Member]](list), defaultdict[Any, list[_Member]](list)
-    all_pairs = options.sources is None and options.targets is None
     for place, graph in enumerate(graphs):
         arrays: tuple[Any, ...] = graph if isinstance(graph, tuple) and semiring.components > 1 else (graph,)
         if all(type(v) is np.ndarray or on_gpu(v) for v in arrays):
             matrices[tuple([(v.shape, v.dtype, device_of(v)) for v in arrays])].append(_Member(place, arrays))
             continue
         with _placed(place):
-            if not (all_pairs and _lists_edges(graph)):
-                answers[place] = solve(graph, semiring, options, **how)
+            if question.selects or not _lists_edges(graph):
+                answers[place] = solve(graph, question)
                 continue
             with noted("the closure", semiring, graph):
-                read = edges_of(graph, semiring, **reading)
-                assert read is not None
-                edges, labels = read
+                given = question.read(graph)
+                edges = given.edges
+                assert edges is not None
                 if edges.n > PART:
-                    answers[place] = close_edges(edges, labels, semiring, options, reflexive=reflexive)
+                    answers[place] = run(plan(question.problem(given)), given, question)
                 else:
-                    small[edges.n, edges.dtypes].append(_Member(place, edges.dense(), labels))
+                    small[edges.n, edges.dtypes].append(_Member(place, edges.dense(), given.vertices))
     for members in matrices.values():
         close_together(members, options)
     for (_, dtypes), members in small.items():
@@ -131,7 +128,7 @@ def solve_each(graphs: Sequence[Any], semiring: Semiring, options: Options, *, r
 
 
 class _Member(NamedTuple):
-    """A matrix of a stack, an array for each component: its place in the list, and the labels of its vertices."""
+    """A matrix of a stack: an array for each component, the place in the list, and the labels of the vertices."""
 
     place: int
     values: tuple[Any, ...]
@@ -150,12 +147,10 @@ def _placed(place: int) -> Iterator[None]:
 
 
 def _stacked(matrices: Sequence[Any]) -> Any:
-    """Matrices of one shape in one array."""
     return namespace(matrices[0]).concatenate(matrices).reshape(len(matrices), *matrices[0].shape)
 
 
 def _of_stack(found: Any, i: int, member: _Member, *, reflexive: bool) -> Any:
-    """The answer for one matrix of a stack."""
     if isinstance(found, tuple):
         return tuple([v[i] for v in found])
     if member.labels is None:

@@ -1,4 +1,4 @@
-"""The closure of one matrix by the processes of an MPI communicator, by block rows, or by searches whose sources they share out."""
+"""The closure of one matrix by the ranks of an MPI communicator: by block rows, or by searches, each rank from its share of the sources."""
 
 from __future__ import annotations
 
@@ -7,37 +7,42 @@ import hashlib
 import logging
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
 
-from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import flat
+from semiring.algorithms.csr import CSR
 from semiring.arrays.devices import gpu_number, gpus, is_gpu, on_device
 from semiring.arrays.memory import fits
+from semiring.arrays.pieces import HOST, slices
 from semiring.arrays.threads import thread_count
-from semiring.common.errors import CheckpointError, SemiringError, TooLargeError, described, refuse_arrays
+from semiring.common.errors import CheckpointError, SemiringError, TooLargeError, described, noted
+from semiring.common.progress import Meter, Watcher
 from semiring.common.units import format_bytes
 from semiring.execution.block_rows import free_pools_of, memory_on, tell_rounds
+from semiring.execution.question import Question, Selection
 from semiring.execution.reporting import reporting
-from semiring.execution.searches_by_ranks import search_by_ranks, searched_rows
+from semiring.execution.search import require_rows, search, search_steps
 from semiring.graphs.by_ranks import GivenByRanks
 from semiring.graphs.by_rows import GivenRows, RunningStatistics
 from semiring.graphs.read import reading_of
-from semiring.graphs.vertices import chosen
+from semiring.graphs.vertices import Vertices, chosen
 from semiring.kernels.engine import Engine
 from semiring.kernels.limits import ValueStatistics
 from semiring.kernels.select import engine_for
 from semiring.mpi.nccl import NcclPanels, has_nccl
 from semiring.mpi.panels import Panels, SharedPanels
-from semiring.mpi.ranks import Ranks
+from semiring.mpi.ranks import Ranks, Stopped
 from semiring.planning import Plan, closure_problem, edges_problem, plan
 from semiring.planning.block_rows import cut
-from semiring.planning.options import Options, named_gpus
-from semiring.results.distributed import DistributedMatrix, own_stripes, shares
+from semiring.planning.options import named_gpus
+from semiring.results.distributed import DistributedMatrix, DistributedTrees, own_stripes, shares
 from semiring.results.paths import Paths
+from semiring.results.paths_between import paths_in
+from semiring.results.store import Names
 from semiring.streaming.buffers import Buffer, DeviceMemory, PanelMemory, PeerMemory, ResidentMemory
 from semiring.streaming.checkpoint import Checkpoint
 from semiring.streaming.closure import closure_by_rows, visit
@@ -57,23 +62,16 @@ Kept = Checkpoint | Snapshots
 _log = logging.getLogger("semiring")
 
 
-def solve_by_ranks(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, presence: bool = False) -> Any:
-    """The closure of a graph that the ranks of a communicator pass together: a `DistributedMatrix`, or `Paths` over one.
-
-    Parameters
-    ----------
-    graph, semiring, options, reflexive
-        See `semiring.closure`; the same on all ranks, but for the graph.
-    presence : bool
-        See `read_graph`.
+def solve_by_ranks(graph: Any, question: Question) -> Any:
+    """Return the closure of a graph that the ranks of a communicator pass together: a `DistributedMatrix`, or `Paths` over one.
 
     Raises
     ------
     SemiringError
-        Where the ranks do not make the same call; and whatever one of them raises, on all.
+        If the ranks do not make the same call; and an error of any rank, on all.
     """
-    given, options = _given(graph, semiring, options, reflexive=reflexive, presence=presence)
-    ranks, n = given.ranks, given.n
+    given, question = _given(graph, question)
+    ranks, n, options = given.ranks, given.n, question.options
     with ranks.together():
         sources, targets = (
             replace(chosen(ends, n, given.labels, what), single=False)  # one that is named by itself has a row too
@@ -84,61 +82,61 @@ def solve_by_ranks(graph: Any, semiring: Semiring, options: Options, *, reflexiv
                 "targets= with comm= needs sources=, whose rows the ranks share out: name sources too, or reverse the edges and name the "
                 "targets as sources"
             )
-        searches = None if options.sources is None else len(sources.numbers)
+        rows = None if options.sources is None else len(sources.numbers)
     ranks.same(sources_and_targets=hashlib.sha256(sources.numbers.tobytes() + targets.numbers.tobytes()).hexdigest())
     if n == 0:
         empty = [DistributedMatrix(ranks, OwnRows.new(0, [], d), [], []) for d in (*given.dtypes, np.dtype(np.int32))]
         values: Any = tuple(empty[:-1])
-        if options.paths or semiring.witness:
-            return Paths(semiring, values, cast(Any, empty[-1]), nodes=given.labels, reflexive=reflexive)
+        if question.paths:
+            return Paths(question.semiring, values, cast(Any, empty[-1]), nodes=given.labels, reflexive=question.reflexive)
         return values[0] if len(values) == 1 else values
-    how = _planned(given, semiring, options, searches)
+    how = _planned(given, question, rows)
     if how.strategy == "search":
-        return search_by_ranks(how, given, sources, targets, options.progress, reflexive=reflexive)
-    return _ByRanks(ranks, how, options).close(given, reflexive=reflexive)
+        return _search(how, given, question, Selection(n, sources, targets))
+    return _ByRanks(ranks, how, question).close(given)
 
 
-def rows_by_ranks(graph: Any, semiring: Semiring, options: Options) -> tuple[GivenByRanks, Iterator[tuple[int, Array]]]:
-    """What ranks pass together, and the rows of its closure that this rank finds: some at a time, and the number of the first.
+def rows_by_ranks(graph: Any, question: Question) -> tuple[GivenByRanks, Iterator[tuple[int, Array]]]:
+    """Read the graph of all ranks, and iterate over the rows of its closure that this rank finds, with the number of the first.
 
-    The iteration goes on within `ranks.together()`. For elements that are single numbers; what was searched is not kept.
+    The iteration goes on within `ranks.together()`. Elements are single numbers; what was searched is not kept.
     """
-    given, options = _given(graph, semiring, options, reflexive=True)
+    given, question = _given(graph, question)
     ranks = given.ranks
     if given.n == 0:
         return given, iter(())
-    how = _planned(given, semiring, options, None)
+    how = _planned(given, question, None)
     if how.strategy == "search":
-        return given, searched_rows(how, given, options.progress)
-    found = _ByRanks(ranks, how, options).close(given, reflexive=True)
+        return given, _searched_rows(how, given, question.options.progress)
+    found = _ByRanks(ranks, how, question).close(given)
     if not isinstance(found, DistributedMatrix):  # the file of a checkpoint, which all ranks see
         rows = shares(given.n, ranks.size)
         found = DistributedMatrix(ranks, rows_of(found), rows, range(len(rows)))
     return given, own_stripes(found)
 
 
-def _given(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool, presence: bool = False) -> tuple[GivenByRanks, Options]:
-    """The graph that ranks pass together, who make the same call, and the options with the threads of this rank."""
+def _given(graph: Any, question: Question) -> tuple[GivenByRanks, Question]:
+    """Read the graph that ranks pass together in the same call, and set the threads of this rank."""
+    semiring, options = question.semiring, question.options
     ranks = Ranks.of(options.comm)
-    _require_one_call(ranks, semiring, options, reflexive=reflexive)
+    _require_one_call(ranks, question)
     options = options._replace(threads=_threads(ranks, options.threads))
-    paths = bool(options.paths or semiring.witness)
-    reading = reading_of(semiring, options.nonedge, options.dtype, presence=presence, paths=paths)
-    return GivenByRanks.of(ranks, graph, semiring, reading, options.weight), options
+    reading = reading_of(semiring, options.nonedge, options.dtype, presence=question.presence, paths=question.paths)
+    return GivenByRanks.of(ranks, graph, semiring, reading, options.weight), question._replace(options=options)
 
 
-def _planned(given: GivenByRanks, semiring: Semiring, options: Options, searches: int | None) -> Plan:
-    """How the closure is computed, or so many rows of it: by the strategy that is predicted to be the fastest on rank 0."""
-    ranks = given.ranks
+def _planned(given: GivenByRanks, question: Question, rows: int | None) -> Plan:
+    """Plan the closure, or some rows of it: all ranks take the strategy that is predicted to be the fastest on rank 0."""
+    ranks, semiring, options = given.ranks, question.semiring, question.options
     with ranks.together():
         devices = _devices(ranks, options.device)
         group = {"ranks": ranks.size, "beside": ranks.host.size}
         shape, here = (given.n, given.n), options._replace(device=devices)
-        dense = problem = closure_problem(semiring, given.dtypes, shape, here, searches=searches, **group)
+        dense = problem = closure_problem(semiring, given.dtypes, shape, here, searches=rows, **group)
     if all(ranks.allgather(str(options.device) in ("auto", "cpu"))) and given.edges is not None:  # no GPU is named
         with ranks.together():
             on_host = options._replace(device="cpu")
-            problem = edges_problem(semiring, given.edges, on_host, searches, **group)._replace(device=devices)
+            problem = edges_problem(semiring, given.edges, on_host, rows, **group)._replace(device=devices)
     with ranks.together():
         how = plan(problem)
     strategy = ranks.allgather(how.strategy)[0]
@@ -149,10 +147,10 @@ def _planned(given: GivenByRanks, semiring: Semiring, options: Options, searches
     return how
 
 
-def _require_one_call(ranks: Ranks, semiring: Semiring, options: Options, *, reflexive: bool) -> None:
-    """All ranks have to mean the same: a semiring of the caller's own is made on each of them, by the same script."""
+def _require_one_call(ranks: Ranks, question: Question) -> None:
+    """Raise an error if the ranks make different calls; the caller's own semirings are compared by their programs."""
+    semiring, options, reflexive = question.semiring, question.options, question.reflexive
     with ranks.together():
-        refuse_arrays(reflexive=reflexive, **options._replace(nonedge=None, sources=None, targets=None)._asdict())
         program = semiring.program
         recorded = [flat(program.add), flat(program.mul), repr((semiring.zero, semiring.one))]
         digest = hashlib.sha256(repr(recorded).encode()).hexdigest()[:12]
@@ -162,7 +160,7 @@ def _require_one_call(ranks: Ranks, semiring: Semiring, options: Options, *, ref
 
 
 def _threads(ranks: Ranks, threads: int | None) -> int | None:
-    """Threads of this rank: those that are named, or its share of the cores where all ranks of a host may use the same."""
+    """Return the threads of this rank: the caller's number, or a share of the cores that ranks of this host have in common."""
     cores = frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
     own = ranks.hosts[ranks.rank], cores
     sharing = ranks.allgather(own).count(own)
@@ -170,7 +168,7 @@ def _threads(ranks: Ranks, threads: int | None) -> int | None:
 
 
 def _devices(ranks: Ranks, device: Any) -> tuple[str, ...]:
-    """The devices of this rank: "cpu", or the GPUs that are named, or its share of those that the ranks of its host see."""
+    """Return the devices of this rank: "cpu", the GPUs that the caller names, or a share of the GPUs of the host."""
     named = named_gpus(device) if device != "cuda:all" else None
     if named is not None:
         return named
@@ -188,24 +186,83 @@ def _devices(ranks: Ranks, device: Any) -> tuple[str, ...]:
     return tuple(f"cuda:{number}" for number in range(ranks.host.rank % gpus(), gpus(), ranks.host.size))
 
 
-class _ByRanks:
-    """A closure by block rows on the devices of several ranks.
+def _search(how: Plan, given: GivenByRanks, question: Question, selection: Selection) -> Any:
+    """Find rows of the closure of a sparse graph, each on the rank of its source: a `DistributedMatrix`, or `Paths` over one.
 
-    Parameters
-    ----------
-    ranks : Ranks
-    plan : Plan
-        The same on all ranks but for the names of devices.
-    options : Options
+    Each rank has all edges, and nothing is sent on the way.
     """
+    ranks, edges = given.ranks, _edges(given)
+    sources, targets, reflexive = selection.sources, selection.targets, question.reflexive
+    count = len(sources.numbers)
+    rows = shares(count, ranks.size)
+    own = rows[ranks.rank : ranks.rank + 1]
+    roots = sources.numbers[own[0]] if own else sources.numbers[:0]
+    with ranks.together(), noted("the closure", how.semiring, edges.arrays()):
+        of_host = sum(r.stop - r.start for r, host in zip(rows, ranks.hosts, strict=False) if host == ranks.hosts[ranks.rank])
+        require_rows((of_host, edges.n), edges.dtypes, "cpu", paths=how.paths, backward=False)
+        with _watching(ranks, how, question.options.progress, search_steps(edges, count)) as meter:
+            meter.expect(search_steps(edges, len(roots)))
+            values, tree = search(how, edges, given.labels, roots, meter, reflexive=reflexive)
+        if not targets.every:
+            values = tuple(v.take(targets.numbers, axis=1) for v in values)
 
-    def __init__(self, ranks: Ranks, how: Plan, options: Options) -> None:
-        self.ranks, self.plan, self.options = ranks, how, options
+    def over_ranks(array: Array) -> Any:
+        return DistributedMatrix(ranks, OwnRows(count, own, ArrayRows(array)), rows, range(len(rows)))
+
+    found = tuple(map(over_ranks, values))
+    if tree is None:
+        return found[0] if len(found) == 1 else found
+    names, graph = Names(given.labels, edges.n), edges if sources.every and targets.every else None
+    store = DistributedTrees(how.semiring, found, names, sources, targets, reflexive, edges.arrays, over_ranks(tree), graph=graph)
+    return paths_in(store)
+
+
+def _searched_rows(how: Plan, given: GivenByRanks, progress: Watcher) -> Iterator[tuple[int, Array]]:
+    """Yield this rank's rows of a closure of single numbers, some at a time, with the number of the first; within `together`."""
+    ranks, edges = given.ranks, _edges(given)
+    own = shares(edges.n, ranks.size)[ranks.rank : ranks.rank + 1]
+    every = Vertices.all_of(edges.n).numbers
+    with _watching(ranks, how, progress, search_steps(edges, edges.n)) as meter:
+        for rows in own:
+            meter.expect(search_steps(edges, rows.stop - rows.start))
+            for some in slices(rows.stop - rows.start, edges.n, HOST):
+                first = rows.start + some.start
+                (values,), _ = search(how, edges, given.labels, every[first : rows.start + some.stop], meter, reflexive=True)
+                yield first, values
+
+
+def _edges(given: GivenByRanks) -> CSR:
+    assert given.edges is not None
+    return given.edges
+
+
+@contextmanager
+def _watching(ranks: Ranks, how: Plan, progress: Watcher, steps: int) -> Iterator[Meter]:
+    """Give a meter of the steps of this rank, which stops when another rank has failed; on rank 0 it reports the progress of all `steps`.
+
+    The share of rank 0 is as large as any, so its progress stands for that of all ranks.
+    """
+    with reporting(progress, how) if ranks.rank == 0 else nullcontext() as shown:
+
+        def tell(done: int, total: int) -> None:
+            if ranks.failed():
+                raise Stopped
+            if shown is not None:
+                shown.reach(steps * done // total, steps)
+
+        yield Meter(tell)
+
+
+class _ByRanks:
+    """A closure by block rows on the devices of several ranks; plans differ between ranks in the names of devices only."""
+
+    def __init__(self, ranks: Ranks, how: Plan, question: Question) -> None:
+        self.ranks, self.plan, self.question, self.options = ranks, how, question, question.options
         self.distribution = Distribution(ranks.rank, tuple(ranks.allgather(len(how.devices))))
 
-    def close(self, given: GivenByRanks, *, reflexive: bool) -> Any:
-        """The values, and the paths if they are wanted: distributed, or in the files of a checkpoint."""
-        ranks, options = self.ranks, self.options
+    def close(self, given: GivenByRanks) -> Any:
+        """Return the values, and the paths if the plan has them: distributed, or in the files of a checkpoint."""
+        ranks, options, reflexive = self.ranks, self.options, self.question.reflexive
         ranks.same(the_kind_of_device="GPUs" if self.plan.gpu else "the CPU")
         resident = all(ranks.allgather(self.plan.resident))  # what is free may differ
         with ranks.together():
@@ -218,9 +275,9 @@ class _ByRanks:
         with ExitStack() as stack:
             stack.enter_context(on_device(how.device))
             stack.callback(free_pools_of, how.devices)
-            values, via, matrix, checkpoint = self.output(stack, source, reflexive=reflexive)
+            values, via, matrix, checkpoint = self.output(stack, source)
             if isinstance(checkpoint, Snapshots) and checkpoint.finished:
-                return self.result(checkpoint.values, checkpoint.via, owner_of, given, whole, reflexive=reflexive)
+                return self.result(checkpoint.values, checkpoint.via, owner_of, given, whole)
             begun = checkpoint is not None and checkpoint.side is not None
             rounds = checkpoint.rounds if checkpoint is not None and begun else [0] * len(rows)
             needed = [k for k in range(len(rows)) if any(done <= k for i, done in enumerate(rounds) if i != k)]
@@ -252,10 +309,10 @@ class _ByRanks:
                 values, via = checkpoint.values, checkpoint.via
             elif checkpoint is not None:
                 checkpoint.seal()
-        return self.result(values, via, owner_of, given, whole, reflexive=reflexive)
+        return self.result(values, via, owner_of, given, whole)
 
     def settled(self, resident: bool) -> Plan:
-        """The plan, with what a checkpoint has settled that was begun before."""
+        """Adapt the plan to a checkpoint that was begun before."""
         how, folder = self.plan, self.options.checkpoint
         state = None if folder is None else state_in(folder)
         if state is None or state.side is None:
@@ -267,8 +324,8 @@ class _ByRanks:
             )
         return cut(replace(how, resident=snapshots), state.side)
 
-    def output(self, stack: ExitStack, source: GivenRows, *, reflexive: bool) -> tuple[Any, Any, Matrix, Kept | None]:
-        """Where the values and the construction matrix go, the memory of their owners or files, and what is kept of them on the way."""
+    def output(self, stack: ExitStack, source: GivenRows) -> tuple[Any, Any, Matrix, Kept | None]:
+        """Allocate the values and the construction matrix, in the memory of their owners or in files, and open the checkpoint."""
         ranks, how, options = self.ranks, self.plan, self.options
         checkpoint: Kept | None = None
         if options.checkpoint is not None:
@@ -277,7 +334,7 @@ class _ByRanks:
                 options.checkpoint,
                 source.rows,
                 how.semiring,
-                reflexive=reflexive,
+                reflexive=self.question.reflexive,
                 paths=how.paths,
                 device=how.device,
                 block=options.block,
@@ -296,7 +353,7 @@ class _ByRanks:
         return values, via, Matrix(source.rows, values, via), checkpoint
 
     def memory(self, stack: ExitStack, count: int) -> Sequence[ArrayRows]:
-        """New memory for so many rows of the result, of all components and the construction matrix; GPUs write to pinned memory."""
+        """Allocate some rows of all components and the construction matrix; GPUs write to pinned memory."""
         how = self.plan
         needed = self.ranks.host.size * count * how.n * how.problem.entry_bytes
         if not fits(needed, "cpu"):
@@ -312,7 +369,7 @@ class _ByRanks:
         return [ArrayRows(np.empty((count, how.n), d)) for d in kinds]
 
     def panels(self, stack: ExitStack, sent: dict[int, int], side: int) -> Panels:
-        """How row panels come to the ranks: from GPU to GPU, or through the memory of the hosts."""
+        """Choose the transport of row panels: from GPU to GPU, or through the memory of the hosts."""
         ranks, how = self.ranks, self.plan
         gpu = gpu_number(how.device) if how.gpu and len(how.devices) == 1 else None
         if how.gpu and has_nccl(ranks, gpu):
@@ -326,8 +383,8 @@ class _ByRanks:
                 shared.ready = stack.enter_context(PinnedMemory([shared.memory])).ready
         return shared
 
-    def result(self, values: Any, via: Any, owner_of: Sequence[int], given: GivenByRanks, whole: Any, *, reflexive: bool) -> Any:
-        """What the caller gets of the values and the construction matrix."""
+    def result(self, values: Any, via: Any, owner_of: Sequence[int], given: GivenByRanks, whole: Any) -> Any:
+        """Make the caller's result of the values and the construction matrix."""
         assert self.plan.rows is not None
         if self.options.checkpoint is None:
             parts = *values, *(() if via is None else (via,))
@@ -336,10 +393,10 @@ class _ByRanks:
         if via is None:
             return values[0] if len(values) == 1 else values
         kept: Any = whole if self.options.checkpoint is None else given.here  # of files each rank reads paths by itself
-        return Paths(self.plan.semiring, values, via, nodes=given.labels, reflexive=reflexive, kept=lambda: kept)
+        return Paths(self.plan.semiring, values, via, nodes=given.labels, reflexive=self.question.reflexive, kept=lambda: kept)
 
     def pipelines(self, stack: ExitStack, matrix: Matrix, rows: BlockRows, share: Share) -> list[DevicePipeline]:
-        """One for each device of this rank."""
+        """Make a pipeline for each device of this rank."""
         how = self.plan
         slots: dict[int, Buffer] = {
             rows.rows[k].start: (share.panels.slot(k), None) for k, owner in share.panels.owners.items() if owner != self.ranks.rank
@@ -360,7 +417,7 @@ class _ByRanks:
     def statistics(
         self, pipelines: Sequence[DevicePipeline], source: GivenRows, checkpoint: Kept | None, share: Share
     ) -> tuple[ValueStatistics, ...]:
-        """The value statistics of the whole matrix, of which each rank reads its own rows, or those from when the checkpoint was begun."""
+        """Gather the value statistics of the whole matrix, each rank from its rows, or take those of the checkpoint."""
         if checkpoint is not None and checkpoint.side is not None:
             return checkpoint.statistics
         assert self.plan.rows is not None

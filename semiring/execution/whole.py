@@ -1,4 +1,4 @@
-"""The closure of matrices that fit where they are closed: one that the caller passed, several, or one that is made of edges."""
+"""The closure of matrices that fit where they are closed: a matrix of the caller, a stack, or a matrix that is made of edges."""
 
 from __future__ import annotations
 
@@ -9,127 +9,136 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algorithms.closure import closure as close
-from semiring.algorithms.csr import CSR
+from semiring.algorithms.closure import closure
 from semiring.arrays.devices import namespace, on_device, on_gpu
 from semiring.arrays.memory import fits, require_memory, with_scratch
 from semiring.common.errors import SemiringError
-from semiring.common.progress import Meter, Watcher
-from semiring.execution.reporting import reporting
+from semiring.common.progress import Meter
+from semiring.execution.question import Given, Question
 from semiring.graphs import Graph
-from semiring.graphs.read import GivenMatrix
 from semiring.planning import Plan
 
-__all__ = ["close_whole", "made_of_edges", "paths_of", "read_whole", "shares"]
+__all__ = ["close", "close_matrices", "made_of_edges", "shares"]
 
 Array = np.ndarray[Any, Any]
 
 
-def read_whole(plan: Plan, given: GivenMatrix) -> Graph:
-    """A dense graph, read where it is closed: it goes to a GPU as it is, and is read there, where that is possible."""
-    if not plan.gpu or plan.problem.there:
-        return given.read()
-    for device in ("cpu", plan.device):  # the result, and what is computed on
-        require_memory(plan.n, plan.dtypes, via=plan.paths, batch=plan.problem.shape[:-2], device=device)
-    return (given.uploaded(plan.device) or given).read()
+def close(how: Plan, given: Given, question: Question, meter: Meter | None) -> Any:
+    """Run a plan of strategy "whole" for all rows."""
+    edges, matrix = given.edges, given.matrix
+    if edges is not None:
+        again: Callable[[], Graph | None] = lambda: Graph(edges.dense(), owned=True)  # noqa: E731  # the branches of one choice
+        return close_matrices(how, made_of_edges(how, given), question, again, meter, returns=how.gpu)
+    g = _read(how, given)
+
+    def once_more() -> Graph | None:
+        """Read the caller's matrix again, unless the closure overwrites the memory of it."""
+        return None if matrix is None or any(map(shares, g.values, matrix.arrays)) else matrix.read(overwrite=False)
+
+    return close_matrices(how, g, question, once_more, meter, returns=how.gpu and not how.problem.there)
 
 
-def made_of_edges(plan: Plan, edges: CSR, labels: Any) -> Graph:
-    """The matrix of a sparse graph, made on the GPU that closes it where its edges are few beside it and there is room for both."""
-    needed = with_scratch(plan.problem.result_bytes) + edges.nbytes
-    there = plan.strategy == "whole" and plan.gpu and 4 * edges.nbytes <= needed and fits(needed, plan.device)
-    device = plan.device if there else "cpu"
+def _read(how: Plan, given: Given) -> Graph:
+    """Read a dense graph where it is closed: on a GPU if its entries can be read there."""
+    matrix = given.matrix
+    if given.graph is None and matrix is not None and how.gpu and not how.problem.there:
+        for device in ("cpu", how.device):  # the result, and what is computed on
+            require_memory(how.n, how.dtypes, via=how.paths, batch=how.problem.shape[:-2], device=device)
+        given.graph = (matrix.uploaded(how.device) or matrix).read()
+    return given.read()
+
+
+def made_of_edges(how: Plan, given: Given) -> Graph:
+    """Make the matrix of a sparse graph: on the GPU that closes it, if edges are few beside the matrix and both fit there."""
+    edges = given.edges
+    assert edges is not None
+    require_memory(edges.n, edges.dtypes, via=how.paths)
+    needed = with_scratch(how.problem.result_bytes) + edges.nbytes
+    there = how.strategy == "whole" and how.gpu and 4 * edges.nbytes <= needed and fits(needed, how.device)
+    device = how.device if there else "cpu"
     with on_device(device):
-        return Graph(edges.dense(device), owned=True, labels=labels)
+        return Graph(edges.dense(device), owned=True, labels=given.vertices)
 
 
-def close_whole(
-    plan: Plan,
-    g: Graph,
-    read: Callable[[], Graph | None],
-    *,
-    reflexive: bool,
-    returns: bool,
-    check: bool = True,
-    progress: Watcher = None,
-    meter: Meter | None = None,
-) -> Any:
-    """The closure of matrices, in the caller's own kind, or its `Paths`.
+def close_matrices(how: Plan, g: Graph, question: Question, read: Callable[[], Graph | None], meter: Meter | None, *, returns: bool) -> Any:
+    """Return the closure of matrices in the caller's own kind, or its `Paths`.
 
     Parameters
     ----------
-    plan : Plan
+    how : Plan
     g : Graph
         On the host, or on the GPU of the plan.
+    question : Question
     read : callable
-        Reads the graph once more, without overwriting anything; None where that cannot be.
-    reflexive : bool
+        Reads the graph once more, without overwriting anything; None if that is impossible.
+    meter : Meter or None
     returns : bool
-        Whether results go from a GPU to the host.
-    check, progress
-        See `semiring.apsp`.
-    meter : Meter, optional
-        Counts the steps, where that has been asked for already.
+        True if results go from a GPU to the host.
     """
-    if progress is not False and not (progress is None and plan.brief):  # asked here, as a context takes a while beside a small closure
-        with reporting(progress, plan) as meter:
-            return close_whole(plan, g, read, reflexive=reflexive, returns=returns, check=check, progress=False, meter=meter)
-    if plan.gpu:
-        with on_device(plan.device), ExitStack() as stack:
+    check = question.options.check
+    if how.gpu:
+        with on_device(how.device), ExitStack() as stack:
             values = tuple(map(_row_major, g.working())) if on_gpu(g.values[0]) else _uploaded(g.values)
             kept = _kept(g, values, read)
             if g.owned and g.verify is not None and check:  # what is refused stays as it is
                 statistics = g.verify()
                 g.verify = lambda: statistics
-            via = _no_paths(values[0].shape) if plan.paths else None
+            via = _no_paths(values[0].shape) if how.paths else None
             arrive = _arrivals(values, via, stack) if returns else None
-            _close(plan, g, values, via, kept, meter, reflexive=reflexive, check=check)
+            _close(how, g, values, via, kept, question, meter)
             if arrive is not None:
                 values, via = arrive()
-            return g.answer(*values) if via is None else paths_of(plan, g, values, via, kept, reflexive=reflexive)
+            return _answer(how, g, values, via, kept, question)
     values = tuple(map(_row_major, g.values)) if g.owned else tuple([np.array(v, order="C") for v in g.values])
     kept = _kept(g, values, read)
     via = None
-    if plan.paths:
+    if how.paths:
         via = np.empty(values[0].shape, np.int32)
         via.fill(-1)
-    _close(plan, g, values, via, kept, meter, reflexive=reflexive, check=check)
-    return g.answer(*values) if via is None else paths_of(plan, g, values, via, kept, reflexive=reflexive)
+    _close(how, g, values, via, kept, question, meter)
+    return _answer(how, g, values, via, kept, question)
 
 
-def _close(
-    plan: Plan, g: Graph, values: Any, via: Any, kept: Callable[[], Any], meter: Meter | None, *, reflexive: bool, check: bool
-) -> None:
-    """Everything between the matrices and their closure, in their place."""
-    engine = plan.engine()
+def _close(how: Plan, g: Graph, values: Any, via: Any, kept: Callable[[], Any], question: Question, meter: Meter | None) -> None:
+    engine = how.engine()
     engine.meter = meter
-    how: dict[str, Any] = {"method": plan.algorithm, "block": plan.block, "reflexive": reflexive, "check": check}
-    close(engine, values, via, kept=kept, names=g.labels, verify=g.verify, shortcuts=plan.problem.takes_shortcuts, **how)
+    closure(
+        engine,
+        values,
+        via,
+        method=how.algorithm,
+        block=how.block,
+        reflexive=question.reflexive,
+        kept=kept,
+        names=g.labels,
+        verify=g.verify,
+        check=question.options.check,
+        shortcuts=how.problem.takes_shortcuts,
+    )
 
 
-def paths_of(plan: Plan, g: Graph, values: Any, via: Any, kept: Callable[[], Any], *, reflexive: bool) -> Any:
-    """The result with its construction matrix."""
-    from semiring.results.paths import Paths  # only where they are wanted: a first call should be quick
+def _answer(how: Plan, g: Graph, values: Any, via: Any, kept: Callable[[], Any], question: Question) -> Any:
+    if via is None:
+        return g.answer(*values)
+    from semiring.execution.answer import paths_of  # only where paths are wanted: a first call should be quick
 
-    return Paths(plan.semiring, values, via, nodes=g.labels, reflexive=reflexive, kept=kept, restore=g.restore, library=g.library)
+    return paths_of(how, g, values, via, kept, reflexive=question.reflexive)
 
 
 def _no_paths(shape: tuple[int, ...]) -> Any:
-    """A construction matrix of −1 everywhere, on the current GPU."""
     from semiring.kernels.cuda.elements import without_paths
 
     return without_paths(shape)
 
 
 def _uploaded(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Copies on the current GPU."""
     from semiring.kernels.cuda.transfer import upload
 
     return tuple(map(upload, values))
 
 
 def _arrivals(values: tuple[Any, ...], via: Any, stack: ExitStack) -> Callable[[], tuple[tuple[Array, ...], Array | None]]:
-    """Copies results to the host, into pinned output buffers that become ready meanwhile."""
+    """Return a function that copies results to the host, into pinned buffers that are registered in the background."""
     from semiring.kernels.cuda.transfer import download
     from semiring.streaming.gpus import PinnedOutput
 
@@ -145,7 +154,7 @@ def _arrivals(values: tuple[Any, ...], via: Any, stack: ExitStack) -> Callable[[
 
 
 def _row_major(array: Any) -> Any:
-    """The array itself if a closure can work on it: contiguous on a GPU, and else writable, with rows that are contiguous."""
+    """Return the array, or a copy if a closure cannot work on it: contiguous on a GPU; on the host writable with contiguous rows."""
     if type(array) is not np.ndarray and on_gpu(array):
         suits = array.flags.c_contiguous
     else:
@@ -154,7 +163,7 @@ def _row_major(array: Any) -> Any:
 
 
 def _kept(g: Graph, values: tuple[Array, ...], read: Callable[[], Graph | None]) -> Callable[[], tuple[Array, ...] | None]:
-    """Gives the matrix as it was, if it still exists: the caller's own, or the graph read once more."""
+    """Return a function that gives the matrix as it was before the closure; None if it is lost."""
     if not g.owned or not any(shares(v, w) for v, w in zip(values, g.values, strict=True)):
         return lambda: g.values
 
@@ -171,7 +180,7 @@ def _kept(g: Graph, values: tuple[Array, ...], read: Callable[[], Graph | None])
 
 
 def shares(v: Any, w: Any) -> bool:
-    """Whether two arrays have memory in common."""
+    """Return True if two arrays share memory."""
     if on_gpu(v) != on_gpu(w) or not (on_gpu(w) or isinstance(w, np.ndarray)):
         return v is w  # NumPy would read all of what is on disk
     return bool(namespace(v).may_share_memory(v, w))

@@ -15,10 +15,11 @@ from semiring.algorithms.csr import CSR, in_order, scatter
 from semiring.arrays.conversion import Array
 from semiring.arrays.memory import require_memory
 from semiring.common.errors import NegativeCycleError, SemiringError
-from semiring.execution.closure import close_edges, close_in_blocks
+from semiring.execution.question import Given, Question
+from semiring.execution.strategy import rows_in_turn, solve_edges
 from semiring.graphs.coo import COO
 from semiring.kernels.overflow.statistics import value_statistics
-from semiring.planning import edges_problem, plan
+from semiring.planning import plan
 from semiring.planning.options import Options
 
 __all__ = [
@@ -346,12 +347,13 @@ def distances(graph: Any, weight: Any, method: str | None = None, *, paths: bool
     NegativeCycleError
     """
     edges = sparse(graph, weight, method)
-    found = close_edges(edges, None, MIN_PLUS, Options(paths=paths), reflexive=True)
+    found = solve_edges(edges, None, Question(MIN_PLUS, Options(paths=paths)))
     return Distances(list(graph), found.distances, found.predecessors()) if paths else Distances(list(graph), found, None)
 
 
 def by_rows(edges: CSR) -> Iterator[Rows]:
     """All distances along edges, some rows at a time where they are found so."""
-    how = plan(edges_problem(MIN_PLUS, edges, Options(), tallied=True))
-    for first, matrix in close_in_blocks(how, edges, None, Options()):
+    question, given = Question(MIN_PLUS, wanted="rows"), Given(edges)
+    how = plan(question.problem(given))
+    for first, matrix in rows_in_turn(how, given, question):
         yield Rows(matrix, first)

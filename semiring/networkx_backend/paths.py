@@ -12,11 +12,11 @@ import numpy as np
 from semiring.algebra.catalogue import BOOLEAN, MIN_PLUS
 from semiring.algorithms.simple_paths import simple_paths
 from semiring.common.errors import NegativeCycleError
-from semiring.execution.closure import close_edges
+from semiring.execution.question import Question
+from semiring.execution.strategy import solve_edges
 from semiring.graphs.read import reading_of
 from semiring.networkx_backend.distances import Distances, Rows, algorithm, by_rows, compressed, distances, hops, sparse, truth, weighted
 from semiring.networkx_backend.rows import Named, row_by_row
-from semiring.planning.options import Options
 from semiring.product import matmul
 from semiring.solve import transitive_closure as reachability
 
@@ -77,7 +77,7 @@ def floyd_warshall_numpy(G: Any, nodelist: Any = None, weight: Any = "weight") -
         raise NotImplementedError("a weight is −∞ or not a number")
     tails, heads = np.nonzero(matrix < np.inf)
     edges = compressed(tails, heads, matrix[tails, heads], len(matrix))
-    return np.asarray(close_edges(edges, None, MIN_PLUS, Options(), reflexive=True))
+    return np.asarray(solve_edges(edges, None, Question(MIN_PLUS)))
 
 
 @algorithm

@@ -16,8 +16,8 @@ import networkx as nx
 
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.common.errors import SemiringError
-from semiring.execution.closure import close_edges
-from semiring.execution.rows import block_of_rows
+from semiring.execution.question import Question
+from semiring.execution.strategy import solve_edges
 from semiring.networkx_backend.costs import preparation, reading, theirs
 from semiring.networkx_backend.distances import Distances, sparse
 from semiring.planning.options import Options
@@ -107,12 +107,10 @@ def _blocks(G: Any, weight: Any, method: str, drawn: int, many: int, *, paths: b
 
     Blocks double until `many` rows are drawn.
     """
-    edges, nodes, options = sparse(G, weight, method), list(G), Options(paths=paths)
+    edges, nodes, options = sparse(G, weight, method), list(G), Options(paths=paths, progress=False)
     while drawn < edges.n:
         count = min(drawn, edges.n - drawn) if drawn < many else edges.n - drawn
-        if count == edges.n:
-            found = close_edges(edges, None, MIN_PLUS, options, reflexive=True)
-        else:
-            found = block_of_rows(edges, MIN_PLUS, options, range(drawn, drawn + count))
+        some = None if count == edges.n else range(drawn, drawn + count)
+        found = solve_edges(edges, None, Question(MIN_PLUS, options._replace(sources=some)))
         yield Distances(nodes, found.values, found.predecessors(), drawn) if paths else Distances(nodes, found, None, drawn)
         drawn += count

@@ -10,9 +10,11 @@ import math
 from typing import Any
 
 from semiring.algebra.definition import Semiring
+from semiring.algorithms.best_path import pays
 from semiring.algorithms.components import share
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.factorization import sums_converge
+from semiring.algorithms.hops import counts_hops
 from semiring.algorithms.rows_of_edges import MANY, reach, search_order
 from semiring.algorithms.spanning_tree import is_bottleneck
 from semiring.algorithms.symbolic import Fill, analysed
@@ -23,7 +25,7 @@ from semiring.kernels import machine
 from semiring.kernels.machine import call_seconds, speed_of
 from semiring.kernels.select import has_searches
 from semiring.planning.options import Options
-from semiring.planning.problem import Problem, closure_problem
+from semiring.planning.problem import Problem, Wanted, closure_problem
 
 __all__ = [
     "closure_seconds", "condensation_seconds", "edges_problem", "elimination_seconds", "product_seconds", "rows_seconds", "scipy_seconds",
@@ -174,9 +176,21 @@ def _logarithms(n: int, edges: int) -> float:
 
 
 def edges_problem(
-    semiring: Semiring, edges: CSR, options: Options, searches: int | None = None, *, reflexive: bool = True, **more: Any
+    semiring: Semiring,
+    edges: CSR,
+    options: Options,
+    searches: int | None = None,
+    *,
+    reflexive: bool = True,
+    wanted: Wanted = "elements",
+    **more: Any,
 ) -> Problem:
-    """The closure of a sparse graph, or so many of its rows."""
+    """State the closure of a sparse graph, or some of its rows, as a problem."""
+    order = search_order(semiring, edges)
+    if wanted == "pair" and (order == "rounds" or not pays(edges)):
+        wanted = "elements"
+    if wanted == "sums" and not (order == "levels" and counts_hops(edges)):
+        wanted = "rows"
     problem = closure_problem(
         semiring,
         edges.dtypes,
@@ -185,17 +199,18 @@ def edges_problem(
         edges=len(edges.heads),
         searches=searches,
         symbolic=edges.symbolic,
-        order=search_order(semiring, edges),
+        order=order,
+        wanted=wanted,
         spans=is_bottleneck(semiring, edges.dtypes) and bool(len(edges.heads)) and edges.symmetric,
         **more,
     )
-    return _tried(problem, edges, eliminable=reflexive)
+    return problem if wanted in ("sums", "extremes") else _tried(problem, edges, eliminable=reflexive)
 
 
 def _tried(problem: Problem, edges: CSR, *, eliminable: bool) -> Problem:
     """The same problem with what a few searches tell, where that may decide how it is solved."""
     n, count, order, device = problem.n, problem.rows, problem.order, str(problem.device)
-    if problem.nearest or problem.spans or not problem.has_any_way or device not in ("auto", "cpu", "reference"):
+    if problem.wanted == "nearest" or problem.spans or not problem.has_any_way or device not in ("auto", "cpu", "reference"):
         return problem
     if count <= MANY or count * (n + len(edges.heads)) < machine.TRIAL:
         return problem

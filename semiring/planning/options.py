@@ -16,7 +16,7 @@ import numpy as np
 
 from semiring.arrays.devices import gpu_name, gpu_number, gpus, is_gpu, why_no_gpu
 from semiring.arrays.threads import require_threads
-from semiring.common.errors import SemiringError, similar
+from semiring.common.errors import SemiringError, refuse_arrays, similar
 
 if TYPE_CHECKING:
     from semiring.common.progress import Progress
@@ -85,6 +85,9 @@ class Options(NamedTuple):
         """
         if not given.keys() <= known.__optional_keys__:
             raise TypeError(_unexpected(given, function, known.__optional_keys__))
+        for value in given.values():
+            if hasattr(value, "shape"):  # before anything asks an array whether it is true
+                refuse_arrays(**{name: value for name, value in given.items() if name not in ("nonedge", "sources", "targets")})
         found = cls(**given)
         require_threads(found.threads)
         return found

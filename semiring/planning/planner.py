@@ -150,7 +150,9 @@ def _require_one_matrix_of_the_host(problem: Problem) -> None:
 
 
 def _all_rows(problem: Problem, shared: tuple[str, ...] | None) -> Plan:
-    """The closure of a matrix, as a whole or by block rows."""
+    """Plan the closure of a matrix, as a whole or by block rows."""
+    if problem.wanted == "sums" and not problem.needs_block_rows and not _fits_twice(problem):
+        return Plan(problem, (problem.place,), "rows in turn", "some rows at a time")
     needed = with_scratch(problem.result_bytes)
     if shared is not None:
         device = problem.place if problem.there else shared[0]
@@ -162,6 +164,11 @@ def _all_rows(problem: Problem, shared: tuple[str, ...] | None) -> Plan:
     if shared is None and is_gpu(device) and str(problem.device) == "auto" and not (problem.there or fits(needed, device)):
         device = "cpu"
     return _whole(problem, device)
+
+
+def _fits_twice(problem: Problem) -> bool:
+    """Return True if the result takes half of the free memory at most."""
+    return fits(2 * problem.result_bytes, problem.place)
 
 
 def _whole(problem: Problem, device: str) -> Plan:
@@ -223,6 +230,8 @@ def _by_ranks(problem: Problem) -> Plan:
 
 def _sparse(problem: Problem, shared: tuple[str, ...] | None) -> Plan:
     """Searches of a sparse graph, this library's or SciPy's, products of rows with its matrix, or the closure of that."""
+    if problem.wanted in ("sums", "extremes") and (without := _without_rows(problem)) is not None:
+        return without
     considered = _ways_of_edges(problem)
     strategy = min(considered, key=lambda name: considered[name][0])
     seconds, device = considered[strategy]
@@ -230,10 +239,13 @@ def _sparse(problem: Problem, shared: tuple[str, ...] | None) -> Plan:
     if strategy == "whole":
         part = problem.searches is not None and not problem.scipy  # the closure of what is reached
         return replace(_whole(problem, device) if part else _all_rows(problem, shared), considered=ways)
+    if strategy == "search" and problem.wanted == "pair" and has_searches(problem.semiring, problem.dtypes, str(problem.device)):
+        strategy = "search from both ends"
     scipys = "johnson" if problem.order == "rounds" else "dijkstra"
     order = "" if problem.fill is None else {"metis": "nested dissection"}.get(problem.fill.order, problem.fill.order)
     algorithm = {
         "search": _SEARCHES[problem.order],
+        "search from both ends": _SEARCHES["best"],
         "SciPy": scipys,
         "rows by products": "products",
         "elimination": order,
@@ -244,10 +256,20 @@ def _sparse(problem: Problem, shared: tuple[str, ...] | None) -> Plan:
     return Plan(problem, (device,), strategy, algorithm, seconds=seconds, memory={device: size}, considered=ways)
 
 
+def _without_rows(problem: Problem) -> Plan | None:
+    """Plan sums or extremes of distances without a row of them: by hop counts, or by bounds; None if neither applies."""
+    if problem.n <= machine.PART or not problem.has_any_way or str(problem.device) not in ("auto", "cpu"):
+        return None
+    seconds = search_seconds(problem, compiled=True)
+    if problem.wanted == "extremes":
+        return Plan(problem, ("cpu",), "bounds", "eccentricities bounded by searches", seconds=seconds)
+    return Plan(problem, ("cpu",), "hop counts", "breadth-first searches in bits", seconds=seconds)
+
+
 def _ways_of_edges(problem: Problem) -> dict[str, tuple[float, str]]:
     """The strategies for a graph by its edges, or for any of csgraph's: what each is predicted to take, and where."""
     some, named = problem.searches is not None, str(problem.device)
-    if problem.nearest:
+    if problem.wanted == "nearest":
         return {"SciPy": (scipy_seconds(problem), "cpu")}
     if problem.there or named not in ("auto", "cpu", "reference"):
         gpus_named = named_gpus(problem.device)
@@ -263,7 +285,7 @@ def _ways_of_edges(problem: Problem) -> dict[str, tuple[float, str]]:
         ways["search"] = search_seconds(problem, compiled=compiled), "cpu"
     if problem.fill is not None:
         needed = problem.fill.memory(problem.element_bytes, problem.n, thread_count(problem.threads))
-        if fits(needed + (0 if problem.tallied else problem.result_bytes), "cpu"):
+        if fits(needed + (0 if problem.wanted == "rows" else problem.result_bytes), "cpu"):
             ways["elimination"] = elimination_seconds(problem), "cpu"
     if problem.searches is None and problem.has_rows_alone and not problem.scipy and device == "cpu" and problem.is_packed(device):
         ways["condensation"] = condensation_seconds(problem), "cpu"
@@ -274,7 +296,7 @@ def _ways_of_edges(problem: Problem) -> dict[str, tuple[float, str]]:
     if problem.dense and some and device != "reference":
         ways["rows by products"] = rows_seconds(problem, "cpu"), "cpu"
     # Beside it there is room for what else the caller has, if it takes half of what is free.
-    if ways and whole < min(ways.values()) and not fits((2 if some or problem.tallied else 1) * problem.result_bytes, device):
+    if ways and whole < min(ways.values()) and not fits((2 if some or problem.wanted == "rows" else 1) * problem.result_bytes, device):
         return ways
     return {"whole": whole} | ways
 

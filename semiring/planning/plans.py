@@ -49,11 +49,10 @@ class Plan(Shown):
     devices : tuple of str
         "cpu", "reference", "cuda:0" and so on; "cuda" for a GPU that is not there.
     strategy : str
-        "product", "scan", "whole", "block rows", "search", "elimination", "condensation", "spanning tree", "rows by products", "SciPy".
-        One product; vectors through a long one; the closure of the whole matrix, or by block rows that come and go or are shared by GPUs;
-        best paths edge by edge from each vertex that is asked for; sparse elimination, and two sweeps through what it leaves for each of
-        them; strongly connected components, and which of them reach which; paths along a minimum spanning tree; products of rows with the
-        matrix; SciPy's own searches.
+        "product", "scan"; the closure of the "whole" matrix, or by "block rows", out of core or on several GPUs; "search" from each
+        vertex that is asked for, or for one pair "search from both ends"; sparse "elimination", with two sweeps for each row;
+        "condensation" by strongly connected components; paths along a minimum "spanning tree"; "rows by products" with the matrix;
+        "SciPy", SciPy's own searches; for statistics "hop counts" or "rows in turn"; for extreme eccentricities "bounds".
     algorithm : str
         Of a closure: "iterative", "blocked" or "recursive"; else that of the strategy.
     block : int
@@ -171,7 +170,7 @@ class Plan(Shown):
     @property
     def by_edges(self) -> bool:
         """Whether rows follow from the edges of a sparse graph, without a matrix."""
-        return self.strategy in ("search", "elimination", "condensation", "spanning tree")
+        return self.strategy in ("search", "search from both ends", "elimination", "condensation", "spanning tree")
 
     @cached_property
     def brief(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -17,9 +17,11 @@ from semiring.kernels import machine
 from semiring.kernels.boolean import is_packed
 from semiring.planning.options import Options, size_of
 
-__all__ = ["Problem", "closure_problem", "location"]
+__all__ = ["Problem", "Wanted", "closure_problem", "location"]
 
 DTypes = tuple[np.dtype[Any], ...]
+
+Wanted = Literal["elements", "pair", "nearest", "rows", "sums", "extremes"]
 
 
 class Problem(NamedTuple):
@@ -71,10 +73,9 @@ class Problem(NamedTuple):
         Whether the edges are those of a dense matrix, whose rows products find too.
     scipy : bool
         Whether SciPy's searches are a strategy too.
-    nearest : bool
-        Whether only the best of all searches is wanted for each vertex, which is one search, and SciPy's.
-    tallied : bool
-        Whether elements are only looked at as they are found, as for statistics, so that no memory is needed for the result.
+    wanted : {"elements", "pair", "nearest", "rows", "sums", "extremes"}
+        The elements of the closure; the element between two different vertices; for each vertex the best element of all searches; rows
+        that are visited and not stored; sums over all elements, for which hop counts suffice; the greatest or the least eccentricity.
     ranks : int
         The processes that compute it together, each on `device`; 0 where the caller's does it alone.
     beside : int
@@ -106,8 +107,7 @@ class Problem(NamedTuple):
     fill: Fill | None = None
     dense: bool = False
     scipy: bool = False
-    nearest: bool = False
-    tallied: bool = False
+    wanted: Wanted = "elements"
     ranks: int = 0
     beside: int = 1
     hypothetical: bool = False

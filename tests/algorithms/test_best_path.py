@@ -14,7 +14,7 @@ from scipy.sparse import csgraph
 
 import semiring as sr
 from semiring.algorithms.best_path import best_path, pays
-from semiring.execution import rows
+from semiring.execution import search
 from semiring.graphs import edges_of
 from semiring.kernels.select import searches_for
 
@@ -70,7 +70,7 @@ def test_calls_for_one_pair_search_from_both_ends(directed: bool, dtype: Any, mo
         asked.append(args[1:3])
         return best_path(*args)
 
-    monkeypatch.setattr(rows, "best_path", spied)
+    monkeypatch.setattr(search, "best_path", spied)
     graph = roads(800, directed=directed)
     expected, before = csgraph.dijkstra(graph, indices=3, return_predecessors=True)
     for target in (4, 401, 799):

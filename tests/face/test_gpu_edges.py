@@ -9,9 +9,9 @@ import pytest
 
 import semiring as sr
 from semiring import csgraph
-from semiring.algorithms.csr import CSR
 from semiring.arrays import memory
 from semiring.arrays.devices import device_of, on_gpu
+from semiring.execution.question import Given
 from semiring.execution.whole import made_of_edges
 from semiring.graphs import edges_of
 from semiring.planning import Plan, closure_problem, plan
@@ -27,15 +27,15 @@ def graph(n: int, degree: float, seed: int = 0) -> Any:
     return sp.random_array((n, n), density=degree / max(n, degree), rng=np.random.default_rng(seed), format="csr")
 
 
-def planned(graph: Any, **changed: Any) -> tuple[Plan, CSR]:
+def planned(graph: Any, **changed: Any) -> tuple[Plan, Given]:
     listed = edges_of(graph, sr.MIN_PLUS)
     assert listed is not None
     edges, options = listed[0], ANYWHERE._replace(**changed)
-    return plan(closure_problem(sr.MIN_PLUS, edges.dtypes, (edges.n, edges.n), options, edges=len(edges.heads))), edges
+    return plan(closure_problem(sr.MIN_PLUS, edges.dtypes, (edges.n, edges.n), options, edges=len(edges.heads))), Given(edges)
 
 
 def made(graph: Any, **changed: Any) -> str:
-    return device_of(made_of_edges(*planned(graph, **changed), None).values[0])
+    return device_of(made_of_edges(*planned(graph, **changed)).values[0])
 
 
 @pytest.mark.gpu
@@ -52,7 +52,7 @@ class TestOnAGpu:
         how, edges = planned(graph(2000, 4))
         monkeypatch.setattr(memory, "ALWAYS_FITS", 0)
         monkeypatch.setattr(memory, "free_on_gpu", lambda number: 0)
-        assert device_of(made_of_edges(how, edges, None).values[0]) == "cpu"
+        assert device_of(made_of_edges(how, edges).values[0]) == "cpu"
 
     @pytest.mark.parametrize("n", [0, 1, 2, 65, 300])
     @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])

@@ -16,9 +16,9 @@ import scipy.sparse as sp
 import scipy.sparse.csgraph as csgraph
 
 import semiring as sr
-from semiring import summary
 from semiring.algorithms import rows_of_edges
-from semiring.execution import closure, searches
+from semiring.execution import search, strategy, sums
+from semiring.planning import planner
 from semiring.results.running import RunningDistances
 from tests.campaign.strategies import taking
 
@@ -31,8 +31,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::semiring.NonEdgeWarning")
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """All distances at once, or three rows at a time."""
     name: str = request.param
-    monkeypatch.setattr(summary, "_whole_is_the_way", lambda *_: name == "whole")
-    for module in (summary, closure, searches):
+    monkeypatch.setattr(planner, "_fits_twice", lambda _: name == "whole")
+    monkeypatch.setattr(planner, "_plans", {})
+    for module in (sums, strategy, search):
         monkeypatch.setattr(module, "HOST", 100)
     with taking("whole" if name == "whole" else "search"):
         yield name
@@ -114,7 +115,7 @@ def test_small_graphs(way: str) -> None:
 
 @pytest.mark.parametrize("small", [0.0, 1e-300, 1.0])
 def test_distances_far_apart_come_in_any_order(small: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(summary, "HOST", 1)
+    monkeypatch.setattr(sums, "HOST", 1)
     a = np.array([[0.0, small], [1e305, 0.0]])
     for matrix in (a, a.T):
         found = sr.statistics(matrix, bins=4)
@@ -199,7 +200,7 @@ def test_arrays_of_other_libraries(way: str, library: str, how: dict[str, Any]) 
 def test_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     n = 1500
     graph = sp.random_array((n, n), density=2 / n, rng=np.random.default_rng(0), format="csr")
-    for module in (searches, rows_of_edges):
+    for module in (search, rows_of_edges):
         monkeypatch.setattr(module, "HOST", 1 << 16)
     with taking("search"):
         sr.statistics(graph[:50, :50])

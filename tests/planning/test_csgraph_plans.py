@@ -52,7 +52,7 @@ def test_the_predicted_fastest_is_taken() -> None:
 def test_a_named_device_is_this_library_s_but_for_a_single_search() -> None:
     for device in ("cpu", "reference"):
         assert planned(20000, 2, device=device).strategy != "SciPy"
-    assert planned(20000, 2, 1, device="cpu", nearest=True).strategy == "SciPy"
+    assert planned(20000, 2, 1, device="cpu", wanted="nearest").strategy == "SciPy"
 
 
 def test_what_does_not_fit_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,7 +119,7 @@ def test_what_explain_says_is_what_happens(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_call_is_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
     from semiring.csgraph import call
-    from semiring.execution import closure, rows
+    from semiring.execution import strategy
 
     plans: list[Plan] = []
 
@@ -127,7 +127,7 @@ def test_a_call_is_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
         plans.append(plan(problem))
         return plans[-1]
 
-    for module in (call, closure, rows):
+    for module in (call, strategy):
         monkeypatch.setattr(module, "plan", counted)
     rng = np.random.default_rng(0)
     for graph in (rng.random((300, 300)), sp.random_array((1500, 1500), density=0.003, rng=rng)):

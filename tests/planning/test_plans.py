@@ -9,9 +9,8 @@ import pytest
 import scipy.sparse as sp
 
 import semiring as sr
-from semiring import summary
 from semiring.arrays import devices, memory
-from semiring.execution import closure, product, rows
+from semiring.execution import product, strategy, sums
 from semiring.kernels import machine
 from semiring.planning import Plan, Problem, block_rows, closure_problem, plan, planner
 from semiring.planning.options import Options
@@ -91,7 +90,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
         found.append(plan(problem))
         return found[-1]
 
-    for module in (closure, product, rows, summary):
+    for module in (strategy, product, sums):
         monkeypatch.setattr(module, "plan", noting)
     return found
 

@@ -1,4 +1,4 @@
-"""Searches and eliminations of sparse graphs: rows of closures in memory proportional to them, or all of their rows."""
+"""Rows of the closure of a sparse graph, without its matrix: by searches, elimination, components or a spanning forest."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from semiring.algorithms.best_path import best_path
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.factorization import Factorization
 from semiring.algorithms.reachability import Condensation
@@ -15,22 +16,58 @@ from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.algorithms.spanning_tree import SpanningForest
 from semiring.algorithms.symbolic import analysed
 from semiring.algorithms.tight_edges import grow_trees
-from semiring.arrays.memory import entry_bytes, require_bytes
+from semiring.arrays.memory import entry_bytes, require_bytes, require_memory
 from semiring.arrays.pieces import HOST, slices
-from semiring.common.errors import noted
-from semiring.common.progress import Meter, Watcher
-from semiring.execution.reporting import reporting
+from semiring.common.progress import Meter
+from semiring.execution.answer import answer_rows
+from semiring.execution.question import Given, Question, Selection
 from semiring.graphs import Graph
-from semiring.graphs.vertices import Vertices
 from semiring.planning import Plan
-from semiring.results.paths_between import paths_in
-from semiring.results.store import Names
-from semiring.results.trees import PredecessorTrees
 
-__all__ = ["eliminated", "require_rows", "rows_by_elimination", "rows_in_blocks", "rows_of_forest", "search", "search_all", "search_steps"]
+__all__ = ["close", "eliminated", "require_rows", "rows_by_elimination", "rows_in_blocks", "rows_of_forest", "search", "search_steps"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
+
+
+def close(how: Plan, given: Given, question: Question, selection: Selection | None, meter: Meter | None) -> Any:
+    """Run a plan that finds rows by the edges of a sparse graph."""
+    edges, labels, reflexive = given.edges, given.vertices, question.reflexive
+    assert edges is not None
+    every = selection is None
+    if selection is None:
+        selection = Selection.all_of(edges.n)
+        require_memory(edges.n, edges.dtypes, via=how.paths)
+    else:
+        require_rows(selection.shape, edges.dtypes, "cpu", paths=how.paths, backward=selection.backward)
+    if meter is not None:
+        meter.expect(search_steps(edges, len(selection.roots)))
+    roots = selection.roots
+    g = Graph((), owned=True, labels=labels)
+    if how.strategy == "search from both ends":
+        values, tree = _pair(how, edges, selection)
+
+        def whole() -> Array:
+            """Grow the tree of all vertices."""
+            tree: Array = search(how, edges, labels, roots, None, reflexive=reflexive)[1]
+            return tree
+
+        return answer_rows(question, selection, g, values, tree, edges.arrays, whole=whole)
+    values, tree = search(how, edges, labels, roots, meter, reflexive=reflexive, backward=selection.backward)
+    return answer_rows(question, selection, g, values, tree, edges.arrays, graph=edges if every else None)
+
+
+def _pair(how: Plan, edges: CSR, selection: Selection) -> tuple[Values, Array | None]:
+    """Find one path by search from both ends: the element of the pair in a row, and the tree of the path."""
+    assert how.searches is not None
+    (source,), (target,) = selection.sources.numbers.tolist(), selection.targets.numbers.tolist()
+    path, element = best_path(edges, source, target, how.searches)
+    values = tuple([np.full((1, edges.n), e, d) for e, d in zip(element, edges.dtypes, strict=True)])
+    if not how.paths:
+        return values, None
+    tree = np.full((1, edges.n), -1, np.int32)
+    tree[0, path[1:]] = path[:-1]
+    return values, tree
 
 
 def search(
@@ -43,9 +80,9 @@ def search(
     reflexive: bool,
     backward: bool = False,
 ) -> tuple[Values, Any]:
-    """Rows of the closure of a sparse graph (`backward`: columns), and the trees of their paths if they are wanted.
+    """Find rows of the closure of a sparse graph (`backward`: columns), and the trees of their paths if the plan has paths.
 
-    The meter is told of the `search_steps`, which it expects already.
+    The meter expects the `search_steps` already.
     """
     if how.strategy == "elimination":
         return rows_by_elimination(how, edges, labels, roots, meter, backward=backward)
@@ -75,7 +112,7 @@ def search(
 def rows_of_forest(
     how: Plan, forest: SpanningForest, edges: CSR | Array, roots: Array, meter: Meter | None, *, reflexive: bool, backward: bool = False
 ) -> tuple[Values, Any]:
-    """Read rows off a spanning forest of a symmetric graph, whose edges may be a dense matrix; see `search`."""
+    """Read rows off a spanning forest of a symmetric graph, given by edges or by a dense matrix; see `search`."""
 
     def edges_of(vertex: int) -> tuple[Array, Array]:
         if not isinstance(edges, CSR):
@@ -92,7 +129,7 @@ def rows_of_forest(
 def rows_by_elimination(
     how: Plan, edges: CSR, labels: Sequence[Hashable] | None, roots: Array, meter: Meter | None, *, backward: bool = False
 ) -> tuple[Values, Any]:
-    """The same by elimination, with trees that are grown of the rows."""
+    """Find rows by elimination, and grow trees from them; see `search`."""
     every = np.arange(edges.n)
     some = not np.array_equal(roots, every)
     ends = (every, roots) if backward else (roots, every)
@@ -106,13 +143,13 @@ def rows_by_elimination(
 
 
 def eliminated(how: Plan, edges: CSR, labels: Sequence[Hashable] | None) -> Factorization:
-    """The elimination of a sparse graph."""
+    """Eliminate a sparse graph."""
     names = int if labels is None else labels.__getitem__
     return Factorization(how.semiring, edges, analysed(edges), names, threads=how.problem.threads)
 
 
 def rows_in_blocks(how: Plan, edges: CSR, labels: Sequence[Hashable] | None, meter: Meter | None) -> Iterator[tuple[int, Values]]:
-    """All rows of the closure of a sparse graph, some at a time, with the number of the first one; the meter is told as by `search`."""
+    """Yield all rows of the closure of a sparse graph, some at a time, with the number of the first one; see `search`."""
     if how.strategy == "elimination":
         yield from eliminated(how, edges, labels).blocks(meter)
         return
@@ -126,42 +163,12 @@ def rows_in_blocks(how: Plan, edges: CSR, labels: Sequence[Hashable] | None, met
 
 
 def search_steps(edges: CSR, count: int) -> int:
-    """What a meter counts of so many searches, or sweeps: for each, the vertices and edges of the graph."""
+    """Count the steps of some searches or sweeps for a meter: the vertices and edges of the graph, for each."""
     return count * (edges.n + len(edges.heads))
 
 
-def search_all(how: Plan, edges: CSR, labels: Sequence[Hashable] | None, progress: Watcher, *, reflexive: bool) -> Any:
-    """All rows of the closure of a sparse graph."""
-    every = Vertices.all_of(edges.n)
-    with noted("the closure", how.semiring, edges.arrays()):
-        with reporting(progress, how) as meter:
-            if meter is not None:
-                meter.expect(search_steps(edges, edges.n))
-            values, tree = search(how, edges, labels, every.numbers, meter, reflexive=reflexive)
-        if tree is None:
-            return Graph((), owned=True).answer(*values)
-        names = Names(labels, edges.n)
-        return paths_in(PredecessorTrees(how.semiring, values, names, every, every, reflexive, edges.arrays, tree, graph=edges))
-
-
 def require_rows(shape: tuple[int, ...], dtypes: tuple[np.dtype[Any], ...], device: str, *, paths: bool, backward: bool) -> None:
-    """Refuse rows that the memory has no room for.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Of the rows, or `backward` of the columns, with leading axes for a batch.
-    dtypes : tuple of numpy.dtype
-    device : str
-        Whose memory: "cpu", or "cuda:0" and so on.
-    paths : bool
-        Whether the trees of their paths come along.
-    backward : bool
-
-    Raises
-    ------
-    TooLargeError
-    """
+    """Raise `TooLargeError` for rows (`backward`: columns) of a shape, with their trees if `paths`, that exceed the memory of a device."""
     needed = math.prod(shape) * entry_bytes(dtypes, via=paths)
     what, count, n = ("targets", shape[-1], shape[-2]) if backward else ("sources", shape[-2], shape[-1])
     require_bytes(needed, f"rows for {count:,} {what} among {n:,} vertices take", f"name fewer {what} at a time", device)

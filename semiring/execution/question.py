@@ -1,0 +1,167 @@
+"""A question about a graph: what the caller gave and wants, read and made a problem for the planner.
+
+Calls, `explain`, lists of graphs and the drop-ins all begin here, so that they read alike and ask for the same plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algorithms.csr import CSR
+from semiring.arrays.devices import device_of, holds_symbols
+from semiring.common.forks import cached_property
+from semiring.graphs import Graph, edges_of
+from semiring.graphs.read import GivenMatrix, reading_of
+from semiring.graphs.vertices import Vertices, chosen
+from semiring.planning import Problem, closure_problem, edges_problem
+from semiring.planning.options import Options
+from semiring.planning.problem import Wanted
+
+__all__ = ["Given", "Question", "Selection"]
+
+Array = np.ndarray[Any, Any]
+
+
+class Question(NamedTuple):
+    """A closure that a caller asks for: semiring, options, A* or A⁺, and what is wanted of it.
+
+    `presence` is described by `semiring.graphs.read_graph`, and `wanted` by `Problem`.
+    """
+
+    semiring: Semiring
+    options: Options = Options()
+    reflexive: bool = True
+    presence: bool = False
+    wanted: Wanted = "elements"
+
+    @property
+    def paths(self) -> bool:
+        """True if the paths are wanted too."""
+        return bool(self.options.paths or self.semiring.witness)
+
+    @property
+    def selects(self) -> bool:
+        """True if the caller names sources or targets."""
+        return self.options.sources is not None or self.options.targets is not None
+
+    def read(self, graph: Any) -> Given:
+        """Read a graph as far as planning needs it: the edges of a sparse graph, and shape and dtypes of a dense matrix."""
+        options = self.options
+        listed = edges_of(graph, self.semiring, nonedge=options.nonedge, dtype=options.dtype, presence=self.presence, weight=options.weight)
+        if listed is not None:
+            return Given(*listed)
+        whole = not self.selects
+        check = options.check or not whole
+        reading = reading_of(self.semiring, options.nonedge, options.dtype, options.overwrite, self.presence, whole and self.paths, check)
+        return Given(matrix=GivenMatrix.of(graph, self.semiring, reading))
+
+    def selection(self, given: Given) -> Selection | None:
+        """Return the rows and columns that are asked for; None for all of them."""
+        return Selection.of(self, given.n, given.labels) if self.selects else None
+
+    def problem(self, given: Given, selection: Selection | None = None) -> Problem:
+        """State the problem for the planner."""
+        rows = None if selection is None else len(selection.roots)
+        wanted: Wanted = "pair" if selection is not None and selection.is_pair else self.wanted
+        if given.edges is not None:
+            return edges_problem(self.semiring, given.edges, self.options, rows, reflexive=self.reflexive, wanted=wanted)
+        dtypes, shape, place = given.form
+        symbolic = selection is not None and any(d.kind == "O" for d in dtypes) and holds_symbols(given.arrays)
+        return closure_problem(self.semiring, dtypes, shape, self.options, place=place, searches=rows, symbolic=symbolic, wanted=wanted)
+
+
+@dataclass(eq=False, slots=True)
+class Given:
+    """A graph that a caller passed: the edges of a sparse one, a dense matrix of which no entry has been read, or one that was read."""
+
+    edges: CSR | None = None
+    vertices: tuple[Hashable, ...] | None = None
+    matrix: GivenMatrix | None = None
+    graph: Graph | None = None
+
+    @property
+    def form(self) -> tuple[tuple[np.dtype[Any], ...], tuple[int, ...], str]:
+        """The dtypes, the shape and the place of a dense matrix."""
+        if self.matrix is not None:
+            return self.matrix.form.dtypes, self.matrix.shape, self.matrix.place
+        assert self.graph is not None
+        return self.graph.dtypes, (*self.graph.batch, self.graph.n, self.graph.n), device_of(self.graph.values[0])
+
+    @property
+    def n(self) -> int:
+        """The number of vertices."""
+        return self.edges.n if self.edges is not None else self.form[1][-1]
+
+    @property
+    def labels(self) -> Sequence[Hashable] | None:
+        """The caller's names of the vertices; None for 0 … n − 1."""
+        if self.matrix is not None:
+            return (self.matrix.weights or self.matrix.inputs[0]).labels
+        return self.vertices if self.graph is None else self.graph.labels
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """The arrays of a dense matrix, where they lie."""
+        if self.matrix is not None:
+            return self.matrix.arrays if self.matrix.weights is None else (self.matrix.weights.array,)
+        assert self.graph is not None
+        return self.graph.values
+
+    def read(self) -> Graph:
+        """Read the dense matrix, once."""
+        if self.graph is None:
+            assert self.matrix is not None
+            self.graph = self.matrix.read()
+        return self.graph
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """The rows (sources) and columns (targets) of a closure that are asked for.
+
+    `backward` is True where paths are followed from the targets, because no sources are named or fewer targets are.
+    """
+
+    n: int
+    sources: Vertices
+    targets: Vertices
+    backward: bool = False
+
+    @classmethod
+    def of(cls, question: Question, n: int, labels: Sequence[Hashable] | None) -> Selection:
+        """Look up the vertices that the caller names."""
+        options = question.options
+        sources, targets = chosen(options.sources, n, labels, "sources"), chosen(options.targets, n, labels, "targets")
+        fewer = len(targets.numbers) < len(sources.numbers) and not question.paths
+        return cls(n, sources, targets, options.sources is None or (options.targets is not None and fewer))
+
+    @classmethod
+    def all_of(cls, n: int) -> Selection:
+        """Select all rows and columns."""
+        return cls(n, Vertices.all_of(n), Vertices.all_of(n))
+
+    @cached_property
+    def roots(self) -> Array:
+        """The vertices at which paths begin (`backward`: end), each once: in the order of the caller, or else ascending."""
+        ends = self.targets if self.backward else self.sources
+        numbers = ends.numbers
+        if ends.every or len(numbers) == 1 or (numbers[1:] > numbers[:-1]).all():
+            return numbers
+        once = np.unique(numbers)
+        return numbers if len(once) == len(numbers) else once
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The shape of what is computed: a row for each root (`backward`: a column)."""
+        return (self.n, len(self.roots)) if self.backward else (len(self.roots), self.n)
+
+    @property
+    def is_pair(self) -> bool:
+        """True for one source and one target that differ."""
+        sources, targets = self.sources.numbers, self.targets.numbers
+        return len(sources) == len(targets) == 1 and bool(sources[0] != targets[0])

@@ -1,0 +1,88 @@
+"""From a question to its answer: read, plan, and run the executor of the planned strategy.
+
+Progress, and what an error says of the operands, are here, once for all executors. An executor is a function of a plan, what was read,
+the question, the selected rows and columns (None for all of them), and a meter of steps (None where nobody watches).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from semiring.algorithms.csr import CSR
+from semiring.arrays.pieces import HOST, slices
+from semiring.common.errors import SemiringError, about, noted
+from semiring.execution import whole
+from semiring.execution.question import Given, Question, Selection
+from semiring.execution.reporting import reporting
+from semiring.planning import Plan, plan
+
+__all__ = ["rows_in_turn", "run", "solve", "solve_edges"]
+
+
+def solve(graph: Any, question: Question) -> Any:
+    """Return the closure of whatever the caller calls a graph, in the caller's own kind, or its `Paths`."""
+    if question.options.comm is not None:
+        from semiring.execution.ranks import solve_by_ranks
+
+        return solve_by_ranks(graph, question)
+    given = None
+    try:
+        given = question.read(graph)
+        selection = question.selection(given)
+        return run(plan(question.problem(given, selection)), given, question, selection)
+    except SemiringError as error:
+        about(error, "the closure", question.semiring, graph if given is None or given.graph is None else given.graph.values)
+        raise
+
+
+def solve_edges(edges: CSR, labels: Any, question: Question) -> Any:
+    """Return the closure of a sparse graph whose edges were read already."""
+    given = Given(edges, labels)
+    try:
+        selection = question.selection(given)
+        return run(plan(question.problem(given, selection)), given, question, selection)
+    except SemiringError as error:
+        about(error, "the closure", question.semiring, edges.arrays())
+        raise
+
+
+def run(how: Plan, given: Given, question: Question, selection: Selection | None = None) -> Any:
+    """Run a plan: the one place that chooses an executor."""
+    with reporting(question.options.progress, how) as meter:
+        # Executors other than that of small dense matrices are imported when they are wanted: a first call should be quick.
+        if how.by_edges:
+            from semiring.execution import search
+
+            return search.close(how, given, question, selection, meter)
+        if how.strategy == "block rows":
+            from semiring.execution import block_rows
+
+            return block_rows.close(how, given, question, meter)
+        if selection is None:
+            return whole.close(how, given, question, meter)
+        from semiring.execution import rows
+
+        return rows.close(how, given, question, selection, meter)
+
+
+def rows_in_turn(how: Plan, given: Given, question: Question) -> Iterator[tuple[int, Any]]:
+    """Yield all rows of a closure of single numbers, some at a time, with the number of the first.
+
+    Rows that follow from the edges of a sparse graph are not kept.
+    """
+    n = given.n
+    if how.by_edges:
+        from semiring.execution.search import rows_in_blocks, search_steps
+
+        edges = given.edges
+        assert edges is not None
+        with noted("the closure", how.semiring, edges.arrays()), reporting(question.options.progress, how) as meter:
+            if meter is not None:
+                meter.expect(search_steps(edges, n))
+            for first, (rows,) in rows_in_blocks(how, edges, given.vertices, meter):
+                yield first, rows
+        return
+    whole = run(how, given, question)
+    for some in slices(n, n, HOST):
+        yield some.start, whole[some]

@@ -1,0 +1,132 @@
+"""Sums and extremes of all shortest distances, without a matrix: by hop counts, elimination, bounds, or rows that are not stored."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.catalogue import MIN_PLUS
+from semiring.algorithms.eccentricities import extreme_eccentricity
+from semiring.algorithms.hops import DistanceSums, distance_sums
+from semiring.arrays.devices import host
+from semiring.arrays.exchange import borrowed, lends_memory
+from semiring.arrays.pieces import HOST, slices
+from semiring.common.errors import GraphError
+from semiring.execution.question import Given, Question
+from semiring.execution.reporting import reporting
+from semiring.execution.search import eliminated, search_steps
+from semiring.execution.strategy import rows_in_turn, run, solve_edges
+from semiring.planning import Plan, plan
+from semiring.planning.options import Options
+from semiring.results.running import RunningDistances
+from semiring.results.statistics import add_by_elimination
+from semiring.results.views import as_floats
+
+__all__ = ["add_distances", "add_distances_of_ranks", "extreme_distance", "hop_sums"]
+
+Labels = Sequence[Hashable] | None
+
+
+def add_distances(found: RunningDistances, graph: Any, options: Options) -> tuple[Labels, int]:
+    """Add all distances of a graph to `found`; return the labels and the number of vertices."""
+    if not isinstance(graph, np.ndarray) and lends_memory(graph):  # a sum is no array, so that its library need not have `dtype`
+        lent = borrowed(graph)
+        graph, options = lent.array, options._replace(overwrite=options.overwrite and not lent.constant)
+    question = Question(MIN_PLUS, options, wanted="sums")
+    given = question.read(graph)
+    if given.edges is not None:
+        _add_along_edges(found, given, question)
+        return given.labels, given.n
+    if len(shape := given.form[1]) > 2:
+        raise GraphError(f"statistics are of one graph, not of a batch of shape {shape[:-2]}; pass one at a time")
+    if options.overwrite or options.needs_block_rows:
+        question = question._replace(wanted="elements")
+    else:
+        given.graph = replace(given.read(), restore=None)
+    how = plan(question.problem(given))
+    if how.strategy == "rows in turn":
+        _add_some_at_a_time(found, given, how, question)
+        return given.labels, given.n
+    whole = run(how, given, question)
+    if hasattr(whole, "to_numpy"):  # a DataFrame
+        whole = whole.to_numpy()
+    for some in slices(given.n, given.n, HOST):
+        found.add(some.start, as_floats(host(whole[some]), MIN_PLUS))
+    return given.labels, given.n
+
+
+def _add_along_edges(found: RunningDistances, given: Given, question: Question) -> None:
+    """Add the distances of a sparse graph, by hop counts, by elimination, or row by row."""
+    edges, options = given.edges, question.options
+    assert edges is not None
+    how = plan(question.problem(given))
+    if how.strategy == "hop counts":
+        if (sums := hop_sums(how, given, options)) is not None:
+            row = int(np.where(sums.connected > 0, sums.farthest, -1).argmax())
+            one = question._replace(options=options._replace(sources=range(row, row + 1), progress=False), wanted="elements")
+            found.add_sums(sums, row, as_floats(solve_edges(edges, given.vertices, one), MIN_PLUS))
+            return
+        question = question._replace(wanted="rows")
+        how = plan(question.problem(given))
+    if how.strategy != "elimination":
+        for first, rows in rows_in_turn(how, given, question):
+            found.add(first, as_floats(rows, MIN_PLUS))
+        return
+    with reporting(options.progress, how) as meter:
+        if meter is not None:
+            meter.expect(search_steps(edges, edges.n))
+        add_by_elimination(found, eliminated(how, edges, given.vertices), meter)
+
+
+def hop_sums(how: Plan, given: Given, options: Options) -> DistanceSums | None:
+    """Count the pairs of each distance by the plan "hop counts"; None if a sum would be rounded."""
+    edges = given.edges
+    assert edges is not None
+    with reporting(options.progress, how) as meter:
+        if meter is not None:
+            meter.expect(search_steps(edges, edges.n))
+        return distance_sums(edges, threads=options.threads, meter=meter)
+
+
+def _add_some_at_a_time(found: RunningDistances, given: Given, how: Plan, question: Question) -> None:
+    """Add the distances of a dense graph, from some sources at a time."""
+    n, options = given.n, question.options
+    with reporting(options.progress, how) as meter:
+        if meter is not None:
+            meter.expect(n**3)
+        for some in slices(n, n, HOST):
+            part = question._replace(options=options._replace(sources=range(n)[some], progress=False), wanted="elements")
+            selection = part.selection(given)
+            rows = run(plan(part.problem(given, selection)), given, part, selection)
+            found.add(some.start, as_floats(host(rows), MIN_PLUS))
+            if meter is not None:
+                meter.add((some.stop - some.start) * n * n)
+
+
+def add_distances_of_ranks(found: RunningDistances, graph: Any, options: Options) -> tuple[Labels, int, RunningDistances]:
+    """Add the distances that each rank of a communicator finds; return the labels, the number of vertices and the sums of all ranks."""
+    from semiring.execution.ranks import rows_by_ranks
+
+    given, blocks = rows_by_ranks(graph, Question(MIN_PLUS, options))
+    ranks = given.ranks
+    ranks.same(bins=found.asked)
+    with ranks.together():
+        for first, rows in blocks:
+            found.add(first, as_floats(rows, MIN_PLUS))
+    found, *others = ranks.allgather(found)
+    for other in others:
+        found.merge(other)
+    return given.labels, given.n, found
+
+
+def extreme_distance(graph: Any, options: Options, *, greatest: bool) -> float | None:
+    """Return the greatest or the least eccentricity of a sparse graph, by bounds; None if another strategy is planned or bounds fail."""
+    question = Question(MIN_PLUS, options, wanted="extremes")
+    given = question.read(graph)
+    if given.edges is None or plan(question.problem(given)).strategy != "bounds":
+        return None
+    found = extreme_eccentricity(given.edges, greatest=greatest, every=False, threads=options.threads)
+    return None if found is None else found[0]
