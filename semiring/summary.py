@@ -72,10 +72,10 @@ def statistics(graph: Any, *, bins: int | Sequence[float] | Array | None = BINS,
     a row. `diameter` and `radius` take a few searches. More: How it works, Planning.
     """
     given = Options.of(options, "statistics", ComputationOptions)
-    found = RunningDistances(bins)
     with noted("the statistics", MIN_PLUS, graph):
         if given.comm is None:
+            found = RunningDistances(bins)
             labels, n = add_distances(found, graph, given)
         else:
-            labels, n, found = add_distances_of_ranks(found, graph, given)
+            labels, n, found = add_distances_of_ranks(graph, bins, given)
     return statistics_from(found, tuple(range(n)) if labels is None else tuple(labels))

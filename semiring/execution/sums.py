@@ -15,10 +15,11 @@ from semiring.arrays.devices import host
 from semiring.arrays.exchange import borrowed, lends_memory
 from semiring.arrays.pieces import HOST, slices
 from semiring.common.errors import GraphError
-from semiring.execution.question import Given, Question
+from semiring.execution.question import Given, Question, Selection
 from semiring.execution.reporting import reporting
 from semiring.execution.search import eliminated, search_steps
 from semiring.execution.strategy import rows_in_turn, run, solve_edges
+from semiring.graphs.vertices import Vertices
 from semiring.planning import Plan, plan
 from semiring.planning.options import Options
 from semiring.results.running import RunningDistances
@@ -67,7 +68,7 @@ def _add_along_edges(found: RunningDistances, given: Given, question: Question) 
         if (sums := hop_sums(how, given, options)) is not None:
             row = int(np.where(sums.connected > 0, sums.farthest, -1).argmax())
             one = question._replace(options=options._replace(sources=range(row, row + 1), progress=False), wanted="elements")
-            found.add_sums(sums, row, as_floats(solve_edges(edges, given.vertices, one), MIN_PLUS))
+            found.add_sums(sums, row, as_floats(solve_edges(edges, None, one), MIN_PLUS))
             return
         question = question._replace(wanted="rows")
         how = plan(question.problem(given))
@@ -93,26 +94,29 @@ def hop_sums(how: Plan, given: Given, options: Options) -> DistanceSums | None:
 
 def _add_some_at_a_time(found: RunningDistances, given: Given, how: Plan, question: Question) -> None:
     """Add the distances of a dense graph, from some sources at a time."""
-    n, options = given.n, question.options
-    with reporting(options.progress, how) as meter:
+    n, every = given.n, Vertices.all_of(given.n)
+    part = question._replace(options=question.options._replace(progress=False), wanted="elements")
+    with reporting(question.options.progress, how) as meter:
         if meter is not None:
             meter.expect(n**3)
         for some in slices(n, n, HOST):
-            part = question._replace(options=options._replace(sources=range(n)[some], progress=False), wanted="elements")
-            selection = part.selection(given)
+            selection = Selection(n, Vertices(np.arange(n)[some]), every)
             rows = run(plan(part.problem(given, selection)), given, part, selection)
             found.add(some.start, as_floats(host(rows), MIN_PLUS))
             if meter is not None:
                 meter.add((some.stop - some.start) * n * n)
 
 
-def add_distances_of_ranks(found: RunningDistances, graph: Any, options: Options) -> tuple[Labels, int, RunningDistances]:
-    """Add the distances that each rank of a communicator finds; return the labels, the number of vertices and the sums of all ranks."""
+def add_distances_of_ranks(graph: Any, bins: Any, options: Options) -> tuple[Labels, int, RunningDistances]:
+    """Add up the distances that the ranks of a communicator find; return the labels, the number of vertices and the sums."""
     from semiring.execution.ranks import rows_by_ranks
+    from semiring.mpi.ranks import Ranks
 
-    given, blocks = rows_by_ranks(graph, Question(MIN_PLUS, options))
-    ranks = given.ranks
+    ranks = Ranks.of(options.comm)
+    with ranks.together():
+        found = RunningDistances(bins)
     ranks.same(bins=found.asked)
+    given, blocks = rows_by_ranks(graph, Question(MIN_PLUS, options))
     with ranks.together():
         for first, rows in blocks:
             found.add(first, as_floats(rows, MIN_PLUS))

@@ -8,14 +8,18 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
+from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.eccentricities import extreme_eccentricity, extreme_of
-from semiring.algorithms.hops import distance_sums
+from semiring.algorithms.hops import DistanceSums
 from semiring.arrays.conversion import Array
 from semiring.arrays.memory import require_memory
 from semiring.arrays.pieces import GPU
-from semiring.kernels.machine import PART
+from semiring.execution.question import Given
+from semiring.execution.sums import hop_sums
 from semiring.networkx_backend.distances import Rows, algorithm, by_rows, sparse
+from semiring.planning import edges_problem, plan
+from semiring.planning.options import Options
 from semiring.solve import apsp
 
 __all__ = [
@@ -50,7 +54,7 @@ def _incoming(G: Any, distance: Any) -> tuple[list[int], list[Any]]:
     edges = sparse(G, distance)
     if G.is_directed():
         edges = edges.transposed()
-    if edges.n > PART and (sums := distance_sums(edges)) is not None:
+    if (sums := _counted(edges)) is not None:
         exact = np.float64 if edges.dtypes[0].kind == "f" else np.int64  # a sum needs more than the dtype of a distance
         return (sums.connected + 1).tolist(), sums.totals.astype(exact).tolist()
     reached: list[int] = []
@@ -120,9 +124,15 @@ def _eccentricities(G: Any, nodes: Any, weight: Any) -> dict[Any, Any]:
     return dict(zip(wanted, farthest[some].tolist(), strict=True))
 
 
+def _counted(edges: CSR) -> DistanceSums | None:
+    """Count the pairs of each distance, if that is planned and nothing is rounded."""
+    how = plan(edges_problem(MIN_PLUS, edges, Options(), wanted="sums"))
+    return hop_sums(how, Given(edges), Options()) if how.strategy == "hop counts" else None
+
+
 def _farthest(edges: CSR) -> tuple[Array, Array]:
     """Whether each node reaches all others, and the distance to the farthest one."""
-    if edges.n > PART and (sums := distance_sums(edges)) is not None:
+    if (sums := _counted(edges)) is not None:
         return sums.connected == edges.n - 1, sums.farthest.astype(edges.dtypes[0])
     found = [(rows.reached.all(axis=1), rows.matrix.max(axis=1, initial=0)) for rows in by_rows(edges)]
     reaches, farthest = map(np.concatenate, zip(*found, strict=True))
@@ -141,7 +151,8 @@ def _extreme(G: Any, weight: Any, *, greatest: bool, every: bool) -> tuple[Any, 
     if len(G) == 0:  # of nothing there is neither, as Python says
         return (max if greatest else min)(_eccentricities(G, None, weight).values()), []
     edges = sparse(G, weight)
-    found = extreme_eccentricity(edges, greatest=greatest, every=every) if edges.n > PART else None
+    how = plan(edges_problem(MIN_PLUS, edges, Options(), wanted="extremes"))
+    found = extreme_eccentricity(edges, greatest=greatest, every=every) if how.strategy == "bounds" else None
     if found is not None:
         first = np.zeros(1, np.intp)
         _require_connected(G, connected=all(len(part.reachable(first)) == edges.n for part in {edges, edges.transposed()}))

@@ -85,11 +85,15 @@ class Options(NamedTuple):
         """
         if not given.keys() <= known.__optional_keys__:
             raise TypeError(_unexpected(given, function, known.__optional_keys__))
-        for value in given.values():
-            if hasattr(value, "shape"):  # before anything asks an array whether it is true
-                refuse_arrays(**{name: value for name, value in given.items() if name not in ("nonedge", "sources", "targets")})
         found = cls(**given)
         require_threads(found.threads)
+        for name, value in given.items():
+            if hasattr(value, "shape") and name not in (
+                "nonedge",
+                "sources",
+                "targets",
+            ):  # whose truth nobody may ask
+                refuse_arrays(**{name: value})
         return found
 
     @property

@@ -10,7 +10,7 @@ import networkx as nx
 import numpy as np
 
 import semiring as sr
-from semiring.networkx_backend import measures
+from semiring.kernels import machine
 from tests.campaign.answers import answer_for
 from tests.campaign.cases import Attempt, Case, Complaint, Entry, Unjudged, attempt, judged
 from tests.campaign.kinds import graph_of
@@ -152,7 +152,7 @@ def _check_networkx(case: Case) -> Complaint | None:
     name = "distance" if case.options["function"] in ("closeness_centrality", "harmonic_centrality") else "weight"
     more = {name: "weight"} if "weight" in case.options else {}
     theirs = attempt(function, graph, backend="networkx", **more)
-    with mock.patch.object(measures, "PART", 0), taking(case.options.get("strategy")):
+    with mock.patch.object(machine, "PART", 0), taking(case.options.get("strategy")):
         found = attempt(function, graph, backend="semiring", **more)
     if theirs.error is not None:
         return judged(found, {}, {type(theirs.error): "NetworkX refuses it"})

@@ -17,12 +17,12 @@ import pytest
 import scipy.sparse as sp
 
 import semiring as sr
-from semiring import csgraph, summary
+from semiring import csgraph
 from semiring.algorithms.closure import closure
 from semiring.cli import main
 from semiring.common import progress
 from semiring.common.progress import Meter
-from semiring.execution import reporting
+from semiring.execution import reporting, sums
 from semiring.kernels.select import engine_for
 from semiring.planning import planner, plans
 
@@ -208,7 +208,7 @@ class TestBars:
     @pytest.mark.parametrize("name", CALLS)
     def test_one_once_it_has_taken_long(self, bars: list[Bar], name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(reporting, "_LONG", 1e-9)
-        monkeypatch.setattr(summary, "HOST", 5000)
+        monkeypatch.setattr(sums, "HOST", 5000)
         CALLS[name]()
         (bar,) = bars
         assert not bar.open

@@ -192,6 +192,7 @@ def test_counted_statistics_are_those_of_rows_to_the_last_bit(bins: Any, length:
     graph, _ = data.draw(graphs(st.just(length)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(machine, "PART", 0)
+        patch.setattr(planner, "_plans", {})
         counted = sr.statistics(graph, bins=bins)
         patch.setattr(planner, "_without_rows", lambda _: None)
         patch.setattr(planner, "_plans", {})

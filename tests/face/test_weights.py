@@ -237,10 +237,9 @@ class TestRefusals:
 
     def test_weights_are_no_array(self) -> None:
         weight: Any = np.array([2.5, 4])
-        with pytest.raises(sr.SemiringError, match=r"weight is an array of shape \(2,\)"):
-            sr.apsp(streets(), weight=weight)
-        with pytest.raises(sr.GraphError, match=r"weight is a numpy\.ndarray"):
-            sr.statistics(streets(), weight=weight)
+        for function in (sr.apsp, sr.statistics):
+            with pytest.raises(sr.SemiringError, match=r"weight is an array of shape \(2,\)"):
+                function(streets(), weight=weight)
 
     def test_text_is_no_number(self) -> None:
         with pytest.raises(sr.DTypeError, match="the weight of edge 0 from 'home' to 'shop' is 'A', which is no real number"):
