@@ -9,7 +9,7 @@ from semiring.algebra.definition import Semiring
 from semiring.arrays.threads import require_threads
 from semiring.common.docstrings import described_by
 from semiring.common.errors import raised_here, refuse_arrays
-from semiring.execution.elimination import FactorOptions, factor_graph
+from semiring.execution.factor import FactorOptions, factor_graph
 from semiring.results.factor import Factor
 from semiring.solve import apsp
 

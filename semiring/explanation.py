@@ -147,7 +147,7 @@ def _of_size(n: Any, semiring: Semiring, options: Options) -> Problem:
 
 
 def _obstacles(planned: Plan) -> list[str]:
-    """What stands in the way, or should be known."""
+    """List obstacles and remarks."""
     notes = list[str]()
     absent = set(planned.devices) == {"cuda"}
     if absent:

@@ -27,7 +27,7 @@ def apsp(
     graph: Any,
     **options: Unpack[ClosureOptions],
 ) -> Any:
-    """All-pairs shortest paths: the distance between every two vertices of a graph, and the paths if wanted.
+    """Find the shortest distance between every two vertices of a graph, and the paths if wanted.
 
     Examples
     --------
@@ -93,7 +93,8 @@ def apsp(
 
     Notes
     -----
-    n³ steps, or searches. `closure` over ``"max-plus"`` finds longest paths, over ``"max-min"`` widest.
+    Dense graphs take n³ steps; sparse ones are searched where that is faster. `closure` over ``"max-plus"`` finds longest paths, over
+    ``"max-min"`` widest.
     More: Reference, Options; How it works, Accuracy.
     """
     return _solved(graph, MIN_PLUS, Options.of(options, "apsp"), reflexive=True)
@@ -109,7 +110,7 @@ def closure(
     reflexive: bool = True,
     **options: Unpack[ClosureOptions],
 ) -> Any:
-    """The closure of a matrix over any semiring, A* = I ⊕ A ⊕ A² ⊕ …, or A⁺ = A ⊕ A² ⊕ ….
+    """Compute the closure of a matrix over any semiring, A* = I ⊕ A ⊕ A² ⊕ …, or A⁺ = A ⊕ A² ⊕ ….
 
     Element (i, j) is the sum over all paths from i to j of the product of their edges.
 
@@ -162,7 +163,8 @@ def closure(
 
     Notes
     -----
-    n³ steps, or searches. Where ⊕ is not idempotent, by elimination with ``star``. More: Reference, Options; How it works, Papers.
+    Dense matrices take n³ steps; sparse graphs are searched where that is faster. Elimination with ``star`` closes matrices over a ⊕ that
+    is not idempotent. More: Reference, Options; How it works, Papers.
     """
     return _solved(a, as_semiring(semiring), Options.of(options, "closure"), reflexive=reflexive)
 
@@ -176,7 +178,7 @@ def transitive_closure(
     reflexive: bool = False,
     **options: Unpack[ClosureOptions],
 ) -> Any:
-    """Reachability: which vertices can be reached from which.
+    """Find out which vertices can be reached from which.
 
     Examples
     --------
@@ -219,8 +221,8 @@ def transitive_closure(
 
     Notes
     -----
-    n³ bit-steps on a matrix of bits, after strongly connected components have been condensed where that pays; of a sparse graph by these
-    alone where that is predicted to be faster. Counts and sets without the matrix: `reachability`.
+    A matrix of bits takes n³ bit-steps, after strongly connected components are condensed where that pays. Sparse graphs are closed by
+    their components alone where that is predicted to be faster. `reachability` gives counts and sets without the matrix.
     """
     return _solved(graph, BOOLEAN, Options.of(options, "transitive_closure"), reflexive=reflexive, presence=True)
 
@@ -238,7 +240,7 @@ def power(
     device: str = "auto",
     threads: int | None = None,
 ) -> Any:
-    """The k-th power of a matrix over a semiring: the sum over the paths of exactly k edges.
+    """Compute the k-th power of a matrix over a semiring: the sum over the paths of exactly k edges.
 
     Examples
     --------
@@ -265,8 +267,8 @@ def power(
     Returns
     -------
     array of shape (…, n, n), or tuple of arrays
-        Of the library and on the device of what was passed, as for `apsp`; of a sparse array a sparse one of its library, stored by rows,
-        without entries that are zero, and in float64 unless `dtype` says otherwise. Of CuPy's it has their dtype.
+        The power, in the library and on the device of `a`, as for `apsp`. A sparse array gives a sparse array of its library, by rows and
+        without zeros, in float64 unless `dtype` says otherwise; CuPy's keep their dtype.
 
     Other Parameters
     ----------------
@@ -284,7 +286,7 @@ def power(
 
     Notes
     -----
-    At most 2 log₂ k products. Those of sparse arrays become dense where that is predicted to be faster, and there is room for it.
+    A power takes at most 2 log₂ k products. Sparse products become dense where that is predicted to be faster and the matrix fits.
     """
     from semiring.algorithms.power import power as raise_to  # only where they are wanted: a first call should be quick
     from semiring.execution.sparse_power import power_operand, sparse_power

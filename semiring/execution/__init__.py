@@ -1,21 +1,23 @@
-"""The executors, one a strategy, which run plans; each reads, checks, computes and hands back, from top to bottom.
+"""The executors: one for each strategy of a plan.
 
-    closure.py      `solve`: from whatever the caller calls a graph to its closure, by one of the executors
-    each.py         `solve_each`: the closures of a list of graphs, those of one size as one stack
-    whole.py        the closure of matrices that fit where they are closed
-    block_rows.py   the closure of a matrix by block rows that come and go, or that GPUs share
-    rows.py         rows of a closure by searches of a sparse graph, by products, or out of the closure of what they reach
-    searches.py     searches or the elimination of a sparse graph, for some rows or for all
-    elimination.py  `factor_graph`: from whatever the caller calls a graph to its factor
+    question.py     `Question`: what a caller asks; reads the graph and states the problem for the planner
+    strategy.py     `solve`: read, plan, run; progress and errors, once for all executors
+    whole.py        the closure of matrices that fit
+    block_rows.py   the closure of a matrix by block rows, out of core or on several GPUs
+    rows.py         some rows of a closure, by products or by the closure of what the rows reach
+    search.py       rows by the edges of a sparse graph: searches, elimination, components, a spanning forest
+    sums.py         sums and extremes of all distances, without a matrix
+    answer.py       results in the caller's kind and order
+    each.py         `solve_each`: the closures of a list of graphs, those of one shape as one stack
     ranks.py        `solve_by_ranks`: the closure of one matrix by the ranks of an MPI communicator
-    searches_by_ranks.py    searches of a sparse graph whose sources the ranks share out
-    product.py      `multiply`: from whatever the caller calls matrices to their product
-    sparse_product.py   `multiply_sparse`: the same of sparse arrays, with `sparse_operands.py`, what is read of them, and `sparse_power.py`
-    relaunch.py     `multiply_again`: on a GPU, what was launched for operands that lay alike
+    reporting.py    progress: a callback, a bar, or lines of text
+    factor.py       `factor_graph`: the factor of a graph
+    product.py      `multiply`: the product of two matrices
+    relaunch.py     `multiply_again`: a product on a GPU whose kernels were launched before for operands of the same layout
+    operands.py     the operands of a product: form, arrays and output
+    sparse_product.py, sparse_operands.py   `multiply_sparse`: the product of sparse arrays
+    sparse_power.py     powers of sparse arrays
     scan.py         `scan_sequences`: vectors through a long product of matrices
-    operands.py     the operands of a product: its form, their components as arrays, and where the result is put
-    reporting.py    who is told how far a call is: a function, a bar, or nobody
 
-`semiring.solve`, `semiring.product` and `semiring.sequences` call `solve`, `multiply` and `scan_sequences`. These read, ask
-`semiring.planning` for the plan, and call what runs it.
+The face calls `solve`, `multiply` and `scan_sequences`.
 """

@@ -173,7 +173,7 @@ class _Work:
     def statistics(
         self, pipelines: Sequence[DevicePipeline], rows: BlockRows, checkpoint: Checkpoint | None
     ) -> tuple[ValueStatistics, ...]:
-        """Gather the value statistics in one pass, or take those of the checkpoint, as its input may be half overwritten."""
+        """Gather the value statistics in one pass, or take those of the checkpoint, whose input may be half overwritten."""
         if checkpoint is not None and checkpoint.side is not None:
             return checkpoint.statistics
         given = self.given

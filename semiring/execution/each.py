@@ -25,7 +25,7 @@ __all__ = ["listed_graphs", "solve_each"]
 
 
 def listed_graphs(graph: Any, semiring: Semiring) -> Sequence[Any] | None:
-    """Return the graphs of a list of graphs; None for one graph, such as a nested list, and for arrays of one shape, which are a stack.
+    """Return the graphs of a list of graphs; None for one graph, such as a nested list, and for a stack of equal shapes.
 
     Raises
     ------

@@ -1,6 +1,6 @@
 """A question about a graph: what the caller gave and wants, read and made a problem for the planner.
 
-Calls, `explain`, lists of graphs and the drop-ins all begin here, so that they read alike and ask for the same plan.
+Calls, `explain`, lists of graphs and the drop-ins all begin here, so that all read alike and ask for the same plan.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Question(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Given:
-    """A graph that a caller passed: the edges of a sparse one, a dense matrix of which no entry has been read, or one that was read."""
+    """A graph that a caller passed: the edges of a sparse graph, an unread dense matrix, or a graph that was read."""
 
     edges: CSR | None = None
     vertices: tuple[Hashable, ...] | None = None
@@ -162,6 +162,6 @@ class Selection:
 
     @property
     def is_pair(self) -> bool:
-        """True for one source and one target that differ."""
+        """True for one source and a different target."""
         sources, targets = self.sources.numbers, self.targets.numbers
         return len(sources) == len(targets) == 1 and bool(sources[0] != targets[0])

@@ -302,7 +302,7 @@ class _ByRanks:
                     journal=checkpoint,
                     share=share,
                 )
-                with ranks.together():  # who is told that all is done may raise as well
+                with ranks.together():  # the last report of progress may raise as well
                     watching.close()
             if isinstance(checkpoint, Snapshots):
                 checkpoint.keep_result(values, via)

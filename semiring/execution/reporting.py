@@ -1,4 +1,4 @@
-"""Who is told how far a call is: a function of the caller's, a bar of tqdm's, or a few lines."""
+"""Progress of a call: the caller's function, a bar of tqdm, or a few lines of text."""
 
 from __future__ import annotations
 
@@ -23,25 +23,19 @@ if TYPE_CHECKING:
 __all__ = ["noting_the_bar", "reporting", "why_no_bar"]
 
 _LONG = 2.0
-"""Seconds after which a bar is shown unasked."""
+"""Seconds until a bar is shown unasked."""
 
 _PIECE = 0.25
-"""Predicted seconds of a product that is never cut."""
+"""Predicted seconds of the longest product that is not cut."""
 
 _LINES = 20
-"""Lines that are printed where a bar is asked for and tqdm is not installed."""
+"""Lines of text that replace a bar without tqdm."""
 
 _UNWATCHED: AbstractContextManager[None] = nullcontext()
 
 
 def reporting(progress: Watcher, plan: Plan) -> AbstractContextManager[Meter | None]:
-    """A context that gives what counts the steps of a call, and None where nobody is told of them.
-
-    Parameters
-    ----------
-    progress : Watcher
-    plan : Plan
-    """
+    """Return a context of the meter that counts the steps of a call; of None without progress."""
     if progress is False or (progress is None and plan.brief):
         return _UNWATCHED
     if callable(progress):
@@ -52,7 +46,7 @@ def reporting(progress: Watcher, plan: Plan) -> AbstractContextManager[Meter | N
             return _metered(_Bar(plan, after=0.0, leave=True), plan)
         print(f"semiring: no progress bar: {reason}", file=sys.stderr)
         return _metered(_Lines(), plan)
-    # Whoever left the results on a GPU goes on meanwhile, and should not wait for a bar that is never shown.
+    # A caller who leaves results on the GPU goes on meanwhile, and must not wait for a bar that is never shown.
     if plan.problem.there and (plan.seconds or 0) < _LONG:
         return _UNWATCHED
     if reason is None and not _is_seen():
@@ -60,34 +54,32 @@ def reporting(progress: Watcher, plan: Plan) -> AbstractContextManager[Meter | N
     if reason is None:
         return _metered(_Bar(plan, after=_LONG, leave=False), plan)
     if (plan.seconds or 0) >= _LONG:
-        import logging  # where there is something to be said, as it takes milliseconds
+        import logging  # only for a message: the import takes milliseconds
 
         logging.getLogger("semiring").info("no progress bar: %s", reason)
     return _UNWATCHED
 
 
 def noting_the_bar(plan: Plan) -> Plan:
-    """The plan, with a note why a call that takes long has no bar."""
+    """Add a note to the plan of a long call that has no bar."""
     reason = why_no_bar(plan) if (plan.seconds or 0) >= _LONG else None
     return plan if reason is None else replace(plan, notes=(*plan.notes, f"no progress bar: {reason}"))
 
 
 def why_no_bar(plan: Plan) -> str | None:
-    """What keeps a call from having a bar, whoever asks for it; None where nothing does."""
+    """Return the reason that a call cannot have a bar; None if it can."""
     if plan.strategy == "SciPy":
-        return "SciPy's own searches do not tell how far they are"
+        return "SciPy's own searches report no progress"
     if importlib.util.find_spec("tqdm") is None:
         return f"tqdm is not installed ({install_of('progress')})"
     return None
 
 
 def _is_seen() -> bool:
-    """Whether someone looks at what is shown: on a terminal, or in a notebook."""
     return _in_notebook() or bool(getattr(sys.stderr, "isatty", bool)())
 
 
 def _in_notebook() -> bool:
-    """Whether this is the kernel of a notebook."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return hasattr(shell, "kernel")
@@ -95,13 +87,13 @@ def _in_notebook() -> bool:
 
 @contextmanager
 def _metered(show: Any, plan: Plan) -> Iterator[Meter]:
-    """What counts the steps of a call and shows them, until it ends."""
+    """Count the steps of a call and show them, until the call ends."""
     start, lock = time.monotonic(), threading.Lock()
     begun: int | None = None
 
     def tell(done: int, total: int) -> None:
         nonlocal begun
-        with lock:  # by block rows whichever thread is through tells
+        with lock:  # threads of block rows report by turns
             begun = done if begun is None else begun
             show(Progress(done, total, begun, time.monotonic() - start, plan))
 
@@ -113,7 +105,7 @@ def _metered(show: Any, plan: Plan) -> Iterator[Meter]:
 
 
 class _Bar:
-    """A bar of tqdm's, which is imported and shown once a call has taken so many seconds."""
+    """A bar of tqdm, imported and shown after some seconds of a call."""
 
     def __init__(self, plan: Plan, *, after: float, leave: bool) -> None:
         self._plan, self._after, self._leave = plan, after, leave
@@ -134,13 +126,13 @@ class _Bar:
             self._bar = self._opened(now)
         self._bar.set_postfix_str(step_rate(now.steps_per_second), refresh=False)
         self._bar.update(now.done / now.total - self._bar.n)
-        if opens:  # as it began with what was done before the call
+        if opens:  # with the steps before the call
             self._bar.refresh()
 
     def _opened(self, now: Progress) -> Any:
-        """The bar: of shares of the whole, since what there is to be done may change."""
+        """Open a bar of shares of the whole, as the total of steps may change."""
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that ipywidgets are missing: then it is a line of text
+            warnings.simplefilter("ignore")  # without ipywidgets the bar is a line of text
             if _in_notebook():
                 from tqdm.auto import tqdm
             else:

@@ -228,7 +228,7 @@ class _Task:
         return found, xp.maximum(grown, np.int32(-1))  # −9999 stands for no vertex
 
     def _grown(self, paths: Paths, roots: Array, source: tuple[Any, ...]) -> Any:
-        """Grow the tree of each root; for A⁺ the entry of the root is the last step (`backward`: the first) of its own cycle."""
+        """Grow the tree of each root; for A⁺ the entry of the root is the last step (`backward`: the first) of a cycle."""
         trees = (paths.next_hops() if self.backward else paths.predecessors())[source]
         if not self.reflexive:
             for i, (v, cycle) in enumerate(zip(roots.tolist(), paths.paths((v, v) for v in roots.tolist()), strict=True)):

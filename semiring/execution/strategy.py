@@ -1,7 +1,7 @@
 """From a question to its answer: read, plan, and run the executor of the planned strategy.
 
-Progress, and what an error says of the operands, are here, once for all executors. An executor is a function of a plan, what was read,
-the question, the selected rows and columns (None for all of them), and a meter of steps (None where nobody watches).
+Progress and the notes of errors are handled here, once for all executors. The arguments of an executor are the plan, the graph, the
+question, the selected rows and columns (None for all), and a meter of steps (None without progress).
 """
 
 from __future__ import annotations

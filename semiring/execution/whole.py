@@ -1,4 +1,4 @@
-"""The closure of matrices that fit where they are closed: a matrix of the caller, a stack, or a matrix that is made of edges."""
+"""The closure of matrices that fit on one device: the caller's matrix or stack, or a matrix made of edges."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def close(how: Plan, given: Given, question: Question, meter: Meter | None) -> A
 
 
 def _read(how: Plan, given: Given) -> Graph:
-    """Read a dense graph where it is closed: on a GPU if its entries can be read there."""
+    """Read a dense graph, on the GPU that closes it if that can read the dtype."""
     matrix = given.matrix
     if given.graph is None and matrix is not None and how.gpu and not how.problem.there:
         for device in ("cpu", how.device):  # the result, and what is computed on
@@ -49,7 +49,7 @@ def _read(how: Plan, given: Given) -> Graph:
 
 
 def made_of_edges(how: Plan, given: Given) -> Graph:
-    """Make the matrix of a sparse graph: on the GPU that closes it, if edges are few beside the matrix and both fit there."""
+    """Make the matrix of a sparse graph, on the GPU that closes it if the edges are few and the matrix fits."""
     edges = given.edges
     assert edges is not None
     require_memory(edges.n, edges.dtypes, via=how.paths)

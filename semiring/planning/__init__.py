@@ -1,14 +1,14 @@
-"""The planner: how will this be computed? The one answer: what is asked and what there is give a plan, which is shown, kept and run.
+"""The planner: a problem and the machine give a plan, which is shown, kept and run.
 
-    options.py      the options of a call, once for all functions that take them, and what their values mean
-    problem.py      `Problem`, what is asked: sizes, dtypes, where the operands lie, options; metadata, no numbers
-    costs.py        predicted seconds of each strategy, from the constants of `kernels.machine`, and trials of a few searches
-    planner.py      `plan(problem)`: strategies that apply, with their costs and their memory, and the one that is taken
-    block_rows.py   of those the closure by block rows: how many rows each has, and what is on each device and each rank
-    plans.py        `Plan`, what comes of it
+    options.py      `Options`: the options of all calls, their names, types, defaults and meaning
+    problem.py      `Problem`: sizes, dtypes, place of the operands and options; metadata, no numbers
+    costs.py        the cost model: predicted seconds of each strategy, by the constants of `kernels.machine`; trials of a few searches
+    planner.py      `plan(problem)`: candidate strategies, their costs and memory, and the choice
+    block_rows.py   the plan of a closure by block rows: their side, and what is on each device and each rank
+    plans.py        `Plan`: strategy, algorithm, devices, block, memory and predicted seconds
 
-The face makes `Options`, and `semiring.execution` a `Problem` of these and of what it has read; `planner` asks `costs` and makes a `Plan`,
-which `semiring.execution` runs. Nothing but a trial reads an operand, and nothing that runs asks again what a plan says.
+The face makes `Options`. `semiring.execution` makes a `Problem` of the options and the graph, asks for the plan and runs it. Only trials
+read an operand, and an executor decides nothing that a plan says.
 """
 
 from semiring.planning.costs import edges_problem

@@ -1,7 +1,7 @@
-"""Block rows in a plan: whether a closure goes by them, how many rows each has, and what is on each device.
+"""The plan of a closure by block rows: the side of a block row, and the memory of each device.
 
-On the caller's own devices they are taken where that is asked for (a memory limit, a checkpoint, several GPUs) or where a matrix does not
-fit; by the ranks of a communicator every closure of a matrix goes that way, and row panels come from rank to rank.
+A process closes by block rows for a memory limit, a checkpoint or several GPUs, and for matrices that do not fit. The ranks of a
+communicator close every matrix by block rows, and send each other row panels.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from semiring.streaming.layout import PANELS, Transport, block_rows, default_sid
 __all__ = ["by_block_rows", "by_block_rows_of_ranks", "bytes_of_results", "cut"]
 
 _SCRATCH_SHARE = 32
-"""The share of a limit that an engine's own memory is, where that is more than its scratch."""
+"""The divisor of a limit that gives the memory of an engine, if that exceeds the engine's scratch."""
 
 _OURS = 0.95
-"""The share of free memory that is taken where there is no limit."""
+"""The share of free memory that a closure takes without a limit."""
 
 
 def by_block_rows(problem: Problem, devices: tuple[str, ...], *, listed: bool) -> Plan | None:
-    """The closure by block rows, if it is one."""
+    """Plan a closure by block rows; None if the matrix is closed as a whole."""
     n, wanted, limit = problem.n, problem.needs_block_rows, problem.memory_limit
     if devices[0] == "reference" or n == 0 or len(problem.shape) > 2 or problem.exact:
         return None
     if problem.device == "auto" and limit is not None and limit < 2 * GPU_SCRATCH:
         devices = ("cpu",)  # a GPU's engine would have no room beside its scratch
-    # One GPU that is named by a list goes the way of several: their number does not show in the bits of the result.
+    # One listed GPU is treated like several: the number of GPUs does not change a bit of the result.
     shared = listed and (n >= machine.SHARED or problem.block is not None)
     if not shared:
         devices = devices[:1]
@@ -75,7 +75,7 @@ def by_block_rows(problem: Problem, devices: tuple[str, ...], *, listed: bool) -
 
 
 def by_block_rows_of_ranks(problem: Problem) -> Plan:
-    """The closure by block rows, distributed over the devices of several processes."""
+    """Plan a closure by block rows, distributed over the devices of several processes."""
     _require_blocked(problem)
     devices = problem.device if isinstance(problem.device, tuple) else (str(problem.device),)
     gpu, n = is_gpu(devices[0]), problem.n
@@ -88,17 +88,11 @@ def by_block_rows_of_ranks(problem: Problem) -> Plan:
 
 
 def cut(found: Plan, side: int) -> Plan:
-    """The plan of a closure by block rows of a side: as many at once as there is room for.
-
-    Raises
-    ------
-    TooLargeError
-        Where not even a few block rows fit.
-    """
+    """Cut the matrix of a plan into block rows of a side, as many in memory as fit; raise `TooLargeError` if not even a few fit."""
     problem, speed = found.problem, found.speed
     count = max(1, problem.ranks) * len(found.devices)
     assert speed is not None
-    row_bytes, size = problem.n * problem.entry_bytes, problem.result_bytes // max(1, problem.ranks)  # of each rank its own rows
+    row_bytes, size = problem.n * problem.entry_bytes, problem.result_bytes // max(1, problem.ranks)  # of the rows of one rank
     notes = found.notes
     rows = None
     try:
@@ -120,7 +114,7 @@ def cut(found: Plan, side: int) -> Plan:
 
 
 def _transport(problem: Problem, found: Plan) -> Transport:
-    """How row panels come to all ranks: from GPU to GPU where each rank has one, else through memory that the ranks of a host share."""
+    """Describe the transport of row panels: from GPU to GPU if each rank has one, else through the shared memory of a host."""
     hosts = -(-problem.ranks // problem.beside)
     if not found.gpu:
         within = machine.COPIED
@@ -130,12 +124,11 @@ def _transport(problem: Problem, found: Plan) -> Transport:
 
 
 def _by_nccl(found: Plan) -> bool:
-    """Whether row panels go from GPU to GPU, if NCCL is there."""
     return len(found.devices) == 1 and nccl_enabled()
 
 
 def bytes_of_results(problem: Problem, devices: tuple[str, ...], size: int, own: int) -> dict[str, int]:
-    """Bytes of results of a `size`, and on GPUs of `own` bytes for what is computed there."""
+    """Return the bytes on each device: results of a `size`, and on GPUs `own` bytes of working memory."""
     if not is_gpu(devices[0]):
         return {devices[0]: size}
     returned = not problem.there and devices != ("cuda",)
@@ -143,13 +136,13 @@ def bytes_of_results(problem: Problem, devices: tuple[str, ...], size: int, own:
 
 
 def _room(problem: Problem, devices: tuple[str, ...], sharing: int = 1) -> int:
-    """Bytes that there are on each of some devices, whose memory so many processes share."""
+    """Return the bytes that are free on every device, of memory that some processes share, below the caller's limit."""
     left = [int(_OURS * free) // sharing for d in devices if d != "cuda" and (free := free_on(d)) is not None]
     return min(*left, sys.maxsize, sys.maxsize if problem.memory_limit is None else problem.memory_limit)
 
 
 def _side(problem: Problem, row_bytes: int, *, gpu: bool) -> int:
-    """Rows of a block row, which decide the bits of the result: from the problem and what the caller says, and nothing else."""
+    """Choose the side of a block row from the problem and its options alone, as the side decides the bits of the result."""
     if problem.block is not None:
         return min(int(problem.block), problem.n)
     limit = None if problem.memory_limit is None else _beside_scratch(problem.memory_limit, problem.n * row_bytes, gpu=gpu)
@@ -157,11 +150,10 @@ def _side(problem: Problem, row_bytes: int, *, gpu: bool) -> int:
 
 
 def _beside_scratch(room: int, size: int, *, gpu: bool) -> int:
-    """What an engine's own memory leaves of some bytes, for a matrix of a `size`."""
+    """Subtract the memory of an engine from some bytes, for a matrix of a `size`."""
     return room - max(GPU_SCRATCH if gpu else CPU_SCRATCH, min(room, size) // _SCRATCH_SHARE)
 
 
 def _require_blocked(problem: Problem) -> None:
-    """Refuse a method that does not go by block rows."""
     if problem.method not in ("auto", "blocked"):
         raise SemiringError(f"method={problem.method!r} takes the matrix as a whole; by block rows there is 'blocked', which 'auto' takes")

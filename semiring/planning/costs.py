@@ -1,7 +1,7 @@
-"""The cost model: predicted seconds of each strategy, of the whole call, by the constants of `kernels.machine`.
+"""The cost model: predicted seconds of the whole call, for each strategy, by the constants of `kernels.machine`.
 
-Of a sparse graph a few searches may be tried before: how far they go, how often they look at an edge, and whether it falls into components.
-That is counted and never timed, so that a plan follows from the graph.
+A few searches of a sparse graph may be tried first, to count the vertices found, the edges visited and the components. Trials are never
+timed, so that a plan follows from the graph.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
 
 
 def product_seconds(problem: Problem, device: str) -> float:
-    """Of a product of m × k and k × n elements."""
+    """Predict the seconds of a product of m × k and k × n elements."""
     *_, m, n = problem.shape
     k = problem.depth
     moved = problem.matrices * (m * k + k * n) * problem.element_bytes + problem.result_bytes
@@ -42,7 +42,7 @@ def product_seconds(problem: Problem, device: str) -> float:
 
 
 def sparse_product_seconds(problem: Problem, terms: int, device: str) -> float:
-    """Of a product of two sparse matrices with so many terms, which are added one by one, or on a GPU sorted before."""
+    """Predict the seconds of a sparse product with some terms; a GPU sorts the terms before it adds them."""
     if device != "cpu":
         return call_seconds(device, machine.PRODUCT_CALL) + terms * machine.SORTED_TERM
     step = machine.SPARSE_STEP / speed_of("cpu", problem.semiring, problem.dtypes, packed=False, threads=1).steps
@@ -50,7 +50,7 @@ def sparse_product_seconds(problem: Problem, terms: int, device: str) -> float:
 
 
 def closure_seconds(problem: Problem, device: str) -> float:
-    """Of the closure as a whole, with the copies to a GPU and back."""
+    """Predict the seconds of the closure of the whole matrix, with the copies to a GPU and back."""
     n, paths = problem.n, problem.paths
     call = machine.CLOSURE_CALL + machine.PATHS_CALL * paths + machine.PART_CALL * (problem.searches is not None)
     passes = 0.0
@@ -65,7 +65,7 @@ def closure_seconds(problem: Problem, device: str) -> float:
 
 
 def rows_seconds(problem: Problem, device: str) -> float:
-    """Of rows of a dense matrix, which are multiplied by it until nothing changes: a few rounds, as where most vertices are neighbours."""
+    """Predict the seconds to multiply a few rows by a dense matrix until a fixed point, in the few rounds of a dense graph."""
     n, count = problem.n, problem.rows
     if device != "cpu":
         rounds = float(problem.matrices) * min(20 * count, n) * n**2
@@ -76,7 +76,7 @@ def rows_seconds(problem: Problem, device: str) -> float:
 
 
 def search_seconds(problem: Problem, *, compiled: bool) -> float:
-    """Of searches of a sparse graph from each vertex that is asked for: best first, breadth first, or in rounds."""
+    """Predict the seconds of searches from each source: best-first, breadth-first, or label-correcting rounds."""
     n, edges, count, order = problem.n, problem.edges or 0, problem.rows, problem.order
     found, seen = problem.reach
     if seen is None or (order == "levels" and problem.paths):  # trees are grown one by one
@@ -96,12 +96,12 @@ def search_seconds(problem: Problem, *, compiled: bool) -> float:
 
 
 def _far(problem: Problem) -> float:
-    """Of an edge that a search looks at, where the distances of all vertices are too many for the second-level cache of a core."""
+    """Predict the extra seconds of an edge if the distances of all vertices exceed the second-level cache of a core."""
     return machine.FAR[problem.order] * max(0.0, math.log2(max(1, problem.n) / machine.NEAR))
 
 
 def elimination_seconds(problem: Problem) -> float:
-    """Of the elimination of a sparse graph that was analysed, two sweeps through its panels for each row, and its tree."""
+    """Predict the seconds of an elimination after its analysis, with two sweeps through the panels and a tree for each row."""
     assert problem.fill is not None
     speed = speed_of("cpu", problem.semiring, problem.dtypes, packed=False, threads=problem.threads)
     rows = problem.rows * problem.fill.panels * machine.SWEEP / speed.steps
@@ -113,7 +113,7 @@ def elimination_seconds(problem: Problem) -> float:
 
 
 def condensation_seconds(problem: Problem) -> float:
-    """Of the reachability of a sparse graph by strongly connected components, as many as vertices at most, and of its matrix."""
+    """Predict the seconds of reachability by strongly connected components, at most as many as vertices, and of the matrix."""
     n, edges = problem.n, problem.edges or 0
     unions = machine.COMPONENT * (n + edges) + machine.UNITED * n * edges / 128
     return _listing(problem) + machine.SEARCH_CALL + unions + n**2 * machine.SPREAD
@@ -130,12 +130,12 @@ def spanning_seconds(problem: Problem) -> float:
 
 
 def _analysis_seconds(problem: Problem) -> float:
-    """Of the order of elimination and the symbolic analysis."""
+    """Predict the seconds of the order of elimination and the symbolic analysis."""
     return machine.ANALYSIS * (problem.n + (problem.edges or 0))
 
 
 def scipy_seconds(problem: Problem) -> float:
-    """Of SciPy's searches: Dijkstra's algorithm from each source, with negative edges Johnson's, n rounds over all edges first."""
+    """Predict the seconds of SciPy's Dijkstra from each source, or with negative edges of Johnson: n rounds over all edges first."""
     n, edges, count, order = problem.n, problem.edges or 0, problem.rows, problem.order
     search = problem.reach.found * (
         n * _logarithms(n, edges) * machine.SCIPY_FOUND[order] + edges * (machine.SCIPY_EDGE[order] + _far(problem))
@@ -146,21 +146,21 @@ def scipy_seconds(problem: Problem) -> float:
 
 
 def _steps_and_copies(problem: Problem, device: str, steps: float, moved: float, call: float) -> float:
-    """Of so many steps, of copies to a GPU and back, and of the call itself, as it is on the CPU."""
+    """Predict the seconds of some steps, of the copies to a GPU and back, and of the call, given what a call costs on the CPU."""
     speed = speed_of(device, problem.semiring, problem.dtypes, witness=problem.paths, threads=problem.threads)
     copies = moved / speed.link if is_gpu(device) and not problem.there else 0.0
     return call_seconds(device, call) + steps / speed.steps + copies
 
 
 def _reading(problem: Problem) -> float:
-    """Of reading a sparse graph and making it dense."""
+    """Predict the seconds to read a sparse graph and make it dense."""
     if problem.edges is None or problem.dense:
         return 0.0
     return machine.READ_CALL + machine.MATRIX_CALL + problem.edges * machine.READ_EDGE
 
 
 def _listing(problem: Problem) -> float:
-    """Of reading the edges one by one, also those of a dense matrix."""
+    """Predict the seconds to read the edges of a sparse graph or of a dense matrix."""
     edges = problem.edges or 0
     if problem.dense:
         return machine.READ_CALL + problem.n**2 * machine.LIST_ENTRY + edges * machine.LIST_EDGE
@@ -168,7 +168,7 @@ def _listing(problem: Problem) -> float:
 
 
 def _logarithms(n: int, edges: int) -> float:
-    """How often a vertex is found again grows with the logarithm of its degree, and what a heap takes with that of n."""
+    """Return log n, for a heap, times log degree, for the vertices that are found again."""
     return math.log2(n + 1) * math.log2(1 + edges / max(1, n))
 
 
@@ -208,7 +208,7 @@ def edges_problem(
 
 
 def _tried(problem: Problem, edges: CSR, *, eliminable: bool) -> Problem:
-    """The same problem with what a few searches tell, where that may decide how it is solved."""
+    """Add to a problem what a few searches count, if the counts may decide the strategy."""
     n, count, order, device = problem.n, problem.rows, problem.order, str(problem.device)
     if problem.wanted == "nearest" or problem.spans or not problem.has_any_way or device not in ("auto", "cpu", "reference"):
         return problem
@@ -216,7 +216,7 @@ def _tried(problem: Problem, edges: CSR, *, eliminable: bool) -> Problem:
         return problem
     if closure_seconds(problem, "cpu") < machine.TRIAL * machine.TRIAL_LOOK:
         return problem
-    if not problem.has_rows_alone:  # a closure by stars, which may be there in one order of elimination and not in another
+    if not problem.has_rows_alone:  # a closure by stars may exist in one order of elimination only
         converges = eliminable and problem.searches is None and sums_converge(problem.semiring, edges)
         return problem._replace(fill=_fill(problem, edges)) if converges else problem
     longest = search_seconds(problem, compiled=has_searches(problem.semiring, problem.dtypes, device))
@@ -229,12 +229,12 @@ def _tried(problem: Problem, edges: CSR, *, eliminable: bool) -> Problem:
 
 
 def _fill(problem: Problem, edges: CSR) -> Fill | None:
-    """What elimination would take, where the other ways take so long that the analysis is worth it."""
+    """Analyse an elimination, if the other strategies take so long that the analysis pays; None otherwise."""
     if problem.exact or problem.ranks or str(problem.device) == "reference":
         return None
     if problem.paths and not has_searches(problem.semiring, problem.dtypes):  # trees would be grown by NumPy
         return None
-    if problem.order == "rounds" and problem.searches is not None:  # a cycle that no source reaches does no harm to searches
+    if problem.order == "rounds" and problem.searches is not None:  # searches ignore a negative cycle that no source reaches
         return None
     others = closure_seconds(problem, "cuda:0" if gpus() else "cpu")
     if problem.has_rows_alone:
@@ -245,5 +245,5 @@ def _fill(problem: Problem, edges: CSR) -> Fill | None:
         return None
     try:
         return analysed(edges).fill
-    except GraphError:  # there is no library that finds an order
+    except GraphError:  # no library finds an order
         return None

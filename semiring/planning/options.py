@@ -1,7 +1,7 @@
-"""The options of a call: their names, types and defaults, once for all functions that take them, and what their values mean.
+"""The options of all calls: names, types, defaults and meaning.
 
-`ClosureOptions` is what type checkers read in ``**options: Unpack[ClosureOptions]``, and `Options` what the library goes on with. `takes`
-gives a function a signature that shows them, each with its default. `semiring.apsp` describes them, for others too: see `described_by`.
+Type checkers read `ClosureOptions` in ``**options: Unpack[ClosureOptions]``; the library works with `Options`. `takes` adds the options to
+the signature of a function. `semiring.apsp` documents the options for all functions, see `described_by`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class ComputationOptions(TypedDict, total=False):
-    """How a graph is read, and where and in what memory its closure is computed; see `semiring.apsp`."""
+    """Options of reading a graph, and of the devices and memory of a closure; see `semiring.apsp`."""
 
     weight: str | float | None
     nonedge: Any
@@ -42,7 +42,7 @@ class ComputationOptions(TypedDict, total=False):
 
 
 class ClosureOptions(ComputationOptions, total=False):
-    """All options of a closure: what is wanted of it too, and by which algorithm; see `semiring.apsp`."""
+    """Options of a closure, with the rows, columns, paths and algorithm; see `semiring.apsp`."""
 
     paths: bool
     sources: Any
@@ -53,7 +53,7 @@ class ClosureOptions(ComputationOptions, total=False):
 
 
 class Options(NamedTuple):
-    """The same with a value for each, in the order in which signatures have them: those of every day come first."""
+    """Values of all options, in the order of signatures: the most used first."""
 
     paths: bool = False
     sources: Any = None
@@ -74,14 +74,14 @@ class Options(NamedTuple):
 
     @classmethod
     def of(cls, given: Mapping[str, Any], function: str, known: Any = ClosureOptions) -> Options:
-        """Those that the caller of a function gave, by name, and the defaults of all others.
+        """Complete the options that a caller gave to a function.
 
         Raises
         ------
         TypeError
-            For a name that is none of the `known` ones, as Python does.
+            For a name that is not `known`, with Python's message.
         SemiringError
-            For what is no number of threads.
+            For a bad number of threads, or an array as the value of a scalar option.
         """
         if not given.keys() <= known.__optional_keys__:
             raise TypeError(_unexpected(given, function, known.__optional_keys__))
@@ -98,19 +98,19 @@ class Options(NamedTuple):
 
     @property
     def needs_block_rows(self) -> bool:
-        """Whether the caller wants what only a closure by block rows can give."""
+        """True for options that only a closure by block rows has."""
         return self.memory_limit is not None or self.checkpoint is not None
 
 
 def _unexpected(given: Mapping[str, Any], function: str, known: frozenset[str]) -> str:
-    """What Python says of a keyword that a function does not have, with the one that is probably meant."""
+    """Return Python's message for an unexpected keyword, with the name that is probably meant."""
     name = next(name for name in given if name not in known)
     meant = "".join(f". Did you mean {other!r}?" for other in similar(name, sorted(known)))
     return f"{function}() got an unexpected keyword argument {name!r}{meant}"
 
 
 def takes(options: Any) -> Callable[[F], F]:
-    """Marks a function whose ``**options`` are those of a `TypedDict`: `help` and Jupyter show each of them with its type and default."""
+    """Give a function with ``**options`` a signature of the names, types and defaults of a `TypedDict`, for `help` and Jupyter."""
 
     def with_signature(function: F) -> F:
         own = inspect.signature(function)
@@ -130,23 +130,23 @@ def takes(options: Any) -> Callable[[F], F]:
 
 
 def named_device(device: Any, place: str, *, exact: bool, compiled: bool = False) -> str | None:
-    """The one device that computes, where nothing is to be predicted; None where "auto" leaves it open.
+    """Return the device that computes; None if "auto" leaves the choice to the cost model.
 
     Parameters
     ----------
     device : {"auto", "cpu", "reference", "cuda", "cuda:0", …}
-        "auto" keeps arrays of a GPU there.
+        "auto" leaves arrays on their GPU.
     place : str
-        Where the operands lie: "cpu", "disk", or "cuda:0" and so on.
+        The place of the operands: "cpu", "disk", or "cuda:0" and so on.
     exact : bool
-        Whether elements are Python's own numbers.
+        True for elements that are Python's numbers.
     compiled : bool
-        Whether the reference engine cannot compute this.
+        True for computations that the reference engine lacks.
 
     Raises
     ------
     SemiringError
-        For an unknown or absent device, or one that cannot reach the arrays, or compute this.
+        For an unknown or absent device, and for one that cannot reach the arrays or compute the result.
     """
     name = str(device)
     if (name not in ("auto", "cpu", "reference") and not is_gpu(name)) or (compiled and name == "reference"):
@@ -171,12 +171,12 @@ def named_device(device: Any, place: str, *, exact: bool, compiled: bool = False
 
 
 def named_gpus(device: Any) -> tuple[str, ...] | None:
-    """The GPUs that a device names if it may be more than one: "cuda:all", or a list of names and numbers; else None.
+    """Return the GPUs of "cuda:all" or of a list of names and numbers; None for other devices.
 
     Raises
     ------
     SemiringError
-        Where one of them is no GPU, there is none, or one is named twice.
+        For a name that is no GPU, a machine without GPUs, or a GPU that is named twice.
     """
     if device == "cuda:all":
         names = tuple(map(gpu_name, range(gpus())))
@@ -192,7 +192,7 @@ def named_gpus(device: Any) -> tuple[str, ...] | None:
 
 
 def size_of(limit: int | str) -> int:
-    """Bytes of a memory limit: a number of them, or a string such as "8GiB", "512 MiB" or "2.5 GB".
+    """Return the bytes of a memory limit: a number, or a string such as "8GiB", "512 MiB" or "2.5 GB".
 
     Raises
     ------

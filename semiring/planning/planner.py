@@ -1,13 +1,13 @@
-"""From a problem to its plan: which strategies apply, what each is predicted to take, and which one is taken.
+"""The choice of a plan for a problem, from the candidate strategies and their costs.
 
-The rules, in their order:
+The rules, in this order:
 
-1. what contradicts itself is refused: an unknown method, a missing law, an absent device, options that exclude each other;
-2. a device that is named computes, as does the GPU that the operands lie on;
-3. block rows are taken where the caller asks for them (a memory limit, a checkpoint, several GPUs), and where a matrix does not fit;
-4. of what is left the predicted fastest is taken, if there is room for it.
+1. Contradictions are refused: an unknown method, a missing law, an absent device, options that exclude each other.
+2. The named device computes, or the GPU that holds the operands.
+3. Block rows serve a memory limit, a checkpoint, several GPUs, and matrices that do not fit.
+4. The predicted fastest strategy with room in memory is taken.
 
-Plans of problems that are so small that nobody asks for free memory are kept; the others are made anew, since what is free changes.
+Plans of small problems, which always fit, are kept. Other plans are made anew, because free memory changes.
 """
 
 from __future__ import annotations
@@ -46,30 +46,30 @@ __all__ = ["plan"]
 _SEARCHES = {"best": "best-first search", "levels": "breadth-first search", "rounds": "rounds of relaxation"}
 
 _KEPT = 1024
-"""Plans that are kept."""
+"""The number of plans that are kept."""
 
 _lock = forks.lock()
 _plans: dict[Problem, tuple[Plan, bool]] = {}
-"""With each, whether a GPU had been used when it was made."""
-forks.in_children(_plans.clear)  # which cannot use the GPUs that their parent used
+"""Plans by problem, each with True if a GPU had been used before."""
+forks.in_children(_plans.clear)  # children cannot use the GPUs that their parent used
 
 
 def plan(problem: Problem) -> Plan:
-    """How a problem is solved.
+    """Plan the solution of a problem.
 
     Raises
     ------
     SemiringError
-        Where options contradict each other or the problem, or a device is not there.
+        For options that contradict each other or the problem, and for absent devices.
     LawError
-        Where the semiring lacks a law that this needs.
+        For a semiring without a law that the closure needs.
     TooLargeError
-        Where not even a few block rows fit.
+        For a matrix too large for a few block rows to fit.
     """
     warm = bool(machine.used_devices)
     try:
         found = _plans.get(problem)
-    except TypeError:  # for an option that cannot be hashed, of which planning says what is wrong
+    except TypeError:  # for an option that cannot be hashed; planning says what is wrong
         found = None
     if found is not None and found[1] == warm:
         return found[0]
@@ -86,7 +86,7 @@ def plan(problem: Problem) -> Plan:
 
 
 def _product(problem: Problem) -> Plan:
-    """One product, on the device that is named or predicted to be faster."""
+    """Plan a product, on the device that is named or predicted to be faster."""
     m, n = problem.shape[-2:]
     given = problem.matrices * problem.depth * (m + n) * problem.element_bytes
     device = _device(problem, product_seconds, with_scratch(problem.result_bytes + given))
@@ -96,7 +96,7 @@ def _product(problem: Problem) -> Plan:
 
 
 def _scan(problem: Problem) -> Plan:
-    """Vectors through a long product, step after step: on the device that is named, or where the operands lie."""
+    """Plan a scan, on the device that is named or holds the operands."""
     device = named_device(problem.device, problem.place, exact=problem.exact) or "cpu"
     algorithm = "generated loop" if scans_for(problem.semiring, problem.dtypes, device, problem.n) else "products one after the other"
     return Plan(problem, (device,), "scan", algorithm, memory={device: problem.result_bytes})
@@ -106,12 +106,12 @@ def _scan(problem: Problem) -> Plan:
 
 
 def _closure(problem: Problem) -> Plan:
-    """The plan of a closure, of all rows or of some."""
+    """Plan a closure, of all rows or of some."""
     require_method(problem.method, problem.block)
     if problem.searches is not None and problem.needs_block_rows:
         raise SemiringError(
-            "memory_limit and checkpoint are for the closure of all vertices; with sources or targets memory is for their rows alone: "
-            "leave them out, and name fewer at a time if that is too much"
+            "memory_limit and checkpoint are for the closure of all vertices. With sources or targets, leave out both; name fewer at a time "
+            "if the rows take too much memory"
         )
     if problem.ranks:
         require_closure_laws(problem.semiring, problem.dtypes, paths=problem.paths)
@@ -137,9 +137,9 @@ def _closure(problem: Problem) -> Plan:
 
 
 def _require_one_matrix_of_the_host(problem: Problem) -> None:
-    """Refuse a limit or a checkpoint for what cannot go by block rows."""
+    """Refuse a limit or a checkpoint for matrices that block rows cannot close."""
     if problem.there:
-        raise SemiringError("memory_limit and checkpoint are for a matrix in the memory of the host or on disk; this one lies on a GPU")
+        raise SemiringError("memory_limit and checkpoint are for a matrix in the memory of the host or on disk; this matrix is on a GPU")
     if len(problem.shape) > 2 or problem.exact:
         raise SemiringError(
             "memory_limit and checkpoint are for one matrix of numbers, not for several or for exact entries, which the reference engine "
@@ -172,7 +172,7 @@ def _fits_twice(problem: Problem) -> bool:
 
 
 def _whole(problem: Problem, device: str) -> Plan:
-    """The closure of all matrices as they are, each in one piece."""
+    """Plan the closure of whole matrices."""
     eliminate = eliminates(problem.semiring, problem.dtypes, paths=problem.paths)
     sides = sides_of(problem.semiring, problem.dtypes, device, packed=problem.is_packed(device))
     algorithm, block = settled(problem.method, problem.block, problem.n, sides, eliminate=eliminate)
@@ -191,12 +191,12 @@ def _whole(problem: Problem, device: str) -> Plan:
 
 
 def _spanning(problem: Problem, device: str) -> float | None:
-    """Predict the seconds of a minimum spanning tree, in case a dense matrix turns out to be symmetric; None where none is tried."""
+    """Predict the seconds of a minimum spanning tree, for a dense matrix that turns out to be symmetric; None if none is tried."""
     return None if is_gpu(device) or problem.edges is not None or not problem.may_span else spanning_seconds(problem)
 
 
 def _by_ranks(problem: Problem) -> Plan:
-    """The closure by several processes: by block rows, or by searches of a sparse graph, whose sources they share out."""
+    """Plan the closure by several processes: by block rows, or by searches, each process from its share of the sources."""
     if len(problem.shape) > 2 or problem.exact:
         raise SemiringError("comm= is for one matrix of numbers, not for several or for exact entries")
     if not is_idempotent(problem.semiring, problem.dtypes):
@@ -207,8 +207,8 @@ def _by_ranks(problem: Problem) -> Plan:
     searches = problem.edges is not None and problem.has_rows_alone and has_searches(problem.semiring, problem.dtypes)
     if problem.searches is not None and not searches:
         raise SemiringError(
-            "sources= with comm= is for sparse graphs that are searched on the CPU: leave out device, method and block, pass edges, or let "
-            "each rank call this without comm=, for sources of its own"
+            "sources= with comm= is for sparse graphs that are searched on the CPU. Pass edges and leave out device, method and block; or "
+            "call without comm= on each rank, for a part of the sources"
         )
     if not searches:
         return by_block_rows_of_ranks(problem)
@@ -229,7 +229,7 @@ def _by_ranks(problem: Problem) -> Plan:
 
 
 def _sparse(problem: Problem, shared: tuple[str, ...] | None) -> Plan:
-    """Searches of a sparse graph, this library's or SciPy's, products of rows with its matrix, or the closure of that."""
+    """Plan the closure of a sparse graph, or some of its rows, by the strategy that is predicted to be the fastest."""
     if problem.wanted in ("sums", "extremes") and (without := _without_rows(problem)) is not None:
         return without
     considered = _ways_of_edges(problem)
@@ -237,7 +237,7 @@ def _sparse(problem: Problem, shared: tuple[str, ...] | None) -> Plan:
     seconds, device = considered[strategy]
     ways = tuple((name, seconds) for name, (seconds, _) in considered.items())
     if strategy == "whole":
-        part = problem.searches is not None and not problem.scipy  # the closure of what is reached
+        part = problem.searches is not None and not problem.scipy  # of the vertices that are reached
         return replace(_whole(problem, device) if part else _all_rows(problem, shared), considered=ways)
     if strategy == "search" and problem.wanted == "pair" and has_searches(problem.semiring, problem.dtypes, str(problem.device)):
         strategy = "search from both ends"
@@ -267,7 +267,7 @@ def _without_rows(problem: Problem) -> Plan | None:
 
 
 def _ways_of_edges(problem: Problem) -> dict[str, tuple[float, str]]:
-    """The strategies for a graph by its edges, or for any of csgraph's: what each is predicted to take, and where."""
+    """Return the candidate strategies for a graph given by edges or by csgraph, with predicted seconds and device."""
     some, named = problem.searches is not None, str(problem.device)
     if problem.wanted == "nearest":
         return {"SciPy": (scipy_seconds(problem), "cpu")}
@@ -295,14 +295,14 @@ def _ways_of_edges(problem: Problem) -> dict[str, tuple[float, str]]:
         ways["SciPy"] = scipy_seconds(problem), "cpu"
     if problem.dense and some and device != "reference":
         ways["rows by products"] = rows_seconds(problem, "cpu"), "cpu"
-    # Beside it there is room for what else the caller has, if it takes half of what is free.
+    # Half of the free memory is left for the caller.
     if ways and whole < min(ways.values()) and not fits((2 if some or problem.wanted == "rows" else 1) * problem.result_bytes, device):
         return ways
     return {"whole": whole} | ways
 
 
 def _some_rows(problem: Problem, shared: tuple[str, ...] | None) -> Plan:
-    """Rows of dense matrices: products with them until nothing changes, or the closure of what they reach."""
+    """Plan some rows of dense matrices: by products until a fixed point, or by the closure of what the rows reach."""
     if shared is not None:
         device = problem.place if problem.there else shared[0]
     else:
@@ -323,12 +323,12 @@ def _some_rows(problem: Problem, shared: tuple[str, ...] | None) -> Plan:
 
 
 def _device(problem: Problem, seconds: Callable[[Problem, str], float], needed: int) -> str:
-    """The device that computes: the one that is named, or the predicted fastest that has room for `needed` bytes."""
+    """Return the device that is named, or the predicted fastest with room for `needed` bytes."""
     if problem.hypothetical and is_gpu(str(problem.device)) and not gpus() and not problem.exact:
         return "cuda"
     named = named_device(problem.device, problem.place, exact=problem.exact)
     if named is not None:
         return named
-    problem = problem._replace(threads=None)  # on any number of them the bits are the same, and those of another device may differ
+    problem = problem._replace(threads=None)  # the number of threads does not change bits of the result; another device may
     faster = seconds(problem, "cuda:0") < seconds(problem, "cpu")
     return "cuda:0" if faster and fits(needed, "cuda:0") else "cpu"

@@ -1,4 +1,4 @@
-"""A plan: how something will be computed, where, in what memory, and how long that is predicted to take."""
+"""The plan of a computation: strategy, devices, memory and predicted seconds."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 __all__ = ["Plan"]
 
 _BRIEF = 0.1
-"""Predicted seconds up to which nobody counts steps unasked: far less than anyone waits for, as predictions may be wrong."""
+"""Predicted seconds up to which no steps are counted unasked: far less than a user waits for, as predictions may be wrong."""
 
 
 @dataclass(frozen=True, repr=False)
 class Plan(Shown):
-    """How something is computed; `explain` gives it, its text says it, and Jupyter shows it as a table.
+    """The plan of a computation, from `explain`; Jupyter shows a table.
 
     Examples
     --------
@@ -45,37 +45,38 @@ class Plan(Shown):
     Attributes
     ----------
     problem : Problem
-        What was asked.
+        The problem that is solved.
     devices : tuple of str
-        "cpu", "reference", "cuda:0" and so on; "cuda" for a GPU that is not there.
+        "cpu", "reference", "cuda:0" and so on; "cuda" for an absent GPU.
     strategy : str
-        "product", "scan"; the closure of the "whole" matrix, or by "block rows", out of core or on several GPUs; "search" from each
-        vertex that is asked for, or for one pair "search from both ends"; sparse "elimination", with two sweeps for each row;
-        "condensation" by strongly connected components; paths along a minimum "spanning tree"; "rows by products" with the matrix;
-        "SciPy", SciPy's own searches; for statistics "hop counts" or "rows in turn"; for extreme eccentricities "bounds".
+        - "product" and "scan".
+        - "whole": the closure of the whole matrix; "block rows": out of core or on several GPUs.
+        - "search" from each source; "search from both ends" of one pair; "SciPy": SciPy's own searches.
+        - "elimination" of a sparse graph, with two sweeps for each row; "condensation": strongly connected components; "spanning tree".
+        - "rows by products": some rows times the matrix, until a fixed point.
+        - "hop counts" and "rows in turn" for statistics; "bounds" for extreme eccentricities.
     algorithm : str
-        Of a closure: "iterative", "blocked" or "recursive"; else that of the strategy.
+        "iterative", "blocked" or "recursive" for a closure; else the algorithm of the strategy.
     block : int
         The side of the pivot blocks, of the base case, or of the block rows.
     eliminate : bool
-        Whether a closure eliminates with star(pivot), because ⊕ is not idempotent.
+        True if a closure eliminates with star(pivot), because ⊕ is not idempotent.
     seconds : float or None
-        Predicted, without the compilation of kernels; None for exact numbers.
+        Predicted seconds, without the compilation of kernels; None for exact numbers.
     memory : dict
-        Bytes of the results and of what is beside them, by device; the operands themselves are not counted.
+        Bytes of results and working memory, by device, without the operands.
     considered : tuple of (str, float)
-        The strategies that apply, and what each is predicted to take.
+        The candidate strategies with their predicted seconds.
     spanning : float or None
-        Predicted seconds by a minimum spanning tree, which is taken where a dense matrix turns out to be symmetric and ⊕ and ⊗ are min and
-        max; None where that cannot be.
+        Predicted seconds by a minimum spanning tree, for a dense matrix over min and max that turns out symmetric, or None.
     rows : BlockRows or None
-        How the matrix is cut into block rows, if it is.
+        The block rows of the matrix, if the strategy has some.
     resident : bool
-        Whether each of several GPUs keeps its share in its memory.
+        True if each of several GPUs keeps a share of the matrix in memory.
     room : int
-        Bytes that block rows may have on each device.
+        Bytes for block rows on each device.
     notes : tuple of str
-        What stands in the way, or should be known.
+        Obstacles and remarks.
     """
 
     problem: Problem
@@ -95,7 +96,7 @@ class Plan(Shown):
 
     @cached_property
     def semiring(self) -> Semiring:
-        """That of the problem."""
+        """The semiring of the problem."""
         return self.problem.semiring
 
     @cached_property
@@ -105,12 +106,12 @@ class Plan(Shown):
 
     @cached_property
     def dtypes(self) -> tuple[np.dtype[Any], ...]:
-        """Of the computation."""
+        """The dtypes of the computation."""
         return self.problem.dtypes
 
     @cached_property
     def paths(self) -> bool:
-        """Whether the construction matrix is computed too."""
+        """True if the construction matrix is computed too."""
         return self.problem.paths
 
     @cached_property
@@ -120,16 +121,16 @@ class Plan(Shown):
 
     @cached_property
     def gpu(self) -> bool:
-        """Whether the devices are GPUs."""
+        """True if the devices are GPUs."""
         return is_gpu(self.devices[0])
 
     @cached_property
     def checks(self) -> ProductChecks:
-        """What the operands of a product have to be."""
+        """The checks of a product's operands."""
         return checks_for(self.semiring, self.dtypes, self.problem.depth)
 
     def engine(self) -> Engine:
-        """An engine of the first device that knows nothing of operands yet."""
+        """Return a new engine of the first device."""
         return fresh_engine(self._prototype)
 
     @cached_property
@@ -139,17 +140,17 @@ class Plan(Shown):
 
     @cached_property
     def searches(self) -> Searches | None:
-        """The generated searches, or None where NumPy has to search."""
+        """The generated searches; None if NumPy searches."""
         return searches_for(self.semiring, self.dtypes, str(self.problem.device), self.problem.threads)
 
     @cached_property
     def scans(self) -> Scans | None:
-        """The generated scans, or None where products one after the other take their place."""
+        """The generated scans; None if products one after the other replace them."""
         return scans_for(self.semiring, self.dtypes, self.device, self.n, self.problem.threads)
 
     @property
     def speed(self) -> Speed | None:
-        """Steps a second, and bytes between the host and a GPU, on which the prediction rests; None for the reference engine."""
+        """Steps a second, and bytes a second between host and GPU, of the prediction; None for the reference engine."""
         if self.device == "reference":
             return None
         packed = self.strategy != "block rows" and self.problem.is_packed(self.device)
@@ -169,12 +170,12 @@ class Plan(Shown):
 
     @property
     def by_edges(self) -> bool:
-        """Whether rows follow from the edges of a sparse graph, without a matrix."""
+        """True if rows follow from the edges of a sparse graph, without a matrix."""
         return self.strategy in ("search", "search from both ends", "elimination", "condensation", "spanning tree")
 
     @cached_property
     def brief(self) -> bool:
-        """Whether it is predicted to be over before anyone asks how far it is."""
+        """True if the computation is predicted to end before a user asks for its progress."""
         seconds = self.problem.matrices * self.n**3 / machine.EXACT_STEPS if self.seconds is None else self.seconds
         return seconds < _BRIEF
 
@@ -196,13 +197,13 @@ class Plan(Shown):
 
     @property
     def pinned(self) -> dict[str, Any]:
-        """Arguments with which a closure of such a matrix takes this algorithm and this block, whatever memory is free."""
+        """The arguments of a closure that repeats this plan, whatever memory is free."""
         device = self.devices[0] if len(self.devices) == 1 else list(self.devices)
-        where = {} if self.problem.ranks else {"device": device}  # of a rank it depends on what its host has
+        where = {} if self.problem.ranks else {"device": device}  # a rank takes the devices of its host
         return {"method": self.algorithm} | ({} if self.algorithm == "iterative" else {"block": self.block}) | where
 
     def facts(self) -> tuple[str, list[tuple[str, str]]]:
-        """What Jupyter shows."""
+        """Return the title, and the names and values that Jupyter shows."""
         devices = ", ".join(self.devices)
         if self.problem.ranks:
             each = f"{len(self.devices)} GPUs" if len(self.devices) > 1 else "one GPU" if self.gpu else self.device
@@ -236,11 +237,9 @@ class Plan(Shown):
         return table(escape(title), rows)
 
     def _bars(self) -> str:
-        """The strategies that were considered, the fastest first."""
         return bars((name, seconds, duration(seconds)) for name, seconds in sorted(self.considered, key=lambda each: each[1]))
 
     def _title(self) -> str:
-        """What is computed, in a line."""
         problem = self.problem
         where = f"over {self.semiring.name} in {', '.join(map(str, self.dtypes))}{' with paths' if self.paths else ''}"
         if problem.kind == "product":
@@ -260,7 +259,6 @@ class Plan(Shown):
         return "\n".join([title, *(f"  {name:<12}  {text}" for name, text in facts)])
 
     def _time(self) -> str:
-        """The predicted time in words."""
         if self.seconds is None or self.speed is None:
             return "not predicted"
         if self.strategy not in ("product", "whole", "block rows"):
@@ -269,6 +267,5 @@ class Plan(Shown):
 
 
 def _line(tile: Shown) -> str:
-    """A tile in one line: its title and its first fact."""
     title, facts = tile.facts()
     return f"{title}; {facts[0][0]}: {facts[0][1]}"

@@ -1,4 +1,4 @@
-"""A problem, what is asked: the kind of a computation, its sizes, where its operands lie, and the caller's options."""
+"""The problem of a plan: the kind of a computation, its sizes, the place of its operands, and the caller's options."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Wanted = Literal["elements", "pair", "nearest", "rows", "sums", "extremes"]
 
 
 class Problem(NamedTuple):
-    """What is asked: metadata alone, so that problems can be compared, and equal ones have one plan.
+    """A computation to plan: metadata without numbers, so that equal problems share a plan.
 
     Examples
     --------
@@ -39,49 +39,49 @@ class Problem(NamedTuple):
     kind : {"product", "scan", "closure"}
     semiring : Semiring
     dtypes : tuple of numpy.dtype
-        Of the computation, one for each component.
+        The dtypes of the computation, one for each component.
     shape : tuple of int
-        Of the result: leading axes, rows and columns, or steps and states of a scan. A closure of n vertices has n of both, whichever rows
-        are asked for.
+        The shape of the result: leading axes, rows and columns, or steps and states of a scan. A closure of n vertices has n rows and
+        columns, however many rows are asked for.
     depth : int
         Columns of a product's left operand.
     place : str
-        Where the operands lie: "cpu", "disk", or "cuda:0" and so on.
+        The place of the operands: "cpu", "disk", or "cuda:0" and so on.
     paths : bool
-        Whether the construction matrix, or the witness of a product, is wanted too.
+        True if the construction matrix, or the witness of a product, is wanted too.
     edges : int or None
-        How many a sparse graph has; None for a dense one.
+        The number of edges of a sparse graph; None for a dense one.
     searches : int or None
-        From how many vertices paths begin, or at how many they end; None for all of them.
+        The number of sources, or of targets; None for all vertices.
     method, block, device, threads, memory_limit
-        As the caller has them, see `semiring.apsp`; a list of devices is a tuple here, and a limit a number of bytes.
+        The caller's options, see `semiring.apsp`. Lists of devices are tuples, and limits are bytes.
     checkpoint : bool
-        Whether the work is kept in a folder.
+        True if the work is kept in a folder.
     symbolic : bool
-        Whether entries are formulas, of which it is unknown whether a walk changes anything.
+        True if entries are formulas, which cannot be compared.
     order : {"best", "levels", "rounds"}
-        How searches of a sparse graph go, see `search_order`.
+        The order of searches, see `search_order`.
     reach : Reach
-        How far a search goes.
+        The part of the graph that a search visits.
     spans : bool
-        Whether a spanning forest tells the closure of a sparse graph, which is symmetric and whose ⊕ and ⊗ are min and max.
+        True if a spanning forest gives the closure: the sparse graph is symmetric, and ⊕ and ⊗ are min and max.
     steps : float
         The share of n³ steps that a closure by connected components takes.
     fill : Fill or None
-        What the elimination of a sparse graph takes, where that was analysed.
+        The cost of eliminating a sparse graph, if it was analysed.
     dense : bool
-        Whether the edges are those of a dense matrix, whose rows products find too.
+        True for edges of a dense matrix, whose rows products find too.
     scipy : bool
-        Whether SciPy's searches are a strategy too.
+        True if SciPy's searches are a strategy too.
     wanted : {"elements", "pair", "nearest", "rows", "sums", "extremes"}
-        The elements of the closure; the element between two different vertices; for each vertex the best element of all searches; rows
-        that are visited and not stored; sums over all elements, for which hop counts suffice; the greatest or the least eccentricity.
+        Elements of the closure; the element of two different vertices; the best element of each column. Rows that are visited and not
+        stored; sums over all elements; the greatest or the least eccentricity.
     ranks : int
-        The processes that compute it together, each on `device`; 0 where the caller's does it alone.
+        The number of processes that compute together, each on `device`; 0 for the caller's alone.
     beside : int
-        How many of them there are on each host.
+        The number of these processes on each host.
     hypothetical : bool
-        Whether the plan is only to be looked at: then "cuda" is an NVIDIA H200 where there is no GPU, and what does not fit is a note.
+        True for a plan that is only shown: without a GPU "cuda" is an NVIDIA H200, and too little memory is a note.
     """
 
     kind: str
@@ -114,27 +114,27 @@ class Problem(NamedTuple):
 
     @property
     def takes_shortcuts(self) -> bool:
-        """Tell whether the numbers of a matrix may choose another algorithm for its closure."""
+        """True if the numbers of a matrix may choose another algorithm for its closure."""
         return self.method == "auto" and self.block is None and str(self.device) != "reference"
 
     @property
     def may_span(self) -> bool:
-        """Tell whether a spanning tree closes a dense matrix on the CPU if its entries turn out to be symmetric."""
+        """True if a spanning tree closes a dense matrix on the CPU that turns out to be symmetric."""
         return self.takes_shortcuts and self.n >= machine.SPANNING and is_bottleneck(self.semiring, self.dtypes)
 
     @property
     def has_any_way(self) -> bool:
-        """Whether the way is the planner's choice, of numbers."""
+        """True if the planner chooses the strategy: options leave it open, and entries are numbers."""
         return self.method == "auto" and self.block is None and not self.needs_block_rows and not self.symbolic
 
     @property
     def has_rows_alone(self) -> bool:
-        """Whether rows can be found without the whole closure, where ⊕ bears a walk that is added more than once."""
+        """True if rows can be found without the whole closure: ⊕ may add a walk twice."""
         return self.has_any_way and (self.semiring.star is None or self.paths)
 
     @property
     def rows(self) -> int:
-        """How many rows of a closure are asked for, or columns."""
+        """The number of rows, or of columns, that are asked for."""
         return self.n if self.searches is None else self.searches
 
     @property
@@ -144,22 +144,22 @@ class Problem(NamedTuple):
 
     @property
     def matrices(self) -> int:
-        """How many of them there are."""
+        """The number of matrices of a stack."""
         return math.prod(self.shape[:-2])
 
     @property
     def exact(self) -> bool:
-        """Whether elements are Python's own numbers."""
+        """True if elements are Python's numbers."""
         return any(d.kind == "O" for d in self.dtypes)
 
     @property
     def element_bytes(self) -> int:
-        """Bytes of one element, of all its components."""
+        """Bytes of one element, with all components."""
         return sum(d.itemsize for d in self.dtypes)
 
     @property
     def entry_bytes(self) -> int:
-        """Bytes of one entry of the result, with the construction matrix or the witness where it is wanted."""
+        """Bytes of one entry of the result, with its entry of the construction matrix or the witness."""
         return self.element_bytes + 4 * self.paths
 
     @property
@@ -169,28 +169,22 @@ class Problem(NamedTuple):
 
     @property
     def needs_block_rows(self) -> bool:
-        """Whether the caller wants what only a closure by block rows can give."""
+        """True for options that only a closure by block rows has."""
         return self.memory_limit is not None or self.checkpoint
 
     def is_packed(self, device: str) -> bool:
-        """Whether a device packs matrices into bits; on the CPU those of a stack that go one to a lane are not."""
+        """Return True if a device packs matrices into bits; the CPU does not pack a stack of small matrices, one to a lane."""
         small = device == "cpu" and self.matrices > 1 and max(*self.shape[-2:], self.depth) <= machine.UNPACKED
         return not small and is_packed(self.semiring, self.dtypes, witness=self.paths)
 
     @property
     def there(self) -> bool:
-        """Whether the operands lie on a GPU."""
+        """True if the operands are on a GPU."""
         return is_gpu(self.place)
 
 
 def closure_problem(semiring: Semiring, dtypes: DTypes, shape: tuple[int, ...], options: Options, **more: Any) -> Problem:
-    """The closure of a matrix with the options of `semiring.closure`.
-
-    Raises
-    ------
-    SemiringError
-        For a memory limit that is none.
-    """
+    """State the closure of a matrix, with the options of `semiring.closure`, as a problem."""
     device = options.device
     return Problem(
         "closure",
@@ -209,13 +203,7 @@ def closure_problem(semiring: Semiring, dtypes: DTypes, shape: tuple[int, ...], 
 
 
 def location(arrays: tuple[Any, ...], device: Any) -> str:
-    """Where arrays lie: "cpu", or the one GPU that all of those lie on that lie on one.
-
-    Raises
-    ------
-    SemiringError
-        Where they lie on several.
-    """
+    """Return the place of arrays: "cpu", or the GPU shared by all GPU arrays; raise `SemiringError` for several GPUs."""
     if {*map(type, arrays)} == {np.ndarray} or not any(map(on_gpu, arrays)):
         return "cpu"
     there = {v.device.id for v in arrays if on_gpu(v)}

@@ -1,4 +1,4 @@
-"""The elimination of a sparse graph: it is read, ordered and analysed, and refused where its factor has no room."""
+"""The factor of a sparse graph: reading, ordering, analysis, and the check of memory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Array = np.ndarray[Any, Any]
 
 
 class FactorOptions(NamedTuple):
-    """The options of `semiring.factor`."""
+    """Options of `semiring.factor`."""
 
     order: Any
     weight: Any
@@ -40,7 +40,7 @@ class FactorOptions(NamedTuple):
 
 
 def factor_graph(graph: Any, semiring: Semiring, options: FactorOptions) -> Factor:
-    """The factor of whatever the caller calls a graph."""
+    """Factor whatever the caller calls a graph."""
     with noted("the elimination", semiring, graph):
         listed = listed_edges(graph)
         edges, labels = one_graph(
@@ -63,7 +63,7 @@ def factor_graph(graph: Any, semiring: Semiring, options: FactorOptions) -> Fact
 
 
 def _entry_order(graph: Any) -> tuple[Array, Array] | None:
-    """The ends of the entries of a sparse array in the order in which it stores them; None where there is no such order."""
+    """Return rows and columns of the entries of a sparse array, in stored order; None for formats without an order."""
     if getattr(graph, "format", "") not in ("csr", "csc", "coo"):
         return None
     coo = to_scipy(graph).tocoo()
@@ -71,12 +71,11 @@ def _entry_order(graph: Any) -> tuple[Array, Array] | None:
 
 
 def _analysed(edges: CSR, labels: Any, order: Any) -> Symbolic:
-    """The supernodes of a graph in an order that is asked for."""
     return analysed(edges, order if isinstance(order, str) else chosen(order, edges.n, labels, "order").numbers)
 
 
 def _require_room(found: Symbolic, edges: CSR, threads: int) -> None:
-    """Refuse an elimination whose panels and largest front the memory has no room for."""
+    """Refuse an elimination whose panels and largest front exceed the memory."""
     fill, needed = found.fill, found.fill.memory(sum(d.itemsize for d in edges.dtypes), edges.n, threads)
     what = f"eliminating {edges.n:,} vertices in the order {fill.order!r} fills {fill.entries:,} entries, and on {threads:,} threads takes"
     require_bytes(needed, what, "find rows by searches, apsp(graph, sources=…)")
