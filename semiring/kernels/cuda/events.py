@@ -1,4 +1,4 @@
-"""Events in the work of a GPU, by which the host learns how far it has come, without waiting for it."""
+"""CUDA events that report progress to the host without waiting."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ __all__ = ["launched"]
 
 
 def launched(meter: Meter | None, steps: int) -> None:
-    """Tell a meter, if there is one, of steps that are done when the GPU has come to here in the current stream."""
+    """Tell the meter, if any, that `steps` are done once the GPU reaches this point of the current stream."""
     if meter is not None and not rehearsing():
         meter.later(steps, _event)
 
 
 def _event() -> Any:
-    """An event at this place of the current stream, for which a thread may sleep; None while the stream is recorded."""
+    """Record an event that threads can sleep on; None while the stream is captured."""
     import cupy
 
     stream = cupy.cuda.get_current_stream()
