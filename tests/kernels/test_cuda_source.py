@@ -418,5 +418,5 @@ def test_truth_values_beside_numbers() -> None:
 
 def test_elements_too_large_for_a_tile_are_told() -> None:
     device = Device(arch=75, multiprocessors=40, shared_bytes=65536, block_shared_bytes=65536)
-    with pytest.raises(SemiringError, match="no tile of elements of 1024 bytes"):
+    with pytest.raises(SemiringError, match="elements of 1024 bytes are too large"):
         choose_tile(TileProblem(64, 64, 64, 1, 1024, light=False), device)

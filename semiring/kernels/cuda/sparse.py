@@ -1,4 +1,4 @@
-"""Products of compressed rows on a GPU: what is launched for them, and once more where operands lie alike."""
+"""Products of compressed rows on a GPU, with launch plans kept for operands of one layout."""
 
 from __future__ import annotations
 
@@ -28,36 +28,21 @@ __all__ = ["CudaSparseProducts", "SparsePlan"]
 Values = tuple[Any, ...]
 DTypes = tuple[np.dtype[Any], ...]
 
-_CUT, _MULTIPLY, _JOIN = range(3)
-"""The phases of a launch."""
-
-_PHASE = Sparse._fields.index("phase") - len(Sparse._fields) - len(Bounds._fields) + 1
-"""The place of the word that has it, seen from the end."""
-
-_MOST_SLICES = (1 << 16) - 1
-"""Blocks of a grid in its second direction, at most."""
-
-_NO_BOUNDS = Bounds(0, 0, 0, 0, 0)
-"""Of a launch that compares nothing with them."""
+_CUT, _MULTIPLY, _JOIN = range(3)  # the phases of a launch
+_PHASE = Sparse._fields.index("phase") - len(Sparse._fields) - len(Bounds._fields) + 1  # position from the end
+_MOST_SLICES = (1 << 16) - 1  # the most blocks of a grid in its second dimension
+_NO_BOUNDS = Bounds(0, 0, 0, 0, 0)  # for launches without checks
 
 
 class CudaSparseProducts:
-    """Products of compressed rows on one GPU, which is the current one.
-
-    Parameters
-    ----------
-    semiring : Semiring
-    dtypes : tuple of numpy.dtype
-    number : int
-        The GPU.
-    """
+    """Products of compressed rows on the current GPU."""
 
     def __init__(self, semiring: Semiring, dtypes: DTypes, number: int) -> None:
         self.semiring, self.dtypes, self.number = semiring, dtypes, number
         self._representation = represent(semiring, dtypes)
 
     def times_dense(self, A: CompressedRows, B: Values, C: Values, via: Any = None, *, swapped: bool = False, signed: bool = False) -> None:
-        """C ← A⊗B as of `SparseProducts`."""
+        """C ← A⊗B, see `SparseProducts`."""
         self.times_dense_within(A, B, C, via, swapped=swapped, signed=signed)
 
     def times_dense_within(
@@ -72,24 +57,10 @@ class CudaSparseProducts:
         fresh: bool = True,
         safe: SafeRange | None = None,
     ) -> bool:
-        """The same where numbers are in a safe range, or without `fresh` C ← C ⊕ A⊗B, whose `via` is −1 where C stays.
+        """C ← A⊗B, checked against a safe range; without `fresh`, C ← C ⊕ A⊗B, with −1 in `via` where C keeps its element.
 
-        Parameters
-        ----------
-        A, B, C, via, swapped, signed
-        fresh : bool
-        safe : SafeRange, optional
-            The numbers of all operands are compared with it while they are read.
-
-        Returns
-        -------
-        bool
-            Whether all are in it; else C holds no product.
-
-        Raises
-        ------
-        GraphError
-            For rows that end before they begin, and numbers of columns beyond the last.
+        Returns True if all numbers of the operands are in `safe`; otherwise C holds no product. Raises GraphError for invalid row starts
+        and columns out of range.
         """
         import cupy
 
@@ -107,7 +78,7 @@ class CudaSparseProducts:
 
     @staticmethod
     def reaches_rows(apart: int) -> bool:
-        """Whether kernels can multiply numbers of rows by so many bytes from a row of the dense matrix to the next."""
+        """Return True if kernels can address dense rows that are `apart` bytes apart."""
         return 0 <= apart < 1 << 31
 
     def plan(
@@ -125,20 +96,20 @@ class CudaSparseProducts:
         fresh: bool = True,
         safe: SafeRange | None = None,
     ) -> SparsePlan:
-        """The launches of a product as of `times_dense_within`.
+        """Plan the launches of `times_dense_within`.
 
         Parameters
         ----------
         shape : tuple of int
-            Of the sparse matrix.
+            The sparse matrix's shape.
         entries, n : int
-            Entries of that, and columns of the dense one.
+            Entries of the sparse matrix, and columns of the dense one.
         index : int
             Bytes of a column's number.
         apart : int
-            Bytes from a row of the dense matrix to the next.
+            Bytes between rows of the dense matrix.
         shift : int
-            Bytes by which matrices that have columns do not begin at a multiple of 16.
+            The address of matrices with columns, modulo 16.
         swapped, witness, signed, fresh, safe
         """
         r = self._representation
@@ -173,48 +144,27 @@ class CudaSparseProducts:
         swapped: bool = False,
         signed: bool = False,
     ) -> tuple[CompressedRows, Any]:
-        """A⊗B as of `SparseProducts`."""
+        """Return A⊗B, see `SparseProducts`."""
         add_up = functools.partial(self.times_dense, swapped=swapped, signed=signed)
         return expanded_product(A, B, room, mask, add_up, witness=witness)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SparsePlan:
-    """The launches of products of one kind, whose operands lie alike.
-
-    Attributes
-    ----------
-    kernel : Kernel
-    tiling : Tiling
-    slices : int
-        Of the columns of the dense matrix, each by blocks of its own, which start one slice after the other.
-    shared_bytes : int
-        Of a block that multiplies.
-    scratch : tuple of int
-        Bytes of its arrays `cuts`, `parts` and `closed`, see `Sparse`.
-    fields : array
-        A word for their address, and `Sparse`.
-    """
+    """The launches of a product of one kind, for operands of one layout."""
 
     kernel: Kernel
     tiling: Tiling
-    slices: int
-    shared_bytes: int
-    scratch: tuple[int, int, int]
-    fields: np.ndarray[Any, np.dtype[np.int64]]
+    slices: int  # of the dense matrix's columns; each slice has its own blocks
+    shared_bytes: int  # of a block that multiplies
+    scratch: tuple[int, int, int]  # bytes of `cuts`, `parts` and `closed`, see `Sparse`
+    fields: np.ndarray[Any, np.dtype[np.int64]]  # a word for the structure's address, and `Sparse`
 
     def finds_safe(self, own: Sequence[int]) -> bool:
-        """Launch them, and wait: whether all numbers are in the range; else C holds no product.
+        """Launch the product and wait; return True if all numbers are in the safe range, else C holds no product.
 
-        Parameters
-        ----------
-        own : sequence of int
-            Where the starts of rows, the columns, and the components of A, B and C lie, and the witness, or 0.
-
-        Raises
-        ------
-        GraphError
-            For rows that end before they begin, and numbers of columns beyond the last.
+        `own` lists the addresses of row starts, columns, the components of A, B and C, and the witness (or 0). Raises GraphError for
+        invalid row starts and columns out of range.
         """
         import cupy
 
@@ -253,7 +203,7 @@ def _planned(
     safe: SafeRange | None,
     number: int,
 ) -> SparsePlan:
-    """The plan of a product, of which `width` columns are read at once, and rows of the dense operand lie `apart` elements apart."""
+    """Plan a product that reads `width` columns at once from dense rows that are `apart` elements apart."""
     (rows, depth), r = shape, represent(semiring, dtypes)
     options = {"wide": index == 8, "swapped": swapped, "witness": witness, "checked": safe is not None}
     form = sparse_form(rows, entries, n, width=width, size=r.size, **options)
@@ -278,5 +228,4 @@ def _planned(
 
 @functools.lru_cache(maxsize=cache.LOADED)
 def _kernel(semiring: Semiring, dtypes: DTypes, form: SparseForm, number: int) -> Kernel:
-    """The kernel of a form for a GPU."""
     return Kernel("sparse", lambda: sparse_source(semiring, dtypes, form), number)

@@ -1,4 +1,4 @@
-"""How a product of compressed rows is made on a GPU: how many threads share a row, and into which tiles rows and entries are cut."""
+"""The form of sparse products on a GPU: the threads that share a row, and the tiles of rows and entries."""
 
 from __future__ import annotations
 
@@ -15,94 +15,52 @@ __all__ = ["SparseForm", "Tiling", "sparse_form", "sparse_source", "tiling"]
 
 DTypes = tuple[np.dtype[Any], ...]
 
-_VECTOR, _MATRIX, _LEAST = 128, 256, 64
-"""Threads of a block of the product with a vector, and with a matrix, and where few rows are a tile."""
-
-_LANES = 32
-"""Threads that share a row at most."""
-
-_TERMS = 32
-"""Entries of a row that a lane takes of a product with a vector, about."""
-
-_PAIRS = 16
-"""Vectors of a row of the dense operand from which on a thread of a product with a matrix has two of them, else one."""
-
-_LINE = 8
-"""Vectors of a cache line."""
-
-_SCALARS, _SCALAR_BYTES = 3, 24
-"""Columns of a thread, about, and their bytes at most, where they are read one by one."""
+_VECTOR, _MATRIX, _LEAST = 128, 256, 64  # threads per block: times a vector, times a matrix, and where few rows make a tile
+_LANES = 32  # the most threads that share a row
+_TERMS = 32  # about how many entries of a row a lane multiplies by a vector
+_PAIRS = 16  # from so many vectors per dense row on, a thread has two of them
+_LINE = 8  # vectors in a cache line
+_SCALARS, _SCALAR_BYTES = 3, 24  # about the columns per thread, and the most bytes, when columns are read one by one
 
 _RESIDENT, _LATENT = 8, 4
-"""Blocks of a product with a matrix that a multiprocessor has at a time; and where a thread has more than 16 bytes of columns, or a row for
-itself, and needs registers for more rows of the dense operand on their way."""
+"""Resident blocks per multiprocessor in a product with a matrix. The lower number is for threads with more than 16 bytes of columns or with
+a row each: more prefetched rows of the dense operand take more registers."""
 
 _BYTES, _ITEMS = 30 << 10, {False: 2048, True: 1792}
-"""Bytes of a tile's entries at most; and rows and entries together that a tile has about, where rows are short, times a matrix or not."""
+"""The most bytes of a tile's entries; and about the rows and entries of a tile of short rows, by whether the operand is a matrix."""
 
-_EIGHTH = 8
-"""A row of a tile's entries by this is not cut."""
+_EIGHTH = 8  # rows with at most this fraction of a tile's items are not cut
 
 
 @dataclass(frozen=True)
 class SparseForm:
-    """Which kernel is generated.
+    """The template arguments of a generated kernel."""
 
-    Attributes
-    ----------
-    lanes : int
-        Threads that share a row.
-    columns : int
-        Of a thread.
-    width : int
-        How many of them are read at once.
-    matrix : bool
-        Whether the dense operand has columns; else it is a vector.
-    mixed : bool
-        Whether rows would meet each other in few banks of shared memory.
-    wide : bool
-        Whether numbers of columns have 64 bits.
-    swapped : bool
-        Whether it has the left factors of ⊗.
-    witness, checked : bool
-    """
-
-    lanes: int
-    columns: int
-    width: int
-    matrix: bool
-    mixed: bool
-    wide: bool
-    swapped: bool
+    lanes: int  # threads that share a row
+    columns: int  # per thread
+    width: int  # columns that are read at once
+    matrix: bool  # the dense operand has columns; else it is a vector
+    mixed: bool  # swizzle shared memory, against bank conflicts between rows
+    wide: bool  # column numbers have 64 bits
+    swapped: bool  # entries are the right factors of ⊗
     witness: bool
     checked: bool
 
 
 @dataclass(frozen=True)
 class Tiling:
-    """How rows and entries are cut into tiles.
+    """The tiles of rows and entries."""
 
-    Attributes
-    ----------
-    threads : int
-        Of the block that has a tile.
-    items : int
-        Rows and entries together.
-    longest : int
-        Entries of a row that is not cut.
-    tiles : int
-    """
-
-    threads: int
-    items: int
-    longest: int
+    threads: int  # of a tile's block
+    items: int  # rows and entries together
+    longest: int  # entries of the longest row that is not cut
     tiles: int
 
 
 def sparse_form(
     rows: int, entries: int, n: int, *, width: int = 1, size: int = 4, wide: bool, swapped: bool, witness: bool, checked: bool = False
 ) -> SparseForm:
-    """The form of a product with n columns, of which `width`, of some `size` each, are read at once."""
+    """Return the form of a product with n columns, read `width` at a time, of elements of `size` bytes."""
     if n > 1:
         lanes, columns = _shared(n, width, size)
     else:
@@ -111,9 +69,10 @@ def sparse_form(
 
 
 def _shared(n: int, width: int, size: int) -> tuple[int, int]:
-    """The lanes that share a row of n columns, or a slice of it, and the columns of each.
+    """Return the lanes that share a row of n columns, or a slice, and the columns of each.
 
-    Rows of whole cache lines are taken line by line, so that the second-level cache has more rows; others in as few slices as can be.
+    Rows of whole cache lines are taken line by line, so that the second-level cache holds more rows; other rows in as few slices as
+    possible.
     """
     vectors = -(-n // width)
     if width > 1 and vectors % _LINE == 0:
@@ -126,25 +85,25 @@ def _shared(n: int, width: int, size: int) -> tuple[int, int]:
         most = max(2, _SCALAR_BYTES // size)
         slices = -(-n // (_LANES * most))
         each = min(_SCALARS, most)
-        lanes = min(_LANES, 1 << (-(-n // (slices * each)) - 1).bit_length())  # so that what they read lies in few lines of the cache
+        lanes = min(_LANES, 1 << (-(-n // (slices * each)) - 1).bit_length())  # few cache lines for the reads of all lanes
     return lanes, width * -(-vectors // (slices * lanes))
 
 
 def tiling(form: SparseForm, rows: int, entries: int, entry_bytes: int) -> Tiling:
-    """The tiles: as many rows as groups of lanes, or several times as many where these are short."""
+    """Return tiles with as many rows as groups of lanes, or several times as many if rows are short."""
     each, most = entries / rows + 1, _BYTES // entry_bytes
     threads = _MATRIX if form.matrix else _VECTOR
     while threads > _LEAST and threads // form.lanes * each > (min(most, _ITEMS[True] * 9 // 8) if form.matrix else most):
         threads //= 2
     groups = threads // form.lanes
     turns = max(1, round(_ITEMS[form.matrix] / (groups * each)))
-    wanted = int(turns * groups * each * 31 / 32)  # as rows differ, and another turn of some groups takes as long as one of all
+    wanted = int(turns * groups * each * 31 / 32)  # rows vary, and another turn of few groups takes as long as a full one
     items = max(min(wanted, most), form.lanes, _LEAST)
     return Tiling(threads, items, items // _EIGHTH, -(-(rows + entries) // items))
 
 
 def sparse_source(semiring: Semiring, dtypes: DTypes, form: SparseForm) -> str:
-    """The CUDA C++ of the kernel ``sparse``."""
+    """Return the CUDA C++ of the kernel ``sparse``."""
     total = sum_of(semiring, dtypes, witness=form.witness)
     swapped, checked, mixed, matrix = (str(x).lower() for x in (form.swapped, form.checked, form.mixed, form.matrix))
     how = f"Form<Summed, {total}<Summed>, {'long long' if form.wide else 'int'}, {swapped}, {checked}, {mixed}>"
@@ -154,7 +113,7 @@ def sparse_source(semiring: Semiring, dtypes: DTypes, form: SparseForm) -> str:
 
 
 def resident(semiring: Semiring, dtypes: DTypes, form: SparseForm) -> int:
-    """Blocks that a multiprocessor has at a time at least."""
+    """Return the least number of resident blocks per multiprocessor."""
     r = represent(semiring, dtypes)
     if not form.matrix or form.witness or form.wide or r.has_series or r.is_heavy(witness=False):
         return 1

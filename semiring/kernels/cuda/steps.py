@@ -1,4 +1,4 @@
-"""The instruction table: how one step, or two at once, reaches the GPU's instructions where that is better than ⊕ of ⊗ as written."""
+"""The instruction table: GPU instructions for one or two steps at once, where they beat ⊕ of ⊗ as written."""
 
 from __future__ import annotations
 
@@ -22,67 +22,39 @@ _FLOAT, _DOUBLE, _INT, _UNSIGNED, _SHORT, _UNSIGNED_SHORT = (np.dtype(c) for c i
 
 @dataclass(frozen=True)
 class Operations:
-    """What the table looks at.
+    """The conditions that choose a row of the table."""
 
-    Attributes
-    ----------
-    add, mul : Expr
-        ⊕ and ⊗ of single numbers.
-    dtype : numpy.dtype
-        Of the numbers as the kernel has them.
-    ordered_bits : bool
-        Whether no negative number takes part but −∞, so that floats sort like the integers of their bits.
-    bounded_below : bool
-        Whether 0 is at least the number 0, so that a sum that is a maximum never sinks below it.
-    arch : int
-        Compute capability, as in sm_90.
-    """
-
-    add: Expr
+    add: Expr  # ⊕ and ⊗ of single numbers
     mul: Expr
-    dtype: np.dtype[Any]
-    ordered_bits: bool
-    bounded_below: bool
-    arch: int
+    dtype: np.dtype[Any]  # of the numbers in the kernel
+    ordered_bits: bool  # no number is negative except −∞, so floats sort like the integers of their bits
+    bounded_below: bool  # the semiring's zero is at least 0, so a maximum never sinks below 0
+    arch: int  # compute capability, as in sm_90
 
     @property
     def extremum(self) -> str | None:
-        """Which of min and max ⊕ is, if it is that and nothing else."""
+        """Return "min" or "max" if ⊕ is exactly that, else None."""
         return self.add.op if self.add.op in ("min", "max") and set(self.add.args) == {_A, _B} else None
 
 
 @dataclass(frozen=True)
 class Step:
-    """A row of the table.
+    """A row of the table."""
 
-    Attributes
-    ----------
-    name : str
-        The instructions for a step, as the disassembler shows them.
-    count : int
-        How many steps it takes at once.
-    code : str
-        The statement that adds the products of the arrays `a` and `b` to `c`; ``{extremum}`` stands for min or max.
-    fits : callable
-        Whether it computes the same.
-    pairs : bool
-        Whether a register has two numbers, of consecutive steps (see ``Pairs`` in ``arithmetic.cuh``).
-    """
-
-    name: str
-    count: int
-    code: str
-    fits: Callable[[Operations], bool]
-    pairs: bool = False
+    name: str  # the instructions of a step, as the disassembler shows them
+    count: int  # steps at once
+    code: str  # the statement that adds the products of the arrays `a` and `b` to `c`; ``{extremum}`` stands for min or max
+    fits: Callable[[Operations], bool]  # True if the code computes the same
+    pairs: bool = False  # a register has two numbers, of consecutive steps (see ``Pairs`` in ``arithmetic.cuh``)
 
 
 def _three_way(x: Operations) -> bool:
-    """Whether there are instructions for a minimum or maximum with a third operand."""
+    """Return True if there are instructions for ⊕ as a minimum or maximum of three operands."""
     return x.extremum is not None and x.arch >= 90
 
 
 def _fused(x: Operations) -> bool:
-    """Whether a step is a fused multiply-add."""
+    """Return True if a step is a fused multiply-add."""
     return x.add in _SUM and x.mul.op == "mul" and set(x.mul.args) == {_A, _B}
 
 
@@ -133,11 +105,11 @@ STEPS = (
         lambda x: x.dtype == _DOUBLE and x.extremum is not None,
     ),
 )
-"""Better first."""
+"""The rows, best first."""
 
 
 def candidate(add: Expr, mul: Expr, zero: float) -> Expr:
-    """⊗ without what ⊕ makes superfluous: max(x, 0) is as good as x where the largest is sought and sums begin at 0."""
+    """Return ⊗ without what ⊕ makes superfluous: if ⊕ is max and sums begin at 0, max(x, 0) becomes x."""
     if add.op in ("min", "max") and mul.op == add.op and set(add.args) == {_A, _B}:
         for x, bound in (mul.args, mul.args[::-1]):
             if bound.op == "const" and (bound.args[0] <= zero if add.op == "max" else bound.args[0] >= zero):
@@ -152,11 +124,11 @@ _INCREASING: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def hoisted(add: Expr, mul: Expr, zero: float, dtype: np.dtype[Any]) -> tuple[Expr, Expr]:
-    """⊗ in the loop, and the epilogue: what is hoisted out of the loop, as a function of the sum; `candidate` where nothing can be.
+    """Return ⊗ in the loop, and the epilogue: the part hoisted out of the loop, as a function of the sum.
 
-    An increasing f, rounded or not, has max(f(x), f(y)) = f(max(x, y)): where ⊕ is an extremum of floats and ⊗ is f of a simpler
-    operation, only the sum needs f. It begins with 0, so that f(0) must not be better than 0. Both are told from what the constants of
-    f are in `dtype`, where a positive one may be 0.
+    An increasing f, rounded or not, has max(f(x), f(y)) = f(max(x, y)). So if ⊕ is an extremum of floats and ⊗ is f of a simpler operation,
+    only the sum needs f. Sums begin with 0, so f(0) must not be better than 0. Both conditions use the constants of f in `dtype`, where a
+    positive constant may round to 0. If nothing can be hoisted, the result is `candidate` and the identity.
 
     Examples
     --------
@@ -188,5 +160,5 @@ def hoisted(add: Expr, mul: Expr, zero: float, dtype: np.dtype[Any]) -> tuple[Ex
 
 
 def best_step(operations: Operations) -> Step | None:
-    """The first row that computes the same, with its code filled in; None where ⊕ of ⊗ as written is best."""
+    """Return the first row that computes the same; None where ⊕ of ⊗ as written is best."""
     return next((row for row in STEPS if row.fits(operations)), None)

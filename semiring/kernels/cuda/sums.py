@@ -1,4 +1,4 @@
-"""What kernels that add one term after the other need of a semiring, beside its operations: see ``sums.cuh``."""
+"""C++ structs for kernels that add terms one after the other: encoding, decoding and scaling, see ``sums.cuh``."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ DTypes = tuple[np.dtype[Any], ...]
 
 
 def sum_of(semiring: Semiring, dtypes: DTypes, *, witness: bool) -> str:
-    """The template of ``sums.cuh`` that adds terms up."""
+    """Return the template of ``sums.cuh`` that adds the terms."""
     return "Selection" if witness else "Fold" if _scale(semiring, dtypes) is None else "LogSum"
 
 
 def size_of_sum(semiring: Semiring, dtypes: DTypes, *, witness: bool) -> int:
-    """Bytes that it takes at most."""
+    """Return the most bytes of a sum."""
     size = represent(semiring, dtypes).size
     return size if sum_of(semiring, dtypes, witness=witness) == "Fold" else 2 * size
 
@@ -30,23 +30,11 @@ def size_of_sum(semiring: Semiring, dtypes: DTypes, *, witness: bool) -> int:
 def summing_source(
     semiring: Semiring, dtypes: DTypes, header: str, name: str, call: str, bound: int, *, blocks: int = 1, step: Step | None = None
 ) -> str:
-    """The CUDA C++ of a kernel that adds terms up: the semiring's structs, and an instantiation of a template of some header.
+    """Return the CUDA C++ of a kernel that adds terms: the semiring's structs, and an instantiation of a template of `header`.
 
-    Parameters
-    ----------
-    semiring : Semiring
-    dtypes : tuple of numpy.dtype
-    header : str
-    name : str
-        Of the kernel, of its one parameter, and with a capital letter of the structure that this is.
-    call : str
-        The template with its arguments, in which ``Summed`` is the semiring.
-    bound : int
-        Threads of a block at most.
-    blocks : int
-        Of that many threads, which a multiprocessor has at a time at least.
-    step : Step, optional
-        See `semiring_struct`.
+    `name` names the kernel, its parameter, and, capitalized, the parameter's structure. `call` is the template with its arguments, with
+    ``Summed`` for the semiring. A block has at most `bound` threads, and a multiprocessor at least `blocks` blocks. See `semiring_struct`
+    for `step`.
     """
     bounds = f"{bound}, {blocks}" if blocks > 1 else f"{bound}"
     taken = f"const __grid_constant__ {name.capitalize()}<Summed> {name}"
@@ -64,19 +52,19 @@ def summing_source(
 
 
 def summing_structs(semiring: Semiring, dtypes: DTypes, *, step: Step | None = None, star: bool = False) -> str:
-    """The semiring's structs in C++, see `semiring_struct`, and what encodes and decodes its elements."""
+    """Return the semiring's structs in C++ (see `semiring_struct`), with the encoding and decoding of elements."""
     r = represent(semiring, dtypes)
     return semiring_struct(r, step, star=star) + "\n" + _summed_struct(semiring, dtypes, r)
 
 
 def _scale(semiring: Semiring, dtypes: DTypes) -> float | None:
-    """s, where ⊕ is log(e^{sa} + e^{sb}) / s of floats."""
+    """Return s, if ⊕ is log(e^{sa} + e^{sb}) / s of floats, else None."""
     scale = semiring.program.exponential if len(dtypes) == 1 and dtypes[0].kind == "f" else None
     return None if scale is None else float(scale)
 
 
 def _summed_struct(semiring: Semiring, dtypes: DTypes, r: Representation) -> str:
-    """``struct Summed``: the semiring with what is done to elements before they are multiplied and after they were added."""
+    """Return ``struct Summed``: the semiring, the encoding of elements before products, and the decoding after sums."""
     zero, scale = semiring.identities(dtypes)[0], _scale(semiring, dtypes) or 1.0
     encoded = decoded = "x"
     if r.clamped:
@@ -103,7 +91,7 @@ def _summed_struct(semiring: Semiring, dtypes: DTypes, r: Representation) -> str
 
 
 def _staged(r: Representation) -> str:
-    """``struct Tile``: elements that a thread block has in shared memory, each component by itself."""
+    """Return ``struct Tile``: elements in a thread block's shared memory, with each component in its own array."""
     each = list(enumerate(r.dtypes))
     fields = " ".join(f"Staged<{d}, MIXED> c{c};" for c, d in each)
     element = ", ".join(f"c{c}[i]" for c, _ in each)
