@@ -92,8 +92,9 @@ template <class T, class U> __device__ __forceinline__ void fetch(Shared target,
     shared_object<T>(target) = *source;
 }
 
-// Consecutive numbers of an array in a thread block's shared memory, with any alignment: copies begin at a multiple of 16 bytes and end with
-// the last number. MIXED swizzles addresses (bits 4 to 6 are combined with higher bits), so that numbers 16 or 32 apart lie in other banks.
+// Consecutive numbers of an array in a thread block's shared memory, with any alignment: copies begin at a multiple of 16 bytes and end
+// with the last number. MIXED swizzles addresses (bits 4 to 6 are combined with higher bits), so that numbers 16 or 32 apart lie in other
+// banks.
 template <class T, bool MIXED> struct Staged {
   char* place;
 

@@ -158,8 +158,8 @@ __device__ __forceinline__ void check_trees(Closure<S, BACKWARD> closure, Vertic
   }
 }
 
-// The parent of a wanted vertex becomes the greatest vertex of room.frontier with an edge that ties. One warp handles the vertices of word w and
-// returns the attached ones. Lanes go over the larger set: the vertices of w, or of one word of the frontier at a time.
+// The parent of a wanted vertex becomes the greatest vertex of room.frontier with an edge that ties. One warp handles the vertices of word
+// w and returns the attached ones. Lanes go over the larger set: the vertices of w, or of one word of the frontier at a time.
 template <class S, bool BACKWARD, class Index>
 __device__ __forceinline__ unsigned attach_word(const Closure<S, BACKWARD>& closure, const Room<Index>& room, const Vertices& tree, int root,
                                                 int w, bool lanes_are_wanted) {

@@ -1,13 +1,13 @@
 // C <- C + A x B over a semiring S (+ and x stand for its operations), or C <- A x B.
 //
-// The main loop. A thread block computes a tile of BM x BN elements of C, and a thread TM x TN of them in registers. Slices of BK columns of A
-// and rows of B go through STAGES buffers in shared memory by asynchronous copies (tile.cuh). Within a warp, 4 x 8 threads share operands. A
-// thread's rows are BM / TM apart, and its column vectors BN / (TN / V) apart, which avoids bank conflicts. While a thread computes with the
-// fragments of HELD steps, the next ones are loaded; UNROLLED steps are unrolled, and must fit the instruction cache.
+// The main loop. A thread block computes a tile of BM x BN elements of C, and a thread TM x TN of them in registers. Slices of BK columns
+// of A and rows of B go through STAGES buffers in shared memory by asynchronous copies (tile.cuh). Within a warp, 4 x 8 threads share
+// operands. A thread's rows are BM / TM apart, and its column vectors BN / (TN / V) apart, which avoids bank conflicts. While a thread
+// computes with the fragments of HELD steps, the next ones are loaded; UNROLLED steps are unrolled, and must fit the instruction cache.
 //
-// The epilogue (epilogue.cuh) merges the accumulators with C. With a witness, accumulators begin with C, and one comparison per slab of steps
-// finds the last slab that improved each element. The epilogue searches that slab again for the lowest k with the final sum: in shared memory
-// if all slices are still there, else in global memory.
+// The epilogue (epilogue.cuh) merges the accumulators with C. With a witness, accumulators begin with C, and one comparison per slab of
+// steps finds the last slab that improved each element. The epilogue searches that slab again for the lowest k with the final sum: in
+// shared memory if all slices are still there, else in global memory.
 #pragma once
 
 #include "arithmetic.cuh"

@@ -1,8 +1,8 @@
 // Scans: vectors through a long product of matrices, v <- (v x A) x w at each step, or backward v <- A x (w x v).
 //
-// A thread block has a sequence. The vector lies in shared memory, in two alternating buffers: a step needs one barrier. PARTS
-// neighbouring lanes share the sum of a new entry: each lane adds consecutive terms, TERMS at a time. A matrix that is the same in all steps
-// is HELD in registers if those have room for a whole part; otherwise the next terms are prefetched during the additions.
+// A thread block has a sequence. The vector lies in shared memory, in two alternating buffers: a step needs one barrier. PARTS neighbouring
+// lanes share the sum of a new entry: each lane adds consecutive terms, TERMS at a time. A matrix that is the same in all steps is HELD in
+// registers if those have room for a whole part; otherwise the next terms are prefetched during the additions.
 //
 // S is the semiring as `summing_source` writes it: elements are encoded for products, and decoded for the caller.
 #pragma once

@@ -38,8 +38,8 @@ template <class S, bool BACKWARD> struct Sweeper {
   // Clamps an element at zero before it goes to X.
   __device__ __forceinline__ E kept(const E& e) const { return S::encode(S::decode(e, sweep.threshold)); }
 
-  // total[t] <- total[t] + the sum of x_p times entries of a panel over p = place(i), for COUNT sums. Entries of the sums are `apart`; entries
-  // of the next place are `step` further.
+  // total[t] <- total[t] + the sum of x_p times entries of a panel over p = place(i), for COUNT sums. Entries of the sums are `apart`;
+  // entries of the next place are `step` further.
   template <int COUNT, class Place>
   __device__ __forceinline__ void add(E (&total)[COUNT], int terms, Place place, typename S::Pointers panel, long long step, long long apart,
                                       int count) const {
