@@ -10,8 +10,8 @@ The templates, which take the struct as ``S``:
   ``epilogue.cuh`` (from accumulators to C, and the witness lookup).
 - ``shapes.cuh``: small matrices, few steps, and vectors; ``exponential.cuh``: before and after a product of exponentials.
 - ``pivot.cuh``: the closure of a pivot block; ``paths.cuh``: predecessor trees and paths.
-- ``scan.cuh``: vectors through long products of matrices; ``sparse.cuh``: compressed rows, in the tiles of ``sparse_tiles.cuh``, by a
-  vector (``sparse_vector.cuh``) or a dense matrix (``sparse_matrix.cuh``); both add terms with ``sums.cuh``.
+- ``scan.cuh``: vectors through long products of matrices; ``sparse.cuh``: compressed rows by a vector or a
+  dense matrix, in the tiles of ``sparse_tiles.cuh``; both add terms with ``sums.cuh``.
 - ``fronts.cuh`` and ``sweeps.cuh``: the elimination of a sparse graph, and sweeps through its panels; ``levels.cuh``: hop counts.
 - ``bits.cuh`` and ``bits_product.cuh``: matrices of bits; ``elements.cuh`` and ``statistics.cuh``: elementwise kernels and value
   statistics.

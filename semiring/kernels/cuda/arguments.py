@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 __all__ = [
-    "ALWAYS", "Bits", "Bounds", "CheckedProducts", "Fronts", "Given", "Matrix", "Numbers", "Predicate", "Product", "Products", "Scan",
-    "Sequence", "Sparse", "Strided", "Sweep", "Truths", "Vertices", "Via", "Witness", "fields_header", "flat", "parameters", "places",
+    "ALWAYS", "Bits", "Bounds", "CheckedProducts", "DeviceMatrix", "Fronts", "Given", "LaunchPredicate", "Numbers", "Product", "Products",
+    "Scan", "Sequence", "Sparse", "StridedBatch", "Sweep", "Truths", "VertexMatrix", "Via", "Witness", "fields_header", "flat",
+    "parameters", "places",
 ]  # fmt: skip
 
 Word = Annotated[int, "long long"]
@@ -25,7 +26,7 @@ Array = Annotated[int, "T*"]
 Pointers = Annotated[tuple[int, ...], "typename S::Pointers"]  # one for each component
 
 
-class Matrix(NamedTuple):
+class DeviceMatrix(NamedTuple):
     """A matrix over a semiring: the addresses of its components, and strides in elements."""
 
     pointers: Pointers
@@ -34,21 +35,21 @@ class Matrix(NamedTuple):
     batch: Word
 
 
-class Predicate(NamedTuple):
+class LaunchPredicate(NamedTuple):
     """A condition for a launch: compute if ``*signs == value``, or always if `signs` is null."""
 
     signs: ConstInts
     value: Word
 
 
-ALWAYS = Predicate(0, 0)
+ALWAYS = LaunchPredicate(0, 0)
 """The predicate of unconditional launches."""
 
 
 class Witness(NamedTuple):
     """Arguments of a witness: B with contiguous columns, the construction matrix with its strides, and the vertex of k = 0."""
 
-    transposed: Matrix
+    transposed: DeviceMatrix
     via: Ints
     row: Word
     batch: Word
@@ -62,9 +63,9 @@ class Product(NamedTuple):
     selects C ← A⊗B instead of C ← C ⊕ A⊗B.
     """
 
-    A: Matrix
-    B: Matrix
-    C: Matrix
+    A: DeviceMatrix
+    B: DeviceMatrix
+    C: DeviceMatrix
     m: Word
     n: Word
     k: Word
@@ -78,7 +79,7 @@ class Products(NamedTuple):
     """The products of one launch."""
 
     product: Annotated[tuple[Product, ...], "Product<S>", "[COUNT]"]
-    predicate: Predicate
+    predicate: LaunchPredicate
 
 
 class Bounds(NamedTuple):
@@ -95,7 +96,7 @@ class CheckedProducts(NamedTuple):
     """`Products` for a kernel that checks the operands while reading them."""
 
     product: Annotated[tuple[Product, ...], "Product<S>", "[1]"]
-    predicate: Predicate
+    predicate: LaunchPredicate
     bounds: Bounds
 
 
@@ -247,7 +248,7 @@ class Via(NamedTuple):
     first: Int
 
 
-class Vertices(NamedTuple):
+class VertexMatrix(NamedTuple):
     """A batch of matrices of vertices."""
 
     data: Ints
@@ -256,7 +257,7 @@ class Vertices(NamedTuple):
     batch: Word
 
 
-class Strided(NamedTuple):
+class StridedBatch(NamedTuple):
     """A batch of matrices of numbers, with strides in numbers."""
 
     data: Array
@@ -312,12 +313,12 @@ class Given(NamedTuple):
 
 
 _STRUCTURES: tuple[type[Any], ...] = (
-    Matrix, Predicate, Witness, Product, Products, Bounds, CheckedProducts, Sequence, Scan, Sparse, Sweep, Fronts, Via, Vertices, Strided,
-    Bits, Truths, Numbers, Given,
+    DeviceMatrix, LaunchPredicate, Witness, Product, Products, Bounds, CheckedProducts, Sequence, Scan, Sparse, Sweep, Fronts, Via,
+    VertexMatrix, StridedBatch, Bits, Truths, Numbers, Given,
 )  # fmt: skip
 
 
-_TEMPLATES = {Matrix: "Matrix<S>", Witness: "Witness<S>"}  # C++ names of structures that are templates
+_TEMPLATES = {DeviceMatrix: "DeviceMatrix<S>", Witness: "Witness<S>"}  # C++ names of structures that are templates
 
 
 def _hints(structure: type[Any]) -> Mapping[str, Any]:

@@ -14,7 +14,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import is_operation
 from semiring.arrays.overlap import address
 from semiring.kernels import machine
-from semiring.kernels.cuda.arguments import ALWAYS, Predicate
+from semiring.kernels.cuda.arguments import ALWAYS, LaunchPredicate
 from semiring.kernels.cuda.compiler import rehearsing
 
 __all__ = ["BlasPlan", "blas_plan", "has_blas", "is_faster", "is_plus_times"]
@@ -63,7 +63,7 @@ class BlasPlan:
     count: int  # matrices
     fresh: bool
 
-    def start(self, own: Sequence[int], predicate: Predicate = ALWAYS) -> None:
+    def start(self, own: Sequence[int], predicate: LaunchPredicate = ALWAYS) -> None:
         """Call cuBLAS in the current stream, with the addresses of A, B and C."""
         import cupy
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from semiring.arrays.overlap import Layout, share, span
-from semiring.kernels.cuda.arguments import Matrix, Via, flat
+from semiring.kernels.cuda.arguments import DeviceMatrix, Via, flat
 from semiring.kernels.cuda.compiler import Kernel, rehearsing
 from semiring.kernels.engine import Block
 
@@ -45,11 +45,11 @@ def of_one_layout(arrays: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(map(contiguous, arrays))
 
 
-def matrix_of(block: Block) -> Matrix:
+def matrix_of(block: Block) -> DeviceMatrix:
     """Return a block's address and strides, for kernels."""
     first = block.values[0]
     size, (batch, row, column) = first.itemsize, first.strides
-    return Matrix(tuple([v.data.ptr for v in block.values]), row // size, column // size, batch // size)
+    return DeviceMatrix(tuple([v.data.ptr for v in block.values]), row // size, column // size, batch // size)
 
 
 def via_of(block: Block, first: int) -> Via:

@@ -17,16 +17,16 @@ from semiring.kernels.cuda.blocks import copy_into
 from semiring.kernels.cuda.elements import for_each
 from semiring.kernels.engine import Block
 
-__all__ = ["Recording", "recording"]
+__all__ = ["RecordedGraph", "recording"]
 
 _KEPT, _BYTES = 16, 256 << 20  # the most recordings kept, and the most memory of more than one
 
 _lock = forks.lock()
-_recordings: OrderedDict[Hashable, Recording | None] = OrderedDict()
+_recordings: OrderedDict[Hashable, RecordedGraph | None] = OrderedDict()
 
 
 @dataclass(frozen=True)
-class Recording:
+class RecordedGraph:
     """A recorded schedule and the memory it works on."""
 
     graph: Any  # cupy.cuda.Graph
@@ -46,7 +46,7 @@ class Recording:
             for_each("if (found >= 0) via = found + row", {"found": self.workspace.via, "via": A.via}, row=A.row)
 
 
-def recording(key: Hashable, A: Block, schedule: Callable[[Block], Any]) -> Recording | None:
+def recording(key: Hashable, A: Block, schedule: Callable[[Block], Any]) -> RecordedGraph | None:
     """Return the recording for `key`, made at the second call; None at the first, whose kernels may still have to be compiled.
 
     Returns None also while the current stream is being captured. `key` is everything that the launches depend on except the elements. The
@@ -75,7 +75,7 @@ def recording(key: Hashable, A: Block, schedule: Callable[[Block], Any]) -> Reco
     return found
 
 
-def _record(A: Block, schedule: Callable[[Block], Any]) -> Recording:
+def _record(A: Block, schedule: Callable[[Block], Any]) -> RecordedGraph:
     import cupy
 
     pool = cupy.cuda.MemoryPool()
@@ -94,10 +94,10 @@ def _record(A: Block, schedule: Callable[[Block], Any]) -> Recording:
                 stream.end_capture()
             raise
         graph = stream.end_capture()
-    return Recording(graph, workspace, divergent, pool)
+    return RecordedGraph(graph, workspace, divergent, pool)
 
 
-def _remember(key: Hashable, found: Recording | None) -> None:
+def _remember(key: Hashable, found: RecordedGraph | None) -> None:
 
     _recordings[key] = found
     while len(_recordings) > _KEPT or (len(_recordings) > 1 and sum(r.pool.total_bytes() for r in _recordings.values() if r) > _BYTES):

@@ -4,8 +4,8 @@
 #include "arithmetic.cuh"
 
 // A batch of matrices of numbers, with strides in numbers.
-template <class T> struct Strided {
-  STRIDED_FIELDS
+template <class T> struct StridedBatch {
+  STRIDEDBATCH_FIELDS
   __device__ __forceinline__ T& at(int64 b, int64 i, int64 j) const { return data[b * batch + i * row + j * column]; }
 };
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from semiring.common import forks
 from semiring.common.errors import SemiringError
-from semiring.kernels.cuda.arguments import Strided, parameters
+from semiring.kernels.cuda.arguments import StridedBatch, parameters
 from semiring.kernels.cuda.blocks import stacked
 from semiring.kernels.cuda.compiler import Kernel, rehearsing
 
@@ -58,7 +58,7 @@ def _signed(number: int) -> int:
 
 def elements_source(body: str, arrays: tuple[tuple[str, np.dtype[Any]], ...], numbers: tuple[str, ...]) -> str:
     """Return the CUDA C++ of a kernel for arrays of these names and dtypes."""
-    taken = {name: parameters(Strided, name, template=dtype.name) for name, dtype in arrays}
+    taken = {name: parameters(StridedBatch, name, template=dtype.name) for name, dtype in arrays}
     matrices = (f"  const auto {name}_all = {matrix};\n" for name, (_, matrix) in taken.items())
     elements = (f"    {dtype}& {name} = {name}_all.at(b, i, j);\n" for name, dtype in arrays)
     return (

@@ -7,7 +7,7 @@
 template <int ROWS, class S, int BM, int BN, int TM, int TN>
 __device__ __forceinline__ void read_rows(Vector<typename S::Element> (&old)[ROWS][TN / Vector<typename S::Element>::length], const Task<S, BM, BN, TM, TN>& task, int first) {
   constexpr int V = Vector<typename S::Element>::length;
-  const Matrix<S>& C = task.C;
+  const DeviceMatrix<S>& C = task.C;
   const bool vectors = task.vectors();
 #pragma unroll
   for (int i = 0; i < ROWS; i++)
@@ -28,7 +28,7 @@ template <class S, int BM, int BN, int TM, int TN>
 __device__ __forceinline__ void store(Accumulators<S, TM, TN, false>& accumulators, const Task<S, BM, BN, TM, TN>& task) {
   using E = typename S::Element;
   constexpr int V = Vector<E>::length, ROWS = TM % 2 == 0 ? TM / 2 : TM;
-  const Matrix<S>& C = task.C;
+  const DeviceMatrix<S>& C = task.C;
 #pragma unroll
   for (int i = 0; i < TM; i++)
 #pragma unroll
@@ -99,7 +99,7 @@ template <class S, int BM, int BN, int TM, int TN> struct Improved {
 
   __device__ __forceinline__ Improved(const Accumulators<S, TM, TN, true>& accumulators, unsigned* lists, const Task<S, BM, BN, TM, TN>& task)
       : list(lists + task.thread / 32 * (32 * TM * TN)), lane(task.thread % 32) {
-    const Matrix<S>& C = task.C;
+    const DeviceMatrix<S>& C = task.C;
     const bool vectors = task.vectors();
     int here = 0;
 #pragma unroll
@@ -180,7 +180,7 @@ template <class S, int BM, int BN, int TM, int TN> struct Improved {
     constexpr int WIDTH = VECTORS ? V : 1, LANES = SLAB / WIDTH, TEAMS = 32 / LANES, TOGETHER = sizeof(E) <= 8 ? 4 : 2;
     static_assert(LANES <= 32, "a slab is for one warp");
     using Steps = Vector<E, WIDTH>;
-    const Matrix<S>&A = task.A, &B = task.witness.transposed;
+    const DeviceMatrix<S>&A = task.A, &B = task.witness.transposed;
     const int member = lane % LANES, team = lane / LANES;
     for (int first = 0; first < count; first += TEAMS * TOGETHER) {
       int place[TOGETHER], begin[TOGETHER];

@@ -32,7 +32,7 @@ __device__ __forceinline__ void include(int64& high, int64& low, double x) {
 }
 
 // Extrema of rows: a thread block of 32 x 8 threads takes a part of 8 rows.
-template <class T> __device__ __forceinline__ void extrema_of_rows(Strided<T> X, int64 count, int64 m, int64 n, double s, Lines lines, int64 part) {
+template <class T> __device__ __forceinline__ void extrema_of_rows(StridedBatch<T> X, int64 count, int64 m, int64 n, double s, Lines lines, int64 part) {
   const int64 first = blockIdx.x * part, last = min(n, first + part);
   for (int64 b = blockIdx.z; b < count; b += gridDim.z)
     for (int64 i = blockIdx.y * int64(8) + threadIdx.y; i < m; i += gridDim.y * int64(8)) {
@@ -51,7 +51,7 @@ template <class T> __device__ __forceinline__ void extrema_of_rows(Strided<T> X,
 }
 
 // Extrema of columns: a thread block of 32 x 8 threads takes a part of 32 columns.
-template <class T> __device__ __forceinline__ void extrema_of_columns(Strided<T> X, int64 count, int64 m, int64 n, double s, Lines lines, int64 part) {
+template <class T> __device__ __forceinline__ void extrema_of_columns(StridedBatch<T> X, int64 count, int64 m, int64 n, double s, Lines lines, int64 part) {
   __shared__ int64 highs[8][32], lows[8][32];
   const int64 j = blockIdx.x * int64(32) + threadIdx.x;
   const int x = threadIdx.x, y = threadIdx.y;

@@ -23,7 +23,7 @@ import numpy as np
 
 from semiring.arrays.pieces import slices
 from semiring.kernels import machine
-from semiring.kernels.cuda.arguments import Predicate, Strided, parameters
+from semiring.kernels.cuda.arguments import LaunchPredicate, StridedBatch, parameters
 from semiring.kernels.cuda.blas import blas_plan, is_faster
 from semiring.kernels.cuda.blocks import aligned_copy, row_slices, shares
 from semiring.kernels.cuda.compiler import Kernel
@@ -45,7 +45,7 @@ def pays(dtype: np.dtype[Any], count: int, m: int, n: int, k: int) -> bool:
 
 
 def multiply_exponentials(
-    A: Block, B: Block, C: Block, scale: Fraction, otherwise: Callable[[Block, Block, Block, Predicate], None], *, fresh: bool
+    A: Block, B: Block, C: Block, scale: Fraction, otherwise: Callable[[Block, Block, Block, LaunchPredicate], None], *, fresh: bool
 ) -> None:
     """C ← C ⊕ A⊗B, or A⊗B where C is `fresh`, for batches of float matrices; `scale` is s.
 
@@ -54,7 +54,7 @@ def multiply_exponentials(
     import cupy
 
     A, B = (aligned_copy(X) if shares(X, C) else X for X in (A, B))
-    rows, columns = _Lines(A, scale, "rows"), _Lines(B, scale, "columns")
+    rows, columns = _OperandExtrema(A, scale, "rows"), _OperandExtrema(B, scale, "columns")
     for batch, across in _pieces(C, A.shape[1]):
         right = columns.exponentials(batch, across)
         for down in _rows(C, A.shape[1], batch, across):
@@ -69,10 +69,10 @@ def multiply_exponentials(
             _start("find_lost", part, scale, (sums.data.ptr, *shown[0], *shown[1], lost.data.ptr))
             _start("logarithms", part, scale, (sums.data.ptr, *shown[0], *shown[1], lost.data.ptr, int(fresh)))
             everything = slice(None)
-            otherwise(A.at(batch)[down, everything], B.at(batch)[everything, across], part, Predicate(lost.data.ptr, 1))
+            otherwise(A.at(batch)[down, everything], B.at(batch)[everything, across], part, LaunchPredicate(lost.data.ptr, 1))
 
 
-class _Lines:
+class _OperandExtrema:
     """An operand, with the largest and the least element of each line: of each row of A, or column of B."""
 
     def __init__(self, X: Block, scale: Fraction, lines: str) -> None:
@@ -104,7 +104,7 @@ class _Lines:
         return found
 
 
-def _shown(lines: _Lines, batch: slice, some: slice) -> tuple[int, int, int]:
+def _shown(lines: _OperandExtrema, batch: slice, some: slice) -> tuple[int, int, int]:
     """Return kernel arguments for the extrema of some lines: two addresses, and the number of lines in a matrix."""
     start = (batch.start * lines.length + some.start) * 8
     return lines.high.data.ptr + start, lines.low.data.ptr + start, lines.length
@@ -150,7 +150,7 @@ def _kernel(name: str, dtype: np.dtype[Any], number: int) -> Kernel:
 
 def exponential_source(name: str, dtype: np.dtype[Any]) -> str:
     """Return the CUDA C++ of one of the `KERNELS`."""
-    taken, matrix = parameters(Strided, "x", template=dtype.name)
+    taken, matrix = parameters(StridedBatch, "x", template=dtype.name)
     first = f"{taken}, int64 count, int64 m, int64 n, double s, double inverse"
     lines = "int64* {0}_high, int64* {0}_low, int64 {0}_apart"
     rows, columns = lines.format("row"), lines.format("column")

@@ -132,7 +132,7 @@ template <class S> __device__ __forceinline__ void keep_band(const Fronts<S>& fr
 template <class S, int B, int P, int TM, int TN, bool BY_STAR> __device__ __forceinline__ void close_pivots(const Fronts<S>& fronts) {
   const Front<S> front(fronts, true);
   const int k = int(fronts.step) * B;
-  Matrix<S> A{front.at, front.m, 1, 0};
+  DeviceMatrix<S> A{front.at, front.m, 1, 0};
   S::advance(A.pointers, k * (front.m + 1ll));
   const Via via{nullptr, 0, 0, front.first + k};
   if constexpr (BY_STAR)

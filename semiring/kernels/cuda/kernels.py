@@ -18,12 +18,12 @@ from semiring.common.html import Code
 from semiring.kernels import cache
 from semiring.kernels.boolean import is_reachability
 from semiring.kernels.cuda import boolean
-from semiring.kernels.cuda.arguments import Matrix, Via, parameters
+from semiring.kernels.cuda.arguments import DeviceMatrix, Via, parameters
 from semiring.kernels.cuda.blas import BlasPlan, is_plus_times
 from semiring.kernels.cuda.compiler import Kernel
 from semiring.kernels.cuda.representation import Representation, represent
 from semiring.kernels.cuda.source import semiring_struct
-from semiring.kernels.cuda.steps import Operations, Step, best_step
+from semiring.kernels.cuda.steps import Step, StepOperations, best_step
 from semiring.kernels.cuda.tile import Tile, TileProblem, candidate_tiles
 from semiring.kernels.hardware import device
 
@@ -124,7 +124,7 @@ def step_for(r: Representation, arch: int, *, ordered_bits: bool, pairs: bool = 
     if len(r.dtypes) != 1:
         return None
     dtypes = [r.dtypes[0], r.registers[0]] if pairs and r.clamped else [r.registers[0]]
-    steps = (best_step(Operations(r.add[0], r.mul[0], dtype, ordered_bits, r.zero[0] >= 0, arch)) for dtype in dtypes)
+    steps = (best_step(StepOperations(r.add[0], r.mul[0], dtype, ordered_bits, r.zero[0] >= 0, arch)) for dtype in dtypes)
     return next(filter(None, steps), None)
 
 
@@ -217,11 +217,11 @@ def kernel_source(
         bounds, call = f"__launch_bounds__({PLAIN_THREADS}) ", f"{name}<Semiring, {sizes}, {vectors}>"
     elif name == "add_parts":
         sizes = "long long m, long long n, long long count, long long fresh"
-        arguments = [f"Matrix<Semiring> C, Matrix<Semiring> parts, {sizes}, Predicate predicate"]
+        arguments = [f"DeviceMatrix<Semiring> C, DeviceMatrix<Semiring> parts, {sizes}, LaunchPredicate predicate"]
         values = ["C, parts, int(m), int(n), int(count), fresh, predicate"]
         bounds, call = f"__launch_bounds__({PLAIN_THREADS}) ", "add_parts<Semiring>"
     else:
-        taken, matrix = parameters(Matrix, "a", components=tuple([d.name for d in r.dtypes]), template="Semiring")
+        taken, matrix = parameters(DeviceMatrix, "a", components=tuple([d.name for d in r.dtypes]), template="Semiring")
         arguments, values = [taken, "long long n"], [matrix, "int(n)"]
         threads = PLAIN_THREADS
         match name:

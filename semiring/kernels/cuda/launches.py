@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from semiring.kernels.cuda.arguments import ALWAYS, Bounds, Matrix, Predicate, Product, Witness, flat, places
+from semiring.kernels.cuda.arguments import ALWAYS, Bounds, DeviceMatrix, LaunchPredicate, Product, Witness, flat, places
 from semiring.kernels.cuda.blocks import by_value, matrix_of, via_of
 from semiring.kernels.cuda.compiler import Kernel, pointer_to
 from semiring.kernels.engine import Block
@@ -63,7 +63,7 @@ class LaunchPlan:
     filled: list[int]  # positions of `addresses`, the predicate, and the bounds of `CheckedProducts`
     copies: list[tuple[memoryview, int]] = field(default_factory=list)  # idle copies of the fields, with `pointer_to` each
 
-    def start(self, own: Sequence[int], predicate: Predicate = ALWAYS, bounds: Bounds | tuple[()] = ()) -> None:
+    def start(self, own: Sequence[int], predicate: LaunchPredicate = ALWAYS, bounds: Bounds | tuple[()] = ()) -> None:
         """Launch with the `addresses` of each product."""
         try:
             mine = self.copies.pop()
@@ -93,7 +93,7 @@ class SplitKPlan:
     strides: tuple[int, ...]  # of C, see `matrix_of`
     fresh: bool
 
-    def start(self, own: Sequence[int], predicate: Predicate = ALWAYS, bounds: Bounds | tuple[()] = ()) -> None:
+    def start(self, own: Sequence[int], predicate: LaunchPredicate = ALWAYS, bounds: Bounds | tuple[()] = ()) -> None:
         """Launch with the `addresses` of the product."""
         import cupy
 
@@ -103,7 +103,7 @@ class SplitKPlan:
         to = [v.data.ptr for v in sums]
         rest = *map(operator.add, a, self.below_a), *b, *to, *b, 0, column
         self.tiles.start((*own, *rest) if self.whole else rest, predicate, bounds)
-        below, parts = Matrix(tuple(map(operator.add, c, self.below_c)), *self.strides), Matrix(tuple(to), n, 1, m * n)
+        below, parts = DeviceMatrix(tuple(map(operator.add, c, self.below_c)), *self.strides), DeviceMatrix(tuple(to), n, 1, m * n)
         self.add(self.grid, self.block, (by_value(below), by_value(parts), m, n, count, int(self.fresh), by_value(predicate)))
 
 

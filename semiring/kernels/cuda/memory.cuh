@@ -5,8 +5,8 @@
 
 // A matrix over a semiring S in global memory: one array per component, all of one layout. The fields of this structure, and of other
 // structures with a macro of fields, are declared in arguments.py.
-template <class S> struct Matrix {
-  MATRIX_FIELDS
+template <class S> struct DeviceMatrix {
+  DEVICEMATRIX_FIELDS
 
   __device__ __forceinline__ long long at(int i, int j) const { return i * row + j * column; }
 };

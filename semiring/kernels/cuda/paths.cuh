@@ -10,16 +10,16 @@ constexpr unsigned FULL_WARP = 0xffffffff;
 constexpr int NO_PREDECESSOR = -9999;  // SciPy's value for no predecessor
 
 // A matrix of vertices.
-struct Vertices {
-  VERTICES_FIELDS
+struct VertexMatrix {
+  VERTEXMATRIX_FIELDS
 
   __device__ __forceinline__ int& operator()(int i, int j) const { return data[i * row + j * column]; }
 };
 
 template <class S, bool BACKWARD> struct Closure {
   using E = typename S::Element;
-  Matrix<S> values;
-  Vertices via;
+  DeviceMatrix<S> values;
+  VertexMatrix via;
 
   // Also true for an integer zero greater than in products.
   static __device__ __forceinline__ bool is_zero(E x) { return S::same(S::add(x, S::zero()), S::zero()); }
@@ -105,11 +105,11 @@ template <class Index> struct Room {
 
 // tree(i, j) <- the last vertex before j on the path from i, found by following via(i, j) down column j to the end. Where rounding has bent
 // the path into a circle, the result is j.
-template <class Index> __device__ __forceinline__ void last_vertices(Vertices via, Vertices trees, int n, long long columns, char* memory) {
+template <class Index> __device__ __forceinline__ void last_vertices(VertexMatrix via, VertexMatrix trees, int n, long long columns, char* memory) {
   Room<Index> room(memory, n);
   for (long long c = blockIdx.x; c < columns; c += gridDim.x) {
     const int j = c % n;
-    Vertices through = via, tree = trees;
+    VertexMatrix through = via, tree = trees;
     through.data += c / n * via.batch;
     tree.data += c / n * trees.batch;
     room.each_vertex([&](int x, bool is_vertex) {
@@ -126,7 +126,7 @@ template <class Index> __device__ __forceinline__ void last_vertices(Vertices vi
 }
 
 // room.lost <- the vertices that do not lead to the root in the tree.
-template <class Index> __device__ __forceinline__ bool find_lost(Room<Index>& room, const Vertices& tree, int root) {
+template <class Index> __device__ __forceinline__ bool find_lost(Room<Index>& room, const VertexMatrix& tree, int root) {
   room.each_vertex([&](int x, bool is_vertex) {
     if (is_vertex) room.at[x] = tree(root, x) < 0 ? x : tree(root, x);
   });
@@ -142,14 +142,14 @@ template <class Index> __device__ __forceinline__ bool find_lost(Room<Index>& ro
 
 // Removes vertices without a path from the root; bad[...] <- the rows that are not trees.
 template <class S, bool BACKWARD, class Index>
-__device__ __forceinline__ void check_trees(Closure<S, BACKWARD> closure, Vertices trees, int n, long long rows, long long* bad,
+__device__ __forceinline__ void check_trees(Closure<S, BACKWARD> closure, VertexMatrix trees, int n, long long rows, long long* bad,
                                             char* memory) {
   Room<Index> room(memory, n);
   for (long long r = blockIdx.x; r < rows; r += gridDim.x) {
     const int root = r % n;
     Closure<S, BACKWARD> one = closure;
     S::advance(one.values.pointers, r / n * closure.values.batch);
-    Vertices tree = trees;
+    VertexMatrix tree = trees;
     tree.data += r / n * trees.batch;
     for (int x = threadIdx.x; x < n; x += blockDim.x)
       if (x == root || !one.connects(root, x)) tree(root, x) = NO_PREDECESSOR;
@@ -161,7 +161,7 @@ __device__ __forceinline__ void check_trees(Closure<S, BACKWARD> closure, Vertic
 // The parent of a wanted vertex becomes the greatest vertex of room.frontier with an edge that ties. One warp handles the vertices of word
 // w and returns the attached ones. Lanes go over the larger set: the vertices of w, or of one word of the frontier at a time.
 template <class S, bool BACKWARD, class Index>
-__device__ __forceinline__ unsigned attach_word(const Closure<S, BACKWARD>& closure, const Room<Index>& room, const Vertices& tree, int root,
+__device__ __forceinline__ unsigned attach_word(const Closure<S, BACKWARD>& closure, const Room<Index>& room, const VertexMatrix& tree, int root,
                                                 int w, bool lanes_are_wanted) {
   const int lane = threadIdx.x % 32;
   const unsigned wanted = room.wanted[w];
@@ -199,7 +199,7 @@ __device__ __forceinline__ unsigned attach_word(const Closure<S, BACKWARD>& clos
 // Attaches lost vertices again, by edges that tie, breadth-first from the tree; the first `circles` attempts only attach circles.
 // bad[...] are the rows; remaining[...] <- the rows that ties alone do not repair.
 template <class S, bool BACKWARD, class Index>
-__device__ __forceinline__ void attach_by_ties(Closure<S, BACKWARD> closure, Vertices trees, int n, const long long* bad,
+__device__ __forceinline__ void attach_by_ties(Closure<S, BACKWARD> closure, VertexMatrix trees, int n, const long long* bad,
                                                long long* remaining, int circles, char* memory) {
   Room<Index> room(memory, n);
   for (long long b = blockIdx.x; b < bad[0]; b += gridDim.x) {
@@ -208,7 +208,7 @@ __device__ __forceinline__ void attach_by_ties(Closure<S, BACKWARD> closure, Ver
     Closure<S, BACKWARD> one = closure;
     S::advance(one.values.pointers, r / n * closure.values.batch);
     one.via.data += r / n * closure.via.batch;
-    Vertices tree = trees;
+    VertexMatrix tree = trees;
     tree.data += r / n * trees.batch;
     for (int attempt = 0; find_lost(room, tree, root); attempt++) {
       room.each_vertex([&](int x, bool is_vertex) {

@@ -13,7 +13,7 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.arrays.pieces import GPU_SCRATCH, slices
 from semiring.kernels import cache
-from semiring.kernels.cuda.arguments import Matrix, Vertices, flat, parameters
+from semiring.kernels.cuda.arguments import DeviceMatrix, VertexMatrix, flat, parameters
 from semiring.kernels.cuda.blocks import matrix_of, of_one_layout, stacked
 from semiring.kernels.cuda.compiler import DYNAMIC_SHARED_BYTES, Kernel, compile_source
 from semiring.kernels.cuda.representation import represent
@@ -36,8 +36,8 @@ def trees_source(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, backw
     """
     r = represent(semiring, dtypes)
     index = "unsigned short" if shared else "int"
-    taken_values, values = parameters(Matrix, "values", components=tuple([d.name for d in r.dtypes]), template="Semiring")
-    (taken_via, via), (taken_tree, tree) = (parameters(Vertices, x) for x in ("via", "tree"))
+    taken_values, values = parameters(DeviceMatrix, "values", components=tuple([d.name for d in r.dtypes]), template="Semiring")
+    (taken_via, via), (taken_tree, tree) = (parameters(VertexMatrix, x) for x in ("via", "tree"))
     closure = f"Closure<Semiring, {str(backward).lower()}>{{{values}, {via}}}"
     matrices = f"{taken_values}, {taken_via}, {taken_tree}, long long n"
     kinds = f"Semiring, {str(backward).lower()}, {index}"

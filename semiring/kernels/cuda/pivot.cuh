@@ -16,12 +16,12 @@ template <class S, int P, int TM, int TN, int COUNT> struct Pivot {
   static constexpr int M = P / TM, N = P / TN;  // threads down a column and along a row
   static_assert(TM % G == 0 && TN % G == 0 && G % V == 0 && G % COUNT == 0, "groups of whole vectors, and of vertices that go together");
 
-  const Matrix<S>& A;
+  const DeviceMatrix<S>& A;
   const int n;     // vertices
   const int y, x;  // this thread's first row and column
 
   // A warp has 4 x 8 threads.
-  __device__ __forceinline__ Pivot(const Matrix<S>& A, int n)
+  __device__ __forceinline__ Pivot(const DeviceMatrix<S>& A, int n)
       : A(A), n(n), y((thread_number() / 4 / N * 4 + thread_number() / 8 % 4) * G), x((thread_number() / 32 * 8 % N + thread_number() % 8) * G) {}
 
   __device__ __forceinline__ int row(int i) const { return y + i / G * (M * G) + i % G; }
@@ -110,7 +110,7 @@ template <class S, int P, int TM, int TN, int COUNT> struct Pivot {
 };
 
 // *divergent <- the least vertex with a loop p such that 1 + p != 1; thread `begin` of `here` threads.
-template <class S> __device__ __forceinline__ void find_divergent(const Matrix<S>& A, int n, int begin, int here, int first, int* divergent) {
+template <class S> __device__ __forceinline__ void find_divergent(const DeviceMatrix<S>& A, int n, int begin, int here, int first, int* divergent) {
   for (int i = begin; i < n; i += here)
     if (!S::harmless(S::get(A.pointers, A.at(i, i)))) atomicMin(divergent, first + i);
 }
@@ -121,7 +121,7 @@ template <class S> __device__ __forceinline__ void find_divergent(const Matrix<S
 // Two vertices k and l = k + 1 share a barrier: every thread updates its parts of l's row and column by k, so that both steps start
 // from the matrix before k. With a witness, registers suffice for one vertex only.
 template <class S, int P, int TM, int TN, bool WITNESS>
-__device__ __forceinline__ void close_block(Matrix<S> A, int n, Via via, int* divergent, bool loops) {
+__device__ __forceinline__ void close_block(DeviceMatrix<S> A, int n, Via via, int* divergent, bool loops) {
   using E = typename S::Element;
   constexpr int COUNT = WITNESS ? 1 : 2;
   using Block = Pivot<S, P, TM, TN, COUNT>;
@@ -195,7 +195,7 @@ __device__ __forceinline__ void close_block(Matrix<S> A, int n, Via via, int* di
 
 // a_ij <- a_ij + a_ik p* a_kj for i, j != k; a_ik <- a_ik p*; a_kj <- p* a_kj; a_kk <- p*.
 // divergent[batch] <- the first vertex without a star.
-template <class S, int P, int TM, int TN> __device__ __forceinline__ void eliminate_block(Matrix<S> A, int n, Via via, int* divergent) {
+template <class S, int P, int TM, int TN> __device__ __forceinline__ void eliminate_block(DeviceMatrix<S> A, int n, Via via, int* divergent) {
   using E = typename S::Element;
   S::advance(A.pointers, blockIdx.x * A.batch);
   const Pivot<S, P, TM, TN, 1> block(A, n);
@@ -230,7 +230,7 @@ template <class S, int P, int TM, int TN> __device__ __forceinline__ void elimin
 }
 
 // A <- I + A.
-template <class S> __device__ __forceinline__ void include_identity(Matrix<S> A, int n) {
+template <class S> __device__ __forceinline__ void include_identity(DeviceMatrix<S> A, int n) {
   S::advance(A.pointers, blockIdx.y * A.batch);
   for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
     const long long at = A.at(i, i);
@@ -239,7 +239,7 @@ template <class S> __device__ __forceinline__ void include_identity(Matrix<S> A,
 }
 
 // divergent[batch] <- the least vertex whose loop p has 1 + p != 1.
-template <class S> __device__ __forceinline__ void test_loops(Matrix<S> A, int n, int first, int* divergent) {
+template <class S> __device__ __forceinline__ void test_loops(DeviceMatrix<S> A, int n, int first, int* divergent) {
   S::advance(A.pointers, blockIdx.y * A.batch);
   find_divergent(A, n, blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x, first, divergent + blockIdx.y);
 }

@@ -120,7 +120,7 @@ __device__ __forceinline__ void multiply_tile(const Products<S, COUNT>& products
 }
 
 // The reduction of split-K: C <- C + P_0 + P_1 + ..., without C if `fresh`, for m x n elements and a batch of `count` parts.
-template <class S> __device__ __forceinline__ void add_parts(Matrix<S> C, Matrix<S> P, int m, int n, int count, bool fresh, Predicate predicate) {
+template <class S> __device__ __forceinline__ void add_parts(DeviceMatrix<S> C, DeviceMatrix<S> P, int m, int n, int count, bool fresh, LaunchPredicate predicate) {
   if (!predicate.holds()) return;
   const long long e = blockIdx.x * static_cast<long long>(blockDim.x) + threadIdx.x;
   const int r = int(e / n), c = int(e % n);

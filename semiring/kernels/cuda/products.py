@@ -13,20 +13,13 @@ from semiring.arrays.pieces import GPU_SCRATCH
 from semiring.common.progress import Meter
 from semiring.kernels import machine
 from semiring.kernels.cuda import compiler
-from semiring.kernels.cuda.arguments import ALWAYS, Predicate
+from semiring.kernels.cuda.arguments import ALWAYS, LaunchPredicate
 from semiring.kernels.cuda.blas import BlasPlan, is_faster
 from semiring.kernels.cuda.blocks import BATCH, access, aligned_copy, batches, row_slices, same_block, shares
 from semiring.kernels.cuda.events import launched
 from semiring.kernels.cuda.exponential import multiply_exponentials, pays
 from semiring.kernels.cuda.kernels import GROUP, kernels_for, problem_for, reads_vectors
-from semiring.kernels.cuda.launches import (
-    LaunchPlan,
-    Operands,
-    SplitKPlan,
-    addresses,
-    arrangement,
-    planned,
-)
+from semiring.kernels.cuda.launches import LaunchPlan, Operands, SplitKPlan, addresses, arrangement, planned
 from semiring.kernels.cuda.shapes import plan_for_shape, split_plan
 from semiring.kernels.cuda.steps import Step
 from semiring.kernels.cuda.tile import Tile, TileProblem, choose_tile, looks_up_in_shared, split_k
@@ -90,14 +83,14 @@ class CudaProducts:
             found.append((plan, None if self.signs is None else signed))
         return found
 
-    def _variants(self) -> Iterator[Predicate]:
+    def _variants(self) -> Iterator[LaunchPredicate]:
         """Yield the predicate of each kernel variant to launch: one variant, or two if `signs` will decide."""
         if self.signs is None or not self._kernels.ordered_bits:
             yield self._when
             return
         for signed in (True, False):  # False last, so that bits count as ordered afterwards
             self._ordered_bits = not signed
-            yield Predicate(self.signs.data.ptr, int(signed))
+            yield LaunchPredicate(self.signs.data.ptr, int(signed))
 
     def tile_for(self, problem: TileProblem) -> Tile:
         """Return the tile of a product."""
@@ -145,7 +138,7 @@ class CudaProducts:
         scale = self._kernels.exponential
         assert scale is not None
 
-        def by_steps(A: Block, B: Block, C: Block, predicate: Predicate) -> None:
+        def by_steps(A: Block, B: Block, C: Block, predicate: LaunchPredicate) -> None:
             self._when = predicate
             try:
                 self._by_rows(A, B, C, fresh)

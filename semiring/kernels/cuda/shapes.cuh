@@ -60,7 +60,7 @@ template <class S, int SIDE, int WARPS, bool WITNESS, class Launch> __device__ _
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, down = lane / 4, across = lane % 4;
   const long long number = blockIdx.x * static_cast<long long>(WARPS) + warp;
   if (number >= product.tiles) return;
-  Matrix<S> A = product.A, B = product.B, C = product.C;
+  DeviceMatrix<S> A = product.A, B = product.B, C = product.C;
   S::advance(A.pointers, number * A.batch);
   S::advance(B.pointers, number * B.batch);
   S::advance(C.pointers, number * C.batch);
@@ -119,7 +119,7 @@ template <class S, int SIDE, int WARPS, bool WITNESS, class Launch> __device__ _
 // Copies an operand of at most ALL rows of WIDTH vectors to shared memory: each of THREADS threads copies a vector of every EACH-th row.
 // Single numbers are checked on the way. WHOLE asserts that all rows exist.
 template <class S, int ALL, int WIDTH, int THREADS, bool VECTORS, bool WHOLE, class Launch, class E = typename S::Element>
-__device__ __forceinline__ void bring(Vector<E>* to, int pitch, const Matrix<S>& X, int rows, int columns, Check<Launch>& check) {
+__device__ __forceinline__ void bring(Vector<E>* to, int pitch, const DeviceMatrix<S>& X, int rows, int columns, Check<Launch>& check) {
   constexpr int V = Vector<E>::length, EACH = THREADS / WIDTH;
   const int top = threadIdx.x / WIDTH, vector = threadIdx.x % WIDTH, first = vector * V;
   if constexpr (VECTORS) {
@@ -176,7 +176,7 @@ __device__ __forceinline__ void multiply_shallow(const Launch& products) {
   __shared__ Vector<E> a[STACK ? 1 : 2][ROWS * PITCH], b[DEPTH * WIDTH];
   if (!products.predicate.holds()) return;
   const Product<S>& product = products.product[0];
-  Matrix<S> A = product.A, B = product.B, C = product.C;
+  DeviceMatrix<S> A = product.A, B = product.B, C = product.C;
   int m = product.m, n = product.n;
   const int k = product.k, y = threadIdx.x / ACROSS, x = threadIdx.x % ACROSS;
   bool look_at_a = true, look_at_b = true;  // each element once: in the first tile of its row or column
@@ -302,7 +302,7 @@ template <class S, int WARPS, int ROWS, bool VECTORS, class Launch> __device__ _
   constexpr int V = VECTORS ? Vector<E>::length : 1;
   if (!products.predicate.holds()) return;
   const Product<S>& product = products.product[0];
-  const Matrix<S>&A = product.A, &B = product.B, &C = product.C;
+  const DeviceMatrix<S>&A = product.A, &B = product.B, &C = product.C;
   const int lane = threadIdx.x % 32, m = product.m, k = product.k;
   const int top = (blockIdx.x * WARPS + threadIdx.x / 32) * ROWS;
   if (top >= m) return;
@@ -357,8 +357,8 @@ template <class S, int THREADS, bool VECTORS, class Launch> __device__ __forcein
   constexpr int V = VECTORS ? Vector<E>::length : 1;
   if (!products.predicate.holds()) return;
   const Product<S>& product = products.product[0];
-  const Matrix<S>&A = product.A, &B = product.B;
-  Matrix<S> C = product.C;
+  const DeviceMatrix<S>&A = product.A, &B = product.B;
+  DeviceMatrix<S> C = product.C;
   const int n = product.n, k = product.k, across = (n + THREADS * V - 1) / (THREADS * V);
   const int part = blockIdx.x / across, column = (blockIdx.x % across * THREADS + threadIdx.x) * V;
   if (column >= n) return;

@@ -117,20 +117,7 @@ class CudaSparseProducts:
         if r.same_registers and len(r.dtypes) == 1 and n > 1 and not (shift or apart % 16 or n * size % 16):
             width = 16 // size
         return _planned(
-            self.semiring,
-            self.dtypes,
-            shape,
-            entries,
-            n,
-            width,
-            index,
-            apart // size,
-            swapped,
-            witness,
-            signed,
-            fresh,
-            safe,
-            self.number,
+            self.semiring, self.dtypes, shape, entries, n, width, index, apart // size, swapped, witness, signed, fresh, safe, self.number
         )
 
     def times_sparse(

@@ -13,7 +13,7 @@ import numpy as np
 from semiring.algebra.elements import element
 from semiring.algebra.expression import Expr, evaluate, node, var
 
-__all__ = ["STEPS", "Operations", "Step", "best_step", "candidate", "hoisted"]
+__all__ = ["STEPS", "Step", "StepOperations", "best_step", "candidate", "hoisted"]
 
 _A, _B = var(0), var(1)
 _SUM = (node("add", _A, _B), node("add", _B, _A))
@@ -21,7 +21,7 @@ _FLOAT, _DOUBLE, _INT, _UNSIGNED, _SHORT, _UNSIGNED_SHORT = (np.dtype(c) for c i
 
 
 @dataclass(frozen=True)
-class Operations:
+class StepOperations:
     """The conditions that choose a row of the table."""
 
     add: Expr  # ⊕ and ⊗ of single numbers
@@ -44,16 +44,16 @@ class Step:
     name: str  # the instructions of a step, as the disassembler shows them
     count: int  # steps at once
     code: str  # the statement that adds the products of the arrays `a` and `b` to `c`; ``{extremum}`` stands for min or max
-    fits: Callable[[Operations], bool]  # True if the code computes the same
+    fits: Callable[[StepOperations], bool]  # True if the code computes the same
     pairs: bool = False  # a register has two numbers, of consecutive steps (see ``Pairs`` in ``arithmetic.cuh``)
 
 
-def _three_way(x: Operations) -> bool:
+def _three_way(x: StepOperations) -> bool:
     """Return True if there are instructions for ⊕ as a minimum or maximum of three operands."""
     return x.extremum is not None and x.arch >= 90
 
 
-def _fused(x: Operations) -> bool:
+def _fused(x: StepOperations) -> bool:
     """Return True if a step is a fused multiply-add."""
     return x.add in _SUM and x.mul.op == "mul" and set(x.mul.args) == {_A, _B}
 
@@ -159,6 +159,6 @@ def hoisted(add: Expr, mul: Expr, zero: float, dtype: np.dtype[Any]) -> tuple[Ex
     return (inner, whole) if waits else as_it_is
 
 
-def best_step(operations: Operations) -> Step | None:
+def best_step(operations: StepOperations) -> Step | None:
     """Return the first row that computes the same; None where ⊕ of ⊗ as written is best."""
     return next((row for row in STEPS if row.fits(operations)), None)

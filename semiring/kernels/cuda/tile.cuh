@@ -4,8 +4,8 @@
 #include "memory.cuh"
 
 // A condition for a launch.
-struct Predicate {
-  PREDICATE_FIELDS
+struct LaunchPredicate {
+  LAUNCHPREDICATE_FIELDS
 
   __device__ __forceinline__ bool holds() const { return signs == nullptr || *signs == value; }
 };
@@ -31,7 +31,7 @@ template <class S, int BM, int BN, int TM, int TN> struct Task {
   static constexpr int V = Vector<typename S::Element>::length, WARPS = BN / TN / 8;
   static constexpr int THREADS = (BM / TM) * (BN / TN), DOWN = BM / TM, ACROSS = BN / (TN / V);
   static constexpr int GROUP = 8;  // block rows that run together and share B in the cache
-  Matrix<S> A, B, C;
+  DeviceMatrix<S> A, B, C;
   Witness<S> witness;
   int m, n, k;
   bool fresh;
@@ -95,7 +95,7 @@ template <class S, int ROWS, int COLUMNS, int PITCH, int THREADS, bool IS_A, Acc
   const int place;                         // offset in shared memory
   const Shared first;                      // address in the first buffer
 
-  __device__ __forceinline__ Stager(const Matrix<S>& X, E* stages, int top, int left, int end, int thread)
+  __device__ __forceinline__ Stager(const DeviceMatrix<S>& X, E* stages, int top, int left, int end, int thread)
       : source(X.pointers), row(IS_A ? X.row : X.row * S::lanes), column((VECTORS ? 1 : X.column) * (IS_A ? S::lanes : 1)),
         k(IS_A ? column / S::lanes : X.row), stride(STEP * (DOWN_COLUMNS ? column : row)),
         i(DOWN_COLUMNS ? thread % PER_LINE : thread / PER_LINE),
