@@ -40,7 +40,7 @@ from semiring.kernels.cuda.representation import represent
 from semiring.kernels.cuda.scan import ScanForm, fits, scan_source, scan_tile
 from semiring.kernels.cuda.shapes import bounds_of
 from semiring.kernels.cuda.source import function
-from semiring.kernels.cuda.sparse_form import sparse_form, sparse_source
+from semiring.kernels.cuda.sparse import sparse_form, sparse_source
 from semiring.kernels.cuda.statistics import statistics_source
 from semiring.kernels.cuda.steps import STEPS, hoisted
 from semiring.kernels.cuda.sweeps import sweep_source

@@ -60,28 +60,10 @@ class Eliminations(Threaded):
     ) -> None:
         """Eliminate independent ranges of supernodes, each with all supernodes below.
 
-        Parameters
-        ----------
-        nodes : Supernodes
-        weights : tuple of arrays
-            Weights of the edges, in order.
-        panels : EliminationPanels
-            Panels to fill.
-        complements : int64 array of shape (s, components)
-            Receives the addresses of Schur complements within the stacks.
-        some : sequence of tuple
-            The first supernode, the one after the last, and the elements that the stack needs.
-        keep : callable
-            Takes the last supernode and the stack, which begins with that supernode's Schur complement.
-        by_star : bool
-            Eliminate by star, for any closed semiring; otherwise ⊕ must be idempotent.
-        signed : bool
-            See `Engine`.
-
-        Raises
-        ------
-        DivergentPivot
-            With the place of the pivot.
+        `panels` are filled, and `complements`, int64 of shape (s, components), gets the addresses of Schur complements within the stacks.
+        `some` lists (first supernode, one after the last, elements that the stack needs); ``keep(last, stack)`` takes over a stack, which
+        begins with the last supernode's Schur complement. `by_star` is for any closed semiring; otherwise ⊕ must be idempotent. See
+        `Engine` for `signed`. Raises DivergentPivot with the place of the pivot.
         """
         function = self._kernels.function("fronts_eliminate" if by_star else "fronts_close")
         divergent: list[int] = []
@@ -154,22 +136,9 @@ class Eliminations(Threaded):
     ) -> None:
         """Compute rows of the closure (`backward`: columns) for at most `lanes` sources, at all places of the supernodes in `down`.
 
-        Parameters
-        ----------
-        nodes : Supernodes
-        panels : EliminationPanels
-        layout : SweepLayout
-        sources : int64 array, or tuple of arrays of shape (n, lanes)
-            Places, or rows that replace unit vectors.
-        up, down : int64 arrays
-            The supernodes of the sources and all above them, ascending; and of the targets and all above them, descending.
-        x : tuple of arrays of shape (rows, lanes)
-            Scratch and result, see `buffer`.
-        backward : bool
-        signed : bool
-            See `Engine`.
-        tally : TallyWords, optional
-            Tallies rows as soon as they are found; for single non-negative numbers.
+        `sources` are places, or arrays of shape (n, lanes) that replace unit vectors. `up` lists the supernodes of the sources and all
+        above them, ascending; `down` those of the targets and all above them, descending. `x` is scratch and result, see `buffer`. See
+        `Engine` for `signed`. `tally` adds up rows as soon as they are found, for single non-negative numbers.
         """
         active = np.zeros(len(nodes.row_starts) - 1, np.int64)
         active[up] = 1

@@ -208,7 +208,6 @@ class FrontKernel:
             em.store("i64", str(em.add(places[c], em.mul(em.mul(r, r), t.bytes))), self.tops[c], 8)
 
     def _complement(self, s: str) -> list[str]:
-        """Return the addresses of a supernode's Schur complement."""
         em, count = self.em, len(self.components)
         return [self._word("complements", em.add(em.mul(s, count), c)) for c in self.components]
 

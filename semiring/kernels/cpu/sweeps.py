@@ -267,7 +267,6 @@ class SweepKernel:
         return em
 
     def _rows(self, em: Emitter, tile: int, first: str, _: list[str]) -> None:
-        """Emit `tile` rows of X, in all lanes."""
         lanes, components = self.lanes, self.components
         wanted = [em.load("i64", em.at("i64", "%targets", em.add(first, t)), 8) for t in range(tile)]
         rows = [em.mul(em.load("i64", em.at("i64", "%rows", place), 8), lanes) for place in wanted]
@@ -298,7 +297,6 @@ class SweepKernel:
         em.loop(0, lanes, step, some)
 
     def _term(self, em: Emitter, first: str, k: str, columns: Sequence[str | int], sums: list[str], tile: int) -> list[str]:
-        """Return the sums with one term added."""
         rep, low, sources = self.rep, self.low, [f"%from{c}" for c in self.components]
         row = em.mul(em.load("i64", em.at("i64", "%terms", k), 8), self.lanes)
         x = [load_elements(low, rep.outer, sources, em.add(row, column)) for column in columns]

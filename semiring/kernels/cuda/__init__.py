@@ -18,8 +18,8 @@ The templates, which take the struct as ``S``:
 - ``memory.cuh``, ``arithmetic.cuh`` and ``bounds.cuh`` (checks of operands) are below all these. `arguments` declares the structures.
 
 Launches: `engine` is `Engine`, on `products` (copies and parts), `shapes` (split-K and kernels for special shapes) and `launches` (plans).
-`blas` gives large products of floats to cuBLAS, also for `exponential`. `scan`, `sparse` (in the form and tiles of `sparse_form`;
-`expansion` for two sparse matrices), `fronts`, `sweeps`, `levels` and `paths` launch the templates of these names, and `sums` writes the
-structs that sums need. `boolean` is the engine on bits. `blocks` describes and copies blocks, `capture` records CUDA graphs, `events`
-report progress, `elements` has elementwise kernels, `statistics` value statistics, and `transfer` copies between host and GPU.
+`blas` gives large products of floats to cuBLAS, also for `exponential`. `scan`, `sparse` (with `expansion` for two sparse matrices),
+`fronts`, `sweeps`, `levels` and `paths` launch the templates of these names. `boolean` is the engine on bits. `blocks` describes and copies
+blocks, `capture` records CUDA graphs, `elements` has elementwise kernels, `statistics` value statistics, and `transfer` copies between host
+and GPU.
 """

@@ -19,7 +19,7 @@ from semiring.kernels.cuda.arguments import Bits, Truths, parameters
 from semiring.kernels.cuda.blocks import copy_into, copy_rows, shares, stacked
 from semiring.kernels.cuda.capture import recording
 from semiring.kernels.cuda.compiler import Kernel
-from semiring.kernels.cuda.events import launched
+from semiring.kernels.cuda.launches import launched
 from semiring.kernels.engine import Block, Immediate, PackedBlock
 from semiring.kernels.hardware import Device, device
 

@@ -25,9 +25,8 @@ from semiring.kernels.cuda.elements import (
     restore_infinity,
     zeros,
 )
-from semiring.kernels.cuda.events import launched
 from semiring.kernels.cuda.kernels import PLAIN_THREADS, SMALL_PIVOT, STACK, pivot_threads
-from semiring.kernels.cuda.launches import LaunchPlan, SplitKPlan, addresses
+from semiring.kernels.cuda.launches import LaunchPlan, SplitKPlan, addresses, launched
 from semiring.kernels.cuda.products import CudaProducts, ProductPlan
 from semiring.kernels.cuda.shapes import finds_safe
 from semiring.kernels.cuda.statistics import begin
@@ -211,7 +210,6 @@ class CudaEngine(CudaProducts):
     # Pivot blocks.
 
     def _close(self, name: str, A: Block, *more: int) -> None:
-        """Launch a kernel of pivot blocks on all matrices of A."""
         n, count = A.shape[0], len(A.values[0])
         if n and count:
             side = SMALL_PIVOT if n <= SMALL_PIVOT and count >= STACK else self.block if n <= self.block else self.pivot

@@ -132,7 +132,6 @@ def _start(
     grid: tuple[int, int, int] | None = None,
     block: tuple[int, int, int] = (256, 1, 1),
 ) -> None:
-    """Launch a kernel on the elements of a block."""
     import cupy
 
     values = X.values[0]

@@ -25,7 +25,7 @@ from semiring.kernels.cuda.compiler import Kernel, pointer_to
 from semiring.kernels.cuda.elements import NO_DIVERGENCE, no_divergence, read_back
 from semiring.kernels.cuda.kernels import pivot_threads, pivot_tile, step_for
 from semiring.kernels.cuda.representation import Representation, represent
-from semiring.kernels.cuda.sums import summing_structs
+from semiring.kernels.cuda.source import summing_structs
 from semiring.kernels.cuda.transfer import upload
 from semiring.kernels.hardware import device
 from semiring.kernels.limits import threshold
@@ -146,21 +146,9 @@ class CudaFronts:
     def run(self, weights: Values, due: Array | None, upper: Values, lower: Values, *, signed: bool) -> None:
         """Eliminate all fronts, or the fronts that are due, and wait for the GPU.
 
-        Parameters
-        ----------
-        weights : tuple of arrays
-            Weights of the edges, in the order of the graph.
-        due : bool array, optional
-            Supernodes to eliminate anew, with all supernodes above them; all must have been eliminated before.
-        upper, lower : tuple of CuPy arrays
-            The panels, which are filled.
-        signed : bool
-            See `Engine`.
-
-        Raises
-        ------
-        DivergentPivot
-            With the place of the pivot.
+        `weights` are those of the edges, in the order of the graph. `due` marks supernodes to eliminate anew, with all supernodes above
+        them, after all have been eliminated. The panels `upper` and `lower` are filled. See `Engine` for `signed`. Raises DivergentPivot
+        with the place of the pivot.
         """
         count = len(self._widths)
         if not count:
@@ -182,7 +170,6 @@ class CudaFronts:
             raise DivergentPivot(least)
 
     def _allocate(self) -> None:
-        """Allocate all fronts at the first run."""
         import cupy
 
         if not self._fronts:
@@ -190,7 +177,6 @@ class CudaFronts:
             self._fronts = tuple([cupy.empty(int(self._front_starts[-1]), d) for d in self.dtypes])
 
     def _launch(self, plan: _Plan, whole: Fronts) -> None:
-        """Launch a plan; its launches differ in the last fields."""
         fields = np.array([0, *flat(whole)], np.int64)
         argument, own = pointer_to(fields), slice(len(fields) - len(_OWN), None)
         kernels = _loaded(self.semiring, self.dtypes, self.number, self.by_star)
@@ -207,7 +193,6 @@ class CudaFronts:
         return sum(v.nbytes for v in self._fronts)
 
     def _plan(self, due: Array) -> _Plan:
-        """Plan the launches for fronts that are due."""
         side = _side(self._representation)
         some = np.flatnonzero(due)
         some = some[np.argsort(-self._depths[some], kind="stable")]  # farthest from the root first
@@ -257,7 +242,6 @@ def _ends(keys: Array) -> Array:
 
 
 def _depths(parents: Array) -> Array:
-    """Return the number of supernodes above each one."""
     count = len(parents)
     depths = [-1] * (count + 1)
     for s in range(count - 1, -1, -1):
@@ -267,7 +251,6 @@ def _depths(parents: Array) -> Array:
 
 @functools.lru_cache(maxsize=cache.LOADED)
 def _loaded(semiring: Semiring, dtypes: DTypes, number: int, by_star: bool) -> dict[str, tuple[Kernel, int]]:
-    """Return all kernels for a GPU, and the threads of their blocks."""
 
     def source() -> str:
         return fronts_source(semiring, dtypes, device(number).arch, by_star=by_star)

@@ -170,18 +170,12 @@ def kernel_source(
     step : Step or None
     name : {"product", "product_witness", "product_shared_witness", "add_parts", "close", "close_witness", "eliminate", ...}
         Or "product_stack", "product_stack_witness", "product_shallow", "multiply_column", "multiply_row", "add_identity", "test_loops".
-    tile : Tile
-        The tile of a product.
-    access : tuple of {"vectors", "rows", "columns"}
-        How a product reads A and B.
-    count : int
-        Products in a launch.
+    tile, access, count
+        Of a product: the tile, how to read A and B ("vectors", "rows" or "columns"), and how many products a launch has.
     side : int
         The largest pivot block (one of `pivot_sides`, or `SMALL_PIVOT`), or the largest matrix of a stack (one of `STACK_SIDES`).
-    checked : bool
-        Check the operands of stacks, vectors or few steps; see `CheckedProducts`.
-    signless : bool
-        Reject numbers with a sign when `checked`, because `step` compares floats as integers.
+    checked, signless : bool
+        Check the operands of stacks, vectors or few steps, see `CheckedProducts`; and reject signs, as `step` compares floats as integers.
     shallow : ShallowTile
         The tile of "product_shallow".
     """
@@ -249,37 +243,22 @@ def kernel_source(
 
 
 class Kernels:
-    """The kernels of a semiring in its dtypes on one GPU.
-
-    Attributes
-    ----------
-    sides : tuple of int
-        See `pivot_sides`.
-    selects : bool
-        True if ⊕ returns one of its operands.
-    plus_times : bool
-        True if products are sums of products of floats.
-    exponential : Fraction or None
-        s, where ⊕ is log(e^{sa} + e^{sb}) / s and ⊗ is a + b.
-    rounds : bool
-        True if elements contain floats.
-    ordered_bits : bool
-        True if the instruction table has better rows for floats that sort as the integers of their bits.
-    plans : dict
-        Launches of products without copies, by operation and arrangement; None for products that need copies.
-    """
+    """The kernels of a semiring in its dtypes on one GPU."""
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], number: int) -> None:
         self.representation = represent(semiring, dtypes)
         self.device = device(number)
-        self.sides = pivot_sides(self.representation)
-        self.selects = semiring.selects
-        self.plus_times = is_plus_times(semiring, dtypes)
+        self.sides = pivot_sides(self.representation)  # of pivot blocks
+        self.selects = semiring.selects  # ⊕ returns one of its operands
+        self.plus_times = is_plus_times(semiring, dtypes)  # products are sums of products of floats
+        # s, where ⊕ is log(e^{sa} + e^{sb}) / s and ⊗ is a + b.
         self.exponential = semiring.program.exponential if len(dtypes) == 1 and dtypes[0].kind == "f" else None
         self.rounds = any(d.kind == "f" for d in dtypes)
+        # Launches of products without copies, by operation and arrangement; None for products that need copies.
         self.plans: dict[Hashable, LaunchPlan | SplitKPlan | BlasPlan | None] = {}
         self._number = number
         self._steps: dict[tuple[bool, bool], Step | None] = {}
+        # The instruction table has better rows for floats that sort as the integers of their bits.
         self.ordered_bits = self.representation.keeps_bits_ordered and any(
             self.step(ordered_bits=True, pairs=pairs) != self.step(ordered_bits=False, pairs=pairs) for pairs in (False, True)
         )

@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from semiring.common.progress import Meter
 from semiring.kernels.cuda.arguments import ALWAYS, Bounds, DeviceMatrix, LaunchPredicate, Product, Witness, flat, places
 from semiring.kernels.cuda.blocks import by_value, matrix_of, via_of
-from semiring.kernels.cuda.compiler import Kernel, pointer_to
+from semiring.kernels.cuda.compiler import Kernel, pointer_to, rehearsing
 from semiring.kernels.engine import Block
 
-__all__ = ["LaunchPlan", "Operands", "SplitKPlan", "addresses", "arrangement", "planned"]
+__all__ = ["LaunchPlan", "Operands", "SplitKPlan", "addresses", "arrangement", "launched", "planned"]
 
 Operands = tuple[Block, Block, Block]
 """A, B and C of a product."""
@@ -153,3 +154,21 @@ def _own_places(components: int) -> np.ndarray[Any, Any]:
     place = places(Product, components)
     pointers = [place[f"{X}.pointers.{c}"] for X in ("A", "B", "C", "witness.transposed") for c in range(components)]
     return np.array([*pointers, place["witness.via"], place["witness.first"]])
+
+
+def launched(meter: Meter | None, steps: int) -> None:
+    """Tell the meter, if any, that `steps` are done once the GPU reaches this point of the current stream."""
+    if meter is not None and not rehearsing():
+        meter.later(steps, _event)
+
+
+def _event() -> Any:
+    """Record an event that threads can sleep on; None while the stream is captured."""
+    import cupy
+
+    stream = cupy.cuda.get_current_stream()
+    if stream.is_capturing():
+        return None
+    event = cupy.cuda.Event(block=True, disable_timing=True)
+    event.record(stream)
+    return event

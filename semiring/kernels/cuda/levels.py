@@ -50,15 +50,9 @@ extern "C" __global__ void count_levels(const unsigned* const* levels, long long
 def close_by_levels(matrix: Any, nothing: Any, length: Any) -> bool:
     """Replace a matrix of equally long edges by distances, with 0 on the diagonal; return False, with the matrix unchanged, if unsuitable.
 
-    Unsuitable are edges of different lengths, graphs whose edges or path lengths make products faster, and graphs whose levels exceed
-    the memory.
-
-    Parameters
-    ----------
-    matrix : CuPy array of shape (n, n)
-        The diagonal is not read.
-    nothing, length : numbers of its dtype
-        The entries of no edge, and of each edge; all multiples of `length` below n must be exact.
+    Unsuitable are edges of different lengths, graphs whose edges or path lengths make products faster, and graphs whose levels exceed the
+    memory. `nothing` and `length` are the entries of no edge, and of each edge; all multiples of `length` below n must be exact. The
+    diagonal is not read.
     """
     import cupy
 

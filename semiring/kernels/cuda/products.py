@@ -16,10 +16,9 @@ from semiring.kernels.cuda import compiler
 from semiring.kernels.cuda.arguments import ALWAYS, LaunchPredicate
 from semiring.kernels.cuda.blas import BlasPlan, is_faster
 from semiring.kernels.cuda.blocks import BATCH, access, aligned_copy, batches, row_slices, same_block, shares
-from semiring.kernels.cuda.events import launched
 from semiring.kernels.cuda.exponential import multiply_exponentials, pays
 from semiring.kernels.cuda.kernels import GROUP, kernels_for, problem_for, reads_vectors
-from semiring.kernels.cuda.launches import LaunchPlan, Operands, SplitKPlan, addresses, arrangement, planned
+from semiring.kernels.cuda.launches import LaunchPlan, Operands, SplitKPlan, addresses, arrangement, launched, planned
 from semiring.kernels.cuda.shapes import plan_for_shape, split_plan
 from semiring.kernels.cuda.steps import Step
 from semiring.kernels.cuda.tile import Tile, TileProblem, choose_tile, looks_up_in_shared, split_k
@@ -274,7 +273,6 @@ class CudaProducts:
         )
 
     def _looks_up_in_shared(self, products: Sequence[Operands]) -> bool:
-        """Return True if witnesses are looked up in shared memory, which then holds all slices."""
         return looks_up_in_shared(self._problem(products), self._kernels.device)
 
     def _step(self, *, witness: bool) -> Step | None:
@@ -297,7 +295,6 @@ class CudaProducts:
         return problem_for(r, step, shape, witness=witness, light=light, side=side, shared_lookup=shared_lookup, splittable=splittable)
 
     def _launch(self, operands: Operands, transposed: Block | None, *, fresh: bool) -> None:
-        """Launch a product without copies, with or without split-K."""
         own = addresses([operands], transposed)
         for predicate in self._variants():
             problem = self._problem([operands], shared_lookup=transposed is None and operands[2].via is not None)
@@ -344,5 +341,4 @@ class CudaProducts:
 
 
 def _scratch(C: Block) -> int:
-    """Return the bytes that copies of operands may take together."""
     return max(GPU_SCRATCH, int(C.values[0].nbytes) // 50)

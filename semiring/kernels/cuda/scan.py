@@ -24,7 +24,7 @@ from semiring.kernels.cuda.blocks import by_value, of_one_layout
 from semiring.kernels.cuda.compiler import Kernel
 from semiring.kernels.cuda.kernels import step_for
 from semiring.kernels.cuda.representation import represent
-from semiring.kernels.cuda.sums import sum_of, summing_source
+from semiring.kernels.cuda.source import sum_of, summing_source
 from semiring.kernels.hardware import device
 from semiring.kernels.limits import threshold
 from semiring.kernels.scans import ScanOperands, ScanPlaces, sequence_offsets

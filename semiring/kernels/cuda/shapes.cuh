@@ -18,7 +18,7 @@ template <class Launch> struct Check {
   __device__ __forceinline__ void tell() const {}
 };
 
-// Checks that skim two elements at once, in less time, and take elements one by one only if skimming leaves a doubt.
+// Checks that skim two elements at once, in less time, and take single elements only if skimming leaves a doubt.
 template <class S> struct Check<CheckedProducts<S>> : Within<S> {
   static constexpr bool LOOKS = true;
   using E = typename S::Element;

@@ -50,18 +50,9 @@ def plan_for_shape(
 ) -> LaunchPlan | SplitKPlan | BlasPlan | None:
     """Plan a product by a kernel for its shape; None if there is none.
 
-    Parameters
-    ----------
-    kernels : Kernels
-    A, B, C : Block
-    ordered_bits : bool
-        Floats are compared as the integers of their bits.
-    vectors : bool
-        Aligned operands may be read by vectors.
-    fresh : bool
-    checked : bool
-        Check the operands while reading, see `CheckedProducts`; cuBLAS can't. With `ordered_bits`, only where steps dominate the time;
-        numbers with a sign are then beyond the bounds.
+    With `ordered_bits`, floats are compared as the integers of their bits; with `vectors`, aligned operands may be read by vectors. With
+    `checked`, operands are checked while they are read, see `CheckedProducts`; cuBLAS can't do that. `checked` with `ordered_bits` is only
+    for products dominated by the time of steps; numbers with a sign are then beyond the bounds.
     """
     (m, n), k, count = C.shape, A.shape[1], len(C.values[0])
     chance = checked and ordered_bits
@@ -129,7 +120,6 @@ def _shallow_tile(kernels: Kernels, count: int, m: int, n: int, k: int) -> Shall
 
 
 def _tiles(tile: ShallowTile, m: int, n: int) -> tuple[int, int]:
-    """Return the number of tiles down and across a matrix."""
     return -(-m // tile.rows), -(-n // tile.columns)
 
 

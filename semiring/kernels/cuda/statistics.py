@@ -82,20 +82,11 @@ def _fields(partials: Any, results: int) -> Any:
 
 
 def begin(arrays: Sequence[Any], signs: Any = None) -> Callable[[], list[RawStatistics]]:
-    """Launch the statistics of integer or float arrays with any strides; return a function that waits for the GPU and returns them.
+    """Launch the statistics of integer or float arrays (or `Strided` memory); return a function that waits for the GPU and returns them.
 
-    Only batches of matrices that one stride cannot number are copied.
-
-    Parameters
-    ----------
-    arrays : sequence of arrays or Strided
-    signs : int32 array of one number, optional
-        Becomes 1 if a number is negative (−∞ and NaN aside) or −0.0. Takes at most eight arrays of one dtype.
-
-    Raises
-    ------
-    SemiringError
-        If the current stream is being captured, and cannot be waited for.
+    Only batches of matrices that one stride cannot number are copied. `signs`, an int32 array of one number, becomes 1 if a number is
+    negative (−∞ and NaN aside) or −0.0, for at most eight arrays of one dtype. Raises SemiringError while the current stream is
+    captured.
     """
     import cupy
 
@@ -164,7 +155,6 @@ def _launch(
 
 
 def _start(given: Sequence[Strided], dtype: np.dtype[Any], number: int, fields: Any, signs: Any) -> None:
-    """Launch the kernel, with the fields for the arrays and signs filled in."""
     own: list[int] = []
     most = 0
     for v in given:

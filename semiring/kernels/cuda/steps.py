@@ -54,40 +54,24 @@ def _three_way(x: StepOperations) -> bool:
 
 
 def _fused(x: StepOperations) -> bool:
-    """Return True if a step is a fused multiply-add."""
     return x.add in _SUM and x.mul.op == "mul" and set(x.mul.args) == {_A, _B}
 
 
 _BITS = "__float_as_int"
 _M0, _M1 = "candidate(a[0], b[0]).c0", "candidate(a[1], b[1]).c0"
 
+
+def _added_and_compared(suffix: str, kind: str, dtype: np.dtype[Any]) -> Step:
+    code = f"c.c0 = __viadd{{extremum}}_{kind}(a[0].c0, b[0].c0, c.c0);"
+    pairs = dtype.itemsize == 2
+    return Step(f"VIADDMNMX{suffix}", 1, code, lambda x: _three_way(x) and x.mul in _SUM and x.dtype == dtype, pairs=pairs)
+
+
 STEPS = (
-    Step(
-        "VIADDMNMX",
-        1,
-        "c.c0 = __viadd{extremum}_s32(a[0].c0, b[0].c0, c.c0);",
-        lambda x: _three_way(x) and x.mul in _SUM and x.dtype == _INT,
-    ),
-    Step(
-        "VIADDMNMX.U32",
-        1,
-        "c.c0 = __viadd{extremum}_u32(a[0].c0, b[0].c0, c.c0);",
-        lambda x: _three_way(x) and x.mul in _SUM and x.dtype == _UNSIGNED,
-    ),
-    Step(
-        "VIADDMNMX.S16x2",
-        1,
-        "c.c0 = __viadd{extremum}_s16x2(a[0].c0, b[0].c0, c.c0);",
-        lambda x: _three_way(x) and x.mul in _SUM and x.dtype == _SHORT,
-        pairs=True,
-    ),
-    Step(
-        "VIADDMNMX.U16x2",
-        1,
-        "c.c0 = __viadd{extremum}_u16x2(a[0].c0, b[0].c0, c.c0);",
-        lambda x: _three_way(x) and x.mul in _SUM and x.dtype == _UNSIGNED_SHORT,
-        pairs=True,
-    ),
+    _added_and_compared("", "s32", _INT),
+    _added_and_compared(".U32", "u32", _UNSIGNED),
+    _added_and_compared(".S16x2", "s16x2", _SHORT),
+    _added_and_compared(".U16x2", "u16x2", _UNSIGNED_SHORT),
     Step("VIMNMX3", 2, f"c.c0 = __vi{{extremum}}3_s32(c.c0, {_M0}, {_M1});", lambda x: _three_way(x) and x.dtype == _INT),
     Step("VIMNMX3.U32", 2, f"c.c0 = __vi{{extremum}}3_u32(c.c0, {_M0}, {_M1});", lambda x: _three_way(x) and x.dtype == _UNSIGNED),
     Step(

@@ -19,7 +19,7 @@ from semiring.kernels.cuda.arguments import Sweep
 from semiring.kernels.cuda.blocks import by_value
 from semiring.kernels.cuda.compiler import Kernel
 from semiring.kernels.cuda.representation import represent
-from semiring.kernels.cuda.sums import summing_source
+from semiring.kernels.cuda.source import summing_source
 from semiring.kernels.cuda.transfer import download, upload
 from semiring.kernels.hardware import device
 from semiring.kernels.limits import threshold
@@ -96,16 +96,8 @@ class CudaSweeps:
     def run(self, starts: Array, ends: Array, down: Array, out: Values, *, backward: bool, signed: bool) -> None:
         """Compute rows of the closure from the places `starts` to the places `ends`; `backward`, columns.
 
-        Parameters
-        ----------
-        starts, ends : int arrays of shape (k,) and (l,)
-        down : int array
-            The supernodes of the ends and all above them, descending.
-        out : tuple of CuPy arrays of shape (k, l)
-            C-contiguous.
-        backward : bool
-        signed : bool
-            See `Engine`.
+        `down` lists the supernodes of the ends and all above them, descending. `out` are C-contiguous arrays of shape (starts, ends). See
+        `Engine` for `signed`.
         """
         import cupy
 

@@ -105,11 +105,7 @@ _TILES: dict[tuple[bool, bool], dict[int, tuple[Tile, ...]]] = {
         8: (Tile(32, 64, 16, 4, 4, 3, 4),),
         16: (Tile(32, 64, 8, 4, 4, 3, 2, held=1), Tile(32, 32, 8, 4, 4, 3, 2, held=1)),
     },
-    (False, False): {
-        4: (Tile(64, 64, 16, 8, 4, 3, 3),),
-        8: (Tile(32, 64, 16, 4, 4, 3, 3),),
-        16: (Tile(32, 32, 8, 4, 4, 3, 2, held=1),),
-    },
+    (False, False): {4: (Tile(64, 64, 16, 8, 4, 3, 3),), 8: (Tile(32, 64, 16, 4, 4, 3, 3),), 16: (Tile(32, 32, 8, 4, 4, 3, 2, held=1),)},
     (True, True): {
         4: (
             Tile(64, 64, 32, 4, 8, 2, 3, unrolled=32),
@@ -119,11 +115,7 @@ _TILES: dict[tuple[bool, bool], dict[int, tuple[Tile, ...]]] = {
         8: (Tile(32, 64, 16, 4, 4, 3, 3),),
         16: (Tile(32, 32, 8, 4, 4, 3, 2, held=1),),
     },
-    (True, False): {
-        4: (Tile(64, 64, 16, 4, 8, 3, 2),),
-        8: (Tile(32, 64, 16, 4, 4, 3, 2),),
-        16: (Tile(32, 32, 8, 4, 4, 3, 2, held=1),),
-    },
+    (True, False): {4: (Tile(64, 64, 16, 4, 8, 3, 2),), 8: (Tile(32, 64, 16, 4, 4, 3, 2),), 16: (Tile(32, 32, 8, 4, 4, 3, 2, held=1),)},
 }
 """The candidates by (witness, light) and bytes per element, fastest first given enough work."""
 
@@ -133,19 +125,12 @@ _PAIRS = (
     Tile(64, 64, 16, 8, 4, 3, 4, cost=1.07),
     Tile(32, 64, 32, 4, 4, 2, 6, unrolled=8, cost=1.3),
 )
-_BY_STEP = {
-    None: tuple(replace(tile, held=1) for tile in _TILES[False, True][4]),
-    "VIADDMNMX.S16x2": _PAIRS,
-    "VIADDMNMX.U16x2": _PAIRS,
-}
+_BY_STEP = {None: tuple(replace(tile, held=1) for tile in _TILES[False, True][4]), "VIADDMNMX.S16x2": _PAIRS, "VIADDMNMX.U16x2": _PAIRS}
 """Candidates of light products of four bytes by step. With one instruction each for ⊕ and ⊗, one step at a time is best."""
 
 _SHARED_LOOKUP: dict[bool, dict[int, tuple[Tile, ...]]] = {
     True: {
-        4: (
-            Tile(64, 64, 32, 4, 4, 2, 2, unrolled=32),
-            Tile(32, 32, 32, 4, 4, 2, 8, unrolled=32, cost=1.1),
-        ),
+        4: (Tile(64, 64, 32, 4, 4, 2, 2, unrolled=32), Tile(32, 32, 32, 4, 4, 2, 8, unrolled=32, cost=1.1)),
         8: (Tile(32, 64, 16, 4, 4, 4, 3), Tile(64, 64, 16, 4, 4, 4, 1, cost=1.1)),
         16: (Tile(32, 32, 16, 4, 4, 4, 2, held=1, unrolled=8),),
     },
