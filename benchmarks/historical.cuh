@@ -4,7 +4,7 @@
 
 #include "memory.cuh"
 
-template <class S, int B> __device__ __forceinline__ void update_tile(Matrix<S> A, Matrix<S> X, Matrix<S> C, int m, int n, int k) {
+template <class S, int B> __device__ __forceinline__ void update_tile(DeviceMatrix<S> A, DeviceMatrix<S> X, DeviceMatrix<S> C, int m, int n, int k) {
   using E = typename S::Element;
   __shared__ E left[B][B], right[B][B];
   const int x = threadIdx.x, y = threadIdx.y, row = blockIdx.y * B + y, column = blockIdx.x * B + x;

@@ -22,7 +22,7 @@ from semiring.arrays.memory import require_bytes
 from semiring.arrays.overlap import address
 from semiring.arrays.threads import run
 from semiring.common import forks
-from semiring.kernels.cpu.eliminations import Layout
+from semiring.kernels.cpu.eliminations import SweepLayout
 from semiring.kernels.cpu.tally import COPIES, TallyWords, float_word
 
 __all__ = ["Distribution", "cell_exponent", "distribution"]
@@ -200,10 +200,10 @@ class _Part:
         return counted
 
 
-def _stacked(elimination: Elimination) -> tuple[Layout, int]:
+def _stacked(elimination: Elimination) -> tuple[SweepLayout, int]:
     """The rows of each supernode behind those of the ones above it, and how many there are at most."""
     found = elimination.found
     ends = found.through(found.widths)
     numbers = np.arange(found.n)
     slots = numbers + (ends - found.nodes.columns[1:])[found.supernode_of]
-    return Layout(numbers, slots, slots[found.nodes.rows]), int(ends.max(initial=0))
+    return SweepLayout(numbers, slots, slots[found.nodes.rows]), int(ends.max(initial=0))

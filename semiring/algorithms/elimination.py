@@ -21,8 +21,9 @@ from semiring.algorithms.symbolic import Symbolic
 from semiring.arrays.devices import on_gpu
 from semiring.arrays.threads import run
 from semiring.common.errors import DivergentPivot
-from semiring.kernels.cpu.eliminations import Eliminations, Layout, Panels
+from semiring.kernels.cpu.eliminations import Eliminations, SweepLayout
 from semiring.kernels.engine import Block, Engine, Primitives
+from semiring.kernels.supernodes import EliminationPanels
 
 __all__ = ["Elimination", "eliminate_front"]
 
@@ -71,7 +72,7 @@ class Elimination:
     found : Symbolic
     by_star : bool
         By star(pivot), for any closed semiring; else ⊕ must be idempotent.
-    panels : Panels, optional
+    panels : EliminationPanels, optional
         Those that the same graph has had before.
     sweeps : CudaSweeps, optional
         Of a GPU, which is to have the panels too, and finds rows and columns that are to lie there.
@@ -86,14 +87,14 @@ class Elimination:
         found: Symbolic,
         *,
         by_star: bool,
-        panels: Panels | None = None,
+        panels: EliminationPanels | None = None,
         sweeps: Any = None,
         fronts: Any = None,
     ) -> None:
         self.engine, self.kernels, self.found, self.by_star, self.sweeps, self.fronts = engine, kernels, found, by_star, sweeps, fronts
         size = found.fill.panels
         upper, lower = panels or (tuple(np.empty(size, d) for d in kernels.dtypes) for _ in range(2))
-        self._panels = Panels(upper, lower)
+        self._panels = EliminationPanels(upper, lower)
         self._behind = np.zeros(len(found.parent), bool)  # supernodes whose panels only the GPU has
         self._complements = np.zeros((len(found.parent), len(kernels.dtypes)), np.int64)
         self._held: dict[int, Values] = {}
@@ -101,10 +102,10 @@ class Elimination:
         if sweeps is not None and panels is not None:
             sweeps.hold(panels)
         numbers = np.arange(found.n)
-        self._layout = Layout(numbers, numbers, found.nodes.rows)
+        self._layout = SweepLayout(numbers, numbers, found.nodes.rows)
 
     @property
-    def panels(self) -> Panels:
+    def panels(self) -> EliminationPanels:
         """The panels, on the host."""
         if self._behind.any():
             self.sweeps.fetch(self._panels, self._behind)

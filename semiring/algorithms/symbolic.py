@@ -33,7 +33,7 @@ from semiring.algorithms.csr import CSR
 from semiring.algorithms.ordering import fill_reducing_order
 from semiring.common.forks import cached_property
 from semiring.kernels.cpu.elimination_tree import elimination_tree, postorder, row_subtrees
-from semiring.kernels.cpu.fronts import Supernodes
+from semiring.kernels.supernodes import Supernodes
 
 __all__ = ["Fill", "Symbolic", "analysed", "analysis", "inverse_permutation", "symmetric_pattern"]
 

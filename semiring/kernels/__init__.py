@@ -10,6 +10,7 @@ algorithms are written with these alone.
 - `cuda`: CUDA C++ templates with the semiring's operations generated into them, for NVIDIA GPUs.
 - `compressed` has sparse matrices by compressed rows, what products of these are, and these by NumPy; `cpu` generates them.
 - `scans` has what a scan is asked of: a vector through a long product of matrices, for which `cpu` and `cuda` have loops of their own.
+- `supernodes` has the structure and the panels of a sparse elimination, for `cpu` and `cuda`.
 - `boolean` tells when matrices are packed into bits, for which `cpu` and `cuda` have an engine each.
 - `overflow` checks what integers and floats cannot hold, by value statistics, which tell whether that can happen.
 - `hardware` has the processors and GPUs that kernels are generated for; `limits` what a dtype holds, and which integers stand for ±∞.

@@ -19,7 +19,7 @@ from semiring.common.units import counted
 from semiring.files.archives import Damage
 from semiring.files.formats import Read, format_for
 from semiring.graphs.reweighing import Listing
-from semiring.kernels.cpu.eliminations import Panels
+from semiring.kernels.supernodes import EliminationPanels
 from semiring.results.headers import FACTOR, identity, read_header, read_names, require_elements, semiring_of, written_names
 
 __all__ = ["Saved", "load", "save"]
@@ -99,7 +99,7 @@ def load(path: str | os.PathLike[str], semiring: Semiring | None, threads: int |
         found = analysis(edges, order, name=header["order"])
         needed = found.fill.memory(sum(d.itemsize for d in dtypes), n, thread_count(threads))
         require_bytes(needed, f"{path} holds a factor that takes", "load it where there is more")
-        panels = Panels(elements("upper", found.fill.panels), elements("lower", found.fill.panels))
+        panels = EliminationPanels(elements("upper", found.fill.panels), elements("lower", found.fill.panels))
         potentials = (elements("potential", n), elements("inverse", n)) if header["potentials"] else None
         ends = None if k is None else (_vertices(read, "source", k, n), _vertices(read, "target", k, n))
     names = int if labels is None else labels.__getitem__

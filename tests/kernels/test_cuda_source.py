@@ -40,7 +40,7 @@ from semiring.kernels.cuda.representation import represent
 from semiring.kernels.cuda.scan import ScanForm, fits, scan_source, scan_tile
 from semiring.kernels.cuda.shapes import bounds_of
 from semiring.kernels.cuda.source import function
-from semiring.kernels.cuda.sparse_form import sparse_form, sparse_source
+from semiring.kernels.cuda.sparse import sparse_form, sparse_source
 from semiring.kernels.cuda.statistics import statistics_source
 from semiring.kernels.cuda.steps import STEPS, hoisted
 from semiring.kernels.cuda.sweeps import sweep_source
@@ -418,5 +418,5 @@ def test_truth_values_beside_numbers() -> None:
 
 def test_elements_too_large_for_a_tile_are_told() -> None:
     device = Device(arch=75, multiprocessors=40, shared_bytes=65536, block_shared_bytes=65536)
-    with pytest.raises(SemiringError, match="no tile of elements of 1024 bytes"):
+    with pytest.raises(SemiringError, match="elements of 1024 bytes are too large"):
         choose_tile(TileProblem(64, 64, 64, 1, 1024, light=False), device)

@@ -1,4 +1,4 @@
-"""The elimination of a sparse graph by generated code: fronts over threads, and sweeps through their panels for many sources at once."""
+"""The elimination of a sparse graph on the CPU: fronts over threads, and sweeps through the panels for many sources at once."""
 
 from __future__ import annotations
 
@@ -13,50 +13,25 @@ from semiring.arrays.threads import Threaded, run
 from semiring.common.errors import DivergentPivot
 from semiring.kernels.cpu.arguments import pack
 from semiring.kernels.cpu.compiler import Function
-from semiring.kernels.cpu.fronts import FRONT_STATUS, FrontArrays, FrontWords, Supernodes
+from semiring.kernels.cpu.fronts import FRONT_STATUS, FrontArrays, FrontWords
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.cpu.sweeps import GatherArrays, GatherWords, SweepWords, lanes_of
 from semiring.kernels.cpu.tally import TallyWords
+from semiring.kernels.supernodes import Array, EliminationPanels, Supernodes, Values
 
-__all__ = ["Eliminations", "Layout", "Panels"]
-
-Array = np.ndarray[Any, Any]
-Values = tuple[Array, ...]
+__all__ = ["Eliminations", "SweepLayout"]
 
 
-class Panels(NamedTuple):
-    """What an elimination keeps, one array a component: D* [I U] of each supernode, and [I; L] D*, side by side in its order."""
+class SweepLayout(NamedTuple):
+    """The rows of X in a sweep, in int64 arrays."""
 
-    upper: Values
-    lower: Values
-
-
-class Layout(NamedTuple):
-    """Where the rows of X are in a sweep, in int64 arrays.
-
-    Attributes
-    ----------
-    numbers : array of shape (n,)
-        All places.
-    slots : array of shape (n,)
-        The row of each place; those of a supernode follow each other.
-    slot_rows : array
-        Those of the places in `Supernodes.rows`.
-    """
-
-    numbers: Array
-    slots: Array
-    slot_rows: Array
+    numbers: Array  # 0 … n − 1
+    slots: Array  # the row of each place; rows of a supernode are contiguous
+    slot_rows: Array  # the rows of the places in `Supernodes.rows`
 
 
 class Eliminations(Threaded):
-    """The compiled parts of sparse eliminations over a semiring, in dtypes for which it can be compiled.
-
-    Parameters
-    ----------
-    semiring : Semiring
-    dtypes : tuple of numpy.dtype
-    threads : int, optional
+    """The compiled parts of sparse eliminations over a semiring, in dtypes that can be compiled.
 
     Attributes
     ----------
@@ -75,7 +50,7 @@ class Eliminations(Threaded):
         self,
         nodes: Supernodes,
         weights: Values,
-        panels: Panels,
+        panels: EliminationPanels,
         complements: Array,
         some: Sequence[tuple[int, int, int]],
         keep: Callable[[int, Values], None],
@@ -83,30 +58,12 @@ class Eliminations(Threaded):
         by_star: bool,
         signed: bool,
     ) -> None:
-        """Eliminate ranges of supernodes, each with those below it, that do not depend on each other.
+        """Eliminate independent ranges of supernodes, each with all supernodes below.
 
-        Parameters
-        ----------
-        nodes : Supernodes
-        weights : tuple of arrays
-            Of the edges, in their order.
-        panels : Panels
-            Are filled.
-        complements : int64 array of shape (s, components)
-            Gets the addresses of Schur complements, which lie in the stacks.
-        some : sequence of tuple
-            The first supernode, the one after the last, and how many elements the stack needs.
-        keep : callable
-            Is given the last one and its stack, which begins with its Schur complement.
-        by_star : bool
-            For any closed semiring; else ⊕ must be idempotent.
-        signed : bool
-            See `Engine`.
-
-        Raises
-        ------
-        DivergentPivot
-            With the place.
+        `panels` are filled, and `complements`, int64 of shape (s, components), gets the addresses of Schur complements within the stacks.
+        `some` lists (first supernode, one after the last, elements that the stack needs); ``keep(last, stack)`` takes over a stack, which
+        begins with the last supernode's Schur complement. `by_star` is for any closed semiring; otherwise ⊕ must be idempotent. See
+        `Engine` for `signed`. Raises DivergentPivot with the place of the pivot.
         """
         function = self._kernels.function("fronts_eliminate" if by_star else "fronts_close")
         divergent: list[int] = []
@@ -122,11 +79,11 @@ class Eliminations(Threaded):
                 keep(stop - 1, stack)
 
         run(work, some, self.threads)
-        if divergent:  # all of them are through, so that threads do not tell which
+        if divergent:  # after all ranges, so that the report does not depend on threads
             raise DivergentPivot(min(divergent))
 
     def assemble(self, nodes: Supernodes, weights: Values, complements: Array, s: int, front: Values, *, by_star: bool) -> None:
-        """Make the front of one supernode of its edges and of the Schur complements of its children."""
+        """Assemble the front of one supernode from the edges and the children's Schur complements."""
         function = self._kernels.function("fronts_eliminate" if by_star else "fronts_close")
         self._run(function, nodes, weights, None, complements, (s, s + 1, front), whole=False, reflexive=not by_star, signed=False)
 
@@ -135,7 +92,7 @@ class Eliminations(Threaded):
         function: Function,
         nodes: Supernodes,
         weights: Values,
-        panels: Panels | None,
+        panels: EliminationPanels | None,
         complements: Array,
         task: tuple[int, int, Values],
         *,
@@ -143,7 +100,7 @@ class Eliminations(Threaded):
         reflexive: bool,
         signed: bool,
     ) -> int:
-        """One call; the place of a divergent pivot, or −1."""
+        """Call the kernel; return the place of a divergent pivot, or −1."""
         first, last, stack = task
         local = np.empty(int(nodes.columns[-1]), np.int64)
         threshold = self._threshold(signed)
@@ -155,20 +112,19 @@ class Eliminations(Threaded):
         return int(packed[FRONT_STATUS])
 
     def _threshold(self, signed: bool) -> int:
-        """What tropical integers are compared with."""
         return self._kernels.representation.threshold(signed=signed)
 
     # Sweeps.
 
     def buffer(self, rows: int) -> Values:
-        """Memory for a sweep: so many rows of lanes."""
+        """Allocate `rows` rows of lanes for a sweep."""
         return tuple(np.empty((rows, self.lanes), dtype) for dtype in self.dtypes)
 
     def sweep(
         self,
         nodes: Supernodes,
-        panels: Panels,
-        layout: Layout,
+        panels: EliminationPanels,
+        layout: SweepLayout,
         sources: Array | Values,
         up: Array,
         down: Array,
@@ -178,30 +134,18 @@ class Eliminations(Threaded):
         signed: bool,
         tally: TallyWords | None = None,
     ) -> None:
-        """Rows of the closure (`backward`: columns) for no more sources than lanes, at all places of the supernodes in `down`.
+        """Compute rows of the closure (`backward`: columns) for at most `lanes` sources, at all places of the supernodes in `down`.
 
-        Parameters
-        ----------
-        nodes : Supernodes
-        panels : Panels
-        layout : Layout
-        sources : int64 array, or tuple of arrays of shape (n, lanes)
-            Their places, or rows that take the place of unit vectors.
-        up, down : int64 arrays
-            The supernodes of the sources and all above them, ascending; those of the targets and all above them, descending.
-        x : tuple of arrays of shape (rows, lanes)
-            See `buffer`; whatever is in them.
-        backward, signed : bool
-            The latter as of `Engine`.
-        tally : TallyWords, optional
-            What rows come to, which are tallied as soon as they are found. For single numbers, none of which is negative.
+        `sources` are places, or arrays of shape (n, lanes) that replace unit vectors. `up` lists the supernodes of the sources and all
+        above them, ascending; `down` those of the targets and all above them, descending. `x` is scratch and result, see `buffer`. See
+        `Engine` for `signed`. `tally` adds up rows as soon as they are found, for single non-negative numbers.
         """
         active = np.zeros(len(nodes.row_starts) - 1, np.int64)
         active[up] = 1
         if isinstance(sources, tuple):
             own, held, starts, count = sources, layout.numbers, layout.numbers, -1
         else:
-            # The sweep up has rows of its own, as many as there are places above the sources.
+            # The sweep up needs only rows for the places above the sources.
             first = nodes.columns[up]
             widths = nodes.columns[up + 1] - first
             rows, held = layout.numbers[: widths.sum()], np.empty(len(layout.numbers), np.int64)
@@ -218,7 +162,7 @@ class Eliminations(Threaded):
         self._kernels.function(name)(packed, self.lanes * len(panels.upper[0]))
 
     def gather(self, x: Values, places: Array, out: Values, rows: Array) -> None:
-        """out[rows[b]] ← lane b of x at given places; the elements of a row of `out` lie side by side."""
+        """out[rows[b]] ← lane b of x at the given places; elements in a row of `out` are contiguous."""
         words = GatherWords(address(rows), address(places), len(rows), out[0].shape[1], len(places))
         packed = pack(words, [GatherArrays(address(v), address(o)) for v, o in zip(x, out, strict=True)])
         self._kernels.function("gather")(packed)

@@ -1,18 +1,16 @@
-"""Fronts of a sparse elimination: ``fronts(args)`` assembles them, eliminates small ones, and keeps their panels.
+"""Fronts of a sparse elimination: ``fronts(args)`` assembles fronts, eliminates small ones, and keeps the panels.
 
-The front of a supernode is a dense matrix of its own w vertices and the r that it is joined with. It is the ⊕ of the edges between a vertex
-of its own and any of them, and of what its children left: each adds its Schur complement, r × r, where its rows are (Duff and Reid, 1983).
-Once its first w vertices are eliminated, the upper panel is D* [I U] and the lower one [I; L] D*, with D* in both, and the rest is the
-Schur complement for its parent. Supernodes come in postorder, so that complements lie on a stack: those of its children on top, of which
-the first one's place is that of its own.
+The front of a supernode is a dense matrix of the supernode's w vertices and the r adjacent ones. It sums the edges between these w and all
+w + r vertices, and the children's Schur complements, r × r each, at their rows and columns (Duff and Reid, 1983). After the first w
+vertices are eliminated, the upper panel is D* [I U], the lower one is [I; L] D*, both with D*, and the rest is the Schur complement for the
+parent. Supernodes come in postorder, so complements form a stack: the children's complements are on top, and the new one replaces the first
+child's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from semiring.kernels.cpu.arguments import STATUS, Arguments, KernelArguments
 from semiring.kernels.cpu.arguments import Array as Word
@@ -21,45 +19,15 @@ from semiring.kernels.cpu.lowering import Lowering, Value, load_elements, store_
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.hardware import Target
 
-__all__ = ["FRONT_STATUS", "FrontArrays", "FrontKernel", "FrontWords", "Supernodes"]
-
-Array = np.ndarray[Any, Any]
-
-
-class Supernodes(NamedTuple):
-    """The supernodes of an elimination in postorder, in int64 arrays. Places are positions in the order of elimination.
-
-    Attributes
-    ----------
-    columns : array of shape (s + 1,)
-        The place at which each of s supernodes begins.
-    row_starts, rows : arrays
-        The places beyond each supernode with which it is joined, in ascending order.
-    panel_starts : array of shape (s + 1,)
-        Where the entries of each supernode begin in either panel: its vertices times the side of its front.
-    child_starts, children : arrays
-        The supernodes that are directly below each one, in ascending order.
-    entry_starts, entry_rows, entry_columns : arrays
-        The edges with one end in each supernode and none in an earlier one: the places where they begin and end.
-    """
-
-    columns: Array
-    row_starts: Array
-    rows: Array
-    panel_starts: Array
-    child_starts: Array
-    children: Array
-    entry_starts: Array
-    entry_rows: Array
-    entry_columns: Array
+__all__ = ["FRONT_STATUS", "FrontArrays", "FrontKernel", "FrontWords"]
 
 
 class FrontWords(NamedTuple):
-    """The arguments, before `FrontArrays` for each component; the arrays up to `entry_columns` are those of `Supernodes`.
+    """The arguments, before `FrontArrays` for each component; the arrays up to `entry_columns` are the fields of `Supernodes`.
 
-    Supernodes from `first` to `last` are done, of which only the last one may have children before `first`. With `whole` 0 a front is only
-    assembled. `local` has room for n numbers, `complements` an address for each component of each supernode. `status` becomes the place
-    of a pivot that diverged.
+    The kernel processes supernodes first … last − 1; only the last one may have children before `first`. With `whole` = 0 a front is only
+    assembled. `local` has room for n numbers, and `complements` for an address per component and supernode. `status` becomes the place of a
+    divergent pivot.
     """
 
     first: int
@@ -82,7 +50,7 @@ class FrontWords(NamedTuple):
 
 
 class FrontArrays(NamedTuple):
-    """The addresses of one component: the weights of the edges in their order, the stack, and the panels."""
+    """The addresses of one component: the weights of the edges in order, the stack, and the panels."""
 
     weights: int
     stack: int
@@ -90,8 +58,7 @@ class FrontArrays(NamedTuple):
     lower: int
 
 
-FRONT_STATUS = FrontWords._fields.index("status")
-"""Where the answer is."""
+FRONT_STATUS = FrontWords._fields.index("status")  # the position of the answer
 
 _POINTERS = FrontWords._fields[4:15]
 
@@ -107,7 +74,7 @@ class FrontKernel:
         self.args = Arguments(FrontWords, FrontArrays, len(rep.outer))
 
     def functions(self) -> list[Emitter]:
-        """The function."""
+        """Return the function."""
         em, args = self.em, self.args
         self.x = {name: (args.pointer if name in _POINTERS else args.load)(em, name) for name in FrontWords._fields}
         self.weights, self.upper, self.lower = (
@@ -122,11 +89,9 @@ class FrontKernel:
         return [em]
 
     def _word(self, array: str, i: str | int) -> str:
-        """A number of one of the arrays."""
         return self.em.load("i64", self.em.at("i64", self.x[array], i), 8)
 
     def _supernode(self, s: str, _: list[str]) -> None:
-        """One supernode."""
         em = self.em
         after = em.add(s, 1)
         begin, rows = self._word("columns", s), self._word("row_starts", s)
@@ -144,7 +109,7 @@ class FrontKernel:
         em.branch(em.let(f"icmp ne i64 {self.x['whole']}, 0"), eliminate)
 
     def _assemble(self, s: str, sizes: tuple[str, str, str, str, str], front: list[str]) -> None:
-        """The ⊕ of its edges and of its children's Schur complements."""
+        """Emit the ⊕ of a supernode's edges and of its children's Schur complements."""
         em, rep, (begin, w, rows, r, m) = self.em, self.rep, sizes
         self._along(em.mul(m, m), lambda low, i: self._store(low, front, i, self._constant(low, rep.zero)))
         local = self.x["local"]
@@ -156,7 +121,6 @@ class FrontKernel:
         em.loop(0, r, 1, lambda i, _: number(self._word("rows", em.add(rows, i)), em.add(w, i)))
 
         def add(place: str | int, element: list[Value]) -> None:
-            """Front ← front ⊕ element, at a place."""
             old = self._load(self.single, front, place)
             self._store(self.single, front, place, self.single.evaluate(rep.add, old, element, rep.outer))
 
@@ -193,7 +157,7 @@ class FrontKernel:
         em.loop(self._word("child_starts", s), self._word("child_starts", em.add(s, 1)), 1, child)
 
     def _eliminate(self, begin: str, w: str, m: str, front: list[str]) -> None:
-        """Eliminate the vertices of its own; where a pivot diverges the function ends."""
+        """Emit the elimination of the supernode's own vertices; the function returns at a divergent pivot."""
         em, args = self.em, KernelArguments(len(self.components))
 
         def put(name: Word, value: str, ir: str = "i64") -> None:
@@ -211,7 +175,7 @@ class FrontKernel:
         em.returning(diverged)
 
     def _keep(self, panel: str, w: str, m: str, front: list[str]) -> None:
-        """Copy the upper panel, which is the first rows, and the lower one, which is the first columns."""
+        """Emit copies of the upper panel (the first rows) and of the lower panel (the first columns)."""
         em = self.em
         upper, lower = ([em.at(t.ir, a, panel) for t, a in zip(self.rep.outer, arrays, strict=True)] for arrays in (self.upper, self.lower))
         self._along(em.mul(w, m), lambda low, i: self._store(low, upper, i, self._load(low, front, i)))
@@ -223,7 +187,7 @@ class FrontKernel:
         em.loop(0, m, 1, row)
 
     def _leave(self, s: str, w: str, r: str, m: str, front: list[str]) -> None:
-        """Move its Schur complement to where the first of its children's was, which is below it, and the top of the stack behind it."""
+        """Emit the move of the Schur complement to the place of the first child's, further down, and of the stack's top behind it."""
         em = self.em
         start = self._word("child_starts", s)
         one = em.let(f"icmp slt i64 {start}, {self._word('child_starts', em.add(s, 1))}")
@@ -235,7 +199,7 @@ class FrontKernel:
 
         def row(i: str, _: list[str]) -> None:
             there, here = em.mul(i, r), em.add(em.mul(em.add(w, i), m), w)
-            # What is read lies at or behind what is written, and a vector is read before it is written.
+            # Reads are at or behind writes, and a vector is read before it is written.
             self._along(r, lambda low, j: self._store(low, to, em.add(there, j), self._load(low, front, em.add(here, j))))
 
         em.loop(0, r, 1, row)
@@ -244,22 +208,18 @@ class FrontKernel:
             em.store("i64", str(em.add(places[c], em.mul(em.mul(r, r), t.bytes))), self.tops[c], 8)
 
     def _complement(self, s: str) -> list[str]:
-        """The addresses of a supernode's Schur complement."""
         em, count = self.em, len(self.components)
         return [self._word("complements", em.add(em.mul(s, count), c)) for c in self.components]
 
     def _along(self, count: str | int, body: Callable[[Lowering, str], None]) -> None:
-        """``body`` for so many elements: by vectors, then one by one."""
+        """Emit ``body`` for `count` elements: by vectors, then one by one."""
         self.em.by_vectors(count, self.width, lambda i, lanes: body(self.wide if lanes == self.width else self.single, i))
 
     def _load(self, low: Lowering, arrays: Sequence[str], i: str | int) -> list[Value]:
-        """Elements from a place on."""
         return load_elements(low, self.rep.outer, arrays, i)
 
     def _store(self, low: Lowering, arrays: Sequence[str], i: str | int, values: Sequence[Value]) -> None:
-        """Write them."""
         store_elements(low, self.rep.outer, arrays, i, values)
 
     def _constant(self, low: Lowering, element: Sequence[Any]) -> list[Value]:
-        """An element in all lanes."""
         return [Value(t.constant(v, low.width), t) for t, v in zip(self.rep.outer, element, strict=True)]

@@ -1,13 +1,12 @@
-"""Rows and columns of a closure out of the panels of a sparse elimination: ``sweep_rows``, ``sweep_columns``, ``gather``.
+"""Rows and columns of a closure from the panels of a sparse elimination: ``sweep_rows``, ``sweep_columns``, ``gather``.
 
-With A* = [I D*U; 0 I] [D* 0; 0 S*] [I 0; LD* I] at each supernode, of which D*, D*U and LD* stand in its panels, a row x of the closure
-is found in two sweeps over the supernodes: from the leaves up, x_R ← x_R ⊕ x_S D*U, and from the roots down, x_S ← x_S D* ⊕ x_R LD*.
-Columns are found alike, with the factors in the other order. X has a vector of each of many sources at once for every place, so that all
-of them take an entry of a panel, which is loaded once, in one vector operation. The sweep up needs only the supernodes above the sources,
-and the one down those above the targets.
+With A* = [I D*U; 0 I] [D* 0; 0 S*] [I 0; LD* I] at each supernode, whose panels hold D*, D*U and LD*, a row x of the closure takes two
+sweeps over the supernodes. From the leaves up, x_R ← x_R ⊕ x_S D*U; from the roots down, x_S ← x_S D* ⊕ x_R LD*. Columns use the
+factors in the other order. X holds a vector of many sources for every place, so one vector operation combines a panel's entry, loaded once,
+with all sources. The sweep up needs only the supernodes above the sources, and the sweep down those above the targets.
 
-``sweep_statistics`` keeps no rows: a supernode is tallied (see `tally`) as soon as it is reached, and only those above it are asked for
-afterwards, so that X is a stack, as deep as the tree is high, that stays in the cache.
+``sweep_statistics`` keeps no rows: a supernode is tallied (see `tally`) as soon as it is reached, and afterwards only the supernodes above
+are read. X is then a stack, as deep as the tree is high, and stays in the cache.
 """
 
 from __future__ import annotations
@@ -27,27 +26,19 @@ from semiring.kernels.hardware import Target
 
 __all__ = ["GatherArrays", "GatherWords", "SweepArrays", "SweepKernel", "SweepWords", "lanes_of"]
 
-_ROW = 256
-"""Bytes of a row of X: four cache lines, which the micro-kernel reads at once."""
-
-_AHEAD, _ASKED = 16, 4096
-"""How many supernodes before a panel is read it is asked for, and how many bytes of it: the rest comes as expected."""
-
-_PART = 64
-"""Columns of a result that are written at a time: as many rows of X stay in the first-level cache, or nearly."""
-
-_TILES = ((4, 4), (4, 2), (2, 2), (2, 1), (1, 1))
-"""Rows of X that are computed at a time, and vectors of each."""
+_ROW = 256  # bytes of a row of X: four cache lines, which the micro-kernel reads at once
+_AHEAD, _ASKED = 16, 4096  # prefetch distance in supernodes, and bytes prefetched per panel: the hardware prefetches the rest
+_PART = 64  # columns of a result written at a time: as many rows of X nearly fit the first-level cache
+_TILES = ((4, 4), (4, 2), (2, 2), (2, 1), (1, 1))  # rows of X computed at a time, and vectors of each
 
 
 class SweepWords(NamedTuple):
-    """The arguments, before `SweepArrays` for each component; the arrays up to `panel_starts` are those of `Supernodes`.
+    """The arguments, before `SweepArrays` for each component; the arrays up to `panel_starts` are the fields of `Supernodes`.
 
-    `up` lists the supernodes of the first sweep in ascending order and `down` those of the second in descending order; `active` marks
-    the former with 1. The former's rows are `held` of each place in the array `own`, and those of X `slots` of each place, of `rows`
-    `slot_rows`; those of a supernode follow each other. `starts` has the places of the sources, one a lane, whose element there is 1; with
-    `lanes` −1 `own` is given. `numbers` are those from 0 on, and `threshold` is what tropical integers are compared with. `tally` is the
-    address of `TallyWords`.
+    `up` lists the supernodes of the first sweep, ascending, with 1 in `active`; `down` lists those of the second, descending. `held` maps
+    places to rows of `own`, in the sweep up; `slots` maps places, and `slot_rows` the entries of `rows`, to rows of X. Rows of a supernode
+    are contiguous. `starts` has one source's place per lane, whose element is 1; with `lanes` = −1, `own` is given instead. `numbers` is
+    0, 1, 2, …. `threshold` separates tropical integers from ∞, and `tally` is the address of `TallyWords`.
     """
 
     columns: int
@@ -81,8 +72,7 @@ class SweepArrays(NamedTuple):
 class GatherWords(NamedTuple):
     """The arguments of ``gather``, before `GatherArrays` for each component.
 
-    The result has a column for each of `k` `places`. `rows` says to which of its rows, which lie `stride` elements apart, each of the first
-    `lanes` lanes goes.
+    The result has a column for each of the `k` `places`. `rows` maps each of the first `lanes` lanes to a row, `stride` elements apart.
     """
 
     rows: int
@@ -105,7 +95,7 @@ _POINTERS = {
 
 
 def lanes_of(rep: Representation) -> int:
-    """How many sources a sweep has."""
+    """Return the number of sources of a sweep."""
     return _ROW // max(t.bytes for t in rep.outer)
 
 
@@ -123,14 +113,13 @@ class SweepKernel:
         self.components = range(count)
 
     def functions(self) -> list[Emitter]:
-        """The function, and what it calls."""
+        """Return the function, and the functions that it calls."""
         if self.name == "gather":
             return [self._gather()]
         tally = [TallyKernel(self.rep, self.target, self.lanes, self.width).function()] if self.tallies else []
         return [self._sweep(), self._panel(), *tally]
 
     def _open(self, name: str, parameters: str = ENTRY, attributes: str = "#0") -> Emitter:
-        """A function."""
         em = Emitter(name, parameters, attributes=attributes)
         infinities = self.rep.inner_infinities
         self.low, self.single = (Lowering(em, self.target, w, infinities=infinities) for w in (self.width, 1))
@@ -139,7 +128,7 @@ class SweepKernel:
     # The sweeps.
 
     def _sweep(self) -> Emitter:
-        """Both sweeps for as many sources as there are lanes."""
+        """Emit both sweeps, for one source per lane."""
         em, args = self._open(self.name), self.args
         self.em = em
         self.x = {name: (args.pointer if name in _POINTERS else args.load)(em, name) for name in SweepWords._fields}
@@ -166,11 +155,10 @@ class SweepKernel:
         return em
 
     def _word(self, array: str, i: str | int) -> str:
-        """A number of one of the arrays."""
         return self.em.load("i64", self.em.at("i64", self.x[array], i), 8)
 
     def _supernode(self, listed: str, turn: str) -> tuple[str, str, str, str, str]:
-        """Of one in a list: its first place, its vertices, where its rows begin and how many there are, and its panel."""
+        """Return a listed supernode's first place, number of vertices, first row, number of rows, and panel."""
         em, s = self.em, self._word(listed, turn)
         begin, rows, after = self._word("columns", s), self._word("row_starts", s), em.add(s, 1)
         w = em.sub(self._word("columns", after), begin)
@@ -178,11 +166,9 @@ class SweepKernel:
         return begin, str(w), rows, str(r), self._word("panel_starts", s)
 
     def _from(self, array: str, i: str) -> str:
-        """One of the arrays from a place on."""
         return self.em.at("i64", self.x[array], i)
 
     def _fill(self, row: str, w: str) -> None:
-        """Zeros in the rows of a supernode."""
         em = self.em
         first, many = em.mul(row, self.lanes), em.mul(w, self.lanes)
 
@@ -194,7 +180,7 @@ class SweepKernel:
         em.loop(0, many, self.width, put)
 
     def _up(self, turn: str, _: list[str]) -> None:
-        """x_R ← x_R ⊕ x_S D*U, or of a column x_R ← x_R ⊕ LD* x_S."""
+        """Emit x_R ← x_R ⊕ x_S D*U, or for a column x_R ← x_R ⊕ LD* x_S."""
         em = self.em
         begin, w, rows, r, panel = self._supernode("up", turn)
         ends = "own", self._from("rows", rows), "held", r, "own", self._from("numbers", self._word("held", begin)), w
@@ -204,7 +190,7 @@ class SweepKernel:
             self._call(*ends, "upper", em.add(panel, w), 1, em.add(w, r), fresh=False)
 
     def _down(self, turn: str, _: list[str]) -> None:
-        """x_S ← x_S D* ⊕ x_R LD*, or of a column x_S ← D* x_S ⊕ D*U x_R."""
+        """Emit x_S ← x_S D* ⊕ x_R LD*, or for a column x_S ← D* x_S ⊕ D*U x_R."""
         em = self.em
         begin, w, rows, r, panel = self._supernode("down", turn)
         own, beyond = self._from("numbers", begin), self._from("slot_rows", rows)
@@ -228,7 +214,7 @@ class SweepKernel:
             em.line(f"call void @tally(ptr {self.x['tally']}, ptr {x}, i64 {begin}, i64 {em.add(begin, w)})")
 
     def _ask(self, turn: str, matrix: str) -> None:
-        """Prefetch a panel of the sweep down: panels are read backwards, which the processor does not expect."""
+        """Prefetch a panel of the sweep down: hardware prefetchers do not expect panels to be read backwards."""
         em = self.em
         later = self._word("down", em.smin(em.add(turn, _AHEAD), em.sub(self.x["downs"], 1)))
         start = self._word("panel_starts", later)
@@ -238,7 +224,6 @@ class SweepKernel:
             em.loop(0, asked, CACHE_LINE, functools.partial(self._prefetch, panel))
 
     def _prefetch(self, panel: str, byte: str, _: list[str]) -> None:
-        """Ask for the cache line of a byte."""
         self.em.prefetch(self.em.at("i8", panel, byte), write=False)
 
     def _call(
@@ -257,7 +242,7 @@ class SweepKernel:
         *,
         fresh: bool,
     ) -> None:
-        """Rows of places in `targets` ← themselves (or 0 if `fresh`) ⊕ the sum over `terms` of rows times entries of a panel."""
+        """Emit rows of `targets` ← themselves (or 0 if `fresh`) ⊕ the sum over `terms` of rows times entries of a panel."""
         em = self.em
         words = [f"ptr {targets}", f"ptr {self.x[row_of]}", f"i64 {count}", f"ptr {terms}", f"i64 {depth}", f"i64 {along}", f"i64 {across}"]
         words += [f"i64 {int(fresh)}", f"i64 {self.x['threshold']}"]
@@ -268,19 +253,9 @@ class SweepKernel:
     # Their micro-kernel.
 
     def _panel(self) -> Emitter:
-        """The product of a panel and rows of X."""
-        words = [
-            "ptr %targets",
-            "ptr %rows",
-            "i64 %count",
-            "ptr %terms",
-            "i64 %depth",
-            "i64 %along",
-            "i64 %across",
-            "i64 %fresh",
-            "i64 %threshold",
-        ]
-        words += [f"ptr %{name}{c}" for c in self.components for name in ("to", "from", "matrix")]
+        """Emit the micro-kernel: the product of a panel and rows of X."""
+        words = ["ptr %targets", "ptr %rows", "i64 %count", "ptr %terms", "i64 %depth", "i64 %along", "i64 %across", "i64 %fresh"]
+        words += ["i64 %threshold", *(f"ptr %{name}{c}" for c in self.components for name in ("to", "from", "matrix"))]
         em = self._open(f"{self.name}_panel", ", ".join(words), "#1")
         self._threshold = em.splat_word("%threshold", self.rep.inner[0], self.width) if self.rep.kind == "clamped" else ""
         start = "0"
@@ -292,7 +267,6 @@ class SweepKernel:
         return em
 
     def _rows(self, em: Emitter, tile: int, first: str, _: list[str]) -> None:
-        """Some rows of X, all their lanes."""
         lanes, components = self.lanes, self.components
         wanted = [em.load("i64", em.at("i64", "%targets", em.add(first, t)), 8) for t in range(tile)]
         rows = [em.mul(em.load("i64", em.at("i64", "%rows", place), 8), lanes) for place in wanted]
@@ -323,7 +297,6 @@ class SweepKernel:
         em.loop(0, lanes, step, some)
 
     def _term(self, em: Emitter, first: str, k: str, columns: Sequence[str | int], sums: list[str], tile: int) -> list[str]:
-        """The sums with one term more."""
         rep, low, sources = self.rep, self.low, [f"%from{c}" for c in self.components]
         row = em.mul(em.load("i64", em.at("i64", "%terms", k), 8), self.lanes)
         x = [load_elements(low, rep.outer, sources, em.add(row, column)) for column in columns]
@@ -345,7 +318,7 @@ class SweepKernel:
     # Rows as the caller has them.
 
     def _gather(self) -> Emitter:
-        """Rows of the result are lanes of the rows of X at given places: squares of vectors are transposed."""
+        """Emit the transposition of rows of X at given places into rows of the result, by squares of vectors."""
         em, args = self._open("gather"), Arguments(GatherWords, GatherArrays, len(self.components))
         count, stride, k = (args.load(em, name) for name in ("lanes", "stride", "k"))
         places, lines = args.pointer(em, "places"), args.pointer(em, "rows")
@@ -360,7 +333,7 @@ class SweepKernel:
             return em.mul(em.load("i64", em.at("i64", lines, lane), 8), stride)
 
         def ask(j: str, _: list[str]) -> None:
-            # Rows lie anywhere: they are asked for before those before them are done.
+            # Rows are scattered: prefetch them while earlier rows are copied.
             later = row(em.smin(em.add(j, _PART), em.sub(k, 1)))
             for c, t in enumerate(self.rep.outer):
                 for b in range(0, lanes, CACHE_LINE // t.bytes):

@@ -1,29 +1,25 @@
 """The CUDA engine: products, closures and paths on NVIDIA GPUs.
 
-From a semiring to machine code: `representation` says how elements are held while they are multiplied, `steps` which instructions take a
-step, `tile` which tiles a product is cut into, and `source` writes the operations as a C++ struct. `kernels` puts that before one of the
-templates; `compiler` compiles by NVRTC, keeps, loads and launches it; `semiring.kernels.hardware` has the limits of a GPU.
+From a semiring to machine code: `representation` chooses how elements are held during products, and `steps` chooses the instructions of a
+step. `tile` cuts a product into tiles, and `source` writes the operations as a C++ struct. `kernels` puts the struct before a template, and
+`compiler` compiles by NVRTC, caches, loads and launches. `semiring.kernels.hardware` has the limits of a GPU.
 
 The templates, which take the struct as ``S``:
 
-- ``product.cuh`` is the main loop of a product; it includes ``tile.cuh`` (a thread block's tile, its stages in shared memory, fragments and
-  accumulators in registers) and ``epilogue.cuh`` (from accumulators to C, and the witness).
-- ``shapes.cuh`` multiplies small matrices, of which a warp or a thread block has one, and a matrix and a vector; ``exponential.cuh`` has
-  what is done before and after a product of exponentials.
-- ``pivot.cuh`` closes a pivot block, ``paths.cuh`` grows predecessor trees and expands paths.
-- ``scan.cuh`` takes vectors through long products of matrices, a thread block each, and ``sparse.cuh`` multiplies compressed rows, in the
-  tiles of ``sparse_tiles.cuh``, by a vector (``sparse_vector.cuh``) or a dense matrix (``sparse_matrix.cuh``); ``sums.cuh`` has how both
-  add terms up. ``fronts.cuh`` eliminates the fronts of a sparse graph, ``sweeps.cuh`` goes through their panels, and ``levels.cuh`` counts
-  hops between all vertices of a sparse graph.
-- ``bits.cuh`` and ``bits_product.cuh`` are for matrices of bits; ``elements.cuh`` and ``statistics.cuh`` read and write each element.
-- ``memory.cuh``, ``arithmetic.cuh`` and ``bounds.cuh``, which tells of operands that need a closer look, are below all these. The fields of
-  the structures that Python fills are in `arguments`.
+- ``product.cuh``: the main loop of a product, on ``tile.cuh`` (stages in shared memory, fragments and accumulators in registers) and
+  ``epilogue.cuh`` (from accumulators to C, and the witness lookup).
+- ``shapes.cuh``: small matrices, few steps, and vectors; ``exponential.cuh``: before and after a product of exponentials.
+- ``pivot.cuh``: the closure of a pivot block; ``paths.cuh``: predecessor trees and paths.
+- ``scan.cuh``: vectors through long products of matrices; ``sparse.cuh``: compressed rows by a vector or a
+  dense matrix, in the tiles of ``sparse_tiles.cuh``; both add terms with ``sums.cuh``.
+- ``fronts.cuh`` and ``sweeps.cuh``: the elimination of a sparse graph, and sweeps through its panels; ``levels.cuh``: hop counts.
+- ``bits.cuh`` and ``bits_product.cuh``: matrices of bits; ``elements.cuh`` and ``statistics.cuh``: elementwise kernels and value
+  statistics.
+- ``memory.cuh``, ``arithmetic.cuh`` and ``bounds.cuh`` (checks of operands) are below all these. `arguments` declares the structures.
 
-Calling them: `engine` is `Engine`, on `products`, which decides on copies, `shapes`, which has split-K and the shapes with kernels of their
-own, and `launches`, which keeps what was decided for operands that lie alike. Large products of floats are cuBLAS's (`blas`), also those of
-exponentials, where ⊕ is log Σ exp (`exponential`); `scan` launches scans, and `sparse` products of compressed rows, in the form and the
-tiles of `sparse_form`, for which `sums` writes what is beside the operations and `expansion` finds the terms of two sparse matrices;
-`fronts`, `sweeps` and `levels` launch those templates; `blocks` says where operands lie, and copies them. `boolean` is the engine on bits.
-`capture` records schedules as CUDA graphs, `events` tell how far the GPU has come, `elements` has elementwise kernels, `statistics` value
-statistics, `paths` paths, and `transfer` copies between host and GPU.
+Launches: `engine` is `Engine`, on `products` (copies and parts), `shapes` (split-K and kernels for special shapes) and `launches` (plans).
+`blas` gives large products of floats to cuBLAS, also for `exponential`. `scan`, `sparse` (with `expansion` for two sparse matrices),
+`fronts`, `sweeps`, `levels` and `paths` launch the templates of these names. `boolean` is the engine on bits. `blocks` describes and copies
+blocks, `capture` records CUDA graphs, `elements` has elementwise kernels, `statistics` value statistics, and `transfer` copies between host
+and GPU.
 """

@@ -1,9 +1,7 @@
-"""The structures among the arguments of kernels: their fields, written once, for Python that fills them and for the C++ that reads them.
+"""Structures passed to kernels: fields declared once, filled by Python and read by C++.
 
-Each is a `NamedTuple` whose annotations say what C++ has in a word. The headers get the fields as macros: `Product` here is ``struct
-Product { PRODUCT_FIELDS };`` there, where it may have methods besides. A kernel takes such a structure whole, from memory, where every
-field is a word of 8 bytes (`flat`, `places`); or word by word, as so many parameters, from which it puts the structure together
-(`parameters`).
+Annotations give each field's C++ type. The generated header turns the fields into macros: `Product` is ``struct Product { PRODUCT_FIELDS
+};`` in C++. A kernel takes a structure whole, as words of 8 bytes (`flat`, `places`), or word by word, as parameters (`parameters`).
 """
 
 from __future__ import annotations
@@ -12,12 +10,13 @@ from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 __all__ = [
-    "ALWAYS", "Bits", "Bounds", "CheckedProducts", "Fronts", "Given", "Matrix", "Numbers", "Predicate", "Product", "Products", "Scan",
-    "Sequence", "Sparse", "Strided", "Sweep", "Truths", "Vertices", "Via", "Witness", "fields_header", "flat", "parameters", "places",
+    "ALWAYS", "Bits", "Bounds", "CheckedProducts", "DeviceMatrix", "Fronts", "Given", "LaunchPredicate", "Numbers", "Product", "Products",
+    "Scan", "Sequence", "Sparse", "StridedBatch", "Sweep", "Truths", "VertexMatrix", "Via", "Witness", "fields_header", "flat",
+    "parameters", "places",
 ]  # fmt: skip
 
 Word = Annotated[int, "long long"]
-Int = Annotated[int, "int"]  # a parameter of 8 bytes all the same
+Int = Annotated[int, "int"]  # takes 8 bytes as a parameter
 Ints = Annotated[int, "int*"]
 ConstInts = Annotated[int, "const int*"]
 ConstWords = Annotated[int, "const long long*"]
@@ -27,7 +26,7 @@ Array = Annotated[int, "T*"]
 Pointers = Annotated[tuple[int, ...], "typename S::Pointers"]  # one for each component
 
 
-class Matrix(NamedTuple):
+class DeviceMatrix(NamedTuple):
     """A matrix over a semiring: the addresses of its components, and strides in elements."""
 
     pointers: Pointers
@@ -36,21 +35,21 @@ class Matrix(NamedTuple):
     batch: Word
 
 
-class Predicate(NamedTuple):
-    """Whether a launch computes, of two of which the numbers decide which one does: always, or if what `signs` points to is `value`."""
+class LaunchPredicate(NamedTuple):
+    """A condition for a launch: compute if ``*signs == value``, or always if `signs` is null."""
 
     signs: ConstInts
     value: Word
 
 
-ALWAYS = Predicate(0, 0)
-"""Of launches that compute whatever the numbers are."""
+ALWAYS = LaunchPredicate(0, 0)
+"""The predicate of unconditional launches."""
 
 
 class Witness(NamedTuple):
-    """B with its columns contiguous, the construction matrix with its strides, and the vertex that k = 0 stands for."""
+    """Arguments of a witness: B with contiguous columns, the construction matrix with its strides, and the vertex of k = 0."""
 
-    transposed: Matrix
+    transposed: DeviceMatrix
     via: Ints
     row: Word
     batch: Word
@@ -60,13 +59,13 @@ class Witness(NamedTuple):
 class Product(NamedTuple):
     """One product of a launch.
 
-    `tiles` are those of C, once for each part of split-K; `depth` is the steps of a part, whose sums are a batch of results; `fresh`
-    makes it C ← A⊗B.
+    `tiles` counts the tiles of C in all parts of split-K, and `depth` the steps of a part; the parts' sums are a batch of results. `fresh`
+    selects C ← A⊗B instead of C ← C ⊕ A⊗B.
     """
 
-    A: Matrix
-    B: Matrix
-    C: Matrix
+    A: DeviceMatrix
+    B: DeviceMatrix
+    C: DeviceMatrix
     m: Word
     n: Word
     k: Word
@@ -77,14 +76,14 @@ class Product(NamedTuple):
 
 
 class Products(NamedTuple):
-    """What one launch computes."""
+    """The products of one launch."""
 
     product: Annotated[tuple[Product, ...], "Product<S>", "[COUNT]"]
-    predicate: Predicate
+    predicate: LaunchPredicate
 
 
 class Bounds(NamedTuple):
-    """Numbers that need no closer look: those from a least to a greatest one, and two beside them; and what becomes 1 at any other."""
+    """Harmless numbers: least … greatest, `bottom` and `top`; `beyond` becomes 1 at any other number."""
 
     least: Word
     greatest: Word
@@ -94,15 +93,15 @@ class Bounds(NamedTuple):
 
 
 class CheckedProducts(NamedTuple):
-    """`Products` of which the operands are checked while they are read."""
+    """`Products` for a kernel that checks the operands while reading them."""
 
     product: Annotated[tuple[Product, ...], "Product<S>", "[1]"]
-    predicate: Predicate
+    predicate: LaunchPredicate
     bounds: Bounds
 
 
 class Sequence(NamedTuple):
-    """One sequence of a scan: where the matrix and the weights of its first step are, its initial vector, and v₀ of the result."""
+    """One sequence of a scan: the addresses of the first step's matrix and weights, of the initial vector, and of v₀ in the result."""
 
     matrix: Pointers
     weights: Pointers
@@ -114,10 +113,10 @@ class Sequence(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """A scan of sequences that lie alike, with strides in elements.
+    """A scan of sequences of one layout, with strides in elements.
 
-    `length` is the terms of a sum that a lane has; the strides of a matrix are those from step to step, from term to term of a sum, and
-    from sum to sum; `threshold` tells tropical integers from ∞; `rows` is the steps that are followed back at a time.
+    `length` is the number of terms per lane. `matrix_step`, `matrix_terms` and `matrix_sums` are the strides between steps, between terms
+    of a sum, and between sums. `threshold` separates tropical integers from ∞. `rows` is the number of steps traced back at a time.
     """
 
     sequences: Annotated[int, "const Sequence<S>*"]
@@ -135,15 +134,14 @@ class Scan(NamedTuple):
 
 
 class Sparse(NamedTuple):
-    """A product of compressed rows and a dense matrix, of which a launch computes a `phase`: see ``sparse.cuh``.
+    """One `phase` of a product of compressed rows and a dense matrix; see ``sparse.cuh``.
 
-    The rows of the dense matrix, of which there are `depth`, lie `right_row` elements apart, and its columns side by side. `strange`
-    becomes 1 for an entry in a column that is not below `depth`, and for rows that are none; C then holds no product. `fresh` makes it
-    C ← A⊗B. `via` may be null.
+    The dense matrix has `depth` contiguous rows, `right_row` elements apart. `strange` becomes 1 for invalid row starts or a column ≥
+    `depth`; C then holds no product. `fresh` selects C ← A⊗B. `via` may be null.
 
-    `cuts` has for each of the `tiles`, and behind the last, its first row and entry; `parts` the sums of rows that are cut, two for each
-    tile and column, and `closed` whether a tile has the end of such a row. A tile is some `items`, rows and entries together, and no row
-    of at most `longest` entries is cut.
+    `cuts` holds the first row and entry of each of the `tiles`, and their ends. `parts` holds two sums per tile and column, for cut rows;
+    `closed` marks tiles that contain the end of a cut row. A tile has `items` rows and entries, and rows of at most `longest` entries stay
+    whole.
     """
 
     starts: Annotated[int, "const void*"]
@@ -171,12 +169,12 @@ class Sparse(NamedTuple):
 
 
 class Sweep(NamedTuple):
-    """Sweeps through the panels of an elimination; the arrays up to `panel_starts`, and the panels, are those of the CPU's `Supernodes`.
+    """Sweeps through the panels of an elimination; the arrays up to `panel_starts`, and the panels, are laid out as in `Supernodes`.
 
-    `parents` has the supernode above each one, `supernode_of` that of each place, and `down` the supernodes of the second sweep, in
-    descending order. `starts` has the places of the sources, in ascending order, and `rows_of` the rows of `out` that they go to, which
-    lie `stride` elements apart, with a column for each of the places `ends`. Each block has memory in `x` for its vectors, in `own` for
-    those of the widest supernode, and in `marks` for the numbers of all.
+    `parents` has each supernode's parent, `supernode_of` the supernode of each place, and `down` the supernodes of the second sweep, in
+    descending order. `starts` has the places of the sources, ascending; `rows_of` their rows of `out`, `stride` elements apart, with one
+    column for each place in `ends`. Per block, `x` has memory for its vectors, `own` for the widest supernode's, and `marks` for numbers of
+    supernodes.
     """
 
     columns: ConstInts
@@ -206,12 +204,12 @@ class Sweep(NamedTuple):
 
 
 class Fronts(NamedTuple):
-    """Fronts of a sparse elimination; the arrays up to `entry_columns`, and the panels, are those of the CPU's `Supernodes`.
+    """Fronts of a sparse elimination; the arrays up to `entry_columns`, and the panels, are laid out as in `Supernodes`.
 
-    Each front lies by rows in `fronts`, from `front_starts` on. `parents` has the supernode above each one, `targets` where each of `rows`
-    is in that one's front, and `entries` the numbers of the edges. `list` has the `listed` fronts of a launch, and `starts` the block with
-    which each begins, where the first one's number is `base`; `step` counts pivot blocks. `divergent` has a number for each block that
-    closes one, and `threshold` tells tropical integers from ∞.
+    `fronts` holds each front by rows, from `front_starts` on. `parents` has each supernode's parent, `targets` the position of each of
+    `rows` in the parent's front, and `entries` the numbers of the edges. `list` names the `listed` fronts of a launch; `starts` has the
+    first block of each, where the first block overall has number `base`; `step` counts pivot blocks. `divergent` has one number per pivot
+    block, and `threshold` separates tropical integers from ∞.
     """
 
     columns: ConstInts
@@ -242,7 +240,7 @@ class Fronts(NamedTuple):
 
 
 class Via(NamedTuple):
-    """The construction matrix of a pivot block, or none, and the vertex that the block's first row stands for."""
+    """The construction matrix of a pivot block, or null, and the vertex of the block's first row."""
 
     data: Ints
     row: Word
@@ -250,7 +248,7 @@ class Via(NamedTuple):
     first: Int
 
 
-class Vertices(NamedTuple):
+class VertexMatrix(NamedTuple):
     """A batch of matrices of vertices."""
 
     data: Ints
@@ -259,7 +257,7 @@ class Vertices(NamedTuple):
     batch: Word
 
 
-class Strided(NamedTuple):
+class StridedBatch(NamedTuple):
     """A batch of matrices of numbers, with strides in numbers."""
 
     data: Array
@@ -277,7 +275,7 @@ class Bits(NamedTuple):
 
 
 class Truths(NamedTuple):
-    """A batch of matrices of truth values, of a byte each, with strides in bytes."""
+    """A batch of matrices of truth values, one byte each, with strides in bytes."""
 
     bytes: Bytes
     row: Word
@@ -286,7 +284,7 @@ class Truths(NamedTuple):
 
 
 class Numbers(NamedTuple):
-    """An array for value statistics: `size` numbers side by side if n is 0, else matrices of m × n, whose strides are in elements."""
+    """An array for value statistics: `size` contiguous numbers if n = 0, else strided m × n matrices, with strides in elements."""
 
     start: Annotated[int, "const T*"]
     size: Word
@@ -298,11 +296,11 @@ class Numbers(NamedTuple):
 
 
 class Given(NamedTuple):
-    """What one launch of value statistics takes.
+    """The arguments of a launch of value statistics.
 
-    Arrays; where blocks combine their partial results and count themselves, all 0 between launches; memory of the host, where the last
-    block writes the results and then that this is the launch with a number; and what becomes 1 if a number that is neither −∞ nor NaN is
-    negative, or is −0.0. Of the last two each may be null.
+    Blocks combine results in `partials` and count themselves in `blocks`, both 0 between launches. The last block writes `results` to host
+    memory, then `number` to `finished`. `signs` becomes 1 if a number is negative (−∞ and NaN aside) or −0.0. `results` and `finished`, and
+    `signs`, may be null.
     """
 
     arrays: Annotated[tuple[Numbers, ...], "Numbers<T>", "[COUNT]"]
@@ -315,22 +313,19 @@ class Given(NamedTuple):
 
 
 _STRUCTURES: tuple[type[Any], ...] = (
-    Matrix, Predicate, Witness, Product, Products, Bounds, CheckedProducts, Sequence, Scan, Sparse, Sweep, Fronts, Via, Vertices, Strided,
-    Bits, Truths, Numbers, Given,
+    DeviceMatrix, LaunchPredicate, Witness, Product, Products, Bounds, CheckedProducts, Sequence, Scan, Sparse, Sweep, Fronts, Via,
+    VertexMatrix, StridedBatch, Bits, Truths, Numbers, Given,
 )  # fmt: skip
-"""Of which the header has the fields."""
 
-_TEMPLATES = {Matrix: "Matrix<S>", Witness: "Witness<S>"}
-"""C++'s names of those fields that are structures and templates."""
+
+_TEMPLATES = {DeviceMatrix: "DeviceMatrix<S>", Witness: "Witness<S>"}  # C++ names of structures that are templates
 
 
 def _hints(structure: type[Any]) -> Mapping[str, Any]:
-    """The annotations of its fields."""
     return get_type_hints(structure, include_extras=True)
 
 
 def _declared(field: str, hint: Any) -> str:
-    """A field as C++ declares it."""
     if get_origin(hint) is Annotated:
         _, kind, *length = get_args(hint)
         return f"{kind} {field}{''.join(length)};"
@@ -338,7 +333,7 @@ def _declared(field: str, hint: Any) -> str:
 
 
 def fields_header() -> str:
-    """The header ``arguments.cuh``: the fields of each structure."""
+    """Return the header ``arguments.cuh``: the fields of each structure as macros."""
     lines = ["// The fields of the structures of arguments.py.", "#pragma once", ""]
     for structure in _STRUCTURES:
         fields = " ".join(_declared(field, hint) for field, hint in _hints(structure).items())
@@ -347,7 +342,7 @@ def fields_header() -> str:
 
 
 def flat(structure: tuple[Any, ...]) -> list[int]:
-    """The words of a structure."""
+    """Return the words of a structure, in order."""
     words: list[int] = []
     for field in structure:
         if isinstance(field, tuple):
@@ -358,12 +353,11 @@ def flat(structure: tuple[Any, ...]) -> list[int]:
 
 
 def places(structure: type[Any], components: int) -> dict[str, int]:
-    """The place of each word in a structure, by names such as ``A.row`` and ``A.pointers.0``."""
+    """Map names such as ``A.row`` and ``A.pointers.0`` to positions among a structure's words."""
     return {name: i for i, name in enumerate(_names(structure, components))}
 
 
 def _names(structure: type[Any], components: int) -> list[str]:
-    """The names of the words of a structure, in order."""
     names: list[str] = []
     for field, hint in _hints(structure).items():
         if hint == Pointers:
@@ -376,9 +370,9 @@ def _names(structure: type[Any], components: int) -> list[str]:
 
 
 def parameters(structure: type[Any], name: str, *, components: tuple[str, ...] = (), template: str = "") -> tuple[str, str]:
-    """The parameters of a kernel that takes a structure word by word, and the C++ expression of the structure.
+    """Return the parameters of a kernel that takes a structure word by word, and the C++ expression that assembles the structure.
 
-    Their names begin with `name`; `components` are the types of a `Matrix`'s components, and `template` is the argument of a template.
+    `name` prefixes the parameters; `components` are the types of a matrix's components, and `template` is the argument of a template.
     """
     taken, given = [], []
     for field, hint in _hints(structure).items():

@@ -1,10 +1,9 @@
-// Numbers: the operations of recorded expressions that C++ lacks or defines otherwise, as Python and NumPy have them; and pairs of
-// 16-bit numbers in one register.
+// Arithmetic of recorded expressions, with Python's and NumPy's semantics where C++ differs; and pairs of 16-bit numbers in one register.
 #pragma once
 
 #include "memory.cuh"
 
-// Types by the names that NumPy gives them.
+// NumPy's names of types.
 using int16 = short;
 using int32 = int;
 using int64 = long long;
@@ -17,7 +16,7 @@ using float64 = double;
 
 template <class T> __device__ __forceinline__ T minimum(T x, T y) { return y < x ? y : x; }
 template <class T> __device__ __forceinline__ T maximum(T x, T y) { return y > x ? y : x; }
-// One instruction; a NaN never wins against a number.
+// Single instructions; a NaN never wins against a number.
 template <> __device__ __forceinline__ float minimum(float x, float y) { return fminf(x, y); }
 template <> __device__ __forceinline__ float maximum(float x, float y) { return fmaxf(x, y); }
 
@@ -25,7 +24,7 @@ template <class T> __device__ __forceinline__ T magnitude(T x) { return x < T(0)
 template <> __device__ __forceinline__ float magnitude(float x) { return fabsf(x); }
 template <> __device__ __forceinline__ double magnitude(double x) { return fabs(x); }
 
-// Rounded towards minus infinity; 0 where the divisor is 0.
+// Quotients are rounded towards minus infinity, and 0 where the divisor is 0.
 template <class T> __device__ __forceinline__ T floor_quotient(T x, T y) {
   if (y == T(0)) return T(0);
   if (T(-1) < T(0) && y == T(-1)) return T(T(0) - x);
@@ -39,7 +38,7 @@ template <class T> __device__ __forceinline__ T floor_remainder(T x, T y) {
   return rest != T(0) && (rest < T(0)) != (y < T(0)) ? T(rest + y) : rest;
 }
 
-// Shifts by the width or more leave nothing, or only the sign.
+// Shifts by at least the width leave nothing, or only the sign.
 template <class T> __device__ __forceinline__ T shift_left(T x, T y) {
   const bool beyond = y < T(0) || y >= T(8 * sizeof(T));
   return beyond ? T(0) : T(static_cast<unsigned long long>(x) << y);
@@ -50,13 +49,13 @@ template <class T> __device__ __forceinline__ T shift_right(T x, T y) {
   return beyond ? (x < T(0) ? T(-1) : T(0)) : T(x >> y);
 }
 
-// A sum in which an infinite integer stays what it is.
+// Infinite integers absorb sums.
 template <class T> __device__ __forceinline__ T absorbing_sum(T x, T y, T infinite) {
   return x == infinite || y == infinite ? infinite : T(x + y);
 }
 
-// Two accumulators of 16-bit numbers in one register, over the even and over the odd steps: for a + that is a minimum or a maximum.
-// N is the semiring of the single numbers, which are of type T in memory and have a register each.
+// Two accumulators of 16-bit numbers in one register, for even and odd steps, where + is a minimum or a maximum.
+// N is the semiring of single numbers: type T in memory, one register each.
 template <class N, class T> struct Pairs : N {
   using Element = typename N::Element;
   using Pointers = typename N::Pointers;
@@ -68,12 +67,12 @@ template <class N, class T> struct Pairs : N {
   static __device__ __forceinline__ Element twice(T x) { return pair({x}, {x}); }
   static __device__ __forceinline__ Element zero() { return pair(N::zero(), N::zero()); }
   static __device__ __forceinline__ Element add(Element a, Element b) {
-    const Element one = {0};  // of a semiring in which x is a sum
+    const Element one = {0};  // of a semiring where x is a sum
     N::accumulate(a, &b, &one);
     return a;
   }
 
-  // The better of the two sums, in both places; so is a number of C.
+  // Combines the two sums, into both halves; elements of C are stored twice as well.
   static __device__ __forceinline__ Element both(Element x) { return add(x, {int32(__byte_perm(x.c0, 0, 0x1032))}); }
   static __device__ __forceinline__ Element get(const Pointers& p, long long i) { return twice(p.c0[i]); }
   static __device__ __forceinline__ void put(const Pointers& p, long long i, Element x) { p.c0[i] = T(x.c0); }
@@ -88,7 +87,7 @@ template <class N, class T> struct Pairs : N {
     *reinterpret_cast<Vector<T, 4>*>(p.c0 + i) = numbers;
   }
 
-  // The numbers at p[i] and p[i + k], of which `count` are there.
+  // Loads p[i] and p[i + k], as far as `count` allows.
   static __device__ __forceinline__ Element part(const Pointers& p, long long i, long long k, int count) {
     return pair(N::part(p, i, k, count), N::part(p, i + k, k, count - 1));
   }
@@ -96,7 +95,7 @@ template <class N, class T> struct Pairs : N {
     if (there) shared_object<Element>(target) = pair(N::get(p, 0), N::get(p, k));
   }
 
-  // Eight numbers of one row, and behind them eight of the next, become eight pairs.
+  // Turns eight numbers of one row, followed by eight of the next row, into eight pairs.
   static __device__ __forceinline__ void interleave(Element* elements) {
     auto* const vectors = reinterpret_cast<Vector<Element>*>(elements);
     const Vector<Element> even = vectors[0], odd = vectors[1];

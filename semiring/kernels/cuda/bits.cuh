@@ -1,7 +1,6 @@
 // Matrices of bits, packed by rows into 32-bit words: bit j of a row is bit j % 32 of its word j / 32.
 //
-// Rows begin at multiples of 128 bits, and so do blocks of a matrix; what pads a row to a multiple of 128 bits is 0. A matrix with its
-// columns packed instead is the transposed one.
+// Rows, and blocks of a matrix, begin at multiples of 128 bits; the padding of a row is 0. A matrix packed by columns is the transpose.
 #pragma once
 
 #include "arguments.cuh"
@@ -12,27 +11,25 @@ struct Bits {
   __device__ __forceinline__ Bits of_batch(long long matrix) const { return {words + matrix * batch, row, batch}; }
 };
 
-// Truth values of a byte each, of any layout.
-struct Truths {
-  TRUTHS_FIELDS
-};
+// A batch of truth values, one byte each, with any strides.
+struct Truths { TRUTHS_FIELDS };
 
-constexpr int WARPS = 8;  // of a thread block of the kernels around a product
-constexpr int PART = 512, SPAN = 4 * PART;  // columns that a warp converts at once, 16 a lane, and in all
+constexpr int WARPS = 8;  // per thread block of the auxiliary kernels
+constexpr int PART = 512, SPAN = 4 * PART;  // columns that a warp converts at once, 16 per lane, and in total
 
-// Which of 16 bytes are not 0.
+// Returns one bit per byte: 1 if the byte is not 0.
 __device__ __forceinline__ unsigned gather_bits(uint4 bytes) {
   auto four = [](unsigned x) { return ((((x & 0x7f7f7f7f) + 0x7f7f7f7f) | x) >> 7 & 0x01010101) * 0x01020408 >> 24 & 15; };
   return four(bytes.x) | four(bytes.y) << 4 | four(bytes.z) << 8 | four(bytes.w) << 12;
 }
 
-// 16 bits as bytes.
+// Returns 16 bits as bytes of 0 and 1.
 __device__ __forceinline__ uint4 spread_bits(unsigned bits) {
   auto four = [&](int first) { return (bits >> first & 15) * 0x00204081 & 0x01010101; };
   return {four(0), four(4), four(8), four(12)};
 }
 
-// Where a warp begins to convert.
+// The matrix, row and first column that a warp converts.
 struct Place {
   int matrix, i, first;
 
@@ -42,7 +39,7 @@ struct Place {
   }
 };
 
-// bits <- truths != 0, with the padding. Where rows are contiguous and aligned, a lane reads its 16 bytes at once.
+// bits <- truths != 0, and 0 in the padding. Where rows are contiguous and aligned, a lane reads its 16 bytes at once.
 __device__ __forceinline__ void pack_rows(Truths truths, Bits bits, int m, int n, bool aligned) {
   const Place place(m, n);
   if (place.i >= m) return;
@@ -97,7 +94,7 @@ __device__ __forceinline__ void unpack_rows(Bits bits, Truths truths, int m, int
   }
 }
 
-// Lane i's bit j becomes lane j's bit i: two by two, blocks of 16 bits change places, then of 8 within them, and so on.
+// Transposes 32 x 32 bits, a word per lane: blocks of 16 x 16 bits are swapped first, then blocks of 8 x 8 within them, and so on.
 __device__ __forceinline__ unsigned transpose_word(unsigned word) {
   const int lane = threadIdx.x % 32;
   unsigned low = 0x0000ffff;
@@ -110,7 +107,7 @@ __device__ __forceinline__ unsigned transpose_word(unsigned word) {
   return word;
 }
 
-// The m x n matrix A, transposed, with its padding: a warp has 128 rows and 32 columns.
+// transposed <- A^T for an m x n matrix, with padding; a warp takes 128 rows and 32 columns.
 __device__ __forceinline__ void transpose_bits(Bits A, Bits transposed, int m, int n) {
   const int words = (n + 31) / 32, across = (words + WARPS - 1) / WARPS, down = (m + 127) / 128;
   const int left = blockIdx.x % across, top = blockIdx.x / across % down, matrix = blockIdx.x / across / down;
@@ -135,12 +132,11 @@ __device__ __forceinline__ void include_identity(Bits A, int n) {
   if (i < n) A.of_batch(blockIdx.x / groups).words[i * A.row + i / 32] |= 1u << i % 32;
 }
 
-// The closure of a block of bits by one thread block: Warshall's algorithm, 32 vertices at a time. Thread i has row i in registers.
-
+// The closure of a block of bits by one thread block: Warshall's algorithm, 32 vertices K at a time. Thread i holds row i in registers.
 // A <- A + A^2 + ... for n <= 32 W.
 template <int W> __device__ __forceinline__ void close_bits(Bits A, int n) {
   static_assert(W % 4 == 0, "rows are read by 128 bits");
-  // Of the 32 vertices: their rows, and the closure of what is between them. Two of each by turns, so that one barrier is enough.
+  // The rows of the vertices K, and A_KK*. Two buffers alternate, so that one barrier per round is enough.
   __shared__ uint4 rows[2][32][W / 4];
   __shared__ unsigned between[2][32];
   const int i = threadIdx.x, lane = i % 32;
@@ -154,7 +150,7 @@ template <int W> __device__ __forceinline__ void close_bits(Bits A, int n) {
   }
   for (int w = 0; w * 32 < n; w++) {
     const int buffer = w & 1;
-    unsigned to = 0;  // which of the 32 vertices this row reaches by an edge
+    unsigned to = 0;  // row i of A_iK
 #pragma unroll
     for (int v = 0; v < W; v++)
       if (v == w) to = a[v];
@@ -170,7 +166,7 @@ template <int W> __device__ __forceinline__ void close_bits(Bits A, int n) {
       for (int v = 0; v < W / 4; v++) rows[buffer][lane][v] = {a[4 * v], a[4 * v + 1], a[4 * v + 2], a[4 * v + 3]};
     }
     __syncthreads();
-    // A_iK <- A_iK + A_iK A_KK*, then A_i: <- A_i: + A_iK A_K:, where A_K: is still as it was.
+    // A_iK <- A_iK + A_iK A_KK*, then A_i: <- A_i: + A_iK A_K:, with A_K: from before the round.
     unsigned reached = to;
 #pragma unroll
     for (int k = 0; k < 32; k++)

@@ -1,9 +1,8 @@
-// C <- C + A B over bits, or C <- A B, where B is given transposed: both operands are rows of bits, and an element of C tells whether a
-// row of A and one of B have a bit in common.
+// C <- C + A B over bits, or C <- A B. With B transposed, c_ij is 1 if row i of A and row j of B^T have a bit in common.
 //
-// A thread block computes a tile of BM x BN elements. Slices of BK bits of the rows are staged through STAGES buffers in shared memory
-// by asynchronous copies; what lies outside the operands is 0. A row in shared memory is padded by 16 bytes, so that equal chunks
-// of 8 rows lie in different banks. A core (of two kinds) takes a slice to its sums, and in the end knows which of them are not 0.
+// A thread block computes a tile of BM x BN elements. Slices of BK bits of the rows go through STAGES buffers in shared memory by
+// asynchronous copies, with 0 outside the operands. Rows in shared memory are padded by 16 bytes, so that equal chunks of 8 rows lie in
+// different banks. A core (tensor cores or logic) adds slices to sums, and stores a bit for each sum that is not 0.
 #pragma once
 
 #include "bits.cuh"
@@ -11,13 +10,13 @@
 
 template <int BK> constexpr int pitch = BK / 8 + 16;  // bytes of a row in shared memory
 
-// The part of C that a thread block computes.
+// A thread block's tile of C.
 struct BitTile {
   Bits C;
   int top, left, m, n;
   bool fresh;
 
-  // Both take bits of row i from column j on, counted from the tile's corner.
+  // Store bits of row i from column j on, relative to the tile's corner.
   __device__ __forceinline__ void put_word(int i, int j, unsigned bits) const { put(C.words, C.row, 32, i, j, bits); }
   __device__ __forceinline__ void put_byte(int i, int j, unsigned char bits) const {
     put(reinterpret_cast<unsigned char*>(C.words), C.row * 4, 8, i, j, bits);
@@ -31,7 +30,7 @@ struct BitTile {
   }
 };
 
-// Brings slices of ROWS rows into shared memory, one after the other.
+// Copies slices of ROWS rows to shared memory, one after the other.
 template <int ROWS, int BK, int THREADS> struct BitStager {
   static constexpr int CHUNKS = BK / 128, STEP = THREADS / CHUNKS, COPIES = ROWS / STEP;
   static_assert(THREADS % CHUNKS == 0 && ROWS % STEP == 0, "the threads divide a slice");
@@ -39,7 +38,7 @@ template <int ROWS, int BK, int THREADS> struct BitStager {
   const uint4* source;
   const long long step;  // between a thread's rows
   const int i, j, rows;
-  int chunks;  // that are left of a row
+  int chunks;  // left in a row
 
   __device__ __forceinline__ BitStager(const Bits& X, int top, int m, int k)
       : step(X.row / 4 * STEP), i(threadIdx.x / CHUNKS), j(threadIdx.x % CHUNKS), rows(m - top - i), chunks((k + 127) / 128 - j) {
@@ -57,7 +56,7 @@ template <int ROWS, int BK, int THREADS> struct BitStager {
 };
 
 #if __CUDA_ARCH__ >= 800
-// Counts the common bits by tensor cores; a warp has WM x WN elements.
+// Counts common bits by tensor cores; a warp has WM x WN elements.
 template <int BM, int BN, int BK, int WM, int WN> struct TensorCore {
   static constexpr int threads = BM / WM * (BN / WN) * 32;
   static constexpr int DOWN = WM / 16, ACROSS = WN / 8, STEPS = BK / 256;
@@ -78,7 +77,7 @@ template <int BM, int BN, int BK, int WM, int WN> struct TensorCore {
   }
 
   __device__ __forceinline__ void accumulate(const char* a_slice, const char* b_slice) {
-    // A lane names one row of 16 bytes of four 8 x 8 matrices of 16 bits: of A two below each other twice, of B two side by side twice.
+    // A lane addresses one row, of 16 bytes, of four 8 x 8 matrices of 16 bits: two above each other twice for A, two side by side for B.
     const unsigned a_place = address(a_slice + (row + lane % 16) * pitch<BK> + lane / 16 * 16);
     const unsigned b_place = address(b_slice + (column + lane / 16 * 8 + lane % 8) * pitch<BK> + lane / 8 % 2 * 16);
     load(0, a_place, b_place);
@@ -95,7 +94,7 @@ template <int BM, int BN, int BK, int WM, int WN> struct TensorCore {
     }
   }
 
-  // Of 8 columns a lane has two, in rows lane / 4 and 8 below it; the four lanes of a row put their bits together.
+  // A lane has two of 8 columns, in row lane / 4 and 8 rows below; the four lanes of a row combine their bits.
   __device__ __forceinline__ void store(const BitTile& tile) const {
 #pragma unroll
     for (int i = 0; i < DOWN; i++)
@@ -139,10 +138,10 @@ template <int BM, int BN, int BK, int WM, int WN> struct TensorCore {
 };
 #endif
 
-// Gathers common bits by logic, 32 with one instruction; a thread has TM x TN elements, whose rows and columns lie BM / TM and BN / TN apart.
+// Gathers common bits by logic, 32 per instruction; a thread has TM x TN elements, with rows BM / TM and columns BN / TN apart.
 template <int BM, int BN, int BK, int TM, int TN> struct Logic {
   static constexpr int DOWN = BM / TM, ACROSS = BN / TN, threads = DOWN * ACROSS;
-  static_assert(DOWN % 4 == 0 && ACROSS % 8 == 0 && TN == 8, "a warp has 4 x 8 threads, of which those of a row write a byte each");
+  static_assert(DOWN % 4 == 0 && ACROSS % 8 == 0 && TN == 8, "a warp has 4 x 8 threads, and each thread of a row writes a byte");
 
   const int lane, row, column;
   unsigned common[TM][TN];
@@ -177,7 +176,7 @@ template <int BM, int BN, int BK, int TM, int TN> struct Logic {
     }
   }
 
-  // The 8 lanes of a row have 8 neighbouring columns each time: the lane of the same number writes their byte.
+  // The 8 lanes of a row have 8 neighbouring columns at a time: lane j writes the byte of step j.
   __device__ __forceinline__ void store(const BitTile& tile) const {
 #pragma unroll
     for (int i = 0; i < TM; i++) {
@@ -194,7 +193,7 @@ template <int BM, int BN, int BK, int TM, int TN> struct Logic {
 
 template <class Core, int BM, int BN, int BK, int STAGES>
 __device__ __forceinline__ void multiply_bits(Bits A, Bits transposed, Bits C, int m, int n, int k, bool fresh) {
-  constexpr int GROUP = 8;  // block rows that run together, so that they share B in the cache
+  constexpr int GROUP = 8;  // block rows that run together and share B in the cache
   constexpr int A_STAGE = BM * pitch<BK>, B_STAGE = BN * pitch<BK>;
   extern __shared__ __align__(16) char shared[];
   char* const a_stages = shared;

@@ -1,4 +1,4 @@
-"""Sums of products of floats by cuBLAS, where CuPy finds it: without TF32, which would keep ten bits of a float32."""
+"""Sums of products of floats by cuBLAS, where CuPy finds cuBLAS; without TF32, which would keep ten bits of a float32."""
 
 from __future__ import annotations
 
@@ -14,26 +14,20 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import is_operation
 from semiring.arrays.overlap import address
 from semiring.kernels import machine
-from semiring.kernels.cuda.arguments import ALWAYS, Predicate
+from semiring.kernels.cuda.arguments import ALWAYS, LaunchPredicate
 from semiring.kernels.cuda.compiler import rehearsing
 
 __all__ = ["BlasPlan", "blas_plan", "has_blas", "is_faster", "is_plus_times"]
 
 _PRECISIONS = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
-
-_MOST = (1 << 31) - 1
-"""Of rows, columns and strides, which are 32 bits wide there."""
-
-_INEXACT = (1, 3)
-"""CUBLAS_TENSOR_OP_MATH and CUBLAS_TF32_TENSOR_OP_MATH, in which others may have left the handle."""
-
-_MODE = 15
-"""The bits of a mode that are no flags."""
+_MOST = (1 << 31) - 1  # cuBLAS's rows, columns and strides have 32 bits
+_INEXACT = (1, 3)  # CUBLAS_TENSOR_OP_MATH and CUBLAS_TF32_TENSOR_OP_MATH, in case other code left the handle in these modes
+_MODE = 15  # the bits of a math mode without its flags
 
 
 @functools.cache
 def has_blas() -> bool:
-    """Whether CuPy finds cuBLAS."""
+    """Return True if CuPy finds cuBLAS."""
     try:
         _cublas()
     except ImportError:
@@ -42,17 +36,16 @@ def has_blas() -> bool:
 
 
 def _cublas() -> Any:
-    """CuPy's binding."""
     return importlib.import_module("cupy_backends.cuda.libs.cublas")
 
 
 def is_faster(least: Mapping[int, int], size: int, count: int, m: int, n: int, k: int) -> bool:
-    """Whether cuBLAS is faster for products of so many matrices of `size` bytes an element: `least` tells from how many steps on it is."""
+    """Return True if cuBLAS is faster for `count` products of elements of `size` bytes; `least` maps sizes to the fewest steps."""
     return count * m * n * k >= least[size] and min(m, n, k) >= machine.BLAS_SIDE and has_blas()
 
 
 def is_plus_times(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> bool:
-    """Whether ⊕ is the sum and ⊗ the product of floats that cuBLAS has."""
+    """Return True if ⊕ is + and ⊗ is ×, on floats that cuBLAS supports."""
     program = semiring.program
     return (
         len(dtypes) == 1 and dtypes[0] in _PRECISIONS and is_operation(program.add[0], ("add",)) and is_operation(program.mul[0], ("mul",))
@@ -61,34 +54,20 @@ def is_plus_times(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> bool
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlasPlan:
-    """A product C ← C + AB, or AB where C is fresh, of matrices that lie as cuBLAS takes them.
-
-    Attributes
-    ----------
-    dtype : numpy.dtype
-    layout : tuple of int
-        Whether B and A lie by columns; columns and rows of C, and steps.
-    leading : tuple of int
-        How far apart the rows or columns of A, B and C lie, in numbers.
-    apart : tuple of int
-        How far apart the matrices of each lie.
-    count : int
-        Matrices.
-    fresh : bool
-    """
+    """A product C ← C + AB, or C ← AB if `fresh`, of matrices in layouts that cuBLAS takes."""
 
     dtype: np.dtype[Any]
-    layout: tuple[int, int, int, int, int]
-    leading: tuple[int, int, int]
-    apart: tuple[int, int, int]
-    count: int
+    layout: tuple[int, int, int, int, int]  # 1 for B and for A if by columns; columns and rows of C; steps
+    leading: tuple[int, int, int]  # distances between the rows (columns) of A, B and C, in numbers
+    apart: tuple[int, int, int]  # distances between the matrices of a batch
+    count: int  # matrices
     fresh: bool
 
-    def start(self, own: Sequence[int], predicate: Predicate = ALWAYS) -> None:
-        """Ask for it in the current stream, with the addresses of A, B and C."""
+    def start(self, own: Sequence[int], predicate: LaunchPredicate = ALWAYS) -> None:
+        """Call cuBLAS in the current stream, with the addresses of A, B and C."""
         import cupy
 
-        assert not predicate[0], "cuBLAS asks for no signs"
+        assert not predicate[0], "cuBLAS has no predicates"
         if rehearsing():
             return
         cublas, handle, kind = _cublas(), cupy.cuda.device.get_cublas_handle(), _PRECISIONS[self.dtype]
@@ -99,7 +78,7 @@ class BlasPlan:
         exact = mode & _MODE not in _INEXACT
         if not exact:
             cublas.setMathMode(handle, 0)
-        # cuBLAS takes what lies by rows for the transpose that lies by columns: Cᵀ = Bᵀ Aᵀ.
+        # cuBLAS stores matrices by columns, and a matrix by rows is its transpose by columns: Cᵀ = Bᵀ Aᵀ.
         try:
             if self.count == 1:
                 multiply = getattr(cublas, f"{kind}gemm")
@@ -113,14 +92,9 @@ class BlasPlan:
 
 
 def blas_plan(A: Any, B: Any, C: Any, *, fresh: bool) -> BlasPlan | None:
-    """The product of batches of matrices, with whose results the operands share nothing; None where they do not lie as cuBLAS takes them.
+    """Plan C ← AB or C ← C + AB for batches of shapes (count, m, k), (count, k, n) and (count, m, n).
 
-    Parameters
-    ----------
-    A : array of shape (count, m, k)
-    B : array of shape (count, k, n)
-    C : array of shape (count, m, n)
-    fresh : bool
+    Returns None if cuBLAS does not take the layout. C must not overlap A or B.
     """
     count, m, n = C.shape
     places = [_leading(v) for v in (A, B, C)]
@@ -137,7 +111,7 @@ def blas_plan(A: Any, B: Any, C: Any, *, fresh: bool) -> BlasPlan | None:
 
 
 def _leading(v: Any) -> tuple[int, int] | None:
-    """Whether matrices lie by columns, and how far apart their rows or columns are, in numbers; None where numbers lie apart."""
+    """Return 1 if the matrices are stored by columns, else 0, and the leading dimension; None if neither axis is contiguous."""
     (_, m, n), (_, row, column), size = v.shape, v.strides, v.itemsize
     for by_columns, length, step, apart, count in ((0, n, column, row, m), (1, m, row, column, n)):
         if step == size or length == 1:

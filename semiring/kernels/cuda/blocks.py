@@ -1,7 +1,6 @@
-"""Blocks on a GPU: what kernels are told of where they lie, what they share with each other, and copies that take their place.
+"""Blocks on a GPU: layouts as kernels take them, overlaps, and copies.
 
-Copies are in rows, whatever the strides of what is copied, by a kernel that reads along the denser axis: several times as fast as CuPy's
-element by element.
+A kernel copies any strides into contiguous rows, reading along the denser axis: several times as fast as CuPy's elementwise copy.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from semiring.arrays.overlap import Layout, share, span
-from semiring.kernels.cuda.arguments import Matrix, Via, flat
+from semiring.kernels.cuda.arguments import DeviceMatrix, Via, flat
 from semiring.kernels.cuda.compiler import Kernel, rehearsing
 from semiring.kernels.engine import Block
 
@@ -24,41 +23,37 @@ __all__ = [
 ]  # fmt: skip
 
 BATCH = 65535
-"""Matrices that one launch can number."""
+"""The most matrices of one launch: the limit of a grid's second and third dimensions."""
 
-_ROWS = 128
-"""A multiple of every tile's sides."""
+_ROWS = 128  # a multiple of every tile's sides
+_TILE = 32  # the side of the tiles of a copy
 
-_TILE = 32
-"""Side of the tiles in which rows are copied."""
-
-
-# What kernels are told.
+# Layouts.
 
 
 def stacked(array: Any) -> Any:
-    """The array with exactly one batch axis."""
+    """Return the array with exactly one batch axis."""
     if array.ndim == 3:
         return array
     return array.reshape(math.prod(array.shape[:-2]), *array.shape[-2:])
 
 
 def of_one_layout(arrays: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The components of a matrix; contiguous copies where they do not lie alike."""
+    """Return the components of a matrix, copied to contiguous arrays unless all have one layout."""
     if len(arrays) == 1 or len({tuple(s // v.itemsize for s in v.strides) for v in arrays}) == 1:
         return arrays
     return tuple(map(contiguous, arrays))
 
 
-def matrix_of(block: Block) -> Matrix:
-    """Where a block lies."""
+def matrix_of(block: Block) -> DeviceMatrix:
+    """Return a block's address and strides, for kernels."""
     first = block.values[0]
     size, (batch, row, column) = first.itemsize, first.strides
-    return Matrix(tuple([v.data.ptr for v in block.values]), row // size, column // size, batch // size)
+    return DeviceMatrix(tuple([v.data.ptr for v in block.values]), row // size, column // size, batch // size)
 
 
 def via_of(block: Block, first: int) -> Via:
-    """Where its construction matrix lies, and the vertex that a kernel counts from."""
+    """Return the address and strides of a block's construction matrix (or null), with the first vertex's number."""
     if block.via is None:
         return Via(0, 0, 0, first)
     size, (batch, row, _) = block.via.itemsize, block.via.strides
@@ -66,15 +61,15 @@ def via_of(block: Block, first: int) -> Via:
 
 
 def by_value(structure: tuple[Any, ...]) -> Any:
-    """A structure as the argument of a kernel that takes it whole."""
+    """Return a structure as the argument of a kernel that takes it whole."""
     words = np.array(flat(structure), dtype=np.int64)
     return words.view(np.dtype((np.void, words.nbytes)))
 
 
 def access(block: Block, *, vectors: bool = True) -> str:
-    """How a kernel should read a block: by vectors where rows are contiguous and aligned, else along what is contiguous.
+    """Return how a kernel should read a block: "vectors" if rows are contiguous and aligned, else "rows" or "columns", the denser axis.
 
-    The last vector of a row may reach beyond the row, but never out of 16 bytes of which the row has some.
+    A row's last vector may reach past the row, but stays within an aligned 16 bytes that the row touches.
     """
     v = block.values[0]
     batch, row, column = v.strides
@@ -85,7 +80,7 @@ def access(block: Block, *, vectors: bool = True) -> str:
 
 
 def row_slices(length: int, size: int, limit: int, most: int | None = None) -> Iterator[slice]:
-    """Slices of `length` rows that have `size` bytes together, each of at most `limit` bytes; whole tiles, so that few are cut."""
+    """Yield slices of `length` rows of `size` bytes together: at most `limit` bytes and `most` rows each, whole tiles except at the end."""
     step = length if size <= limit else max(_ROWS, length * limit // size // _ROWS * _ROWS)
     step = min(step, most or step)
     for start in range(0, length, step):
@@ -93,40 +88,38 @@ def row_slices(length: int, size: int, limit: int, most: int | None = None) -> I
 
 
 def batches(A: Block) -> Iterator[tuple[int, Block]]:
-    """The matrices of a batch, as many at a time as a launch can number, with the number of the first; none where they are empty."""
+    """Yield parts of a batch of at most `BATCH` matrices, each with the number of the first matrix; nothing if matrices are empty."""
     count = len(A.values[0]) if A.values[0].size else 0
     if 0 < count <= BATCH:
         return iter([(0, A)])
     return ((start, A.at(slice(start, start + BATCH))) for start in range(0, count, BATCH))
 
 
-# What blocks share.
+# Overlaps.
 
 
 def shares(x: Block, y: Block) -> bool:
-    """Whether two blocks have elements in common."""
+    """Return True if two blocks have elements in common."""
     return any(_overlap(v, w) for v in x.values for w in y.values)
 
 
 def _overlap(v: Any, w: Any) -> bool:
-    """Whether two batches of matrices share elements."""
     import cupy
 
     x, y = _layout(v), _layout(w)
     if len(v) == len(w) == 1:
         return share(x, y)
     if v.strides[0] == w.strides[0] and span(x, y) <= abs(v.strides[0]):
-        return share(x, y)  # each matrix meets only the one in its place
+        return share(x, y)  # each matrix can only overlap the one of the same number
     return bool(cupy.may_share_memory(v, w))
 
 
 def _layout(v: Any) -> Layout:
-    """The layout of the first matrix of a batch."""
     return Layout(v.data.ptr, v.strides[1], v.strides[2], v.shape[1], v.shape[2], v.itemsize)
 
 
 def same_block(x: Block, y: Block) -> bool:
-    """Whether two blocks are the same elements in the same places."""
+    """Return True if two blocks are the same elements in the same places."""
     return all(v.data.ptr == w.data.ptr and v.strides == w.strides and v.shape == w.shape for v, w in zip(x.values, y.values, strict=True))
 
 
@@ -134,7 +127,7 @@ def same_block(x: Block, y: Block) -> bool:
 
 
 def copy_into(source: Any, target: Any) -> None:
-    """target ← source, of one shape on one GPU, without a kernel of CuPy's wherever target has contiguous rows."""
+    """Copy source to target, of one shape on one GPU, without CuPy's kernels if the target's rows are contiguous."""
     if source.size == 0:
         return
     if source.flags.c_contiguous and target.flags.c_contiguous and source.dtype == target.dtype:
@@ -148,7 +141,7 @@ def copy_into(source: Any, target: Any) -> None:
 
 
 def contiguous(array: Any) -> Any:
-    """The array, or a C-contiguous copy where it is not that."""
+    """Return the array, or a C-contiguous copy."""
     import cupy
 
     if array.flags.c_contiguous:
@@ -159,7 +152,7 @@ def contiguous(array: Any) -> Any:
 
 
 def aligned_copy(block: Block, *, transposed: bool = False) -> Block:
-    """A copy of the values, or of their transposes, in rows that begin at multiples of 16 bytes."""
+    """Copy a block's values, or their transposes, into rows that begin at multiples of 16 bytes."""
     import cupy
 
     values = tuple(v.transpose(0, 2, 1) if transposed else v for v in block.values)
@@ -172,7 +165,7 @@ def aligned_copy(block: Block, *, transposed: bool = False) -> Block:
 
 
 def copy_rows(source: Any, target: Any) -> None:
-    """Copy an array of shape (batch, m, n) to one of the same shape and dtype whose rows are contiguous."""
+    """Copy an array of shape (batch, m, n) to one of the same shape and dtype with contiguous rows."""
     import cupy
 
     if source.size == 0:
@@ -190,7 +183,6 @@ def copy_rows(source: Any, target: Any) -> None:
 
 @functools.cache
 def _kernel(size: int, number: int) -> Kernel:
-    """The kernel for numbers of `size` bytes on a GPU."""
     kind = f"uint{8 * size}"
     source = (
         '#include "elements.cuh"\n\n'

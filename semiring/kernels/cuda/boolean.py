@@ -1,6 +1,6 @@
-"""Bit-packed Boolean matrices on one GPU: the tiles of a product, the kernels, each compiled at its first use, and their engine.
+"""Bit-packed Boolean matrices on one GPU: tiles of products, kernels, and the engine.
 
-Matrices are packed into words of device memory for as long as an algorithm runs.
+An algorithm packs its matrices into words of device memory once, and unpacks them at the end.
 """
 
 from __future__ import annotations
@@ -19,65 +19,47 @@ from semiring.kernels.cuda.arguments import Bits, Truths, parameters
 from semiring.kernels.cuda.blocks import copy_into, copy_rows, shares, stacked
 from semiring.kernels.cuda.capture import recording
 from semiring.kernels.cuda.compiler import Kernel
-from semiring.kernels.cuda.events import launched
+from semiring.kernels.cuda.launches import launched
 from semiring.kernels.engine import Block, Immediate, PackedBlock
 from semiring.kernels.hardware import Device, device
 
 __all__ = ["ALIGNMENT", "PIVOT", "PIVOT_WORDS", "BitTile", "CudaBooleanEngine", "bits_source", "candidate_bit_tiles", "choose_bit_tile"]
 
 ALIGNMENT = 128
-"""Bits that one access to memory takes: blocks begin at multiples of them."""
+"""Bits of one memory access; blocks begin at multiples."""
 
 PIVOT_WORDS = (4, 8, 16)
-"""Words of a row of a pivot block, for each of which there is a kernel."""
+"""Words per row of a pivot block, with one kernel each."""
 
 PIVOT = 32 * PIVOT_WORDS[-1]
 """Side of the largest pivot block."""
 
 WARPS, SPAN = 8, 2048
-"""Warps of a thread block of the kernels around a product, and bits that a warp packs or unpacks."""
+"""Warps in a thread block of the auxiliary kernels, and bits that a warp packs or unpacks."""
 
 
 @dataclass(frozen=True)
 class BitTile(Shown):
-    """Sizes of a product kernel.
+    """Sizes of a kernel for products of bits."""
 
-    Attributes
-    ----------
-    rows, columns : int
-        Of C in a thread block.
-    depth : int
-        Bits of k in a slice.
-    part_rows, part_columns : int
-        Of C in a warp's registers, or in a thread's without tensor cores.
-    stages : int
-        Slices in shared memory.
-    blocks : int
-        Thread blocks that a multiprocessor is to hold, which limits the registers of a thread.
-    rate : float
-        Steps a second beside those of the other candidates, where there is enough to do.
-    tensor : bool
-        Whether tensor cores compute it.
-    """
-
-    rows: int
+    rows: int  # of C in a thread block
     columns: int
-    depth: int
-    part_rows: int
+    depth: int  # bits of k in a slice
+    part_rows: int  # of C in a warp's registers, or in a thread's without tensor cores
     part_columns: int
-    stages: int
-    blocks: int
-    rate: float = 1.0
-    tensor: bool = True
+    stages: int  # slices in shared memory
+    blocks: int  # thread blocks per multiprocessor, which bounds a thread's registers
+    rate: float = 1.0  # steps per second relative to the other candidates, given enough work
+    tensor: bool = True  # computed by tensor cores
 
     @property
     def threads(self) -> int:
-        """Of a block."""
+        """Threads of a block."""
         parts = self.rows // self.part_rows * (self.columns // self.part_columns)
         return parts * 32 if self.tensor else parts
 
     def facts(self) -> tuple[str, list[tuple[str, str]]]:
-        """What Jupyter shows."""
+        """Return the title and rows of a Jupyter table."""
         return f"{self.rows} × {self.columns} bits of C in a thread block", [
             ("warp" if self.tensor else "thread", f"{self.part_rows} × {self.part_columns} bits in registers"),
             ("block", f"{self.threads} threads, {self.blocks} blocks a multiprocessor"),
@@ -87,7 +69,7 @@ class BitTile(Shown):
 
     @property
     def shared_bytes(self) -> int:
-        """Shared memory of a block: slices whose rows are padded by 16 bytes."""
+        """Shared memory of a block in bytes: slices, with rows padded by 16 bytes."""
         return self.stages * (self.rows + self.columns) * (self.depth // 8 + 16)
 
 
@@ -100,13 +82,13 @@ _LOGIC = (BitTile(64, 64, 512, 8, 8, 3, 4, tensor=False),)
 
 
 def candidate_bit_tiles(arch: int) -> tuple[BitTile, ...]:
-    """The tiles for an architecture: tensor cores of the compute capabilities 8 and 9 multiply bits, later ones would only emulate it."""
+    """List an architecture's tiles: tensor cores multiply bits on compute capabilities 8 and 9; later ones would emulate that."""
     return _TENSOR if 80 <= arch < 100 else _LOGIC
 
 
 @functools.lru_cache(maxsize=4096)
 def choose_bit_tile(m: int, n: int, batch: int, limits: Device) -> BitTile:
-    """The candidate that is predicted fastest: by the work of the multiprocessor that has the most tiles."""
+    """Return the candidate with the shortest predicted time: that of the multiprocessor with the most tiles."""
 
     def time(tile: BitTile) -> float:
         tiles = -(-m // tile.rows) * -(-n // tile.columns) * batch
@@ -116,15 +98,10 @@ def choose_bit_tile(m: int, n: int, batch: int, limits: Device) -> BitTile:
 
 
 def bits_source(name: str, tile: BitTile | None = None, words: int = 0) -> str:
-    """The CUDA C++ of one kernel: the template, and its instantiation that is called `name`.
+    """Return the CUDA C++ of one kernel: the template, and an instantiation called `name`.
 
-    Parameters
-    ----------
-    name : {"product", "transpose", "pack", "unpack", "close", "add_identity"}
-    tile : BitTile
-        Of a product.
-    words : int
-        Of a row of the pivot block that is closed.
+    `name` is "product", "transpose", "pack", "unpack", "close" or "add_identity"; "product" takes a `tile`, and "close" the `words` per row
+    of the pivot block.
     """
     header, bounds, threads = "bits", "", 32 * WARPS
     (taken_a, a), (taken_b, b), (taken_c, c) = (parameters(Bits, x) for x in "abc")
@@ -155,12 +132,7 @@ def bits_source(name: str, tile: BitTile | None = None, words: int = 0) -> str:
 
 
 class BitKernels:
-    """Kernels on one GPU.
-
-    Attributes
-    ----------
-    device : Device
-    """
+    """The kernels on bits for one GPU."""
 
     def __init__(self, number: int) -> None:
         self.device = device(number)
@@ -168,7 +140,7 @@ class BitKernels:
         self._functions: dict[Any, Kernel] = {}
 
     def function(self, name: str, tile: BitTile | None = None, words: int = 0) -> Kernel:
-        """A kernel, which is called with a grid, a block, its arguments and its shared memory; see `bits_source`."""
+        """Return a kernel, to be called with a grid, a block, its arguments and its shared memory; see `bits_source`."""
         key = (name, tile, words)
         found = self._functions.get(key)
         if found is None:
@@ -179,27 +151,19 @@ class BitKernels:
 
 @functools.cache
 def kernels_for_bits(number: int) -> BitKernels:
-    """The kernels for GPU `number`."""
+    """Return the kernels on bits for GPU `number`."""
     return BitKernels(number)
 
 
-_SMALL = 128 << 20
-"""Bytes of a packed matrix up to which its schedule is recorded, on a workspace of the same size."""
+_SMALL = 128 << 20  # bytes of packed matrices whose schedules are captured as CUDA graphs, on a workspace of the same size
 
 
 class CudaBooleanEngine(Immediate):
     """`Engine` for (∨, ∧) on bits in the memory of one GPU, without witnesses.
 
-    A tensor core takes rows of both operands, so that each product begins with B's transpose: n² bits of work before n³. That copy, and
-    one of an A that is part of C, let a product read the old values. (Where the other operand is transitively closed, as in every
-    closure, new bits would do no harm: they are in the result anyhow. Elsewhere the result would depend on who comes first.)
-
-    Parameters
-    ----------
-    semiring : Semiring
-    dtypes : tuple of numpy.dtype
-    number : int
-        The GPU.
+    Tensor cores take rows of both operands, so each product first transposes B: n² bits of work before n³. That copy, and a copy of A where
+    A overlaps C, let a product read the old values. In a closure new bits would be harmless, because the result contains them anyway. In
+    other products the result would depend on timing.
     """
 
     alignment = ALIGNMENT
@@ -211,14 +175,14 @@ class CudaBooleanEngine(Immediate):
         self._kernels = kernels_for_bits(number)
 
     def load(self, values: tuple[Any, ...], via: Any = None, *, owned: bool = True) -> PackedBlock:
-        """The block that holds `values` as bits."""
+        """Return a block that holds `values` as bits."""
         assert via is None
         block, truths = self.blank(values), stacked(values[0])
         self._convert("pack", truths, block)
         return block
 
     def blank(self, values: tuple[Any, ...], via: Any = None) -> PackedBlock:
-        """The block that stands for what a product will be."""
+        """Return an empty block for a result of the shape of `values`."""
         import cupy
 
         *batch, m, n = values[0].shape
@@ -235,7 +199,6 @@ class CudaBooleanEngine(Immediate):
             copy_into(truths.reshape(values[0].shape), values[0])
 
     def _convert(self, name: str, truths: Any, A: Block) -> None:
-        """Pack truth values into a block, or unpack them."""
         batch, m, n = truths.shape
         if truths.size:
             grid = -(-m // WARPS) * -(-n // SPAN) * batch
@@ -244,14 +207,13 @@ class CudaBooleanEngine(Immediate):
             self._launch(name, grid, (truths.data.ptr, row, column, apart, *_matrix(A), m, n, int(aligned)))
 
     def _launch(self, name: str, grid: int, arguments: tuple[int, ...]) -> None:
-        """Launch one of the kernels around a product."""
         self._kernels.function(name)((grid, 1, 1), (32 * WARPS, 1, 1), arguments)
 
     def expect_signs(self, m: int, n: int, k: int) -> None:
-        """Nothing: truth values have none."""
+        """Do nothing: truth values have no signs."""
 
     def launches(self, A: Block, B: Block, C: Block) -> None:
-        """Nothing, because bits are packed for each product."""
+        """Return None: operands are packed anew for each product."""
         return
 
     def multiply_add(self, A: Block, B: Block, C: Block) -> None:
@@ -263,7 +225,6 @@ class CudaBooleanEngine(Immediate):
         self._product(A, B, C, fresh=True)
 
     def _product(self, A: Block, B: Block, C: Block, *, fresh: bool) -> None:
-        """C ← C ∪ A·B, or A·B where C is `fresh`."""
         (m, n), k, batch = C.shape, A.shape[1], len(C.values[0])
         if 0 in (m, n, batch):
             return
@@ -277,7 +238,6 @@ class CudaBooleanEngine(Immediate):
         launched(self.meter, m * n * k * batch)
 
     def _transposed(self, B: Block) -> PackedBlock:
-        """The transpose of a block."""
         import cupy
 
         (k, n), batch = B.shape, len(B.values[0])
@@ -288,7 +248,7 @@ class CudaBooleanEngine(Immediate):
         return transposed
 
     def close(self, A: Block) -> None:
-        """A ← A ∪ A² ∪ …; every pivot is harmless."""
+        """A ← A ∪ A² ∪ …; no pivot diverges."""
         n, batch = A.shape[0], len(A.values[0])
         if n and batch:
             words = next(w for w in PIVOT_WORDS if n <= 32 * w)
@@ -307,10 +267,10 @@ class CudaBooleanEngine(Immediate):
             self._launch("add_identity", -(-n // (32 * WARPS)) * batch, (*_matrix(A), n))
 
     def run(self, name: Hashable, schedule: Callable[[Block], None], A: Block) -> None:
-        """``schedule(A)``; where launches would take longer than the work, as a CUDA graph from its second use on."""
+        """Run ``schedule(A)``; for small matrices as a CUDA graph from the second use on, as launches would take longer than the work."""
         recorded = None
         if A.shape[0] > self.pivot and A.values[0].nbytes <= _SMALL and not compiler.rehearsing():
-            meter, self.meter = self.meter, None  # what is recorded is done when it is played
+            meter, self.meter = self.meter, None  # capturing computes nothing; playing the graph does
             recorded = recording(("bits", self.number, A.values[0].shape, A.shape, name), A, schedule)
             self.meter = meter
         if recorded is None:
@@ -321,7 +281,6 @@ class CudaBooleanEngine(Immediate):
 
 
 def _copied(words: Any) -> Any:
-    """A copy of packed words."""
     import cupy
 
     copied = cupy.empty(words.shape, words.dtype)
@@ -330,11 +289,9 @@ def _copied(words: Any) -> Any:
 
 
 def _words(n: int) -> int:
-    """Words of a row of n bits with its padding."""
     return -(-n // ALIGNMENT) * (ALIGNMENT // 32)
 
 
 def _matrix(A: Block) -> tuple[int, int, int]:
-    """The arguments that tell where a block lies: its address, and strides in words."""
     words = A.values[0]
     return words.data.ptr, words.strides[1] // 4, words.strides[0] // 4

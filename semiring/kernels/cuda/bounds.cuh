@@ -1,14 +1,11 @@
-// Whether operands have numbers that need a closer look, told by a kernel that reads them anyway.
+// Checks of operands while a kernel reads them.
 #pragma once
 
 #include "memory.cuh"
 
-// Its fields are those of the class of its name in arguments.py.
-struct Bounds {
-  BOUNDS_FIELDS
-};
+struct Bounds { BOUNDS_FIELDS };
 
-// Compares elements with bounds, which are words that are doubles where elements are floats.
+// Compares elements with bounds; the words of the bounds are doubles if elements are floats.
 template <class S> struct Within {
   using E = typename S::Element;
   using T = decltype(E::c0);

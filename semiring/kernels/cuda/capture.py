@@ -1,6 +1,6 @@
-"""Schedules of small matrices as CUDA graphs: recorded once a shape on a workspace of their own, then started by one call.
+"""Schedules of small matrices as CUDA graphs: recorded once per shape, each on its own workspace, then started by one call.
 
-A recursive closure of 1,000 vertices is a hundred launches of a few microseconds; without a graph Python would take longer than they do.
+A recursive closure of 1,000 vertices is a hundred launches of a few microseconds, less time than Python takes to make them.
 """
 
 from __future__ import annotations
@@ -17,67 +17,47 @@ from semiring.kernels.cuda.blocks import copy_into
 from semiring.kernels.cuda.elements import for_each
 from semiring.kernels.engine import Block
 
-__all__ = ["Recording", "recording"]
+__all__ = ["RecordedGraph", "recording"]
 
-_KEPT = 16
-_BYTES = 256 << 20
-"""Recordings that are kept, and the memory that they may have, except for a single one."""
+_KEPT, _BYTES = 16, 256 << 20  # the most recordings kept, and the most memory of more than one
 
 _lock = forks.lock()
-_recordings: OrderedDict[Hashable, Recording | None] = OrderedDict()
+_recordings: OrderedDict[Hashable, RecordedGraph | None] = OrderedDict()
 
 
 @dataclass(frozen=True)
-class Recording:
-    """A recorded schedule.
+class RecordedGraph:
+    """A recorded schedule and the memory it works on."""
 
-    Attributes
-    ----------
-    graph : cupy.cuda.Graph
-    workspace : Block
-        What the graph works on.
-    divergent : array
-        Where it tells of divergent pivots.
-    pool : cupy.cuda.MemoryPool
-        Owns the memory of its temporaries.
-    """
-
-    graph: Any
-    workspace: Block
-    divergent: Any
-    pool: Any
+    graph: Any  # cupy.cuda.Graph
+    workspace: Block  # the block that the graph works on
+    divergent: Any  # the array where the graph reports divergent pivots
+    pool: Any  # cupy.cuda.MemoryPool, the owner of the temporaries' memory
 
     def play(self, A: Block) -> None:
-        """A goes to the workspace, through the graph and back, in the current stream; of `via`, what the graph has found comes back."""
+        """Copy A to the workspace, launch the graph in the current stream, and copy back; update `via` where the graph found a witness."""
         for array, work in zip(A.values, self.workspace.values, strict=True):
             copy_into(array, work)
         self.graph.launch()
         for array, work in zip(A.values, self.workspace.values, strict=True):
             copy_into(work, array)
         if A.via is not None:
-            # Vertices are counted from 0 there, and everything was −1.
+            # The workspace counts vertices from 0, and held −1 everywhere before.
             for_each("if (found >= 0) via = found + row", {"found": self.workspace.via, "via": A.via}, row=A.row)
 
 
-def recording(key: Hashable, A: Block, schedule: Callable[[Block], Any]) -> Recording | None:
-    """The recording for `key`, made at the second call with it; None at the first, when kernels may still have to be compiled.
+def recording(key: Hashable, A: Block, schedule: Callable[[Block], Any]) -> RecordedGraph | None:
+    """Return the recording for `key`, made at the second call; None at the first, whose kernels may still have to be compiled.
 
-    None also where the current stream is being recorded already.
-
-    Parameters
-    ----------
-    key : hashable
-        Everything that the launches depend on but the elements.
-    A : Block
-        Its shape is the workspace's; the workspace counts its vertices from 0.
-    schedule : callable
-        Launches everything on the block it is given, and returns where it tells of divergent pivots.
+    Returns None also while the current stream is being captured. `key` is everything that the launches depend on except the elements. The
+    workspace has A's shape, and counts its vertices from 0. `schedule` launches everything on the block it is given, and returns the array
+    where it reports divergent pivots.
     """
     import cupy
 
     if cupy.cuda.get_current_stream().is_capturing():
-        return None  # whoever records this stream records the launches
-    # Two streams must not share a workspace, nor two threads.
+        return None  # the caller's own capture records the launches
+        # Neither two streams nor two threads may share a workspace.
     key = (key, threading.get_ident(), cupy.cuda.get_current_stream().ptr)
     with _lock:
         if key not in _recordings:
@@ -88,15 +68,14 @@ def recording(key: Hashable, A: Block, schedule: Callable[[Block], Any]) -> Reco
     if found is None:
         try:
             found = _record(A, schedule)
-        except cupy.cuda.memory.OutOfMemoryError:  # there may be room for the schedule, if not for a workspace
+        except cupy.cuda.memory.OutOfMemoryError:  # a workspace takes more memory than the schedule alone
             return None
         with _lock:
             _remember(key, found)
     return found
 
 
-def _record(A: Block, schedule: Callable[[Block], Any]) -> Recording:
-    """Record the schedule on a new workspace."""
+def _record(A: Block, schedule: Callable[[Block], Any]) -> RecordedGraph:
     import cupy
 
     pool = cupy.cuda.MemoryPool()
@@ -111,15 +90,15 @@ def _record(A: Block, schedule: Callable[[Block], Any]) -> Recording:
                 via.data.memset_async(0xFF, via.nbytes)  # −1 everywhere
             divergent = schedule(workspace)
         except BaseException:
-            with contextlib.suppress(Exception):  # which would be told in place of the error that ended the recording
+            with contextlib.suppress(Exception):  # else it would hide the error that ended the recording
                 stream.end_capture()
             raise
         graph = stream.end_capture()
-    return Recording(graph, workspace, divergent, pool)
+    return RecordedGraph(graph, workspace, divergent, pool)
 
 
-def _remember(key: Hashable, found: Recording | None) -> None:
-    """Keep a recording, and drop the oldest ones where there are too many."""
+def _remember(key: Hashable, found: RecordedGraph | None) -> None:
+
     _recordings[key] = found
     while len(_recordings) > _KEPT or (len(_recordings) > 1 and sum(r.pool.total_bytes() for r in _recordings.values() if r) > _BYTES):
         _recordings.popitem(last=False)

@@ -1,7 +1,7 @@
-"""CUDA C++ to loaded kernels: NVRTC, which needs no GPU, a cache on disk, and launches.
+"""CUDA C++ to loaded kernels: NVRTC, which needs no GPU, a disk cache, and launches.
 
-A `Kernel` is compiled and loaded at its first launch, or many of them together in a rehearsal. CuPy's own way to compile a string always
-adds ``-ftz=true``, which makes 0 of subnormal weights, and its cache does not see the headers.
+A `Kernel` is compiled and loaded at its first launch; a rehearsal compiles many at once. CuPy's own compilation of strings always adds
+``-ftz=true``, which flushes subnormal weights to 0, and its cache ignores changes of headers.
 """
 
 from __future__ import annotations
@@ -26,50 +26,42 @@ __all__ = [
 ]  # fmt: skip
 
 OPTIONS = ("--std=c++17", "--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true")
-"""Sums are not fused with products unless the table of steps says so: a path's weight must not depend on how it was found."""
+"""NVRTC's options. Multiply-adds are fused only where the instruction table says so: a path's weight must not depend on how it is found."""
 
 
 @functools.cache
 def headers() -> dict[str, str]:
-    """The templates beside this file, and the fields of their structures, by name."""
+    """Return the contents of all headers by name: the templates in this folder, and the generated ``arguments.cuh``."""
     templates = {path.name: path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parent.glob("*.cuh"))}
     return {"arguments.cuh": fields_header(), **templates}
 
 
 def compile_source(source: str, arch: int) -> bytes:
-    """The CUBIN of `source` for ``sm_<arch>``.
-
-    Raises
-    ------
-    SemiringError
-        With the compiler's messages.
-    """
+    """Return the CUBIN of `source` for ``sm_<arch>``; raise SemiringError with NVRTC's messages if the source is invalid."""
     return cache.compiled(_identity(source, arch), ".cubin", lambda: _compile(source, _options(arch)))
 
 
 def kept_code(source: str, arch: int) -> bytes | None:
-    """The same if it was compiled before."""
+    """Return the CUBIN if the disk cache has it, else None."""
     return cache.kept(_identity(source, arch), ".cubin")
 
 
 def _options(arch: int) -> tuple[str, ...]:
-    """The compiler's options for ``sm_<arch>``."""
     return *OPTIONS, f"--gpu-architecture=sm_{arch}"
 
 
 def _identity(source: str, arch: int) -> str:
-    """Everything that the code depends on."""
+    """Return everything that the machine code depends on, as the key of the cache."""
     return "\n".join((source, *headers().values(), *_options(arch), str(_nvrtc().getVersion())))
 
 
 def _compile(source: str, options: tuple[str, ...]) -> bytes:
-    """The CUBIN of a source, compiled now."""
     names, contents = (tuple(part.encode() for part in x) for x in (headers(), headers().values()))
     nvrtc = _nvrtc()
     program = nvrtc.createProgram(source, "semiring.cu", contents, names)
     try:
         nvrtc.compileProgram(program, list(options))
-        # CuPy takes the code for a string and drops its last byte, a zero of the last program header.
+        # CuPy treats the code as a string and drops the last byte, a zero of the last program header.
         return bytes(nvrtc.getCUBIN(program)) + b"\0"
     except nvrtc.NVRTCError as error:
         raise SemiringError(f"NVRTC refuses the generated code: {nvrtc.getProgramLog(program)}") from error
@@ -78,7 +70,6 @@ def _compile(source: str, options: tuple[str, ...]) -> bytes:
 
 
 def _nvrtc() -> Any:
-    """CuPy's binding of the compiler."""
     import cupy
 
     return cupy.cuda.nvrtc
@@ -87,39 +78,21 @@ def _nvrtc() -> Any:
 _T = TypeVar("_T")
 
 DYNAMIC_SHARED_BYTES = 8
-"""CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES."""
+"""CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES"""
 
 
 class _Thread(threading.local):
-    """What one thread does.
-
-    Attributes
-    ----------
-    rehearsed : dict or None
-        What it would launch; None where it launches.
-    ahead : callable or None
-        Launches what is going to be launched.
-    """
-
-    rehearsed: dict[Kernel, None] | None = None
-    ahead: Callable[[], object] | None = None
+    rehearsed: dict[Kernel, None] | None = None  # the kernels that would be launched; None outside of a rehearsal
+    ahead: Callable[[], object] | None = None  # launches everything that this thread is about to launch
 
 
 _thread = _Thread()
 
 
 class Kernel:
-    """A kernel of one GPU.
+    """A kernel of GPU `number`, which is the current one at each launch.
 
-    Parameters
-    ----------
-    name : str
-    source : callable
-        Gives its CUDA C++.
-    number : int
-        The GPU, which is the current one whenever the kernel is launched.
-    shared_bytes : int
-        The most dynamic shared memory that it is launched with.
+    `source` returns the CUDA C++, and `shared_bytes` bounds the dynamic shared memory of a launch.
     """
 
     __slots__ = ("_code", "_function", "_name", "_number", "_shared_bytes", "_source")
@@ -130,28 +103,21 @@ class Kernel:
         self._function: Any = None
 
     def __call__(self, grid: tuple[int, ...], block: tuple[int, ...], arguments: tuple[Any, ...], shared_bytes: int = 0) -> None:
-        """Launch it in the current stream."""
+        """Launch the kernel in the current stream."""
         if _thread.rehearsed is None:
             (self._function or self._first())(grid, block, arguments, shared_bytes)
         elif self._function is None:
             _thread.rehearsed[self] = None
 
     def start(self, grid: tuple[int, int, int], block: tuple[int, int, int], argument: int, shared_bytes: int = 0) -> None:
-        """Launch it with one argument, a structure, in half of the time.
-
-        Parameters
-        ----------
-        grid, block, shared_bytes
-        argument : int
-            What `pointer_to` gives of the structure, which may change when this returns.
-        """
+        """Launch the kernel with one structure, in half the time; `argument` is `pointer_to` the structure, which may change afterwards."""
         if _thread.rehearsed is None:
             _launch(self._function or self._first(), grid, block, argument, shared_bytes)
         elif self._function is None:
             _thread.rehearsed[self] = None
 
     def _first(self) -> Any:
-        """CuPy's function, at the first launch. What was compiled before is loaded by itself, and the rest of a work rehearsed."""
+        """Return CuPy's function at the first launch; a kernel that is not in the disk cache starts a rehearsal of the remaining work."""
         if _thread.ahead is not None and self._code is None:
             self._code = kept_code(self._source(), device(self._number).arch)
             if self._code is None:
@@ -160,12 +126,12 @@ class Kernel:
         return self._function or self.load()
 
     def compile(self) -> bytes:
-        """Its machine code."""
+        """Return the machine code."""
         self._code = compile_source(self._source(), device(self._number).arch)
         return self._code
 
     def load(self) -> Any:
-        """Bring it to the GPU, as CuPy's function."""
+        """Load the kernel on the GPU, and return CuPy's function."""
         import cupy
 
         module: Any = cupy.cuda.Module()
@@ -178,28 +144,27 @@ class Kernel:
 
 
 def _launch(function: Any, grid: tuple[int, int, int], block: tuple[int, int, int], argument: int, shared_bytes: int) -> None:
-    """Launch CuPy's function in the current stream, with one argument."""
     import cupy
 
     cupy.cuda.driver.launchKernel(function.ptr, *grid, *block, shared_bytes, cupy.cuda.get_current_stream().ptr, argument, 0)
 
 
 def pointer_to(fields: np.ndarray[Any, np.dtype[np.int64]]) -> int:
-    """The address of a structure's address, which is put into the word before it: the first of `fields`."""
+    """Return the address of a structure's address, and store the latter in the word before the structure, ``fields[0]``."""
     start = int(address(fields))
     fields[0] = start + fields.itemsize
     return start
 
 
 def rehearsing() -> bool:
-    """Whether nothing is launched by this thread, so that nothing comes to be known of what it computes."""
+    """Return True if this thread launches nothing, so that no result of a launch is known."""
     return _thread.rehearsed is not None
 
 
 def rehearse(work: Callable[[], object]) -> None:
-    """Compile the kernels that ``work()`` launches side by side, and load them, without launching any.
+    """Compile the kernels that ``work()`` would launch in parallel, and load them, without launching any.
 
-    NVRTC takes a fraction of a second for each, on one core; one after the other, at their first launches, they would take several.
+    NVRTC takes a fraction of a second per kernel, on one core; compiling at each first launch would add up to several seconds.
     """
     if rehearsing():
         work()
@@ -216,9 +181,9 @@ def rehearse(work: Callable[[], object]) -> None:
 
 
 def run(work: Callable[[], _T], rehearsal: Callable[[], object]) -> _T:
-    """``work()``, whose result it returns; should a kernel of it have to be compiled, ``rehearse(rehearsal)`` before that is launched.
+    """Return ``work()``; if one of its kernels must be compiled, run ``rehearse(rehearsal)`` first.
 
-    Of works within each other the outermost is rehearsed.
+    Nested calls rehearse only the outermost work.
     """
     if rehearsing() or _thread.ahead is not None:
         return work()
@@ -230,5 +195,4 @@ def run(work: Callable[[], _T], rehearsal: Callable[[], object]) -> _T:
 
 
 def _compile_kernel(kernel: Kernel, slot: int) -> None:
-    """The work of a thread in a rehearsal."""
     kernel.compile()

@@ -1,23 +1,23 @@
-// What is done to each element of matrices of one shape, wherever their elements lie; and copies of matrices into rows.
+// Loops over the elements of strided matrices of one shape, and copies of matrices into contiguous rows.
 #pragma once
 
 #include "arithmetic.cuh"
 
 // A batch of matrices of numbers, with strides in numbers.
-template <class T> struct Strided {
-  STRIDED_FIELDS
+template <class T> struct StridedBatch {
+  STRIDEDBATCH_FIELDS
   __device__ __forceinline__ T& at(int64 b, int64 i, int64 j) const { return data[b * batch + i * row + j * column]; }
 };
 
-// Calls body(b, i, j) for all of `count` matrices of m x n elements; threads side by side have neighbours in a row.
+// Calls body(b, i, j) for `count` matrices of m x n elements; neighbouring threads have neighbours in a row.
 template <class Body> __device__ __forceinline__ void each_element(int64 count, int64 m, int64 n, Body body) {
   for (int64 b = blockIdx.z; b < count; b += gridDim.z)
     for (int64 i = blockIdx.y; i < m; i += gridDim.y)
       for (int64 j = blockIdx.x * int64(blockDim.x) + threadIdx.x; j < n; j += gridDim.x * int64(blockDim.x)) body(b, i, j);
 }
 
-// Copies a batch of matrices to one whose rows are contiguous: thread blocks of 32 x 8 threads copy tiles of 32 x 32, reading along
-// whichever axis of the source is the denser one.
+// Copies a batch of matrices into contiguous rows: thread blocks of 32 x 8 threads copy tiles of 32 x 32, reading along the source's denser
+// axis.
 template <class T>
 __device__ __forceinline__ void copy_tiles(const T* source, long long row, long long column, long long apart, T* target, long long pitch, long long target_apart, int m, int n) {
   __shared__ T tile[32][33];

@@ -1,7 +1,7 @@
-"""Elementwise kernels on a GPU: conversion of ∞ in one pass over device memory, construction matrices, and what kernels tell the host.
+"""Elementwise kernels on a GPU: conversion of ∞ in one pass over device memory, construction matrices, and reports to the host.
 
-They are compiled and kept as all others are, and exact for subnormals. CuPy's own take half a second at the first use of each, and take
-subnormals for zeros. Kernels tell of divergent pivots by the least vertex of each matrix that has one, and of all else by flags.
+The kernels are cached like all others, and exact for subnormals. CuPy's own elementwise kernels take half a second at the first use of
+each, and flush subnormals to zero. Kernels report divergent pivots by the least vertex in each matrix, and anything else by flags.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from semiring.common import forks
 from semiring.common.errors import SemiringError
-from semiring.kernels.cuda.arguments import Strided, parameters
+from semiring.kernels.cuda.arguments import StridedBatch, parameters
 from semiring.kernels.cuda.blocks import stacked
 from semiring.kernels.cuda.compiler import Kernel, rehearsing
 
@@ -23,19 +23,14 @@ __all__ = [
 ]  # fmt: skip
 
 _THREADS = 256
-_ACROSS, _DOWN = 1 << 16, 65535
-"""Blocks along a row at most, and down a column or along a batch; beyond that, a thread has several elements."""
+_ACROSS, _DOWN = 1 << 16, 65535  # the most blocks along a row, and down a column or a batch; larger arrays have several elements a thread
 
 
 def for_each(body: str, arrays: dict[str, Any], **numbers: int) -> None:
-    """Run a statement for each element of arrays of one shape.
+    """Run a C++ statement for each element of arrays of one shape (…, m, n).
 
-    Parameters
-    ----------
-    body : str
-        A statement in C++, in which the arrays' names stand for their elements and the numbers' for integers of 64 bits.
-    arrays : dict of arrays of shape (…, m, n)
-        By name, with any strides that need one number for all leading axes.
+    In `body` the arrays' names stand for their elements, and the names of `numbers` for 64-bit integers. The leading axes of an array must
+    have one common stride.
     """
     import cupy
 
@@ -48,7 +43,7 @@ def for_each(body: str, arrays: dict[str, Any], **numbers: int) -> None:
         views = [stacked(v) for v in views]
         count, m, n = views[0].shape
         strides = [tuple(s // v.itemsize for s in v.strides) for v in views]
-        if abs(strides[0][1]) < abs(strides[0][2]):  # what is contiguous in columns is read down those
+        if abs(strides[0][1]) < abs(strides[0][2]):  # matrices stored by columns are read by columns
             m, n, strides = n, m, [(batch, column, row) for batch, row, column in strides]
     kernel = _kernel(body, tuple((name, v.dtype) for name, v in arrays.items()), tuple(numbers), cupy.cuda.runtime.getDevice())
     layouts = [x for v, (batch, row, column) in zip(views, strides, strict=True) for x in (v.data.ptr, row, column, batch)]
@@ -57,13 +52,13 @@ def for_each(body: str, arrays: dict[str, Any], **numbers: int) -> None:
 
 
 def _signed(number: int) -> int:
-    """The integer of 64 bits with a sign that has the same bits."""
+    """Return the signed 64-bit integer of the same bits."""
     return (number + 2**63) % 2**64 - 2**63
 
 
 def elements_source(body: str, arrays: tuple[tuple[str, np.dtype[Any]], ...], numbers: tuple[str, ...]) -> str:
-    """The CUDA C++ of a kernel for arrays of some names and dtypes."""
-    taken = {name: parameters(Strided, name, template=dtype.name) for name, dtype in arrays}
+    """Return the CUDA C++ of a kernel for arrays of these names and dtypes."""
+    taken = {name: parameters(StridedBatch, name, template=dtype.name) for name, dtype in arrays}
     matrices = (f"  const auto {name}_all = {matrix};\n" for name, (_, matrix) in taken.items())
     elements = (f"    {dtype}& {name} = {name}_all.at(b, i, j);\n" for name, dtype in arrays)
     return (
@@ -80,16 +75,9 @@ def _kernel(body: str, arrays: tuple[tuple[str, np.dtype[Any]], ...], numbers: t
 
 
 def clamp_infinity(values: Any, inner: int, *, owned: bool, signs: Any = None) -> Any:
-    """Tropical integers clamped to the inner ∞: in their place if they are owned.
+    """Clamp tropical integers to the inner ∞ (see `inner_infinity`), in place if `owned`.
 
-    Parameters
-    ----------
-    values : array
-    inner : int
-        See `inner_infinity`.
-    owned : bool
-    signs : int32 array of one number, optional
-        Becomes 1 if a finite element could pull a sum with ∞ back from it.
+    `signs` becomes 1 if a finite element could pull a sum with ∞ back below it.
     """
     import cupy
 
@@ -102,16 +90,9 @@ def clamp_infinity(values: Any, inner: int, *, owned: bool, signs: Any = None) -
 
 
 def restore_infinity(values: Any, via: Any, least: int, signed: int, infinity: int, signs: Any = None) -> None:
-    """The inverse of `clamp_infinity`, in place: everything at or beyond a threshold is ∞ again, and no path.
+    """Undo `clamp_infinity` in place: entries at or beyond a threshold become `infinity`, without a path.
 
-    Parameters
-    ----------
-    values : array
-    via : int32 array or None
-    least, signed : int
-        The threshold, and the one that counts where `signs`, as `clamp_infinity` has set them, are 1.
-    infinity : int
-    signs : int32 array of one number, optional
+    The threshold is `least`, or `signed` where `clamp_infinity` has set `signs` to 1.
     """
     limits = {"threshold": int(least), "infinity": int(infinity)}
     threshold = "threshold"
@@ -126,7 +107,7 @@ def restore_infinity(values: Any, via: Any, least: int, signed: int, infinity: i
 
 
 def without_paths(shape: tuple[int, ...]) -> Any:
-    """A construction matrix of −1 everywhere, which needs no kernel."""
+    """Return a construction matrix of −1 everywhere, without a kernel."""
     import cupy
 
     via = cupy.empty(shape, np.int32)
@@ -136,7 +117,7 @@ def without_paths(shape: tuple[int, ...]) -> Any:
 
 
 def clear_paths(address: int, count: int) -> None:
-    """−1 in so many int32 numbers, which needs no kernel."""
+    """Set `count` int32 numbers to −1, without a kernel."""
     import cupy
 
     if not rehearsing():
@@ -144,7 +125,7 @@ def clear_paths(address: int, count: int) -> None:
 
 
 def zeros(count: int) -> Any:
-    """So many int32 numbers 0."""
+    """Return `count` int32 zeros on the GPU."""
     import cupy
 
     found = cupy.ndarray(count, np.int32)
@@ -153,16 +134,16 @@ def zeros(count: int) -> Any:
 
 
 def mend(values: Any) -> None:
-    """0.0 in the place of −0.0, which sorts below −∞ among the integers of their bits."""
+    """Replace −0.0 by 0.0: as an integer, the bits of −0.0 sort below those of −∞."""
     for_each("if (x == int32(0x80000000)) x = 0", {"x": values.view(np.int32)})
 
 
 NO_DIVERGENCE = 0x7F7F7F7F
-"""What is there where no pivot diverges: beyond all vertices, and of equal bytes, so that memory is set to it without a kernel."""
+"""The report of no divergent pivot: larger than every vertex, and of equal bytes, so that memory is set without a kernel."""
 
 
 def no_divergence(count: int) -> Any:
-    """No divergent pivots in `count` matrices, as an int32 array on the GPU."""
+    """Return reports of no divergence for `count` matrices, as an int32 array on the GPU."""
     import cupy
 
     found = cupy.empty(count, dtype=np.int32)
@@ -172,17 +153,14 @@ def no_divergence(count: int) -> Any:
 
 
 def earliest_divergence(whole: Any, part: Any, row: int) -> None:
-    """whole ← the lesser of `whole` and of `part`, which counts from vertex `row`."""
+    """Merge `part`, which counts from vertex `row`, into `whole`: the lesser vertex wins."""
     for_each(f"if (part != {NO_DIVERGENCE} && part + row < whole) whole = part + row", {"whole": whole[None], "part": part[None]}, row=row)
 
 
 class Flags:
-    """Two flags in pinned memory of the host, which kernels set to 1: nothing is cleared on the GPU for them, and nothing is copied.
+    """Two flags in pinned host memory, set to 1 by kernels: nothing is cleared on the GPU, and nothing is copied.
 
-    Attributes
-    ----------
-    addresses : list of int
-        Where kernels find them.
+    `addresses` lists the flags' addresses for kernels.
     """
 
     __slots__ = ("_numbers", "addresses")
@@ -197,7 +175,7 @@ class Flags:
 
     @staticmethod
     def taken() -> Flags:
-        """Flags that are not set, which are the caller's until they are read."""
+        """Return cleared flags, reserved for the caller until `read`."""
         try:
             return _idle.pop()
         except IndexError:
@@ -205,13 +183,7 @@ class Flags:
             return flags
 
     def read(self) -> list[bool]:
-        """Which are set, once the current stream has come to its end.
-
-        Raises
-        ------
-        SemiringError
-            Where the stream is being recorded.
-        """
+        """Wait for the current stream, and return the two flags. Raises SemiringError if the stream is being captured."""
         _waited_for().synchronize()
         found: list[bool] = self._numbers.astype(bool).tolist()
         if any(found):
@@ -222,7 +194,7 @@ class Flags:
 
 _idle: list[Flags] = []
 _all: list[Flags] = []
-"""Flags that no kernel has; and all, as a kernel may still write to those that nobody waits for any more."""
+"""Flags that no kernel uses; and all flags, because kernels may still write to flags of an abandoned wait."""
 
 
 forks.in_children(_idle.clear)
@@ -230,12 +202,9 @@ forks.in_children(_all.clear)
 
 
 def read_back(found: Any) -> np.ndarray[Any, Any]:
-    """What is told, on the host, once the current stream has come to its end: by way of pinned memory, in half of the time.
+    """Wait for the current stream, and copy an int32 array to the host, by pinned memory in half the time.
 
-    Raises
-    ------
-    SemiringError
-        Where the stream is being recorded.
+    Raises SemiringError if the stream is being captured.
     """
     import cupy
 
@@ -247,12 +216,11 @@ def read_back(found: Any) -> np.ndarray[Any, Any]:
 
 
 def _waited_for() -> Any:
-    """The current stream, which may be waited for as it is not being recorded."""
     import cupy
 
     stream = cupy.cuda.get_current_stream()
     if stream.is_capturing():
         raise SemiringError(
-            "a closure waits for the GPU, to tell of divergent cycles, so that no CUDA graph of it is recorded; products can be"
+            "a closure waits for the GPU to report divergent cycles, so a CUDA graph can't capture one; it can capture products"
         )
     return stream

@@ -1,4 +1,4 @@
-"""The CUDA engine: kernels generated for the GPU at hand, on CuPy arrays, in the caller's stream."""
+"""The CUDA engine: kernels generated for the GPU in use, on CuPy arrays, in the caller's stream."""
 
 from __future__ import annotations
 
@@ -25,9 +25,8 @@ from semiring.kernels.cuda.elements import (
     restore_infinity,
     zeros,
 )
-from semiring.kernels.cuda.events import launched
 from semiring.kernels.cuda.kernels import PLAIN_THREADS, SMALL_PIVOT, STACK, pivot_threads
-from semiring.kernels.cuda.launches import LaunchPlan, SplitKPlan, addresses
+from semiring.kernels.cuda.launches import LaunchPlan, SplitKPlan, addresses, launched
 from semiring.kernels.cuda.products import CudaProducts, ProductPlan
 from semiring.kernels.cuda.shapes import finds_safe
 from semiring.kernels.cuda.statistics import begin
@@ -36,26 +35,14 @@ from semiring.kernels.limits import SafeRange, ValueStatistics, interpreted, thr
 
 __all__ = ["CudaEngine"]
 
-_SMALL = 64 << 20
-"""Bytes of a matrix up to which its schedule is recorded, on a workspace of the same size."""
+_SMALL = 64 << 20  # bytes of matrices whose schedules are captured as CUDA graphs, on a workspace of the same size
 
 
 class CudaEngine(CudaProducts):
-    """`Engine` on CuPy arrays of one GPU, with kernels generated for it.
+    """`Engine` on CuPy arrays of one GPU, with kernels generated for that GPU.
 
-    Parameters
-    ----------
-    semiring : Semiring
-    dtypes : tuple of numpy.dtype
-    number : int
-        The GPU.
-
-    Attributes
-    ----------
-    asynchronous : bool
-        Whether nothing but `verify` waits for the GPU, as where the current stream is recorded: floats of which neither `statistics` nor
-        `signs` tell that they have no sign are then taken to have one, and the GPU itself looks whether integers are `signed`. Set it
-        before the first operation.
+    With `asynchronous`, only `verify` waits for the GPU, as required while the current stream is captured. Floats then count as signed
+    unless `statistics` or `signs` say otherwise, and the GPU itself tests whether integers are `signed`. Set it before the first operation.
     """
 
     alignment = 1
@@ -72,14 +59,14 @@ class CudaEngine(CudaProducts):
         self._untested: Block | None = None
 
     def expect_signs(self, m: int, n: int, k: int) -> None:
-        """Make `signs` for a product of which it saves more to know them than it takes to look."""
+        """Allocate `signs` for a product large enough that knowing the signs saves more time than finding them takes."""
         if self._kernels.ordered_bits and m * n * k >= machine.SIGNS_STEPS and min(m, n) >= machine.SIGNS_SIDE:
             self.signs = zeros(1)
 
     def launches(self, A: Block, B: Block, C: Block) -> list[tuple[ProductPlan, int | None]] | None:
-        """What is launched for C ← A⊗B of blocks that are nothing but arrays, if for some that lie alike it was planned before.
+        """Return the planned launches of C ← A⊗B for plain arrays, each with the value of `signs` that it requires (None: any).
 
-        With each launch what the `signs` have to be for it, or None for any.
+        Returns None if no product of this arrangement was planned before.
         """
         if not self._plain:
             return None
@@ -88,13 +75,12 @@ class CudaEngine(CudaProducts):
         return self._launches_again(*map(self._again, (A, B, C)))
 
     def _again(self, A: Block) -> Block:
-        """A block of arrays, as `load` makes it of such."""
         return self.blank(A.values, A.via)
 
     def launches_within(self, A: Block, B: Block, C: Block, safe: SafeRange) -> list[tuple[LaunchPlan | SplitKPlan, SafeRange]]:
-        """The launches of C ← A⊗B that check their operands as they read them, and the range that each looks for; none where none does.
+        """Return the launches of C ← A⊗B that check the operands while reading, each with the range to check.
 
-        C is the product once one has found the range that it looks for.
+        The list is empty if there is no such kernel. C is the product once a launch finds all operands in its range.
         """
         if not self._plain or 0 in A.values[0].shape or 0 in C.values[0].shape:
             return []
@@ -106,9 +92,9 @@ class CudaEngine(CudaProducts):
         return [(plan, safe)] if chance is None else [(chance, safe._replace(low=0.0)), (plan, safe)]
 
     def multiply_within(self, A: Block, B: Block, C: Block, safe: SafeRange, _: object) -> bool:
-        """C ← A⊗B where operands are checked while they are read: whether that was done, and all their numbers are in the safe range.
+        """Multiply C ← A⊗B with checks on the fly; return True if this was possible and all operands are in the safe range.
 
-        Where it says no, C holds no product. It shares no memory with A and B. This waits for the GPU, in the place of a pass over them.
+        On False, C holds no product. C must not overlap A or B. The call waits for the GPU, instead of a separate pass over the operands.
         """
         import cupy
 
@@ -126,7 +112,7 @@ class CudaEngine(CudaProducts):
     # The operations of `Engine`.
 
     def load(self, values: tuple[Any, ...], via: Any = None, *, owned: bool = True) -> Block:
-        """The block of the arrays themselves, or of copies if they have to change and are not owned."""
+        """Return the block of the arrays themselves, or of copies if they have to change and are not `owned`."""
         block = self.blank(values, via)
         if self._representation.clamped:
             signs = None
@@ -138,7 +124,7 @@ class CudaEngine(CudaProducts):
         return block
 
     def _orders_bits(self, values: Any, *, owned: bool) -> bool:
-        """Whether floats sort as the integers of their bits, once −0.0 is 0.0 where they are owned."""
+        """Return True if floats sort as the integers of their bits, once −0.0 is replaced in `owned` arrays."""
         known = self.statistics
         if known is None:
             if self.asynchronous:
@@ -151,13 +137,13 @@ class CudaEngine(CudaProducts):
         return owned or not known.negative_zero
 
     def blank(self, values: tuple[Any, ...], via: Any = None) -> Block:
-        """The block of arrays that a product is written to."""
+        """Return the block of arrays for the result of a product."""
         dtypes = self._representation.dtypes
         arrays = tuple([stacked(v if v.dtype == d else v.view(d)) for v, d in zip(values, dtypes, strict=True)])
         return Block(arrays if len(arrays) == 1 else of_one_layout(arrays), None if via is None else stacked(via))
 
     def store(self, A: Block, values: tuple[Any, ...]) -> None:
-        """Give elements back their own form, in `values`."""
+        """Convert elements back to the caller's form, in `values`."""
         if self._representation.clamped:
             inner = int(self._representation.zero[0])
             infinity = self.semiring.identities(self.dtypes)[0][0]
@@ -181,20 +167,20 @@ class CudaEngine(CudaProducts):
             self._along_diagonal("add_identity", some)
 
     def run(self, name: Hashable, schedule: Callable[[Block], None], A: Block) -> None:
-        """``schedule(A)``; where launches would take longer than the work, as a CUDA graph from its second use on.
+        """Run ``schedule(A)``; for small matrices as a CUDA graph from the second use on, as launches would take longer than the work.
 
-        A schedule may run others on parts of A, of which those that are small are recorded if the whole is not.
+        A schedule may run others on parts of A; small parts are captured even if A is not.
         """
-        # The kernels themselves are in the key, so that they live as long as what launches them.
+        # The key keeps the kernels alive as long as the graph.
         key = (self._kernels, A.values[0].shape, A.via is None, self._ordered_bits, name)
         small = not compiler.rehearsing() and self.pivot < A.shape[0] and sum([v.nbytes for v in A.values]) <= _SMALL
-        meter, self.meter = self.meter, None if small else self.meter  # what is recorded is done when it is played
+        meter, self.meter = self.meter, None if small else self.meter  # capturing computes nothing; playing the graph does
         recorded = recording(key, A, lambda block: self._divergence_of(schedule, block)) if small else None
         self.meter = meter
         if recorded is None:
             compiler.run(lambda: self._tested(schedule, A), lambda: self._divergence_of(schedule, A))
         else:
-            if self._divergent is recorded.divergent:  # which the recording begins anew
+            if self._divergent is recorded.divergent:  # the graph is about to overwrite this report
                 self._divergent = self._divergent.copy()
             recorded.play(A)
             if self._divergent is None and A.row == 0:
@@ -204,7 +190,7 @@ class CudaEngine(CudaProducts):
             launched(self.meter, A.values[0].size * A.shape[0])
 
     def _divergence_of(self, schedule: Callable[[Block], None], A: Block) -> Any:
-        """Where ``schedule(A)``, while it is recorded, tells of divergent pivots."""
+        """Run ``schedule(A)`` while it is captured, and return the array where it reports divergent pivots."""
         outer, self._divergent = self._divergent, None
         try:
             self._tested(schedule, A)
@@ -213,7 +199,7 @@ class CudaEngine(CudaProducts):
             self._divergent = outer
 
     def verify(self) -> None:
-        """Raise what `close` and `eliminate` found since the last call; this waits for the GPU."""
+        """Wait for the GPU, and raise DivergentPivot if `close` or `eliminate` found one since the last call."""
         if self._divergent is None:
             return
         found, self._divergent = self._divergent, None
@@ -224,7 +210,6 @@ class CudaEngine(CudaProducts):
     # Pivot blocks.
 
     def _close(self, name: str, A: Block, *more: int) -> None:
-        """Launch a kernel of pivot blocks on A, all of a batch at once."""
         n, count = A.shape[0], len(A.values[0])
         if n and count:
             side = SMALL_PIVOT if n <= SMALL_PIVOT and count >= STACK else self.block if n <= self.block else self.pivot
@@ -234,7 +219,7 @@ class CudaEngine(CudaProducts):
             launched(self.meter, A.values[0].size * A.shape[0])
 
     def _tested(self, schedule: Callable[[Block], None], A: Block) -> None:
-        """``schedule(A)``, and tell `verify` of loops that rounding made divergent after their pivot was tested."""
+        """Run ``schedule(A)``, and report to `verify` loops that rounding made divergent after their pivot was tested."""
         outer, self._untested = self._untested, A if self._kernels.rounds else None
         try:
             schedule(A)
@@ -246,20 +231,19 @@ class CudaEngine(CudaProducts):
             self._untested = outer
 
     def _tests(self, A: Block) -> bool:
-        """Whether A is a whole matrix whose loops have to be tested, which whoever asks does."""
+        """Return True if A is the whole matrix and nobody has tested its loops yet; the caller then has to."""
         if self._untested is not A:
             return False
         self._untested = None
         return True
 
     def _along_diagonal(self, name: str, A: Block, *more: int) -> None:
-        """Launch a kernel on the diagonals of A."""
         n = A.shape[0]
         function = self._kernels.function(name)
         function((-(-n // PLAIN_THREADS), len(A.values[0]), 1), (PLAIN_THREADS, 1, 1), (*flat(matrix_of(A)), n, *more))
 
     def _found(self, count: int) -> Any:
-        """Where kernels tell of divergent pivots, a number for each matrix."""
+        """Return the array where kernels report divergent pivots, one number per matrix."""
         if self._divergent is None:
             self._divergent = no_divergence(count)
         assert len(self._divergent) == count, "one batch at a time"

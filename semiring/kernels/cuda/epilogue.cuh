@@ -1,13 +1,13 @@
-// The epilogue of a product: from accumulators to C, and to the construction matrix.
+// The epilogue of a product: from accumulators to C and the construction matrix.
 #pragma once
 
 #include "tile.cuh"
 
-// What C has in ROWS rows of a thread, from its row `first` on; beyond C something else. All of it is under way before any of it is used.
+// Loads ROWS rows of a thread's part of C, from row `first` on, with arbitrary elements beyond C. All loads start before any is used.
 template <int ROWS, class S, int BM, int BN, int TM, int TN>
 __device__ __forceinline__ void read_rows(Vector<typename S::Element> (&old)[ROWS][TN / Vector<typename S::Element>::length], const Task<S, BM, BN, TM, TN>& task, int first) {
   constexpr int V = Vector<typename S::Element>::length;
-  const Matrix<S>& C = task.C;
+  const DeviceMatrix<S>& C = task.C;
   const bool vectors = task.vectors();
 #pragma unroll
   for (int i = 0; i < ROWS; i++)
@@ -28,7 +28,7 @@ template <class S, int BM, int BN, int TM, int TN>
 __device__ __forceinline__ void store(Accumulators<S, TM, TN, false>& accumulators, const Task<S, BM, BN, TM, TN>& task) {
   using E = typename S::Element;
   constexpr int V = Vector<E>::length, ROWS = TM % 2 == 0 ? TM / 2 : TM;
-  const Matrix<S>& C = task.C;
+  const DeviceMatrix<S>& C = task.C;
 #pragma unroll
   for (int i = 0; i < TM; i++)
 #pragma unroll
@@ -67,16 +67,16 @@ __device__ __forceinline__ void store(Accumulators<S, TM, TN, false>& accumulato
   }
 }
 
-// Where it is looked up which k won: not at all, in shared memory, where all slices still are, or in global memory.
+// The memory where winners are looked up; shared memory must still hold all slices.
 enum class Lookup { none, shared, global };
 
-// Steps among which the winner is looked up. To compare all sums is cheaper than to look through many steps in shared memory.
+// Steps among which a winner is looked up. Comparing all sums is cheaper than searching many steps in shared memory.
 template <int BK> __device__ constexpr int slab_of(Lookup lookup) {
   const int most = lookup == Lookup::shared ? 4 : lookup == Lookup::global ? 16 : BK;
   return BK < most ? BK : most;
 }
 
-// accumulators <- zero + C, unless C is to be replaced.
+// accumulators <- accumulators + C, unless C is to be replaced.
 template <class S, int BM, int BN, int TM, int TN>
 __device__ __forceinline__ void begin_with(Accumulators<S, TM, TN, true>& accumulators, const Task<S, BM, BN, TM, TN>& task) {
   constexpr int V = Vector<typename S::Element>::length;
@@ -89,8 +89,8 @@ __device__ __forceinline__ void begin_with(Accumulators<S, TM, TN, true>& accumu
     for (int j = 0; j < TN; j++) accumulators.total[i][j] = S::add(accumulators.total[i][j], old[i][j / V].element[j % V]);
 }
 
-// The elements of C that the accumulators of a warp improve: values are written at once, and those whose winner is to be looked up go to
-// a list in shared memory, place and slab in one number, so that all lanes have as many to look up.
+// The elements of C that a warp's accumulators improve. Values are written at once. Elements with a winner to look up go to a list in
+// shared memory, with place and slab in one number, so that all lanes have equally many.
 template <class S, int BM, int BN, int TM, int TN> struct Improved {
   using E = typename S::Element;
   static constexpr int V = Vector<E>::length;
@@ -99,7 +99,7 @@ template <class S, int BM, int BN, int TM, int TN> struct Improved {
 
   __device__ __forceinline__ Improved(const Accumulators<S, TM, TN, true>& accumulators, unsigned* lists, const Task<S, BM, BN, TM, TN>& task)
       : list(lists + task.thread / 32 * (32 * TM * TN)), lane(task.thread % 32) {
-    const Matrix<S>& C = task.C;
+    const DeviceMatrix<S>& C = task.C;
     const bool vectors = task.vectors();
     int here = 0;
 #pragma unroll
@@ -154,7 +154,7 @@ template <class S, int BM, int BN, int TM, int TN> struct Improved {
     task.witness.via[(task.top + place / BN) * task.witness.row + task.left + place % BN] = int(task.witness.first) + k;
   }
 
-  // One lane looks through a slab, from its end: whatever is as good as the best behind it wins.
+  // One lane searches a slab backwards: a candidate as good as the best so far wins.
   template <class Layout, int BK, int SLAB> __device__ __forceinline__ void look_up_in_shared(const E* stages, const Task<S, BM, BN, TM, TN>& task) const {
     for (int e = lane; e < count; e += 32) {
       const int place = list[e] & 0xffff, begin = (list[e] >> 16) * SLAB;
@@ -175,12 +175,12 @@ template <class S, int BM, int BN, int TM, int TN> struct Improved {
     }
   }
 
-  // Some lanes look through a slab together, a few steps each, by vectors where they can; several slabs are under way at once.
+  // Several lanes search a slab, a few steps each, by vectors if possible; several slabs are in flight at once.
   template <int SLAB, bool VECTORS> __device__ __forceinline__ void look_up_in_global(const Task<S, BM, BN, TM, TN>& task) const {
     constexpr int WIDTH = VECTORS ? V : 1, LANES = SLAB / WIDTH, TEAMS = 32 / LANES, TOGETHER = sizeof(E) <= 8 ? 4 : 2;
     static_assert(LANES <= 32, "a slab is for one warp");
     using Steps = Vector<E, WIDTH>;
-    const Matrix<S>&A = task.A, &B = task.witness.transposed;
+    const DeviceMatrix<S>&A = task.A, &B = task.witness.transposed;
     const int member = lane % LANES, team = lane / LANES;
     for (int first = 0; first < count; first += TEAMS * TOGETHER) {
       int place[TOGETHER], begin[TOGETHER];

@@ -1,8 +1,8 @@
-"""Products of two sparse matrices on a GPU: terms are expanded, sorted by their places, and those of one place are added.
+"""Products of two sparse matrices on a GPU: terms are expanded, sorted by row and column, and added within equal places (ESC).
 
-That is the ESC of Bell, Dalton and Olson (2012, Exposing fine-grained parallelism in algebraic multigrid methods). The sorted terms are
-themselves a sparse matrix: a row for each entry of the product, with an entry of A for each term, in the column of the entry of B that it
-is multiplied by. So they are added up as the product of that matrix and the vector of B's entries.
+See Bell, Dalton and Olson (2012), Exposing fine-grained parallelism in algebraic multigrid methods. The sorted terms form a sparse matrix
+themselves: one row per entry of the product, with an entry of A per term, in the column of B's entry. The sums are the product of this
+matrix and the vector of B's entries.
 """
 
 from __future__ import annotations
@@ -17,21 +17,18 @@ from semiring.kernels.compressed import CompressedRows, Mask, Room
 __all__ = ["expanded_product"]
 
 TimesVector = Callable[[CompressedRows, tuple[Any, ...], tuple[Any, ...], Any], object]
-"""C ← A⊗B with a B of one column, and the k that won each row."""
+"""Computes C ← A⊗B for a B of one column, and the k that won each row."""
 
 _TERMS = 1 << 26
-"""Terms that are sorted at a time, unless a single row of the product has more; each takes some 60 bytes meanwhile."""
+"""Terms sorted at a time, at some 60 bytes each; a single row of the product may have more."""
 
 
 def expanded_product(
     A: CompressedRows, B: CompressedRows, room: Room, mask: Mask | None, times_vector: TimesVector, *, witness: bool
 ) -> tuple[CompressedRows, Any]:
-    """A⊗B with columns in ascending order, and the k that won each entry; see `SparseProducts.times_sparse`.
+    """Return A⊗B with ascending columns, and the k that won each entry; see `SparseProducts.times_sparse`.
 
-    Raises
-    ------
-    GraphError
-        For rows that end before they begin, and numbers of columns beyond the last.
+    Raises GraphError for invalid row starts and columns out of range.
     """
     import cupy
 
@@ -41,7 +38,7 @@ def expanded_product(
     row, lengths = A.row_numbers().astype(np.int64), (B.starts[1:] - B.starts[:-1]).astype(np.int64)[A.columns]
     ends = cupy.cumsum(lengths)
     begins = ends - lengths
-    # The entry of B of term t of an entry e of A is t + shift_e.
+    # Term t, of entry e of A, takes entry t + shift_e of B.
     shift = B.starts.astype(np.int64)[A.columns] - begins
     wanted = None if mask is None else cupy.sort(mask.pattern.row_numbers().astype(np.int64) * n + mask.pattern.columns)
     index = np.int32 if max(len(B.columns), _TERMS) < 2**31 else np.int64
@@ -49,7 +46,7 @@ def expanded_product(
     count = 0
     for first, last in _stretches(A, ends):
         t = cupy.arange(int(begins[first]), int(ends[last - 1]), dtype=np.int64)
-        left = cupy.searchsorted(ends[first:last], t, side="right") + first  # which passes over entries that have no term
+        left = cupy.searchsorted(ends[first:last], t, side="right") + first  # skips entries without terms
         right = t + shift[left]
         place = row[left] * n + B.columns[right]
         if wanted is not None and mask is not None:
@@ -80,7 +77,7 @@ def expanded_product(
 
 
 def _stretches(A: CompressedRows, ends: Any) -> Iterator[tuple[int, int]]:
-    """Entries of A, from one to another, of whole rows that have few enough terms together, but for single rows that have more."""
+    """Yield ranges of A's entries: whole rows with at most `_TERMS` terms together, or single rows with more."""
     total = int(ends[-1]) if len(ends) else 0
     if total <= _TERMS:
         if total:
@@ -89,7 +86,7 @@ def _stretches(A: CompressedRows, ends: Any) -> Iterator[tuple[int, int]]:
     import cupy
 
     starts = cupy.asnumpy(A.starts).astype(np.int64)
-    terms = np.append(0, cupy.asnumpy(ends))[starts]  # of the rows before each one
+    terms = np.append(0, cupy.asnumpy(ends))[starts]  # before each row
     row = 0
     while row < len(starts) - 1:
         beyond = max(row + 1, int(np.searchsorted(terms, terms[row] + _TERMS, side="right")) - 1)
@@ -99,7 +96,7 @@ def _stretches(A: CompressedRows, ends: Any) -> Iterator[tuple[int, int]]:
 
 
 def _among(numbers: Any, others: Any) -> Any:
-    """Which numbers are among others, which are in order."""
+    """Return which numbers occur in `others`, which is sorted."""
     import cupy
 
     if len(others) == 0:
@@ -109,14 +106,13 @@ def _among(numbers: Any, others: Any) -> Any:
 
 
 def _joined(parts: list[Any], dtype: np.dtype[Any]) -> Any:
-    """Arrays one behind the other."""
     import cupy
 
     return parts[0] if len(parts) == 1 else cupy.concatenate(parts) if parts else cupy.empty(0, dtype)
 
 
 def _rows_of(B: CompressedRows, entries: Any) -> Any:
-    """The row of each of some entries, and −1 for −1."""
+    """Return the row of each entry, with −1 for −1."""
     import cupy
 
     row = B.row_numbers().astype(np.int32)

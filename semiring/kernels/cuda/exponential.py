@@ -1,15 +1,15 @@
 """Products over semirings that add exponentials, on a GPU: ⊕ is log(e^{sa} + e^{sb}) / s and ⊗ is a + b.
 
-n³ exponentials become n³ multiply-adds. With α_i the largest s a_ik of a row and β_j the largest s b_kj of a column,
+With α_i the largest s a_ik of a row and β_j the largest s b_kj of a column,
 
     s c_ij = α_i + β_j + log Σ_k e^{s a_ik − α_i} e^{s b_kj − β_j}
 
-is a product of matrices of exponentials, which cuBLAS multiplies in float64, whatever the dtype: on the GPUs that have tensor cores for it
-that is the fastest way, and its exponents reach down to 650 below the maxima. A part of the result in which a sum falls below that is left
-to the kernel that takes an exponential a step; the GPU decides that by itself, and nobody waits for it.
+is a product of matrices of exponentials: n³ exponentials become n³ multiply-adds. cuBLAS multiplies in float64 for every dtype. On GPUs
+with float64 tensor cores this is the fastest way, and the exponents reach 650 below the maxima. Parts
+with smaller sums are computed by the kernel with one exponential per step; a predicate on the GPU decides, and the host does not wait.
 
-Differences from the maxima and their sums with logarithms carry what rounding drops. So the error of an element r is that of a sum of k
-positive terms, at most (k/2 + 8) ε₆₄ max(1, |r|) / min(1, |s|), and that of rounding to the dtype.
+Differences from the maxima, and sums of them with logarithms, carry the rounding errors along. The error of an element r is that of a sum
+of k positive terms, at most (k/2 + 8) ε₆₄ max(1, |r|) / min(1, |s|), plus the rounding to the dtype.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 
 from semiring.arrays.pieces import slices
 from semiring.kernels import machine
-from semiring.kernels.cuda.arguments import Predicate, Strided, parameters
+from semiring.kernels.cuda.arguments import LaunchPredicate, StridedBatch, parameters
 from semiring.kernels.cuda.blas import blas_plan, is_faster
 from semiring.kernels.cuda.blocks import aligned_copy, row_slices, shares
 from semiring.kernels.cuda.compiler import Kernel
@@ -32,49 +32,36 @@ from semiring.kernels.engine import Block
 
 __all__ = ["KERNELS", "exponential_source", "multiply_exponentials", "pays"]
 
-_BYTES = 1 << 29
-"""Of the exponentials and the sums that there are at a time."""
-
-_LINES = 128
-"""Rows of A and columns of B of which there are exponentials at a time, at least: those of `row_slices`."""
-
-_DOWN = 65535
-"""Blocks in the second and third dimension of a grid at most."""
+_BYTES = 1 << 29  # memory of the exponentials and sums at a time
+_LINES = 128  # the fewest rows of A or columns of B at a time, as `row_slices` gives
+_DOWN = 65535  # the most blocks in the second and third dimension of a grid
 
 KERNELS = ("extrema_of_rows", "extrema_of_columns", "exponentials_of_rows", "exponentials_of_columns", "find_lost", "logarithms")
 
 
 def pays(dtype: np.dtype[Any], count: int, m: int, n: int, k: int) -> bool:
-    """Whether products of so many matrices take less time in this way, exponentials included, and little memory."""
+    """Return True if exponentials and cuBLAS take less time than an exponential per step, and little memory."""
     return k <= _BYTES // 24 // _LINES and is_faster(machine.EXPONENTIAL_STEPS, dtype.itemsize, count, m, n, k)
 
 
 def multiply_exponentials(
-    A: Block, B: Block, C: Block, scale: Fraction, otherwise: Callable[[Block, Block, Block, Predicate], None], *, fresh: bool
+    A: Block, B: Block, C: Block, scale: Fraction, otherwise: Callable[[Block, Block, Block, LaunchPredicate], None], *, fresh: bool
 ) -> None:
-    """C ← C ⊕ A⊗B, or A⊗B where C is `fresh`.
+    """C ← C ⊕ A⊗B, or A⊗B where C is `fresh`, for batches of float matrices; `scale` is s.
 
-    Parameters
-    ----------
-    A, B, C : Block
-        Batches of matrices of one array of floats each.
-    scale : Fraction
-        s.
-    otherwise : callable
-        Given A, B, C and a predicate, the same by steps, where the predicate holds.
-    fresh : bool
+    ``otherwise(A, B, C, predicate)`` computes the same step by step, where the predicate holds.
     """
     import cupy
 
     A, B = (aligned_copy(X) if shares(X, C) else X for X in (A, B))
-    rows, columns = _Lines(A, scale, "rows"), _Lines(B, scale, "columns")
+    rows, columns = _OperandExtrema(A, scale, "rows"), _OperandExtrema(B, scale, "columns")
     for batch, across in _pieces(C, A.shape[1]):
         right = columns.exponentials(batch, across)
         for down in _rows(C, A.shape[1], batch, across):
             left = rows.exponentials(batch, down)
             sums = cupy.empty((len(left), left.shape[1], right.shape[2]), np.float64)
             product = blas_plan(left, right, sums, fresh=True)
-            assert product is not None, "new arrays lie as cuBLAS takes them"
+            assert product is not None, "cuBLAS takes contiguous arrays"
             product.start((left.data.ptr, right.data.ptr, sums.data.ptr))
             part = C.at(batch)[down, across]
             shown = _shown(rows, batch, down), _shown(columns, batch, across)
@@ -82,11 +69,11 @@ def multiply_exponentials(
             _start("find_lost", part, scale, (sums.data.ptr, *shown[0], *shown[1], lost.data.ptr))
             _start("logarithms", part, scale, (sums.data.ptr, *shown[0], *shown[1], lost.data.ptr, int(fresh)))
             everything = slice(None)
-            otherwise(A.at(batch)[down, everything], B.at(batch)[everything, across], part, Predicate(lost.data.ptr, 1))
+            otherwise(A.at(batch)[down, everything], B.at(batch)[everything, across], part, LaunchPredicate(lost.data.ptr, 1))
 
 
-class _Lines:
-    """An operand, and the largest and the least of its lines: rows of A, columns of B."""
+class _OperandExtrema:
+    """An operand, with the largest and the least element of each line: of each row of A, or column of B."""
 
     def __init__(self, X: Block, scale: Fraction, lines: str) -> None:
         import cupy
@@ -95,7 +82,7 @@ class _Lines:
         (m, n), count = X.shape, len(X.values[0])
         self.length = m if lines == "rows" else n
         self.high, self.low = (cupy.empty((count, self.length), np.int64) for _ in range(2))
-        for keys, byte in ((self.high, 0x80), (self.low, 0x7F)):  # beyond every number, but for the infinities
+        for keys, byte in ((self.high, 0x80), (self.low, 0x7F)):  # beyond every finite number
             keys.data.memset_async(byte, keys.nbytes)
         if lines == "rows":
             part = 2048
@@ -107,7 +94,7 @@ class _Lines:
         _start(f"extrema_of_{lines}", X, scale, extent, (*grid, min(count, _DOWN)), (32, 8, 1))
 
     def exponentials(self, batch: slice, some: slice) -> Any:
-        """Those of some lines of some matrices, in float64."""
+        """Return the exponentials of some lines of some matrices, in float64."""
         import cupy
 
         everything = slice(None)
@@ -117,14 +104,14 @@ class _Lines:
         return found
 
 
-def _shown(lines: _Lines, batch: slice, some: slice) -> tuple[int, int, int]:
-    """The extrema of some lines of some matrices, for kernels: where they are, and how many lines a matrix has."""
+def _shown(lines: _OperandExtrema, batch: slice, some: slice) -> tuple[int, int, int]:
+    """Return kernel arguments for the extrema of some lines: two addresses, and the number of lines in a matrix."""
     start = (batch.start * lines.length + some.start) * 8
     return lines.high.data.ptr + start, lines.low.data.ptr + start, lines.length
 
 
 def _pieces(C: Block, k: int) -> Iterator[tuple[slice, slice]]:
-    """Some of the matrices, and columns of them, so that the exponentials of B take a third of the memory."""
+    """Yield ranges of matrices and of columns for which the exponentials of B take a third of the memory."""
     (m, n), count, most = C.shape, len(C.values[0]), _BYTES // 24
     for batch in slices(count, max(k * n, m * max(k, n), -(-most // _DOWN)), most):
         for across in row_slices(n, 8 * k * n, _BYTES // 3):
@@ -132,7 +119,7 @@ def _pieces(C: Block, k: int) -> Iterator[tuple[slice, slice]]:
 
 
 def _rows(C: Block, k: int, batch: slice, across: slice) -> Iterator[slice]:
-    """Rows of C, so that the exponentials of A and the sums take a third of the memory each."""
+    """Yield rows of C for which the exponentials of A, and the sums, take a third of the memory each."""
     m, count, width = C.shape[0], batch.stop - batch.start, across.stop - across.start
     return row_slices(m, 8 * count * m * max(k, width), _BYTES // 3)
 
@@ -145,7 +132,6 @@ def _start(
     grid: tuple[int, int, int] | None = None,
     block: tuple[int, int, int] = (256, 1, 1),
 ) -> None:
-    """Launch a kernel on the elements of a block."""
     import cupy
 
     values = X.values[0]
@@ -162,8 +148,8 @@ def _kernel(name: str, dtype: np.dtype[Any], number: int) -> Kernel:
 
 
 def exponential_source(name: str, dtype: np.dtype[Any]) -> str:
-    """The CUDA C++ of one of the `KERNELS`, for elements of a dtype."""
-    taken, matrix = parameters(Strided, "x", template=dtype.name)
+    """Return the CUDA C++ of one of the `KERNELS`."""
+    taken, matrix = parameters(StridedBatch, "x", template=dtype.name)
     first = f"{taken}, int64 count, int64 m, int64 n, double s, double inverse"
     lines = "int64* {0}_high, int64* {0}_low, int64 {0}_apart"
     rows, columns = lines.format("row"), lines.format("column")

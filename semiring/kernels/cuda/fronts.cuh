@@ -1,23 +1,22 @@
-// Fronts of a sparse elimination, as kernels/cpu/fronts.py tells of them: those of one level of the tree together, a pivot block at a time.
+// Fronts of a sparse elimination (see kernels/cpu/fronts.py), one level of the tree at once, a pivot block at a time.
 //
-// Every front has a place of its own, where its Schur complement stays: a front reads those of its children there. A launch has a list of
-// fronts, and of each so many blocks as `starts` says: bands of its rows, or tiles of what a pivot block changes.
+// Every front has its own memory, where its Schur complement stays for the parent to read. A launch has a list of fronts, and `starts` has
+// each front's blocks: bands of rows, or tiles that a pivot block changes.
 //
-// S is the semiring as `summing_structs` writes it: fronts hold encoded elements, and their panels decoded ones.
+// S is the semiring as `summing_structs` writes it: fronts hold encoded elements, and panels hold decoded ones.
 #pragma once
 
 #include "pivot.cuh"
 
 constexpr int BAND = 16;  // rows
 
-// The fields are those of the class of its name in arguments.py.
 template <class S> struct Fronts {
   FRONTS_FIELDS
 
   __device__ __forceinline__ int width(int s) const { return columns[s + 1] - columns[s]; }
   __device__ __forceinline__ int beyond(int s) const { return int(row_starts[s + 1] - row_starts[s]); }
 
-  // The row of a front that a place beyond some has: one of its own, or one of those that it is joined with, which are in order.
+  // Returns the row of supernode s's front for a place at or beyond its first: an own vertex, or one of the sorted rows.
   __device__ __forceinline__ int local(int s, int place) const {
     if (place < columns[s + 1]) return place - columns[s];
     const int* const own = rows + row_starts[s];
@@ -30,9 +29,9 @@ template <class S> struct Fronts {
   }
 };
 
-// The front that a block has to do with, and the number of the block among those of the front.
+// The front of a block, and the block's number within the front.
 template <class S> struct Front {
-  int s, first, w, m;  // its number, its first place, its own vertices and its side
+  int s, first, w, m;  // number, first place, own vertices, side
   long long block;
   typename S::Pointers at;
 
@@ -58,7 +57,7 @@ template <class S> struct Front {
   }
 };
 
-// targets <- where the rows of each front's Schur complement are in the front above it.
+// targets <- the positions of each front's remaining rows in the parent's front.
 template <class S> __device__ __forceinline__ void locate_rows(const Fronts<S>& fronts) {
   const int s = blockIdx.x, above = fronts.parents[s];
   if (above >= fronts.supernodes) return;
@@ -74,7 +73,7 @@ template <class S> __device__ __forceinline__ void clear_band(const Fronts<S>& f
     S::put(front.at, i, S::zero());
 }
 
-// A front <- front + the edges of its own vertices; with `REFLEXIVE`, + 1 at each of these.
+// A front <- front + the edges of the supernode's vertices; with `REFLEXIVE`, + 1 on their diagonal.
 template <class S, bool REFLEXIVE> __device__ __forceinline__ void enter_edges(const Fronts<S>& fronts) {
   const Front<S> front(fronts, true);
   if (REFLEXIVE)
@@ -87,14 +86,14 @@ template <class S, bool REFLEXIVE> __device__ __forceinline__ void enter_edges(c
   }
 }
 
-// A band of a front <- band + what the children's Schur complements have there, one child after the other.
+// A band of a front <- band + the children's Schur complements, one child after the other.
 template <class S> __device__ __forceinline__ void extend_band(const Fronts<S>& fronts) {
   const Front<S> front(fronts, false);
   const long long top = front.block * BAND;
   for (int number = fronts.child_starts[front.s]; number < fronts.child_starts[front.s + 1]; number++) {
     const int child = fronts.children[number], w = fronts.width(child), r = fronts.beyond(child);
     const int* const targets = fronts.targets + fronts.row_starts[child];
-    int first = 0, high = r;  // the first of its rows that is in the band
+    int first = 0, high = r;  // searches for the first row in the band
     while (first < high) {
       const int middle = (first + high) / 2;
       if (targets[middle] < top)
@@ -110,11 +109,11 @@ template <class S> __device__ __forceinline__ void extend_band(const Fronts<S>& 
         const auto element = S::encode(S::decode(S::get(from, i * (w + r + 0ll) + j), fronts.threshold));
         S::put(front.at, place, S::add(S::get(front.at, place), element));
       }
-    __syncthreads();  // as the next one may have the same places
+    __syncthreads();  // the next child may add to the same places
   }
 }
 
-// The panels of a band of a front: its first rows, and its first columns.
+// Copies a band's share of the panels: the front's first rows, and its first columns.
 template <class S> __device__ __forceinline__ void keep_band(const Fronts<S>& fronts) {
   const Front<S> front(fronts, false);
   const int top = int(front.block) * BAND, w = front.w, m = front.m;
@@ -129,11 +128,11 @@ template <class S> __device__ __forceinline__ void keep_band(const Fronts<S>& fr
   }
 }
 
-// A_KK <- A_KK* of each front, for its pivot block K; blocks have B vertices, and the last one those that are left.
+// A_KK <- A_KK* of each front, for its pivot block K of B vertices; the last block may be smaller.
 template <class S, int B, int P, int TM, int TN, bool BY_STAR> __device__ __forceinline__ void close_pivots(const Fronts<S>& fronts) {
   const Front<S> front(fronts, true);
   const int k = int(fronts.step) * B;
-  Matrix<S> A{front.at, front.m, 1, 0};
+  DeviceMatrix<S> A{front.at, front.m, 1, 0};
   S::advance(A.pointers, k * (front.m + 1ll));
   const Via via{nullptr, 0, 0, front.first + k};
   if constexpr (BY_STAR)
@@ -144,17 +143,17 @@ template <class S, int B, int P, int TM, int TN, bool BY_STAR> __device__ __forc
 
 enum class Part { rows, columns, both, rest };
 
-// A tile of A_IJ <- A_IJ + A_IK A_KJ, where K is a pivot block that is closed: of all I and J beside it, or where one of them is K. Without
-// `ADD`, it is A_IK A_KJ. A tile that is an operand too is in shared memory before it changes.
+// A tile of A_IJ <- A_IJ + A_IK A_KJ with a closed pivot block K. Neither I nor J is K, or one of them is. Without `ADD`, the tile is
+// A_IK A_KJ. A tile that is also an operand is copied to shared memory before it changes.
 template <class S, int B, int TM, Part PART, bool ADD> __device__ __forceinline__ void update_tile(const Fronts<S>& fronts) {
   using E = typename S::Element;
   constexpr int TN = 4, ACROSS = B / TN, THREADS = B / TM * ACROSS, V = Vector<E>::length;
   static_assert(TM % V == 0 && V <= 4 && B % 8 == 0, "whole vectors of a column, and whole groups of vertices");
-  alignas(16) __shared__ E left[B][B + 4], right[B][B];  // a row for each vertex of K
+  alignas(16) __shared__ E left[B][B + 4], right[B][B];  // a row per vertex of K
 
   const Front<S> front(fronts, false);
   const int m = front.m, step = int(fronts.step), k = step * B, depth = min(B, front.w - k), after = k + depth;
-  const int beside = step + (m - after + B - 1) / B;  // tiles of a row or column of A
+  const int beside = step + (m - after + B - 1) / B;  // tiles in a row or column of A, except K
   const bool rest = PART == Part::rest;
   const int down = rest ? int(front.block / beside) : int(front.block % beside), across = rest ? int(front.block % beside) : down;
   const bool in_rows = PART == Part::rows || (PART == Part::both && front.block < beside), in_columns = !rest && !in_rows;
@@ -173,7 +172,7 @@ template <class S, int B, int TM, Part PART, bool ADD> __device__ __forceinline_
       total[i][j] = S::zero();
       if (ADD && row < rows && column < columns) total[i][j] = S::get(a, (i0 + row) * static_cast<long long>(m) + j0 + column);
     }
-  // Eight vertices of four rows at a time go to different banks, and come from whole sectors.
+  // Groups of eight vertices and four rows go to different banks, and come from whole sectors.
   const int whole = (depth + 7) / 8 * 8;
 #pragma unroll 4
   for (int p = threadIdx.x; p < whole * B; p += THREADS) {

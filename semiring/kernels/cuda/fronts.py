@@ -1,11 +1,12 @@
-"""The elimination of a sparse graph's fronts on a GPU, where they stay: all of one level of the tree together, a pivot block at a time.
+"""The elimination of a sparse graph's fronts in GPU memory: each level of the tree at once, one pivot block after the other.
 
-With K a pivot block of a front's own vertices, I and J all that is beside it, and ⊕ idempotent, a step is that of the blocked closure:
+With K a pivot block of a front's own vertices, I and J everything else in the front, and ⊕ idempotent, a step is a step of
+the blocked closure:
 
     A_KK ← A_KK*,  A_KJ ← A_KJ ⊕ A_KK A_KJ,  A_IK ← A_IK ⊕ A_IK A_KK,  A_IJ ← A_IJ ⊕ A_IK A_KJ.
 
-By star it is A_KK ← A_KK*, A_IK ← A_IK A_KK, A_IJ ← A_IJ ⊕ A_IK A_KJ, A_KJ ← A_KK A_KJ. A step is of all fronts
-of a level that have pivot blocks left. What is launched, and for which fronts, is planned on the host, for all fronts once.
+By star, the step is A_KK ← A_KK*, A_IK ← A_IK A_KK, A_IJ ← A_IJ ⊕ A_IK A_KJ, A_KJ ← A_KK A_KJ. A step covers all fronts of a level with
+pivot blocks left. The host plans the launches and their fronts, once for all fronts.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.common.errors import DivergentPivot
 from semiring.kernels import cache
-from semiring.kernels.cpu.fronts import Supernodes
 from semiring.kernels.cuda.arguments import Fronts, flat
 from semiring.kernels.cuda.compiler import Kernel, pointer_to
 from semiring.kernels.cuda.elements import NO_DIVERGENCE, no_divergence, read_back
 from semiring.kernels.cuda.kernels import pivot_threads, pivot_tile, step_for
 from semiring.kernels.cuda.representation import Representation, represent
-from semiring.kernels.cuda.sums import summing_structs
+from semiring.kernels.cuda.source import summing_structs
 from semiring.kernels.cuda.transfer import upload
 from semiring.kernels.hardware import device
 from semiring.kernels.limits import threshold
+from semiring.kernels.supernodes import Supernodes
 
 __all__ = ["CudaFronts", "front_bytes", "fronts_source"]
 
@@ -36,47 +37,31 @@ Array = np.ndarray[Any, Any]
 Values = tuple[Any, ...]
 DTypes = tuple[np.dtype[Any], ...]
 
-_BAND = 16
-"""Rows of a band, as ``fronts.cuh`` has it."""
-
-_THREADS = 256
-"""Of the blocks that have bands, or the edges of a front."""
+_BAND = 16  # rows of a band, as in ``fronts.cuh``
+_THREADS = 256  # per block of bands, or of a front's edges
 
 _OWN = Fronts._fields[-5:]
-"""The fields that differ from launch to launch: its list, where that begins, and what it does."""
+"""The fields that differ between launches: `list`, `starts`, `listed`, `base` and `step`."""
 
 _CLOSING = ("update_both", 1), ("update_rest", 2)
 _BY_STAR = ("update_columns", 0), ("update_rest", 2), ("update_rows", 0)
-"""What follows a closed pivot block, and by which row of a list's starts."""
+"""Kernels after a closed pivot block, each with the row of a list's starts that counts the blocks."""
 
 
 class _Launch(NamedTuple):
-    """A launch of a kernel for a part of a list of fronts.
-
-    Attributes
-    ----------
-    name : str
-    first, listed : int
-        Where the part begins, and how many fronts it has.
-    base, blocks : int
-        The number of its first block, and how many it has.
-    step : int
-        The number of the pivot block.
-    which : int
-        The row of the list's starts that it goes by, or −1 for a block each.
-    """
+    """A launch of a kernel for part of a list of fronts."""
 
     name: str
-    first: int
+    first: int  # start of the part, and its length
     listed: int
-    base: int
+    base: int  # number of the first block, and how many blocks
     blocks: int
-    step: int
-    which: int
+    step: int  # number of the pivot block
+    which: int  # row of the list's starts; −1 for one block per front
 
 
 class _Plan(NamedTuple):
-    """What is launched for some fronts, one launch after the other: the lists of these, with the blocks at which each begins."""
+    """A sequence of launches, the lists of fronts, and the first block of each front."""
 
     launches: list[_Launch]
     fronts: Any
@@ -85,25 +70,21 @@ class _Plan(NamedTuple):
 
 
 def front_bytes(nodes: Supernodes, dtypes: DTypes) -> int:
-    """Bytes of all fronts and of their panels on a GPU."""
+    """Return the bytes of all fronts and panels on a GPU."""
     sides = np.diff(nodes.columns) + np.diff(nodes.row_starts)
     return int((sides**2).sum() + 2 * nodes.panel_starts[-1]) * sum(d.itemsize for d in dtypes)
 
 
 def _side(r: Representation) -> int:
-    """The side of pivot blocks and tiles, two of which fit shared memory."""
+    """Return the side of pivot blocks and tiles; two of them fit shared memory."""
     return 64 if r.size <= 4 else 32 if r.size <= 16 else 16
 
 
-def _tile_threads(r: Representation) -> tuple[int, int]:
-    """Rows of a tile that a thread has, and the threads of its block."""
-    side, rows = _side(r), 8 if r.size <= 4 else 4
-    return rows, side // rows * (side // 4)
-
-
 def _kernels(r: Representation, *, by_star: bool) -> dict[str, tuple[str, int]]:
-    """The templates of all kernels, and threads of their blocks, by name."""
-    side, pivot, (rows, threads) = _side(r), max(32, _side(r)), _tile_threads(r)
+    """Return each kernel's template, and the threads of its blocks, by name."""
+    side = _side(r)
+    pivot, rows = max(32, side), 8 if r.size <= 4 else 4
+    threads = side // rows * (side // 4)
     own_rows, own_columns = pivot_tile(r, pivot)
 
     def tile(part: str, *, add: bool) -> tuple[str, int]:
@@ -125,7 +106,7 @@ def _kernels(r: Representation, *, by_star: bool) -> dict[str, tuple[str, int]]:
 
 
 def fronts_source(semiring: Semiring, dtypes: DTypes, arch: int, *, by_star: bool) -> str:
-    """The CUDA C++ of all kernels of fronts."""
+    """Return the CUDA C++ of all kernels of fronts."""
     r = represent(semiring, dtypes)
     step = step_for(r, arch, ordered_bits=False)
     lines = ['#include "arithmetic.cuh"', '#include "fronts.cuh"', "", summing_structs(semiring, dtypes, step=step, star=by_star)]
@@ -141,19 +122,8 @@ def fronts_source(semiring: Semiring, dtypes: DTypes, arch: int, *, by_star: boo
 class CudaFronts:
     """The fronts of one elimination on a GPU.
 
-    Parameters
-    ----------
-    semiring : Semiring
-    dtypes : tuple of numpy.dtype
-    number : int
-        The GPU.
-    nodes : Supernodes
-    parents : int array
-        The supernode above each one; their number for none.
-    entries : int array
-        The numbers of the edges in the order of `nodes`.
-    by_star : bool
-        By star(pivot), for any closed semiring; else ⊕ must be idempotent.
+    `parents` holds each supernode's parent, or their number for none. `entries` holds the numbers of the edges in the order of `nodes`.
+    `by_star` eliminates by star(pivot), for any closed semiring; otherwise ⊕ must be idempotent.
     """
 
     def __init__(
@@ -174,23 +144,11 @@ class CudaFronts:
         self._every: _Plan | None = None
 
     def run(self, weights: Values, due: Array | None, upper: Values, lower: Values, *, signed: bool) -> None:
-        """Eliminate all fronts, or those that are due, to which all above them belong; this waits for the GPU.
+        """Eliminate all fronts, or the fronts that are due, and wait for the GPU.
 
-        Parameters
-        ----------
-        weights : tuple of arrays
-            Of the edges, in the order of the graph.
-        due : bool array, optional
-            Those supernodes, once all have been eliminated.
-        upper, lower : tuple of CuPy arrays
-            The panels, which are filled.
-        signed : bool
-            As of `Engine`.
-
-        Raises
-        ------
-        DivergentPivot
-            With the place.
+        `weights` are those of the edges, in the order of the graph. `due` marks supernodes to eliminate anew, with all supernodes above
+        them, after all have been eliminated. The panels `upper` and `lower` are filled. See `Engine` for `signed`. Raises DivergentPivot
+        with the place of the pivot.
         """
         count = len(self._widths)
         if not count:
@@ -212,7 +170,6 @@ class CudaFronts:
             raise DivergentPivot(least)
 
     def _allocate(self) -> None:
-        """Make room for all fronts, where there is none yet."""
         import cupy
 
         if not self._fronts:
@@ -220,7 +177,6 @@ class CudaFronts:
             self._fronts = tuple([cupy.empty(int(self._front_starts[-1]), d) for d in self.dtypes])
 
     def _launch(self, plan: _Plan, whole: Fronts) -> None:
-        """Launch what is planned, one launch after the other, which differ in the last fields."""
         fields = np.array([0, *flat(whole)], np.int64)
         argument, own = pointer_to(fields), slice(len(fields) - len(_OWN), None)
         kernels = _loaded(self.semiring, self.dtypes, self.number, self.by_star)
@@ -237,20 +193,19 @@ class CudaFronts:
         return sum(v.nbytes for v in self._fronts)
 
     def _plan(self, due: Array) -> _Plan:
-        """What is launched for fronts that are due."""
         side = _side(self._representation)
         some = np.flatnonzero(due)
-        some = some[np.argsort(-self._depths[some], kind="stable")]  # those farthest from their root come first
+        some = some[np.argsort(-self._depths[some], kind="stable")]  # farthest from the root first
         bands = -(-self._sides[some] // _BAND)
-        # Each front once for each of its pivot blocks: those of a level by the number of the block.
+        # Fronts repeat once per pivot block, sorted by level, then by the block's number.
         pivots = -(-self._widths[some] // side)
         fronts = np.repeat(some, pivots)
         steps = np.arange(len(fronts)) - np.repeat(np.cumsum(pivots) - pivots, pivots)
         order = np.lexsort((steps, -self._depths[fronts]))
         fronts, steps = fronts[order], steps[order]
         after = np.minimum((steps + 1) * side, self._widths[fronts])
-        tiles = steps - -(self._sides[fronts] - after) // side  # beside the pivot block
-        # Of the fronts and of their steps, where each begins: its bands; its tiles in a row, in a row and a column, and in what is left.
+        tiles = steps - -(self._sides[fronts] - after) // side  # outside the pivot block
+        # Block counts per front and step: bands; or tiles in a row, in a row and a column, and in the rest.
         sizes = np.zeros((3, len(some) + 1 + len(fronts)), np.int64)
         sizes[0, : len(some)] = bands
         sizes[:, len(some) + 1 :] = tiles, 2 * tiles, tiles**2
@@ -261,7 +216,7 @@ class CudaFronts:
             if end > base:
                 launches.append(_Launch(name, first, last - first, base, end - base, step, which))
 
-        # Where rows are in the front above is found whenever all are eliminated.
+        # The positions of rows in the parent's front are found whenever all fronts are eliminated.
         launches = [_Launch("locate_rows", 0, len(some), 0, len(some), 0, -1)] if due.all() else []
         launch("clear_band", 0, len(some), 0)
         launch("enter_edges", 0, len(some), -1)
@@ -282,12 +237,11 @@ class CudaFronts:
 
 
 def _ends(keys: Array) -> Array:
-    """Where runs of equal numbers end."""
+    """Return the ends of runs of equal numbers."""
     return np.append(np.flatnonzero(keys[1:] != keys[:-1]) + 1, len(keys))
 
 
 def _depths(parents: Array) -> Array:
-    """How many supernodes are above each one."""
     count = len(parents)
     depths = [-1] * (count + 1)
     for s in range(count - 1, -1, -1):
@@ -297,7 +251,6 @@ def _depths(parents: Array) -> Array:
 
 @functools.lru_cache(maxsize=cache.LOADED)
 def _loaded(semiring: Semiring, dtypes: DTypes, number: int, by_star: bool) -> dict[str, tuple[Kernel, int]]:
-    """All kernels for a GPU, and threads of their blocks."""
 
     def source() -> str:
         return fronts_source(semiring, dtypes, device(number).arch, by_star=by_star)

@@ -1,7 +1,7 @@
-"""The kernels of one semiring in its dtypes for one GPU, and their CUDA C++.
+"""The kernels of a semiring in its dtypes for one GPU, as CUDA C++.
 
-`kernel_source` writes one kernel: the templates, the semiring's struct, and an instantiation. `Kernels` has those of a semiring, each
-compiled at its first launch; `source` shows one to whoever wants to read it.
+`kernel_source` writes one kernel: the templates, the semiring's struct, and an instantiation. `Kernels` has the kernels of a semiring, each
+compiled at its first launch; `source` shows one to readers.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from semiring.common.html import Code
 from semiring.kernels import cache
 from semiring.kernels.boolean import is_reachability
 from semiring.kernels.cuda import boolean
-from semiring.kernels.cuda.arguments import Matrix, Via, parameters
+from semiring.kernels.cuda.arguments import DeviceMatrix, Via, parameters
 from semiring.kernels.cuda.blas import BlasPlan, is_plus_times
 from semiring.kernels.cuda.compiler import Kernel
 from semiring.kernels.cuda.representation import Representation, represent
 from semiring.kernels.cuda.source import semiring_struct
-from semiring.kernels.cuda.steps import Operations, Step, best_step
+from semiring.kernels.cuda.steps import Step, StepOperations, best_step
 from semiring.kernels.cuda.tile import Tile, TileProblem, candidate_tiles
 from semiring.kernels.hardware import device
 
@@ -37,103 +37,94 @@ __all__ = [
 ]  # fmt: skip
 
 GROUP = 4
-"""Products that one launch can compute together."""
+"""The most products of one launch."""
 
 PLAIN_THREADS = 256
-"""Of the blocks of kernels in which each element is by itself: along a diagonal, or in the parts of a sum."""
+"""Threads in a block of kernels with independent elements: along a diagonal, or in the parts of a sum."""
 
 STACKS = ("product_stack", "product_stack_witness")
-"""The kernels of stacks of small matrices, of which a warp has one."""
+"""The kernels of stacks of small matrices, one matrix per warp."""
 
 STACK, SMALL_PIVOT = 32, 32
-"""Matrices from which on they are a stack, and the side of those that are closed by a warp or two each."""
+"""The fewest matrices of a stack, and the side of matrices that one or two warps close."""
 
 STACK_SIDES = (8, 16, 32)
-"""Sides up to which a matrix is small."""
+"""The largest sides of small matrices, with one kernel each."""
 
 
 @dataclass(frozen=True)
 class ShallowTile:
-    """What a thread block has of products of few steps, all of them at once: a tile of the result, or one matrix of a stack.
+    """A thread block's share of products of few steps, all steps at once: a tile of the result, or one matrix of a stack."""
 
-    Attributes
-    ----------
-    rows, columns, depth : int
-        Those of the tile, of which a thread has 8 × 8 elements, and steps at most.
-    stack : bool
-    """
-
-    rows: int
+    rows: int  # of the tile; a thread has 8 × 8 elements
     columns: int
-    depth: int
+    depth: int  # the most steps
     stack: bool = False
 
     @property
     def threads(self) -> int:
-        """Of a block."""
+        """Threads of a block."""
         return self.rows * self.columns // 64
 
     @property
     def blocks(self) -> int:
-        """Of a multiprocessor, as many as shared memory has room for, or registers where a thread has 128."""
+        """Blocks per multiprocessor: as many as shared memory allows, or registers at 128 per thread."""
         return 6 if self.stack else 512 // self.threads
 
 
 SHALLOW, SHALLOW_STACK = "product_shallow", ShallowTile(64, 64, 64, stack=True)
-"""The kernel of products of few steps; and its tile for stacks."""
+"""The kernel of products of few steps, and the tile for stacks."""
 
 SHALLOW_TILES = (ShallowTile(64, 32, 32), ShallowTile(64, 64, 32))
-"""Its tiles for single products: for results of few columns, and for others."""
+"""The tiles for single products: for results with few columns, and for others."""
 
 VECTORS = ("multiply_column", "multiply_row")
-"""The kernels of products by a vector."""
+"""The kernels of products with a vector."""
 
 VECTOR_ROWS = 4
 """Rows that a warp multiplies by a column."""
 
-_STACK_BYTES = 48 << 10
-"""Of the operands of a thread block's matrices, in shared memory."""
+_STACK_BYTES = 48 << 10  # shared memory for the operands of a thread block's matrices
 
-_LOOKUPS = {"product": "none", "product_witness": "global", "product_shared_witness": "shared"}
-"""The memory in which products look up their witness."""
+_LOOKUPS = {"product": "none", "product_witness": "global", "product_shared_witness": "shared"}  # the memory where witnesses are looked up
 
 
 def pivot_sides(r: Representation) -> tuple[int, ...]:
-    """The sides of pivot blocks for which there are kernels: what a thread can have in its registers."""
+    """Return the sides of pivot blocks with kernels, as large as a thread's registers allow."""
     return (64, 128) if r.size <= 4 else (64,)
 
 
 def pivot_tile(r: Representation, side: int) -> tuple[int, int]:
-    """Rows and columns of a pivot block's elements that a thread has."""
+    """Return the rows and columns of a pivot block that a thread has."""
     return (8, 8) if side == 128 else (8, 4) if r.size <= 4 else (4, 4)
 
 
 def pivot_threads(r: Representation, side: int) -> int:
-    """Threads of the blocks that close or eliminate a pivot block."""
+    """Return the threads of a block that closes or eliminates a pivot block."""
     rows, columns = pivot_tile(r, side)
     return side // rows * (side // columns)
 
 
 def stack_side(r: Representation, length: int) -> int | None:
-    """Of a kernel for matrices of at most so many rows, columns and steps; None where a warp has not the room for their operands."""
-    sides = STACK_SIDES[:1] if r.has_series else STACK_SIDES  # of more elements in registers, series would be long
+    """Return the kernel side for matrices with at most `length` rows, columns and steps; None if shared memory is too small."""
+    sides = STACK_SIDES[:1] if r.has_series else STACK_SIDES  # with more elements per thread, unrolled series would be long
     return next((s for s in sides if length <= s and s * (2 * s + 1) * r.size <= _STACK_BYTES), None)
 
 
 def stack_warps(r: Representation, side: int) -> int:
-    """Warps of the blocks that multiply small matrices: as many as shared memory has room for their operands, up to eight."""
+    """Return the warps of a block for small matrices: as many as shared memory has room for, up to eight."""
     return max(1, min(8, _STACK_BYTES // (side * (2 * side + 1) * r.size)))
 
 
 def step_for(r: Representation, arch: int, *, ordered_bits: bool, pairs: bool = False) -> Step | None:
-    """The row of the table of steps for single numbers; None for structured elements and where no row fits.
+    """Return the instruction table's row for single numbers; None for structured elements and where no row fits.
 
-    With `pairs`, two numbers of 16 bits may share a register, if they are tropical: their sums stay in 16 bits then.
+    With `pairs`, two tropical numbers of 16 bits may share a register: sums then stay in 16 bits.
     """
     if len(r.dtypes) != 1:
         return None
     dtypes = [r.dtypes[0], r.registers[0]] if pairs and r.clamped else [r.registers[0]]
-    steps = (best_step(Operations(r.add[0], r.mul[0], dtype, ordered_bits, r.zero[0] >= 0, arch)) for dtype in dtypes)
+    steps = (best_step(StepOperations(r.add[0], r.mul[0], dtype, ordered_bits, r.zero[0] >= 0, arch)) for dtype in dtypes)
     return next(filter(None, steps), None)
 
 
@@ -148,13 +139,13 @@ def problem_for(
     shared_lookup: bool = False,
     splittable: bool = False,
 ) -> TileProblem:
-    """The product of m × k and k × n elements, `shape` being m, n, k and the matrices of a batch; for the others see `TileProblem`."""
+    """Return the product of m × k and k × n elements; `shape` is (m, n, k, matrices). See `TileProblem` for the other parameters."""
     name = step.name if step else None
     return TileProblem(*shape, r.size, witness, light, r.has_series, name, r.is_heavy(witness=witness), side, shared_lookup, splittable)
 
 
 def reads_vectors(r: Representation, step: Step | None) -> bool:
-    """Whether products may read their operands by vectors, where those are aligned."""
+    """Return True if products may read aligned operands by vectors."""
     return len(r.dtypes) == 1 and not r.has_series and (r.dtypes[0].itemsize >= 4 or (step is not None and step.pairs))
 
 
@@ -171,7 +162,7 @@ def kernel_source(
     signless: bool = False,
     shallow: ShallowTile = SHALLOW_STACK,
 ) -> str:
-    """The CUDA C++ of one kernel: the templates, the semiring's struct, and an instantiation that is called `name`.
+    """Return the CUDA C++ of one kernel: the templates, the semiring's struct, and an instantiation called `name`.
 
     Parameters
     ----------
@@ -179,21 +170,14 @@ def kernel_source(
     step : Step or None
     name : {"product", "product_witness", "product_shared_witness", "add_parts", "close", "close_witness", "eliminate", ...}
         Or "product_stack", "product_stack_witness", "product_shallow", "multiply_column", "multiply_row", "add_identity", "test_loops".
-    tile : Tile
-        Of a product.
-    access : tuple of {"vectors", "rows", "columns"}
-        How a product reads A and B.
-    count : int
-        Products in a launch.
+    tile, access, count
+        Of a product: the tile, how to read A and B ("vectors", "rows" or "columns"), and how many products a launch has.
     side : int
-        Of the largest block that a pivot kernel takes, one of `pivot_sides` or `SMALL_PIVOT`, or of the largest matrix of a stack, one of
-        `STACK_SIDES`.
-    checked : bool
-        Whether a kernel of stacks, vectors or few steps checks its operands; see `CheckedProducts`.
-    signless : bool
-        Whether then numbers with a sign are beyond its bounds, as `step` takes floats for the integers of their bits.
+        The largest pivot block (one of `pivot_sides`, or `SMALL_PIVOT`), or the largest matrix of a stack (one of `STACK_SIDES`).
+    checked, signless : bool
+        Check the operands of stacks, vectors or few steps, see `CheckedProducts`; and reject signs, as `step` compares floats as integers.
     shallow : ShallowTile
-        Of "product_shallow".
+        The tile of "product_shallow".
     """
     product = name.startswith("product") or name == "add_parts"
     template = "shapes" if name in (*STACKS, SHALLOW, *VECTORS) else "product" if product else "pivot"
@@ -227,11 +211,11 @@ def kernel_source(
         bounds, call = f"__launch_bounds__({PLAIN_THREADS}) ", f"{name}<Semiring, {sizes}, {vectors}>"
     elif name == "add_parts":
         sizes = "long long m, long long n, long long count, long long fresh"
-        arguments = [f"Matrix<Semiring> C, Matrix<Semiring> parts, {sizes}, Predicate predicate"]
+        arguments = [f"DeviceMatrix<Semiring> C, DeviceMatrix<Semiring> parts, {sizes}, LaunchPredicate predicate"]
         values = ["C, parts, int(m), int(n), int(count), fresh, predicate"]
         bounds, call = f"__launch_bounds__({PLAIN_THREADS}) ", "add_parts<Semiring>"
     else:
-        taken, matrix = parameters(Matrix, "a", components=tuple([d.name for d in r.dtypes]), template="Semiring")
+        taken, matrix = parameters(DeviceMatrix, "a", components=tuple([d.name for d in r.dtypes]), template="Semiring")
         arguments, values = [taken, "long long n"], [matrix, "int(n)"]
         threads = PLAIN_THREADS
         match name:
@@ -252,60 +236,43 @@ def kernel_source(
                 rows, columns = pivot_tile(r, side)
                 rest = {"close": ", false", "close_witness": ", true", "eliminate": ""}[name]
                 call = f"{name.removesuffix('_witness')}_block<Semiring, {side}, {rows}, {columns}{rest}>"
-        # Two large blocks a multiprocessor, where that does not take more registers than there are.
+        # Two large blocks per multiprocessor, unless registers run out.
         bounds = f"__launch_bounds__({threads}, {2 if name == 'close' and side == 128 and r.registers == r.dtypes else 1}) "
     parts.append(f'extern "C" __global__ void {bounds}{name}({", ".join(arguments)}) {{\n  {call}({", ".join(values)});\n}}\n')
     return "\n".join(parts)
 
 
 class Kernels:
-    """Kernels of one semiring in its dtypes on one GPU.
-
-    Attributes
-    ----------
-    representation : Representation
-    device : Device
-    sides : tuple of int
-        See `pivot_sides`.
-    selects : bool
-        Whether ⊕ gives one of its operands.
-    plus_times : bool
-        Whether products are those of floats.
-    exponential : Fraction or None
-        s, where ⊕ is log(e^{sa} + e^{sb}) / s and ⊗ is a + b.
-    rounds : bool
-        Whether elements have floats.
-    ordered_bits : bool
-        Whether there are better steps for floats that sort as the integers of their bits.
-    plans : dict
-        The launches of products that need no copies, by how their operands lie; None for those that need some.
-    """
+    """The kernels of a semiring in its dtypes on one GPU."""
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], number: int) -> None:
         self.representation = represent(semiring, dtypes)
         self.device = device(number)
-        self.sides = pivot_sides(self.representation)
-        self.selects = semiring.selects
-        self.plus_times = is_plus_times(semiring, dtypes)
+        self.sides = pivot_sides(self.representation)  # of pivot blocks
+        self.selects = semiring.selects  # ⊕ returns one of its operands
+        self.plus_times = is_plus_times(semiring, dtypes)  # products are sums of products of floats
+        # s, where ⊕ is log(e^{sa} + e^{sb}) / s and ⊗ is a + b.
         self.exponential = semiring.program.exponential if len(dtypes) == 1 and dtypes[0].kind == "f" else None
         self.rounds = any(d.kind == "f" for d in dtypes)
+        # Launches of products without copies, by operation and arrangement; None for products that need copies.
         self.plans: dict[Hashable, LaunchPlan | SplitKPlan | BlasPlan | None] = {}
         self._number = number
         self._steps: dict[tuple[bool, bool], Step | None] = {}
+        # The instruction table has better rows for floats that sort as the integers of their bits.
         self.ordered_bits = self.representation.keeps_bits_ordered and any(
             self.step(ordered_bits=True, pairs=pairs) != self.step(ordered_bits=False, pairs=pairs) for pairs in (False, True)
         )
         self._functions: dict[Any, Kernel] = {}
 
     def step(self, *, ordered_bits: bool, pairs: bool) -> Step | None:
-        """The row of the table of steps; with `pairs`, two small numbers may share a register."""
+        """Return the instruction table's row; with `pairs`, two small numbers may share a register."""
         key = (ordered_bits, pairs)
         if key not in self._steps:
             self._steps[key] = step_for(self.representation, self.device.arch, ordered_bits=ordered_bits, pairs=pairs)
         return self._steps[key]
 
     def function(self, name: str, *, ordered_bits: bool = False, tile: Tile | None = None, **how: Any) -> Kernel:
-        """A kernel, which is called with a grid, a block, its arguments and its shared memory. For `tile` and `how` see `kernel_source`."""
+        """Return a kernel, to be called with a grid, a block, its arguments and its shared memory; see `kernel_source` for the options."""
         key = (name, ordered_bits, tile, *how.items())
         found = self._functions.get(key)
         if found is None:
@@ -313,7 +280,6 @@ class Kernels:
         return found
 
     def _kernel(self, name: str, ordered_bits: bool, tile: Tile | None, how: dict[str, Any]) -> Kernel:
-        """A kernel that is not compiled yet."""
         r, step = self.representation, self.step(ordered_bits=ordered_bits, pairs=name == "product")
         shared_bytes = 0
         if tile is not None:
@@ -323,12 +289,12 @@ class Kernels:
 
 @functools.lru_cache(maxsize=cache.LOADED)
 def kernels_for(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], number: int) -> Kernels:
-    """The kernels of `semiring` in `dtypes` for GPU `number`."""
+    """Return the kernels of `semiring` in `dtypes` for GPU `number`."""
     return Kernels(semiring, dtypes, number)
 
 
 def source(semiring: Semiring, dtype: Any, *, kernel: str, arch: int, ordered_bits: bool) -> Code:
-    """See `semiring.kernels.source`."""
+    """Return the code of one kernel, see `semiring.kernels.source`."""
     dtypes = semiring.dtypes([np.dtype(dtype)] * semiring.components)
     heading = f"CUDA C++ of {kernel} over {semiring.name} in {', '.join(map(str, dtypes))} for sm_{arch}"
     if is_reachability(semiring, dtypes) and kernel in ("product", "close", "add_identity"):

@@ -1,4 +1,4 @@
-"""Plans of products, decided once: where operands lie alike, only their addresses differ from launch to launch."""
+"""Launch plans of products, decided once per arrangement of operands: later launches differ only in addresses."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from semiring.kernels.cuda.arguments import ALWAYS, Bounds, Matrix, Predicate, Product, Witness, flat, places
+from semiring.common.progress import Meter
+from semiring.kernels.cuda.arguments import ALWAYS, Bounds, DeviceMatrix, LaunchPredicate, Product, Witness, flat, places
 from semiring.kernels.cuda.blocks import by_value, matrix_of, via_of
-from semiring.kernels.cuda.compiler import Kernel, pointer_to
+from semiring.kernels.cuda.compiler import Kernel, pointer_to, rehearsing
 from semiring.kernels.engine import Block
 
-__all__ = ["LaunchPlan", "Operands", "SplitKPlan", "addresses", "arrangement", "planned"]
+__all__ = ["LaunchPlan", "Operands", "SplitKPlan", "addresses", "arrangement", "launched", "planned"]
 
 Operands = tuple[Block, Block, Block]
 """A, B and C of a product."""
 
 
 def arrangement(A: Block, B: Block, C: Block) -> Hashable | None:
-    """Everything that the launch of a product depends on of where its operands lie; None where each has to be looked at by itself."""
+    """Return everything about the operands' memory that a launch depends on, as a key; None if each product needs its own decision."""
     a, b, c = A.values[0], B.values[0], C.values[0]
     from_a, from_b, from_c = a.data.ptr, b.data.ptr, c.data.ptr
     (low_a, high_a), (low_b, high_b), (low, high) = _extent(A.values), _extent(B.values), _extent(C.values)
@@ -36,7 +37,7 @@ def arrangement(A: Block, B: Block, C: Block) -> Hashable | None:
 
 
 def _extent(values: tuple[Any, ...]) -> tuple[int, int]:
-    """The first byte of arrays and the one after the last."""
+    """Return the first byte of the arrays, and the one after the last."""
     first, last = [], []
     for v in values:
         low = high = v.data.ptr
@@ -53,31 +54,18 @@ def _extent(values: tuple[Any, ...]) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LaunchPlan:
-    """A launch for operands of one arrangement.
-
-    Attributes
-    ----------
-    kernel : Kernel
-    grid, block : tuple of int
-    shared_bytes : int
-    fields : array
-        A word for their address, and `Products`.
-    filled : list of int
-        Which of them are filled in: `addresses`, the predicate, and of `CheckedProducts` the bounds.
-    copies : list
-        Copies of the fields that nobody fills in at the moment, and `pointer_to` each.
-    """
+    """A launch for operands of one arrangement."""
 
     kernel: Kernel
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     shared_bytes: int
-    fields: np.ndarray[Any, Any]
-    filled: list[int]
-    copies: list[tuple[memoryview, int]] = field(default_factory=list)
+    fields: np.ndarray[Any, Any]  # a word for the structure's address, and `Products`
+    filled: list[int]  # positions of `addresses`, the predicate, and the bounds of `CheckedProducts`
+    copies: list[tuple[memoryview, int]] = field(default_factory=list)  # idle copies of the fields, with `pointer_to` each
 
-    def start(self, own: Sequence[int], predicate: Predicate = ALWAYS, bounds: Bounds | tuple[()] = ()) -> None:
-        """Launch it, with the `addresses` of each product."""
+    def start(self, own: Sequence[int], predicate: LaunchPredicate = ALWAYS, bounds: Bounds | tuple[()] = ()) -> None:
+        """Launch with the `addresses` of each product."""
         try:
             mine = self.copies.pop()
         except IndexError:
@@ -92,41 +80,22 @@ class LaunchPlan:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SplitKPlan:
-    """Launches for one product of one arrangement, of which the last rows are sums of parts.
+    """Launches of a product with split-K: the last rows of C are sums of parts."""
 
-    Attributes
-    ----------
-    tiles : LaunchPlan
-        Of the rows before, if there are some, and of the parts.
-    whole : bool
-        Whether there are some.
-    below_a, below_c : tuple of int
-        Bytes from the first row of each component of A and of C to the first that is a sum of parts.
-    parts : tuple of int
-        The shape of their array: parts, rows, columns.
-    dtypes : tuple of numpy.dtype
-        Of its components.
-    add : Kernel
-    grid, block : tuple of int
-    strides : tuple of int
-        Of C, as `matrix_of` gives them.
-    fresh : bool
-    """
-
-    tiles: LaunchPlan
-    whole: bool
-    below_a: tuple[int, ...]
+    tiles: LaunchPlan  # of the whole rows, if any, and of the parts
+    whole: bool  # there are whole rows
+    below_a: tuple[int, ...]  # bytes, per component of A, from the first row to the first that is a sum of parts
     below_c: tuple[int, ...]
-    parts: tuple[int, int, int]
-    dtypes: tuple[np.dtype[Any], ...]
+    parts: tuple[int, int, int]  # parts, rows, columns
+    dtypes: tuple[np.dtype[Any], ...]  # of the components of the parts
     add: Kernel
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
-    strides: tuple[int, ...]
+    strides: tuple[int, ...]  # of C, see `matrix_of`
     fresh: bool
 
-    def start(self, own: Sequence[int], predicate: Predicate = ALWAYS, bounds: Bounds | tuple[()] = ()) -> None:
-        """Launch them, with the `addresses` of the product."""
+    def start(self, own: Sequence[int], predicate: LaunchPredicate = ALWAYS, bounds: Bounds | tuple[()] = ()) -> None:
+        """Launch with the `addresses` of the product."""
         import cupy
 
         width, (count, m, n) = len(self.dtypes), self.parts
@@ -135,12 +104,12 @@ class SplitKPlan:
         to = [v.data.ptr for v in sums]
         rest = *map(operator.add, a, self.below_a), *b, *to, *b, 0, column
         self.tiles.start((*own, *rest) if self.whole else rest, predicate, bounds)
-        below, parts = Matrix(tuple(map(operator.add, c, self.below_c)), *self.strides), Matrix(tuple(to), n, 1, m * n)
+        below, parts = DeviceMatrix(tuple(map(operator.add, c, self.below_c)), *self.strides), DeviceMatrix(tuple(to), n, 1, m * n)
         self.add(self.grid, self.block, (by_value(below), by_value(parts), m, n, count, int(self.fresh), by_value(predicate)))
 
 
 def addresses(products: Sequence[Operands], transposed: Block | None = None) -> list[int]:
-    """What is told of products at each launch: where A, B, C, B's transpose and the witness lie, and the first vertex of A's columns."""
+    """Return what changes between launches: addresses of A, B, C, B's transpose and the witness, and the first vertex of A's columns."""
     own: list[int] = []
     for A, B, C in products:
         for X in (A, B, C, transposed or B):
@@ -161,19 +130,11 @@ def planned(
     *,
     checked: bool = False,
 ) -> LaunchPlan:
-    """The plan of one launch.
+    """Plan one launch.
 
-    Parameters
-    ----------
-    kernel, grid, threads, shared_bytes
-    count : int
-        Products for which the kernel has room.
-    products : sequence of (A, B, C, tiles, depth, fresh)
-        See `Product`.
-    transposed : Block or None
-        B with its columns contiguous, where winners are looked up in global memory.
-    checked : bool
-        Whether it takes `CheckedProducts`.
+    `count` is the number of products that the kernel has room for. `products` lists (A, B, C, tiles, depth, fresh), see `Product`.
+    `transposed` is B with contiguous columns, where winners are looked up in global memory. `checked` is for kernels that take
+    `CheckedProducts`.
     """
     rows = []
     for A, B, C, tiles, depth, fresh in products:
@@ -189,7 +150,25 @@ def planned(
 
 @functools.cache
 def _own_places(components: int) -> np.ndarray[Any, Any]:
-    """The places in a `Product` of what `addresses` gives."""
+    """Return the positions within a `Product` of the values of `addresses`."""
     place = places(Product, components)
     pointers = [place[f"{X}.pointers.{c}"] for X in ("A", "B", "C", "witness.transposed") for c in range(components)]
     return np.array([*pointers, place["witness.via"], place["witness.first"]])
+
+
+def launched(meter: Meter | None, steps: int) -> None:
+    """Tell the meter, if any, that `steps` are done once the GPU reaches this point of the current stream."""
+    if meter is not None and not rehearsing():
+        meter.later(steps, _event)
+
+
+def _event() -> Any:
+    """Record an event that threads can sleep on; None while the stream is captured."""
+    import cupy
+
+    stream = cupy.cuda.get_current_stream()
+    if stream.is_capturing():
+        return None
+    event = cupy.cuda.Event(block=True, disable_timing=True)
+    event.record(stream)
+    return event

@@ -1,14 +1,14 @@
-// Hop counts between all vertices of a sparse graph, by levels: V_l has a row of bits for each vertex, of those that it reaches in at most l
-// hops, so that V_0 = I and V_l(s) is the union of V_(l-1)(s) and of V_(l-1)(u) for all edges (s, u). The distance from s to t is the number
-// of levels at which t is not in V_l(s) yet.
+// Hop counts between all vertices of a sparse graph, by levels. V_l(s) has a bit per vertex that s reaches in at most l hops: V_0 = I, and
+// V_l(s) is the union of V_(l-1)(s) and of V_(l-1)(u) for all edges (s, u). The distance from s to t is the number of levels with t not in
+// V_l(s).
 #pragma once
 
 #include "arithmetic.cuh"
 
-constexpr int WARPS = 8;  // of a thread block
+constexpr int WARPS = 8;  // per thread block
 
-// The edges of rows of a dense matrix, but for loops: how many there are, or once `heads` is there, where they lead to, from `starts` on. Any
-// entry that is neither `nothing` nor `length`, and not on the diagonal, is told to `others`.
+// Counts the edges of each row of a dense matrix, without loops; or, given `heads`, lists where they lead, from `starts` on. `others`
+// becomes 1 if an entry off the diagonal is neither `nothing` nor `length`.
 template <class T>
 __device__ __forceinline__ void list_edges(const T* matrix, long long row, long long column, int n, T nothing, T length, int* counts,
                                            const long long* starts, int* heads, int* others) {
@@ -30,7 +30,7 @@ __device__ __forceinline__ void list_edges(const T* matrix, long long row, long 
   if (heads == nullptr && other) *others = 1;
 }
 
-// One level: a thread has 128 bits of a row. A row that has changed is told to `changed`.
+// Computes one level: a thread has 128 bits of a row. `changed` becomes 1 if a row changes.
 __device__ __forceinline__ void next_level(const uint4* before, uint4* after, int n, int width, const long long* starts, const int* heads,
                                            int* changed) {
   const int column = blockIdx.y * 32 + threadIdx.x % 32, s = blockIdx.x * WARPS + threadIdx.x / 32;
@@ -52,7 +52,7 @@ __device__ __forceinline__ void first_level(unsigned* bits, int n, int words) {
   if (s < n) bits[s * static_cast<long long>(words) + s / 32] = 1u << s % 32;
 }
 
-// matrix[s, t] <- length times the levels at which t is not in the row of s, and nothing where it is in none.
+// matrix[s, t] <- length times the number of levels without t in the row of s; `nothing` if no level has t.
 template <class T>
 __device__ __forceinline__ void count_levels(const unsigned* const* levels, int count, int n, int words, T* matrix, long long row,
                                              long long column, T nothing, T length) {

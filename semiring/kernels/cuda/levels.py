@@ -1,7 +1,7 @@
-"""Hop counts between all vertices of a sparse graph whose edges are all equally long: breadth-first search from all at once, in bits.
+"""Hop counts between all vertices of a sparse graph with equally long edges: breadth-first search from all vertices at once, in bits.
 
-A level of all searches is a union of rows of bits for each edge, which takes as long as they take to be read. What is counted at the end
-are the levels at which a vertex was not reached yet, so that all of them are kept.
+A level of all searches is a union of bit rows per edge, and takes as long as reading the rows. A distance is the number of levels at which
+the vertex was not reached yet, so all levels are kept until the end.
 """
 
 from __future__ import annotations
@@ -19,17 +19,14 @@ from semiring.kernels.cuda.elements import read_back, zeros
 
 __all__ = ["close_by_levels", "levels_source"]
 
-_WARPS, _THREADS = 8, 256
-"""Of a thread block: a row is a warp's."""
-
-_ACROSS = 64
-"""Blocks across the words of a row at the end."""
+_WARPS, _THREADS = 8, 256  # of a thread block; each warp has a row
+_ACROSS = 64  # blocks across the words of a row when levels are counted
 
 _DTYPES = ("float32", "float64", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 
 
 def levels_source(dtype: np.dtype[Any]) -> str:
-    """The CUDA C++ of the kernels for matrices of a dtype."""
+    """Return the CUDA C++ of the kernels for matrices of a dtype."""
     return f"""#include "levels.cuh"
 
 extern "C" __global__ void list_edges(const {dtype}* matrix, long long row, long long column, long long n, {dtype} nothing, {dtype} length,
@@ -51,15 +48,11 @@ extern "C" __global__ void count_levels(const unsigned* const* levels, long long
 
 
 def close_by_levels(matrix: Any, nothing: Any, length: Any) -> bool:
-    """Put distances into a matrix of edges that are all equally long, with 0 on the diagonal; False leaves it as it was.
+    """Replace a matrix of equally long edges by distances, with 0 on the diagonal; return False, with the matrix unchanged, if unsuitable.
 
-    Where edges differ, or are so many or in so long paths that products are expected to be faster, or there is no room for the levels.
-
-    Parameters
-    ----------
-    matrix : CuPy array of shape (n, n)
-    nothing, length : numbers of its dtype
-        The entry where there is no edge, and that of each edge, of which all multiples below n are exact. The diagonal is not read.
+    Unsuitable are edges of different lengths, graphs whose edges or path lengths make products faster, and graphs whose levels exceed the
+    memory. `nothing` and `length` are the entries of no edge, and of each edge; all multiples of `length` below n must be exact. The
+    diagonal is not read.
     """
     import cupy
 
@@ -72,7 +65,7 @@ def close_by_levels(matrix: Any, nothing: Any, length: Any) -> bool:
         _kernel(name, dtype, number) for name in ("list_edges", "first_level", "next_level", "count_levels")
     )
     blocks, block = -(-n // _WARPS), (_THREADS, 1, 1)
-    told = zeros(n + 1)  # the degrees of all vertices, and whether there are other edges
+    told = zeros(n + 1)  # the degrees of all vertices, and a flag for other edges
     given = matrix.data.ptr, row, column, n, dtype.type(nothing), dtype.type(length)
     list_edges((blocks, 1, 1), block, (*given, told.data.ptr, 0, 0, told.data.ptr + 4 * n))
     *degrees, others = read_back(told)
@@ -104,5 +97,4 @@ def close_by_levels(matrix: Any, nothing: Any, length: Any) -> bool:
 
 @functools.lru_cache(maxsize=64)
 def _kernel(name: str, dtype: np.dtype[Any], number: int) -> Kernel:
-    """A kernel for a GPU."""
     return Kernel(name, lambda: levels_source(dtype), number)

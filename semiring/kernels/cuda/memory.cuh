@@ -1,38 +1,38 @@
-// Matrices in global memory, vectors of their elements, asynchronous copies from there to shared memory, and exchange between lanes.
+// Matrices in global memory, vectors of elements, asynchronous copies to shared memory, and exchange between lanes.
 #pragma once
 
 #include "arguments.cuh"
 
-// A matrix over a semiring S in global memory: an array for each component of an element, all of one layout. Its fields, and those of the
-// other structures of a kernel's arguments, are those of the class of its name in arguments.py, which makes the header of these.
-template <class S> struct Matrix {
-  MATRIX_FIELDS
+// A matrix over a semiring S in global memory: one array per component, all of one layout. The fields of this structure, and of other
+// structures with a macro of fields, are declared in arguments.py.
+template <class S> struct DeviceMatrix {
+  DEVICEMATRIX_FIELDS
 
   __device__ __forceinline__ long long at(int i, int j) const { return i * row + j * column; }
 };
 
-// Elements that one access to shared memory takes: as many as it can, or fewer.
+// Elements of one access to shared memory: as many as possible, or N.
 template <class E, int N = sizeof(E) < 16 ? 16 / sizeof(E) : 1> struct alignas(sizeof(E) < 16 ? N * sizeof(E) : alignof(E)) Vector {
   static constexpr int length = N;
   E element[N];
 };
 
-// A value that stays in a register, instead of being computed again and again from what the compiler knows of it.
+// Keeps a value in a register, so that the compiler does not compute it again and again.
 __device__ __forceinline__ int kept(int x) { return __shfl_sync(0xffffffff, x, threadIdx.x % 32); }
 
-// Likewise an address in global memory, to which offsets are then added in one instruction.
+// Keeps an address in global memory in registers, so that adding an offset takes one instruction.
 template <class T> __device__ __forceinline__ void keep(T*& p) {
   asm("" : "+l"(p));
   __builtin_assume(__isGlobal(p));
 }
 
-// The number that lies some rows of `apart` numbers behind another; a number of a row is not below 0.
+// Returns the address `rows` rows of `apart` numbers after p; a 32-bit number of a row must not be negative.
 template <class T> __device__ __forceinline__ T* row_behind(T* p, int rows, unsigned apart) {
   return reinterpret_cast<T*>(reinterpret_cast<char*>(p) + static_cast<unsigned long long>(unsigned(rows)) * (apart * unsigned(sizeof(T))));
 }
 template <class T> __device__ __forceinline__ T* row_behind(T* p, long long rows, unsigned apart) { return p + rows * apart; }
 
-// The numbers of this thread and this block, read anew at each call: what depends on them then need not stay in registers in between.
+// The numbers of this thread and this block, read at each call: values that depend on them need no registers in between.
 __device__ __forceinline__ int thread_number() {
   int x;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(x));
@@ -44,7 +44,7 @@ __device__ __forceinline__ int block_number() {
   return x;
 }
 
-// The element of the lane whose number differs in a bit.
+// Returns the element of the lane whose number differs in a bit.
 template <class E> __device__ __forceinline__ E of_other_lane(const E& x, int bit) {
   constexpr int WORDS = sizeof(E) / 4;
   union Words {
@@ -58,18 +58,18 @@ template <class E> __device__ __forceinline__ E of_other_lane(const E& x, int bi
   return others.element;
 }
 
-// Asks for what is going to be read, so that it is on its way to the second-level cache.
+// Prefetches into the second-level cache.
 __device__ __forceinline__ void prefetch(const void* p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
 
-// Copies from global to shared memory that do not pass through registers.
+// Copies from global to shared memory, without registers in between.
 
-// Where something in shared memory lies, as the copies count it.
+// An address in shared memory.
 using Shared = unsigned;
 
 __device__ __forceinline__ Shared shared_address(const void* p) { return static_cast<Shared>(__cvta_generic_to_shared(p)); }
 template <class T> __device__ __forceinline__ T& shared_object(Shared p) { return *static_cast<T*>(__cvta_shared_to_generic(p)); }
 
-// BYTES is 4, 8 or 16; 16 bytes bypass the first-level cache. Both addresses are multiples of BYTES. What is not there is not read.
+// BYTES is 4, 8 or 16, and divides both addresses; 16 bytes bypass the first-level cache. Without `there`, nothing is read.
 template <int BYTES> __device__ __forceinline__ void copy_async(Shared target, const void* source, bool there) {
 #if __CUDA_ARCH__ >= 800
   if constexpr (BYTES == 16)
@@ -84,7 +84,7 @@ template <int BYTES> __device__ __forceinline__ void copy_async(Shared target, c
 
 template <class T> __host__ __device__ constexpr bool is_async_size() { return sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16; }
 
-// One number, asynchronously where the hardware can.
+// Copies one number, asynchronously if the hardware can.
 template <class T, class U> __device__ __forceinline__ void fetch(Shared target, const U* source, bool there) {
   if constexpr (sizeof(T) == sizeof(U) && is_async_size<T>())
     copy_async<sizeof(T)>(target, source, there);
@@ -92,9 +92,9 @@ template <class T, class U> __device__ __forceinline__ void fetch(Shared target,
     shared_object<T>(target) = *source;
 }
 
-// Consecutive numbers of an array that a thread block has brought to shared memory, wherever they begin: what is copied begins with the 16
-// bytes that have the first of them, and ends with the last one. Where they are MIXED, bits 4 to 6 of a place are mixed with those above: so
-// numbers that lie 32 apart, or half of that, are in other banks.
+// Consecutive numbers of an array in a thread block's shared memory, with any alignment: copies begin at a multiple of 16 bytes and end
+// with the last number. MIXED swizzles addresses (bits 4 to 6 are combined with higher bits), so that numbers 16 or 32 apart lie in other
+// banks.
 template <class T, bool MIXED> struct Staged {
   char* place;
 
@@ -105,7 +105,7 @@ template <class T, bool MIXED> struct Staged {
     return *reinterpret_cast<T*>(place - shift + mixed(shift + unsigned(sizeof(T)) * i));
   }
 
-  // Begins to bring `count` numbers, and leaves `shared` behind where `room` of them would end.
+  // Starts copying `count` numbers, and moves `shared` past the room for `room` numbers.
   __device__ __forceinline__ Staged(char*& shared, const T* source, int count, int room) {
     const unsigned shift = reinterpret_cast<unsigned long long>(source) % 16, end = shift + unsigned(sizeof(T)) * count, whole = end / 16 * 16;
     const char* const from = reinterpret_cast<const char*>(source) - shift;
@@ -113,13 +113,13 @@ template <class T, bool MIXED> struct Staged {
 #pragma unroll 4
     for (unsigned byte = 16 * threadIdx.x; byte < whole; byte += 16 * blockDim.x)
       copy_async<16>(shared_address(shared + mixed(byte)), from + byte, true);
-    if (const unsigned byte = whole + unsigned(sizeof(T)) * threadIdx.x; byte < end)  // nothing beyond the last number is read
+    if (const unsigned byte = whole + unsigned(sizeof(T)) * threadIdx.x; byte < end)  // never reads past the last number
       fetch<T>(shared_address(shared + mixed(byte)), reinterpret_cast<const T*>(from + byte), true);
     shared += (unsigned(sizeof(T)) * room + 15 + 127) / 128 * 128;
   }
 };
 
-// 16 bytes, or zeros in the place of what does not exist; nothing is read then.
+// Copies 16 bytes, or writes zeros without reading if the source does not exist.
 __device__ __forceinline__ void copy_async_or_zero(void* shared, const void* global, bool exists) {
 #if __CUDA_ARCH__ >= 800
   const unsigned target = static_cast<unsigned>(__cvta_generic_to_shared(shared));
@@ -129,14 +129,14 @@ __device__ __forceinline__ void copy_async_or_zero(void* shared, const void* glo
 #endif
 }
 
-// Closes the group of copies begun since the last one.
+// Closes the group of copies started since the last group.
 __device__ __forceinline__ void commit_copies() {
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.commit_group;");
 #endif
 }
 
-// Waits until all but the last PENDING groups have arrived.
+// Waits for all groups but the last PENDING ones.
 template <int PENDING> __device__ __forceinline__ void wait_for_copies() {
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.wait_group %0;" ::"n"(PENDING));

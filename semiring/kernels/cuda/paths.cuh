@@ -1,34 +1,32 @@
-// Paths out of a closure and its construction matrix: predecessor trees, and single paths.
+// Paths from a closure and a construction matrix: predecessor trees, and single paths.
 #pragma once
 
 #include "memory.cuh"
 
-// Trees of best paths: in row i, the vertex before j on a path from i to j.
-//
-// A thread block has one row of pointers at a time, in shared memory where it fits. What is said here of rows and columns holds for transposed
-// matrices as well, which give the vertex after i: then strides are exchanged, and x takes its operands the other way round.
+// Trees of best paths: row i holds the vertex before j on a path from i to j. A thread block has one row of pointers at a time, in shared
+// memory if it fits. Transposed matrices give the vertex after i: strides are then exchanged, and x takes its operands in the other order.
 
 constexpr unsigned FULL_WARP = 0xffffffff;
-constexpr int NO_PREDECESSOR = -9999;  // SciPy's "no predecessor"
+constexpr int NO_PREDECESSOR = -9999;  // SciPy's value for no predecessor
 
 // A matrix of vertices.
-struct Vertices {
-  VERTICES_FIELDS
+struct VertexMatrix {
+  VERTEXMATRIX_FIELDS
 
   __device__ __forceinline__ int& operator()(int i, int j) const { return data[i * row + j * column]; }
 };
 
 template <class S, bool BACKWARD> struct Closure {
   using E = typename S::Element;
-  Matrix<S> values;
-  Vertices via;
+  DeviceMatrix<S> values;
+  VertexMatrix via;
 
-  // An integer zero may be greater here than where products are computed.
+  // Also true for an integer zero greater than in products.
   static __device__ __forceinline__ bool is_zero(E x) { return S::same(S::add(x, S::zero()), S::zero()); }
   __device__ __forceinline__ E operator()(int i, int j) const { return S::get(values.pointers, values.at(i, j)); }
   __device__ __forceinline__ bool connects(int i, int j) const { return !is_zero((*this)(i, j)); }
 
-  // Whether the best path from the root to u and an edge from there make a best path to v.
+  // Returns true if the best path from the root to u, and the edge (u, v), make a best path to v.
   __device__ __forceinline__ bool ties(int root, int u, int v) const {
     if (u == v || via(u, v) >= 0) return false;
     const E edge = (*this)(u, v), whole = (*this)(root, v);
@@ -39,9 +37,9 @@ template <class S, bool BACKWARD> struct Closure {
   }
 };
 
-// What a thread block works on: sets of vertices, and where each vertex points to.
+// A thread block's working memory: sets of vertices, and each vertex's pointer.
 template <class Index> struct Room {
-  int* sizes;  // of frontier and wanted
+  int* sizes;  // of `frontier` and `wanted`
   unsigned *lost, *wanted, *frontier, *fresh;
   Index *at, *next;
   int n, words;
@@ -57,13 +55,13 @@ template <class Index> struct Room {
   }
 
   static __device__ __forceinline__ bool has(const unsigned* set, int x) { return set[x / 32] >> x % 32 & 1; }
-  // By a warp, of whose lanes each tells about its vertex.
+  // Updates a word by a warp; each lane decides about its vertex.
   static __device__ __forceinline__ void put(unsigned* set, int x, bool member) {
     const unsigned word = __ballot_sync(FULL_WARP, member);
     if (threadIdx.x % 32 == 0) set[x / 32] = word;
   }
 
-  // body(x, whether x < n), by whole warps.
+  // Calls body(x, x < n), by whole warps.
   template <class Body> __device__ __forceinline__ void each_vertex(Body body) const {
 #pragma unroll 4
     for (int x = threadIdx.x; x < words * 32; x += blockDim.x) body(x, x < n);
@@ -73,7 +71,7 @@ template <class Index> struct Room {
     __syncthreads();
   }
 
-  // body(first vertex, members) for the words of the frontier that are not empty, from the last on until it returns true. By a warp.
+  // Calls body(first vertex, members) for non-empty words of the frontier, from the last one until body returns true. By a warp.
   template <class Body> __device__ __forceinline__ void each_frontier_word(Body body) const {
     const int lane = threadIdx.x % 32;
     for (int first = (words - 1) / 32 * 32; first >= 0; first -= 32) {
@@ -86,7 +84,7 @@ template <class Index> struct Room {
     }
   }
 
-  // at[x] <- where x leads to in the end, by doubling. From a circle it leads to the circle, and to each of its vertices from one of them.
+  // at[x] <- the end of the pointers from x, by doubling. Pointers into a circle end in the circle, and reach each vertex of it.
   __device__ __forceinline__ void follow() {
     __syncthreads();
     for (long long steps = 1;; steps *= 2) {
@@ -105,13 +103,13 @@ template <class Index> struct Room {
   }
 };
 
-// tree(i, j) <- the last vertex before j on the path from i. It is found down column j: from i to via(i, j) until there is none.
-// Where rounding has bent the path into a circle it is j itself.
-template <class Index> __device__ __forceinline__ void last_vertices(Vertices via, Vertices trees, int n, long long columns, char* memory) {
+// tree(i, j) <- the last vertex before j on the path from i, found by following via(i, j) down column j to the end. Where rounding has bent
+// the path into a circle, the result is j.
+template <class Index> __device__ __forceinline__ void last_vertices(VertexMatrix via, VertexMatrix trees, int n, long long columns, char* memory) {
   Room<Index> room(memory, n);
   for (long long c = blockIdx.x; c < columns; c += gridDim.x) {
     const int j = c % n;
-    Vertices through = via, tree = trees;
+    VertexMatrix through = via, tree = trees;
     through.data += c / n * via.batch;
     tree.data += c / n * trees.batch;
     room.each_vertex([&](int x, bool is_vertex) {
@@ -127,8 +125,8 @@ template <class Index> __device__ __forceinline__ void last_vertices(Vertices vi
   }
 }
 
-// room.lost <- the vertices that do not lead to the root along the tree.
-template <class Index> __device__ __forceinline__ bool find_lost(Room<Index>& room, const Vertices& tree, int root) {
+// room.lost <- the vertices that do not lead to the root in the tree.
+template <class Index> __device__ __forceinline__ bool find_lost(Room<Index>& room, const VertexMatrix& tree, int root) {
   room.each_vertex([&](int x, bool is_vertex) {
     if (is_vertex) room.at[x] = tree(root, x) < 0 ? x : tree(root, x);
   });
@@ -142,16 +140,16 @@ template <class Index> __device__ __forceinline__ bool find_lost(Room<Index>& ro
   return __syncthreads_or(any);
 }
 
-// Cuts off what has no path from the root; bad[...] <- the rows that are no trees.
+// Removes vertices without a path from the root; bad[...] <- the rows that are not trees.
 template <class S, bool BACKWARD, class Index>
-__device__ __forceinline__ void check_trees(Closure<S, BACKWARD> closure, Vertices trees, int n, long long rows, long long* bad,
+__device__ __forceinline__ void check_trees(Closure<S, BACKWARD> closure, VertexMatrix trees, int n, long long rows, long long* bad,
                                             char* memory) {
   Room<Index> room(memory, n);
   for (long long r = blockIdx.x; r < rows; r += gridDim.x) {
     const int root = r % n;
     Closure<S, BACKWARD> one = closure;
     S::advance(one.values.pointers, r / n * closure.values.batch);
-    Vertices tree = trees;
+    VertexMatrix tree = trees;
     tree.data += r / n * trees.batch;
     for (int x = threadIdx.x; x < n; x += blockDim.x)
       if (x == root || !one.connects(root, x)) tree(root, x) = NO_PREDECESSOR;
@@ -160,10 +158,10 @@ __device__ __forceinline__ void check_trees(Closure<S, BACKWARD> closure, Vertic
   }
 }
 
-// The greatest vertex of room.frontier from which an edge ties is the parent of a wanted vertex. By a warp, for the vertices of word w;
-// which of them found one. The lanes have the greater of the two sets: the vertices of the word, or of a word of the frontier at a time.
+// The parent of a wanted vertex becomes the greatest vertex of room.frontier with an edge that ties. One warp handles the vertices of word
+// w and returns the attached ones. Lanes go over the larger set: the vertices of w, or of one word of the frontier at a time.
 template <class S, bool BACKWARD, class Index>
-__device__ __forceinline__ unsigned attach_word(const Closure<S, BACKWARD>& closure, const Room<Index>& room, const Vertices& tree, int root,
+__device__ __forceinline__ unsigned attach_word(const Closure<S, BACKWARD>& closure, const Room<Index>& room, const VertexMatrix& tree, int root,
                                                 int w, bool lanes_are_wanted) {
   const int lane = threadIdx.x % 32;
   const unsigned wanted = room.wanted[w];
@@ -198,10 +196,10 @@ __device__ __forceinline__ unsigned attach_word(const Closure<S, BACKWARD>& clos
   return attached;
 }
 
-// Attaches again what does not lead to the root, by edges that tie and breadth first from what does; at first only what lies on circles,
-// `circles` times. bad[...] are the rows; remaining[...] <- those that ties alone do not mend.
+// Attaches lost vertices again, by edges that tie, breadth-first from the tree; the first `circles` attempts only attach circles.
+// bad[...] are the rows; remaining[...] <- the rows that ties alone do not repair.
 template <class S, bool BACKWARD, class Index>
-__device__ __forceinline__ void attach_by_ties(Closure<S, BACKWARD> closure, Vertices trees, int n, const long long* bad,
+__device__ __forceinline__ void attach_by_ties(Closure<S, BACKWARD> closure, VertexMatrix trees, int n, const long long* bad,
                                                long long* remaining, int circles, char* memory) {
   Room<Index> room(memory, n);
   for (long long b = blockIdx.x; b < bad[0]; b += gridDim.x) {
@@ -210,7 +208,7 @@ __device__ __forceinline__ void attach_by_ties(Closure<S, BACKWARD> closure, Ver
     Closure<S, BACKWARD> one = closure;
     S::advance(one.values.pointers, r / n * closure.values.batch);
     one.via.data += r / n * closure.via.batch;
-    Vertices tree = trees;
+    VertexMatrix tree = trees;
     tree.data += r / n * trees.batch;
     for (int attempt = 0; find_lost(room, tree, root); attempt++) {
       room.each_vertex([&](int x, bool is_vertex) {
@@ -252,11 +250,9 @@ __device__ __forceinline__ void attach_by_ties(Closure<S, BACKWARD> closure, Ver
   }
 }
 
-// Single paths: the one from s to t is the edge itself where via is -1, and otherwise the path from s to via followed by the one from
-// there to t.
-
-// walks[p] <- the vertices from sources[p] to targets[p], lengths[p] <- how many; 0 if they are more than `room`.
-// The vertices that are still to be reached are stacked at the end of the room: each will have a place of its own in the walk.
+// Single paths: the path from s to t is the edge if via is -1, else the path from s to via and the path from via to t.
+// walks[p] <- the vertices from sources[p] to targets[p]; lengths[p] <- their number, or 0 if there are more than `room`.
+// Pending vertices are stacked at the end of the room, because each will take a place in the walk.
 __device__ __forceinline__ void expand(const int* via, long long row, long long column, const int* sources, const int* targets,
                                        long long pairs, int room, int* walks, int* lengths) {
   const long long p = blockIdx.x * (long long)blockDim.x + threadIdx.x;

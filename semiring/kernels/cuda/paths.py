@@ -1,7 +1,6 @@
-"""Paths out of a construction matrix on a GPU: predecessor trees, and the paths of many pairs.
+"""Paths from a construction matrix on a GPU: predecessor trees, and the paths of many pairs.
 
-Trees, of predecessors or of next hops, are grown by three kernels, one of which runs only where elements tie. Paths are expanded by a
-thread each.
+Three kernels grow trees of predecessors or of next hops, the third only where elements tie. One thread expands each path.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.arrays.pieces import GPU_SCRATCH, slices
 from semiring.kernels import cache
-from semiring.kernels.cuda.arguments import Matrix, Vertices, flat, parameters
+from semiring.kernels.cuda.arguments import DeviceMatrix, VertexMatrix, flat, parameters
 from semiring.kernels.cuda.blocks import matrix_of, of_one_layout, stacked
 from semiring.kernels.cuda.compiler import DYNAMIC_SHARED_BYTES, Kernel, compile_source
 from semiring.kernels.cuda.representation import represent
@@ -30,21 +29,15 @@ _THREADS = 1024
 
 
 def trees_source(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, backward: bool, shared: bool) -> str:
-    """The CUDA C++ of the kernels ``last_vertices``, ``check_trees`` and ``attach_by_ties``.
+    """Return the CUDA C++ of the kernels ``last_vertices``, ``check_trees`` and ``attach_by_ties``.
 
-    Parameters
-    ----------
-    semiring : Semiring
-    dtypes : tuple of numpy.dtype
-    backward : bool
-        The matrices are transposed, so that ⊗ takes its operands the other way round.
-    shared : bool
-        Rows of pointers lie in shared memory, and have 16 bits each.
+    `backward` is for transposed matrices, where ⊗ takes its operands in the other order. `shared` keeps rows of pointers, of 16 bits each,
+    in shared memory.
     """
     r = represent(semiring, dtypes)
     index = "unsigned short" if shared else "int"
-    taken_values, values = parameters(Matrix, "values", components=tuple([d.name for d in r.dtypes]), template="Semiring")
-    (taken_via, via), (taken_tree, tree) = (parameters(Vertices, x) for x in ("via", "tree"))
+    taken_values, values = parameters(DeviceMatrix, "values", components=tuple([d.name for d in r.dtypes]), template="Semiring")
+    (taken_via, via), (taken_tree, tree) = (parameters(VertexMatrix, x) for x in ("via", "tree"))
     closure = f"Closure<Semiring, {str(backward).lower()}>{{{values}, {via}}}"
     matrices = f"{taken_values}, {taken_via}, {taken_tree}, long long n"
     kinds = f"Semiring, {str(backward).lower()}, {index}"
@@ -68,7 +61,7 @@ def trees_source(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, backw
 
 
 def predecessor_trees(semiring: Semiring, values: tuple[Any, ...], via: Any, *, backward: bool, circles: int) -> tuple[Any, Array]:
-    """See `semiring.kernels.select.predecessor_trees`."""
+    """Grow predecessor trees, see `semiring.kernels.select.predecessor_trees`."""
     import cupy
 
     with via.device:
@@ -93,13 +86,13 @@ def predecessor_trees(semiring: Semiring, values: tuple[Any, ...], via: Any, *, 
 
 
 def _arguments(arrays: tuple[Any, ...], backward: bool) -> list[int]:
-    """The words of a `Matrix`, or of `Vertices`, with rows and columns exchanged if the walks go `backward`."""
+    """Return the words of a matrix over a semiring or of vertices, transposed if the walks go `backward`."""
     X = matrix_of(Block(arrays))
     return flat(X._replace(row=X.column, column=X.row) if backward else X)
 
 
 class _RowKernels:
-    """Launches with a block a row, and with room for it."""
+    """Launches with one block per row, and scratch memory for each block."""
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], backward: bool, n: int, number: int) -> None:
         import cupy
@@ -124,7 +117,6 @@ class _RowKernels:
 
 @functools.lru_cache(maxsize=cache.LOADED)
 def _functions(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], backward: bool, shared: bool, number: int) -> dict[str, Any]:
-    """The three kernels, compiled and loaded together."""
     import cupy
 
     limits = device(number)
@@ -144,14 +136,13 @@ extern "C" __global__ void walks(const int* via, long long row, long long column
 }
 """
 
-_FIRST_ROOM, _GROWTH = 64, 16
-"""Vertices that a walk may have at first, and how many times as many where that was not enough."""
+_FIRST_ROOM, _GROWTH = 64, 16  # the most vertices of a walk at first, and the factor if that was too few
 
 _WALK_THREADS = 64
 
 
 def expand_paths(via: Any, sources: Array, targets: Array) -> list[list[int] | None]:
-    """See `semiring.kernels.select.expand_paths`."""
+    """Expand paths, see `semiring.kernels.select.expand_paths`."""
     found: list[list[int] | None] = [None] * len(sources)
     left = np.arange(len(sources))
     most = len(via) + 1
@@ -170,7 +161,7 @@ def expand_paths(via: Any, sources: Array, targets: Array) -> list[list[int] | N
 
 
 def _expand(via: Any, sources: Array, targets: Array, room: int) -> list[list[int]]:
-    """The walks of at most `room` vertices; empty where there are more."""
+    """Return walks of at most `room` vertices; an empty list for a longer walk."""
     import cupy
 
     pairs = len(sources)
@@ -189,5 +180,4 @@ def _expand(via: Any, sources: Array, targets: Array, room: int) -> list[list[in
 
 @functools.cache
 def _function(number: int) -> Kernel:
-    """The kernel that expands paths on a GPU."""
     return Kernel("walks", lambda: WALKS_SOURCE, number)

@@ -1,16 +1,14 @@
-// The closure of one pivot block, by one thread block, with the matrix in registers: Warshall's and Floyd's algorithm, or elimination.
+// The closure of one pivot block, by one thread block, with the matrix in registers: the Floyd-Warshall algorithm, or elimination.
 //
-// A thread has TM x TN elements, in groups of G neighbours that lie P / TM * G rows and P / TN * G columns apart, so that threads side by
-// side have neighbouring groups. The rows and columns of a few vertices at a time go through shared memory, into one of two buffers by
-// turns, so that one barrier is enough for them.
+// A thread has TM x TN elements, in groups of G neighbours that are P / TM * G rows and P / TN * G columns apart; neighbouring threads have
+// neighbouring groups. The rows and columns of a few vertices at a time go through shared memory, in two alternating buffers, so that one
+// barrier is enough.
 #pragma once
 
 #include "memory.cuh"
 
 // The construction matrix, or none.
-struct Via {
-  VIA_FIELDS
-};
+struct Via { VIA_FIELDS };
 
 template <class S, int P, int TM, int TN, int COUNT> struct Pivot {
   using E = typename S::Element;
@@ -18,18 +16,18 @@ template <class S, int P, int TM, int TN, int COUNT> struct Pivot {
   static constexpr int M = P / TM, N = P / TN;  // threads down a column and along a row
   static_assert(TM % G == 0 && TN % G == 0 && G % V == 0 && G % COUNT == 0, "groups of whole vectors, and of vertices that go together");
 
-  const Matrix<S>& A;
+  const DeviceMatrix<S>& A;
   const int n;     // vertices
   const int y, x;  // this thread's first row and column
 
   // A warp has 4 x 8 threads.
-  __device__ __forceinline__ Pivot(const Matrix<S>& A, int n)
+  __device__ __forceinline__ Pivot(const DeviceMatrix<S>& A, int n)
       : A(A), n(n), y((thread_number() / 4 / N * 4 + thread_number() / 8 % 4) * G), x((thread_number() / 32 * 8 % N + thread_number() % 8) * G) {}
 
   __device__ __forceinline__ int row(int i) const { return y + i / G * (M * G) + i % G; }
   __device__ __forceinline__ int column(int j) const { return x + j / G * (N * G) + j % G; }
 
-  // Calls body(i, j, place) for this thread's elements that exist, every W-th of a row: their place in registers, and in memory.
+  // Calls body(i, j, place) for this thread's existing elements, every W-th of a row: position in registers, and in memory.
   template <int W, class Body> __device__ __forceinline__ void each_element(Body body) const {
 #pragma unroll
     for (int i = 0; i < TM; i++)
@@ -38,7 +36,7 @@ template <class S, int P, int TM, int TN, int COUNT> struct Pivot {
         if (row(i) < n && column(j) < n) body(i, j, A.at(row(i), column(j)));
   }
 
-  // Whether memory can be read and written by vectors.
+  // Returns true if memory can be accessed by vectors.
   __device__ __forceinline__ bool in_vectors() const {
     return S::vectors && A.column == 1 && n % V == 0 && A.row % V == 0 && S::aligned(A.pointers);
   }
@@ -72,7 +70,7 @@ template <class S, int P, int TM, int TN, int COUNT> struct Pivot {
     return to;
   }
 
-  // This thread's T elements of a row or column in shared memory, of which `shared` is the first.
+  // Reads this thread's T elements of a row or column in shared memory; `shared` is the first one.
   template <int T> static __device__ __forceinline__ void read(E (&to)[T], const E* shared) {
 #pragma unroll
     for (int t = 0; t < T; t += V) unpack(to + t, *reinterpret_cast<const Vector<E>*>(shared + t / G * (P / T * G) + t % G));
@@ -82,10 +80,10 @@ template <class S, int P, int TM, int TN, int COUNT> struct Pivot {
     for (int t = 0; t < T; t += V) *reinterpret_cast<Vector<E>*>(shared + t / G * (P / T * G) + t % G) = packed(from + t);
   }
 
-  // Calls body(k, i, j, rows, columns) for all vertices, COUNT of them at a time: rows[p] and columns[p] are those of k + p, which are
-  // a[i + p] and a[..][j + p] of the threads that have them. What lies beyond n is zero. The compiler knows i and j.
+  // Calls body(k, i, j, rows, columns) for COUNT vertices at a time: rows[p] and columns[p] belong to vertex k + p, and are a[i + p] and
+  // a[..][j + p] of the threads that hold them. Elements beyond n are zero. The compiler knows i and j.
   template <class Body> __device__ __forceinline__ void each_vertex(const E (&a)[TM][TN], Body body) const {
-    constexpr int T = TM > TN ? TM : TN, SPAN = P / T * G;  // vertices that the same registers stand for
+    constexpr int T = TM > TN ? TM : TN, SPAN = P / T * G;  // vertices in the same registers
     __shared__ Vector<E> shared[2][2][COUNT][P / V];
 #pragma unroll
     for (int part = 0; part < T / G; part++)
@@ -111,19 +109,19 @@ template <class S, int P, int TM, int TN, int COUNT> struct Pivot {
   }
 };
 
-// *divergent <- the least vertex whose loop p has 1 + p != 1, as `here` threads find it, of which this is number `begin`.
-template <class S> __device__ __forceinline__ void find_divergent(const Matrix<S>& A, int n, int begin, int here, int first, int* divergent) {
+// *divergent <- the least vertex with a loop p such that 1 + p != 1; thread `begin` of `here` threads.
+template <class S> __device__ __forceinline__ void find_divergent(const DeviceMatrix<S>& A, int n, int begin, int here, int first, int* divergent) {
   for (int i = begin; i < n; i += here)
     if (!S::harmless(S::get(A.pointers, A.at(i, i)))) atomicMin(divergent, first + i);
 }
 
-// divergent[batch] <- the least vertex whose pivot p has 1 + p != 1; the values mean nothing then. With `loops`, those that rounding made
-// divergent after their pivot was tested are told of too.
+// divergent[batch] <- the least vertex whose pivot p has 1 + p != 1; the values are then invalid. With `loops`, loops that rounding made
+// divergent after the test of their pivot are reported too.
 //
-// Two vertices k and l = k + 1 a barrier: every thread brings its parts of l's row and column to where k leaves them, so that both steps
-// follow from what was there before k's. With a witness, whose registers would not suffice for that, it is one.
+// Two vertices k and l = k + 1 share a barrier: every thread updates its parts of l's row and column by k, so that both steps start
+// from the matrix before k. With a witness, registers suffice for one vertex only.
 template <class S, int P, int TM, int TN, bool WITNESS>
-__device__ __forceinline__ void close_block(Matrix<S> A, int n, Via via, int* divergent, bool loops) {
+__device__ __forceinline__ void close_block(DeviceMatrix<S> A, int n, Via via, int* divergent, bool loops) {
   using E = typename S::Element;
   constexpr int COUNT = WITNESS ? 1 : 2;
   using Block = Pivot<S, P, TM, TN, COUNT>;
@@ -183,7 +181,7 @@ __device__ __forceinline__ void close_block(Matrix<S> A, int n, Via via, int* di
 #pragma unroll
   for (int p = 0; p < COUNT; p++)
     if (!S::harmless(pivots[p])) atomicMin(divergent + blockIdx.x, via.first + COUNT * int(threadIdx.x) + p);
-  const Block end(A, n);  // computed anew, so that no register has to keep through the loop what only the end needs
+  const Block end(A, n);  // computed anew, to free registers during the loop
   end.store(a);
   if constexpr (WITNESS)
     end.template each_element<1>([&](int i, int j, long long) {
@@ -195,8 +193,9 @@ __device__ __forceinline__ void close_block(Matrix<S> A, int n, Via via, int* di
   }
 }
 
-// a_ij <- a_ij + a_ik p* a_kj for i, j != k; a_ik <- a_ik p*; a_kj <- p* a_kj; a_kk <- p*. divergent[batch] <- the first vertex without a star.
-template <class S, int P, int TM, int TN> __device__ __forceinline__ void eliminate_block(Matrix<S> A, int n, Via via, int* divergent) {
+// a_ij <- a_ij + a_ik p* a_kj for i, j != k; a_ik <- a_ik p*; a_kj <- p* a_kj; a_kk <- p*.
+// divergent[batch] <- the first vertex without a star.
+template <class S, int P, int TM, int TN> __device__ __forceinline__ void eliminate_block(DeviceMatrix<S> A, int n, Via via, int* divergent) {
   using E = typename S::Element;
   S::advance(A.pointers, blockIdx.x * A.batch);
   const Pivot<S, P, TM, TN, 1> block(A, n);
@@ -231,7 +230,7 @@ template <class S, int P, int TM, int TN> __device__ __forceinline__ void elimin
 }
 
 // A <- I + A.
-template <class S> __device__ __forceinline__ void include_identity(Matrix<S> A, int n) {
+template <class S> __device__ __forceinline__ void include_identity(DeviceMatrix<S> A, int n) {
   S::advance(A.pointers, blockIdx.y * A.batch);
   for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
     const long long at = A.at(i, i);
@@ -240,7 +239,7 @@ template <class S> __device__ __forceinline__ void include_identity(Matrix<S> A,
 }
 
 // divergent[batch] <- the least vertex whose loop p has 1 + p != 1.
-template <class S> __device__ __forceinline__ void test_loops(Matrix<S> A, int n, int first, int* divergent) {
+template <class S> __device__ __forceinline__ void test_loops(DeviceMatrix<S> A, int n, int first, int* divergent) {
   S::advance(A.pointers, blockIdx.y * A.batch);
   find_divergent(A, n, blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x, first, divergent + blockIdx.y);
 }

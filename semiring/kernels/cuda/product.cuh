@@ -1,14 +1,13 @@
 // C <- C + A x B over a semiring S (+ and x stand for its operations), or C <- A x B.
 //
-// The main loop. A thread block computes a tile of BM x BN elements of C, a thread a register tile of TM x TN. Slices of BK columns of A
-// and rows of B go through STAGES buffers in shared memory by asynchronous copies (tile.cuh). Within a warp, 4 x 8 threads share the
-// operands; a thread's rows lie BM / TM apart, and its columns are vectors that lie BN / (TN / V) apart, so that no two lanes meet in a
-// bank. While a thread works on the fragments of HELD steps it loads the next; UNROLLED steps are written out, which the instruction
-// cache has to hold.
+// The main loop. A thread block computes a tile of BM x BN elements of C, and a thread TM x TN of them in registers. Slices of BK columns
+// of A and rows of B go through STAGES buffers in shared memory by asynchronous copies (tile.cuh). Within a warp, 4 x 8 threads share
+// operands. A thread's rows are BM / TM apart, and its column vectors BN / (TN / V) apart, which avoids bank conflicts. While a thread
+// computes with the fragments of HELD steps, the next ones are loaded; UNROLLED steps are unrolled, and must fit the instruction cache.
 //
-// The epilogue (epilogue.cuh) merges the accumulators with C. With a witness, they begin with C, one comparison a slab of steps tells which
-// slab improved them last, and the epilogue looks through the steps of that slab once more for the lowest k that gives the sum: in shared
-// memory, if all slices are still there, else in global memory.
+// The epilogue (epilogue.cuh) merges the accumulators with C. With a witness, accumulators begin with C, and one comparison per slab of
+// steps finds the last slab that improved each element. The epilogue searches that slab again for the lowest k with the final sum: in
+// shared memory if all slices are still there, else in global memory.
 #pragma once
 
 #include "arithmetic.cuh"
@@ -43,7 +42,7 @@ __device__ __forceinline__ void multiply_tile(const Products<S, COUNT>& products
     }
     commit_copies();
   };
-  // Waits for the slice after the latest STAGES - 2.
+  // Waits for the slice after the last STAGES - 2 staged ones.
   auto arrive = [&](int buffer) {
     wait_for_copies<STAGES - 2>();
     stage_b.arrive(stages + buffer + Layout::b_begin);
@@ -120,8 +119,8 @@ __device__ __forceinline__ void multiply_tile(const Products<S, COUNT>& products
   }
 }
 
-// The reduction of split-K: C <- C + P_0 + P_1 + ..., or without C if it is fresh, for m x n elements and `count` parts that are a batch.
-template <class S> __device__ __forceinline__ void add_parts(Matrix<S> C, Matrix<S> P, int m, int n, int count, bool fresh, Predicate predicate) {
+// The reduction of split-K: C <- C + P_0 + P_1 + ..., without C if `fresh`, for m x n elements and a batch of `count` parts.
+template <class S> __device__ __forceinline__ void add_parts(DeviceMatrix<S> C, DeviceMatrix<S> P, int m, int n, int count, bool fresh, LaunchPredicate predicate) {
   if (!predicate.holds()) return;
   const long long e = blockIdx.x * static_cast<long long>(blockDim.x) + threadIdx.x;
   const int r = int(e / n), c = int(e % n);

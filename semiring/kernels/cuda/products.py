@@ -1,4 +1,4 @@
-"""Products of blocks on a GPU: which operands are copied first, in which parts, and in how many launches."""
+"""Products of blocks on a GPU: copies of operands, parts, and launches."""
 
 from __future__ import annotations
 
@@ -13,20 +13,12 @@ from semiring.arrays.pieces import GPU_SCRATCH
 from semiring.common.progress import Meter
 from semiring.kernels import machine
 from semiring.kernels.cuda import compiler
-from semiring.kernels.cuda.arguments import ALWAYS, Predicate
+from semiring.kernels.cuda.arguments import ALWAYS, LaunchPredicate
 from semiring.kernels.cuda.blas import BlasPlan, is_faster
 from semiring.kernels.cuda.blocks import BATCH, access, aligned_copy, batches, row_slices, same_block, shares
-from semiring.kernels.cuda.events import launched
 from semiring.kernels.cuda.exponential import multiply_exponentials, pays
 from semiring.kernels.cuda.kernels import GROUP, kernels_for, problem_for, reads_vectors
-from semiring.kernels.cuda.launches import (
-    LaunchPlan,
-    Operands,
-    SplitKPlan,
-    addresses,
-    arrangement,
-    planned,
-)
+from semiring.kernels.cuda.launches import LaunchPlan, Operands, SplitKPlan, addresses, arrangement, launched, planned
 from semiring.kernels.cuda.shapes import plan_for_shape, split_plan
 from semiring.kernels.cuda.steps import Step
 from semiring.kernels.cuda.tile import Tile, TileProblem, choose_tile, looks_up_in_shared, split_k
@@ -34,17 +26,10 @@ from semiring.kernels.engine import Block
 
 __all__ = ["CudaProducts", "ProductPlan"]
 
-_SLAB = 1 << 17
-"""Steps that one launch takes; the kernels number its slices, of four steps at least, by 16 bits."""
-
-_BLOCK = 64
-"""Rows and columns that one tile covers of a result that is an operand too, so that it needs no copy."""
-
-_PLANS = 4096
-"""Launches that are kept."""
-
-_ROWS = 1024
-"""Rows that those of a part of a product are a multiple of, so that it begins at an address as good, and its last tiles waste little."""
+_SLAB = 1 << 17  # the most steps of one launch: kernels number slices, of four steps at least, by 16 bits
+_BLOCK = 64  # the side of tiles where C is also an operand: a result within one tile needs no copy
+_PLANS = 4096  # the most launch plans kept
+_ROWS = 1024  # parts of a product have a multiple of so many rows: addresses stay aligned, and the last tiles waste little
 
 ProductPlan = LaunchPlan | SplitKPlan | BlasPlan
 
@@ -52,18 +37,8 @@ ProductPlan = LaunchPlan | SplitKPlan | BlasPlan
 class CudaProducts:
     """The products of `CudaEngine`.
 
-    Parameters
-    ----------
-    semiring : Semiring
-    dtypes : tuple of numpy.dtype
-    number : int
-        The GPU.
-
-    Attributes
-    ----------
-    signs : int32 array of one number, or None
-        Where the GPU is told, before it comes to a product, whether numbers of the operands have a sign: 1, or 0 where none is negative but
-        −∞, nor −0.0. Then floats that sort as their bits where it is 0 are multiplied by the kernel for that, or else by the one for any.
+    `signs`, if not None, is an int32 array of one number. Before a product the GPU sets it to 1 if operands contain negative numbers other
+    than −∞, or −0.0. The kernel for floats compared as integers then runs if `signs` is 0, and the general kernel otherwise.
     """
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], number: int) -> None:
@@ -80,7 +55,7 @@ class CudaProducts:
         self._product(A, B, C, fresh=False)
 
     def multiply_add_each(self, *products: Operands) -> None:
-        """C ← C ⊕ A⊗B for products that do not depend on each other: in one launch where no operand has to be copied."""
+        """C ← C ⊕ A⊗B for independent products: in one launch if no operand has to be copied."""
         plan = None
         if products and not self._are_alone(products):
             plan = self._planned(products, fresh=False, together=True)
@@ -96,7 +71,7 @@ class CudaProducts:
         self._product(A, B, C, fresh=True)
 
     def _launches_again(self, A: Block, B: Block, C: Block) -> list[tuple[ProductPlan, int | None]] | None:
-        """The launches of a product into a new array, if one whose operands lie alike was planned before."""
+        """Return the planned launches of a product into a new array; None unless a product of this arrangement was planned before."""
         if self._kernels.exponential is not None and self._is_exponential(A, C):
             return None
         alike, found = arrangement(A, B, C), []
@@ -107,21 +82,21 @@ class CudaProducts:
             found.append((plan, None if self.signs is None else signed))
         return found
 
-    def _variants(self) -> Iterator[Predicate]:
-        """When each variant of the kernels that is launched computes: both are where the signs will decide."""
+    def _variants(self) -> Iterator[LaunchPredicate]:
+        """Yield the predicate of each kernel variant to launch: one variant, or two if `signs` will decide."""
         if self.signs is None or not self._kernels.ordered_bits:
             yield self._when
             return
-        for signed in (True, False):  # and so bits are taken to be ordered when all is done
+        for signed in (True, False):  # False last, so that bits count as ordered afterwards
             self._ordered_bits = not signed
-            yield Predicate(self.signs.data.ptr, int(signed))
+            yield LaunchPredicate(self.signs.data.ptr, int(signed))
 
     def tile_for(self, problem: TileProblem) -> Tile:
-        """The tile of a product."""
+        """Return the tile of a product."""
         return choose_tile(problem, self._kernels.device)
 
     def _product(self, A: Block, B: Block, C: Block, *, fresh: bool) -> None:
-        """One launch, or one for each part of C for which copies of operands fit the scratch memory."""
+        """Multiply in one launch, or in parts of C for which copies of operands fit the scratch memory."""
         if C.values[0].size == 0:
             return
         if self._kernels.exponential is not None and self._is_exponential(A, C):
@@ -131,7 +106,7 @@ class CudaProducts:
 
             compiler.run(exponentials, exponentials)
             return
-        # Of other rows cuBLAS may add in another order.
+        # cuBLAS may add in another order if the number of rows differs.
         parts = [] if self.meter is None or self._kernels.plus_times else self._parts(A, B, C, self.meter.piece)
         if parts:
             for rows in parts:
@@ -145,7 +120,7 @@ class CudaProducts:
                 plan.start(own, predicate)
             self._launched([(A, B, C)])
         elif len(C.values[0]) > BATCH:
-            # No part may change what another one reads.
+            # No part may change elements that another part reads.
             A, B = (aligned_copy(X) if shares(X, C) and not same_block(X, C) else X for X in (A, B))
             for start, some in batches(C):
                 those = slice(start, start + BATCH)
@@ -158,11 +133,11 @@ class CudaProducts:
             compiler.run(work, work)
 
     def _by_exponentials(self, A: Block, B: Block, C: Block, *, fresh: bool) -> None:
-        """The product of exponentials, and by steps of those parts for which the GPU finds that floats do not reach down far enough."""
+        """Multiply by exponentials; the GPU has parts computed step by step if float64 exponents do not reach far enough."""
         scale = self._kernels.exponential
         assert scale is not None
 
-        def by_steps(A: Block, B: Block, C: Block, predicate: Predicate) -> None:
+        def by_steps(A: Block, B: Block, C: Block, predicate: LaunchPredicate) -> None:
             self._when = predicate
             try:
                 self._by_rows(A, B, C, fresh)
@@ -172,19 +147,19 @@ class CudaProducts:
         multiply_exponentials(A, B, C, scale, by_steps, fresh=fresh)
 
     def _is_exponential(self, A: Block, C: Block) -> bool:
-        """Whether a product is of exponentials, which takes less time than an exponential a step."""
+        """Return True if the product is computed by exponentials, which takes less time than an exponential per step."""
         count, (m, n), dtype = len(C.values[0]), C.shape, self.dtypes[0]
         return C.via is None and pays(dtype, count, m, n, A.shape[1])
 
     def _are_alone(self, products: Sequence[Operands]) -> bool:
-        """Whether each of several products is launched by itself, as some of them are of exponentials or by cuBLAS."""
+        """Return True if each of several products is launched separately, because one uses exponentials or cuBLAS."""
         if self._kernels.exponential is not None:
             return any(self._is_exponential(A, C) for A, _, C in products)
         least, size = machine.BLAS_STEPS, self._representation.size
         return self._kernels.plus_times and any(is_faster(least, size, len(C.values[0]), *C.shape, A.shape[1]) for A, _, C in products)
 
     def _planned(self, products: Sequence[Operands], *, fresh: bool, together: bool) -> ProductPlan | None:
-        """What is launched for products without copies; None where they need some. `together` there may be several of them."""
+        """Return the launches of products without copies; None if copies are needed. With `together` there may be several products."""
         arrangements = [arrangement(*operands) for operands in products]
         plans, key = self._kernels.plans, (fresh, together, self._ordered_bits, *arrangements)
         if key in plans:
@@ -197,9 +172,9 @@ class CudaProducts:
         return plan
 
     def _checked(self, A: Block, B: Block, C: Block, *, ordered: bool = False) -> LaunchPlan | SplitKPlan | None:
-        """What is launched for A⊗B by a kernel that checks its operands as it reads them; None where none does.
+        """Return the launches of A⊗B by a kernel that checks the operands while reading; None if there is no such kernel.
 
-        If they are `ordered` it takes floats for the integers of their bits, on the chance that none has a sign.
+        With `ordered`, the kernel compares floats as integers, and bets on operands without signs.
         """
         plans, key = self._kernels.plans, ("signless" if ordered else "checked", arrangement(A, B, C))
         if key not in plans:
@@ -210,11 +185,10 @@ class CudaProducts:
         return plan
 
     def _have_signs(self, A: Block, B: Block, C: Block) -> None:
-        """Take no such chance again with operands that lie alike."""
+        """Stop betting on operands of this arrangement: one had a sign."""
         self._kernels.plans["signless", arrangement(A, B, C)] = None
 
     def _plan(self, products: Sequence[Operands], *, fresh: bool, together: bool) -> ProductPlan | None:
-        """What is launched for products without copies, decided anew."""
         A, B, C = products[0]
         if not together:
             vectors = self._reads_vectors(witness=False)
@@ -235,13 +209,13 @@ class CudaProducts:
         return self._tiles(problem, tile, [(*operands, operands[0].shape[1], fresh) for operands in products], None)
 
     def _as_it_lies(self, A: Block, B: Block, C: Block) -> bool:
-        """Whether a product with whose result the operands share nothing needs neither copies nor slabs."""
+        """Return True if a product, whose result overlaps no operand, needs neither copies nor slabs."""
         if len(C.values[0]) > BATCH or A.shape[1] > _SLAB or (C.via is not None and not self._looks_up_in_shared([(A, B, C)])):
             return False
         return not any(self._copied(A, B, C))
 
     def _copied(self, A: Block, B: Block, C: Block) -> list[bool]:
-        """Whether copies of A and of B in aligned rows pay: each is read once for each row or column of tiles."""
+        """Return True for A, and for B, if a copy in aligned rows pays: tiles read an operand once per row or column of tiles."""
         (m, n), k = C.shape, A.shape[1]
         large = m * n * k >= machine.ALIGNED_STEPS and self._reads_vectors(witness=C.via is not None)
         copied = [large and side >= machine.ALIGNED_SIDE and access(X) != "vectors" for X, side in ((A, n), (B, m))]
@@ -249,7 +223,7 @@ class CudaProducts:
         return copied if size * machine.ALIGNED_DEPTH <= _scratch(C) * k else [False, False]
 
     def _by_rows(self, A: Block, B: Block, C: Block, fresh: bool) -> None:
-        """The product of no more matrices than one launch can number, of copies of the operands that C shares elements with."""
+        """Multiply at most `BATCH` matrices, with copies of the operands that overlap C."""
         limit, shared_a, shared_b = _scratch(C), shares(A, C), shares(B, C)
         if shared_a and (shared_b or not same_block(A, C)):
             A, shared_a = aligned_copy(A), False
@@ -258,12 +232,12 @@ class CudaProducts:
         if not shared_a:
             self._by_columns(A, B, C, shared_b, limit, fresh)
             return
-        # A's rows are copied before the first of their elements changes.
+        # Copies of A's rows are made before C changes them.
         for rows in row_slices(C.shape[0], A.values[0].nbytes, limit):
             self._by_columns(aligned_copy(A[rows, :]), B, C[rows, :], shared_b, limit, fresh)
 
     def _by_columns(self, A: Block, B: Block, C: Block, shared_b: bool, limit: int, fresh: bool) -> None:
-        """The product in columns of C, for which copies of B and of its transpose fit the scratch memory."""
+        """Multiply in columns of C, for which copies of B and of its transpose fit the scratch memory."""
         global_lookup = C.via is not None and not self._looks_up_in_shared([(A, B, C)])
         if not (shared_b or global_lookup):
             self._by_slabs(A, B, C, None, limit, fresh)
@@ -273,7 +247,7 @@ class CudaProducts:
             self._by_slabs(A, some, C[:, columns], aligned_copy(some, transposed=True) if global_lookup else None, limit, fresh)
 
     def _by_slabs(self, A: Block, B: Block, C: Block, transposed: Block | None, limit: int, fresh: bool) -> None:
-        """The product of operands that C shares nothing with, in slabs of steps; where it pays, of copies in aligned rows."""
+        """Multiply operands that do not overlap C, in slabs of steps; if it pays, from copies in aligned rows."""
         k, copied = A.shape[1], self._copied(A, B, C)
         size = sum(X.values[0].nbytes for X, aside in zip((A, B), copied, strict=True) if aside)
         for steps in row_slices(max(k, 1), size, limit, _SLAB):
@@ -281,7 +255,7 @@ class CudaProducts:
             self._launch((left, right, C), transposed and transposed[:, steps], fresh=fresh and steps.start == 0)
 
     def _in_one_launch(self, products: Sequence[Operands]) -> bool:
-        """Whether products need no copies: of C each tile reads nothing but itself, and no witness is looked up in global memory."""
+        """Return True if products need no copies: each tile reads only itself from C, and no witness is looked up in global memory."""
         results = [C for *_, C in products]
         if not 0 < len(products) <= GROUP or any(C.values[0].size == 0 or len(C.values[0]) > BATCH for C in results):
             return False
@@ -299,24 +273,20 @@ class CudaProducts:
         )
 
     def _looks_up_in_shared(self, products: Sequence[Operands]) -> bool:
-        """Whether witnesses are looked up in shared memory, where all slices of so few steps are."""
         return looks_up_in_shared(self._problem(products), self._kernels.device)
 
     def _step(self, *, witness: bool) -> Step | None:
-        """The row of the table of steps."""
         return self._kernels.step(ordered_bits=self._ordered_bits, pairs=not witness)
 
     def _reads_vectors(self, *, witness: bool) -> bool:
-        """Whether operands that are aligned are read by vectors."""
         return reads_vectors(self._representation, self._step(witness=witness))
 
     def _access(self, A: Block, B: Block, *, witness: bool) -> tuple[str, str]:
-        """How a kernel should read A and B."""
         vectors = self._reads_vectors(witness=witness)
         return access(A, vectors=vectors), access(B, vectors=vectors)
 
     def _problem(self, products: Sequence[Operands], *, side: int = 0, shared_lookup: bool = False) -> TileProblem:
-        """The largest of the products, all of which have as many steps."""
+        """Return the tile problem of the largest product; all products have equally many steps."""
         A, B, C = max(products, key=lambda p: p[2].values[0].size)
         shape, witness = (*C.shape, A.shape[1], len(C.values[0])), C.via is not None
         light = self._access(A, B, witness=witness) == ("vectors", "vectors")
@@ -325,7 +295,6 @@ class CudaProducts:
         return problem_for(r, step, shape, witness=witness, light=light, side=side, shared_lookup=shared_lookup, splittable=splittable)
 
     def _launch(self, operands: Operands, transposed: Block | None, *, fresh: bool) -> None:
-        """A product without copies, in whole tiles or in parts of some."""
         own = addresses([operands], transposed)
         for predicate in self._variants():
             problem = self._problem([operands], shared_lookup=transposed is None and operands[2].via is not None)
@@ -339,7 +308,7 @@ class CudaProducts:
         self._launched([operands])
 
     def _parts(self, A: Block, B: Block, C: Block, most: int) -> list[slice]:
-        """Rows of C that take about so many steps each, where a product of many more would be launched at once; none where it is not."""
+        """Return rows of C with about `most` steps each, if one launch would take many more; else an empty list."""
         (m, n), k = C.shape, A.shape[1]
         rows = max(1, -(-most // (max(n * k, 1) * _ROWS))) * _ROWS
         if len(C.values[0]) > 1 or 2 * rows > m or shares(A, C) or shares(B, C):
@@ -347,15 +316,14 @@ class CudaProducts:
         return [slice(start, start + rows) for start in range(0, m, rows)]
 
     def _launched(self, products: Sequence[Operands]) -> None:
-        """Tell the meter of products that have been launched."""
         if self.meter is not None:
             launched(self.meter, sum([A.shape[1] * C.values[0].size for A, _, C in products]))
 
     def _tiles(
         self, problem: TileProblem, tile: Tile, products: Sequence[tuple[Block, Block, Block, int, bool]], transposed: Block | None
     ) -> LaunchPlan:
-        """The launch of products of one batch and access, with the steps of their parts, each fresh or not."""
-        # Those that may be launched together are launched alone by the same kernel.
+        """Plan the launch of products with one batch and access, each with the steps of a part and `fresh`."""
+        # A product that may be launched in a group uses the group's kernel also when alone.
         count = 1 if len(products) == 1 and problem.side == 0 else GROUP
         kernel = self._kernels.function(
             "product" if not problem.witness else "product_shared_witness" if problem.shared_lookup else "product_witness",
@@ -373,5 +341,4 @@ class CudaProducts:
 
 
 def _scratch(C: Block) -> int:
-    """Bytes that copies of operands may have together."""
     return max(GPU_SCRATCH, int(C.values[0].nbytes) // 50)

@@ -1,7 +1,7 @@
-"""How elements are held in device memory while they are multiplied.
+"""The form of elements in device memory during products.
 
-Tropical integers, whose ∞ is the dtype's largest (smallest) value for the user, are clamped to half the range there, so that ∞ + ∞ does
-not wrap and one instruction is a whole step. Truth values are bytes. All others are as the user has them.
+Tropical integers, whose ∞ is the dtype's largest (smallest) value for the user, are clamped to half the range: ∞ + ∞ then does not wrap,
+and one instruction is a whole step. Truth values are bytes. All other elements stay as they are.
 """
 
 from __future__ import annotations
@@ -25,20 +25,7 @@ __all__ = ["Representation", "represent"]
 
 @dataclass(frozen=True)
 class Representation:
-    """The operations on the numbers that the kernels see.
-
-    Attributes
-    ----------
-    add, mul : tuple of Expr
-    star : tuple of Expr or None
-    star_undefined : Expr
-    dtypes : tuple of numpy.dtype
-    zero, one : tuple
-    infinities : tuple of int
-        Integers that absorb sums.
-    clamped : bool
-        Whether these are tropical integers that are clamped to half the range.
-    """
+    """The operations on numbers as kernels see them."""
 
     add: tuple[Expr, ...]
     mul: tuple[Expr, ...]
@@ -47,17 +34,17 @@ class Representation:
     dtypes: tuple[np.dtype[Any], ...]
     zero: tuple[Any, ...]
     one: tuple[Any, ...]
-    infinities: tuple[int, ...] = ()
-    clamped: bool = False
+    infinities: tuple[int, ...] = ()  # integers that absorb sums
+    clamped: bool = False  # tropical integers, clamped to half the range
 
     @property
     def registers(self) -> tuple[np.dtype[Any], ...]:
-        """The types of components outside device memory, where small integers have a register each all the same."""
+        """Types of components in registers: small integers take a register each."""
         return tuple(d if d.itemsize >= 4 else np.dtype(np.int32) for d in self.dtypes)
 
     @property
     def offsets(self) -> tuple[int, ...]:
-        """Where the components lie in an element of shared memory, as C++ lays them out."""
+        """Offsets of the components within an element in shared memory, as C++ lays them out."""
         offsets, end = [], 0
         for d in self.registers:
             offsets.append(-(-end // d.itemsize) * d.itemsize)
@@ -66,7 +53,7 @@ class Representation:
 
     @property
     def same_registers(self) -> bool:
-        """Whether elements are held in registers as they are in memory."""
+        """True if elements have the same form in registers as in memory."""
         return self.registers == self.dtypes
 
     @cached_property
@@ -77,25 +64,25 @@ class Representation:
 
     @cached_property
     def has_series(self) -> bool:
-        """Whether a step is many instructions, as exponentials and logarithms are."""
+        """True if a step is a series of instructions, such as an exponential or a logarithm."""
         return bool(REAL & {e.op for e in nodes(*self.add, *self.mul)})
 
     @cached_property
     def hoisted(self) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
-        """⊗ as a product without a witness computes it in the loop, and its epilogue, which it applies to the sums; see `steps.hoisted`."""
+        """⊗ in the loop of a product without a witness, and the epilogue, which is applied to the sums; see `steps.hoisted`."""
         if len(self.dtypes) != 1:
             return self.mul, tuple(var(0, c) for c, _ in enumerate(self.mul))
         mul, whole = hoisted(self.add[0], self.mul[0], self.zero[0], self.dtypes[0])
         return (mul,), (whole,)
 
     def is_heavy(self, *, witness: bool) -> bool:
-        """Whether ⊕ and ⊗ are more than an operation each in a product."""
+        """Return True if ⊕ and ⊗ take more than one operation each in a product."""
         mul = self.mul if witness else self.hoisted[0]
         return sum(e.op not in ("var", "const") for e in nodes(*self.add, *mul)) > 2 * len(self.dtypes)
 
     @cached_property
     def keeps_bits_ordered(self) -> bool:
-        """Whether these are floats of which products without a sign (or −∞) have none again, so that they can be compared as integers."""
+        """True if elements are floats, and products of non-negative floats (or −∞) are non-negative: comparable as integers."""
         if self.dtypes != (np.dtype(np.float32),) or self.add[0].op not in ("min", "max"):
             return False
         used = {e.op for e in nodes(*self.add, *self.mul)}
@@ -104,9 +91,9 @@ class Representation:
 
 @functools.lru_cache(maxsize=256)
 def represent(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> Representation:
-    """The representation of `semiring` in `dtypes`."""
+    """Return the representation of `semiring` in `dtypes`."""
     program = semiring.program
-    # −0.0 sorts below −∞ among the integers of their bits.
+    # −0.0 is avoided: as an integer, its bits sort below those of −∞.
     zero, one = (
         tuple(x + 0.0 if d.kind == "f" else x for x, d in zip(identity, dtypes, strict=True)) for identity in semiring.identities(dtypes)
     )

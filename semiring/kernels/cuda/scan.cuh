@@ -1,24 +1,18 @@
 // Scans: vectors through a long product of matrices, v <- (v x A) x w at each step, or backward v <- A x (w x v).
 //
-// A thread block has a sequence. Its vector lies in shared memory, in two places by turns, so that a step needs one barrier. An entry of the
-// new vector is a sum that PARTS neighbouring lanes share: each has consecutive terms, TERMS of them at a time. A matrix that is the same in
-// all steps is HELD in registers, where that is all of a part; of any other the next terms are on their way while these are added.
+// A thread block has a sequence. The vector lies in shared memory, in two alternating buffers: a step needs one barrier. PARTS neighbouring
+// lanes share the sum of a new entry: each lane adds consecutive terms, TERMS at a time. A matrix that is the same in all steps is HELD in
+// registers if those have room for a whole part; otherwise the next terms are prefetched during the additions.
 //
-// S is the semiring as `summing_source` writes it: elements are encoded where they are multiplied, and decoded where the caller sees them.
+// S is the semiring as `summing_source` writes it: elements are encoded for products, and decoded for the caller.
 #pragma once
 
 #include "sums.cuh"
 
-// The fields of these are those of the classes of their names in arguments.py.
-template <class S> struct Sequence {
-  SEQUENCE_FIELDS
-};
+template <class S> struct Sequence { SEQUENCE_FIELDS };
+template <class S> struct Scan { SCAN_FIELDS };
 
-template <class S> struct Scan {
-  SCAN_FIELDS
-};
-
-// Weights of so many steps later are asked for, and matrices of so many bytes at most: the cache has them when they are loaded.
+// Prefetch distances in steps, of weights and of matrices, and the most bytes of a matrix that is prefetched.
 constexpr int WEIGHTS_AHEAD = 16, MATRICES_AHEAD = 2, ASKED_BYTES = 1 << 16;
 
 template <class S, class Sum, int PARTS, int TERMS, bool HELD, bool BACKWARD, bool WEIGHTED, bool WITNESS>
@@ -32,7 +26,7 @@ __device__ __forceinline__ void scan_sequence(const Scan<S>& scan) {
   const int states = scan.states, length = HELD ? TERMS : int(scan.length), chunks = length / TERMS;
   const int column = threadIdx.x / PARTS, part = threadIdx.x % PARTS, first = part * length;
   const bool there = column < states, writes = there && part == 0;
-  // Parts begin in banks of their own.
+  // Each part begins in another bank.
   const int pitch = (length / V | 1) * V, place = column / length * pitch + column % length;
   E* const vectors = reinterpret_cast<E*>(memory);
 
@@ -43,7 +37,7 @@ __device__ __forceinline__ void scan_sequence(const Scan<S>& scan) {
       __syncthreads();
   };
   const auto times = [&](const E& x, const E& y) { return S::decode(S::mul(S::encode(x), S::encode(y)), threshold); };
-  // Where small matrices change, those of some steps later are asked for.
+  // Small matrices that change are prefetched some steps ahead.
   const bool asks = !HELD && scan.matrix_step != 0 && states * states * int(sizeof(E)) <= ASKED_BYTES;
   const auto load_terms = [&](E(&to)[TERMS], long long step, int chunk) {
     typename S::Pointers from = sequence.matrix;
@@ -125,7 +119,7 @@ __device__ __forceinline__ void scan_sequence(const Scan<S>& scan) {
   }
   if constexpr (!WITNESS) return;
 
-  // The best entry of the last vector, the first of those that tie.
+  // Finds the best entry of the last vector, the first one in a tie.
   E* const vector = vectors + (steps & 1) * PARTS * pitch;
   if (writes) vector[place] = S::encode(x);
   __syncthreads();
@@ -137,7 +131,7 @@ __device__ __forceinline__ void scan_sequence(const Scan<S>& scan) {
   }
   __syncthreads();
 
-  // And what led to it, step by step back to the first vector, some rows of winners at a time; they lie in memory as time runs.
+  // Traces the best path back to the first vector, some rows of winners at a time; rows are stored in the order of time.
   int* const rows = reinterpret_cast<int*>(memory);
   int state = best.winner;
   for (long long last = steps; last > 0; last -= scan.rows) {

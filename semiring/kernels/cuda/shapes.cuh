@@ -1,21 +1,16 @@
-// Products of shapes that have kernels of their own: C <- C + A x B for each matrix of a stack of small ones, and for a matrix and a vector.
+// Products with special kernels, C <- C + A x B: stacks of small matrices, products of few steps, and a matrix and a vector.
 #pragma once
 
 #include "bounds.cuh"
 #include "tile.cuh"
 
-// A launch that also tells whether its operands have numbers that need a closer look, as it reads them anyway. Its fields are those of the
-// class of its name in arguments.py.
-template <class S> struct CheckedProducts {
-  CHECKEDPRODUCTS_FIELDS
-};
+// A launch whose operands are checked while they are read.
+template <class S> struct CheckedProducts { CHECKEDPRODUCTS_FIELDS };
 
-// The same of floats that are compared as the integers of their bits, among which those with a sign are beyond.
-template <class S> struct SignlessProducts {
-  CHECKEDPRODUCTS_FIELDS
-};
+// A launch of floats that are compared as the integers of their bits; numbers with a sign are beyond the bounds.
+template <class S> struct SignlessProducts { CHECKEDPRODUCTS_FIELDS };
 
-// What a launch does with each element that it reads: nothing, or it is compared with the bounds.
+// The treatment of each element that a launch reads: no check by default.
 template <class Launch> struct Check {
   static constexpr bool LOOKS = false;
   __device__ __forceinline__ explicit Check(const Launch&) {}
@@ -23,7 +18,7 @@ template <class Launch> struct Check {
   __device__ __forceinline__ void tell() const {}
 };
 
-// Those that look also skim elements two by two, which takes less time, and take them one by one only where that has found a doubtful one.
+// Checks that skim two elements at once, in less time, and take single elements only if skimming leaves a doubt.
 template <class S> struct Check<CheckedProducts<S>> : Within<S> {
   static constexpr bool LOOKS = true;
   using E = typename S::Element;
@@ -54,19 +49,18 @@ template <class S> struct Check<SignlessProducts<S>> {
   }
 };
 
-// A stack. A warp has one of its matrices, and all of the operands of that at once in shared memory.
-// Matrices of at most SIDE x SIDE elements. A lane has rows that lie 8 apart and columns that lie 4 apart. With a witness, a candidate that
-// is strictly better takes the place of what there is, from the lowest k on.
+// A stack of matrices of at most SIDE x SIDE elements: a warp has one matrix, with all operands in shared memory. A lane's rows are 8
+// apart, and its columns 4 apart. With a witness, only a strictly better candidate replaces an element, from the lowest k on.
 template <class S, int SIDE, int WARPS, bool WITNESS, class Launch> __device__ __forceinline__ void multiply_stack(const Launch& products) {
   using E = typename S::Element;
-  constexpr int TM = SIDE / 8, TN = SIDE / 4, PITCH = SIDE + 1;  // so that eight rows of a column are in eight banks
+  constexpr int TM = SIDE / 8, TN = SIDE / 4, PITCH = SIDE + 1;  // eight rows of a column lie in eight banks
   __shared__ E a_of[WARPS][SIDE * PITCH], b_of[WARPS][SIDE * SIDE];
   if (!products.predicate.holds()) return;
   const Product<S>& product = products.product[0];
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, down = lane / 4, across = lane % 4;
   const long long number = blockIdx.x * static_cast<long long>(WARPS) + warp;
   if (number >= product.tiles) return;
-  Matrix<S> A = product.A, B = product.B, C = product.C;
+  DeviceMatrix<S> A = product.A, B = product.B, C = product.C;
   S::advance(A.pointers, number * A.batch);
   S::advance(B.pointers, number * B.batch);
   S::advance(C.pointers, number * C.batch);
@@ -122,10 +116,10 @@ template <class S, int SIDE, int WARPS, bool WITNESS, class Launch> __device__ _
     }
 }
 
-// Bring an operand of at most ALL rows of WIDTH vectors to shared memory: each of THREADS threads a vector of every so many-th row. Numbers
-// that come one by one are looked at on their way. WHOLE says that it has so many rows.
+// Copies an operand of at most ALL rows of WIDTH vectors to shared memory: each of THREADS threads copies a vector of every EACH-th row.
+// Single numbers are checked on the way. WHOLE asserts that all rows exist.
 template <class S, int ALL, int WIDTH, int THREADS, bool VECTORS, bool WHOLE, class Launch, class E = typename S::Element>
-__device__ __forceinline__ void bring(Vector<E>* to, int pitch, const Matrix<S>& X, int rows, int columns, Check<Launch>& check) {
+__device__ __forceinline__ void bring(Vector<E>* to, int pitch, const DeviceMatrix<S>& X, int rows, int columns, Check<Launch>& check) {
   constexpr int V = Vector<E>::length, EACH = THREADS / WIDTH;
   const int top = threadIdx.x / WIDTH, vector = threadIdx.x % WIDTH, first = vector * V;
   if constexpr (VECTORS) {
@@ -149,7 +143,7 @@ __device__ __forceinline__ void bring(Vector<E>* to, int pitch, const Matrix<S>&
   }
 }
 
-// Look at what a thread has brought by vectors: skim it, or take it.
+// Checks the vectors that a thread has copied: skims them, or takes each element.
 template <class S, int ALL, int WIDTH, int THREADS, bool WHOLE, bool SKIM, class Launch, class E = typename S::Element>
 __device__ __forceinline__ void look(const Vector<E>* from, int pitch, int rows, int columns, Check<Launch>& check) {
   constexpr int V = Vector<E>::length, EACH = THREADS / WIDTH, UNROLLED = SKIM ? ALL / EACH : 2;
@@ -168,24 +162,24 @@ __device__ __forceinline__ void look(const Vector<E>* from, int pitch, int rows,
   }
 }
 
-// Products of at most DEPTH steps. A thread block has a matrix of a stack, of at most ROWS x COLUMNS elements, or else some tiles of so many,
-// one below the other: B is brought to shared memory once for all of them, and A for the next one while this one is computed. A thread has TM
-// rows of a tile, and TN columns in vectors. VECTORS says that all rows begin at multiples of a vector, and end there.
+// Products of at most DEPTH steps. A thread block has a matrix of a stack, of at most ROWS x COLUMNS elements, or some tiles of that size,
+// one below the other: B is copied to shared memory once, and the next tile's part of A during the current tile. A thread has TM rows of a
+// tile, and TN columns in vectors. VECTORS asserts that all rows begin and end at multiples of a vector.
 template <class S, int ROWS, int COLUMNS, int DEPTH, int TM, int TN, bool STACK, bool VECTORS, class Launch>
 __device__ __forceinline__ void multiply_shallow(const Launch& products) {
   using E = typename S::Element;
   constexpr int V = Vector<E>::length, DOWN = ROWS / TM, ACROSS = COLUMNS / TN, THREADS = DOWN * ACROSS;
-  constexpr int PITCH = DEPTH / V + 1, WIDTH = COLUMNS / V;  // in vectors; neighbouring rows of A are in other banks
+  constexpr int PITCH = DEPTH / V + 1, WIDTH = COLUMNS / V;  // in vectors; neighbouring rows of A lie in other banks
   constexpr int HELD = STACK ? V : 2;                        // steps of A that a thread has in registers
   constexpr int UNROLLED = COLUMNS < 64 ? 3 : 1;             // as measured
   static_assert(HELD % S::steps == 0);
   __shared__ Vector<E> a[STACK ? 1 : 2][ROWS * PITCH], b[DEPTH * WIDTH];
   if (!products.predicate.holds()) return;
   const Product<S>& product = products.product[0];
-  Matrix<S> A = product.A, B = product.B, C = product.C;
+  DeviceMatrix<S> A = product.A, B = product.B, C = product.C;
   int m = product.m, n = product.n;
   const int k = product.k, y = threadIdx.x / ACROSS, x = threadIdx.x % ACROSS;
-  bool look_at_a = true, look_at_b = true;  // each element once: where it is in the first tile of its row or column
+  bool look_at_a = true, look_at_b = true;  // each element once: in the first tile of its row or column
   if constexpr (STACK) {
     S::advance(A.pointers, blockIdx.x * A.batch);
     S::advance(B.pointers, blockIdx.x * B.batch);
@@ -214,7 +208,7 @@ __device__ __forceinline__ void multiply_shallow(const Launch& products) {
   for (int now = 0;; now = 1 - now) {
     const bool whole = VECTORS && m >= ROWS && n == COLUMNS;
     if constexpr (VECTORS) wait_for_copies<0>();
-    __syncthreads();  // this tile's operands are there, and nobody reads those of the last one any more
+    __syncthreads();  // this tile's operands have arrived, and nobody reads the last tile's any more
     const int rows = m;
     if constexpr (!STACK) {
       m -= ROWS;
@@ -257,7 +251,7 @@ __device__ __forceinline__ void multiply_shallow(const Launch& products) {
       }
       lefts++, rights += HELD * WIDTH;
     };
-    accumulate();  // apart, so that the sums that it begins with take no registers
+    accumulate();  // peeled, so that the initial sums take no registers
 #pragma unroll UNROLLED
     for (int step = HELD; step < k; step += HELD) accumulate();
     if (whole && product.fresh) {
@@ -302,15 +296,13 @@ __device__ __forceinline__ void multiply_shallow(const Launch& products) {
   check.tell();
 }
 
-// A matrix and a vector, which take as long as the matrix takes to be read: B is a column, or A a row.
-
-// A x B for a column B: a warp has ROWS rows of A, so that B is read once for all of them, and its lanes neighbouring elements.
+// A x B for a column B, as fast as A is read. A warp reads B once for ROWS rows of A, and lanes have neighbouring elements.
 template <class S, int WARPS, int ROWS, bool VECTORS, class Launch> __device__ __forceinline__ void multiply_column(const Launch& products) {
   using E = typename S::Element;
   constexpr int V = VECTORS ? Vector<E>::length : 1;
   if (!products.predicate.holds()) return;
   const Product<S>& product = products.product[0];
-  const Matrix<S>&A = product.A, &B = product.B, &C = product.C;
+  const DeviceMatrix<S>&A = product.A, &B = product.B, &C = product.C;
   const int lane = threadIdx.x % 32, m = product.m, k = product.k;
   const int top = (blockIdx.x * WARPS + threadIdx.x / 32) * ROWS;
   if (top >= m) return;
@@ -359,14 +351,14 @@ template <class S, int WARPS, int ROWS, bool VECTORS, class Launch> __device__ _
   }
 }
 
-// A x B for a row A: a thread has neighbouring columns of B, and a block some of the steps, whose sums are a batch of results.
+// A x B for a row A: a thread has neighbouring columns of B, and a block some of the steps; the blocks' sums are a batch of results.
 template <class S, int THREADS, bool VECTORS, class Launch> __device__ __forceinline__ void multiply_row(const Launch& products) {
   using E = typename S::Element;
   constexpr int V = VECTORS ? Vector<E>::length : 1;
   if (!products.predicate.holds()) return;
   const Product<S>& product = products.product[0];
-  const Matrix<S>&A = product.A, &B = product.B;
-  Matrix<S> C = product.C;
+  const DeviceMatrix<S>&A = product.A, &B = product.B;
+  DeviceMatrix<S> C = product.C;
   const int n = product.n, k = product.k, across = (n + THREADS * V - 1) / (THREADS * V);
   const int part = blockIdx.x / across, column = (blockIdx.x % across * THREADS + threadIdx.x) * V;
   if (column >= n) return;

@@ -1,7 +1,7 @@
-"""Launches for some shapes: cuBLAS for large products of floats, and kernels for small matrices, vectors and split-K.
+"""Launches for special shapes: cuBLAS for large products of floats, and kernels for small matrices, vectors and split-K.
 
-A warp has one of a stack of small matrices, and a thread block one of those up to 64 × 64, or a tile of a product of few steps. A product
-of a matrix and a vector takes as long as the matrix takes to be read.
+In a stack of small matrices each warp has one matrix, or each thread block one of up to 64 × 64. In a product of few steps each thread
+block has a tile. A product of a matrix and a vector takes as long as reading the matrix.
 """
 
 from __future__ import annotations
@@ -40,38 +40,24 @@ from semiring.kernels.limits import HIGHEST, LOWEST, SafeRange, finite_range
 
 __all__ = ["bounds_of", "finds_safe", "plan_for_shape", "split_plan"]
 
-_DEPTH, _ROWS, _COLUMNS = 256, 2048, 1024
-"""Steps of a product by a vector from which on it has a kernel of its own, and rows or columns of the result."""
-
-_DOWN = 8
-"""Tiles of a product of few steps that a block has, one below the other, at most."""
-
-_BLOCKS, _LEAST_PART = 4, 64
-"""Blocks of a multiprocessor for a product by a row or of few steps, and the fewest steps that one of them takes of a row."""
+_DEPTH, _ROWS, _COLUMNS = 256, 2048, 1024  # the fewest steps, rows and columns of products with a vector that have their own kernel
+_DOWN = 8  # the most tiles, one below the other, of a block in a product of few steps
+_BLOCKS, _LEAST_PART = 4, 64  # blocks per multiprocessor in products by a row or of few steps, and the fewest steps of a row's part
 
 
 def plan_for_shape(
     kernels: Kernels, A: Block, B: Block, C: Block, *, ordered_bits: bool, vectors: bool, fresh: bool, checked: bool = False
 ) -> LaunchPlan | SplitKPlan | BlasPlan | None:
-    """The launches of a product by a kernel for its shape; None where there is none.
+    """Plan a product by a kernel for its shape; None if there is none.
 
-    Parameters
-    ----------
-    kernels : Kernels
-    A, B, C : Block
-    ordered_bits : bool
-        Whether floats are compared as the integers of their bits.
-    vectors : bool
-        Whether operands that are aligned may be read by vectors.
-    fresh : bool
-    checked : bool
-        Whether operands are checked while they are read, see `CheckedProducts`, which cuBLAS does not. With `ordered_bits` that is only
-        where steps are what takes the time, and numbers with a sign are beyond the bounds.
+    With `ordered_bits`, floats are compared as the integers of their bits; with `vectors`, aligned operands may be read by vectors. With
+    `checked`, operands are checked while they are read, see `CheckedProducts`; cuBLAS can't do that. `checked` with `ordered_bits` is only
+    for products dominated by the time of steps; numbers with a sign are then beyond the bounds.
     """
     (m, n), k, count = C.shape, A.shape[1], len(C.values[0])
     chance = checked and ordered_bits
     if count >= STACK and not chance and (side := stack_side(kernels.representation, max(m, n, k))) is not None:
-        # No warp may change what another one reads.
+        # No warp may change elements that another warp reads.
         if any(shares(X, C) and not same_block(X, C) for X in (A, B)):
             return None
         return _stack(kernels, side, A, B, C, ordered_bits=ordered_bits, fresh=fresh, checked=checked)
@@ -88,14 +74,14 @@ def plan_for_shape(
         kernel = kernels.function("multiply_column", ordered_bits=ordered_bits, access=(how, how), checked=checked)
         grid = -(-m // (PLAIN_THREADS // 32 * VECTOR_ROWS))
         return planned(kernel, (grid, 1, 1), PLAIN_THREADS, 0, 1, [(A, B, C, grid, k, fresh)], None, checked=checked)
-    # Sums are split among as many blocks as a GPU has room for: their bits would depend on it.
+    # Splitting sums among all blocks of a GPU makes their bits depend on the GPU, unless ⊕ selects.
     if m == 1 and n >= _COLUMNS and kernels.selects and (how := access(B, vectors=vectors)) != "columns":
         return _row(kernels, how, A, B, C, ordered_bits=ordered_bits, fresh=fresh, checked=checked)
     return None
 
 
 def finds_safe(plan: LaunchPlan | SplitKPlan, own: Sequence[int], safe: SafeRange, dtype: np.dtype[Any]) -> bool:
-    """Launch a product that checks its operands, and wait: whether all of their numbers are in a range."""
+    """Launch a product that checks its operands, wait, and return True if all numbers are in the range."""
     flags = Flags.taken()
     plan.start(own, ALWAYS, bounds_of(safe, dtype, flags.addresses[0]))
     beyond, *_ = flags.read()
@@ -104,7 +90,7 @@ def finds_safe(plan: LaunchPlan | SplitKPlan, own: Sequence[int], safe: SafeRang
 
 @functools.lru_cache(maxsize=256)
 def bounds_of(safe: SafeRange, dtype: np.dtype[Any], beyond: int) -> Bounds:
-    """What a kernel compares its operands with, and where it tells of numbers beyond."""
+    """Return the bounds that a kernel compares operands with, and the flag for numbers beyond."""
     floats = dtype.kind == "f"
     lowest, highest = (-math.inf, math.inf) if floats else finite_range(dtype, ())
 
@@ -116,18 +102,17 @@ def bounds_of(safe: SafeRange, dtype: np.dtype[Any], beyond: int) -> Bounds:
 
 
 def _stack(kernels: Kernels, side: int, A: Block, B: Block, C: Block, *, ordered_bits: bool, fresh: bool, checked: bool) -> LaunchPlan:
-    """The launch of a stack of small products."""
     count, warps = len(C.values[0]), stack_warps(kernels.representation, side)
     kernel = kernels.function(STACKS[C.via is not None], ordered_bits=ordered_bits, side=side, checked=checked)
     return planned(kernel, (-(-count // warps), 1, 1), 32 * warps, 0, 1, [(A, B, C, count, A.shape[1], fresh)], None, checked=checked)
 
 
 def _shallow_tile(kernels: Kernels, count: int, m: int, n: int, k: int) -> ShallowTile | None:
-    """The tile of products of few steps of elements of 4 bytes: of a stack of matrices, or of one with enough of them for all blocks."""
+    """Return the tile of products of few steps with 4-byte elements: for a stack, or for one matrix with enough tiles for all blocks."""
     r, stack, (narrow, wide) = kernels.representation, SHALLOW_STACK, SHALLOW_TILES
     if not r.same_registers or r.size != 4 or r.has_series:
         return None
-    if count >= STACK:  # not much smaller than the largest ones
+    if count >= STACK:  # sizes near the kernel's maximum
         return stack if max(m, n, k) <= stack.rows and min(m, n, k) > STACK_SIDES[-1] else None
     tile = narrow if n <= narrow.columns else wide
     enough = math.prod(_tiles(tile, m, n)) >= _BLOCKS * kernels.device.multiprocessors
@@ -135,14 +120,12 @@ def _shallow_tile(kernels: Kernels, count: int, m: int, n: int, k: int) -> Shall
 
 
 def _tiles(tile: ShallowTile, m: int, n: int) -> tuple[int, int]:
-    """How many tiles a matrix has, down and across."""
     return -(-m // tile.rows), -(-n // tile.columns)
 
 
 def _shallow(
     kernels: Kernels, tile: ShallowTile, A: Block, B: Block, C: Block, *, ordered_bits: bool, vectors: bool, fresh: bool, checked: bool
 ) -> LaunchPlan:
-    """The launch of products of few steps."""
     width, count, each = 16 // kernels.representation.size, len(C.values[0]), 1
     if not tile.stack:
         down, across = _tiles(tile, *C.shape)
@@ -157,7 +140,7 @@ def _shallow(
 
 
 def _row(kernels: Kernels, how: str, A: Block, B: Block, C: Block, *, ordered_bits: bool, fresh: bool, checked: bool) -> SplitKPlan:
-    """The launches of a product of a row and a matrix: of parts of its steps, and of their sum."""
+    """Plan the product of a row and a matrix: parts of the steps, and their sum."""
     k, width = A.shape[1], 16 // kernels.representation.size if how == "vectors" else 1
     kernel = kernels.function("multiply_row", ordered_bits=ordered_bits, access=(how, how), checked=checked)
     across = -(-C.shape[1] // (PLAIN_THREADS * width))
@@ -180,7 +163,7 @@ def split_plan(
     *,
     fresh: bool,
 ) -> SplitKPlan:
-    """The launches of a product of which the last rows are sums of parts, which `launch` plans as products of some depth each."""
+    """Plan a product whose last rows are sums of parts; `launch` plans the parts as products of some depth each."""
     import cupy
 
     A, B, C = operands

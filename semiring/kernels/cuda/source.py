@@ -1,4 +1,7 @@
-"""The operations of a semiring as CUDA C++: recorded expressions become device functions of the struct that the kernel templates take."""
+"""The operations of a semiring as CUDA C++: recorded expressions become device functions of the struct that templates take.
+
+Kernels with sums of single terms also take ``struct Summed``, with the encoding, decoding and scale of elements (``sums.cuh``).
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,17 @@ from typing import Any
 
 import numpy as np
 
+from semiring.algebra.definition import Semiring
 from semiring.algebra.elements import element, widest
 from semiring.algebra.expression import COMPARISONS, REAL, Expr, fold
 from semiring.common.errors import DTypeError, TraceError
-from semiring.kernels.cuda.representation import Representation
+from semiring.kernels.cuda.representation import Representation, represent
 from semiring.kernels.cuda.steps import Step, candidate
 from semiring.kernels.limits import own_infinities
 
-__all__ = ["function", "literal", "semiring_struct"]
+__all__ = ["function", "literal", "semiring_struct", "size_of_sum", "sum_of", "summing_source", "summing_structs"]
+
+DTypes = tuple[np.dtype[Any], ...]
 
 _INFIX = {
     "add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^",
@@ -32,19 +38,18 @@ _INTEGERS_ONLY = {"floordiv", "mod", "shl", "shr", "and", "or", "xor", "invert"}
 
 @dataclass(frozen=True)
 class _Value:
-    """A subexpression: its text and its type, which is None for a constant and `_CONDITION` for a condition."""
+    """A subexpression: its text and its type, with None for a constant and `_CONDITION` for a condition."""
 
     text: str
     dtype: np.dtype[Any] | None
     constant: Any = None
 
 
-_CONDITION = np.dtype(bool, metadata={"condition": True})
-"""An object of its own, by which conditions are told from components that are truth values."""
+_CONDITION = np.dtype(bool, metadata={"condition": True})  # a distinct object, to tell conditions from components that are truth values
 
 
 def literal(value: Any, dtype: np.dtype[Any]) -> str:
-    """A number in the element's own type: one literal of type double would make a float kernel compute in double precision."""
+    """Return a number in the element's own type: a literal of type double would make a float kernel compute in double precision."""
     if dtype.kind == "f":
         number = element(value, dtype)
         if math.isinf(number):
@@ -53,7 +58,7 @@ def literal(value: Any, dtype: np.dtype[Any]) -> str:
         return f"{dtype}({number.hex()})"
     number = int(bool(value)) if dtype.kind == "b" else element(value, dtype, ordered=True)
     suffix = "ull" if dtype.kind == "u" else "ll"
-    # The lowest integer has no literal of its own.
+    # The lowest integer has no literal in C++.
     text = f"(-{-(number + 1)}{suffix} - 1)" if number < -(2**62) else f"{number}{suffix}"
     return f"{dtype}({text})"
 
@@ -67,20 +72,10 @@ def function(
     *,
     condition: bool = False,
 ) -> tuple[list[str], list[str]]:
-    """The statements that compute `roots`, and the expressions of their results.
+    """Return the statements that compute `roots`, and the expressions of their results.
 
-    Parameters
-    ----------
-    roots : sequence of Expr
-        One for each component.
-    left, right : sequence of str
-        The operands' components as C++ expressions.
-    dtypes : sequence of numpy.dtype
-        Of the components of operands and results.
-    infinities : sequence of int
-        Integers that absorb every sum they take part in.
-    condition : bool
-        The roots are truth values.
+    `left` and `right` are the operands' components as C++ expressions, and `dtypes` the types of operands' and results' components.
+    `infinities` are integers that absorb sums. With `condition`, the roots are truth values.
     """
     writer = _Writer(widest(dtypes), infinities)
     operands = [[_Value(text, dtype) for text, dtype in zip(side, dtypes, strict=False)] for side in (left, right)]
@@ -91,14 +86,14 @@ def function(
 
 
 class _Writer:
-    """Writes each operation as a named constant, typed as NumPy would, so that nothing is computed twice."""
+    """Writes each operation as a named constant, typed as in NumPy, so that nothing is computed twice."""
 
     def __init__(self, default: np.dtype[Any], infinities: Sequence[int]) -> None:
         self.default, self.infinities = default, tuple(infinities)
         self.lines: list[str] = []
 
     def operation(self, op: str, args: list[_Value]) -> _Value:
-        """Write one operation, and return its result."""
+        """Write one operation, and return the result."""
         if op == "not":
             return self._let("bool", f"!{self.condition(args[0])}", _CONDITION)
         if op == "where":
@@ -113,7 +108,6 @@ class _Writer:
         return self._let(kind, self._arithmetic(op, kind, dtype, x), dtype)
 
     def _arithmetic(self, op: str, kind: str, dtype: np.dtype[Any], x: list[str]) -> str:
-        """The C++ expression of an operation on numbers of one type."""
         if dtype.kind == "f" and op in ("floordiv", "mod"):
             sign = "//" if op == "floordiv" else "%"
             raise TraceError(f"{sign} on floats has no instruction; use integers, / with comparisons, or arrays on the host")
@@ -135,32 +129,31 @@ class _Writer:
         return f"{_FUNCTION[op]}<{kind}>({', '.join(x)})"
 
     def convert(self, value: _Value, dtype: np.dtype[Any]) -> str:
-        """`value` as a number of type `dtype`."""
+        """Return `value` as a number of type `dtype`."""
         if value.dtype is None:
             return literal(value.constant, dtype)
         return value.text if value.dtype == dtype else f"{dtype}({value.text})"
 
     def condition(self, value: _Value) -> str:
-        """`value` as a condition."""
+        """Return `value` as a condition."""
         if value.dtype is None:
             return "true" if value.constant else "false"
         return value.text if value.dtype is _CONDITION else f"({value.text} != {value.dtype}(0))"
 
     def _common(self, args: Sequence[_Value]) -> np.dtype[Any]:
-        """The type in which an operation is computed; conditions and constants alone have the elements'."""
+        """Return the type of an operation; conditions and constants alone have the elements' type."""
         return widest([a.dtype for a in args if a.dtype is not None and a.dtype is not _CONDITION] or [self.default])
 
     def _let(self, kind: str, text: str, dtype: np.dtype[Any]) -> _Value:
-        """Name a result."""
         name = f"t{len(self.lines)}"
         self.lines.append(f"const {kind} {name} = {text};")
         return _Value(name, dtype)
 
 
 def semiring_struct(r: Representation, step: Step | None, *, star: bool = False, epilogue: bool = False) -> str:
-    """``struct Semiring`` with the operations of `r`, and a step by the row `step` of the table, if there is one; with a* if wanted.
+    """Return ``struct Semiring`` with the operations of `r`, and a step from the instruction table if given.
 
-    With `epilogue`, what can be hoisted out of the loop is applied to its sum.
+    With `star`, the struct includes a*; with `epilogue`, the hoisted part of ⊗ as a function of the sum.
     """
     kinds = [d.name for d in r.dtypes]
     each = list(enumerate(kinds))
@@ -200,7 +193,7 @@ def semiring_struct(r: Representation, step: Step | None, *, star: bool = False,
         _operation("candidate", "Element a, Element b", r.hoisted[0] if epilogue else _candidates(r), r),
         _epilogue(r) if epilogue else "",
         _accumulate(r, step),
-        _harmless(),
+        _method("bool harmless(Element p)", "return same(add(one(), p), one());"),
         _star(r) if star else "",
         "};",
         f"using Semiring = Pairs<Numbers, {kinds[0]}>;" if pairs else "",
@@ -209,23 +202,19 @@ def semiring_struct(r: Representation, step: Step | None, *, star: bool = False,
 
 
 def _method(signature: str, body: str) -> str:
-    """A function of the struct."""
     return f"  static __device__ __forceinline__ {signature} {{ {body} }}"
 
 
 def _all(conditions: Iterable[str]) -> str:
-    """The body of a function that tells whether all conditions hold."""
     return f"return {' && '.join(conditions)};"
 
 
 def _constant(name: str, values: Sequence[Any], dtypes: Sequence[np.dtype[Any]]) -> str:
-    """A function that gives a constant element."""
     numbers = ", ".join(literal(v, d) for v, d in zip(values, dtypes, strict=True))
     return _method(f"Element {name}()", f"return {{{numbers}}};")
 
 
 def _operation(name: str, parameters: str, roots: Sequence[Expr], r: Representation) -> str:
-    """A function that computes an element."""
     left, right = ([f"{d}({operand}.c{c})" for c, d in enumerate(r.dtypes)] for operand in "ab")
     lines, results = function(roots, left, right, r.dtypes, r.infinities)
     body = "".join(f"    {line}\n" for line in lines)
@@ -233,12 +222,12 @@ def _operation(name: str, parameters: str, roots: Sequence[Expr], r: Representat
 
 
 def _candidates(r: Representation) -> Sequence[Expr]:
-    """⊗ without what ⊕ makes superfluous; see `steps.candidate`."""
+    """Return ⊗ without what ⊕ makes superfluous; see `steps.candidate`."""
     return (candidate(r.add[0], r.mul[0], r.zero[0]),) if len(r.mul) == 1 else r.mul
 
 
 def _epilogue(r: Representation) -> str:
-    """What a sum of candidates stands for."""
+    """Return the function from a sum of candidates to the result."""
     if all(e.op == "var" for e in r.hoisted[1]):
         return _method("Element epilogue(Element a)", "return a;")
     lines, results = function(r.hoisted[1], [f"{d}(a.c{c})" for c, d in enumerate(r.dtypes)], [], r.dtypes)
@@ -246,7 +235,7 @@ def _epilogue(r: Representation) -> str:
 
 
 def _accumulate(r: Representation, step: Step | None) -> str:
-    """c <- c + a x b for the steps that are taken at once; `a` and `b` are arrays of operands."""
+    """Return c ← c + a × b for the steps taken at once; `a` and `b` are arrays of operands."""
     if step is None:
         body = "c = add(c, candidate(a[0], b[0]));"
     else:
@@ -254,13 +243,8 @@ def _accumulate(r: Representation, step: Step | None) -> str:
     return _method("void accumulate(Element& c, const Element* a, const Element* b)", body)
 
 
-def _harmless() -> str:
-    """Whether 1 + p = 1."""
-    return _method("bool harmless(Element p)", "return same(add(one(), p), one());")
-
-
 def _star(r: Representation) -> str:
-    """a*, and whether it does not exist; without a definition it is 1 for harmless pivots."""
+    """Return a*, and the test for divergence; without a definition, a* is 1 for harmless pivots."""
     if r.star is None:
         diverges, star = "    return !harmless(a);\n", _method("Element star(Element a)", "return one();")
     else:
@@ -269,3 +253,93 @@ def _star(r: Representation) -> str:
         diverges = "".join(f"    {line}\n" for line in lines) + f"    return {undefined};\n"
         star = _operation("star", "Element a", r.star, r)
     return f"  static __device__ __forceinline__ bool diverges(Element a) {{\n{diverges}  }}\n{star}"
+
+
+# Sums of terms.
+
+
+def sum_of(semiring: Semiring, dtypes: DTypes, *, witness: bool) -> str:
+    """Return the template of ``sums.cuh`` that adds the terms."""
+    return "Selection" if witness else "Fold" if _scale(semiring, dtypes) is None else "LogSum"
+
+
+def size_of_sum(semiring: Semiring, dtypes: DTypes, *, witness: bool) -> int:
+    """Return the most bytes of a sum."""
+    size = represent(semiring, dtypes).size
+    return size if sum_of(semiring, dtypes, witness=witness) == "Fold" else 2 * size
+
+
+def summing_source(
+    semiring: Semiring, dtypes: DTypes, header: str, name: str, call: str, bound: int, *, blocks: int = 1, step: Step | None = None
+) -> str:
+    """Return the CUDA C++ of a kernel that adds terms: the semiring's structs, and an instantiation of a template of `header`.
+
+    `name` names the kernel, its parameter, and, capitalized, the parameter's structure. `call` is the template with its arguments, with
+    ``Summed`` for the semiring. A block has at most `bound` threads, and a multiprocessor at least `blocks` blocks. See `semiring_struct`
+    for `step`.
+    """
+    bounds = f"{bound}, {blocks}" if blocks > 1 else f"{bound}"
+    taken = f"const __grid_constant__ {name.capitalize()}<Summed> {name}"
+    return "\n".join(
+        [
+            '#include "arithmetic.cuh"',
+            f'#include "{header}"',
+            "",
+            summing_structs(semiring, dtypes, step=step),
+            f'extern "C" __global__ void __launch_bounds__({bounds}) {name}({taken}) {{',
+            f"  {call}({name});",
+            "}\n",
+        ]
+    )
+
+
+def summing_structs(semiring: Semiring, dtypes: DTypes, *, step: Step | None = None, star: bool = False) -> str:
+    """Return the semiring's structs in C++ (see `semiring_struct`), with the encoding and decoding of elements."""
+    r = represent(semiring, dtypes)
+    return semiring_struct(r, step, star=star) + "\n" + _summed_struct(semiring, dtypes, r)
+
+
+def _scale(semiring: Semiring, dtypes: DTypes) -> float | None:
+    """Return s, if ⊕ is log(e^{sa} + e^{sb}) / s of floats, else None."""
+    scale = semiring.program.exponential if len(dtypes) == 1 and dtypes[0].kind == "f" else None
+    return None if scale is None else float(scale)
+
+
+def _summed_struct(semiring: Semiring, dtypes: DTypes, r: Representation) -> str:
+    """Return ``struct Summed``: the semiring, the encoding of elements before products, and the decoding after sums."""
+    zero, scale = semiring.identities(dtypes)[0], _scale(semiring, dtypes) or 1.0
+    encoded = decoded = "x"
+    if r.clamped:
+        encoded = "add(x, zero())"
+        number = f"x.c0 {'>' if r.add[0].op == 'min' else '<'}= {r.registers[0]}(threshold)"
+        decoded = f"{number} ? Element{{{literal(zero[0], r.registers[0])}}} : x"
+    asked = " ".join(f"::prefetch(p.c{c} + i);" for c, _ in enumerate(r.dtypes))
+    kept = " ".join(f"::keep(p.c{c});" for c, _ in enumerate(r.dtypes))
+    behind = ", ".join(f"row_behind(p.c{c}, k, apart)" for c, _ in enumerate(r.dtypes))
+    kind = r.registers[0]
+    scales = [literal(x, kind) if kind.kind == "f" else "1" for x in (scale, 1 / scale)]
+    methods = (
+        f"Element encode(Element x) {{ return {encoded}; }}",
+        f"Element decode(Element x, long long threshold) {{ return {decoded}; }}",
+        f"void prefetch(const Pointers& p, long long i) {{ {asked} }}",
+        f"void keep(Pointers& p) {{ {kept} }}",
+        f"Pointers row(const Pointers& p, int k, unsigned apart) {{ return {{{behind}}}; }}",
+        f"Pointers row(const Pointers& p, long long k, unsigned apart) {{ return {{{behind}}}; }}",
+        f"{kind} scale() {{ return {scales[0]}; }}",
+        f"{kind} inverse_scale() {{ return {scales[1]}; }}",
+    )
+    body = "".join(f"  static __device__ __forceinline__ {method}\n" for method in methods)
+    return f"struct Summed : Semiring {{\n{body}{_staged(r)}}};\n"
+
+
+def _staged(r: Representation) -> str:
+    """Return ``struct Tile``: elements in a thread block's shared memory, with each component in its own array."""
+    each = list(enumerate(r.dtypes))
+    fields = " ".join(f"Staged<{d}, MIXED> c{c};" for c, d in each)
+    element = ", ".join(f"c{c}[i]" for c, _ in each)
+    begun = ", ".join(f"c{c}(shared, p.c{c} + first, count, room)" for c, _ in each)
+    taken = "char*& shared, const Pointers& p, long long first, int count, int room"
+    return (
+        f"  template <bool MIXED> struct Tile {{\n    {fields}\n    __device__ __forceinline__ Tile({taken}) : {begun} {{}}\n"
+        f"    __device__ __forceinline__ Element operator[](int i) const {{ return {{{element}}}; }}\n  }};\n"
+    )

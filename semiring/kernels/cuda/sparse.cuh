@@ -1,14 +1,223 @@
-// Products of a sparse matrix, by compressed rows, and a dense one: C_i = C_i + sum over the entries a_ik of row i of a_ik x B_k.
+// Products of compressed rows and a dense matrix or vector: C_i = C_i + sum over the entries a_ik of row i of a_ik x B_k.
 //
-// A launch has three phases: where tiles are cut is looked up, tiles are multiplied, and the sums of rows that were cut are joined.
+// A launch has three phases: the limits of tiles are looked up, tiles are multiplied, and the sums of cut rows are joined.
 #pragma once
 
-#include "sparse_matrix.cuh"
-#include "sparse_vector.cuh"
+#include "sparse_tiles.cuh"
+
+// Compressed rows times a matrix. A block copies its entries to shared memory. LANES neighbouring lanes share a row, with COLUMNS columns
+// each, V of them adjacent. Consecutive rows often need the same rows of B, which are then in the first-level cache.
+
+// The columns of a lane: V adjacent ones, and more beyond the columns of the other LANES.
+template <int LANES, int COLUMNS, int V> struct Columns {
+  int first, n;
+  static __device__ __forceinline__ constexpr int apart(int c) { return c / V * (LANES * V) + c % V; }
+  __device__ __forceinline__ int at(int c) const { return first + apart(c); }
+  __device__ __forceinline__ bool has(int c) const { return c / V == 0 || at(c / V * V) < n; }
+
+  // Loads elements of a row of B; `row` is the first one of this lane.
+  template <class S, class E> __device__ __forceinline__ void get(E (&found)[COLUMNS], const typename S::Pointers& row) const {
+#pragma unroll
+    for (int c = 0; c < COLUMNS; c += V) {
+      if constexpr (V == 1) {
+        found[c] = has(c) ? S::get(row, apart(c)) : S::zero();
+      } else if (has(c)) {
+        const Vector<E> some = S::get_vector(row, apart(c));
+#pragma unroll
+        for (int q = 0; q < V; q++) found[c + q] = some.element[q];
+      }
+    }
+  }
+  // Stores elements of a row of C, which begins at element `to`.
+  template <class S, class E> __device__ __forceinline__ void put(const E (&found)[COLUMNS], const typename S::Pointers& out, long long to) const {
+#pragma unroll
+    for (int c = 0; c < COLUMNS; c += V) {
+      if (!has(c)) break;
+      if constexpr (V == 1) {
+        S::put(out, to + at(c), found[c]);
+      } else {
+        Vector<E> some;
+#pragma unroll
+        for (int q = 0; q < V; q++) some.element[q] = found[c + q];
+        S::put_vector(out, to + at(c), some);
+      }
+    }
+  }
+};
+
+// Adds the terms of N entries from e on, with all their rows of B in flight; LOOKS also checks these entries.
+template <int N, bool LOOKS, class F, class C, int COLUMNS>
+__device__ __forceinline__ void add_rows(const Sparse<typename F::S>& product, const Arrays<F>& entries, Seen<F>& seen, typename F::Sum (&sums)[COLUMNS], const typename F::S::Pointers& right, const C& mine, int e) {
+  using S = typename F::S;
+  typename F::Index k[N];
+  typename S::Element entry[N], row[N][COLUMNS];
+#pragma unroll
+  for (int q = 0; q < N; q++) k[q] = entries.columns[e + q], entry[q] = entries.values[e + q];
+#pragma unroll
+  for (int q = 0; q < N; q++) mine.template get<S>(row[q], S::row(right, LOOKS ? seen.known(k[q]) : k[q], unsigned(product.right_row)));
+#pragma unroll
+  for (int q = 0; q < N; q++) {
+    if (LOOKS) seen.take(entry[q]);
+#pragma unroll
+    for (int c = 0; c < COLUMNS; c++) add_term<F>(product, sums[c], entry[q], row[q][c], int(k[q]));
+  }
+}
+
+// Checks a block's share of B.
+template <class F, int LANES, int COLUMNS, int V>
+__device__ __forceinline__ void look_at_share(const Sparse<typename F::S>& product, const Segments<F>& own, Seen<F>& seen, Columns<LANES, COLUMNS, V> mine, int group) {
+  using S = typename F::S;
+  const Share share(product, own);
+  for (; mine.first < mine.n; mine.first += gridDim.y * (LANES * COLUMNS))
+    for (long long k = share.first + group; k < share.last; k += blockDim.x / LANES) {
+      typename S::Pointers row = product.right;
+      S::advance(row, k * product.right_row + mine.first);
+      typename S::Element found[COLUMNS];
+      mine.template get<S>(found, row);
+#pragma unroll
+      for (int c = 0; c < COLUMNS; c++)
+        if (mine.has(c)) seen.take(found[c]);
+    }
+}
+
+// Checks the entries of a block; a column that does not exist is replaced by the first column.
+template <class F> __device__ __forceinline__ void look_at_entries(const Segments<F>& own, const Arrays<F>& entries, Seen<F>& seen) {
+#pragma unroll 4
+  for (int e = threadIdx.x; e < own.entries; e += blockDim.x) {
+    if (!seen.known.has(entries.columns[e])) entries.columns[e] = 0;
+    seen.take(entries.values[e]);
+  }
+}
+
+// A x B for a matrix B. Lanes with a row each check entries while multiplying; shared rows would be checked LANES times.
+template <class F, int LANES, int COLUMNS, int V> __device__ __forceinline__ void multiply_matrix(const Sparse<typename F::S>& product) {
+  using S = typename F::S;
+  using Sum = typename F::Sum;
+  using E = typename S::Element;
+  constexpr bool LOOKS = LANES == 1;
+  constexpr int N = sizeof(E) * COLUMNS > 20 ? 2 : LOOKS ? 6 : 4;
+  const Segments<F> own(product, blockIdx.x);
+  const Arrays<F> entries(product, own);
+  const int groups = blockDim.x / LANES, n = int(product.n);
+  const int group = threadIdx.x < groups * LANES ? threadIdx.x / LANES : 1 << 30;  // no group for surplus threads
+  Columns<LANES, COLUMNS, V> mine{int(blockIdx.y) * LANES * COLUMNS + int(threadIdx.x) % LANES * V, n};
+  Seen<F> seen(product);
+  seen.known.strange = own.strange(product);
+  int e = own.begin(group), end = own.end(group);
+  if constexpr (F::CHECKED) look_at_share<F>(product, own, seen, mine, group);
+  entries.wait();
+  if constexpr (!LOOKS) {
+    look_at_entries<F>(own, entries, seen), seen.tell(product);
+    __syncthreads();
+  }
+  for (; mine.first < n; mine.first += gridDim.y * (LANES * COLUMNS)) {
+    typename S::Pointers right = product.right;
+    S::advance(right, mine.first), S::keep(right);
+    for (int s = group; s < own.count; s += groups) {
+      Sum sums[COLUMNS];
+#pragma unroll 1
+      for (; e + N <= end; e += N) add_rows<N, LOOKS, F>(product, entries, seen, sums, right, mine, e);
+#pragma unroll 1
+      for (; N > 2 && e + 2 <= end; e += 2) add_rows<2, LOOKS, F>(product, entries, seen, sums, right, mine, e);
+      if (e < end) add_rows<1, LOOKS, F>(product, entries, seen, sums, right, mine, e);
+      if (own.begins(s) && own.ends(s)) {
+        const long long to = (own.first_row + s) * product.n;
+        E found[COLUMNS];
+#pragma unroll
+        for (int c = 0; c < COLUMNS; c++)
+          if (mine.has(c)) found[c] = settled<F>(product, sums[c], to + mine.at(c));
+        mine.template put<S>(found, product.out, to);
+      } else {
+#pragma unroll
+        for (int c = 0; c < COLUMNS; c++)
+          if (mine.has(c)) part_of<F>(product, own.tile, !own.ends(s), mine.at(c)) = sums[c];
+      }
+      const int next = s + groups < own.count ? s + groups : group;
+      e = own.begin(next), end = own.end(next);
+    }
+  }
+  if (threadIdx.x == 0) product.closed[own.tile] = own.last_row > own.first_row && !own.begins(0);
+  if constexpr (LOOKS) seen.tell(product);
+}
+
+// Compressed rows times a vector. A block copies its entries to shared memory. LANES neighbouring lanes share a row, and take entries in
+// turn: neighbouring rows of a mesh have neighbouring columns, so that a warp reads adjacent elements of the vector.
+
+constexpr int LONG = 64;  // entries per lane from which on the whole warp shares a row
+
+// Adds entries of a row from e on, every PARTS-th one for this lane: N entries, or with SOME only those before the end.
+template <class F, int PARTS, int N, bool SOME>
+__device__ __forceinline__ void add_terms(const Sparse<typename F::S>& product, const Arrays<F>& entries, Seen<F>& seen, typename F::Sum& sum, int e, int end) {
+  using S = typename F::S;
+  using E = typename S::Element;
+  typename F::Index k[N];
+  E entry[N], other[N];
+#pragma unroll
+  for (int q = 0; q < N; q++)
+    if (!SOME || e + q * PARTS < end) k[q] = seen.known(entries.columns[e + q * PARTS]), entry[q] = entries.values[e + q * PARTS];
+#pragma unroll
+  for (int q = 0; q < N; q++)
+    if (!SOME || e + q * PARTS < end) other[q] = S::get(product.right, k[q]);
+#pragma unroll
+  for (int q = 0; q < N; q++)
+    if (!SOME || e + q * PARTS < end) seen.take(entry[q]), add_term<F>(product, sum, entry[q], other[q], int(k[q]));
+}
+
+template <class F, int PARTS>
+__device__ __forceinline__ void sum_row(const Sparse<typename F::S>& product, const Arrays<F>& entries, Seen<F>& seen, typename F::Sum& sum, int e, int end) {
+  constexpr int N = sizeof(typename F::S::Element) <= 8 ? 8 : 4;  // elements of B in flight
+#pragma unroll 1
+  for (; e + (N - 1) * PARTS < end; e += N * PARTS) add_terms<F, PARTS, N, false>(product, entries, seen, sum, e, end);
+  if (e < end) add_terms<F, PARTS, N, true>(product, entries, seen, sum, e, end);
+}
+
+// A x B for a column B of contiguous elements.
+template <class F, int LANES> __device__ __forceinline__ void multiply_vector(const Sparse<typename F::S>& product) {
+  using S = typename F::S;
+  using Sum = typename F::Sum;
+  const Segments<F> own(product, blockIdx.x);
+  const Arrays<F> entries(product, own);
+  Seen<F> seen(product);
+  seen.known.strange = own.strange(product);
+  const int groups = blockDim.x / LANES, group = threadIdx.x / LANES, part = threadIdx.x % LANES, lane = threadIdx.x % 32;
+  int begin = own.begin(group), end = own.end(group);
+  if constexpr (F::CHECKED) {
+    const Share share(product, own);
+    for (long long k = share.first + threadIdx.x; k < share.last; k += blockDim.x) seen.take(S::get(product.right, k));
+  }
+  entries.wait();
+  for (int first = 0; first < own.count; first += groups) {
+    const int s = first + group;
+    const bool alone = end - begin <= LONG * LANES || LANES == 32;
+    Sum sum;
+    if (alone) sum_row<F, LANES>(product, entries, seen, sum, begin + part, end);
+    sum.template combine_turns<LANES>(part);
+    if constexpr (LANES < 32) {
+      for (unsigned left = __ballot_sync(0xffffffff, !alone && part == 0); left; left &= left - 1) {
+        const int source = __ffs(left) - 1;
+        const int from = __shfl_sync(0xffffffff, begin, source), to = __shfl_sync(0xffffffff, end, source);
+        Sum whole;
+        sum_row<F, 32>(product, entries, seen, whole, from + lane, to);
+        whole.template combine_turns<32>(lane);
+        if (lane / LANES == source / LANES) sum = whole;
+      }
+    }
+    if (s < own.count && part == 0) {
+      const long long row = own.first_row + s;
+      if (own.begins(s) && own.ends(s))
+        S::put(product.out, row, settled<F>(product, sum, row));
+      else
+        part_of<F>(product, own.tile, !own.ends(s), 0) = sum;
+    }
+    begin = own.begin(s + groups), end = own.end(s + groups);
+  }
+  if (threadIdx.x == 0) product.closed[own.tile] = own.last_row > own.first_row && !own.begins(0);
+  seen.tell(product);
+}
 
 enum Phase { CUT, MULTIPLY, JOIN };
 
-// One element of the row that tile t ends: C <- C + the parts that go on, from the tile in which the row begins, and the last one.
+// Computes an element of the row that ends in tile t: C + the parts from the row's first tile on.
 template <class F> __device__ __forceinline__ void join_parts(const Sparse<typename F::S>& product, long long t, long long column) {
   const auto* const starts = static_cast<const typename F::Index*>(product.starts);
   const long long row = product.cuts[2 * t], begin = min(max((row + starts[row]) / product.items, 0ll), t), at = row * product.n + column;
@@ -19,7 +228,7 @@ template <class F> __device__ __forceinline__ void join_parts(const Sparse<typen
   F::S::put(product.out, at, settled<F>(product, sum, at));
 }
 
-// All of them: a warp looks at 32 tiles, of which with a vector a lane has one, and with a matrix all lanes have each.
+// Joins all cut rows: a warp looks at 32 tiles. With a vector, each lane has one of them; with a matrix, all lanes share each.
 template <class F> __device__ __forceinline__ void join(const Sparse<typename F::S>& product) {
   const long long t = blockIdx.x * static_cast<long long>(blockDim.x) + threadIdx.x, lane = threadIdx.x % 32;
   const bool closed = t < product.tiles && product.closed[t];

@@ -1,4 +1,4 @@
-"""Products of compressed rows on a GPU: what is launched for them, and once more where operands lie alike."""
+"""Products of compressed rows on a GPU: threads that share a row, tiles of rows and entries, and launch plans."""
 
 from __future__ import annotations
 
@@ -19,45 +19,133 @@ from semiring.kernels.cuda.elements import Flags
 from semiring.kernels.cuda.expansion import expanded_product
 from semiring.kernels.cuda.representation import represent
 from semiring.kernels.cuda.shapes import bounds_of
-from semiring.kernels.cuda.sparse_form import SparseForm, Tiling, sparse_form, sparse_source, tiling
-from semiring.kernels.cuda.sums import size_of_sum
+from semiring.kernels.cuda.source import size_of_sum, sum_of, summing_source
 from semiring.kernels.limits import SafeRange, threshold
 
-__all__ = ["CudaSparseProducts", "SparsePlan"]
+__all__ = ["CudaSparseProducts", "SparseForm", "SparsePlan", "Tiling", "sparse_form", "sparse_source", "tiling"]
 
 Values = tuple[Any, ...]
 DTypes = tuple[np.dtype[Any], ...]
 
-_CUT, _MULTIPLY, _JOIN = range(3)
-"""The phases of a launch."""
+_CUT, _MULTIPLY, _JOIN = range(3)  # the phases of a launch
+_PHASE = Sparse._fields.index("phase") - len(Sparse._fields) - len(Bounds._fields) + 1  # position from the end
+_MOST_SLICES = (1 << 16) - 1  # the most blocks of a grid in its second dimension
+_NO_BOUNDS = Bounds(0, 0, 0, 0, 0)  # for launches without checks
 
-_PHASE = Sparse._fields.index("phase") - len(Sparse._fields) - len(Bounds._fields) + 1
-"""The place of the word that has it, seen from the end."""
+_VECTOR, _MATRIX, _LEAST = 128, 256, 64  # threads per block: times a vector, times a matrix, and where few rows make a tile
+_LANES = 32  # the most threads that share a row
+_TERMS = 32  # about how many entries of a row a lane multiplies by a vector
+_PAIRS = 16  # from so many vectors per dense row on, a thread has two of them
+_LINE = 8  # vectors in a cache line
+_SCALARS, _SCALAR_BYTES = 3, 24  # about the columns per thread, and the most bytes, when columns are read one by one
 
-_MOST_SLICES = (1 << 16) - 1
-"""Blocks of a grid in its second direction, at most."""
+_RESIDENT, _LATENT = 8, 4
+"""Resident blocks per multiprocessor in a product with a matrix. The lower number is for threads with more than 16 bytes of columns or with
+a row each: more prefetched rows of the dense operand take more registers."""
 
-_NO_BOUNDS = Bounds(0, 0, 0, 0, 0)
-"""Of a launch that compares nothing with them."""
+_BYTES, _ITEMS = 30 << 10, {False: 2048, True: 1792}
+"""The most bytes of a tile's entries; and about the rows and entries of a tile of short rows, by whether the operand is a matrix."""
+
+_EIGHTH = 8  # rows with at most this fraction of a tile's items are not cut
+
+
+@dataclass(frozen=True)
+class SparseForm:
+    """The template arguments of a generated kernel."""
+
+    lanes: int  # threads that share a row
+    columns: int  # per thread
+    width: int  # columns that are read at once
+    matrix: bool  # the dense operand has columns; else it is a vector
+    mixed: bool  # swizzle shared memory, against bank conflicts between rows
+    wide: bool  # column numbers have 64 bits
+    swapped: bool  # entries are the right factors of ⊗
+    witness: bool
+    checked: bool
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """The tiles of rows and entries."""
+
+    threads: int  # of a tile's block
+    items: int  # rows and entries together
+    longest: int  # entries of the longest row that is not cut
+    tiles: int
+
+
+def sparse_form(
+    rows: int, entries: int, n: int, *, width: int = 1, size: int = 4, wide: bool, swapped: bool, witness: bool, checked: bool = False
+) -> SparseForm:
+    """Return the form of a product with n columns, read `width` at a time, of elements of `size` bytes."""
+    if n > 1:
+        lanes, columns = _shared(n, width, size)
+    else:
+        lanes, columns = min(_LANES, 1 << max(entries // (_TERMS * rows) - 1, 0).bit_length()), 1
+    return SparseForm(lanes, columns, width, n > 1, round(entries / rows) % 8 == 0, wide, swapped, witness, checked)
+
+
+def _shared(n: int, width: int, size: int) -> tuple[int, int]:
+    """Return the lanes that share a row of n columns, or a slice, and the columns of each.
+
+    Rows of whole cache lines are taken line by line, so that the second-level cache holds more rows; other rows in as few slices as
+    possible.
+    """
+    vectors = -(-n // width)
+    if width > 1 and vectors % _LINE == 0:
+        return _LINE, width
+    if width > 1:
+        each = 1 + (vectors >= _PAIRS)
+        slices = -(-vectors // (_LANES * each))
+        lanes = -(-vectors // (slices * each))
+    else:
+        most = max(2, _SCALAR_BYTES // size)
+        slices = -(-n // (_LANES * most))
+        each = min(_SCALARS, most)
+        lanes = min(_LANES, 1 << (-(-n // (slices * each)) - 1).bit_length())  # few cache lines for the reads of all lanes
+    return lanes, width * -(-vectors // (slices * lanes))
+
+
+def tiling(form: SparseForm, rows: int, entries: int, entry_bytes: int) -> Tiling:
+    """Return tiles with as many rows as groups of lanes, or several times as many if rows are short."""
+    each, most = entries / rows + 1, _BYTES // entry_bytes
+    threads = _MATRIX if form.matrix else _VECTOR
+    while threads > _LEAST and threads // form.lanes * each > (min(most, _ITEMS[True] * 9 // 8) if form.matrix else most):
+        threads //= 2
+    groups = threads // form.lanes
+    turns = max(1, round(_ITEMS[form.matrix] / (groups * each)))
+    wanted = int(turns * groups * each * 31 / 32)  # rows vary, and another turn of few groups takes as long as a full one
+    items = max(min(wanted, most), form.lanes, _LEAST)
+    return Tiling(threads, items, items // _EIGHTH, -(-(rows + entries) // items))
+
+
+def sparse_source(semiring: Semiring, dtypes: DTypes, form: SparseForm) -> str:
+    """Return the CUDA C++ of the kernel ``sparse``."""
+    total = sum_of(semiring, dtypes, witness=form.witness)
+    swapped, checked, mixed, matrix = (str(x).lower() for x in (form.swapped, form.checked, form.mixed, form.matrix))
+    how = f"Form<Summed, {total}<Summed>, {'long long' if form.wide else 'int'}, {swapped}, {checked}, {mixed}>"
+    call = f"sparse_product<{how}, {form.lanes}, {form.columns}, {form.width}, {matrix}>"
+    threads, blocks = _MATRIX if form.matrix else _VECTOR, resident(semiring, dtypes, form)
+    return summing_source(semiring, dtypes, "sparse.cuh", "sparse", call, threads, blocks=blocks)
+
+
+def resident(semiring: Semiring, dtypes: DTypes, form: SparseForm) -> int:
+    """Return the least number of resident blocks per multiprocessor."""
+    r = represent(semiring, dtypes)
+    if not form.matrix or form.witness or form.wide or r.has_series or r.is_heavy(witness=False):
+        return 1
+    return _LATENT if form.lanes == 1 or form.columns * r.size > 16 else _RESIDENT
 
 
 class CudaSparseProducts:
-    """Products of compressed rows on one GPU, which is the current one.
-
-    Parameters
-    ----------
-    semiring : Semiring
-    dtypes : tuple of numpy.dtype
-    number : int
-        The GPU.
-    """
+    """Products of compressed rows on the current GPU."""
 
     def __init__(self, semiring: Semiring, dtypes: DTypes, number: int) -> None:
         self.semiring, self.dtypes, self.number = semiring, dtypes, number
         self._representation = represent(semiring, dtypes)
 
     def times_dense(self, A: CompressedRows, B: Values, C: Values, via: Any = None, *, swapped: bool = False, signed: bool = False) -> None:
-        """C ← A⊗B as of `SparseProducts`."""
+        """C ← A⊗B, see `SparseProducts`."""
         self.times_dense_within(A, B, C, via, swapped=swapped, signed=signed)
 
     def times_dense_within(
@@ -72,24 +160,10 @@ class CudaSparseProducts:
         fresh: bool = True,
         safe: SafeRange | None = None,
     ) -> bool:
-        """The same where numbers are in a safe range, or without `fresh` C ← C ⊕ A⊗B, whose `via` is −1 where C stays.
+        """C ← A⊗B, checked against a safe range; without `fresh`, C ← C ⊕ A⊗B, with −1 in `via` where C keeps its element.
 
-        Parameters
-        ----------
-        A, B, C, via, swapped, signed
-        fresh : bool
-        safe : SafeRange, optional
-            The numbers of all operands are compared with it while they are read.
-
-        Returns
-        -------
-        bool
-            Whether all are in it; else C holds no product.
-
-        Raises
-        ------
-        GraphError
-            For rows that end before they begin, and numbers of columns beyond the last.
+        Returns True if all numbers of the operands are in `safe`; otherwise C holds no product. Raises GraphError for invalid row starts
+        and columns out of range.
         """
         import cupy
 
@@ -107,7 +181,7 @@ class CudaSparseProducts:
 
     @staticmethod
     def reaches_rows(apart: int) -> bool:
-        """Whether kernels can multiply numbers of rows by so many bytes from a row of the dense matrix to the next."""
+        """Return True if kernels can address dense rows that are `apart` bytes apart."""
         return 0 <= apart < 1 << 31
 
     def plan(
@@ -125,41 +199,17 @@ class CudaSparseProducts:
         fresh: bool = True,
         safe: SafeRange | None = None,
     ) -> SparsePlan:
-        """The launches of a product as of `times_dense_within`.
+        """Plan the launches of `times_dense_within`.
 
-        Parameters
-        ----------
-        shape : tuple of int
-            Of the sparse matrix.
-        entries, n : int
-            Entries of that, and columns of the dense one.
-        index : int
-            Bytes of a column's number.
-        apart : int
-            Bytes from a row of the dense matrix to the next.
-        shift : int
-            Bytes by which matrices that have columns do not begin at a multiple of 16.
-        swapped, witness, signed, fresh, safe
+        `shape` and `entries` describe the sparse matrix, and n is the number of columns of the dense one. `index` is the size of a column
+        number, and `apart` the distance between dense rows, in bytes; `shift` is the address modulo 16 of matrices with columns.
         """
         r = self._representation
         size, width = self.dtypes[0].itemsize, 1
         if r.same_registers and len(r.dtypes) == 1 and n > 1 and not (shift or apart % 16 or n * size % 16):
             width = 16 // size
         return _planned(
-            self.semiring,
-            self.dtypes,
-            shape,
-            entries,
-            n,
-            width,
-            index,
-            apart // size,
-            swapped,
-            witness,
-            signed,
-            fresh,
-            safe,
-            self.number,
+            self.semiring, self.dtypes, shape, entries, n, width, index, apart // size, swapped, witness, signed, fresh, safe, self.number
         )
 
     def times_sparse(
@@ -173,48 +223,27 @@ class CudaSparseProducts:
         swapped: bool = False,
         signed: bool = False,
     ) -> tuple[CompressedRows, Any]:
-        """A⊗B as of `SparseProducts`."""
+        """Return A⊗B, see `SparseProducts`."""
         add_up = functools.partial(self.times_dense, swapped=swapped, signed=signed)
         return expanded_product(A, B, room, mask, add_up, witness=witness)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SparsePlan:
-    """The launches of products of one kind, whose operands lie alike.
-
-    Attributes
-    ----------
-    kernel : Kernel
-    tiling : Tiling
-    slices : int
-        Of the columns of the dense matrix, each by blocks of its own, which start one slice after the other.
-    shared_bytes : int
-        Of a block that multiplies.
-    scratch : tuple of int
-        Bytes of its arrays `cuts`, `parts` and `closed`, see `Sparse`.
-    fields : array
-        A word for their address, and `Sparse`.
-    """
+    """The launches of a product of one kind, for operands of one layout."""
 
     kernel: Kernel
     tiling: Tiling
-    slices: int
-    shared_bytes: int
-    scratch: tuple[int, int, int]
-    fields: np.ndarray[Any, np.dtype[np.int64]]
+    slices: int  # of the dense matrix's columns; each slice has its own blocks
+    shared_bytes: int  # of a block that multiplies
+    scratch: tuple[int, int, int]  # bytes of `cuts`, `parts` and `closed`, see `Sparse`
+    fields: np.ndarray[Any, np.dtype[np.int64]]  # a word for the structure's address, and `Sparse`
 
     def finds_safe(self, own: Sequence[int]) -> bool:
-        """Launch them, and wait: whether all numbers are in the range; else C holds no product.
+        """Launch the product and wait; return True if all numbers are in the safe range, else C holds no product.
 
-        Parameters
-        ----------
-        own : sequence of int
-            Where the starts of rows, the columns, and the components of A, B and C lie, and the witness, or 0.
-
-        Raises
-        ------
-        GraphError
-            For rows that end before they begin, and numbers of columns beyond the last.
+        `own` lists the addresses of row starts, columns, the components of A, B and C, and the witness (or 0). Raises GraphError for
+        invalid row starts and columns out of range.
         """
         import cupy
 
@@ -253,7 +282,7 @@ def _planned(
     safe: SafeRange | None,
     number: int,
 ) -> SparsePlan:
-    """The plan of a product, of which `width` columns are read at once, and rows of the dense operand lie `apart` elements apart."""
+    """Plan a product that reads `width` columns at once from dense rows that are `apart` elements apart."""
     (rows, depth), r = shape, represent(semiring, dtypes)
     options = {"wide": index == 8, "swapped": swapped, "witness": witness, "checked": safe is not None}
     form = sparse_form(rows, entries, n, width=width, size=r.size, **options)
@@ -278,5 +307,4 @@ def _planned(
 
 @functools.lru_cache(maxsize=cache.LOADED)
 def _kernel(semiring: Semiring, dtypes: DTypes, form: SparseForm, number: int) -> Kernel:
-    """The kernel of a form for a GPU."""
     return Kernel("sparse", lambda: sparse_source(semiring, dtypes, form), number)

@@ -1,20 +1,17 @@
-// Tiles of a sparse matrix, by compressed rows: where they are cut, and what a thread block has of rows, columns and sums.
+// Tiles of compressed rows: their limits, and a thread block's rows, columns and sums.
 //
-// Rows and entries together are cut into tiles of about as many (Merrill and Garland 2016, merge-based parallel sparse matrix-vector
-// multiplication), so that each thread block has as much to do however long rows are.
+// Rows and entries together are cut into tiles of equal size (Merrill and Garland 2016, merge-based parallel sparse matrix-vector
+// multiplication), so that all thread blocks have equal work for any lengths of rows.
 //
-// S is the semiring as `summing_source` writes it, and Index what numbers of columns are.
+// S is the semiring as `summing_source` writes it, and Index the type of column numbers.
 #pragma once
 
 #include "bounds.cuh"
 #include "sums.cuh"
 
-// Its fields are those of the class of its name in arguments.py.
-template <class S> struct Sparse {
-  SPARSE_FIELDS
-};
+template <class S> struct Sparse { SPARSE_FIELDS };
 
-// How a product is taken: SWAPPED if an entry is the right factor of a term, CHECKED if numbers are looked at, and MIXED as of `Staged`.
+// The form of a product: SWAPPED makes entries the right factors, CHECKED checks numbers, and MIXED is that of `Staged`.
 template <class S_, class Sum_, class Index_, bool SWAPPED_, bool CHECKED_, bool MIXED_> struct Form {
   using S = S_;
   using Sum = Sum_;
@@ -22,13 +19,13 @@ template <class S_, class Sum_, class Index_, bool SWAPPED_, bool CHECKED_, bool
   static constexpr bool SWAPPED = SWAPPED_, CHECKED = CHECKED_, MIXED = MIXED_;
 };
 
-// Where each tile begins: the row, and the entry. A row counts one beside its entries, once it has ended.
+// cuts <- the first row and entry of each tile. A row of r entries counts r + 1, with the 1 at the end.
 template <class S, class Index> __device__ __forceinline__ void cut(const Sparse<S>& product) {
   const Index* const starts = static_cast<const Index*>(product.starts);
   const long long number = blockIdx.x * static_cast<long long>(blockDim.x) + threadIdx.x;
   if (number > product.tiles) return;
   const long long place = min(number * product.items, product.m + product.entries);
-  // Where it would be if all rows from the last one that was looked at were alike; after eight such steps in the middle of what is left.
+  // Interpolates from the last row that was tried; after eight steps, bisects.
   const double rows_a_place = double(product.m) / double(product.m + product.entries);
   long long low = 0, high = product.m, next = static_cast<long long>(place * rows_a_place);
   for (int step = 0; low < high; step++) {
@@ -44,7 +41,7 @@ template <class S, class Index> __device__ __forceinline__ void cut(const Sparse
   product.cuts[2 * number] = low, product.cuts[2 * number + 1] = min(max(entry, 0ll), product.entries);
 }
 
-// What a thread block has: the rows from first_row to last_row, of `entries` from the first one. Whoever has the last one of a row ends it.
+// A thread block's rows, first_row to last_row, and `entries` from the first one on. The block with a row's last entry ends the row.
 template <class F> struct Segments {
   using Index = typename F::Index;
   const Index* starts;
@@ -61,7 +58,7 @@ template <class F> struct Segments {
     count = int(min(max(last_row - first_row, 0ll), product.items)) + goes_on;
     if (product.depth == 0) entries = 0;
   }
-  // Whether this thread meets rows that are none: what all blocks find is sound if the rows of each are, and follow those of the one before.
+  // Returns true if this thread finds invalid rows. If each block's rows are sound, and follow the previous block's, all rows are sound.
   __device__ __forceinline__ bool strange(const Sparse<typename F::S>& product) const {
     const long long rows = last_row - first_row;
     bool found = rows < 0 || rows > product.items;
@@ -70,30 +67,30 @@ template <class F> struct Segments {
     for (int s = threadIdx.x; s < min(rows, product.items); s += blockDim.x) found |= starts[s] > starts[s + 1];
     return found;
   }
-  // The entries of a segment, from the first one of the block on.
+  // The entries of a segment, relative to the block's first entry.
   __device__ __forceinline__ int place(Index entry) const { return int(min(max(entry - first, Index(0)), Index(entries))); }
   __device__ __forceinline__ int begin(int s) const { return s == 0 ? 0 : s < count ? place(starts[s]) : entries; }
   __device__ __forceinline__ int end(int s) const { return s < count && ends(s) ? place(starts[s + 1]) : entries; }
-  // Whether it is the first part of a row, and whether it is the last.
+  // Return true for the first part, and for the last part, of a row.
   __device__ __forceinline__ bool begins(int s) const { return s > 0 || first == starts[0]; }
   __device__ __forceinline__ bool ends(int s) const { return first_row + s < last_row; }
 };
 
-// Adds the product of the entry of column k and an element of B.
+// Adds the product of an entry in column k and an element of B.
 template <class F, class E> __device__ __forceinline__ void add_term(const Sparse<typename F::S>& product, typename F::Sum& sum, const E& entry, const E& other, int k) {
   using S = typename F::S;
   const E left = S::encode(F::SWAPPED ? other : entry), right = S::encode(F::SWAPPED ? entry : other);
   sum.template add<1>(&left, &right, k, product.threshold);
 }
 
-// Where the sum of a part of a row goes: of tile t the one that ends there, or the one that goes on.
+// Returns the place for the sum of part of a row: the row that ends in tile t, or the row that goes on.
 template <class F> __device__ __forceinline__ typename F::Sum& part_of(const Sparse<typename F::S>& product, long long t, bool goes_on, long long column) {
   return static_cast<typename F::Sum*>(product.parts)[(2 * t + goes_on) * product.n + column];
 }
 
 extern __shared__ __align__(128) char shared_memory[];
 
-// The entries of a tile in shared memory, columns and values apart.
+// The entries of a tile in shared memory, columns and values separately.
 template <class F> struct Arrays {
   using S = typename F::S;
   using Index = typename F::Index;
@@ -113,7 +110,7 @@ template <class F> struct Arrays {
   }
 };
 
-// Whether a column is there; numbers below 0 are large without a sign.
+// Checks that columns exist; as unsigned numbers, negative columns are large.
 __device__ __forceinline__ unsigned without_sign(int x) { return x; }
 __device__ __forceinline__ unsigned long long without_sign(long long x) { return x; }
 template <class Index> struct Known {
@@ -129,8 +126,8 @@ template <class Index> struct Known {
   __device__ __forceinline__ Index operator()(Index column) { return has(column) ? column : 0; }
 };
 
-// The rows of B that a block looks at: of a square matrix those with the numbers of its own rows, which it often multiplies too, else each block
-// as many.
+// The rows of B that a block checks: in a square matrix the rows with the numbers of the block's own rows, which products often need too,
+// otherwise an equal share.
 struct Share {
   long long first, last;
   template <class F> __device__ __forceinline__ Share(const Sparse<typename F::S>& product, const Segments<F>& own) {
@@ -143,7 +140,7 @@ struct Share {
   }
 };
 
-// What a thread has seen that makes a product void.
+// Findings of a thread that make a product invalid.
 template <class F> struct Seen {
   Within<typename F::S> numbers;
   Known<typename F::Index> known;
@@ -157,7 +154,7 @@ template <class F> struct Seen {
   }
 };
 
-// The element of C that a sum makes; `via` has the column that won, or -1 where that is what C had.
+// Returns the element of C for a sum; `via` becomes the column that won, or -1 where C keeps its element.
 template <class F> __device__ __forceinline__ auto settled(const Sparse<typename F::S>& product, const typename F::Sum& sum, long long at) -> typename F::S::Element {
   using S = typename F::S;
   typename S::Element x = S::decode(sum.result(), product.threshold);

@@ -1,16 +1,16 @@
-// Value statistics: the least and the greatest finite number of arrays, what else there is, and how many are 0.
+// Value statistics: the least and the greatest finite number of arrays, the kinds of other numbers, and counts of 0.
 #pragma once
 
 #include "arithmetic.cuh"
 
-// Kinds of numbers: those between the ends, the end +oo or the highest integer, the end -oo or the lowest, NaN.
+// Kinds of numbers: finite; +oo or the highest integer; -oo or the lowest integer; NaN.
 enum Kind : unsigned { FINITE = 1, HIGHEST = 2, LOWEST = 4, NOT_A_NUMBER = 8 };
 
 template <int BYTES> struct WordOf { using type = uint32; };
 template <> struct WordOf<8> { using type = uint64; };
 template <class T> using Word = typename WordOf<sizeof(T)>::type;
 
-// A number's place: a word that sorts as the numbers do. Floats go by their bits, so that no subnormal passes for 0.
+// Maps a number to a word of the same order. Floats are compared by bits, so that subnormals differ from 0.
 template <class T> __device__ __forceinline__ Word<T> place(T x) {
   constexpr Word<T> top = Word<T>(1) << (8 * sizeof(Word<T>) - 1);
   return T(-1) < T(0) ? Word<T>(x) ^ top : Word<T>(x);
@@ -37,12 +37,12 @@ template <class T> __device__ __forceinline__ unsigned kind_of_float(T x) {
 template <> __device__ __forceinline__ unsigned kind<float>(float x) { return kind_of_float(x); }
 template <> __device__ __forceinline__ unsigned kind<double>(double x) { return kind_of_float(x); }
 
-// The place of -0.0 among floats, which is that of no other number; integers have no such place.
+// Tests for -0.0, whose place is just below that of 0.0; integers have no -0.
 template <class T> __device__ __forceinline__ bool is_negative_zero(T) { return false; }
 template <> __device__ __forceinline__ bool is_negative_zero(float x) { return place(x) == place(0.0f) - 1; }
 template <> __device__ __forceinline__ bool is_negative_zero(double x) { return place(x) == place(0.0) - 1; }
 
-// The number of a place, in the 8 bytes in which the host has it: a double, or an integer.
+// Maps a place back to its number, in the host's 8 bytes: a double, or an integer.
 template <class T> __device__ __forceinline__ uint64 number_at(Word<T> place) {
   constexpr Word<T> top = Word<T>(1) << (8 * sizeof(Word<T>) - 1);
   if constexpr (T(-1) > T(0)) return place;
@@ -55,27 +55,22 @@ template <> __device__ __forceinline__ uint64 number_at<double>(uint64 place) {
   return place & 0x8000000000000000ull ? place ^ 0x8000000000000000ull : ~place;
 }
 
-// Partial results of an array: the greatest place, the greatest complement of a place, all kinds, and the numbers of 0 and of -0.0.
+// Partial results of an array: the greatest place, the greatest complement of a place, all kinds, and the counts of 0 and of -0.0.
 struct Partial { uint64 high, low, kinds, zeros, negative_zeros; };
 
-// What the host has of an array: `least` and `greatest` are numbers between the ends.
+// The host's results of an array; `least` and `greatest` are finite.
 struct Result { uint64 least, greatest, kinds, zeros, negative_zeros; };
 
-// An array, and what a launch takes: their fields are those of the classes of these names in arguments.py.
-template <class T> struct Numbers {
-  NUMBERS_FIELDS
-};
-template <class T, int COUNT> struct Given {
-  GIVEN_FIELDS
-};
+template <class T> struct Numbers { NUMBERS_FIELDS };
+template <class T, int COUNT> struct Given { GIVEN_FIELDS };
 
-// Numbers side by side, which are read at once.
+// Contiguous numbers that one access reads.
 template <class T, int COUNT> struct alignas(sizeof(T) * COUNT) Group { T numbers[COUNT]; };
 
-// Groups that a thread has on the way from memory at a time.
+// Groups per thread in flight from memory.
 constexpr int TOGETHER = 8;
 
-// partial <- the reduction of so many groups, by all threads of a grid's row, of a `partial` that begins with zeros.
+// Reduces `size` groups, by all threads of a grid's row, into `partial`, which begins with zeros.
 template <class T, int COUNT, class At>
 __device__ __forceinline__ void reduce(const Group<T, COUNT>* groups, int64 size, At at, const T* rest, int64 rest_size, Partial* partial) {
   __shared__ Word<T> greatest[2];
@@ -137,7 +132,7 @@ __device__ __forceinline__ void reduce(const Group<T, COUNT>* groups, int64 size
   }
 }
 
-// Statistics of the array that a block's row of the grid is for.
+// Reduces the array of a block's row of the grid.
 template <class T> __device__ __forceinline__ void reduce_array(const Numbers<T>& numbers, Partial* partial) {
   if (int64(blockIdx.x) * blockDim.x >= numbers.size) return;
   constexpr int SIDE_BY_SIDE = 16 / sizeof(T);
@@ -154,7 +149,7 @@ template <class T> __device__ __forceinline__ void reduce_array(const Numbers<T>
   }
 }
 
-// Statistics of all arrays, one for each row of the grid.
+// Reduces all arrays, one per row of the grid.
 template <class T, int COUNT> __device__ __forceinline__ void statistics(const Given<T, COUNT>& given) {
   reduce_array(given.arrays[blockIdx.y], given.partials + blockIdx.y);
   __shared__ bool last;

@@ -1,7 +1,7 @@
-"""Value statistics of arrays on a GPU: one launch for all of one dtype, and one wait for all.
+"""Value statistics of arrays on a GPU: one launch per dtype, and one wait for all.
 
-The kernel writes its results to pinned memory of the host, which waits for the number of the launch to appear there. That takes half as
-long as a copy, and does not wait for what is queued behind it.
+The kernel writes results to pinned host memory, and the host polls for the launch's number. That takes half as long as a copy, and does not
+wait for work queued behind the kernel.
 """
 
 from __future__ import annotations
@@ -27,39 +27,25 @@ from semiring.kernels.limits import RawStatistics
 __all__ = ["begin", "flag_signs", "statistics_source"]
 
 _THREADS = 256
-_BLOCKS, _NUMBERS = 8, 8
-"""Blocks of a multiprocessor at most, and numbers of a thread at least."""
-
-_COUNT = 8
-"""Arrays of a launch at most."""
-
-_WORDS = 5
-"""Words of `Partial` and of `Result` in statistics.cuh."""
+_BLOCKS, _NUMBERS = 8, 8  # the most blocks per multiprocessor, and the fewest numbers per thread
+_COUNT = 8  # the most arrays of a launch
+_WORDS = 5  # of `Partial` and of `Result` in statistics.cuh
 
 _PARTIALS, _NUMBER, _SIGNS = (Given._fields.index(field) - len(Given._fields) for field in ("partials", "number", "signs"))
-"""Where these fields lie, seen from the end."""
+"""Positions of fields, from the end."""
 
-_FINISHED = _COUNT * _WORDS
-"""The word behind those of all arrays."""
+_FINISHED = _COUNT * _WORDS  # the word after the results of all arrays
 
 _RESULT = {"f": Struct("=ddQQQ"), "i": Struct("=qqQQQ"), "u": Struct("=QQQQQ")}
 """`Result` in statistics.cuh, by kinds of dtypes."""
 
-_SPINS = 2000
-"""Reads of the memory of the host, some 30 ns each, before the thread sleeps until the stream has come to its end."""
+_SPINS = 2000  # reads of host memory, some 30 ns each, before the thread sleeps until the stream ends
 
 
 class _Arguments:
-    """The arguments of a launch, and the pinned memory of its results; of one launch at a time.
+    """The arguments of one launch at a time, and the pinned memory of the results.
 
-    Attributes
-    ----------
-    fields : array
-        A word for their address, and `Given` in statistics.cuh.
-    results : memoryview
-        What the kernel writes to the host, in words.
-    number : int
-        That of its last launch.
+    `fields` is a word for the structure's address, and `Given`; `results` has the words that the kernel writes; `number` counts launches.
     """
 
     __slots__ = ("_partials", "fields", "number", "results")
@@ -76,7 +62,7 @@ class _Arguments:
 
 _idle: dict[int, list[_Arguments]] = {}
 _all: list[_Arguments] = []
-"""Those by GPU that nobody waits for; and all, whose memory a kernel may still write to when nobody waits for it any more."""
+"""Arguments by GPU without a pending wait; and all arguments, because kernels may still write to those of an abandoned wait."""
 
 
 forks.in_children(_idle.clear)
@@ -84,44 +70,35 @@ forks.in_children(_all.clear)
 
 
 def _partials() -> Any:
-    """Where blocks combine their partial results, and count themselves."""
+    """Return zeroed memory where blocks combine partial results and count themselves."""
     return zeros(2 * (_COUNT * _WORDS + 1))
 
 
 def _fields(partials: Any, results: int) -> Any:
-    """A word for their address, and `Given` but for the arrays; `results` is where the host reads them, or 0."""
+    """Return a word for the address, and `Given` without the arrays; `results` is the host's address for results, or 0."""
     fields, own = np.zeros(1 + _COUNT * len(Numbers._fields) - _PARTIALS, np.int64), partials.data.ptr
     fields[_PARTIALS:_NUMBER] = own, own + 8 * _COUNT * _WORDS, results, results and results + 8 * _FINISHED
     return fields
 
 
 def begin(arrays: Sequence[Any], signs: Any = None) -> Callable[[], list[RawStatistics]]:
-    """Launches the statistics of arrays of integers or floats, with any strides; what it returns waits for the GPU and gives them.
+    """Launch the statistics of integer or float arrays (or `Strided` memory); return a function that waits for the GPU and returns them.
 
-    Only of matrices of which a batch cannot be numbered by one stride it makes a copy.
-
-    Parameters
-    ----------
-    arrays : sequence of arrays or Strided
-    signs : int32 array of one number, optional
-        Becomes 1 if a number that is neither −∞ nor NaN is negative, or is −0.0. No more than eight arrays are then given, of one dtype.
-
-    Raises
-    ------
-    SemiringError
-        Where the current stream is being recorded, so that nothing can be waited for.
+    Only batches of matrices that one stride cannot number are copied. `signs`, an int32 array of one number, becomes 1 if a number is
+    negative (−∞ and NaN aside) or −0.0, for at most eight arrays of one dtype. Raises SemiringError while the current stream is
+    captured.
     """
     import cupy
 
-    readable = list(map(_readable, arrays))  # copies among them live until they are read
+    readable = list(map(_readable, arrays))  # keeps copies alive until they are read
     given = list(map(_described, readable))
     number, stream = cupy.cuda.runtime.getDevice(), cupy.cuda.get_current_stream()
     if stream.is_capturing() and not rehearsing():
-        raise SemiringError("numbers cannot be looked at while a CUDA graph is recorded; a product can leave that out, by check=False")
+        raise SemiringError("numbers cannot be checked while a CUDA graph is captured; products can skip the check with check=False")
     dtype = given[0].dtype
     if len(given) <= _COUNT and {v.dtype for v in given} == {dtype}:
         return _launch(given, dtype, number, stream, signs)
-    assert signs is None, "of one launch alone"
+    assert signs is None, "signs take one launch"
     places: dict[np.dtype[Any], list[int]] = {}
     for i, v in enumerate(given):
         places.setdefault(v.dtype, []).append(i)
@@ -136,7 +113,7 @@ def begin(arrays: Sequence[Any], signs: Any = None) -> Callable[[], list[RawStat
 
 
 def flag_signs(arrays: Sequence[Any], signs: Any) -> None:
-    """As `begin` sets `signs`, without anyone who waits: also where a CUDA graph is recorded."""
+    """Set `signs` as `begin` does, without a wait: also while a CUDA graph is captured."""
     import cupy
 
     readable, partials = list(map(_readable, arrays)), _partials()
@@ -147,7 +124,7 @@ def flag_signs(arrays: Sequence[Any], signs: Any) -> None:
 def _launch(
     given: Sequence[Strided], dtype: np.dtype[Any], number: int, stream: Any, signs: Any = None
 ) -> Callable[[], list[RawStatistics]]:
-    """As `begin`, for as many arrays of one dtype as one launch takes."""
+    """Launch the statistics of at most `_COUNT` arrays of one dtype; return the wait."""
     idle = _idle.setdefault(number, [])
     try:
         arguments = idle.pop()
@@ -178,7 +155,6 @@ def _launch(
 
 
 def _start(given: Sequence[Strided], dtype: np.dtype[Any], number: int, fields: Any, signs: Any) -> None:
-    """Launch the kernel with all its fields but these."""
     own: list[int] = []
     most = 0
     for v in given:
@@ -192,14 +168,14 @@ def _start(given: Sequence[Strided], dtype: np.dtype[Any], number: int, fields: 
 
 
 def _readable(values: Any) -> Any:
-    """The array itself, or of one that is not contiguous the matrices of a batch."""
+    """Return the array, or a batch of matrices if it is not contiguous."""
     if type(values) is Strided or values.flags.c_contiguous or values.flags.f_contiguous:
         return values
     return stacked(values if values.ndim > 1 else values[None])
 
 
 def _described(values: Any) -> Strided:
-    """Where it lies, with truth values as the integers of their bits."""
+    """Return an array's address, shape, strides and dtype, with truth values as integers."""
     dtype = np.dtype(np.uint8) if values.dtype.kind == "b" else values.dtype
     if type(values) is Strided:
         return values if dtype is values.dtype else values._replace(dtype=dtype)
@@ -209,13 +185,13 @@ def _described(values: Any) -> Strided:
 
 
 def _numbers(v: Strided) -> tuple[int, Numbers]:
-    """How many numbers there are, and where they lie."""
+    """Return the count of numbers, and their layout for the kernel."""
     size, count, reach = v.dtype.itemsize, math.prod(v.shape), v.dtype.itemsize
     for step, length in sorted(zip(v.strides, v.shape, strict=True)):
         if length > 1 and step != reach:
             break
         reach *= length
-    else:  # in whatever order of axes, as only the numbers count
+    else:  # contiguous in some order of axes
         return count, Numbers(v.address, count)
     *apart, row, column = (0, 0, *v.strides)[-3:]
     *_, m, n = (1, *v.shape)[-3:]
@@ -223,7 +199,7 @@ def _numbers(v: Strided) -> tuple[int, Numbers]:
 
 
 def statistics_source(dtype: np.dtype[Any]) -> str:
-    """The CUDA C++ of the kernel for one dtype."""
+    """Return the CUDA C++ of the kernel for one dtype."""
     return (
         '#include "statistics.cuh"\n\n'
         f'extern "C" __global__ void value_statistics(const __grid_constant__ Given<{dtype}, {_COUNT}> given) {{\n'
@@ -233,5 +209,4 @@ def statistics_source(dtype: np.dtype[Any]) -> str:
 
 @functools.cache
 def _kernel(dtype: np.dtype[Any], number: int) -> Kernel:
-    """The kernel for one dtype on a GPU."""
     return Kernel("value_statistics", lambda: statistics_source(dtype), number)

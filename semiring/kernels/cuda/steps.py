@@ -1,4 +1,4 @@
-"""The instruction table: how one step, or two at once, reaches the GPU's instructions where that is better than ⊕ of ⊗ as written."""
+"""The instruction table: GPU instructions for one or two steps at once, where they beat ⊕ of ⊗ as written."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from semiring.algebra.elements import element
 from semiring.algebra.expression import Expr, evaluate, node, var
 
-__all__ = ["STEPS", "Operations", "Step", "best_step", "candidate", "hoisted"]
+__all__ = ["STEPS", "Step", "StepOperations", "best_step", "candidate", "hoisted"]
 
 _A, _B = var(0), var(1)
 _SUM = (node("add", _A, _B), node("add", _B, _A))
@@ -21,101 +21,57 @@ _FLOAT, _DOUBLE, _INT, _UNSIGNED, _SHORT, _UNSIGNED_SHORT = (np.dtype(c) for c i
 
 
 @dataclass(frozen=True)
-class Operations:
-    """What the table looks at.
+class StepOperations:
+    """The conditions that choose a row of the table."""
 
-    Attributes
-    ----------
-    add, mul : Expr
-        ⊕ and ⊗ of single numbers.
-    dtype : numpy.dtype
-        Of the numbers as the kernel has them.
-    ordered_bits : bool
-        Whether no negative number takes part but −∞, so that floats sort like the integers of their bits.
-    bounded_below : bool
-        Whether 0 is at least the number 0, so that a sum that is a maximum never sinks below it.
-    arch : int
-        Compute capability, as in sm_90.
-    """
-
-    add: Expr
+    add: Expr  # ⊕ and ⊗ of single numbers
     mul: Expr
-    dtype: np.dtype[Any]
-    ordered_bits: bool
-    bounded_below: bool
-    arch: int
+    dtype: np.dtype[Any]  # of the numbers in the kernel
+    ordered_bits: bool  # no number is negative except −∞, so floats sort like the integers of their bits
+    bounded_below: bool  # the semiring's zero is at least 0, so a maximum never sinks below 0
+    arch: int  # compute capability, as in sm_90
 
     @property
     def extremum(self) -> str | None:
-        """Which of min and max ⊕ is, if it is that and nothing else."""
+        """Return "min" or "max" if ⊕ is exactly that, else None."""
         return self.add.op if self.add.op in ("min", "max") and set(self.add.args) == {_A, _B} else None
 
 
 @dataclass(frozen=True)
 class Step:
-    """A row of the table.
+    """A row of the table."""
 
-    Attributes
-    ----------
-    name : str
-        The instructions for a step, as the disassembler shows them.
-    count : int
-        How many steps it takes at once.
-    code : str
-        The statement that adds the products of the arrays `a` and `b` to `c`; ``{extremum}`` stands for min or max.
-    fits : callable
-        Whether it computes the same.
-    pairs : bool
-        Whether a register has two numbers, of consecutive steps (see ``Pairs`` in ``arithmetic.cuh``).
-    """
-
-    name: str
-    count: int
-    code: str
-    fits: Callable[[Operations], bool]
-    pairs: bool = False
+    name: str  # the instructions of a step, as the disassembler shows them
+    count: int  # steps at once
+    code: str  # the statement that adds the products of the arrays `a` and `b` to `c`; ``{extremum}`` stands for min or max
+    fits: Callable[[StepOperations], bool]  # True if the code computes the same
+    pairs: bool = False  # a register has two numbers, of consecutive steps (see ``Pairs`` in ``arithmetic.cuh``)
 
 
-def _three_way(x: Operations) -> bool:
-    """Whether there are instructions for a minimum or maximum with a third operand."""
+def _three_way(x: StepOperations) -> bool:
+    """Return True if there are instructions for ⊕ as a minimum or maximum of three operands."""
     return x.extremum is not None and x.arch >= 90
 
 
-def _fused(x: Operations) -> bool:
-    """Whether a step is a fused multiply-add."""
+def _fused(x: StepOperations) -> bool:
     return x.add in _SUM and x.mul.op == "mul" and set(x.mul.args) == {_A, _B}
 
 
 _BITS = "__float_as_int"
 _M0, _M1 = "candidate(a[0], b[0]).c0", "candidate(a[1], b[1]).c0"
 
+
+def _added_and_compared(suffix: str, kind: str, dtype: np.dtype[Any]) -> Step:
+    code = f"c.c0 = __viadd{{extremum}}_{kind}(a[0].c0, b[0].c0, c.c0);"
+    pairs = dtype.itemsize == 2
+    return Step(f"VIADDMNMX{suffix}", 1, code, lambda x: _three_way(x) and x.mul in _SUM and x.dtype == dtype, pairs=pairs)
+
+
 STEPS = (
-    Step(
-        "VIADDMNMX",
-        1,
-        "c.c0 = __viadd{extremum}_s32(a[0].c0, b[0].c0, c.c0);",
-        lambda x: _three_way(x) and x.mul in _SUM and x.dtype == _INT,
-    ),
-    Step(
-        "VIADDMNMX.U32",
-        1,
-        "c.c0 = __viadd{extremum}_u32(a[0].c0, b[0].c0, c.c0);",
-        lambda x: _three_way(x) and x.mul in _SUM and x.dtype == _UNSIGNED,
-    ),
-    Step(
-        "VIADDMNMX.S16x2",
-        1,
-        "c.c0 = __viadd{extremum}_s16x2(a[0].c0, b[0].c0, c.c0);",
-        lambda x: _three_way(x) and x.mul in _SUM and x.dtype == _SHORT,
-        pairs=True,
-    ),
-    Step(
-        "VIADDMNMX.U16x2",
-        1,
-        "c.c0 = __viadd{extremum}_u16x2(a[0].c0, b[0].c0, c.c0);",
-        lambda x: _three_way(x) and x.mul in _SUM and x.dtype == _UNSIGNED_SHORT,
-        pairs=True,
-    ),
+    _added_and_compared("", "s32", _INT),
+    _added_and_compared(".U32", "u32", _UNSIGNED),
+    _added_and_compared(".S16x2", "s16x2", _SHORT),
+    _added_and_compared(".U16x2", "u16x2", _UNSIGNED_SHORT),
     Step("VIMNMX3", 2, f"c.c0 = __vi{{extremum}}3_s32(c.c0, {_M0}, {_M1});", lambda x: _three_way(x) and x.dtype == _INT),
     Step("VIMNMX3.U32", 2, f"c.c0 = __vi{{extremum}}3_u32(c.c0, {_M0}, {_M1});", lambda x: _three_way(x) and x.dtype == _UNSIGNED),
     Step(
@@ -133,11 +89,11 @@ STEPS = (
         lambda x: x.dtype == _DOUBLE and x.extremum is not None,
     ),
 )
-"""Better first."""
+"""The rows, best first."""
 
 
 def candidate(add: Expr, mul: Expr, zero: float) -> Expr:
-    """⊗ without what ⊕ makes superfluous: max(x, 0) is as good as x where the largest is sought and sums begin at 0."""
+    """Return ⊗ without what ⊕ makes superfluous: if ⊕ is max and sums begin at 0, max(x, 0) becomes x."""
     if add.op in ("min", "max") and mul.op == add.op and set(add.args) == {_A, _B}:
         for x, bound in (mul.args, mul.args[::-1]):
             if bound.op == "const" and (bound.args[0] <= zero if add.op == "max" else bound.args[0] >= zero):
@@ -152,11 +108,11 @@ _INCREASING: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def hoisted(add: Expr, mul: Expr, zero: float, dtype: np.dtype[Any]) -> tuple[Expr, Expr]:
-    """⊗ in the loop, and the epilogue: what is hoisted out of the loop, as a function of the sum; `candidate` where nothing can be.
+    """Return ⊗ in the loop, and the epilogue: the part hoisted out of the loop, as a function of the sum.
 
-    An increasing f, rounded or not, has max(f(x), f(y)) = f(max(x, y)): where ⊕ is an extremum of floats and ⊗ is f of a simpler
-    operation, only the sum needs f. It begins with 0, so that f(0) must not be better than 0. Both are told from what the constants of
-    f are in `dtype`, where a positive one may be 0.
+    An increasing f, rounded or not, has max(f(x), f(y)) = f(max(x, y)). So if ⊕ is an extremum of floats and ⊗ is f of a simpler operation,
+    only the sum needs f. Sums begin with 0, so f(0) must not be better than 0. Both conditions use the constants of f in `dtype`, where a
+    positive constant may round to 0. If nothing can be hoisted, the result is `candidate` and the identity.
 
     Examples
     --------
@@ -187,6 +143,6 @@ def hoisted(add: Expr, mul: Expr, zero: float, dtype: np.dtype[Any]) -> tuple[Ex
     return (inner, whole) if waits else as_it_is
 
 
-def best_step(operations: Operations) -> Step | None:
-    """The first row that computes the same, with its code filled in; None where ⊕ of ⊗ as written is best."""
+def best_step(operations: StepOperations) -> Step | None:
+    """Return the first row that computes the same; None where ⊕ of ⊗ as written is best."""
     return next((row for row in STEPS if row.fits(operations)), None)

@@ -1,7 +1,7 @@
-// Sums of terms, which come in order: of those of a part, and then of all parts, of which the earlier one is on the left: those of
-// lanes are combined, and what threads have found one after the other is joined.
+// Sums of ordered terms: `add` adds terms to a part; `combine` adds the parts of neighbouring lanes, and `join` a later part, with the
+// earlier part on the left.
 //
-// S is the semiring as `summing_source` writes it: elements are encoded where they are multiplied, and decoded where the caller sees them.
+// S is the semiring as `summing_source` writes it: elements are encoded for products, and decoded for the caller.
 #pragma once
 
 #include "memory.cuh"
@@ -27,8 +27,8 @@ template <class S> struct Fold {
   __device__ __forceinline__ E result() const { return total; }
 };
 
-// The same where + selects, with the first term that is the sum; -1 where that is zero. Parts may also take terms by turns: then the term
-// with the lowest number wins of those that are the sum.
+// A sum where + selects, with the first term that equals the sum, or -1 for zero. If lanes take terms by turns, the lowest number among the
+// terms that equal the sum wins.
 template <class S> struct Selection {
   static constexpr bool SELECTS = true;
   using E = typename S::Element;
@@ -41,7 +41,7 @@ template <class S> struct Selection {
     total = found;
   }
   template <int N> __device__ __forceinline__ void add(const E* left, const E* right, int first, long long threshold) {
-#pragma unroll  // a sum with an infinity that a finite element pulls back is infinite, and never is better
+#pragma unroll  // a finite element can pull a sum with an infinity back; it then counts as infinite, and never wins
     for (int q = 0; q < N; q++) consider(S::encode(S::decode(S::mul(left[q], right[q]), threshold)), first + q);
   }
   template <int PARTS> __device__ __forceinline__ void combine(int part) {
@@ -58,7 +58,7 @@ template <class S> struct Selection {
 #pragma unroll
     for (int bit = 1; bit < PARTS; bit *= 2) {
       const E other = of_other_lane(total, bit);
-      const unsigned others = __shfl_xor_sync(0xffffffff, winner, bit), mine = winner;  // of which -1 is the highest
+      const unsigned others = __shfl_xor_sync(0xffffffff, winner, bit), mine = winner;  // unsigned, so that -1 is the highest
       const E found = S::add(total, other);
       winner = S::same(total, other) ? min(mine, others) : S::same(found, total) ? mine : others;
       total = found;
@@ -72,7 +72,7 @@ template <class S> struct Selection {
   __device__ __forceinline__ E result() const { return total; }
 };
 
-// log(sum of exp(s x)) / s over the terms x, as m + log(sum of exp(s (x - m))) / s, with m the one whose multiple by s is the largest.
+// log(sum of exp(s x)) / s over the terms x, as m + log(sum of exp(s (x - m))) / s, where m maximizes s m.
 template <class S> struct LogSum {
   static constexpr bool SELECTS = false;
   using E = typename S::Element;
@@ -80,9 +80,9 @@ template <class S> struct LogSum {
   T most = S::zero().c0, total = 0;
 
   static __device__ __forceinline__ T larger(T x, T y) { return S::scale() > T(0) ? (y > x ? y : x) : (y < x ? y : x); }
-  // Nothing is taken out where all terms are zero, whose sum is log 0, or where one is infinite otherwise, as the sum is too.
+  // Returns m, or 0 if m is infinite: then all terms are zero, or one is infinite, and so is the sum.
   static __device__ __forceinline__ T taken_out(T m) { return m - m == T(0) ? m : T(0); }
-  // What the total of terms is from which more is taken out.
+  // Rescales a total from maximum m to a larger one.
   static __device__ __forceinline__ T rescaled(T total, T m, T larger) {
     return total == T(0) ? T(0) : total * exp(S::scale() * (taken_out(m) - taken_out(larger)));
   }

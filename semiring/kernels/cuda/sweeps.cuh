@@ -1,7 +1,7 @@
-// Rows and columns of a closure out of the panels of a sparse elimination, as kernels/cpu/sweeps.py tells of them.
+// Rows and columns of a closure from the panels of a sparse elimination, see kernels/cpu/sweeps.py.
 //
-// A warp has a vector X of each of 32 sources, and a lane one of them: so all lanes take the same entry of a panel at a time, and no lane
-// reads what another one has written. Sources come in the order of elimination: those of a warp have most supernodes above them in common.
+// A warp has a vector X for each of 32 sources, one per lane: all lanes read the same entry of a panel at a time, and no lane reads another
+// lane's writes. Sources come in the order of elimination, so that the sources of a warp share most supernodes above them.
 //
 // S is the semiring as `summing_source` writes it: elements of X are encoded, and decoded for the caller.
 #pragma once
@@ -10,10 +10,7 @@
 
 constexpr int LANES = 32;
 
-// The fields are those of the class of its name in arguments.py.
-template <class S> struct Sweep {
-  SWEEP_FIELDS
-};
+template <class S> struct Sweep { SWEEP_FIELDS };
 
 __device__ __forceinline__ int least_of_warp(int x) {
 #if __CUDA_ARCH__ >= 800
@@ -28,7 +25,7 @@ __device__ __forceinline__ int least_of_warp(int x) {
 template <class S, bool BACKWARD> struct Sweeper {
   using E = typename S::Element;
   const Sweep<S>& sweep;
-  typename S::Pointers x, own;  // this lane's, of the first place
+  typename S::Pointers x, own;  // this lane's elements of the first place
   int *const marks, lane;
 
   __device__ __forceinline__ explicit Sweeper(const Sweep<S>& sweep)
@@ -38,11 +35,11 @@ template <class S, bool BACKWARD> struct Sweeper {
     S::advance(own, blockIdx.x * sweep.widest * LANES + lane);
   }
 
-  // What goes to X is never farther from zero than zero.
+  // Clamps an element at zero before it goes to X.
   __device__ __forceinline__ E kept(const E& e) const { return S::encode(S::decode(e, sweep.threshold)); }
 
-  // total[t] <- total[t] + the sum of x_p times entries of a panel, over places p = place(i), for COUNT sums whose entries lie `apart`, and
-  // those of the next place `step` behind.
+  // total[t] <- total[t] + the sum of x_p times entries of a panel over p = place(i), for COUNT sums. Entries of the sums are `apart`;
+  // entries of the next place are `step` further.
   template <int COUNT, class Place>
   __device__ __forceinline__ void add(E (&total)[COUNT], int terms, Place place, typename S::Pointers panel, long long step, long long apart,
                                       int count) const {
@@ -86,7 +83,7 @@ template <class S, bool BACKWARD> struct Sweeper {
     if (active) add(total, w, [=](int i) { return first + i; }, panel, step, apart, count);
     S::advance(panel, w * step);
     add(total, r, [=](int i) { return rows[i]; }, panel, step, apart, count);
-    const bool aside = active && w > COUNT;  // as the next ones read what is there
+    const bool aside = active && w > COUNT;  // later places still read the old elements
 #pragma unroll
     for (int t = 0; t < COUNT; t++) {
       if (t >= count) break;
@@ -120,9 +117,9 @@ template <class S, bool BACKWARD> struct Sweeper {
         S::put(x, (first + c) * static_cast<long long>(LANES), S::get(own, c * static_cast<long long>(LANES)));
   }
 
-  // X for up to 32 sources, of which each lane has one, or none where its place is negative.
+  // Computes X for up to 32 sources, one per lane; a negative place stands for none.
   __device__ __forceinline__ void run(int start) {
-    // The supernodes above the sources, in ascending order, and rows of zeros for them.
+    // Lists the supernodes above the sources, ascending, and clears their rows.
     int node = start < 0 ? int(sweep.supernodes) : sweep.supernode_of[start], ups = 0;
     for (int s; (s = least_of_warp(node)) < sweep.supernodes; ups++) {
       if (lane == 0) marks[ups] = s;
@@ -137,10 +134,10 @@ template <class S, bool BACKWARD> struct Sweeper {
       while (ups > 0 && marks[ups - 1] > s) ups--;
       down(s, ups > 0 && marks[ups - 1] == s);
     }
-    __syncwarp();  // before others write other marks
+    __syncwarp();  // before the next call changes the marks
   }
 
-  // out[to_b, v] <- lane b of X at the v-th of the places that are asked for.
+  // out[to_b, v] <- lane b of X at the v-th place of `ends`.
   __device__ __forceinline__ void gather(long long to) const {
     __shared__ E tile[LANES][LANES + 1];
     for (long long v = 0; v < sweep.targets; v += LANES) {

@@ -1,7 +1,7 @@
-"""Sweeps through the panels of a sparse elimination on a GPU: rows and columns of the closure, 32 of them by each warp.
+"""Sweeps through the panels of a sparse elimination on a GPU: rows and columns of the closure, 32 per warp.
 
-A warp goes through all supernodes by itself, so that nothing has to wait for other warps. Its vectors lie in global memory, a row of 32
-lanes for each place, and come into the caller's order by way of shared memory once they are done.
+A warp goes through all supernodes alone, and never waits for other warps. Its vectors lie in global memory, with a row of 32 lanes for each
+place. Finished vectors go through shared memory into the caller's order.
 """
 
 from __future__ import annotations
@@ -15,52 +15,36 @@ from semiring.algebra.definition import Semiring
 from semiring.arrays.devices import gpu_name, on_device
 from semiring.arrays.memory import free_on
 from semiring.kernels import cache
-from semiring.kernels.cpu.eliminations import Panels
-from semiring.kernels.cpu.fronts import Supernodes
 from semiring.kernels.cuda.arguments import Sweep
 from semiring.kernels.cuda.blocks import by_value
 from semiring.kernels.cuda.compiler import Kernel
 from semiring.kernels.cuda.representation import represent
-from semiring.kernels.cuda.sums import summing_source
+from semiring.kernels.cuda.source import summing_source
 from semiring.kernels.cuda.transfer import download, upload
 from semiring.kernels.hardware import device
 from semiring.kernels.limits import threshold
+from semiring.kernels.supernodes import EliminationPanels, Supernodes
 
 __all__ = ["CudaSweeps", "sweep_source"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Any, ...]
 
-_LANES = 32
-"""Sources of a warp."""
-
-_WARPS = 12
-"""Of a multiprocessor at most, each of which has memory for its vectors."""
-
-_GAP = 1 << 15
-"""Entries of a panel that are copied in less time than a copy takes to begin."""
-
-_SHARE = 2
-"""The part of the free memory that vectors may take: one half."""
+_LANES = 32  # sources of a warp
+_WARPS = 12  # the most warps per multiprocessor; each has memory for its vectors
+_GAP = 1 << 15  # entries of a panel that are copied faster than another copy starts
+_SHARE = 2  # vectors take at most 1 / _SHARE of the free memory
 
 
 def sweep_source(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, backward: bool) -> str:
-    """The CUDA C++ of the kernel ``sweep``, of rows or `backward` of columns."""
+    """Return the CUDA C++ of the kernel ``sweep``, for rows or, `backward`, for columns."""
     return summing_source(semiring, dtypes, "sweeps.cuh", "sweep", f"sweep_sources<Summed, {str(backward).lower()}>", _LANES)
 
 
 class CudaSweeps:
-    """The panels of one elimination on a GPU, and the sweeps through them.
+    """The panels of one elimination on a GPU, and sweeps through them.
 
-    Parameters
-    ----------
-    semiring : Semiring
-    dtypes : tuple of numpy.dtype
-    number : int
-        The GPU.
-    nodes : Supernodes
-    parents : int array
-        The supernode above each one; their number for none.
+    `parents` holds each supernode's parent, or their number for none.
     """
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], number: int, nodes: Supernodes, parents: Array) -> None:
@@ -77,15 +61,15 @@ class CudaSweeps:
 
     @property
     def panels(self) -> tuple[Values, Values]:
-        """The upper and the lower panels on the GPU, to be filled there."""
+        """The upper and the lower panels on the GPU, allocated at the first use."""
         import cupy
 
         if not self._upper:
             self._upper, self._lower = (tuple(cupy.empty(int(self._starts_of_panels[-1]), d) for d in self.dtypes) for _ in range(2))
         return self._upper, self._lower
 
-    def hold(self, panels: Panels, changed: Array | None = None) -> None:
-        """Take the panels over: all of them, or those of the supernodes that have changed."""
+    def hold(self, panels: EliminationPanels, changed: Array | None = None) -> None:
+        """Copy the panels to the GPU: all, or only those of changed supernodes."""
         upper, lower = panels
         if changed is None or not self._upper:
             self._upper, self._lower = (tuple(upload(v) for v in panel) for panel in (upper, lower))
@@ -94,8 +78,8 @@ class CudaSweeps:
             for there, panel in zip((*self._upper, *self._lower), (*upper, *lower), strict=True):
                 there[first:last].set(panel[first:last])
 
-    def fetch(self, panels: Panels, changed: Array) -> None:
-        """Bring those of some supernodes to the host."""
+    def fetch(self, panels: EliminationPanels, changed: Array) -> None:
+        """Copy the panels of changed supernodes to the host."""
         upper, lower = panels
         with on_device(gpu_name(self.number)):
             for first, last in self._runs(changed):
@@ -103,29 +87,21 @@ class CudaSweeps:
                     download(there[first:last], panel[first:last])
 
     def _runs(self, changed: Array) -> list[tuple[int, int]]:
-        """Where runs of the entries of some supernodes begin and end, with the gaps between them that take less time than another copy."""
+        """Return ranges of entries of changed supernodes, joined across gaps that are copied faster than another copy starts."""
         starts, marks = self._starts_of_panels, np.concatenate([[False], changed, [False]])
         first, last = starts[np.flatnonzero(~marks[:-1] & marks[1:])], starts[np.flatnonzero(marks[:-1] & ~marks[1:])]
         apart = first[1:] - last[:-1] > _GAP
         return list(zip(first[np.append(True, apart)].tolist(), last[np.append(apart, True)].tolist(), strict=True))
 
     def run(self, starts: Array, ends: Array, down: Array, out: Values, *, backward: bool, signed: bool) -> None:
-        """Rows of the closure from some places (`backward`: columns to them), at others.
+        """Compute rows of the closure from the places `starts` to the places `ends`; `backward`, columns.
 
-        Parameters
-        ----------
-        starts, ends : int arrays of shape (k,) and (l,)
-            Places.
-        down : int array
-            The supernodes of the ends and all above them, descending.
-        out : tuple of CuPy arrays of shape (k, l)
-            C-contiguous.
-        backward, signed : bool
-            The latter as of `Engine`.
+        `down` lists the supernodes of the ends and all above them, descending. `out` are C-contiguous arrays of shape (starts, ends). See
+        `Engine` for `signed`.
         """
         import cupy
 
-        order = np.argsort(starts, kind="stable")  # those near each other in the tree have most of their ancestors in common
+        order = np.argsort(starts, kind="stable")  # neighbouring sources share most of their ancestors
         lists = [upload(v, np.int32) for v in (down, starts[order], order, ends)]
         groups = -(-len(starts) // _LANES)
         each = _LANES * (self._n + self._widest) * sum(d.itemsize for d in self.dtypes) + 4 * self._count
@@ -167,5 +143,4 @@ class CudaSweeps:
 
 @functools.lru_cache(maxsize=cache.LOADED)
 def _kernel(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], backward: bool, number: int) -> Kernel:
-    """The kernel for a GPU."""
     return Kernel("sweep", lambda: sweep_source(semiring, dtypes, backward=backward), number)

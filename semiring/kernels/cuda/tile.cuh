@@ -1,32 +1,23 @@
-// What a thread block of a product works on: its tile of C, the stages of A and B in shared memory, and the fragments of these and the
-// accumulators that a thread has in registers.
+// A thread block's work in a product: a tile of C, the stages of A and B in shared memory, and a thread's fragments and accumulators.
 #pragma once
 
 #include "memory.cuh"
 
-// The fields of the following are those of the classes of these names in arguments.py.
-
-// Whether a launch computes.
-struct Predicate {
-  PREDICATE_FIELDS
+// A condition for a launch.
+struct LaunchPredicate {
+  LAUNCHPREDICATE_FIELDS
 
   __device__ __forceinline__ bool holds() const { return signs == nullptr || *signs == value; }
 };
 
-// Where the witness of a product goes.
-template <class S> struct Witness {
-  WITNESS_FIELDS
-};
+template <class S> struct Witness { WITNESS_FIELDS };
+template <class S> struct Product { PRODUCT_FIELDS };
 
-template <class S> struct Product {
-  PRODUCT_FIELDS
-};
-
-// What one launch computes: products that do not depend on each other, one after the other in its grid.
+// The independent products of one launch, one after the other in the grid.
 template <class S, int COUNT> struct Products {
   PRODUCTS_FIELDS
 
-  // The product to which tile `number` of all belongs; `number` is then counted within it.
+  // Returns the product with tile `number` of the launch, and makes `number` relative to that product.
   __device__ __forceinline__ const Product<S>& of(int& number) const {
     int p = 0;
     for (; p + 1 < COUNT && number >= product[p].tiles; p++) number -= product[p].tiles;
@@ -34,13 +25,13 @@ template <class S, int COUNT> struct Products {
   }
 };
 
-// The tile of a thread block, which is of one of the products, and in it the register tile of a thread: rows from `row` on, BM / TM apart, and vectors of columns from
-// `column` on. It is made twice, before and after the main loop, which leaves the registers to the accumulators.
+// The tile of a thread block, within one of the products, and the register tile of a thread: rows from `row` on, BM / TM apart, and vectors
+// of columns from `column` on. It is computed before the main loop and again after it, to leave registers to the accumulators.
 template <class S, int BM, int BN, int TM, int TN> struct Task {
   static constexpr int V = Vector<typename S::Element>::length, WARPS = BN / TN / 8;
   static constexpr int THREADS = (BM / TM) * (BN / TN), DOWN = BM / TM, ACROSS = BN / (TN / V);
-  static constexpr int GROUP = 8;  // block rows that run together, so that they share B in the cache
-  Matrix<S> A, B, C;
+  static constexpr int GROUP = 8;  // block rows that run together and share B in the cache
+  DeviceMatrix<S> A, B, C;
   Witness<S> witness;
   int m, n, k;
   bool fresh;
@@ -53,7 +44,7 @@ template <class S, int BM, int BN, int TM, int TN> struct Task {
     A = product.A, B = product.B, C = product.C, witness = product.witness;
     m = product.m, n = product.n, k = product.k, fresh = product.fresh;
     const int across = (n + BN - 1) / BN, down = (m + BM - 1) / BM;
-    int part = 0;  // counted, of a few, because quotients would take registers from the accumulators
+    int part = 0;  // counted, because quotients would take registers from the accumulators
     for (; number >= across * down; part++) number -= across * down;
     const int begin = part * int(product.depth);
     k = min(k - begin, int(product.depth));
@@ -70,11 +61,11 @@ template <class S, int BM, int BN, int TM, int TN> struct Task {
     row = warp / WARPS * 4 + lane / 8, column = (warp % WARPS * 8 + lane % 8) * V;
   }
 
-  // Whether C can be read and written by vectors.
+  // Returns true if C can be accessed by vectors.
   __device__ __forceinline__ bool vectors() const { return S::vectors && C.column == 1 && C.row % V == 0 && S::aligned(C.pointers); }
 };
 
-// A stage in shared memory: a slice of A, BM x BK, and behind it one of B, BK x BN.
+// A stage in shared memory: a slice of A, BM x BK, followed by a slice of B, BK x BN.
 template <class S, int BM, int BN, int BK> struct StageLayout {
   using E = typename S::Element;
   static constexpr int V = Vector<E>::length;
@@ -82,30 +73,29 @@ template <class S, int BM, int BN, int BK> struct StageLayout {
   static constexpr int b_begin = BM * a_row, size = b_begin + BK * BN;
 };
 
-// How a slice is read: by vectors along its rows, or one by one along its rows or down its columns.
+// The way to read a slice: by vectors along rows, or single elements along rows or down columns.
 enum class Access { vectors, rows, columns };
 
-// Brings slices of ROWS x COLUMNS elements of X into shared memory, one after the other: along X's columns for A, along its rows for B.
-// An element is S::lanes numbers that are neighbours in that direction. What hangs over an edge of C is left out, for no result that is
-// kept depends on it.
+// Copies slices of ROWS x COLUMNS elements of X to shared memory, one after the other: along X's columns for A, along its rows for B. An
+// element is S::lanes numbers, neighbours in that direction. Elements beyond C are skipped: no kept result depends on them.
 template <class S, int ROWS, int COLUMNS, int PITCH, int THREADS, bool IS_A, Access ACCESS> struct Stager {
   using E = typename S::Element;
   static constexpr bool DOWN_COLUMNS = ACCESS == Access::columns, VECTORS = ACCESS == Access::vectors;
-  static constexpr bool INTERLEAVE = VECTORS && !IS_A && S::lanes == 2;  // the numbers of an element come from two rows
-  static constexpr bool ALONG_K = IS_A == DOWN_COLUMNS;                  // a thread's copies follow each other in the direction of k
+  static constexpr bool INTERLEAVE = VECTORS && !IS_A && S::lanes == 2;  // an element's numbers come from two rows
+  static constexpr bool ALONG_K = IS_A == DOWN_COLUMNS;                  // a thread's copies follow each other along k
   static constexpr int WIDTH = VECTORS ? Vector<E>::length * (INTERLEAVE ? 2 : 1) : 1;
   static constexpr int PER_LINE = DOWN_COLUMNS ? ROWS : COLUMNS / WIDTH, STEP = THREADS / PER_LINE;
   static constexpr int COPIES = ROWS * COLUMNS / WIDTH / THREADS;
   static_assert(THREADS % PER_LINE == 0 && COPIES * WIDTH * THREADS == ROWS * COLUMNS, "the threads divide a slice");
 
   typename S::Pointers source;             // this thread's first element in the next slice
-  const long long row, column, k, stride;  // between elements down, across and along k in numbers, and between the copies of a thread
-  const int i, j;                          // where in a slice its first element is
-  const int within;                        // how far that is from the edge of C
-  const int place;                         // and in shared memory
-  const Shared first;                      // that of the first buffer
+  const long long row, column, k, stride;  // distances in numbers: down, across, along k, and between a thread's copies
+  const int i, j;                          // position of the first element in a slice
+  const int within;                        // distance to the edge of C
+  const int place;                         // offset in shared memory
+  const Shared first;                      // address in the first buffer
 
-  __device__ __forceinline__ Stager(const Matrix<S>& X, E* stages, int top, int left, int end, int thread)
+  __device__ __forceinline__ Stager(const DeviceMatrix<S>& X, E* stages, int top, int left, int end, int thread)
       : source(X.pointers), row(IS_A ? X.row : X.row * S::lanes), column((VECTORS ? 1 : X.column) * (IS_A ? S::lanes : 1)),
         k(IS_A ? column / S::lanes : X.row), stride(STEP * (DOWN_COLUMNS ? column : row)),
         i(DOWN_COLUMNS ? thread % PER_LINE : thread / PER_LINE),
@@ -117,7 +107,7 @@ template <class S, int ROWS, int COLUMNS, int PITCH, int THREADS, bool IS_A, Acc
   __device__ __forceinline__ bool inside(int s) const { return (ALONG_K ? 0 : s * STEP) < within; }
   static __device__ __forceinline__ constexpr int apart(int s) { return s * STEP * (DOWN_COLUMNS ? 1 : PITCH); }
 
-  // A whole slice; `offset` is that of the buffer.
+  // Copies a whole slice; `offset` is that of the buffer.
   __device__ __forceinline__ void stage(int offset) {
     auto at = source;
 #pragma unroll
@@ -137,7 +127,7 @@ template <class S, int ROWS, int COLUMNS, int PITCH, int THREADS, bool IS_A, Acc
       S::advance(source, IS_A ? COLUMNS * column : ROWS * row);
   }
 
-  // The last slice, of which only `steps` steps are there; the rest is zero.
+  // Copies the last slice, of `steps` steps, and fills it with zeros.
   __device__ __forceinline__ void stage_rest(E* slice, int steps) const {
 #pragma unroll 1
     for (int e = 0; e < COPIES * WIDTH; e++) {
@@ -147,7 +137,7 @@ template <class S, int ROWS, int COLUMNS, int PITCH, int THREADS, bool IS_A, Acc
     }
   }
 
-  // Makes elements of the numbers that this thread has copied, once they are there.
+  // Builds elements from the numbers that this thread has copied, once the copies have arrived.
   __device__ __forceinline__ void arrive(E* slice) const {
     if constexpr (INTERLEAVE)
 #pragma unroll
@@ -155,14 +145,14 @@ template <class S, int ROWS, int COLUMNS, int PITCH, int THREADS, bool IS_A, Acc
   }
 };
 
-// What a thread has of A and B in registers, for STEPS steps.
+// A thread's operands in registers, for STEPS steps.
 template <class S, int STEPS, int TM, int TN> struct Fragments {
   using E = typename S::Element;
   static constexpr int V = Vector<E>::length, LINE = STEPS < V ? STEPS : V;
   Vector<E, LINE> a[TM][STEPS / LINE];
   Vector<E> b[STEPS][TN / V];
 
-  // From the thread's first row of A and first column of B.
+  // Loads from the thread's first row of A and first column of B.
   template <int A_ROW, int DOWN, int B_ROW, int ACROSS> __device__ __forceinline__ void load(const E* from_a, const E* from_b) {
 #pragma unroll
     for (int i = 0; i < TM; i++)
@@ -199,7 +189,7 @@ template <class E, int TM, int TN> __device__ __forceinline__ void fill(E (&sum)
     for (int j = 0; j < TN; j++) sum[i][j] = value;
 }
 
-// c <- c + a x b, one step by itself.
+// c <- c + a x b, a single step.
 template <class S> __device__ __forceinline__ void accumulate_one(typename S::Element& c, typename S::Element a, typename S::Element b) {
   if constexpr (S::steps == 1)
     S::accumulate(c, &a, &b);
@@ -207,7 +197,7 @@ template <class S> __device__ __forceinline__ void accumulate_one(typename S::El
     c = S::add(c, S::candidate(a, b));
 }
 
-// The sums, which begin with zeros.
+// Sums, beginning with zeros.
 template <class S, int TM, int TN, bool WITNESS> struct Accumulators {
   using E = typename S::Element;
   E total[TM][TN];
@@ -217,7 +207,7 @@ template <class S, int TM, int TN, bool WITNESS> struct Accumulators {
   __device__ __forceinline__ void end(int slab) {}
 };
 
-// With a witness they begin with C, and the number of the slab that improved each of them last is beside it, two in a register.
+// Sums with a witness, beginning with C; `won` holds the number of the last slab that improved each sum, two per register.
 template <class S, int TM, int TN> struct Accumulators<S, TM, TN, true> {
   using E = typename S::Element;
   static constexpr unsigned NO_SLAB = 0xffff;

@@ -1,8 +1,8 @@
-"""Tiles of a product on a GPU: the problem, the candidates, the one that is predicted fastest, and split-K.
+"""Tiles of a product on a GPU: the problem, the candidates, the tile with the shortest predicted time, and split-K.
 
-`looks_up_in_shared` says where a witness is looked up, which decides which tiles there are; `choose_tile` takes the best of these; and
-`split_k` says whether tiles that would leave a part of the GPU idle are shared by several thread blocks. All of it is arithmetic, and
-needs no GPU.
+`looks_up_in_shared` decides where witnesses are looked up, and so which tiles are candidates. `choose_tile` takes the best one, and
+`split_k` decides whether several thread blocks share the tiles that would leave part of the GPU idle. Everything is arithmetic, without a
+GPU.
 """
 
 from __future__ import annotations
@@ -18,98 +18,55 @@ from semiring.kernels.hardware import Device
 
 __all__ = ["SplitK", "Tile", "TileProblem", "candidate_tiles", "choose_tile", "looks_up_in_shared", "split_k"]
 
-_ENTRY = 4
-"""Bytes that tell which element has a winner, and where to look it up."""
+_ENTRY = 4  # bytes that name an element with a winner, and the slab to search
 
 
 @dataclass(frozen=True)
 class TileProblem:
-    """A product as far as its tile depends on it.
-
-    Attributes
-    ----------
-    m, n, k, batch : int
-    bytes : int
-        Of an element.
-    witness : bool
-    light : bool
-        Operands are read by vectors, so that most registers are for the sums.
-    series : bool
-        A step is many instructions, as exponentials and logarithms are: few of them are written out.
-    step : str or None
-        The row of the table of steps.
-    heavy : bool
-        ⊕ and ⊗ are more than an instruction each, and fewer steps fit the instruction cache.
-    side : int
-        What a tile should have of rows and columns at least: of a result that is an operand too, a whole block.
-    shared_lookup : bool
-        A witness is looked up in shared memory, where all slices have to be in the end, instead of global memory.
-    splittable : bool
-        A sum may be that of parts of its steps, wherever k is split.
-    """
+    """The properties of a product that determine its tile."""
 
     m: int
     n: int
     k: int
     batch: int
-    bytes: int
+    bytes: int  # of an element
     witness: bool = False
-    light: bool = True
-    series: bool = False
-    step: str | None = None
-    heavy: bool = False
-    side: int = 0
-    shared_lookup: bool = False
-    splittable: bool = False
+    light: bool = True  # operands are read by vectors, so that most registers are for the sums
+    series: bool = False  # a step is many instructions, such as an exponential: few steps are unrolled
+    step: str | None = None  # the row of the instruction table
+    heavy: bool = False  # ⊕ and ⊗ take more than an instruction each: fewer steps fit the instruction cache
+    side: int = 0  # the fewest rows and columns of a tile: a whole block of a result that is also an operand
+    shared_lookup: bool = False  # witnesses are looked up in shared memory, which holds all slices, instead of global memory
+    splittable: bool = False  # a sum may be added from parts of the steps, with any split of k
 
     def validate(self) -> None:
-        """Refuse what no launch can number."""
+        """Raise SemiringError if no launch can number the product's rows, columns or steps."""
         if max(self.m, self.n, self.k) >= 2**31:
             raise SemiringError(f"a product of {self.m} × {self.k} and {self.k} × {self.n} is beyond 32-bit indices; use smaller blocks")
 
 
 @dataclass(frozen=True)
 class Tile(Shown):
-    """Sizes of one product kernel.
+    """Sizes of one product kernel."""
 
-    Attributes
-    ----------
-    rows, columns : int
-        Of C in a thread block.
-    depth : int
-        Steps of k in a slice.
-    thread_rows, thread_columns : int
-        Of C in a thread's registers.
-    stages : int
-        Slices in shared memory.
-    blocks : int
-        Thread blocks that a multiprocessor is to hold, which limits the registers of a thread.
-    held : int
-        Steps whose operands a thread holds, twice: those it works on, and the next.
-    unrolled : int
-        Steps that are written out, two times `held` at least.
-    cost : float
-        Time for an element and a step where there is enough to do, as a multiple of the first candidate's.
-    """
-
-    rows: int
+    rows: int  # of C in a thread block
     columns: int
-    depth: int
-    thread_rows: int
+    depth: int  # steps of k in a slice
+    thread_rows: int  # of C in a thread's registers
     thread_columns: int
-    stages: int
-    blocks: int
-    held: int = 2
-    unrolled: int = 16
-    cost: float = 1.0
+    stages: int  # slices in shared memory
+    blocks: int  # thread blocks per multiprocessor, which bounds a thread's registers
+    held: int = 2  # steps whose operands a thread holds, twice: the current ones and the next
+    unrolled: int = 16  # steps that are unrolled, at least 2 × held
+    cost: float = 1.0  # time per element and step given enough work, relative to the first candidate
 
     @property
     def threads(self) -> int:
-        """Of a block."""
+        """Threads of a block."""
         return self.rows // self.thread_rows * (self.columns // self.thread_columns)
 
     def facts(self) -> tuple[str, list[tuple[str, str]]]:
-        """What Jupyter shows."""
+        """Return the title and rows of a Jupyter table."""
         return f"{self.rows} × {self.columns} elements of C in a thread block", [
             ("thread", f"{self.thread_rows} × {self.thread_columns} elements in registers"),
             ("block", f"{self.threads} threads, {self.blocks} blocks a multiprocessor"),
@@ -118,18 +75,18 @@ class Tile(Shown):
         ]
 
     def count(self, m: int, n: int) -> int:
-        """Tiles that cover m × n elements."""
+        """Return the number of tiles that cover m × n elements."""
         return -(-m // self.rows) * -(-n // self.columns)
 
     def shared_bytes(self, size: int, *, witness: bool = False, shared_lookup: bool = False) -> int:
-        """Shared memory of a block for elements of `size` bytes; a witness needs a list in the end, beside slices to look it up in."""
+        """Return the shared memory of a block in bytes; a witness needs a list at the end, and slices to look it up in."""
         vector = max(1, 16 // size)
         slices = self.stages * (self.rows * (self.depth + vector) + self.depth * self.columns) * size
         improved = witness * self.rows * self.columns * _ENTRY
         return slices + improved if shared_lookup else max(slices, improved)
 
     def fits(self, problem: TileProblem, device: Device) -> bool:
-        """Whether the kernel and the device have room for it."""
+        """Return True if the kernel and the device have room for the tile."""
         vector = max(1, 16 // problem.bytes)
         warps = self.rows % (4 * self.thread_rows) == self.columns % (8 * self.thread_columns) == 0
         vectors = self.thread_columns % vector == self.depth % vector == 0
@@ -148,11 +105,7 @@ _TILES: dict[tuple[bool, bool], dict[int, tuple[Tile, ...]]] = {
         8: (Tile(32, 64, 16, 4, 4, 3, 4),),
         16: (Tile(32, 64, 8, 4, 4, 3, 2, held=1), Tile(32, 32, 8, 4, 4, 3, 2, held=1)),
     },
-    (False, False): {
-        4: (Tile(64, 64, 16, 8, 4, 3, 3),),
-        8: (Tile(32, 64, 16, 4, 4, 3, 3),),
-        16: (Tile(32, 32, 8, 4, 4, 3, 2, held=1),),
-    },
+    (False, False): {4: (Tile(64, 64, 16, 8, 4, 3, 3),), 8: (Tile(32, 64, 16, 4, 4, 3, 3),), 16: (Tile(32, 32, 8, 4, 4, 3, 2, held=1),)},
     (True, True): {
         4: (
             Tile(64, 64, 32, 4, 8, 2, 3, unrolled=32),
@@ -162,13 +115,9 @@ _TILES: dict[tuple[bool, bool], dict[int, tuple[Tile, ...]]] = {
         8: (Tile(32, 64, 16, 4, 4, 3, 3),),
         16: (Tile(32, 32, 8, 4, 4, 3, 2, held=1),),
     },
-    (True, False): {
-        4: (Tile(64, 64, 16, 4, 8, 3, 2),),
-        8: (Tile(32, 64, 16, 4, 4, 3, 2),),
-        16: (Tile(32, 32, 8, 4, 4, 3, 2, held=1),),
-    },
+    (True, False): {4: (Tile(64, 64, 16, 4, 8, 3, 2),), 8: (Tile(32, 64, 16, 4, 4, 3, 2),), 16: (Tile(32, 32, 8, 4, 4, 3, 2, held=1),)},
 }
-"""The candidates by (witness, light) and by the bytes of an element, those first that are fastest where there is enough to do."""
+"""The candidates by (witness, light) and bytes per element, fastest first given enough work."""
 
 _PAIRS = (
     Tile(128, 64, 16, 8, 8, 3, 3, held=4),
@@ -176,19 +125,12 @@ _PAIRS = (
     Tile(64, 64, 16, 8, 4, 3, 4, cost=1.07),
     Tile(32, 64, 32, 4, 4, 2, 6, unrolled=8, cost=1.3),
 )
-_BY_STEP = {
-    None: tuple(replace(tile, held=1) for tile in _TILES[False, True][4]),
-    "VIADDMNMX.S16x2": _PAIRS,
-    "VIADDMNMX.U16x2": _PAIRS,
-}
-"""The same where light products of four bytes have others: ⊕ and ⊗ of an instruction each are best one step at a time."""
+_BY_STEP = {None: tuple(replace(tile, held=1) for tile in _TILES[False, True][4]), "VIADDMNMX.S16x2": _PAIRS, "VIADDMNMX.U16x2": _PAIRS}
+"""Candidates of light products of four bytes by step. With one instruction each for ⊕ and ⊗, one step at a time is best."""
 
 _SHARED_LOOKUP: dict[bool, dict[int, tuple[Tile, ...]]] = {
     True: {
-        4: (
-            Tile(64, 64, 32, 4, 4, 2, 2, unrolled=32),
-            Tile(32, 32, 32, 4, 4, 2, 8, unrolled=32, cost=1.1),
-        ),
+        4: (Tile(64, 64, 32, 4, 4, 2, 2, unrolled=32), Tile(32, 32, 32, 4, 4, 2, 8, unrolled=32, cost=1.1)),
         8: (Tile(32, 64, 16, 4, 4, 4, 3), Tile(64, 64, 16, 4, 4, 4, 1, cost=1.1)),
         16: (Tile(32, 32, 16, 4, 4, 4, 2, held=1, unrolled=8),),
     },
@@ -198,13 +140,13 @@ _SHARED_LOOKUP: dict[bool, dict[int, tuple[Tile, ...]]] = {
         16: (Tile(32, 32, 16, 4, 4, 4, 2, held=1, unrolled=8),),
     },
 }
-"""The tiles that have the room for all slices of a shallow product, by light and bytes."""
+"""Tiles with room for all slices of a shallow product, by `light` and bytes per element."""
 
 _SERIES = (Tile(32, 64, 4, 4, 4, 3, 3, held=1, unrolled=4),)
 
 
 def candidate_tiles(problem: TileProblem) -> tuple[Tile, ...]:
-    """The tiles for elements of this size."""
+    """Return the tiles for a problem's elements."""
     if problem.series:
         return _SERIES
     size = next((s for s in (4, 8, 16) if problem.bytes <= s), 16)
@@ -215,44 +157,33 @@ def candidate_tiles(problem: TileProblem) -> tuple[Tile, ...]:
 
 
 _WARP = 32
-
-_SHALLOW = 64
-"""Steps up to which a product with a witness keeps all its slices in shared memory."""
+_SHALLOW = 64  # the most steps of a product with a witness whose slices all stay in shared memory
 
 _PARTS, _DEPTH, _GRAIN, _PARTS_BYTES = 16, 256, 64, 48 << 20
-"""The most parts, the fewest steps of a part, what these are a multiple of, and the most bytes of all sums of parts."""
+"""The most parts; the fewest steps of a part, and a divisor of these steps; and the most bytes of all parts' sums."""
 
 
 @dataclass(frozen=True)
 class SplitK:
-    """Split-K of the tiles that are left when the others have filled the GPU once or several times: blocks share the steps of a tile.
+    """Split-K of the tiles left over when the others fill the GPU a whole number of times: blocks share the steps of a tile."""
 
-    Attributes
-    ----------
-    rows : int
-        Of C, that are computed in whole tiles.
-    depth : int
-        Steps of a part.
-    parts : int
-    """
-
-    rows: int
-    depth: int
+    rows: int  # of C in whole tiles
+    depth: int  # steps of a part
     parts: int
 
 
 @functools.lru_cache(maxsize=4096)
 def looks_up_in_shared(problem: TileProblem, device: Device) -> bool:
-    """Whether the steps are so few that a witness can be looked up in shared memory."""
+    """Return True if few enough steps remain in shared memory to look a witness up there."""
     shared = replace(problem, shared_lookup=True)
     return problem.witness and problem.k <= _SHALLOW and not problem.series and any(t.fits(shared, device) for t in candidate_tiles(shared))
 
 
 def _time(problem: TileProblem, tile: Tile, device: Device, split: SplitK | None) -> float:
-    """What a product is predicted to take, in steps of a multiprocessor.
+    """Predict the time of a product, in steps of a multiprocessor.
 
-    A multiprocessor takes its blocks one after the other, whether they run at once or not, if only four warps do; besides, it takes a
-    quarter of the time of a block of four warps until all are at work. To look up a witness counts where that is in global memory.
+    Four running warps keep a multiprocessor busy; then blocks take equally long at once and in turn. The start costs a quarter of the time
+    of a block of four warps. A witness lookup counts only in global memory.
     """
     tiles, parts = tile.count(problem.m, problem.n) * problem.batch, split.parts if split else 1
     together = max(1, 4 * _WARP // tile.threads)
@@ -266,7 +197,7 @@ def _time(problem: TileProblem, tile: Tile, device: Device, split: SplitK | None
 
 
 def _splits(problem: TileProblem, tile: Tile, device: Device) -> Iterator[SplitK]:
-    """The splits of what is left when whole tiles have filled the GPU as often as they can."""
+    """Yield the splits of the tiles left over when whole tiles fill the GPU as often as possible."""
     across, down = tile.count(1, problem.n), tile.count(problem.m, 1)
     together = device.multiprocessors * tile.blocks
     rows = across * down // together * together // across
@@ -280,18 +211,15 @@ def _splits(problem: TileProblem, tile: Tile, device: Device) -> Iterator[SplitK
 
 @functools.lru_cache(maxsize=4096)
 def split_k(problem: TileProblem, tile: Tile, device: Device) -> SplitK | None:
-    """The split that is predicted fastest for such tiles, or None where whole tiles alone are."""
+    """Return the split with the shortest predicted time, or None if whole tiles are faster."""
     return min((None, *_splits(problem, tile, device)), key=lambda split: _time(problem, tile, device, split))
 
 
 @functools.lru_cache(maxsize=4096)
 def choose_tile(problem: TileProblem, device: Device) -> Tile:
-    """The candidate that is predicted fastest.
+    """Return the candidate with the shortest predicted time.
 
-    Raises
-    ------
-    SemiringError
-        For a problem that no launch can number, or elements too large for any candidate.
+    Raises SemiringError for a problem that no launch can number, and for elements too large for any candidate.
     """
     problem.validate()
 
@@ -300,5 +228,5 @@ def choose_tile(problem: TileProblem, device: Device) -> Tile:
 
     fitting = [t for t in candidate_tiles(problem) if t.fits(problem, device)]
     if not fitting:
-        raise SemiringError(f"no tile of elements of {problem.bytes} bytes fits the shared memory of sm_{device.arch}; use device='cpu'")
+        raise SemiringError(f"elements of {problem.bytes} bytes are too large for the shared memory of sm_{device.arch}; use device='cpu'")
     return min([t for t in fitting if min(t.rows, t.columns) >= problem.side] or fitting, key=time)

@@ -1,4 +1,4 @@
-"""Matrices between the memory of the host and the current GPU, at the full speed of the link."""
+"""Copies of matrices between host memory and the current GPU, at the full speed of the link."""
 
 from __future__ import annotations
 
@@ -17,19 +17,16 @@ __all__ = ["download", "locked", "upload"]
 
 Array = np.ndarray[Any, Any]
 
-_LARGE = 1 << 24
-"""Bytes from which on locking pages takes less time than it saves."""
-
-_PORTABLE = 1
-"""cudaHostRegisterPortable: for all GPUs."""
+_LARGE = 1 << 24  # bytes from which on locking pages takes less time than it saves
+_PORTABLE = 1  # cudaHostRegisterPortable: for all GPUs
 
 _lock = forks.lock()
 _holders: Counter[tuple[int, int]] = Counter()
-"""How many copy from or to pages that are locked, by address and size."""
+"""The number of running copies from or to locked pages, by address and size."""
 
 
 def upload(array: Array, dtype: Any = None) -> Any:
-    """A C-contiguous copy on the GPU, in another dtype if that is named."""
+    """Copy an array to the GPU, C-contiguous, in another dtype if given."""
     import cupy
 
     source = np.ascontiguousarray(array, dtype=dtype)
@@ -42,7 +39,7 @@ def upload(array: Array, dtype: Any = None) -> Any:
 
 
 def download(array: Any, target: Array | None = None) -> Array:
-    """A copy on the host, in the C-contiguous `target` if there is one."""
+    """Copy an array to the host, into the C-contiguous `target` if given."""
     import cupy
 
     source = contiguous(array)
@@ -56,14 +53,14 @@ def download(array: Any, target: Array | None = None) -> Array:
 
 @contextmanager
 def _locked(array: Array) -> Iterator[ctypes.c_void_p]:
-    """The address of an array whose pages stay where they are meanwhile, so that the GPU copies them itself."""
+    """Yield the address of an array with locked pages, which the GPU copies itself."""
     with locked([array]):
         yield ctypes.c_void_p(array.ctypes.data)
 
 
 @contextmanager
 def locked(arrays: Iterable[Array]) -> Iterator[None]:
-    """Keeps the pages of large arrays where they are meanwhile, so that every GPU copies them itself."""
+    """Lock the pages of large arrays meanwhile, so that every GPU copies them itself."""
     held = [(a.ctypes.data, a.nbytes) for a in arrays if a.nbytes >= _LARGE]
     with ExitStack() as stack:
         for pages in held:
@@ -76,19 +73,19 @@ def locked(arrays: Iterable[Array]) -> Iterator[None]:
 
 
 def _register(address: int, size: int) -> bool:
-    """Lock pages; False where that is not possible."""
+    """Lock pages; return False if that is impossible."""
     import cupy
 
     runtime = cupy.cuda.runtime
     try:
         runtime.hostRegister(address, size, _PORTABLE)
-    except runtime.CUDARuntimeError:  # locked by others, or more than the system lets a process lock: slower then, and no less right
+    except runtime.CUDARuntimeError:  # locked elsewhere, or beyond the system's limit: copies are slower, but correct
         return False
     return True
 
 
 def _release(pages: tuple[int, int]) -> None:
-    """Unlock pages when nobody in this process copies them any more."""
+    """Unlock pages after the last copy in this process."""
     import cupy
 
     with _lock:
