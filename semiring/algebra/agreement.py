@@ -81,7 +81,7 @@ def difference(
                     continue
                 return (
                     f"{text} raises {type(error).__name__} ({error}) for {_given(elements)}, but a recorded expression cannot raise; "
-                    f"write a branch for this case (… if … else …), or exclude such elements with domain="
+                    f"write a branch for this case (… if … else …), or state the carrier with domain= to exclude such elements"
                 )
             found = called if width > 1 and isinstance(called, tuple) else (called,)
             if found == expected[i] or (len(found) == len(results) and not (trusted[i] and scale[i] <= largest)):

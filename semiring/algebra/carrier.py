@@ -99,7 +99,7 @@ class Predicate:
         return bool(self.function(value))
 
     def holds(self, values: Sequence[Array], infinities: frozenset[float]) -> Array:
-        """Evaluate the condition on whole arrays; integers that stand for one of `infinities` compare like that infinity."""
+        """Evaluate the condition on whole arrays; the integer stand-ins of `infinities` compare as infinities."""
         shape = values[0].shape
         if self.recorded is None or any(v.dtype.kind == "O" for v in values):
             return _each(lambda *parts: self.contains(parts if self.components > 1 else parts[0]), *values)
@@ -275,7 +275,7 @@ def _members(part: frozenset[Any], dtype: np.dtype[Any]) -> list[Any]:
 
 
 def _comparisons(infinities: frozenset[float]) -> dict[str, Callable[[Any, Any], Any]]:
-    """Build comparisons in which an integer that stands for an infinity equals that infinity."""
+    """Build comparisons in which the stand-in of an infinity in an integer dtype equals this infinity."""
 
     def standing(value: Any, other: Any) -> Any:
         if isinstance(value, float) and value in infinities and isinstance(other, np.ndarray) and other.dtype.kind in "iu":

@@ -1,7 +1,7 @@
 """Elements in a dtype: the numbers for ±∞ and the identities, and the supported dtypes.
 
-An integer dtype has no infinity: its largest value stands for +∞ and its smallest for −∞. A semiring has no meaning in a dtype without a
-value for one of its identities (−∞ in an unsigned one, 0.5 in an integer).
+An integer dtype has no infinity: its largest value stands for +∞ and its smallest for −∞. Both identities need a value in the dtype, unlike
+−∞ in an unsigned one or 0.5 in an integer; otherwise the semiring has no meaning there.
 """
 
 from __future__ import annotations

@@ -102,19 +102,23 @@ def where(condition: Expr, yes: Expr, no: Expr) -> Expr:
     return node("where", condition, yes, no)
 
 
-def _chooses(expr: Expr, options: Sequence[Expr]) -> bool:
-    """Return True if `expr` is one of `options` for every outcome of its conditions."""
+def _always(expr: Expr, holds: Callable[[Expr], bool], choices: tuple[str, ...] = ("where",)) -> bool:
+    """Return True if `holds` is true of each expression among which the operations `choices` of `expr` choose."""
     stack, seen = [expr], {expr}
     while stack:
         expr = stack.pop()
-        if expr in options:
+        if holds(expr):
             continue
-        if expr.op not in ("where", "min", "max"):
+        if expr.op not in choices:
             return False
         below = set(expr.args[1:] if expr.op == "where" else expr.args) - seen
         seen |= below
         stack.extend(below)
     return True
+
+
+def _chooses(expr: Expr, options: Sequence[Expr]) -> bool:
+    return _always(expr, options.__contains__, ("where", "min", "max"))
 
 
 def chooses_operand(expr: Expr) -> bool:
@@ -208,11 +212,7 @@ def condition_on(root: Expr, operand: Sequence[Expr]) -> Expr:
     >>> condition_on(positive_and_small, [node("neg", var(0))])
     -a > 0 and -a < 9
     """
-
-    def operation(op: str, args: list[Expr]) -> Expr:
-        return where(*args) if op == "where" else node(op, *args)
-
-    return fold([root], operand, (), const, operation)[0]
+    return fold([root], operand, (), const, lambda op, args: where(*args) if op == "where" else node(op, *args))[0]
 
 
 def combined(op: str, first: Expr, second: Expr) -> Expr:
@@ -229,16 +229,7 @@ def combined(op: str, first: Expr, second: Expr) -> Expr:
 
 def is_condition(expr: Expr) -> bool:
     """Return True if an expression is a comparison, or made of comparisons: the value is True or False."""
-    stack, seen = [expr], {expr}
-    while stack:
-        expr = stack.pop()
-        if expr.op == "where":
-            below = set(expr.args[1:]) - seen
-            seen |= below
-            stack.extend(below)
-        elif not (expr.op in COMPARISONS or expr.op == "not" or (expr.op == "const" and isinstance(expr.args[0], bool))):
-            return False
-    return True
+    return _always(expr, lambda e: e.op in COMPARISONS or e.op == "not" or (e.op == "const" and isinstance(e.args[0], bool)))
 
 
 def evaluate(

@@ -49,6 +49,7 @@ class Model:
         numbers = [v for part in self.elements for v in part.tolist() if isinstance(v, int | float | Fraction)]
         self._scale = max((abs(float(v)) for v in numbers if math.isfinite(v)), default=1.0)
         self.tolerance, self.star_tolerance = self._tolerance()
+        self.zero, self.one = (tuple(v[i : i + 1] for v in self.elements) for i in range(2))  # arrays of one entry
 
     def _tolerance(self) -> tuple[float, float]:
         """Return the tolerance of ⊕ and ⊗, 0 for exact arithmetic, and the tolerance of the star."""
@@ -67,16 +68,6 @@ class Model:
             exact = products <= len(self.kinds) and (3 * bits if products else bits) + 3 <= min(f.nmant for f in floats)
         star_exact = exact and not any(e.op in REAL for e in nodes(*(program.star or ())))
         return 0.0 if exact else rounding, 0.0 if star_exact else rounding
-
-    @property
-    def zero(self) -> tuple[Array, ...]:
-        """The element 0 as arrays of one entry."""
-        return tuple(v[:1] for v in self.elements)
-
-    @property
-    def one(self) -> tuple[Array, ...]:
-        """The element 1 as arrays of one entry."""
-        return tuple(v[1:2] for v in self.elements)
 
     def add(self, x: Values, y: Values) -> tuple[Array, ...]:
         """Return x ⊕ y."""

@@ -89,7 +89,9 @@ def refuse_nan(entries: Array, where: Place) -> None:
     """Raise `DomainError` at the first NaN."""
     found = nan(entries)
     if found.any():
-        raise DomainError(f"{where(first(found))} is NaN, which is no element of any semiring; pass nonedge=nan if it means 'no edge'")
+        raise DomainError(
+            f"{where(first(found))} is NaN, but NaN is not an element of any semiring; pass nonedge=nan if it means 'no edge'"
+        )
 
 
 def refuse_text(entry: Any, place: str) -> None:
@@ -307,7 +309,7 @@ def require_inside(semiring: Semiring, values: Any, what: str = "a", *, of_graph
         problem = f" is a text, and outside {carrier}; {_CONVERT}"
     elif any(isinstance(v, float) and math.isnan(v) for v in found):
         problem = (
-            f": NaN is no element of any semiring, and outside {carrier}; "
+            f": NaN is not an element of any semiring, and outside {carrier}; "
             f"use {semiring.zero!r} (the semiring's zero) for a missing edge{', or nonedge=nan' * of_graph}"
         )
     else:

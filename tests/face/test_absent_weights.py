@@ -106,7 +106,7 @@ def test_an_edge_without_a_weight_among_others_is_refused(form: str, question: s
 
 @pytest.mark.parametrize("form", FORMS)
 def test_nan_is_refused(form: str) -> None:
-    with pytest.raises(sr.DomainError, match=r"the weight of edge [12] from 1 to 2 = nan: NaN is no element"):
+    with pytest.raises(sr.DomainError, match=r"the weight of edge [12] from 1 to 2 = nan: NaN is not an element"):
         sr.apsp(FORMS[form]([10, math.nan, 60]))
 
 

@@ -528,7 +528,7 @@ class TestClosure:
         with pytest.raises(SystemExit) as caught:
             main(["closure", str(roads), "--semiring", "nope"])
         assert caught.value.code == 2
-        assert "there is no semiring 'nope'; those of the library are bitset, " in capsys.readouterr().err
+        assert "there is no semiring 'nope'; the built-in semirings are bitset, " in capsys.readouterr().err
         with pytest.raises(SystemExit):
             main(["closure", str(roads), "--semiring", "distance-count"])
         assert "elements of distance-count are tuples" in capsys.readouterr().err

@@ -174,7 +174,7 @@ def test_without_that_the_message_says_what_to_write(graph: Any, problem: str) -
 def test_what_is_no_such_function_is_refused() -> None:
     for wrong, problem in (
         (lambda w: w, "it returned"), (lambda w: (w, 1, 2), "a tuple of 2 scalars"), (lambda w: (0, 1), "the same element for every"),
-        (5, "from_weight is a callable"), (lambda a, b: (a, b), "raised TypeError"),
+        (5, "from_weight must be a callable"), (lambda a, b: (a, b), "raised TypeError"),
     ):  # fmt: skip
         with pytest.raises(sr.SemiringError, match=problem):
             surprises(from_weight=wrong)
