@@ -181,7 +181,7 @@ def test_none_is_no_edge_in_a_matrix() -> None:
         ("triples.csv", "1,2,10\n2,3\n1,3,60\n", "line 2: no weight, .* for the edge from '2' to '3'; fill it in"),
         ("cells.csv", "from,to,km\n1,2,10\n2,3,\n1,3,60\n", "line 3: no weight, .* for the edge from '2' to '3'; fill it in"),
         ("data.edgelist", "1 2 {'weight': 10}\n2 3 {}\n1 3 {'weight': 60}\n", "edge . from 2 to 3; give every edge a"),
-        ("nan.csv", "from,to,km\n1,2,10\n2,3,nan\n1,3,60\n", "line 3: the weight 'nan' is no number"),
+        ("nan.csv", "from,to,km\n1,2,10\n2,3,nan\n1,3,60\n", "line 3: the weight 'nan' is not a number"),
     ],
 )
 def test_files_and_the_command_line(name: str, text: str, problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
