@@ -126,7 +126,7 @@ def read_edges(
     path = Path(_path(file))
     suffix = _suffix(path)
     if suffix in (".npy", ".npz"):
-        raise GraphError(f"{path}: a matrix, and no list of edges; numpy.load reads it (scipy.sparse.load_npz, if it is sparse)")
+        raise GraphError(f"{path} has a matrix, not a list of edges; read a dense one by numpy.load, a sparse one by scipy.sparse.load_npz")
     if suffix in _LISTS:
         return _only_edges(str(path), _content(path), _LISTS[suffix], encoding, named, directed, nodes)
     if suffix == ".mtx":

@@ -457,7 +457,7 @@ class TestOutput:
         graph.write_text(f"a,b,{2**63 - 1}\n")
         code, _, err = run("apsp", graph, "--dtype", "int64")
         assert code == 2
-        assert "stands for ∞ in int64; use float64, or object for exact integers, or inf if that is meant" in err
+        assert "stands for ∞ in int64; use float64, or object for exact integers, or inf to mean ∞" in err
 
     def test_endings_in_capitals(self, run: Run, roads: Path, tmp_path: Path) -> None:
         assert run("apsp", roads, "-o", tmp_path / "OUT.NPY")[0] == 0

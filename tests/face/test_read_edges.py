@@ -117,7 +117,7 @@ class TestText:
         ("https://example.org/roads.csv", r"an address, not a file; pass urllib\.request\.urlopen"),
         (ROADS, r"not the name of a file; pass io\.StringIO\(text\)"),
         ("roads.json", r"the name must end in one of \.csv, .*\.graphml"),
-        ("roads.npy", r"a matrix, and no list of edges; numpy\.load"),
+        ("roads.npy", r"a matrix, not a list of edges; .* numpy\.load"),
         (7, "an int is not a file; pass a path"),
         (np.eye(2), "is not a file"),
     ],

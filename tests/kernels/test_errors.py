@@ -61,8 +61,8 @@ REFUSED: list[tuple[type[SemiringError], str, Any, Any, Any, dict[str, Any]]] = 
     (ShapeError, r"out must be a tuple of 2 arrays", PAIR, (B, B), DISTANCE_HOPS, {"out": C}),
     (ShapeError, r"the components of b have different shapes: \(3, 4\), \(3, 3\)", PAIR, (B, B[:, :3]), DISTANCE_HOPS, {}),
     # dtypes
-    (DTypeError, "the entries are complex numbers, which have no order; pass bool", A + 0j, B, MIN_PLUS, {}),
-    (DTypeError, "the entries are texts; convert them", [["x"]], [["y"]], MIN_PLUS, {}),
+    (DTypeError, "the array contains complex numbers, which have no order; pass bool", A + 0j, B, MIN_PLUS, {}),
+    (DTypeError, "the array contains text, not numbers; convert", [["x"]], [["y"]], MIN_PLUS, {}),
     (DTypeError, r"the operands have no common dtype: datetime64\[s\] and float64", np.zeros((2, 3), "M8[s]"), B, MIN_PLUS, {}),
     (DTypeError, "log has no meaning in int64", [[1]], [[2]], LOG, {}),
     (DTypeError, "max-plus has no meaning in uint8: −∞ has no value", np.ones((1, 1), np.uint8), np.ones((1, 1), np.uint8), MAX_PLUS, {}),
