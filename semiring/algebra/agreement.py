@@ -24,8 +24,7 @@ Array = np.ndarray[Any, Any]
 _ROUNDINGS = 64
 """Roundings of the largest intermediate result by which callable and recording may differ: ``a ** 3`` is recorded as products."""
 
-_CONSTANTS = 8
-"""The most constants of a recording that are tried, each with its neighbours."""
+_CONSTANTS = 8  # the most constants of a recording that are tried, each with its neighbours
 
 FAR = 1 << 50
 """The largest magnitude of a constant whose neighbours are tried: larger ones have none among floats."""

@@ -141,16 +141,9 @@ Part = Interval | Predicate | frozenset[Any] | None
 
 @dataclass(frozen=True)
 class Carrier:
-    """The elements of a semiring.
+    """The elements of a semiring: a part for each component, None for every value, and perhaps a `joint` condition on all components.
 
-    Attributes
-    ----------
-    parts : tuple
-        For each component an `Interval`, a frozenset, a `Predicate`, or None for every value.
-    joint : Predicate or None
-        A condition on all components together.
-    infinities : frozenset
-        The identities among ±∞; the largest or smallest value of an integer dtype stands for each.
+    `infinities` are the identities among ±∞; the largest or smallest value of an integer dtype stands for each.
     """
 
     parts: tuple[Part, ...]

@@ -20,11 +20,8 @@ __all__ = [
     "PLUS_TIMES", "TROPICAL", "TROPICAL_ARGMIN", "as_semiring", "k_best", "semirings",
 ]  # fmt: skip
 
-_LARGEST = sys.float_info.max
-"""The largest finite number: an interval that ends here excludes that infinity."""
-
-_MOST_WALKS = 16
-"""The largest k of `k_best`: each of the k³ operations of ⊗ is recorded."""
+_LARGEST = sys.float_info.max  # the largest finite number: an interval that ends here excludes that infinity
+_MOST_WALKS = 16  # the largest k of `k_best`: each of the k³ operations of ⊗ is recorded
 
 MIN_PLUS = Semiring("min-plus", min, add, math.inf, 0, domain=(-_LARGEST, math.inf))
 """Shortest paths: ⊕ keeps the shorter, ⊗ adds lengths."""

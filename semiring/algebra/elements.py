@@ -26,8 +26,6 @@ DTYPES = tuple(np.dtype(name) for name in ("bool", "int16", "int32", "int64", "u
 def infinity(dtype: np.dtype[Any], sign: int = 1) -> Any:
     """Return the Python number that stands for +∞ (or −∞) in `dtype`, or raise `DTypeError` if none does.
 
-    Examples
-    --------
     >>> infinity(np.dtype("int16")), infinity(np.dtype("float32"), -1)
     (32767, -inf)
     """
@@ -46,8 +44,6 @@ def element(value: Any, dtype: np.dtype[Any], *, ordered: bool = False) -> Any:
 
     With `ordered`, the semiring only compares elements, so that 0 may stand for −∞ in an unsigned dtype.
 
-    Examples
-    --------
     >>> element(math.inf, np.dtype("int32"))
     2147483647
     >>> element(~0, np.dtype("uint8"))  # all bits set
@@ -88,8 +84,6 @@ def element(value: Any, dtype: np.dtype[Any], *, ordered: bool = False) -> Any:
 def widest(dtypes: Iterable[np.dtype[Any]]) -> np.dtype[Any]:
     """Return the dtype of an operation on several: a float, else the longest, else a signed one, on all engines.
 
-    Examples
-    --------
     >>> widest([np.dtype("int64"), np.dtype("float32")])
     dtype('float32')
     """
@@ -99,8 +93,6 @@ def widest(dtypes: Iterable[np.dtype[Any]]) -> np.dtype[Any]:
 def ordinary(value: Any, dtype: np.dtype[Any]) -> Any:
     """Return ±inf for an integer that stands for ±∞: the inverse of `element` for infinities.
 
-    Examples
-    --------
     >>> ordinary(32767, np.dtype("int16")), ordinary(7, np.dtype("int16"))
     (inf, 7)
     """

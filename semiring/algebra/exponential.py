@@ -36,15 +36,12 @@ class _Log:
     of: Fraction
 
 
-_Number = Fraction | _Log | float | bool | None
-"""A rational number, a logarithm, an infinity, a truth value, or None for an unknown value."""
+_Number = Fraction | _Log | float | bool | None  # a rational number, a logarithm, an infinity, a truth value, or None for an unknown value
 
 
 def exponential_scale(add: Sequence[Expr], mul: Sequence[Expr]) -> Fraction | None:
     """Return the s for which ⊕ is log(e^{sa} + e^{sb}) / s, if ⊗ is a + b; None without such an s.
 
-    Examples
-    --------
     >>> from semiring.algebra.catalogue import LOG
     >>> exponential_scale(LOG.program.add, LOG.program.mul)
     Fraction(1, 1)
@@ -56,14 +53,18 @@ def exponential_scale(add: Sequence[Expr], mul: Sequence[Expr]) -> Fraction | No
         return None
     constants = {abs(Fraction(c)) for e in nodes(*add) if e.op == "const" for c in e.args if _is_finite(c) and c}
     candidates = sorted({Fraction(1), *constants, *(1 / c for c in constants)})
-    return next((s for c in candidates for s in (c, -c) if all(_adds(add[0], s, *point) for point in _POINTS)), None)
+
+    def adds(scale: Fraction, x: Fraction, y: Fraction) -> bool:
+        """Return True if ⊕ of log(x) / s and log(y) / s is log(x + y) / s."""
+        found = fold(add, [_log(x, 1 / scale)], [_log(y, 1 / scale)], _constant, _operation)
+        return found == [_log(x + y, 1 / scale)]
+
+    return next((s for c in candidates for s in (c, -c) if all(adds(s, *point) for point in _POINTS)), None)
 
 
 def log_add(scale: Fraction) -> Expr:
     """Build log(e^{sa} + e^{sb}) / s without overflow: the operand with the larger multiple by s, plus log1p of the other one's share.
 
-    Examples
-    --------
     >>> log_add(Fraction(-1))
     min(a, b) if abs(min(a, b)) == inf else min(a, b) - log1p(exp(min(a, b) - max(a, b)))
     """
@@ -81,12 +82,6 @@ def log_add(scale: Fraction) -> Expr:
 
 def _is_finite(value: Any) -> bool:
     return not isinstance(value, bool) and (isinstance(value, int) or math.isfinite(value))
-
-
-def _adds(add: Expr, scale: Fraction, x: Fraction, y: Fraction) -> bool:
-    """Return True if ⊕ of log(x) / s and log(y) / s is log(x + y) / s."""
-    (found,) = fold([add], [_log(x, 1 / scale)], [_log(y, 1 / scale)], _constant, _operation)
-    return found == _log(x + y, 1 / scale)
 
 
 def _log(of: Fraction, factor: Fraction = Fraction(1)) -> _Number:
@@ -150,10 +145,6 @@ def _negative(x: _Number) -> _Number:
     return -x if isinstance(x, float) else _product(x, Fraction(-1))
 
 
-def _quotient(x: _Number, y: _Number) -> _Number:
-    return _product(x, 1 / y) if isinstance(y, Fraction) and y else None
-
-
 def _exp(x: _Number) -> _Number:
     if isinstance(x, _Log) and x.factor.denominator == 1 and x.factor <= _POWERS:
         return Fraction(x.of.numerator ** int(x.factor), x.of.denominator ** int(x.factor))
@@ -172,10 +163,10 @@ def _magnitude(x: _Number) -> _Number:
     return _negative(x) if x is not None and x < 0 else x
 
 
-_POWERS = 8
-"""The largest power of an operand in an exponential that is evaluated."""
+_POWERS = 8  # the largest power of an operand in an exponential that is evaluated
 
 _FOLLOWED: dict[str, Callable[..., _Number]] = {
-    "add": _sum, "sub": lambda x, y: _sum(x, _negative(y)), "mul": _product, "div": _quotient, "neg": _negative, "abs": _magnitude,
-    "exp": _exp, "expm1": lambda x: _sum(_exp(x), Fraction(-1)), "log": _logarithm, "log1p": lambda x: _logarithm(_sum(x, Fraction(1))),
+    "add": _sum, "sub": lambda x, y: _sum(x, _negative(y)), "mul": _product,
+    "div": lambda x, y: _product(x, 1 / y) if isinstance(y, Fraction) and y else None, "neg": _negative, "abs": _magnitude, "exp": _exp,
+    "expm1": lambda x: _sum(_exp(x), Fraction(-1)), "log": _logarithm, "log1p": lambda x: _logarithm(_sum(x, Fraction(1))),
 }  # fmt: skip

@@ -150,8 +150,6 @@ def flat(roots: Sequence[Expr]) -> tuple[tuple[Any, ...], ...]:
 
     The text of the list identifies the expressions, in other processes too.
 
-    Examples
-    --------
     >>> flat([node("add", var(0), const(1))])
     (('var', 0, 0), ('const', 1), ('add', 0, 1), (2,))
     """
@@ -166,8 +164,6 @@ def flat(roots: Sequence[Expr]) -> tuple[tuple[Any, ...], ...]:
 def unflat(rows: Sequence[tuple[Any, ...]]) -> tuple[Expr, ...]:
     """Build the expressions of a list from `flat`.
 
-    Examples
-    --------
     >>> unflat(flat([node("add", var(0), const(1))]))
     (a + 1,)
     """
@@ -206,8 +202,6 @@ def fold(
 def condition_on(root: Expr, operand: Sequence[Expr]) -> Expr:
     """Substitute expressions for the components of a condition's operand.
 
-    Examples
-    --------
     >>> positive_and_small = combined("and", node("gt", var(0), const(0)), node("lt", var(0), const(9)))
     >>> condition_on(positive_and_small, [node("neg", var(0))])
     -a > 0 and -a < 9
@@ -218,8 +212,6 @@ def condition_on(root: Expr, operand: Sequence[Expr]) -> Expr:
 def combined(op: str, first: Expr, second: Expr) -> Expr:
     """Write ``&``, ``|`` or ``^`` of two conditions as a choice, an operation of every dtype and target.
 
-    Examples
-    --------
     >>> combined("or", node("lt", var(0), var(1)), node("eq", var(1), const(0)))
     a < b or b == 0
     """
@@ -241,8 +233,6 @@ def evaluate(
 ) -> tuple[Any, ...]:
     """Compute `roots` from the operands' components with the operations of `table`.
 
-    Examples
-    --------
     >>> import operator
     >>> evaluate([node("add", var(0), const(1))], [41], [], {"add": operator.add})
     (42,)
@@ -256,20 +246,14 @@ _INFIX = {
     "div": ("/", 10), "floordiv": ("//", 10), "mod": ("%", 10),
 }  # fmt: skip
 _PREFIX = {"not": ("not ", 3), "neg": ("-", 11), "invert": ("~", 11)}
-_ATOM = 12
-"""The precedence of a name or call; ``x if c else y`` has 1, ``or`` 1.5 and ``and`` 2."""
-
-_LONG = 60
-"""The number of operations from which a repeated subexpression gets a name."""
-
+_ATOM = 12  # the precedence of a name or call; ``x if c else y`` has 1, ``or`` 1.5 and ``and`` 2
+_LONG = 60  # the number of operations from which a repeated subexpression gets a name
 _TOO_LONG = 400
 
 
 def show(expr: Expr, components: int = 1) -> str:
     """Write an expression in Python's notation, with operands a and b, or a[0], a[1], … for several components.
 
-    Examples
-    --------
     >>> show(node("mul", node("add", var(0), var(1)), const(2)))
     '(a + b) * 2'
     """

@@ -171,8 +171,6 @@ def check(semiring: Semiring | str, dtype: Any = None) -> LawReport:
 def is_idempotent(semiring: Semiring, dtypes: Any = None) -> bool:
     """Return True if a ⊕ a = a (cached).
 
-    Examples
-    --------
     >>> from semiring.algebra.catalogue import MIN_PLUS, PLUS_TIMES
     >>> is_idempotent(MIN_PLUS), is_idempotent(PLUS_TIMES)
     (True, False)
@@ -183,8 +181,6 @@ def is_idempotent(semiring: Semiring, dtypes: Any = None) -> bool:
 def is_selective(semiring: Semiring, dtypes: Any = None) -> bool:
     """Return True if a ⊕ b is always a or b (cached).
 
-    Examples
-    --------
     >>> from semiring.algebra.catalogue import BITSET, MIN_PLUS
     >>> is_selective(MIN_PLUS), is_selective(BITSET)
     (True, False)
@@ -197,8 +193,6 @@ def require(semiring: Semiring, dtypes: Any, *laws: str, for_what: str, instead:
 
     The `LawError` names the first law that did not pass, its counterexample, the algorithm (`for_what`) and the alternative (`instead`).
 
-    Examples
-    --------
     >>> from semiring.algebra.catalogue import PLUS_TIMES
     >>> require(PLUS_TIMES, None, "idempotent", for_what="the recursive closure", instead="use method='blocked'")
     Traceback (most recent call last):

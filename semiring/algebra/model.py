@@ -21,23 +21,15 @@ __all__ = ["Model", "model_of"]
 Array = np.ndarray[Any, Any]
 Values = Sequence[Array]
 
-_ROUNDINGS = 64
-"""Roundings by which a law's two sides may differ in inexact arithmetic."""
+_ROUNDINGS = 64  # roundings by which a law's two sides may differ in inexact arithmetic
 
 
 class Model:
     """The operations of a semiring on tuples of arrays, one a component.
 
-    Object arrays run the callables; every other dtype runs the recording, as the engines do.
-
-    Attributes
-    ----------
-    kinds, types : tuple of numpy.dtype
-        The dtypes for which the laws are checked, and those of the computation.
-    elements : tuple of arrays of shape (m,)
-        The sample: 0, 1, and others; all elements if `exhaustive`.
-    tolerance, star_tolerance : float
-        The relative difference of two results that counts as rounding.
+    Object arrays run the callables; every other dtype runs the recording, as the engines do. Laws are checked for the dtypes `kinds` and
+    computed in `types`. `elements` is the sample, arrays of shape (m,) with 0, 1 and others; `exhaustive` means all elements. A relative
+    difference of two results up to `tolerance`, or `star_tolerance` with a star, counts as rounding.
     """
 
     def __init__(self, structure: AlgebraicStructure, kinds: tuple[np.dtype[Any], ...]) -> None:

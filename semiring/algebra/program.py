@@ -29,17 +29,11 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Program:
-    """The recorded operations of a semiring: for each, one expression a component.
+    """The recorded operations of a semiring: one expression a component for a ⊕ b, a ⊗ b and perhaps a*.
 
-    Attributes
-    ----------
-    add, mul : tuple of Expr
-        a ⊕ b and a ⊗ b; operand 0 is a, operand 1 is b.
-    star : tuple of Expr or None
-        a*, of operand 0; meaningless where undefined.
-    star_undefined : Expr
-        The condition that a* does not exist: the callable raises ZeroDivisionError or DivergenceError, divides by 0, or gives NaN or an
-        infinity outside the carrier. The operand may also be such an infinity, because a pivot overflowed.
+    Operand 0 is a, operand 1 is b. `star_undefined` is the condition that a* does not exist: the callable raises ZeroDivisionError or
+    DivergenceError, divides by 0, or gives NaN or an infinity outside the carrier. The operand may also be such an infinity, because a
+    pivot overflowed. Then `star` is meaningless.
     """
 
     add: tuple[Expr, ...]
@@ -129,23 +123,15 @@ def _beyond(element: Sequence[Expr], undefined: Expr, carrier: Carrier) -> Expr:
     return undefined
 
 
-_BASIC = (0, 1, 2, -1, 0.5, 3, -2, 7, -0.5, 5, -3, 0.25, 10, 4, 6)
-"""Simple numbers, for the pairs of eight elements."""
+_BASIC = (0, 1, 2, -1, 0.5, 3, -2, 7, -0.5, 5, -3, 0.25, 10, 4, 6)  # simple numbers, for the pairs of eight elements
 
 _FURTHER = (12.3, 57, -87.1, 1234.567, 0.001, 1 / 3, 40000, 65537, -123456, 0.9, 2.75, 1e-6)
 """Larger and less simple numbers, for a few pairs."""
 
-_MARKED = 24
-"""The number of tried elements near constants."""
-
-_PAIRS = 48
-"""The number of tried pairs of further numbers."""
-
-_PYTHONS = min, max, operator.and_, operator.or_, operator.xor
-"""Python's operations that elements of every dtype have."""
-
-_INTEGERS = 1 << 31
-"""The bound on tried integers: products of two fit int64."""
+_MARKED = 24  # the number of tried elements near constants
+_PAIRS = 48  # the number of tried pairs of further numbers
+_PYTHONS = min, max, operator.and_, operator.or_, operator.xor  # Python's operations that elements of every dtype have
+_INTEGERS = 1 << 31  # the bound on tried integers: products of two fit int64
 
 
 def disagreements(

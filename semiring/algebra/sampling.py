@@ -24,21 +24,18 @@ from semiring.algebra.expression import BITWISE
 from semiring.algebra.structure import AlgebraicStructure
 from semiring.common.errors import DTypeError, TraceError
 
-__all__ = ["Sample", "arithmetic", "as_array", "draw"]
+__all__ = ["Sample", "arithmetic", "draw"]
 
 Array = np.ndarray[Any, Any]
 
 EXHAUSTIVE = 64
 """The most elements of a carrier for an exhaustive check of all pairs and triples."""
 
-_SCALARS, _STRUCTURED = 16, 24
-"""The size of a sample of scalars or tuples; half as many objects, because objects run one by one."""
-
+_SCALARS, _STRUCTURED = 16, 24  # the size of a sample of scalars or tuples; half as many objects, because objects run one by one
 _WHOLE = (0, 1, 2, -1, 3, -2, 5, -3, 7, 10, -5, 4, 6, -7)
 _REAL = (0, 1, 2, -1, 0.5, 3, -2, 0.25, 1.5, -0.5, 5, -3, 0.75, 7, 10, -1.5)
 _EXACT = (0, 1, 2, -1, Fraction(1, 2), 3, -2, Fraction(1, 3), Fraction(-1, 2), 5, Fraction(7, 4), -3, 10)
-_NEAR = 1 << 20
-"""The largest bound around which numbers are sampled; beyond it, sums are not exact."""
+_NEAR = 1 << 20  # the largest bound around which numbers are sampled; beyond it, sums are not exact
 
 
 @dataclass(frozen=True)
@@ -74,7 +71,7 @@ def draw(structure: AlgebraicStructure, kinds: tuple[np.dtype[Any], ...]) -> Sam
     zero, one = _identities(structure, kinds, types)
 
     def columns(elements: Sequence[tuple[Any, ...]]) -> tuple[Array, ...]:
-        return tuple(as_array([e[c] for e in elements], t) for c, t in enumerate(types))
+        return tuple(np.fromiter((e[c] for e in elements), t, len(elements)) for c, t in enumerate(types))
 
     constants = [_constants(structure, kind) for kind in kinds]
 
@@ -105,24 +102,11 @@ def _distinct(values: Iterable[Any]) -> list[Any]:
     """Keep each value once, in order; unhashable values such as sets are compared as text."""
     found: dict[Any, Any] = {}
     for value in values:
-        found.setdefault(value if _hashes(value) else repr(value), value)
+        try:
+            found.setdefault(value, value)
+        except TypeError:
+            found.setdefault(repr(value), value)
     return list(found.values())
-
-
-def _hashes(value: Any) -> bool:
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True
-
-
-def as_array(values: Sequence[Any], dtype: np.dtype[Any]) -> Array:
-    """Convert scalars to an array; objects stay as they are."""
-    array = np.empty(len(values), dtype=dtype)
-    for i, value in enumerate(values):
-        array[i] = value
-    return array
 
 
 def _identities(structure: AlgebraicStructure, kinds: Sequence[np.dtype[Any]], types: Sequence[np.dtype[Any]]) -> list[tuple[Any, ...]]:

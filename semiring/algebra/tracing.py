@@ -319,8 +319,6 @@ def record(
     ZeroDivisionError or `DivergenceError`. The `TraceError` for an operation that cannot be recorded begins with `what`, the name of the
     callable, and says what to write instead.
 
-    Examples
-    --------
     >>> record(lambda a, b: max(a + b - 1, 0), 2, 1).results
     (max(a + b - 1, 0),)
     """

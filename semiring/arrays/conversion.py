@@ -240,20 +240,14 @@ def _is_infinite(value: Any) -> bool:
 
 
 def outside(semiring: Semiring, values: Any) -> tuple[int, ...] | None:
-    """Return the index of the first entry (in C order) outside the carrier of the semiring, or None.
+    """Return the index of the first entry (in C order) outside the carrier, or None; integers that stand for ±∞ count as such.
 
-    Examples
-    --------
+    `values` are an array or scalar, or a tuple of one array for each component, of one shape.
+
     >>> import numpy as np
     >>> from semiring.algebra.catalogue import MAX_TIMES
     >>> outside(MAX_TIMES, np.array([[0.5, 1.0], [-0.5, 2.0]]))
     (1, 0)
-
-    Parameters
-    ----------
-    semiring : Semiring
-    values : array, scalar, or tuple of them
-        A tuple holds one array for each component, of one shape. Integers that stand for ±∞ count as that.
     """
     arrays = tuple(v if on_gpu(v) else np.asarray(v) for v in (values if isinstance(values, tuple) else (values,)))
     carrier, shape = semiring.carrier, arrays[0].shape
@@ -270,18 +264,9 @@ def outside(semiring: Semiring, values: Any) -> tuple[int, ...] | None:
 def require_inside(semiring: Semiring, values: Any, what: str = "a", *, of_graph: bool = False, first: int = 0, axes: int = 2) -> None:
     """Refuse arrays with an entry outside the carrier; the `DomainError` names the entry, the carrier, and a remedy.
 
-    Parameters
-    ----------
-    semiring : Semiring
-    values : array, scalar, or tuple of them
-    what : str
-        The name of `values` in the message.
-    of_graph : bool
-        True for entries or weights of a graph: the message advises `nonedge`.
-    first : int
-        The row of the caller's array with which `values` begin.
-    axes : int
-        The number of axes of an operand; the error's `index` has the leading axes, those of a stack.
+    `values` are an array, a scalar, or a tuple of them, named `what` in the message, and begin with row `first` of the caller's array. For
+    entries or weights of a graph (`of_graph`), the message advises `nonedge`. The error's `index` has the axes before the last `axes`,
+    those of a stack.
     """
     index = outside(semiring, values)
     if index is None:

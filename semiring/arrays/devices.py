@@ -71,11 +71,9 @@ def to_float32(array: Any) -> Any:
     return xp.where(small, bits, short.view(np.int32)).view(np.float32)
 
 
-_EXPONENT, _MANTISSA = 0x7F800000, 0x007FFFFF
-"""Masks of the bits of a float32."""
+_EXPONENT, _MANTISSA = 0x7F800000, 0x007FFFFF  # masks of the bits of a float32
 
-_SMALLEST, _NORMAL = 2.0**-149, 2.0**-126
-"""The smallest subnormal and the smallest normal float32."""
+_SMALLEST, _NORMAL = 2.0**-149, 2.0**-126  # the smallest subnormal and the smallest normal float32
 
 
 def holds_symbols(arrays: tuple[Any, ...]) -> bool:
@@ -174,8 +172,7 @@ def why_no_gpu() -> str:
     return _found()[1] or install_of("cuda13")
 
 
-_begun_by: set[int] = set()
-"""Processes that have used CUDA: this process and its ancestors by fork."""
+_begun_by: set[int] = set()  # processes that have used CUDA: this process and its ancestors by fork
 
 
 @functools.cache

@@ -21,8 +21,7 @@ from semiring.common.errors import DTypeError, GraphError, SemiringError, instal
 
 __all__ = ["Borrowed", "Restorer", "a_name_of", "borrowed", "lends_memory", "lists_numbers", "name_of", "refuse_short_floats"]
 
-_HOST, _GPU = frozenset({1, 3}), frozenset({2, 13})
-"""DLPack's device types: CPU and pinned memory; an NVIDIA GPU and managed memory."""
+_HOST, _GPU = frozenset({1, 3}), frozenset({2, 13})  # DLPack's device types: CPU and pinned memory; an NVIDIA GPU and managed memory
 
 
 @dataclass(eq=False, slots=True)  # not frozen, which makes one take four times as long to make
@@ -63,6 +62,7 @@ def borrowed(value: Any) -> Borrowed:
     obstacle = library.obstacle(value)
     if obstacle is not None:
         raise GraphError(f"the {name_of(value)} {obstacle}")
+
     if library is _TORCH and (found := _in_torchs_stream(value)) is not None:
         return found
     if isinstance(value, list | tuple):

@@ -56,8 +56,7 @@ def free_on_gpu(number: int) -> int:
 
 def free_on_host() -> int | None:
     """Return the bytes that this process can allocate without swapping."""
-    free = [f for f in (_system(), _container()) if f is not None]
-    return min(free) if free else None
+    return min((free for free in (_system(), _container()) if free is not None), default=None)
 
 
 def _system() -> int | None:
@@ -135,22 +134,11 @@ def require_memory(
     device: str = "cpu",
     overwriting_helps: bool = False,
 ) -> None:
-    """Refuse a dense matrix that does not fit the available memory.
+    """Refuse a dense n × n matrix that does not fit the available memory of a device.
 
-    Parameters
-    ----------
-    n : int
-        Vertices.
-    dtypes : sequence of numpy.dtype
-        One for each component; none if the matrix itself needs no new memory.
-    via : bool
-        Add the construction matrix (int32).
-    batch : tuple of int
-        Leading axes.
-    device : str
-        "cpu", or "cuda:0" and so on.
-    overwriting_helps : bool
-        The matrix itself would need no new memory with ``overwrite=True``.
+    `dtypes` are those of the components, none if the matrix itself needs no new memory. `via` adds the construction matrix (int32), `batch`
+    has leading axes. With `overwriting_helps`, the matrix itself would need no new memory after ``overwrite=True``. The `TooLargeError` has
+    the size, the available memory and what would work.
     """
     entries = math.prod(batch) * n * n
     itemsize, without = (entry_bytes(dtypes, via=some) for some in (via, False))

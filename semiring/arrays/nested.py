@@ -26,8 +26,7 @@ __all__ = ["array_of", "rounded_integer"]
 
 Array = np.ndarray[Any, Any]
 
-_LEAST_ROUNDED = 2.0**53
-"""The float64 of the first integer that float64 rounds."""
+_LEAST_ROUNDED = 2.0**53  # the float64 of the first integer that float64 rounds
 
 
 def array_of(rows: Any, what: str) -> tuple[Array, Array | None]:

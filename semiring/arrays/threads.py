@@ -37,8 +37,7 @@ _lock = forks.lock()
 LONG = 20_000_000
 """Nanoseconds from which the main thread gives machine code to another thread, at a cost of about 30,000 nanoseconds."""
 
-_LISTENING = 0.05
-"""Seconds that the main thread waits at a time."""
+_LISTENING = 0.05  # seconds that the main thread waits at a time
 
 _never = np.zeros(1, np.int64)
 NEVER = address(_never)
@@ -264,11 +263,8 @@ def _forget() -> None:
 forks.in_children(_forget)
 
 
-_LARGEST = 8 << 20
-"""The most bytes of a reused piece; a product that needs more takes so long that an allocation does not matter."""
-
-_MOST = 256
-"""The most pieces that are kept, one for each worker that has run at once."""
+_LARGEST = 8 << 20  # the most bytes of a reused piece; a product that needs more takes so long that an allocation does not matter
+_MOST = 256  # the most pieces that are kept, one for each worker that has run at once
 
 
 class Scratch(NamedTuple):

@@ -28,11 +28,8 @@ R = TypeVar("R")
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters, line separators, marks that reverse the order of text, and halves of characters."""
 
-_COMPARED = 10_000
-"""The most names that are compared letter by letter."""
-
-_WIDTH = 40
-"""The most characters of a value in a message."""
+_COMPARED = 10_000  # the most names that are compared letter by letter
+_WIDTH = 40  # the most characters of a value in a message
 
 
 class SemiringError(Exception):
@@ -278,8 +275,10 @@ class noted:
 
 def about(error: SemiringError, operation: str, semiring: Any, *operands: Any) -> None:
     """Add the note of `noted` to an error."""
-    if isinstance(error, DivergenceError) and len(error.cycle or ()) == 2 and any(map(_is_undirected, operands)):
+    undirected = (getattr(g, "directed", True) is False or (hasattr(type(g), "is_directed") and not g.is_directed()) for g in operands)
+    if isinstance(error, DivergenceError) and len(error.cycle or ()) == 2 and any(undirected):
         error.add_note("the graph is undirected, so that each edge is a cycle, there and back")
+
     error.add_note(f"in {operation} of {' and '.join(map(_operand, operands))} over {semiring.name}")
 
 
@@ -293,11 +292,6 @@ def in_stack(error: SemiringError, index: tuple[int, ...]) -> None:
     """
     error.index = index
     error.args = (f"{error} (in the matrix at batch index [{', '.join(map(str, index))}])",)
-
-
-def _is_undirected(graph: Any) -> bool:
-    """Return True for an undirected graph of this library or NetworkX."""
-    return getattr(graph, "directed", True) is False or (hasattr(type(graph), "is_directed") and not graph.is_directed())
 
 
 def _operand(operand: Any) -> str:

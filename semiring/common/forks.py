@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 __all__ = ["cached_property", "hold", "importing", "in_children", "lock"]
 
-_PATIENCE = 0.05
-"""Seconds that a fork waits for one lock while holding others."""
+_PATIENCE = 0.05  # seconds that a fork waits for one lock while holding others
 
 _finders: list[Callable[[], Any]] = []
 _held: list[Any] = []

@@ -92,11 +92,8 @@ class Mark(Protocol):
         """Wait for the device to pass the mark."""
 
 
-_SHARE = 1 << 10
-"""Reports are at least total / _SHARE steps apart."""
-
-_PARTS = 400
-"""The number of pieces into which products are cut at most, for reports in between."""
+_SHARE = 1 << 10  # reports are at least total / _SHARE steps apart
+_PARTS = 400  # the number of pieces into which products are cut at most, for reports in between
 
 
 class Meter:

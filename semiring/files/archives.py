@@ -18,11 +18,8 @@ __all__ = ["FEW", "Archive", "Content", "Damage", "content_of_folder", "naming",
 FEW = 1 << 20
 """The bytes that a text may have in any file, however small."""
 
-_MOST_DEFLATED = 1032
-"""The largest expansion by DEFLATE."""
-
-_ZSTD = b"\x28\xb5\x2f\xfd"
-"""The first bytes of a Zstandard frame."""
+_MOST_DEFLATED = 1032  # the largest expansion by DEFLATE
+_ZSTD = b"\x28\xb5\x2f\xfd"  # the first bytes of a Zstandard frame
 
 
 class Damage(Exception):

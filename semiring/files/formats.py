@@ -208,8 +208,7 @@ def _aligned(archive: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:
     return info
 
 
-_PADDING = 0xD935
-"""The kind of the header field of a member that pads for alignment."""
+_PADDING = 0xD935  # the kind of the header field of a member that pads for alignment
 
 
 class _Zarr:

@@ -19,9 +19,7 @@ from semiring.graphs.edge_table import weight_columns
 
 __all__ = ["TextMatrix", "matrix_of"]
 
-_Row = list[int | float | Fraction | None]
-"""Entries, None for an empty cell."""
-
+_Row = list[int | float | Fraction | None]  # entries, None for an empty cell
 _FRACTION = re.compile(r"[+-]?[0-9]{1,999}/[1-9][0-9]{0,999}")
 
 _NO_HEADER = "if its lines are edges, give it a header: source, target, weight"
@@ -33,14 +31,8 @@ _NO_NAMES = "if its first row and column are entries, fill its empty cells with 
 class TextMatrix(ArrayLike):
     """A matrix read from text; an empty cell is a missing entry.
 
-    Attributes
-    ----------
-    reader : str
-        The call of another library that reads the file.
-    otherwise : str
-        Advice for another meaning of the text; empty for a certain matrix.
-    may_be_edges : bool
-        The lines are as short as edges.
+    `reader` is the call of another library that reads the file; `otherwise` is advice for another meaning of the text, if one is possible.
+    The lines of a matrix that `may_be_edges` are as short as edges.
     """
 
     reader: str = ""

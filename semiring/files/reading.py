@@ -34,8 +34,7 @@ from semiring.graphs.array_like import ArrayLike
 
 __all__ = ["INPUTS", "STDIN", "read_edges", "read_file"]
 
-_LISTS = {".csv": "\t;,", ".tsv": "\t", ".txt": " "}
-"""The possible separators of the fields of an edge list."""
+_LISTS = {".csv": "\t;,", ".tsv": "\t", ".txt": " "}  # the possible separators of the fields of an edge list
 _ANY = "\t;, "
 
 _EDGES = (

@@ -178,7 +178,7 @@ def test_what_is_no_such_function_is_refused() -> None:
     ):  # fmt: skip
         with pytest.raises(sr.SemiringError, match=problem):
             surprises(from_weight=wrong)
-    with pytest.raises(sr.SemiringError, match="where elements are tuples"):
+    with pytest.raises(sr.SemiringError, match="must be a callable that makes a tuple"):
         sr.Semiring("x", min, max, 0, 1, from_weight=lambda w: w)
     with pytest.raises(sr.GraphError, match=r"edge 1 from 'b' to 'c' needs a weight of 2 components .*; all edges"):
         sr.closure(sr.edges([("a", "b", (1, 1)), ("b", "c", 3.0)]), sr.DISTANCE_HOPS)
