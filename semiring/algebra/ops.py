@@ -35,7 +35,6 @@ def _sympy() -> Any:
 
 
 def _each(function: Callable[..., Any], *arrays: Any) -> Any:
-    """Apply a function to each entry of arrays of objects."""
     with np.errstate(all="ignore"):  # NumPy would report the flag that math.sqrt(-1) leaves
         return np.frompyfunc(function, len(arrays), 1)(*arrays)
 

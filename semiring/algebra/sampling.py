@@ -188,7 +188,6 @@ def _bit_patterns(kind: np.dtype[Any]) -> list[int]:
 
 
 def _combined(pools: Sequence[Sequence[Any]]) -> Iterable[tuple[Any, ...]]:
-    """Combine candidates for the components to elements."""
     pools = [_distinct(pool) for pool in pools]
     if math.prod(map(len, pools)) <= 1 << 12:
         return itertools.product(*pools)

@@ -346,7 +346,6 @@ def record(
 
 
 def _run(function: Callable[..., Any], arguments: Sequence[Any], path: _Path, width: int, partial: bool) -> Trace:
-    """Run the callable along one path."""
     with path:
         try:
             results = tuple(path.settled(e) for e in _components(function(*arguments), width))

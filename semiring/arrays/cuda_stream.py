@@ -82,7 +82,6 @@ def empty_beside(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> tu
 
 @functools.cache
 def _numpy_dtypes() -> dict[Any, np.dtype[Any]]:
-    """Map PyTorch's dtypes to NumPy's."""
     names = ["bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float16", "float32", "float64"]
     return {d: np.dtype(name) for name in names if (d := getattr(sys.modules["torch"], name, None)) is not None}
 
@@ -93,17 +92,6 @@ def torch_dtypes() -> dict[np.dtype[Any], Any]:
     return {ours: theirs for theirs, ours in _numpy_dtypes().items()}
 
 
-def _stream_of_torch(values: Iterable[Any]) -> tuple[int, int] | None:
-    """Return PyTorch's current stream on the GPU of the first tensor on a GPU, and the number of the GPU; None without one."""
-    torch = sys.modules.get("torch")
-    if torch is not None:
-        for value in values:
-            if type(value) is torch.Tensor and value.is_cuda:
-                number = value.device.index
-                return torch._C._cuda_getCurrentRawStream(number), number
-    return None
-
-
 _NOTHING = nullcontext()
 
 
@@ -112,12 +100,16 @@ def in_stream_of(arrays: Iterable[Any]) -> AbstractContextManager[None]:
 
     The stream waits for CuPy's arrays among them, and later work with these waits for the stream.
     """
-    found = _stream_of_torch(arrays)
-    if found is None:
+    torch = sys.modules.get("torch")
+    for tensor in () if torch is None else arrays:
+        if type(tensor) is torch.Tensor and tensor.is_cuda:
+            break
+    else:
         return _NOTHING
     import cupy
 
-    stream, number = found
+    number = tensor.device.index
+    stream = torch._C._cuda_getCurrentRawStream(number)
     if stream == cupy.cuda.get_current_stream(number).ptr:
         return _NOTHING
     return _joined(stream, number, both=any(map(on_gpu, arrays)))

@@ -149,13 +149,7 @@ class _Current:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if self._switched is not None:
             self._switched.__exit__(kind, error, trace)
-        if error is not None:
-            self._refuse(error)
-
-    def _refuse(self, error: BaseException) -> None:
-        import cupy
-
-        if isinstance(error, cupy.cuda.memory.OutOfMemoryError):
+        if error is not None and isinstance(error, sys.modules["cupy"].cuda.memory.OutOfMemoryError):
             raise TooLargeError(
                 f"{gpu_name(self._number)} is out of memory: {error}; free some memory, pass overwrite=True or a narrower dtype, "
                 f"or compute on the host (device='cpu', with arrays of the host)"

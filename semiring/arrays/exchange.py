@@ -207,9 +207,7 @@ def _in_torchs_stream(tensor: Any) -> Borrowed | None:
     return Borrowed(array, _torch_restorer(tensor.device))
 
 
-@functools.lru_cache(maxsize=64)
-def _torch_restorer(device: Any) -> Restorer:
-    return _TorchRestorer(device)
+_torch_restorer = functools.lru_cache(maxsize=64)(_TorchRestorer)
 
 
 def refuse_short_floats(dtype: Any) -> None:

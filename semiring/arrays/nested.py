@@ -97,7 +97,6 @@ def _described(shape: tuple[int, ...]) -> str:
 
 
 def _arrays(value: Any) -> Iterator[Array]:
-    """Yield the arrays in nested lists."""
     if isinstance(value, np.ndarray):
         yield value
     elif isinstance(value, list | tuple) and _holds_rows(value):

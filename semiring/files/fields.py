@@ -169,7 +169,6 @@ def _only(at: int, fields: list[str], found: list[int], what: str) -> int:
 
 
 def _weight_column(at: int, fields: list[str], ends: set[int], named: Named) -> int | None:
-    """Find the column with a title for weights."""
     usual = weight_columns([field for i, field in enumerate(fields) if i not in ends])
     found = [i for i, field in enumerate(fields) if i not in ends and field in usual]
     if not found or named.weight_of_all is not None:

@@ -111,7 +111,6 @@ def _with_header(lines: list[Line]) -> TextMatrix | None:
 
 
 def _without_names(lines: list[Line]) -> TextMatrix | None:
-    """Read a matrix of numbers alone."""
     n = len(lines[0][1])
     if not 2 <= n == len(lines) or (rows := _rows(lines, n)) is None:
         return None

@@ -89,7 +89,6 @@ def _plain_pajek(text: str) -> list[str]:
 
 
 def _pajek_fields(at: int, line: str) -> list[str]:
-    """Split a line, with quoted fields."""
     try:
         return shlex.split(line) if re.search(r"""["'\\]""", line) else line.split()
     except ValueError as error:

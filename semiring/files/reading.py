@@ -162,7 +162,12 @@ def read_file(
     """
     suffix = _suffix(path)
     if path == STDIN or suffix in _LISTS:
-        text = _of_standard_input() if path == STDIN else (str(path), _content(path), _LISTS[suffix])
+        if path != STDIN:
+            text = str(path), _content(path), _LISTS[suffix]
+        elif sys.stdin is None:
+            raise GraphError("standard input is closed")
+        else:
+            text = "standard input", sys.stdin.buffer.read(), _ANY
         found = parse(*text, named=Named(source, target, weight), encoding=encoding, directed=directed)
         if isinstance(found, TextMatrix):
             _require_default(path, "a matrix", directed=directed, source=source, target=target, weight=weight)
@@ -211,13 +216,6 @@ def _of_open_file(file: Any, encoding: str | None) -> tuple[str, bytes, str, str
     return (name, content.encode("utf-8", "surrogatepass"), _ANY, "utf-8") if isinstance(content, str) else (name, content, _ANY, encoding)
 
 
-def _of_standard_input() -> tuple[str, bytes, str]:
-    """Return name, content and separators of standard input."""
-    if sys.stdin is None:
-        raise GraphError("standard input is closed")
-    return "standard input", sys.stdin.buffer.read(), _ANY
-
-
 def _only_edges(
     name: str,
     content: bytes,
@@ -248,7 +246,6 @@ def _require_default(path: Path, kind: str, **options: Any) -> None:
 
 
 def _numpy(path: Path) -> Any:
-    """Read the matrix of a .npy or .npz file."""
     kind = "a NumPy array of numbers" if path.suffix.lower() == ".npy" else "an archive of NumPy arrays"
     with _told_as(kind, path), path.open("rb") as file:
         found = np.load(file, allow_pickle=False)
@@ -276,7 +273,6 @@ def _numpy(path: Path) -> Any:
 
 
 def _with_labels(values: Any, labels: Any) -> ArrayLike:
-    """Return a matrix with names of vertices."""
     if np.ndim(labels) != 1 or np.shape(values) != (len(labels), len(labels)) or len(set(labels.tolist())) < len(labels):
         raise ValueError(f"labels of shape {np.shape(labels)} do not name the rows of values of shape {np.shape(values)}")
     return ArrayLike(values, labels=tuple(labels.tolist()))
