@@ -53,7 +53,7 @@ def _guarded(function: Callable[[Any], float]) -> Callable[[Any], float]:
     return guarded
 
 
-_EXACT = int | Fraction  # numbers that floats may not hold, nor their difference from 1
+_EXACT: Any = (int, Fraction)  # numbers that floats may not hold, nor their difference from 1
 
 
 def _log(x: Any) -> float:

@@ -31,9 +31,9 @@ Array = np.ndarray[Any, Any]
 class Program:
     """The recorded operations of a semiring: one expression a component for a ⊕ b, a ⊗ b and perhaps a*.
 
-    Operand 0 is a, operand 1 is b. `star_undefined` is the condition that a* does not exist: the callable raises ZeroDivisionError or
-    DivergenceError, divides by 0, or gives NaN or an infinity outside the carrier. The operand may also be such an infinity, because a
-    pivot overflowed. Then `star` is meaningless.
+    Operand 0 is a, operand 1 is b. `star` is meaningless under the condition `star_undefined`: the callable raises ZeroDivisionError or
+    DivergenceError, divides by 0, or gives NaN or an infinity outside the carrier; or the operand is such an infinity, because a pivot
+    overflowed.
     """
 
     add: tuple[Expr, ...]

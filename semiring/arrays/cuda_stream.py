@@ -100,7 +100,7 @@ def in_stream_of(arrays: Iterable[Any]) -> AbstractContextManager[None]:
 
     The stream waits for CuPy's arrays among them, and later work with these waits for the stream.
     """
-    torch = sys.modules.get("torch")
+    torch: Any = sys.modules.get("torch")
     for tensor in () if torch is None else arrays:
         if type(tensor) is torch.Tensor and tensor.is_cuda:
             break

@@ -12,19 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from semiring.common.errors import AssumptionWarning, GraphError, callers_level
-from semiring.files.fields import (
-    NO_VALUE,
-    Line,
-    Named,
-    Positions,
-    WrongLine,
-    header,
-    is_index,
-    number,
-    numbers_for_names,
-    numbers_of,
-    said,
-)
+from semiring.files.fields import NO_VALUE, Line, Named, Positions, WrongLine, header, is_index, number, numbers_for_names, numbers_of, said
 from semiring.files.matrix_text import TextMatrix, matrix_of
 from semiring.graphs import EdgeList, edges
 from semiring.graphs.edge_table import direction_of, warn_of_unweighted
@@ -33,7 +21,7 @@ __all__ = ["HeaderWarning", "parse"]
 
 _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF32_LE, "utf-32"),  # before UTF-16, whose mark begins it
+    (codecs.BOM_UTF32_LE, "utf-32"),  # must precede UTF-16, whose mark is a prefix
     (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
@@ -61,7 +49,8 @@ def parse(
     order mark, or UTF-8; `directed` and `nodes` are those of `edges`.
 
     Edges come with their lines, and with the columns of numbers or texts that a header names. A text that may be either is read as
-    edges if an option is for edges. A `GraphError` begins with the `name` of the file and names the first wrong line.
+    edges if an option is for edges. A `GraphError` begins with the `name` of the file and names the first wrong line; empty lines and
+    lines that begin with # are skipped.
     """
     try:
         lines, separator = _lines(_decoded(name, raw, encoding), separators)
