@@ -1,7 +1,7 @@
-"""The test of a recording against its callable: both on the same scalars, Python's and NumPy's.
+"""Comparison of a callable with its recording on the same scalars, Python's and NumPy's.
 
-A recording sees values alone. A callable that asks for the type or the text of an operand, that draws random numbers, or that raises
-for some elements, does something else with numbers than with the symbols it was recorded on.
+A recording depends on the values of the operands alone. A callable may also depend on their types or texts, draw random numbers, or raise
+for some elements: then its recording computes something else.
 """
 
 from __future__ import annotations
@@ -22,19 +22,18 @@ __all__ = ["FAR", "around", "difference"]
 Array = np.ndarray[Any, Any]
 
 _ROUNDINGS = 64
-"""How many roundings of the largest intermediate result two ways to compute the same may differ by: ``a ** 3`` is recorded as products."""
+"""Roundings of the largest intermediate result by which callable and recording may differ: ``a ** 3`` is recorded as products."""
 
-_CONSTANTS = 8
-"""How many constants of a recording are tried, each with its neighbours."""
+_CONSTANTS = 8  # the most constants of a recording that are tried, each with its neighbours
 
 FAR = 1 << 50
-"""Constants beyond this have no neighbours among floats, or none at all."""
+"""The largest magnitude of a constant whose neighbours are tried: larger ones have none among floats."""
 
 _LARGEST = sys.float_info.max
 
 
 def around(constants: Sequence[Any], largest: float = FAR) -> list[Any]:
-    """Numbers among recorded constants, and their neighbours: where an operation branches, it is there."""
+    """List recorded constants and their neighbours, where a branch changes the result."""
     numbers = [c for c in dict.fromkeys(constants) if not isinstance(c, bool) and abs(c) <= largest]
     return list(dict.fromkeys(v for c in numbers[:_CONSTANTS] for v in (c, c - 1, c + 1)))
 
@@ -49,25 +48,14 @@ def difference(
     undefined: Expr | None = None,
     exists: Callable[[Sequence[Any]], bool] = lambda _: True,
 ) -> str | None:
-    """Where a callable and its recording differ, in words; None where they agree.
+    """Describe the first difference between a callable and its recording; None if they agree.
 
-    Not compared is where the callable raises OverflowError or TypeError, because Python's floats have no ∞ beyond their range, and no bits,
-    and where an intermediate result is NaN.
+    `results` has the recorded expression of each component, `operands` the components of each operand: arrays of shape (m,) of bool, int64
+    or float64. The callable runs m times with Python's scalars, and m times with NumPy's. `text` names the result: "a ⊗ b".
 
-    Parameters
-    ----------
-    function : callable
-    results : sequence of Expr
-        What was recorded, for each component of the result.
-    operands : sequence of sequences of arrays of shape (m,)
-        For each operand its components, all of dtype bool, int64 or float64: m calls of the callable with Python's scalars and as many
-        with NumPy's.
-    text : str
-        What is computed: "a ⊗ b".
-    undefined : Expr, optional
-        Where the callable may raise ZeroDivisionError or `DivergenceError`, or give what does not exist.
-    exists : callable
-        Whether a result is one that may be.
+    Where the condition `undefined` holds, the callable may raise ZeroDivisionError or `DivergenceError`, or return a value for which
+    `exists` is False. OverflowError and TypeError are skipped, because Python's floats raise where NumPy's overflow, and have no bits.
+    Intermediate NaN is skipped too.
     """
     kinds: list[Callable[[Array], list[Any]]] = [np.ndarray.tolist, list]  # Python's scalars, and NumPy's
     if any(e.op == "invert" for e in nodes(*results)) and operands[0][0].dtype.kind == "b":
@@ -79,7 +67,7 @@ def difference(
     width, expected = len(operands[0]), list(zip(*(r.tolist() for r in recorded), strict=True))
     for scalars in kinds:
         columns = [scalars(array) for part in operands for array in part]
-        # Beyond this NumPy's integers wrap, and so does what is computed from them.
+        # NumPy's integers wrap beyond this magnitude.
         largest = np.iinfo(np.int64).max if scalars is list and operands[0][0].dtype.kind == "i" else math.inf
         for i, parts in enumerate(zip(*columns, strict=True)):
             elements = parts if width == 1 else tuple(parts[k : k + width] for k in range(0, len(parts), width))
@@ -87,12 +75,12 @@ def difference(
                 called = function(*elements)
             except (OverflowError, TypeError):
                 continue
-            except Exception as error:  # whatever it is, the recording does not raise it
+            except Exception as error:  # a recording raises nothing
                 if missing[i] and isinstance(error, ZeroDivisionError | DivergenceError):
                     continue
                 return (
-                    f"{text} raises {type(error).__name__} ({error}) for {_given(elements)}, which what is recorded cannot; write a branch "
-                    f"for it (… if … else …), or state the carrier with domain= so that it has a value for all elements"
+                    f"{text} raises {type(error).__name__} ({error}) for {_given(elements)}, but a recorded expression cannot raise; "
+                    f"write a branch for this case (… if … else …), or state the carrier with domain= to exclude such elements"
                 )
             found = called if width > 1 and isinstance(called, tuple) else (called,)
             if found == expected[i] or (len(found) == len(results) and not (trusted[i] and scale[i] <= largest)):
@@ -111,15 +99,14 @@ def _given(elements: Sequence[Any]) -> str:
 def _described(
     function: Callable[..., Any], elements: Sequence[Any], called: Any, results: Sequence[Expr], recorded: Sequence[Any], text: str
 ) -> str:
-    """What a callable gives for some elements, and what was recorded of it."""
     try:
         same = all(repr(function(*elements)) == repr(called) for _ in range(2))
-    except Exception:  # whatever it is, the first call did not raise it
+    except Exception:  # the first call did not raise
         same = False
-    if not same:
-        reason = "does not do the same every time (randomness, a global that changes)"
+    if same:
+        reason = "depends on more than the values of its operands (a type, text or identity, or an error that only some numbers raise)"
     else:
-        reason = "asks for more than the values of its operands (their type, text or identity, or an error that not all numbers raise)"
+        reason = "gives another result each time (randomness, or a global that changes)"
     value = recorded[0] if len(recorded) == 1 else tuple(recorded)
     return (
         f"it was recorded as {', '.join(show(e, len(results)) for e in results)}, but the callable {reason}: {text} is {called!r} for "
@@ -130,10 +117,10 @@ def _described(
 def _evaluated(
     results: Sequence[Expr], undefined: Expr | None, operands: Sequence[Sequence[Array]]
 ) -> tuple[list[Array], Array, Array, Array]:
-    """The recorded values, where they do not exist, where no intermediate one was NaN, and the largest finite magnitude on the way."""
+    """Return the recorded values, where they are undefined, where no intermediate value is NaN, and the largest finite magnitude so far."""
     roots = [*results, *(() if undefined is None else (undefined,))]
     used = {e.op for e in nodes(*roots)}
-    # ∞ and integers have their like among floats; their bits and remainders are exact only as Python's.
+    # Floats represent ∞ and the tried integers; bits and remainders are exact only as Python's integers.
     exact = operands[0][0].dtype.kind == "i" and bool(used & (BITWISE | {"floordiv", "mod"}))
     kind = np.dtype(object) if exact else np.dtype(bool) if operands[0][0].dtype.kind == "b" else np.dtype(np.float64)
     sides = [[a.astype(kind) for a in part] for part in operands]
@@ -155,7 +142,7 @@ def _evaluated(
 
 
 def _floats(value: Any) -> Array:
-    """Numbers as floats, integers beyond those as the largest one."""
+    """Convert numbers to floats; integers beyond every float become the largest float."""
     array = np.asarray(value)
     if array.dtype == object:
         array = np.frompyfunc(lambda v: v if abs(v) < _LARGEST else math.copysign(_LARGEST, v), 1, 1)(array)
@@ -163,7 +150,6 @@ def _floats(value: Any) -> Array:
 
 
 def _same(called: Any, recorded: Any, scale: float) -> bool:
-    """Whether two numbers are equal, up to rounding."""
     try:
         if called == recorded:
             return True

@@ -28,37 +28,36 @@ _LARGEST = sys.float_info.max
 
 @dataclass(frozen=True)
 class Interval:
-    """The numbers from `low` to `high`; a bound of ±`sys.float_info.max` leaves out only that infinity."""
+    """The numbers from `low` to `high`; a bound of ±`sys.float_info.max` excludes only that infinity."""
 
     low: Any
     high: Any
 
     def __str__(self) -> str:
-        open_low, open_high = self.low == -_LARGEST, self.high == _LARGEST
-        low = "(−∞" if open_low else f"[{_number(self.low)}"
-        high = "∞)" if open_high else f"{_number(self.high)}]"
+        low = "(−∞" if self.low == -_LARGEST else f"[{_number(self.low)}"
+        high = "∞)" if self.high == _LARGEST else f"{_number(self.high)}]"
         return f"{low}, {high}"
 
     def contains(self, value: Any) -> bool:
-        """Whether a number lies in it."""
+        """Return True if the interval contains a number."""
         return all(self.sides(value))
 
     def sides(self, value: Any) -> tuple[Any, Any]:
-        """Whether a number is not below it, and not above it; of a SymPy expression each may be undecided."""
+        """Return two truth values: a number is not below the interval, and not above; both may be undecided for a SymPy expression."""
         above = value > -math.inf if self.low == -_LARGEST else self.low <= value  # exact integers go beyond every float
         return above, value < math.inf if self.high == _LARGEST else value <= self.high
 
     def bounds(self, dtype: np.dtype[Any]) -> tuple[Any, Any]:
-        """Its bounds among the values of a dtype: 0.1 in float32 is what a user's 0.1 is there, and finite stays finite."""
+        """Round the bounds to values of a dtype: 0.1 becomes the float32 nearest to it, and finite bounds stay finite."""
         return (_rounded(self.low, dtype), _rounded(self.high, dtype)) if dtype.kind == "f" else (self.low, self.high)
 
     def holds(self, array: Array) -> Array:
-        """Which entries lie in it."""
+        """Return the mask of the entries within the interval."""
         low, high = self.bounds(array.dtype)
         return np.asarray((array >= low) & (array <= high))
 
     def reaches_beyond(self, dtype: np.dtype[Any]) -> tuple[bool, bool]:
-        """Whether no value of a dtype is below it, and whether none is above it."""
+        """Return two truth values: no value of a dtype is below the interval, and none is above."""
         if dtype.kind == "f":
             return self.low == -math.inf, self.high == math.inf
         info = np.iinfo(dtype)
@@ -73,15 +72,9 @@ def _rounded(bound: Any, dtype: np.dtype[Any]) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Predicate:
-    """The elements for which a callable holds.
+    """The elements, of so many components, for which a callable holds.
 
-    Attributes
-    ----------
-    function : callable
-    components : int
-        How many scalars it is given.
-    recorded : Expr or None
-        The condition as it was recorded when the predicate was made; None where it cannot be, and the callable runs on every entry.
+    `recorded` is the condition as an expression, or None where recording fails and the callable runs on every entry.
     """
 
     function: Callable[[Any], Any]
@@ -102,11 +95,11 @@ class Predicate:
         return "a callable" if self.recorded is None else f"{{a : {show(self.recorded, self.components)}}}"
 
     def contains(self, value: Any) -> bool:
-        """Whether it holds for one element."""
+        """Return True if the predicate holds for one element."""
         return bool(self.function(value))
 
     def holds(self, values: Sequence[Array], infinities: frozenset[float]) -> Array:
-        """The condition on whole arrays; integers that stand for `infinities` compare like those."""
+        """Evaluate the condition on whole arrays; the integer stand-ins of `infinities` compare as infinities."""
         shape = values[0].shape
         if self.recorded is None or any(v.dtype.kind == "O" for v in values):
             return _each(lambda *parts: self.contains(parts if self.components > 1 else parts[0]), *values)
@@ -116,7 +109,7 @@ class Predicate:
 
 
 def _predicate(function: Callable[[Any], Any], components: int) -> Predicate:
-    """The predicate of a callable, recorded if that is possible and agrees with it wherever it does not raise."""
+    """Record a predicate, and keep the recording if it agrees with the callable wherever the callable raises nothing."""
     try:
         recorded = record(function, 1, components, what="domain", results=1).results[0]
     except TraceError:
@@ -134,7 +127,7 @@ def _predicate(function: Callable[[Any], Any], components: int) -> Predicate:
     for dtype, scalars in (np.int64, whole), (np.float64, [*values, math.inf, -math.inf]):
         if dtype == np.float64 and BITWISE & {e.op for e in nodes(recorded)}:
             continue
-        # Some 64 elements of the Cartesian power, each by the digits of its number.
+        # About 64 elements of the Cartesian power, each given by the digits of its index.
         base, step = len(scalars), len(scalars) ** components // 64 | 1
         digits = ([i // base**c % base for i in range(0, base**components, step)] for c in reversed(range(components)))
         operand = [np.array([scalars[d] for d in column], dtype=dtype) for column in digits]
@@ -148,16 +141,9 @@ Part = Interval | Predicate | frozenset[Any] | None
 
 @dataclass(frozen=True)
 class Carrier:
-    """What the elements of a semiring are.
+    """The elements of a semiring: a part for each component, None for every value, and perhaps a `joint` condition on all components.
 
-    Attributes
-    ----------
-    parts : tuple
-        For each component an `Interval`, a frozenset, a `Predicate`, or None for every value.
-    joint : Predicate or None
-        A condition on all components together.
-    infinities : frozenset
-        Which of ±∞ are identities, so that an integer dtype's largest or smallest value stands for them.
+    `infinities` are the identities among ±∞; the largest or smallest value of an integer dtype stands for each.
     """
 
     parts: tuple[Part, ...]
@@ -168,18 +154,18 @@ class Carrier:
         return str(self.joint) if self.joint else " × ".join(map(_described, self.parts))
 
     def contains(self, value: Any) -> bool:
-        """Whether one element, given as Python objects, lies in the carrier (a SymPy expression does unless SymPy decides otherwise)."""
+        """Return True if an element, given as Python objects, lies in the carrier, or is a SymPy expression for which SymPy cannot tell."""
         values = value if isinstance(value, tuple) else (value,)
         try:
             if any(getattr(v, "free_symbols", None) for v in values):
                 sides = [s for p, v in zip(self.parts, values, strict=True) if isinstance(p, Interval) for s in p.sides(v)]
                 return not any(s == False for s in sides)  # noqa: E712  # SymPy's truth values equal Python's, undecided ones neither
             return self.tests(value)
-        except (ArithmeticError, AttributeError, TypeError, ValueError):  # text among numbers, NaN of SymPy, a list in a set, int(∞)
+        except (ArithmeticError, AttributeError, TypeError, ValueError):  # text among numbers, SymPy's NaN, a list in a set, int(∞)
             return False
 
     def tests(self, value: Any) -> bool:
-        """As `contains`, for what surely can be tested: whatever the caller's predicate raises is raised."""
+        """Return True if an element without symbols lies in the carrier; errors of the caller's predicate propagate."""
         values = value if isinstance(value, tuple) else (value,)
         if len(values) != len(self.parts) or any(v != v for v in values):
             return False
@@ -187,19 +173,19 @@ class Carrier:
         return each and (self.joint is None or self.joint.contains(value))
 
     def infinite(self, component: int) -> frozenset[float]:
-        """Which of ±∞ a component may be."""
+        """Return the infinities that a component may have."""
         part = self.parts[component]
         return self.infinities if part is None else frozenset(v for v in (math.inf, -math.inf) if _may_be(part, v))
 
     def admits(self, value: Sequence[Any]) -> bool:
-        """Whether the components of what a star gave are finite, or infinities that are elements."""
+        """Return True if every component of a star's result is finite, or an infinity that belongs to the carrier."""
         infinite = [c for c, part in enumerate(value) if _is_infinite(part)]
         if infinite and self.joint is not None:
             return self.contains(tuple(value))
         return all(any(value[c] == infinity for infinity in self.infinite(c)) for c in infinite)
 
     def holds(self, values: Sequence[Array]) -> Array:
-        """Which entries of arrays (one a component) lie in the carrier."""
+        """Return the mask of the elements in the carrier, for one array a component."""
         if any(v.dtype.kind == "O" for v in values):
             return _each(lambda first, *rest: self.contains((first, *rest) if rest else first), *values)
         inside = np.ones(values[0].shape, dtype=bool)
@@ -217,11 +203,11 @@ class Carrier:
         return inside
 
     def contains_every(self, dtypes: Sequence[np.dtype[Any]]) -> bool:
-        """Whether every value of these dtypes is an element, so that nothing needs to be looked at."""
+        """Return True if every value of these dtypes is an element, so that no entry needs a test."""
         return self.joint is None and all(map(_is_every, self.parts, dtypes))
 
     def bounds(self, dtypes: Sequence[np.dtype[Any]]) -> tuple[tuple[Any, Any] | None, ...] | None:
-        """Bounds of each component's numbers that are elements, None for a component of which every value is; None where none tell."""
+        """Return bounds of each component, with None for a component without restriction; None where bounds do not describe the carrier."""
         if self.joint is not None or any(d.kind == "O" for d in dtypes):
             return None
         found: list[tuple[Any, Any] | None] = []
@@ -236,7 +222,7 @@ class Carrier:
 
 
 def _is_infinite(value: Any) -> bool:
-    """Whether a number is ±∞ or NaN; SymPy's tell by an attribute, and may not know."""
+    """Return True for ±∞ and NaN; SymPy's numbers have an attribute, which may be None for unknown."""
     known = getattr(value, "is_finite", None)
     return known is False or (isinstance(value, float | np.floating) and not math.isfinite(value))
 
@@ -244,7 +230,7 @@ def _is_infinite(value: Any) -> bool:
 def _may_be(part: Part, value: Any) -> bool:
     try:
         return bool(_part_contains(part, value))
-    except Exception:  # a predicate need not expect ∞
+    except Exception:  # a predicate may raise for ∞
         return False
 
 
@@ -266,12 +252,12 @@ def _is_every(part: Part, dtype: np.dtype[Any]) -> bool:
 
 
 def _each(test: Callable[..., bool], *arrays: Array) -> Array:
-    with np.errstate(all="ignore"):  # ∞ % 2 of a Python float leaves a flag that NumPy would report
+    with np.errstate(all="ignore"):  # NumPy would report the flag that ∞ % 2 of Python floats leaves
         return np.asarray(np.frompyfunc(test, len(arrays), 1)(*arrays), dtype=bool)
 
 
 def _members(part: frozenset[Any], dtype: np.dtype[Any]) -> list[Any]:
-    """The elements of a finite carrier that a dtype has."""
+    """List the elements of a finite carrier that a dtype has."""
     found = []
     for value in part:
         try:
@@ -282,7 +268,7 @@ def _members(part: frozenset[Any], dtype: np.dtype[Any]) -> list[Any]:
 
 
 def _comparisons(infinities: frozenset[float]) -> dict[str, Callable[[Any, Any], Any]]:
-    """Comparisons in which the integers that stand for an infinity equal it."""
+    """Build comparisons in which the stand-in of an infinity in an integer dtype equals this infinity."""
 
     def standing(value: Any, other: Any) -> Any:
         if isinstance(value, float) and value in infinities and isinstance(other, np.ndarray) and other.dtype.kind in "iu":
@@ -297,13 +283,7 @@ def _comparisons(infinities: frozenset[float]) -> dict[str, Callable[[Any, Any],
 
 
 def carrier_of(domain: Any, zero: Any, one: Any) -> tuple[Carrier, Any]:
-    """The carrier that a `domain` describes, and the domain in a hashable form.
-
-    Raises
-    ------
-    SemiringError
-        Where it is no domain.
-    """
+    """Build the carrier that a `domain` describes, and return the domain in a hashable form too."""
     zeros, ones = (v if isinstance(v, tuple) else (v,) for v in (zero, one))
     identities = list(zip(zeros, ones, strict=True))
     infinities = frozenset(float(v) for v in (*zeros, *ones) if isinstance(v, float) and math.isinf(v))
@@ -315,7 +295,7 @@ def carrier_of(domain: Any, zero: Any, one: Any) -> tuple[Carrier, Any]:
     own = (None,) * len(identities) if domain is None else domain
     if not isinstance(own, tuple) or len(own) != len(identities):
         raise SemiringError(
-            f"the domain {domain!r} does not describe elements of {len(identities)} components; give a predicate on the tuple, or a "
+            f"the domain {domain!r} does not describe elements of {len(identities)} components; pass a predicate on the tuple, or a "
             f"tuple with an interval, a finite set, a predicate or None for each component"
         )
     parts = [_part(d, *both) for d, both in zip(own, identities, strict=True)]
@@ -327,13 +307,13 @@ def _part(domain: Any, zero: Any, one: Any) -> tuple[Part, Any]:
         return _usual(zero, one), None
     if isinstance(domain, tuple):
         if len(domain) != 2 or not all(isinstance(v, Number) and v == v for v in domain) or not domain[0] <= domain[1]:
-            raise SemiringError(f"the domain {domain!r} is no interval; write (low, high) with low <= high, or a set of elements")
+            raise SemiringError(f"the domain {domain!r} is not an interval; write (low, high) with low <= high, or a set of elements")
         return Interval(*domain), domain
     if isinstance(domain, Iterable) and not isinstance(domain, str | bytes):
         try:
             elements = frozenset(domain)
         except TypeError:
-            raise SemiringError(f"the domain {domain!r} is no set of elements: each is a number or a truth value") from None
+            raise SemiringError(f"the domain {domain!r} is not a set of elements; use numbers or truth values") from None
         return elements, elements
     if callable(domain):
         return _predicate(domain, 1), domain
@@ -341,7 +321,7 @@ def _part(domain: Any, zero: Any, one: Any) -> tuple[Part, Any]:
 
 
 def _usual(zero: Any, one: Any) -> Part:
-    """The carrier where none is given: truth values; or the finite numbers with those infinities that are identities."""
+    """Return the default carrier: truth values; or the finite numbers, and each infinity that is an identity."""
     both = (zero, one)
     if all(isinstance(v, bool) for v in both):
         return frozenset({False, True})

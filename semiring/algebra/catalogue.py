@@ -1,4 +1,4 @@
-"""The semirings that come with the library."""
+"""The built-in semirings."""
 
 from __future__ import annotations
 
@@ -20,11 +20,8 @@ __all__ = [
     "PLUS_TIMES", "TROPICAL", "TROPICAL_ARGMIN", "as_semiring", "k_best", "semirings",
 ]  # fmt: skip
 
-_LARGEST = sys.float_info.max
-"""The largest finite number: an interval that ends here excludes that infinity."""
-
-_MOST_WALKS = 16
-"""Of `k_best`: the operations of ⊗, k³, are recorded one by one."""
+_LARGEST = sys.float_info.max  # the largest finite number: an interval that ends here excludes that infinity
+_MOST_WALKS = 16  # the largest k of `k_best`: each of the k³ operations of ⊗ is recorded
 
 MIN_PLUS = Semiring("min-plus", min, add, math.inf, 0, domain=(-_LARGEST, math.inf))
 """Shortest paths: ⊕ keeps the shorter, ⊗ adds lengths."""
@@ -45,20 +42,20 @@ MIN_MAX = Semiring("min-max", min, max, math.inf, -math.inf)
 """Minimax paths: a path is as high as its highest edge."""
 
 MAX_TIMES = Semiring("max-times", max, mul, 0, 1, domain=(0, _LARGEST))
-"""Most reliable paths: the probabilities of a path's edges multiply. Underflow rounds to 0, overflow is refused."""
+"""Most reliable paths: the probabilities of a path's edges multiply. Underflow rounds to 0; overflow raises an error."""
 
 
 def _geometric(a: Any) -> Any:
-    """1 + a + a² + … = 1/(1 − a), by analytic continuation everywhere but at 1."""
+    """Return 1 + a + a² + … = 1/(1 − a), by analytic continuation everywhere but at 1."""
     return 1 / (1 - a)
 
 
 PLUS_TIMES = Semiring("plus-times", add, mul, 0, 1, star=_geometric, domain=(-_LARGEST, _LARGEST))
-"""Ordinary arithmetic: the closure is (I − A)⁻¹; non-negative numbers whose sum I + A + A² + … diverges are refused."""
+"""Ordinary arithmetic: the closure is (I − A)⁻¹; non-negative numbers whose sum I + A + A² + … diverges raise an error."""
 
 
 def _log_geometric(a: Any) -> Any:
-    """−log(1 − eᵃ): by expm1 where eᵃ is near 1, by log1p where it is near 0, so that no digit cancels (Mächler 2012)."""
+    """Return −log(1 − eᵃ): by expm1 where eᵃ is near 1, by log1p where eᵃ is near 0, so that no digit cancels (Mächler 2012)."""
     if a >= 0:
         raise DivergenceError("the sum of exp(k·a) over k ≥ 0 diverges for a ≥ 0")
     return -ops.log(-ops.expm1(a)) if a > -math.log(2) else -ops.log1p(-ops.exp(a))
@@ -78,7 +75,7 @@ GF2 = Semiring("gf2", xor, and_, False, True, star=_field_star, domain={False, T
 """The field of two elements: counting walks modulo 2."""
 
 BITSET = Semiring("bitset", or_, and_, 0, ~0)
-"""Sets as the bits of an integer: one Boolean semiring a bit (which labels can a path carry throughout?)."""
+"""Sets as the bits of an integer: one Boolean semiring a bit (which labels does every edge of some path carry?)."""
 
 
 def _shorter_counting(a: Any, b: Any) -> Any:
@@ -115,12 +112,12 @@ DISTANCE_HOPS = Semiring("distance-hops", min, _lengthen_hopping, (math.inf, mat
 """(distance, edges): the shortest path with the fewest edges, compared in that order; an ordinary weight w is (w, 1), one edge."""
 
 TROPICAL_ARGMIN = MIN_PLUS.with_witness()
-"""`TROPICAL`, whose products also tell which k won."""
+"""`TROPICAL`, whose products also return the winning k of each entry."""
 
 
 @raised_here
 def k_best(k: int) -> Semiring:
-    """The semiring of the k best walks: an element has the k smallest lengths that differ, in ascending order.
+    """The semiring of the k best walks: an element has the k smallest distinct lengths, in ascending order.
 
     A walk may meet a vertex several times: `k_shortest_paths` finds paths that do not.
 
@@ -134,12 +131,12 @@ def k_best(k: int) -> Semiring:
     Parameters
     ----------
     k : int
-        From 2 to 16. Elements are tuples of so many components, ∞ where there are fewer walks.
+        From 2 to 16. Elements are tuples of k components, padded with ∞ if fewer walks exist.
 
     Returns
     -------
     Semiring
-        Over lengths that are not negative; an ordinary weight is one walk of that length.
+        Over non-negative lengths; an ordinary weight is one walk of that length.
 
     Raises
     ------
@@ -148,11 +145,11 @@ def k_best(k: int) -> Semiring:
 
     Notes
     -----
-    ⊕ takes 4 k² operations, ⊗ k³, and a product that many times k. Every loop of length c may be taken up to k − 1 times: of m lengths that
-    are added, and none of them 0, the sums of the first 0, 1, …, m are m + 1 lengths that differ, so that a k-th best walk has m < k.
+    ⊕ takes 4 k² operations, ⊗ k³, and a product k times as many. A star adds up to k − 1 rounds of a loop. More never help: the partial
+    sums of m positive lengths are m + 1 distinct lengths, so a k-th best walk has m < k.
     """
     if isinstance(k, bool) or not isinstance(k, Integral) or not 2 <= k <= _MOST_WALKS:
-        raise SemiringError(f"k is {k!r}; pass a whole number from 2 to {_MOST_WALKS}; the one best walk is of MIN_PLUS")
+        raise SemiringError(f"k is {k!r}; pass a whole number from 2 to {_MOST_WALKS}, or use MIN_PLUS for the single best walk")
     return _k_best(int(k))
 
 
@@ -168,7 +165,7 @@ def _k_best(k: int) -> Semiring:
         return least((*a, *b))
 
     def lengthen(a: Any, b: Any) -> Any:
-        # a_i + b_j is longer than the i + j sums on a way to it from a_0 + b_0.
+        # a_i + b_j is at least as long as the i + j sums before it on a monotone path from a_0 + b_0.
         return least([a[i] + b[j] for i in range(k) for j in range(k - i)])
 
     def star(a: Any) -> Any:
@@ -199,7 +196,7 @@ def semirings() -> dict[str, Semiring]:
 
 
 def as_semiring(value: Semiring | str) -> Semiring:
-    """A semiring that a caller passed, or named: by a name in `semirings`, or as the constant is called, in capitals or not.
+    """Return a semiring, or find one by a name in `semirings` or by the name of its constant, in capitals or not.
 
     Examples
     --------
@@ -209,22 +206,22 @@ def as_semiring(value: Semiring | str) -> Semiring:
     Raises
     ------
     SemiringError
-        Where there is none of that name, and for what is no semiring.
+        For an unknown name, and for any other object.
     """
     if isinstance(value, Semiring):
         return value
     if not isinstance(value, str):
-        raise SemiringError(f"semiring is {value!r}; pass a Semiring such as semiring.MIN_PLUS, or the name of one such as 'min-plus'")
+        raise SemiringError(f"semiring is {value!r}; pass a Semiring such as semiring.MIN_PLUS, or a name such as 'min-plus'")
     name = value.strip().lower().replace("_", "-")
     named = _by_name()
     if name not in named:
-        there = or_similar(name, named, f"those of the library are {', '.join(sorted(semirings()))}")
-        raise SemiringError(f"there is no semiring {value!r}; {there}")
+        names = or_similar(name, named, f"the built-in semirings are {', '.join(sorted(semirings()))}")
+        raise SemiringError(f"there is no semiring {value!r}; {names}")
     return named[name]
 
 
 @functools.cache
 def _by_name() -> dict[str, Semiring]:
-    """The constants of this module, by their names as the command line has them."""
+    """Map the names of the command line to the constants of this module."""
     constants = {name: globals()[name] for name in __all__ if name.isupper()}
     return {name.lower().replace("_", "-"): value for name, value in constants.items()}

@@ -1,4 +1,4 @@
-"""A semiring, as its users define it: two operations and their identities, from plain Python callables."""
+"""`Semiring`: two operations and their identities, defined by plain Python callables."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ class Semiring(AlgebraicStructure):
     ----------
     name : str
     add, mul : callable
-        a ⊕ b and a ⊗ b of two elements: two scalars, or two tuples of scalars (structured elements) that give a tuple.
-        They may use operators, ``if``/``else``, ``and``/``or``/``not``, ``min``, ``max``, ``abs`` and the functions of `semiring.ops`. They
-        are functions of their operands alone, have a value for all elements, and cannot ask for the type of one.
+        a ⊕ b and a ⊗ b of two elements: two scalars, or two tuples of scalars (structured elements) that give a tuple. Operators,
+        ``if``/``else``, ``and``/``or``/``not``, ``min``, ``max``, ``abs`` and the functions of `semiring.ops` are allowed. The result
+        depends on the values of the operands alone, and exists for all elements.
     zero, one : scalar or tuple
         The identity of ⊕ (and annihilator of ⊗: "no edge") and the identity of ⊗. ``math.inf`` stands for the largest value
         of an integer dtype, ``-math.inf`` for the smallest.
     star : callable, optional
-        a* = 1 ⊕ a ⊕ a² ⊕ … where it exists; it may raise `DivergenceError` or ZeroDivisionError where it does not. The
-        closure of a semiring without it needs 1 ⊕ a = 1 at every pivot.
+        a* = 1 ⊕ a ⊕ a² ⊕ …; raises `DivergenceError` or ZeroDivisionError if the sum diverges. Without a star, a closure needs
+        1 ⊕ a = 1 at every pivot.
     domain : optional
-        The carrier: an interval ``(low, high)``, a finite set, or a predicate on one element; for structured elements a tuple
-        of one of these (or None) a component, or a predicate on the tuple. The laws are checked on it, and elements outside
-        are refused, as NaN always is. Without it, every finite number is an element, and those infinities that are `zero` or `one`.
+        The carrier: an interval ``(low, high)``, a finite set, or a predicate on one element. For structured elements, a predicate on
+        the tuple, or a tuple with one of these (or None) a component. The laws are checked on the carrier. Other elements are refused,
+        and NaN always is. By default, the finite numbers, and each infinity that is `zero` or `one`.
     from_weight : callable, optional
-        What an ordinary weight means where elements are tuples: a function from a number to an element, such as ``lambda w: (w, 1)``.
-        With it graphs whose weights are single numbers are closed as they are. It is recorded as the others are.
+        For structured elements: makes an element of an ordinary weight, such as ``lambda w: (w, 1)``, so that graphs with single numbers
+        as weights can be closed. It is recorded like ⊕.
     witness : bool
-        Whether products also tell which k won; set by `with_witness`.
+        Products also return the winning k of each entry; set by `with_witness`.
 
     Attributes
     ----------
@@ -64,13 +64,13 @@ class Semiring(AlgebraicStructure):
     Raises
     ------
     SemiringError
-        Where an argument is not what it says here, or `zero` or `one` lies outside the domain.
+        For an invalid argument, and if `zero` or `one` lies outside the domain.
 
     Notes
     -----
-    The callables are recorded here, when the semiring is made, and all dtypes are computed with what was recorded; object arrays run the
-    callables themselves, also those that cannot be recorded. Semirings are equal if the same was recorded of both and their other arguments
-    are equal. `check` tries the laws. More: How it works, Generator.
+    The constructor records the callables as expressions, and all dtypes are computed with these. Object arrays run the callables
+    themselves, recordable or not. Semirings with equal recordings and equal other arguments are equal. `check` tries the laws. More: How it
+    works, Generator.
     """
 
     from_weight: Callable[[Any], Any] | None = field(default=None, kw_only=True)
@@ -82,7 +82,7 @@ class Semiring(AlgebraicStructure):
         if self.from_weight is None:
             return
         if self.components == 1 or not callable(self.from_weight):
-            raise SemiringError(f"{self.name}: from_weight is a callable that gives for a number an element, where elements are tuples")
+            raise SemiringError(f"{self.name}: from_weight must be a callable that makes a tuple, as zero and one are, of a number")
         recorded = record(self.from_weight, 1, 1, what=f"{self.name}.from_weight", results=self.components).results
         if not any(e.op == "var" for e in nodes(*recorded)):
             raise SemiringError(f"{self.name}: from_weight gives the same element for every number")
@@ -90,10 +90,9 @@ class Semiring(AlgebraicStructure):
 
     @raised_here
     def with_witness(self) -> Semiring:
-        """The same semiring, marked so that its products also tell which k won.
+        """Return the semiring with a mark: its products also return the winning k of each entry.
 
-        The mark belongs to the product, not to the algebra: matrices stay ordinary, and ``matmul(a, b, S.with_witness())`` is
-        ``matmul(a, b, S, witness=True)``.
+        Matrices stay ordinary: ``matmul(a, b, S.with_witness())`` is ``matmul(a, b, S, witness=True)``.
 
         Examples
         --------
@@ -104,13 +103,13 @@ class Semiring(AlgebraicStructure):
         Raises
         ------
         LawError
-            Where ⊕ is not selective (a ⊕ b is neither a nor b for some a, b), so that no single k wins.
+            If ⊕ is not selective: a ⊕ b is neither a nor b for some elements, and no single k wins.
         """
         self.require_selective()
         return self.marked(True)
 
     def marked(self, witness: bool) -> Semiring:
-        """The same semiring with or without the mark of `with_witness`; `dataclasses.replace` would record its callables anew.
+        """Return the semiring with or without the mark of `with_witness`, without another recording.
 
         Examples
         --------
@@ -123,7 +122,7 @@ class Semiring(AlgebraicStructure):
         return other
 
     def require_selective(self) -> None:
-        """Refuse a ⊕ that is not selective, so that no single k wins.
+        """Refuse a ⊕ that is not selective, because no single k wins.
 
         Examples
         --------
@@ -163,21 +162,18 @@ class Semiring(AlgebraicStructure):
         return table(title, ((faint(name), text) for name, text in rows))
 
     def _in_integers(self) -> str:
-        """The value that integer dtypes have in the place of an infinite 0."""
         extremes = {math.inf: "largest", -math.inf: "smallest"}
         if self.components > 1 or self.zero not in extremes or not any(d.kind == "i" for d in self.supported_dtypes):
             return ""
         return f" {faint(f'(in an integer dtype: its {extremes[self.zero]} value)')}"
 
     def _shown(self, operation: str) -> str:
-        """⊕ or ⊗ as recorded."""
         try:
             return self._expressions(getattr(self.program, operation))
         except TraceError as error:
             return faint(str(error))
 
     def _shown_star(self) -> str:
-        """a* as recorded."""
         if self.star is None:
             return f"1 where 1 ⊕ a = 1 {faint('(elsewhere the closure diverges)')}"
         star = self.recorded("star")
@@ -191,7 +187,6 @@ class Semiring(AlgebraicStructure):
         return code(f"({text})" if self.components > 1 else text)
 
     def _shown_properties(self) -> str:
-        """Whether ⊕ is idempotent and selective."""
         found = []
         for name in ("idempotent", "selective"):
             try:
@@ -203,4 +198,4 @@ class Semiring(AlgebraicStructure):
         return ", ".join(found)
 
 
-Semiring.__init__ = raised_here(Semiring.__init__)  # type: ignore[method-assign]  # which `dataclass` writes
+Semiring.__init__ = raised_here(Semiring.__init__)  # type: ignore[method-assign]  # `dataclass` writes it

@@ -1,7 +1,7 @@
-"""Elements in a dtype: how ±∞ and the identities of a semiring are written there, and which dtypes it has.
+"""Elements in a dtype: the numbers for ±∞ and the identities, and the supported dtypes.
 
-An integer dtype has no infinity, so its largest value stands for +∞ and its smallest for −∞. An identity that no value of the
-dtype can stand for (−∞ in an unsigned one, 0.5 in an integer) makes the dtype meaningless for the semiring.
+An integer dtype has no infinity: its largest value stands for +∞ and its smallest for −∞. Both identities need a value in the dtype, unlike
+−∞ in an unsigned one or 0.5 in an integer; otherwise the semiring has no meaning there.
 """
 
 from __future__ import annotations
@@ -17,24 +17,17 @@ from semiring.common.errors import DTypeError, brief
 __all__ = ["COMPUTED_IN", "DTYPES", "element", "infinity", "ordinary", "widest"]
 
 COMPUTED_IN: dict[np.dtype[Any], np.dtype[Any]] = {np.dtype(np.float16): np.dtype(np.float32), np.dtype(np.int8): np.dtype(np.int16)}
-"""Wider dtypes for two that no kernel computes in."""
+"""Wider dtypes for two dtypes without kernels."""
 
 DTYPES = tuple(np.dtype(name) for name in ("bool", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64"))
-"""The dtypes of matrices that the engines compute with; object arrays run on the reference engine."""
+"""The dtypes of matrices on the engines; the reference engine also computes with object arrays."""
 
 
 def infinity(dtype: np.dtype[Any], sign: int = 1) -> Any:
-    """What stands for +∞ (or −∞) in `dtype`, as a Python number.
+    """Return the Python number that stands for +∞ (or −∞) in `dtype`, or raise `DTypeError` if none does.
 
-    Examples
-    --------
     >>> infinity(np.dtype("int16")), infinity(np.dtype("float32"), -1)
     (32767, -inf)
-
-    Raises
-    ------
-    DTypeError
-        Where nothing does.
     """
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
@@ -47,26 +40,14 @@ def infinity(dtype: np.dtype[Any], sign: int = 1) -> Any:
 
 
 def element(value: Any, dtype: np.dtype[Any], *, ordered: bool = False) -> Any:
-    """`value` as a Python number that `dtype` holds exactly (an inexact float is rounded to it).
+    """Return `value` as a Python number that `dtype` holds, or raise `DTypeError`; only floats are rounded.
 
-    Examples
-    --------
+    With `ordered`, the semiring only compares elements, so that 0 may stand for −∞ in an unsigned dtype.
+
     >>> element(math.inf, np.dtype("int32"))
     2147483647
     >>> element(~0, np.dtype("uint8"))  # all bits set
     255
-
-    Parameters
-    ----------
-    value : scalar
-    dtype : numpy.dtype
-    ordered : bool
-        The semiring only compares elements, so that 0 may stand for −∞ in an unsigned dtype.
-
-    Raises
-    ------
-    DTypeError
-        Where no value of `dtype` can stand for it.
     """
     if dtype.kind == "O":
         return value
@@ -101,10 +82,8 @@ def element(value: Any, dtype: np.dtype[Any], *, ordered: bool = False) -> Any:
 
 
 def widest(dtypes: Iterable[np.dtype[Any]]) -> np.dtype[Any]:
-    """The dtype in which an operation on several is computed, by all engines: a float, else the longest, else a signed one.
+    """Return the dtype of an operation on several: a float, else the longest, else a signed one, on all engines.
 
-    Examples
-    --------
     >>> widest([np.dtype("int64"), np.dtype("float32")])
     dtype('float32')
     """
@@ -112,10 +91,8 @@ def widest(dtypes: Iterable[np.dtype[Any]]) -> np.dtype[Any]:
 
 
 def ordinary(value: Any, dtype: np.dtype[Any]) -> Any:
-    """The inverse of `element` for infinities: an integer that stands for ±∞ as the float ±inf.
+    """Return ±inf for an integer that stands for ±∞: the inverse of `element` for infinities.
 
-    Examples
-    --------
     >>> ordinary(32767, np.dtype("int16")), ordinary(7, np.dtype("int16"))
     (inf, 7)
     """

@@ -1,7 +1,7 @@
 """The laws of a semiring as equations, each passed or refuted by a counterexample.
 
-A law is checked on every element of a small carrier, and elsewhere on a sample that the dtype holds exactly (see
-`semiring.algebra.sampling`); where exp, log or division round, its sides may differ by 64 roundings.
+A law is checked on every element of a small carrier, and otherwise on a sample that the dtype holds exactly (`semiring.algebra.sampling`).
+If exp, log or division round, the two sides may differ by 64 roundings.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ Status = Literal["passed", "refuted", "untested"]
 
 @dataclass(frozen=True)
 class Counterexample:
-    """Elements for which a law fails, with the values of its two sides.
+    """Elements for which a law fails, with the values of the two sides.
 
     Attributes
     ----------
     elements : tuple of (name, value)
         The operands, e.g. ``(("a", 2), ("b", 0.5))``.
     left, right : value
-        What the sides are; `right` is None where the law asks for something else than one value.
+        The values of the sides; `right` is None if the law does not demand one value.
     left_text, right_text : str
-        The sides as the law has them.
+        The sides in the notation of the law.
     """
 
     elements: tuple[tuple[str, Any], ...]
@@ -53,25 +53,23 @@ class Counterexample:
 
 @dataclass(frozen=True)
 class LawResult:
-    """What the check of one law, or of one property, found.
+    """The result of the check of one law or property.
 
     Attributes
     ----------
-    law : str
-        Its name, e.g. "distributive from the left".
-    statement : str
-        The law itself.
+    law, statement : str
+        The name, e.g. "left distributive", and the equation.
     status : {"passed", "refuted", "untested"}
     counterexample : Counterexample or None
-        Where the law is refuted.
+        For a refuted law.
     tolerance : float
-        The relative difference of two sides that counts as rounding; 0 where the computation is exact.
+        The relative difference of two sides that counts as rounding; 0 for exact arithmetic.
     exhaustive : bool
-        Whether this is a proof: every element was tried, or the law follows from how the operation is written.
+        A pass is a proof: every element was tried, or the form of the operation implies the law.
     required : bool
-        Whether every semiring has it. The others are properties, which some algorithms need.
+        True for a law of every semiring, False for a property that some algorithms need.
     note : str
-        Why it is untested.
+        The reason for "untested".
     """
 
     law: str
@@ -88,7 +86,7 @@ class LawResult:
 
     @property
     def verdict(self) -> str:
-        """The status in words; a property holds or does not."""
+        """The status in words: "passed" for a law, "holds" for a property."""
         if self.required or self.status == "untested":
             return self.status
         return "holds" if self else "does not hold"
@@ -100,7 +98,7 @@ class LawResult:
 
     @property
     def evidence(self) -> str:
-        """What the status rests on."""
+        """The reason for the status."""
         if self.status == "untested":
             return self.note
         if self.counterexample is not None:
@@ -109,12 +107,12 @@ class LawResult:
 
 
 class _Untested(Exception):
-    """Why a law cannot be checked in a dtype."""
+    """The reason why a law cannot be checked in a dtype."""
 
 
 @dataclass(frozen=True)
 class _Side:
-    """One side of an equation: how it is written, and its value."""
+    """One side of an equation: text and value."""
 
     text: str
     value: Callable[..., Sequence[Array]]
@@ -127,55 +125,51 @@ _zero = _Side("0", lambda m, *_: m.zero)
 _one = _Side("1", lambda m, *_: m.one)
 
 
-def _equations() -> dict[str, tuple[int, tuple[_Equation, ...]]]:
-    """The laws that are equations, each with its number of variables."""
-    return {
-        "associative ⊕": (3, ((
-            _Side("(a ⊕ b) ⊕ c", lambda m, a, b, c: m.add(m.add(a, b), c)),
-            _Side("a ⊕ (b ⊕ c)", lambda m, a, b, c: m.add(a, m.add(b, c))),
-        ),)),
-        "commutative ⊕": (2, ((
-            _Side("a ⊕ b", lambda m, a, b: m.add(a, b)), _Side("b ⊕ a", lambda m, a, b: m.add(b, a)),
-        ),)),
-        "0 is the identity of ⊕": (1, (
-            (_Side("0 ⊕ a", lambda m, a: m.add(m.zero, a)), _a), (_Side("a ⊕ 0", lambda m, a: m.add(a, m.zero)), _a),
-        )),
-        "associative ⊗": (3, ((
-            _Side("(a ⊗ b) ⊗ c", lambda m, a, b, c: m.mul(m.mul(a, b), c)),
-            _Side("a ⊗ (b ⊗ c)", lambda m, a, b, c: m.mul(a, m.mul(b, c))),
-        ),)),
-        "1 is the identity of ⊗": (1, (
-            (_Side("1 ⊗ a", lambda m, a: m.mul(m.one, a)), _a), (_Side("a ⊗ 1", lambda m, a: m.mul(a, m.one)), _a),
-        )),
-        "0 annihilates": (1, (
-            (_Side("0 ⊗ a", lambda m, a: m.mul(m.zero, a)), _zero), (_Side("a ⊗ 0", lambda m, a: m.mul(a, m.zero)), _zero),
-        )),
-        "left distributive": (3, ((
-            _Side("a ⊗ (b ⊕ c)", lambda m, a, b, c: m.mul(a, m.add(b, c))),
-            _Side("a ⊗ b ⊕ a ⊗ c", lambda m, a, b, c: m.add(m.mul(a, b), m.mul(a, c))),
-        ),)),
-        "right distributive": (3, ((
-            _Side("(a ⊕ b) ⊗ c", lambda m, a, b, c: m.mul(m.add(a, b), c)),
-            _Side("a ⊗ c ⊕ b ⊗ c", lambda m, a, b, c: m.add(m.mul(a, c), m.mul(b, c))),
-        ),)),
-        "idempotent": (1, ((_Side("a ⊕ a", lambda m, a: m.add(a, a)), _a),)),
-        "commutative ⊗": (2, ((
-            _Side("a ⊗ b", lambda m, a, b: m.mul(a, b)), _Side("b ⊗ a", lambda m, a, b: m.mul(b, a)),
-        ),)),
-        "bounded": (1, ((_Side("1 ⊕ a", lambda m, a: m.add(m.one, a)), _one),)),
-    }  # fmt: skip
-
-
-_EQUATIONS = _equations()
+_EQUATIONS: dict[str, tuple[int, tuple[_Equation, ...]]] = {
+    "associative ⊕": (3, ((
+        _Side("(a ⊕ b) ⊕ c", lambda m, a, b, c: m.add(m.add(a, b), c)), _Side("a ⊕ (b ⊕ c)", lambda m, a, b, c: m.add(a, m.add(b, c))),
+    ),)),
+    "commutative ⊕": (2, ((
+        _Side("a ⊕ b", lambda m, a, b: m.add(a, b)), _Side("b ⊕ a", lambda m, a, b: m.add(b, a)),
+    ),)),
+    "0 is the identity of ⊕": (1, (
+        (_Side("0 ⊕ a", lambda m, a: m.add(m.zero, a)), _a), (_Side("a ⊕ 0", lambda m, a: m.add(a, m.zero)), _a),
+    )),
+    "associative ⊗": (3, ((
+        _Side("(a ⊗ b) ⊗ c", lambda m, a, b, c: m.mul(m.mul(a, b), c)), _Side("a ⊗ (b ⊗ c)", lambda m, a, b, c: m.mul(a, m.mul(b, c))),
+    ),)),
+    "1 is the identity of ⊗": (1, (
+        (_Side("1 ⊗ a", lambda m, a: m.mul(m.one, a)), _a), (_Side("a ⊗ 1", lambda m, a: m.mul(a, m.one)), _a),
+    )),
+    "0 annihilates": (1, (
+        (_Side("0 ⊗ a", lambda m, a: m.mul(m.zero, a)), _zero), (_Side("a ⊗ 0", lambda m, a: m.mul(a, m.zero)), _zero),
+    )),
+    "left distributive": (3, ((
+        _Side("a ⊗ (b ⊕ c)", lambda m, a, b, c: m.mul(a, m.add(b, c))),
+        _Side("a ⊗ b ⊕ a ⊗ c", lambda m, a, b, c: m.add(m.mul(a, b), m.mul(a, c))),
+    ),)),
+    "right distributive": (3, ((
+        _Side("(a ⊕ b) ⊗ c", lambda m, a, b, c: m.mul(m.add(a, b), c)),
+        _Side("a ⊗ c ⊕ b ⊗ c", lambda m, a, b, c: m.add(m.mul(a, c), m.mul(b, c))),
+    ),)),
+    "idempotent": (1, ((_Side("a ⊕ a", lambda m, a: m.add(a, a)), _a),)),
+    "commutative ⊗": (2, ((
+        _Side("a ⊗ b", lambda m, a, b: m.mul(a, b)), _Side("b ⊗ a", lambda m, a, b: m.mul(b, a)),
+    ),)),
+    "bounded": (1, ((_Side("1 ⊕ a", lambda m, a: m.add(m.one, a)), _one),)),
+}  # fmt: skip
+"""The number of variables and the equations of each law."""
 
 LAWS = (
     "0 is the identity of ⊕", "1 is the identity of ⊗", "0 annihilates", "closed", "associative ⊕", "commutative ⊕", "associative ⊗",
     "left distributive", "right distributive", "star",
 )  # fmt: skip
-"""What every semiring satisfies. A wrong 0 or 1 breaks other laws too, so these come first: the first that is refuted says what to mend."""
+"""The laws of every semiring. A wrong 0 or 1 breaks other laws too: the identities come first, so that the first refuted law tells what to
+mend.
+"""
 
 PROPERTIES = ("idempotent", "selective", "commutative ⊗", "bounded")
-"""What some semirings satisfy and some algorithms need; ``bounded`` says that no cycle improves on the empty path."""
+"""The properties that some algorithms need; ``bounded`` means that no cycle improves on the empty path."""
 
 STATEMENTS = {
     "closed": "0, 1, a ⊕ b and a ⊗ b are elements",
@@ -186,12 +180,12 @@ STATEMENTS = {
 
 
 def _axes(model: Model, variables: int) -> list[tuple[Array, ...]]:
-    """The sample along one axis for each variable, so that operations on them run over every combination."""
+    """Lay the sample along one axis for each variable, so that broadcasting runs over every combination."""
     return [tuple(v.reshape((1,) * i + (-1,) + (1,) * (variables - 1 - i)) for v in model.elements) for i in range(variables)]
 
 
 def _refute(model: Model, name: str) -> Counterexample | None:
-    """The first combination of elements for which a law fails."""
+    """Find the first combination of elements for which a law fails."""
     if name in _TESTS:
         return _TESTS[name](model)
     variables, both = _EQUATIONS[name]
@@ -236,13 +230,13 @@ def _closed(model: Model) -> Counterexample | None:
 
 
 def _first_error(model: Model, text: str, function: Callable[..., Any]) -> Counterexample | None:
-    """The first pair for which a callable raises; a recording never does."""
+    """Find the first pair for which a callable raises; a recording never does."""
     m = len(model.elements[0])
     for i, j in np.ndindex(m, m) if any(t.kind == "O" for t in model.types) else ():
         x, y = (tuple(v[at] for v in model.elements) for at in (i, j))
         try:
             model.call(function, x, y)
-        except Exception as error:  # whatever it is, it is what the reader has to see
+        except Exception as error:  # the counterexample shows any error
             return Counterexample((("a", model.shown(x)), ("b", model.shown(y))), error, text, None, "")
     return None
 
@@ -265,15 +259,13 @@ def _star(model: Model) -> Counterexample | None:
     return _counterexample(model, 1, fails, ("a*", star), ("1 ⊕ a ⊗ a*", right)) if fails.any() else None
 
 
-_TESTS: dict[str, Callable[[Model], Counterexample | None]] = {
-    "closed": _closed, "selective": _selective, "star": _star,
-}  # fmt: skip
+_TESTS: dict[str, Callable[[Model], Counterexample | None]] = {"closed": _closed, "selective": _selective, "star": _star}
 
 
 def law(structure: AlgebraicStructure, dtypes: Any, name: str) -> LawResult:
-    """The result for one of `LAWS` or `PROPERTIES` (cached); SemiringError where there is no such law.
+    """Return the result for one of `LAWS` or `PROPERTIES` (cached).
 
-    It is asked in a dtype for each component, in one for all, or (None) in the usual ones.
+    `dtypes` is a dtype for each component, one for all, or None for the usual ones.
     """
     kinds = structure.dtypes(structure.usual_dtypes if dtypes is None else dtypes)
     return _law(structure, kinds, name, structure.running(kinds))
@@ -294,7 +286,7 @@ def _law(structure: AlgebraicStructure, kinds: tuple[np.dtype[Any], ...], name: 
         found = _refute(model, name)
     except _Untested as reason:
         found, note = None, str(reason)
-    except Exception as error:  # a callable of objects may raise anything; "closed" shows for which elements
+    except Exception as error:  # a callable of objects may raise anything; "closed" shows the elements
         if name == "closed" or not any(k.kind == "O" for k in kinds):
             raise
         found, note = None, f"a callable raises {type(error).__name__}: {error}"

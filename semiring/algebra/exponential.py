@@ -1,9 +1,9 @@
-"""Recognizing a semiring that adds exponentials: ⊕ is log(e^{sa} + e^{sb}) / s and ⊗ is a + b, however the callables write it.
+"""Recognition of ⊕ as log(e^{sa} + e^{sb}) / s with ⊗ as a + b, in any form of the callables.
 
-A recording is run on operands log(X) / s for rational X, where every value is a rational number, or a multiple of the logarithm of one:
-then sums, differences, exponentials, logarithms, extrema and comparisons are exact, and the result is log(X + Y) / s or it is not. Two
-rational functions of low degree that agree at some points with large numerators are the same function. Whatever else an expression does,
-such as to compare with a constant or to take a root, is not followed, and then it is not recognized.
+The recording is evaluated on operands log(X) / s for rational X. Every value is then a rational number or a rational multiple of a
+logarithm, so that sums, differences, exponentials, logarithms, extrema and comparisons are exact. The result must be log(X + Y) / s at a
+few points with large numerators: two rational functions of low degree that agree there are the same. Any other operation, such as a root or
+a comparison with a constant, ends the recognition.
 """
 
 from __future__ import annotations
@@ -25,26 +25,23 @@ _POINTS = (
     (Fraction(2750159, 122949823), Fraction(141650939, 3497861)),
     (Fraction(160481183, 5800079), Fraction(4256233, 198491317)),
 )
-"""Where expressions are tried: quotients of primes, in both orders and on both sides of 1."""
+"""Operands of the trials: quotients of primes, in both orders and on both sides of 1."""
 
 
 @dataclass(frozen=True)
 class _Log:
-    """``factor`` · log(``of``), with a positive factor and of anything but 1."""
+    """``factor`` · log(``of``), with a positive factor; ``of`` is not 1."""
 
     factor: Fraction
     of: Fraction
 
 
-_Number = Fraction | _Log | float | bool | None
-"""A rational number, a logarithm, an infinity, an answer, or what is none of them."""
+_Number = Fraction | _Log | float | bool | None  # a rational number, a logarithm, an infinity, a truth value, or None for an unknown value
 
 
 def exponential_scale(add: Sequence[Expr], mul: Sequence[Expr]) -> Fraction | None:
-    """The s for which ⊕ is log(e^{sa} + e^{sb}) / s, where ⊗ is a + b; None where there is none.
+    """Return the s for which ⊕ is log(e^{sa} + e^{sb}) / s, if ⊗ is a + b; None without such an s.
 
-    Examples
-    --------
     >>> from semiring.algebra.catalogue import LOG
     >>> exponential_scale(LOG.program.add, LOG.program.mul)
     Fraction(1, 1)
@@ -56,14 +53,18 @@ def exponential_scale(add: Sequence[Expr], mul: Sequence[Expr]) -> Fraction | No
         return None
     constants = {abs(Fraction(c)) for e in nodes(*add) if e.op == "const" for c in e.args if _is_finite(c) and c}
     candidates = sorted({Fraction(1), *constants, *(1 / c for c in constants)})
-    return next((s for c in candidates for s in (c, -c) if all(_adds(add[0], s, *point) for point in _POINTS)), None)
+
+    def adds(scale: Fraction, x: Fraction, y: Fraction) -> bool:
+        """Return True if ⊕ of log(x) / s and log(y) / s is log(x + y) / s."""
+        found = fold(add, [_log(x, 1 / scale)], [_log(y, 1 / scale)], _constant, _operation)
+        return found == [_log(x + y, 1 / scale)]
+
+    return next((s for c in candidates for s in (c, -c) if all(adds(s, *point) for point in _POINTS)), None)
 
 
 def log_add(scale: Fraction) -> Expr:
-    """log(e^{sa} + e^{sb}) / s without overflow: the operand whose multiple by s is larger, and log1p of what the other one adds.
+    """Build log(e^{sa} + e^{sb}) / s without overflow: the operand with the larger multiple by s, plus log1p of the other one's share.
 
-    Examples
-    --------
     >>> log_add(Fraction(-1))
     min(a, b) if abs(min(a, b)) == inf else min(a, b) - log1p(exp(min(a, b) - max(a, b)))
     """
@@ -76,21 +77,15 @@ def log_add(scale: Fraction) -> Expr:
     if abs(scale) != 1:
         more = node("mul", more, const(float(1 / abs(scale))))
     total = node("add" if scale > 0 else "sub", near, more)
-    return where(node("eq", node("abs", near), const(math.inf)), near, total)  # −∞ − (−∞) is NaN; the condition passes it by
+    return where(node("eq", node("abs", near), const(math.inf)), near, total)  # the condition avoids −∞ − (−∞) = NaN
 
 
 def _is_finite(value: Any) -> bool:
     return not isinstance(value, bool) and (isinstance(value, int) or math.isfinite(value))
 
 
-def _adds(add: Expr, scale: Fraction, x: Fraction, y: Fraction) -> bool:
-    """Whether ⊕ of log(x) / s and log(y) / s is log(x + y) / s."""
-    (found,) = fold([add], [_log(x, 1 / scale)], [_log(y, 1 / scale)], _constant, _operation)
-    return found == _log(x + y, 1 / scale)
-
-
 def _log(of: Fraction, factor: Fraction = Fraction(1)) -> _Number:
-    """factor · log(of)."""
+    """Return factor · log(of)."""
     if of == 1 or factor == 0:
         return Fraction(0)
     return _Log(factor, of) if factor > 0 else _Log(-factor, 1 / of)
@@ -101,7 +96,7 @@ def _constant(value: Any) -> _Number:
 
 
 def _operation(op: str, args: list[_Number]) -> _Number:
-    """An operation, where it can be followed."""
+    """Evaluate an operation exactly; None if that is impossible."""
     if op == "where":
         return args[1 if args[0] else 2] if isinstance(args[0], bool) else None
     if op in COMPARISONS:
@@ -115,13 +110,13 @@ def _operation(op: str, args: list[_Number]) -> _Number:
 
 
 def _compared(op: str, x: _Number, y: _Number) -> bool | None:
-    """A comparison of two numbers; a logarithm and a rational number other than 0 are not compared."""
+    """Compare two numbers; None for a logarithm and a finite number other than 0."""
     if isinstance(x, _Log) and isinstance(y, _Log):
         sides: tuple[Any, Any] | None = (x.of, y.of) if x.factor == y.factor else None
     elif isinstance(x, _Log) or isinstance(y, _Log):
         log, other = (x, y) if isinstance(x, _Log) else (y, x)
         assert isinstance(log, _Log)
-        # It is above 0 where it is the logarithm of more than 1; and beside an infinity it is any number.
+        # log(of) has the sign of of − 1, and any finite number compares with ±∞ alike.
         sides = (log.of - 1, other) if other == 0 or isinstance(other, float) else None
         if sides is not None and log is y:
             sides = sides[::-1]
@@ -150,10 +145,6 @@ def _negative(x: _Number) -> _Number:
     return -x if isinstance(x, float) else _product(x, Fraction(-1))
 
 
-def _quotient(x: _Number, y: _Number) -> _Number:
-    return _product(x, 1 / y) if isinstance(y, Fraction) and y else None
-
-
 def _exp(x: _Number) -> _Number:
     if isinstance(x, _Log) and x.factor.denominator == 1 and x.factor <= _POWERS:
         return Fraction(x.of.numerator ** int(x.factor), x.of.denominator ** int(x.factor))
@@ -172,10 +163,10 @@ def _magnitude(x: _Number) -> _Number:
     return _negative(x) if x is not None and x < 0 else x
 
 
-_POWERS = 8
-"""Up to which power of an operand exponentials are followed."""
+_POWERS = 8  # the largest power of an operand in an exponential that is evaluated
 
 _FOLLOWED: dict[str, Callable[..., _Number]] = {
-    "add": _sum, "sub": lambda x, y: _sum(x, _negative(y)), "mul": _product, "div": _quotient, "neg": _negative, "abs": _magnitude,
-    "exp": _exp, "expm1": lambda x: _sum(_exp(x), Fraction(-1)), "log": _logarithm, "log1p": lambda x: _logarithm(_sum(x, Fraction(1))),
+    "add": _sum, "sub": lambda x, y: _sum(x, _negative(y)), "mul": _product,
+    "div": lambda x, y: _product(x, 1 / y) if isinstance(y, Fraction) and y else None, "neg": _negative, "abs": _magnitude, "exp": _exp,
+    "expm1": lambda x: _sum(_exp(x), Fraction(-1)), "log": _logarithm, "log1p": lambda x: _logarithm(_sum(x, Fraction(1))),
 }  # fmt: skip

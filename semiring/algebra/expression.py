@@ -1,8 +1,8 @@
 """Recorded expressions: immutable, interned nodes, so that structural equality is identity.
 
-An expression is what the tracer records of a scalar callable and what every target (NumPy, SymPy, LLVM, CUDA) is generated
-from. A node is an operation name with its arguments; the leaves are ``var`` (operand, component) and ``const`` (value).
-Expressions are graphs with sharing and may be deep: everything here walks them without recursion and visits a node once.
+The tracer records a scalar callable as an expression; every target (NumPy, SymPy, LLVM, CUDA) is generated from it. A node is an
+operation name with its arguments; leaves are ``var`` (operand, component) and ``const`` (value). Expressions are graphs with sharing and
+may be deep: functions here walk them without recursion and visit a node once.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ __all__ = [
 
 COMPARISONS = frozenset({"lt", "le", "gt", "ge", "eq", "ne"})
 CHOOSING = COMPARISONS | {"var", "const", "min", "max", "where", "not", "and", "or", "xor"}
-"""What compares, chooses or combines bits: no result is beyond the dtype of its operands."""
+"""Operations that compare, choose or combine bits: no result is beyond the dtype of the operands."""
 
 Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True, weakref_slot=True)
 class Expr:
-    """One node. Build it with `node`, `var` or `const`: equal expressions are then the same object."""
+    """One node, built by `node`, `var` or `const`, so that equal expressions are the same object."""
 
     op: str
     args: tuple[Any, ...]
@@ -37,12 +37,12 @@ class Expr:
         return show(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Copies and pickles come back through the interning, so that equality stays identity; as a list, because expressions may be deep.
+        # Copies and pickles are interned again, so that equality stays identity; a flat list, because expressions may be deep.
         return _unpickled, (flat([self]),)
 
 
 _interned: WeakValueDictionary[Any, Expr] = WeakValueDictionary()
-_interning = forks.lock()  # reentrant: a garbage collection within it may run anything
+_interning = forks.lock()  # reentrant, because a garbage collection in the critical section may run any code
 
 
 def _intern(op: str, args: tuple[Any, ...], key: Any) -> Expr:
@@ -54,26 +54,26 @@ def _intern(op: str, args: tuple[Any, ...], key: Any) -> Expr:
 
 
 def node(op: str, *args: Expr) -> Expr:
-    """The operation `op` applied to expressions."""
-    # The arguments are interned and kept alive by their parent, so their identities are their values.
+    """Apply the operation `op` to expressions."""
+    # A parent keeps its interned arguments alive, so that an id identifies a value.
     return _intern(op, args, (op, *map(id, args)))
 
 
 def var(operand: int, component: int = 0) -> Expr:
-    """Component `component` of the left (0) or right (1) operand."""
+    """Return component `component` of the left (0) or right (1) operand."""
     return _intern("var", (operand, component), ("var", operand, component))
 
 
 def const(value: Any) -> Expr:
-    """A constant; the sign of zero and the type (bool, int, float) are part of it."""
+    """Return a constant; the sign of zero and the type (bool, int, float) are part of the value."""
     return _intern("const", (value,), ("const", type(value), repr(value)))
 
 
 def where(condition: Expr, yes: Expr, no: Expr) -> Expr:
-    """``yes if condition else no``, recognising a minimum or a maximum written as a comparison.
+    """Build ``yes if condition else no``, and recognise a minimum or maximum written as a comparison.
 
-    ``min(x, y)`` means ``y if y < x else x``, as in Python; it must reach the targets as one operation, because a compare and
-    a select cost twice a minimum on every machine.
+    ``min(x, y)`` means ``y if y < x else x``, as in Python. Targets need a single operation, because a compare and a select cost twice
+    as much as a minimum on every machine.
     """
     if yes is no:
         return yes
@@ -90,11 +90,11 @@ def where(condition: Expr, yes: Expr, no: Expr) -> Expr:
             return node("min", no, yes) if strict else node("min", yes, no)
         if yes is large and no is small:
             return node("max", no, yes) if strict else node("max", yes, no)
-    # Where x = y, whatever picks one of them is their minimum too: so the first component of a minimum of tuples is a minimum.
+    # For x = y, any choice between x and y is the minimum: so the first component of a minimum of tuples is a minimum.
     if condition.op == "eq" and no.op in ("min", "max") and set(no.args) == set(condition.args) and _chooses(yes, condition.args):
         return no
     if yes.op == no.op and yes.op not in ("var", "const"):
-        # f(x, z) if c else f(y, z) is f(x if c else y, z): so Python's max of three is two maxima.
+        # f(x, z) if c else f(y, z) = f(x if c else y, z): so Python's max of three becomes two maxima.
         differ = [i for i, (y, n) in enumerate(zip(yes.args, no.args, strict=True)) if y is not n]
         if len(differ) == 1:
             i = differ[0]
@@ -102,14 +102,14 @@ def where(condition: Expr, yes: Expr, no: Expr) -> Expr:
     return node("where", condition, yes, no)
 
 
-def _chooses(expr: Expr, options: Sequence[Expr]) -> bool:
-    """Whether `expr` is always one of `options`, whatever its conditions say."""
+def _always(expr: Expr, holds: Callable[[Expr], bool], choices: tuple[str, ...] = ("where",)) -> bool:
+    """Return True if `holds` is true of each expression among which the operations `choices` of `expr` choose."""
     stack, seen = [expr], {expr}
     while stack:
         expr = stack.pop()
-        if expr in options:
+        if holds(expr):
             continue
-        if expr.op not in ("where", "min", "max"):
+        if expr.op not in choices:
             return False
         below = set(expr.args[1:] if expr.op == "where" else expr.args) - seen
         seen |= below
@@ -117,18 +117,22 @@ def _chooses(expr: Expr, options: Sequence[Expr]) -> bool:
     return True
 
 
+def _chooses(expr: Expr, options: Sequence[Expr]) -> bool:
+    return _always(expr, options.__contains__, ("where", "min", "max"))
+
+
 def chooses_operand(expr: Expr) -> bool:
-    """Whether a scalar expression is by construction one of its two operands, like ``min(a, b)``."""
+    """Return True if a scalar expression is by construction one of its two operands, like ``min(a, b)``."""
     return _chooses(expr, (var(0), var(1)))
 
 
 def is_operation(expr: Expr, operations: Collection[str], component: int = 0) -> bool:
-    """Whether an expression is one of these operations on a component of both operands, in either order, and nothing else."""
+    """Return True if an expression is one of these operations on a component of both operands, in either order."""
     return expr.op in operations and {*expr.args} == {var(0, component), var(1, component)}
 
 
 def nodes(*roots: Expr) -> Iterator[Expr]:
-    """Every node below the roots once, arguments before the operations that use them."""
+    """Yield every node below the roots once, arguments before the operations that use them."""
     seen: set[Expr] = set()
     stack = [(root, False) for root in reversed(roots)]
     while stack:
@@ -142,12 +146,10 @@ def nodes(*roots: Expr) -> Iterator[Expr]:
 
 
 def flat(roots: Sequence[Expr]) -> tuple[tuple[Any, ...], ...]:
-    """Expressions as a list of their nodes, each once and named by its number, and last the numbers of the roots.
+    """List the nodes of expressions, each once with arguments by number, and last the numbers of the roots.
 
-    Its text tells whether two lists of expressions are equal, also in another process.
+    The text of the list identifies the expressions, in other processes too.
 
-    Examples
-    --------
     >>> flat([node("add", var(0), const(1))])
     (('var', 0, 0), ('const', 1), ('add', 0, 1), (2,))
     """
@@ -160,10 +162,8 @@ def flat(roots: Sequence[Expr]) -> tuple[tuple[Any, ...], ...]:
 
 
 def unflat(rows: Sequence[tuple[Any, ...]]) -> tuple[Expr, ...]:
-    """The expressions that `flat` gave as a list.
+    """Build the expressions of a list from `flat`.
 
-    Examples
-    --------
     >>> unflat(flat([node("add", var(0), const(1))]))
     (a + 1,)
     """
@@ -185,7 +185,7 @@ def fold(
     constant: Callable[[Any], Value],
     operation: Callable[[str, list[Value]], Value],
 ) -> list[Value]:
-    """The values of `roots`, from the leaves up: components of the operands, ``constant(value)`` and ``operation(name, arguments)``."""
+    """Evaluate `roots` from the leaves up: components of the operands, ``constant(value)`` and ``operation(name, arguments)``."""
     operands = (left, right)
     value: dict[Expr, Value] = {}
     for expr in nodes(*roots):
@@ -202,24 +202,16 @@ def fold(
 def condition_on(root: Expr, operand: Sequence[Expr]) -> Expr:
     """Substitute expressions for the components of a condition's operand.
 
-    Examples
-    --------
     >>> positive_and_small = combined("and", node("gt", var(0), const(0)), node("lt", var(0), const(9)))
     >>> condition_on(positive_and_small, [node("neg", var(0))])
     -a > 0 and -a < 9
     """
-
-    def operation(op: str, args: list[Expr]) -> Expr:
-        return where(*args) if op == "where" else node(op, *args)
-
-    return fold([root], operand, (), const, operation)[0]
+    return fold([root], operand, (), const, lambda op, args: where(*args) if op == "where" else node(op, *args))[0]
 
 
 def combined(op: str, first: Expr, second: Expr) -> Expr:
-    """Write ``&``, ``|`` or ``^`` of two conditions as a choice, which every dtype and every target has.
+    """Write ``&``, ``|`` or ``^`` of two conditions as a choice, an operation of every dtype and target.
 
-    Examples
-    --------
     >>> combined("or", node("lt", var(0), var(1)), node("eq", var(1), const(0)))
     a < b or b == 0
     """
@@ -228,17 +220,8 @@ def combined(op: str, first: Expr, second: Expr) -> Expr:
 
 
 def is_condition(expr: Expr) -> bool:
-    """Tell if an expression is a comparison, or made of comparisons, so that its value is True or False."""
-    stack, seen = [expr], {expr}
-    while stack:
-        expr = stack.pop()
-        if expr.op == "where":
-            below = set(expr.args[1:]) - seen
-            seen |= below
-            stack.extend(below)
-        elif not (expr.op in COMPARISONS or expr.op == "not" or (expr.op == "const" and isinstance(expr.args[0], bool))):
-            return False
-    return True
+    """Return True if an expression is a comparison, or made of comparisons: the value is True or False."""
+    return _always(expr, lambda e: e.op in COMPARISONS or e.op == "not" or (e.op == "const" and isinstance(e.args[0], bool)))
 
 
 def evaluate(
@@ -248,10 +231,8 @@ def evaluate(
     table: Mapping[str, Callable[..., Any]],
     constant: Callable[[Any], Any] = lambda value: value,
 ) -> tuple[Any, ...]:
-    """The values of `roots` for the operands' components, computed with the operations of `table`.
+    """Compute `roots` from the operands' components with the operations of `table`.
 
-    Examples
-    --------
     >>> import operator
     >>> evaluate([node("add", var(0), const(1))], [41], [], {"add": operator.add})
     (42,)
@@ -265,28 +246,16 @@ _INFIX = {
     "div": ("/", 10), "floordiv": ("//", 10), "mod": ("%", 10),
 }  # fmt: skip
 _PREFIX = {"not": ("not ", 3), "neg": ("-", 11), "invert": ("~", 11)}
-_ATOM = 12
-"""How tightly Python's operators bind; ``x if c else y`` is 1, ``or`` 1.5 and ``and`` 2."""
-
-_LONG = 60
-"""From this many operations on, an expression used more than once is written once and given a name."""
-
+_ATOM = 12  # the precedence of a name or call; ``x if c else y`` has 1, ``or`` 1.5 and ``and`` 2
+_LONG = 60  # the number of operations from which a repeated subexpression gets a name
 _TOO_LONG = 400
 
 
 def show(expr: Expr, components: int = 1) -> str:
-    """The expression in Python's notation, with operands a and b.
+    """Write an expression in Python's notation, with operands a and b, or a[0], a[1], … for several components.
 
-    Examples
-    --------
     >>> show(node("mul", node("add", var(0), var(1)), const(2)))
     '(a + b) * 2'
-
-    Parameters
-    ----------
-    expr : Expr
-    components : int
-        How many components an element has; from 2 on, operands are written ``a[0]``, ``a[1]``, ….
     """
     order = list(nodes(expr))
     if len(order) > _TOO_LONG:
@@ -309,7 +278,7 @@ def show(expr: Expr, components: int = 1) -> str:
 
 
 def _text(expr: Expr, texts: Mapping[Expr, tuple[str, float]], components: int) -> tuple[str, float]:
-    """How a node is written, and how tightly its outermost operator binds."""
+    """Write a node, and return the precedence of its outermost operator."""
 
     def argument(i: int, tighter_than: float) -> str:
         text, binding = texts[expr.args[i]]
@@ -323,7 +292,7 @@ def _text(expr: Expr, texts: Mapping[Expr, tuple[str, float]], components: int) 
         return text, 11 if text.startswith("-") else _ATOM
     if expr.op in _INFIX:
         symbol, binding = _INFIX[expr.op]
-        # Python chains comparisons, so that neither side of one may be a bare comparison; the others group to the left.
+        # Python chains comparisons, so neither side may be a bare comparison; other operators group to the left.
         left = binding if expr.op in COMPARISONS else binding - 1
         return f"{argument(0, left)} {symbol} {argument(1, binding)}", binding
     if expr.op in _PREFIX:

@@ -21,14 +21,14 @@ __all__ = ["LawReport", "check", "is_idempotent", "is_selective", "require"]
 
 
 _COLOUR = {"passed": "#2e9e5b", "refuted": "#d9534f", "untested": "inherit"}
-"""Green and red that can be read on white and on black."""
+"""Green and red that are legible on white and on black."""
 
 
 @dataclass(frozen=True, repr=False)
 class LawReport:
-    """The laws of a semiring in a dtype, each passed or refuted with a counterexample; `check` makes it.
+    """The laws of a semiring in a dtype, each passed or refuted with a counterexample; `check` returns it.
 
-    It is true if no law is refuted, can be iterated over, indexed by the name of a law, and printed.
+    A report is true if no law is refuted. It can be iterated over, indexed by the name of a law, and printed.
 
     Examples
     --------
@@ -39,10 +39,9 @@ class LawReport:
 
     Attributes
     ----------
-    semiring : str
-    dtypes : str
+    semiring, dtypes : str
     elements : int
-        How many elements were tried, in every combination.
+        The number of elements, tried in every combination.
     results : tuple of LawResult
     """
 
@@ -53,12 +52,12 @@ class LawReport:
 
     @property
     def ok(self) -> bool:
-        """Whether no law is refuted; properties do not count."""
+        """Return True if no law is refuted; properties do not count."""
         return not self.refuted
 
     @property
     def refuted(self) -> tuple[LawResult, ...]:
-        """The laws that do not hold; properties do not count."""
+        """The refuted laws, without properties."""
         return tuple(r for r in self.results if r.required and not r)
 
     def __bool__(self) -> bool:
@@ -87,13 +86,13 @@ class LawReport:
             With the counterexample.
         """
         for r in self.refuted:
-            raise LawError(f"{self.semiring} in {self.dtypes} is no semiring: {r.law}: {r.statement} fails for {r.counterexample}")
+            raise LawError(f"{self.semiring} in {self.dtypes} is not a semiring: {r.law}: {r.statement} fails for {r.counterexample}")
 
     @property
     def summary(self) -> str:
-        """One line."""
+        """The result in one line."""
         if self.refuted:
-            return f"{self.semiring} in {self.dtypes} is no semiring: {', '.join(r.law for r in self.refuted)} refuted"
+            return f"{self.semiring} in {self.dtypes} is not a semiring: {', '.join(r.law for r in self.refuted)} refuted"
         every = all(r.exhaustive for r in self.results if r.required and r.status == "passed")
         return f"{self.semiring} in {self.dtypes}: every law passed on {'all' if every else 'a sample of'} {self.elements} elements"
 
@@ -120,7 +119,7 @@ class LawReport:
 
 @raised_here
 def check(semiring: Semiring | str, dtype: Any = None) -> LawReport:
-    """The laws of a semiring, each checked and passed or refuted with a counterexample, and which properties it has.
+    """Check each law of a semiring, with a counterexample for a refuted law, and some properties.
 
     Examples
     --------
@@ -137,32 +136,32 @@ def check(semiring: Semiring | str, dtype: Any = None) -> LawReport:
     Parameters
     ----------
     semiring : Semiring or str
-        The name of one in `semirings` will do.
+        A semiring, or a name in `semirings`.
     dtype : dtype or sequence of dtype, optional
-        One for each component (a single one serves all). By default float64 if 0 is infinite, and otherwise the first that fits of
+        One for each component, or one for all. By default float64 if 0 is infinite, and otherwise the first that fits of
         float64, bool, int64 and object. An integer dtype writes ∞ as its largest value and −∞ as its smallest.
 
     Returns
     -------
     LawReport
-        Readable as text and in Jupyter; true if every law passed. On carriers of more than 64 elements the laws are tried on a
-        sample, so that *passed* there is evidence and not a proof; *refuted* always is one.
+        Readable as text and in Jupyter; true if no law is refuted. Carriers of more than 64 elements are sampled: *passed* is then
+        evidence. *Refuted* is always a proof.
 
     Raises
     ------
     DTypeError
-        Where the semiring has no meaning in the dtype.
+        If the semiring has no meaning in the dtype.
     TraceError
-        Where a callable cannot be recorded; with ``dtype=object`` it need not be.
+        If a callable cannot be recorded; ``dtype=object`` needs no recording.
     SemiringError
-        Where `semiring` is none, nor the name of one.
+        If `semiring` is neither a semiring nor a name of one.
     """
     semiring = as_semiring(semiring)
     zero = semiring.zero if isinstance(semiring.zero, tuple) else (semiring.zero,)
     if dtype is None and all(isinstance(z, Real) for z in zero):
-        _ = semiring.program  # numbers need a recording, and its failure is an answer to this question
+        _ = semiring.program  # numbers need a recording; a TraceError answers the question
         if any(math.isinf(z) for z in zero):
-            dtype = np.float64  # an integer dtype would have its extreme in the place of ∞
+            dtype = np.float64  # an integer dtype would have an extreme value instead of ∞
     kinds = semiring.dtypes(semiring.usual_dtypes if dtype is None else dtype)
     model = model_of(semiring, kinds)
     results = tuple(law(semiring, kinds, name) for name in (*LAWS, *PROPERTIES) if name != "star" or semiring.star is not None)
@@ -170,10 +169,8 @@ def check(semiring: Semiring | str, dtype: Any = None) -> LawReport:
 
 
 def is_idempotent(semiring: Semiring, dtypes: Any = None) -> bool:
-    """Whether a ⊕ a = a (cached).
+    """Return True if a ⊕ a = a (cached).
 
-    Examples
-    --------
     >>> from semiring.algebra.catalogue import MIN_PLUS, PLUS_TIMES
     >>> is_idempotent(MIN_PLUS), is_idempotent(PLUS_TIMES)
     (True, False)
@@ -182,10 +179,8 @@ def is_idempotent(semiring: Semiring, dtypes: Any = None) -> bool:
 
 
 def is_selective(semiring: Semiring, dtypes: Any = None) -> bool:
-    """Whether a ⊕ b is always a or b (cached).
+    """Return True if a ⊕ b is always a or b (cached).
 
-    Examples
-    --------
     >>> from semiring.algebra.catalogue import BITSET, MIN_PLUS
     >>> is_selective(MIN_PLUS), is_selective(BITSET)
     (True, False)
@@ -194,32 +189,15 @@ def is_selective(semiring: Semiring, dtypes: Any = None) -> bool:
 
 
 def require(semiring: Semiring, dtypes: Any, *laws: str, for_what: str, instead: str) -> None:
-    """Refuse a semiring without the laws that an algorithm needs.
+    """Refuse a semiring without the `laws` (of `LAWS` and `PROPERTIES`) that an algorithm needs.
 
-    Examples
-    --------
+    The `LawError` names the first law that did not pass, its counterexample, the algorithm (`for_what`) and the alternative (`instead`).
+
     >>> from semiring.algebra.catalogue import PLUS_TIMES
     >>> require(PLUS_TIMES, None, "idempotent", for_what="the recursive closure", instead="use method='blocked'")
     Traceback (most recent call last):
         ...
     semiring.common.errors.LawError: the recursive closure needs a ⊕ a = a (idempotent), which plus-times in float64 does not satisfy: ...
-
-    Parameters
-    ----------
-    semiring : Semiring
-    dtypes : dtype or sequence of dtype or None
-        One for each component.
-    *laws : str
-        Names out of `LAWS` and `PROPERTIES`.
-    for_what : str
-        What needs them.
-    instead : str
-        What works without them.
-
-    Raises
-    ------
-    LawError
-        Naming the first law that did not pass, its counterexample, what needs it, and what would work.
     """
     kinds = semiring.dtypes(semiring.usual_dtypes if dtypes is None else dtypes)
     for name in laws:
@@ -235,11 +213,11 @@ def require(semiring: Semiring, dtypes: Any, *laws: str, for_what: str, instead:
 
 
 def _narrower(semiring: Semiring, kinds: tuple[np.dtype[Any], ...], laws: tuple[str, ...]) -> str:
-    """Advice to state the carrier, where none is and the laws hold between 0 and 1."""
+    """Advise to state the carrier, if none is given and the laws hold between 0 and 1."""
     ends = (semiring.zero, semiring.one)
     if semiring.domain is not None or not all(isinstance(v, Real) for v in ends) or ends[0] == ends[1]:
         return ""
     domain = (min(ends), max(ends))
     if any(law(semiring.narrowed(domain), kinds, name).status != "passed" for name in laws):
         return ""
-    return f" from {domain[0]!r} to {domain[1]!r} it holds: if all elements lie there, state domain={domain!r}; otherwise"
+    return f" from {domain[0]!r} to {domain[1]!r} it holds: if all elements are in this range, state domain={domain!r}; otherwise"

@@ -1,4 +1,4 @@
-"""A semiring on arrays of sampled elements: what its laws are checked with."""
+"""The operations of a semiring on arrays of sampled elements, for the check of its laws."""
 
 from __future__ import annotations
 
@@ -21,28 +21,15 @@ __all__ = ["Model", "model_of"]
 Array = np.ndarray[Any, Any]
 Values = Sequence[Array]
 
-_ROUNDINGS = 64
-"""How many roundings a law's two sides may differ by, where the computation is not exact."""
+_ROUNDINGS = 64  # roundings by which a law's two sides may differ in inexact arithmetic
 
 
 class Model:
-    """The operations of a semiring as its laws need them, on tuples of arrays (one a component).
+    """The operations of a semiring on tuples of arrays, one a component.
 
-    Object arrays run the callables; every other dtype runs their recording, which is what the engines run.
-
-    Attributes
-    ----------
-    structure : AlgebraicStructure
-    kinds : tuple of numpy.dtype
-        What the laws are checked for.
-    types : tuple of numpy.dtype
-        What they are computed in.
-    elements : tuple of arrays of shape (m,)
-        The sample: 0, 1, and others.
-    exhaustive : bool
-        Whether it has every element.
-    tolerance, star_tolerance : float
-        The relative difference of two results that is rounding.
+    Object arrays run the callables; every other dtype runs the recording, as the engines do. Laws are checked for the dtypes `kinds` and
+    computed in `types`. `elements` is the sample, arrays of shape (m,) with 0, 1 and others; `exhaustive` means all elements. A relative
+    difference of two results up to `tolerance`, or `star_tolerance` with a star, counts as rounding.
     """
 
     def __init__(self, structure: AlgebraicStructure, kinds: tuple[np.dtype[Any], ...]) -> None:
@@ -54,13 +41,14 @@ class Model:
         numbers = [v for part in self.elements for v in part.tolist() if isinstance(v, int | float | Fraction)]
         self._scale = max((abs(float(v)) for v in numbers if math.isfinite(v)), default=1.0)
         self.tolerance, self.star_tolerance = self._tolerance()
+        self.zero, self.one = (tuple(v[i : i + 1] for v in self.elements) for i in range(2))  # arrays of one entry
 
     def _tolerance(self) -> tuple[float, float]:
-        """The tolerance of ⊕ and ⊗, 0 unless they or the sample need rounding; and that of the star."""
+        """Return the tolerance of ⊕ and ⊗, 0 for exact arithmetic, and the tolerance of the star."""
         try:
             program = self.structure.program
         except TraceError:
-            return 0.0, 0.0  # only objects run without a recording, and their arithmetic is their own
+            return 0.0, 0.0  # without a recording only objects run, in their own arithmetic
         floats = [np.finfo(t) for t in self.types if t.kind == "f"]
         rounding = _ROUNDINGS * max((float(f.eps) for f in floats), default=float(np.finfo(float).eps))
         exact = not program.operations & REAL
@@ -68,31 +56,21 @@ class Model:
             values = [v for part in self.elements if part.dtype.kind == "f" for v in part.tolist()]
             products = sum(e.op == "mul" for e in nodes(*program.add, *program.mul))
             bits = _bits([*values, *program.constants])
-            # Three factors and two carries; an operation of more than one product would need a closer look.
+            # Three factors and two carries; more than one product an operation counts as inexact.
             exact = products <= len(self.kinds) and (3 * bits if products else bits) + 3 <= min(f.nmant for f in floats)
         star_exact = exact and not any(e.op in REAL for e in nodes(*(program.star or ())))
         return 0.0 if exact else rounding, 0.0 if star_exact else rounding
 
-    @property
-    def zero(self) -> tuple[Array, ...]:
-        """0, as arrays of one entry."""
-        return tuple(v[:1] for v in self.elements)
-
-    @property
-    def one(self) -> tuple[Array, ...]:
-        """1, as arrays of one entry."""
-        return tuple(v[1:2] for v in self.elements)
-
     def add(self, x: Values, y: Values) -> tuple[Array, ...]:
-        """x ⊕ y."""
+        """Return x ⊕ y."""
         return self._apply(self.structure.add, lambda: self.structure.program.add, x, y)
 
     def mul(self, x: Values, y: Values) -> tuple[Array, ...]:
-        """x ⊗ y."""
+        """Return x ⊗ y."""
         return self._apply(self.structure.mul, lambda: self.structure.program.mul, x, y)
 
     def star(self, x: Values) -> tuple[tuple[Array, ...], Array]:
-        """x*, and where it exists."""
+        """Return x* and the mask of where it exists."""
         if self._objects:
             assert self.structure.star is not None
             exists = np.ones(x[0].shape, dtype=bool)
@@ -113,7 +91,7 @@ class Model:
         return self._evaluated(program.star, x, ()), ~np.broadcast_to(np.asarray(undefined, dtype=bool), x[0].shape)
 
     def call(self, function: Callable[..., Any], *elements: tuple[Any, ...]) -> tuple[Any, ...]:
-        """A callable of the semiring on elements given as tuples; its result as a tuple."""
+        """Call a callable of the semiring on elements given as tuples, and return a tuple."""
         with np.errstate(all="ignore"):
             result = function(*elements) if len(self.types) > 1 else function(*(e[0] for e in elements))
         return result if isinstance(result, tuple) else (result,)
@@ -132,7 +110,7 @@ class Model:
         return tuple(np.broadcast_to(np.asarray(r, dtype=t), shape) for r, t in zip(results, self.types, strict=True))
 
     def equal(self, x: Values, y: Values, tolerance: float) -> Array:
-        """Where two elements are equal, up to rounding."""
+        """Return the mask of elements that are equal up to rounding."""
         return np.asarray(np.logical_and.reduce([self._close(a, b, tolerance) for a, b in zip(x, y, strict=True)]))
 
     def _close(self, a: Array, b: Array, tolerance: float) -> Array:
@@ -153,7 +131,7 @@ class Model:
         return bool(abs(a - b) <= tolerance * max(abs(a), abs(b), self._scale))
 
     def inside(self, x: Values) -> Array:
-        """Which elements lie in the carrier, and in the range of their dtype."""
+        """Return the mask of elements in the carrier and in the range of their dtype."""
         inside = self.structure.carrier.holds(x)
         for array, kind, to in zip(x, self.kinds, self.types, strict=True):
             if kind.kind in "iu" and to != kind:
@@ -163,7 +141,7 @@ class Model:
         return inside
 
     def shown(self, parts: Sequence[Any]) -> Any:
-        """One element for a reader: Python numbers, integers as integers."""
+        """Convert one element to Python numbers for a reader, integers to int."""
         numbers = []
         for value, kind in zip(parts, self.kinds, strict=True):
             number = value.item() if isinstance(value, np.generic) else value
@@ -172,7 +150,7 @@ class Model:
 
 
 def _bits(values: Sequence[Any]) -> int:
-    """How many bits a fixed-point number needs to hold each of the values."""
+    """Count the bits of a fixed-point format that holds each of the values."""
     whole, fraction = 1, 0
     for value in values:
         if math.isfinite(value):
@@ -183,7 +161,7 @@ def _bits(values: Sequence[Any]) -> int:
 
 
 def model_of(structure: AlgebraicStructure, kinds: tuple[np.dtype[Any], ...]) -> Model:
-    """The model of a semiring in some dtypes, one for each component."""
+    """Return the (cached) model of a semiring in some dtypes, one for each component."""
     return _model_of(structure, kinds, structure.running(kinds))
 
 

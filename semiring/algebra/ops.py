@@ -1,4 +1,4 @@
-"""Functions for the callables of a semiring, which users find in `semiring.ops`, and the table of all operations that can be recorded."""
+"""Functions for the callables of a semiring (public as `semiring.ops`), and the table of all recordable operations."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ __all__ = ["TABLE", "absolute", "exp", "expm1", "log", "log1p", "logaddexp", "lo
 
 
 def _kind(*values: Any) -> str:
-    """Which world the values belong to: a recording, SymPy, NumPy (arrays of objects, or not) or plain Python."""
+    """Return the world of the values: a recording, SymPy, NumPy arrays (of objects, or not) or plain Python."""
     if any(symbolic(v) for v in values):
         return "symbol"
     if any(isinstance(v, np.ndarray | np.generic) for v in values):
         return "objects" if any(isinstance(v, np.ndarray) and v.dtype.kind == "O" for v in values) else "numpy"
-    sympy = getattr(sys.modules.get("sympy"), "Basic", None)  # no value is SymPy's unless it is loaded
+    sympy = getattr(sys.modules.get("sympy"), "Basic", None)  # without an import of SymPy, no value is SymPy's
     return "sympy" if sympy is not None and any(isinstance(v, sympy) for v in values) else "python"
 
 
@@ -35,13 +35,12 @@ def _sympy() -> Any:
 
 
 def _each(function: Callable[..., Any], *arrays: Any) -> Any:
-    """The function on each entry of arrays of objects."""
-    with np.errstate(all="ignore"):  # math.sqrt(-1) leaves a flag that NumPy would report
+    with np.errstate(all="ignore"):  # NumPy would report the flag that math.sqrt(-1) leaves
         return np.frompyfunc(function, len(arrays), 1)(*arrays)
 
 
 def _guarded(function: Callable[[Any], float]) -> Callable[[Any], float]:
-    """An increasing function that gives its limit where the result or the operand is beyond floats, and NaN where it is undefined."""
+    """Wrap an increasing function: its limit where operand or result is beyond floats, and NaN where the function is undefined."""
 
     def guarded(x: Any) -> float:
         try:
@@ -54,17 +53,15 @@ def _guarded(function: Callable[[Any], float]) -> Callable[[Any], float]:
     return guarded
 
 
-def _exact(x: Any) -> bool:
-    """Whether it is a number that floats may not hold, nor its difference from 1."""
-    return isinstance(x, int | Fraction)
+_EXACT: Any = (int, Fraction)  # numbers that floats may not hold, nor their difference from 1
 
 
 def _log(x: Any) -> float:
     if x == 0:
         return -math.inf
-    if _exact(x) and abs(x - 1) < 0.5:
+    if isinstance(x, _EXACT) and abs(x - 1) < 0.5:
         return math.log1p(x - 1)
-    if _exact(x) and not sys.float_info.min <= x <= sys.float_info.max:
+    if isinstance(x, _EXACT) and not sys.float_info.min <= x <= sys.float_info.max:
         return math.log(x.numerator) - math.log(x.denominator)
     return math.log(x)
 
@@ -72,11 +69,11 @@ def _log(x: Any) -> float:
 def _log1p(x: Any) -> float:
     if x == -1:
         return -math.inf
-    return _log(1 + x) if _exact(x) and abs(x) >= 0.5 else math.log1p(x)
+    return _log(1 + x) if isinstance(x, _EXACT) and abs(x) >= 0.5 else math.log1p(x)
 
 
 def _sqrt(x: Any) -> float:
-    if not _exact(x):
+    if not isinstance(x, _EXACT):
         return math.sqrt(x)
     half = (x.numerator.bit_length() - x.denominator.bit_length()) // 2
     return math.ldexp(math.sqrt(Fraction(x) / Fraction(4) ** half), half)
@@ -125,53 +122,42 @@ log1p = _unary("log1p", _log1p, _sympy_log1p, "``log(1 + x)`` without cancellati
 sqrt = _unary("sqrt", _sqrt, lambda x: _sympy().sqrt(x), "The square root of `x`.")
 
 
-def _extremum(name: str, x: Any, y: Any) -> Any:
-    """SymPy's Min or Max, which cannot compare numbers that are equal but written otherwise."""
-    try:
-        return getattr(_sympy(), name)(x, y)
-    except ValueError:
-        if (x - y).equals(0):
-            return x
-        raise
-
-
 def absolute(x: Any) -> Any:
     """The magnitude of `x`; the built-in ``abs`` is the same."""
     return abs(x)
 
 
 def minimum(x: Any, y: Any) -> Any:
-    """The smaller of `x` and `y` (`x` where they are equal); a `y` that is NaN never wins, and what wins over an `x` that is depends."""
-    match _kind(x, y):
-        case "symbol":
-            return Symbol(node("min", lift(x), lift(y)))
-        case "sympy":
-            return _extremum("Min", x, y)
-        case "objects":
-            return _each(minimum, x, y)
-        case "numpy":
-            return np.fmin(x, y)
-        case _:
-            return y if y < x else x
+    """The smaller of `x` and `y`, or `x` if they are equal. A NaN as `y` never wins; a NaN as `x` may."""
+    return _extremum("min", x, y)
 
 
 def maximum(x: Any, y: Any) -> Any:
-    """The larger of `x` and `y` (`x` where they are equal); a `y` that is NaN never wins, and what wins over an `x` that is depends."""
+    """The larger of `x` and `y`, or `x` if they are equal. A NaN as `y` never wins; a NaN as `x` may."""
+    return _extremum("max", x, y)
+
+
+def _extremum(name: str, x: Any, y: Any) -> Any:
     match _kind(x, y):
         case "symbol":
-            return Symbol(node("max", lift(x), lift(y)))
+            return Symbol(node(name, lift(x), lift(y)))
         case "sympy":
-            return _extremum("Max", x, y)
+            try:
+                return getattr(_sympy(), name.capitalize())(x, y)
+            except ValueError:  # SymPy cannot compare equal numbers in different forms
+                if (x - y).equals(0):
+                    return x
+                raise
         case "objects":
-            return _each(maximum, x, y)
+            return _each(minimum if name == "min" else maximum, x, y)
         case "numpy":
-            return np.fmax(x, y)
+            return np.fmin(x, y) if name == "min" else np.fmax(x, y)
         case _:
-            return y if y > x else x
+            return y if (y < x if name == "min" else y > x) else x
 
 
 def where(condition: Any, yes: Any, no: Any) -> Any:
-    """`yes` where `condition` holds, else `no`: both are computed, so neither may fail."""
+    """`yes` where `condition` holds, else `no`; both are computed, so neither may raise."""
     match _kind(condition, yes, no):
         case "symbol":
             return Symbol(_where_node(lift(condition), lift(yes), lift(no)))
@@ -180,13 +166,13 @@ def where(condition: Any, yes: Any, no: Any) -> Any:
         case "objects":
             return _each(where, condition, yes, no)
         case "numpy":
-            return np.where(condition, yes, no)[()]  # scalars of scalars
+            return np.where(condition, yes, no)[()]  # a scalar for scalars
         case _:
             return yes if condition else no
 
 
 def logical_not(condition: Any) -> Any:
-    """The negation of a condition, where ``not`` would fork the recording."""
+    """The negation of a condition; the keyword ``not`` would fork the recording."""
     match _kind(condition):
         case "symbol":
             return Symbol(node("not", lift(condition)))
@@ -205,7 +191,7 @@ def logaddexp(x: Any, y: Any) -> Any:
     match _kind(x, y):
         case "symbol":
             high, low = maximum(x, y), minimum(x, y)
-            return where(abs(high) == math.inf, high, high + log1p(exp(low - high)))  # −∞ − (−∞) is NaN; the condition passes it by
+            return where(abs(high) == math.inf, high, high + log1p(exp(low - high)))  # the condition avoids −∞ − (−∞) = NaN
         case "sympy":
             return log(exp(x) + exp(y))
         case "objects":
@@ -218,7 +204,7 @@ def logaddexp(x: Any, y: Any) -> Any:
 
 
 def _divided(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """A division in which Python's numbers, too, can be divided by 0, as NumPy's: both sides of a `where` are computed."""
+    """Wrap a division so that Python's numbers divide by 0 as NumPy's do, because `where` computes both sides."""
 
     def divided(x: Any, y: Any) -> Any:
         try:
@@ -234,7 +220,7 @@ def _divided(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 def _shifted(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """A shift in which Python's integers, too, have one by fewer than 0 places, as NumPy's: both sides of a `where` are computed."""
+    """Wrap a shift so that Python's integers accept negative places as NumPy's do, because `where` computes both sides."""
 
     def shifted(x: Any, y: Any) -> Any:
         try:
@@ -254,7 +240,7 @@ def _quiet(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _comparison(function: Callable[[Any, Any], Any], sympy_name: str) -> Callable[[Any, Any], Any]:
-    """A comparison for the table: symbolic for SymPy (where ``==`` compares how two expressions are written)."""
+    """Make a comparison for the table: symbolic for SymPy, whose ``==`` compares the forms of two expressions."""
 
     def compare(x: Any, y: Any) -> Any:
         match _kind(x, y):
@@ -277,4 +263,4 @@ TABLE: dict[str, Callable[..., Any]] = {
     "ne": _comparison(operator.ne, "Ne"), "min": minimum, "max": maximum, "where": where, "not": logical_not,
     "exp": exp, "expm1": expm1, "log": log, "log1p": log1p, "sqrt": sqrt,
 }  # fmt: skip
-"""Every recordable operation by its name in an expression: the table of the scalar, NumPy and SymPy targets."""
+"""Every recordable operation by its name in an expression, for the scalar, NumPy and SymPy targets."""

@@ -1,4 +1,4 @@
-"""The program of a semiring: ⊕, ⊗ and star as recorded, what they mean in a dtype, and whether they are what the callables compute."""
+"""The program of a semiring: ⊕, ⊗ and star as recorded, their meaning in a dtype, and the comparison with the callables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from semiring.algebra.carrier import Carrier
 from semiring.algebra.elements import element
 from semiring.algebra.exponential import exponential_scale
 from semiring.algebra.expression import ARITHMETIC, BITWISE, REAL, Expr, chooses_operand, condition_on, const, node, nodes, var, where
-from semiring.algebra.tracing import Recording
+from semiring.algebra.tracing import Trace
 from semiring.common.errors import DTypeError
 from semiring.common.forks import cached_property
 
@@ -29,17 +29,11 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Program:
-    """The recorded operations of a semiring: for each, one expression a component of its result.
+    """The recorded operations of a semiring: one expression a component for a ⊕ b, a ⊗ b and perhaps a*.
 
-    Attributes
-    ----------
-    add, mul : tuple of Expr
-        a ⊕ b and a ⊗ b; operand 0 is a, operand 1 is b.
-    star : tuple of Expr or None
-        a*, of operand 0; where it does not exist its value means nothing.
-    star_undefined : Expr
-        The condition that a* does not exist: the callable raises ZeroDivisionError or DivergenceError, divides by 0, or gives NaN or an
-        infinity that is no element. The same holds for an a that is such an infinity, because a pivot overflowed.
+    Operand 0 is a, operand 1 is b. `star` is meaningless under the condition `star_undefined`: the callable raises ZeroDivisionError or
+    DivergenceError, divides by 0, or gives NaN or an infinity outside the carrier; or the operand is such an infinity, because a pivot
+    overflowed.
     """
 
     add: tuple[Expr, ...]
@@ -49,39 +43,33 @@ class Program:
 
     @cached_property
     def operations(self) -> frozenset[str]:
-        """The operations that ⊕ and ⊗ use."""
+        """The operations in ⊕ and ⊗."""
         return frozenset(e.op for e in nodes(*self.add, *self.mul))
 
     @cached_property
     def constants(self) -> tuple[Any, ...]:
-        """The constants that ⊕ and ⊗ use."""
+        """The constants in ⊕ and ⊗."""
         return tuple(e.args[0] for e in nodes(*self.add, *self.mul) if e.op == "const")
 
     @cached_property
     def every_constant(self) -> tuple[Any, ...]:
-        """The constants that ⊕, ⊗ and star use."""
+        """The constants in ⊕, ⊗ and star."""
         return self.constants + tuple(e.args[0] for e in nodes(*(self.star or ()), self.star_undefined) if e.op == "const")
 
     @cached_property
     def selects(self) -> bool:
-        """Whether ⊕ is written so that it always gives one of its operands, like ``min``."""
+        """Return True if the form of ⊕ always gives one of its operands, like ``min``."""
         return len(self.add) == 1 and chooses_operand(self.add[0])
 
     @cached_property
     def exponential(self) -> Fraction | None:
-        """The s for which ⊕ is log(e^{sa} + e^{sb}) / s, where ⊗ is a + b."""
+        """The s for which ⊕ is log(e^{sa} + e^{sb}) / s, if ⊗ is a + b."""
         return exponential_scale(self.add, self.mul)
 
     def identities(
         self, zero: tuple[Any, ...], one: tuple[Any, ...], kinds: tuple[np.dtype[Any], ...]
     ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """0 and 1 in dtypes, one for each component.
-
-        Raises
-        ------
-        DTypeError
-            Where they, a constant or an operation have no meaning there.
-        """
+        """Return 0 and 1 in dtypes, one for each component; DTypeError if an identity, a constant or an operation has no meaning there."""
         ordered = not self.operations & ARITHMETIC
         low = tuple(element(v, d, ordered=ordered) for v, d in zip(zero, kinds, strict=True))
         high = tuple(element(v, d, ordered=ordered) for v, d in zip(one, kinds, strict=True))
@@ -97,35 +85,36 @@ class Program:
             (ARITHMETIC, "b", "a dtype of numbers, or write the semiring with or and and (| and &)"),
         ):
             used = sorted(self.operations & only)
-            # Structured elements may well use an operation on one component only; then each engine tells for itself.
+            # Structured elements may use an operation on one component only; then each engine decides.
             if used and all(kind.kind in refused for kind in kinds):
                 lacking = "truth values lack" if kinds[0].kind == "b" else f"{kinds[0]} lacks"
                 raise DTypeError(f"it uses {used[0]!r}, which {lacking}; use {instead}")
         return low, high
 
 
-def compose(recordings: Mapping[str, Recording], carrier: Carrier, *, truth_values: bool) -> Program:
-    """The program of what was recorded of ``add``, ``mul`` and, where there is one, ``star``."""
-    add, mul, star = recordings["add"], recordings["mul"], recordings.get("star")
+def compose(traces: Mapping[str, Trace], carrier: Carrier, *, truth_values: bool) -> Program:
+    """Compose the traces of ``add``, ``mul`` and perhaps ``star``.
+
+    a* is undefined where its callable is, where a* is NaN, and where a or a* is an infinity outside the carrier.
+    """
+    add, mul, star = traces["add"], traces["mul"], traces.get("star")
     if star is None:
         return Program(add.results, mul.results, None, const(False))
-    return Program(add.results, mul.results, star.results, star.undefined if truth_values else _without_star(star, carrier))
-
-
-def _without_star(star: Recording, carrier: Carrier) -> Expr:
-    """The condition that a* does not exist: it is undefined or NaN, or it or a is an infinity that is no element."""
-    operand = [var(0, c) for c in range(len(star.results))]
-    return _beyond(star.results, _beyond(operand, star.undefined, carrier), carrier)
+    undefined = star.undefined
+    if not truth_values:
+        undefined = _beyond([var(0, c) for c in range(len(star.results))], undefined, carrier)
+        undefined = _beyond(star.results, undefined, carrier)
+    return Program(add.results, mul.results, star.results, undefined)
 
 
 def _beyond(element: Sequence[Expr], undefined: Expr, carrier: Carrier) -> Expr:
-    """The condition that something is `undefined`, or that a component of an element is NaN or an infinity that is no element."""
+    """Build the condition `undefined` or: a component of an element is NaN, or an infinity outside the carrier."""
     joint = carrier.joint
     inside = None if joint is None or joint.recorded is None else condition_on(joint.recorded, element)
     for c, result in enumerate(element):
         undefined = where(node("ne", result, result), const(True), undefined)
         for infinity, beyond in ((math.inf, "gt"), (-math.inf, "lt")):
-            # The sign, because 0 stands for −∞ where there are no negative numbers.
+            # The sign is compared too, because 0 stands for −∞ in unsigned dtypes.
             infinite = where(node(beyond, result, const(0)), node("eq", result, const(infinity)), const(False))
             if inside is not None:
                 undefined = where(where(infinite, inside, const(True)), undefined, const(True))
@@ -134,33 +123,25 @@ def _beyond(element: Sequence[Expr], undefined: Expr, carrier: Carrier) -> Expr:
     return undefined
 
 
-_BASIC = (0, 1, 2, -1, 0.5, 3, -2, 7, -0.5, 5, -3, 0.25, 10, 4, 6)
-"""Simple numbers: the pairs of eight of them are tried."""
+_BASIC = (0, 1, 2, -1, 0.5, 3, -2, 7, -0.5, 5, -3, 0.25, 10, 4, 6)  # simple numbers, for the pairs of eight elements
 
 _FURTHER = (12.3, 57, -87.1, 1234.567, 0.001, 1 / 3, 40000, 65537, -123456, 0.9, 2.75, 1e-6)
-"""Larger and less simple ones, of which a few pairs are tried."""
+"""Larger and less simple numbers, for a few pairs."""
 
-_MARKED = 24
-"""How many elements near constants are tried."""
-
-_PAIRS = 48
-"""How many pairs of further numbers are tried."""
-
-_PYTHONS = min, max, operator.and_, operator.or_, operator.xor
-"""Operations of Python's that elements of every dtype have."""
-
-_INTEGERS = 1 << 31
-"""Integers below this in magnitude are tried: two have products that fit int64."""
+_MARKED = 24  # the number of tried elements near constants
+_PAIRS = 48  # the number of tried pairs of further numbers
+_PYTHONS = min, max, operator.and_, operator.or_, operator.xor  # Python's operations that elements of every dtype have
+_INTEGERS = 1 << 31  # the bound on tried integers: products of two fit int64
 
 
 def disagreements(
     program: Program, callables: Mapping[str, Callable[..., Any]], zero: tuple[Any, ...], one: tuple[Any, ...], carrier: Carrier
 ) -> dict[str, str]:
-    """Those of ``add``, ``mul`` and ``star`` whose recordings are not what the callables compute, each with the first difference.
+    """Find the first difference between each recorded ``add``, ``mul`` or ``star`` and its callable.
 
-    Tried on all pairs of eight elements, on pairs with each of the recorded constants and its neighbours, and on some of further numbers;
-    as bool, int and float, of Python and of NumPy, as far as the program has a meaning in these dtypes. Python's own operations, which
-    recordings are made of, need no trial.
+    The trials are all pairs of eight elements, pairs with each recorded constant and its neighbours, and some pairs of further numbers.
+    They run as bool, int and float of Python and of NumPy, if the program has a meaning in the dtype. Python's own operations need no
+    trial.
     """
     found: dict[str, str] = {}
     for name in ("bool", "int64", "float64"):
@@ -169,7 +150,8 @@ def disagreements(
             program.identities(zero, one, (dtype,) * len(zero))
         except DTypeError:
             continue
-        tried = [operation for operation in callables if operation not in found and not _is_pythons(callables[operation], name)]
+        exact = _PYTHONS if name == "bool" else (*_PYTHONS, operator.add, operator.mul)  # True + True is 2 in Python
+        tried = [operation for operation, call in callables.items() if operation not in found and not any(call is own for own in exact)]
         if not tried:
             continue
         left, right = _pairs(program, zero, one, carrier, dtype)
@@ -187,16 +169,11 @@ def disagreements(
     return found
 
 
-def _is_pythons(function: Any, dtype: str) -> bool:
-    """Whether this is an operation of Python's that elements of a dtype have; True + True is 2 in Python."""
-    return any(function is own for own in (_PYTHONS if dtype == "bool" else (*_PYTHONS, operator.add, operator.mul)))
-
-
 def _pairs(
     program: Program, zero: tuple[Any, ...], one: tuple[Any, ...], carrier: Carrier, dtype: np.dtype[Any]
 ) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
-    """Elements to combine in a dtype: for both operands one array a component."""
-    shifts = "shl" in program.operations  # by so many places
+    """Choose pairs of elements in a dtype: for both operands one array a component."""
+    shifts = "shl" in program.operations
     constants = around(program.every_constant, 1 << 10 if shifts else FAR)
     pools = [_pool(part, constants, dtype) for part in carrier.parts]
     mixed = random.Random(0)
@@ -204,11 +181,11 @@ def _pairs(
     def inside(element: tuple[Any, ...]) -> bool:
         try:
             return _fits(element, dtype) and carrier.contains(element if len(zero) > 1 else next(iter(element)))
-        except Exception:  # a predicate need not expect every number
+        except Exception:  # a predicate may raise for some numbers
             return False
 
     def elements(values: list[list[Any]], most: int) -> list[tuple[Any, ...]]:
-        """Some elements whose components are among some values."""
+        """Choose elements from the product of some values."""
         every = [tuple(map(mixed.choice, values)) for _ in range(4 * most)] if len(values) > 1 else [(v,) for v in values[0]]
         return list(itertools.islice(filter(inside, dict.fromkeys(every)), most))
 
@@ -227,7 +204,7 @@ def _pairs(
 
 
 def _pool(part: Any, constants: list[Any], dtype: np.dtype[Any]) -> tuple[list[Any], list[Any], list[Any]]:
-    """Values to try for one component: simple ones, those near constants, and others."""
+    """List values to try for one component: simple values, values near constants, and others."""
     if dtype.kind == "b":
         return [False, True], [], []
     if isinstance(part, frozenset):
@@ -238,7 +215,7 @@ def _pool(part: Any, constants: list[Any], dtype: np.dtype[Any]) -> tuple[list[A
 
 
 def _fits(element: tuple[Any, ...], dtype: np.dtype[Any]) -> bool:
-    """Whether a dtype has the components; those of integers are small."""
+    """Return True if a dtype has the components; integers must be small."""
     if dtype.kind == "b":
         return all(isinstance(v, bool) for v in element)
     if dtype.kind == "i":

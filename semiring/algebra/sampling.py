@@ -1,7 +1,7 @@
-"""Elements of a semiring on which its laws are checked: all of a small carrier, and otherwise numbers that a dtype holds exactly.
+"""Elements on which the laws of a semiring are checked: all of a small carrier, otherwise numbers that a dtype holds exactly.
 
-Sums and products of three sampled numbers are exact too, so that a law which holds for numbers holds to the last bit, and
-small, so that no integer overflows: what the engines do about overflow is no law. Nothing is random: a check says the same every time.
+Sums and products of three sampled numbers are exact, so that a law of the numbers holds to the last bit, and small, so that no integer
+overflows. Nothing is random: every check gives the same result.
 """
 
 from __future__ import annotations
@@ -24,43 +24,33 @@ from semiring.algebra.expression import BITWISE
 from semiring.algebra.structure import AlgebraicStructure
 from semiring.common.errors import DTypeError, TraceError
 
-__all__ = ["Sample", "arithmetic", "as_array", "draw"]
+__all__ = ["Sample", "arithmetic", "draw"]
 
 Array = np.ndarray[Any, Any]
 
 EXHAUSTIVE = 64
-"""The largest carrier whose every pair and triple is tried."""
+"""The most elements of a carrier for an exhaustive check of all pairs and triples."""
 
-_SCALARS, _STRUCTURED = 16, 24
-"""How many elements are drawn of a larger one; half as many of objects, which run one by one."""
-
+_SCALARS, _STRUCTURED = 16, 24  # the size of a sample of scalars or tuples; half as many objects, because objects run one by one
 _WHOLE = (0, 1, 2, -1, 3, -2, 5, -3, 7, 10, -5, 4, 6, -7)
 _REAL = (0, 1, 2, -1, 0.5, 3, -2, 0.25, 1.5, -0.5, 5, -3, 0.75, 7, 10, -1.5)
 _EXACT = (0, 1, 2, -1, Fraction(1, 2), 3, -2, Fraction(1, 3), Fraction(-1, 2), 5, Fraction(7, 4), -3, 10)
-_NEAR = 1 << 20
-"""Bounds beyond this are far: numbers near them would not be held exactly."""
+_NEAR = 1 << 20  # the largest bound around which numbers are sampled; beyond it, sums are not exact
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Elements as arrays, one a component, in the dtypes of `arithmetic`; the first is 0 and the second is 1.
-
-    Attributes
-    ----------
-    values : tuple of arrays of shape (m,)
-    exhaustive : bool
-        Whether these are all elements.
-    """
+    """Elements as arrays of shape (m,), one a component, in the dtypes of `arithmetic`: 0, 1, and others; all elements if `exhaustive`."""
 
     values: tuple[Array, ...]
     exhaustive: bool
 
 
 def arithmetic(structure: AlgebraicStructure, kinds: Sequence[np.dtype[Any]]) -> tuple[np.dtype[Any], ...]:
-    """The dtypes in which the laws are computed.
+    """Choose the dtypes in which the laws are computed.
 
-    Integers are computed as float64, which holds those of the sample exactly and has an ∞ that absorbs, as the engines' has; but as
-    themselves where the semiring looks at their bits.
+    Integers are computed as float64, which holds the sampled ones exactly and has an absorbing ∞, as in the engines. A semiring that uses
+    bits keeps integers.
     """
     if any(k.kind == "O" for k in kinds):
         return (np.dtype(object),) * len(kinds)
@@ -72,16 +62,16 @@ def _uses_bits(structure: AlgebraicStructure) -> bool:
     try:
         return bool(structure.program.operations & BITWISE)
     except TraceError:
-        return False  # it runs on objects only
+        return False  # a semiring without recording runs on objects only
 
 
 def draw(structure: AlgebraicStructure, kinds: tuple[np.dtype[Any], ...]) -> Sample:
-    """The sample of a carrier in some dtypes, one for each component."""
+    """Sample a carrier in some dtypes, one for each component."""
     types, bits = arithmetic(structure, kinds), _uses_bits(structure)
     zero, one = _identities(structure, kinds, types)
 
     def columns(elements: Sequence[tuple[Any, ...]]) -> tuple[Array, ...]:
-        return tuple(as_array([e[c] for e in elements], t) for c, t in enumerate(types))
+        return tuple(np.fromiter((e[c] for e in elements), t, len(elements)) for c, t in enumerate(types))
 
     constants = [_constants(structure, kind) for kind in kinds]
 
@@ -90,11 +80,11 @@ def draw(structure: AlgebraicStructure, kinds: tuple[np.dtype[Any], ...]) -> Sam
             _candidates(part, kind, (zero[c], one[c]), constants[c], bits=bits, more=more)
             for c, (part, kind) in enumerate(zip(structure.carrier.parts, kinds, strict=True))
         ]
-        own = _distinct([zero, one])  # they belong to every sample, even where rounding moved one outside
+        own = _distinct([zero, one])  # the identities belong to every sample, even if rounding moved one outside
         elements = _distinct([*own, *_combined([pool for pool, _ in pools])])
         try:
             held = structure.carrier.holds(columns(elements))
-        except Exception:  # a predicate need not expect every number
+        except Exception:  # a predicate may raise for some numbers
             held = np.array([structure.carrier.contains(e if len(e) > 1 else e[0]) for e in elements])
         return [e for i, e in enumerate(elements) if held[i] or i < len(own)], all(complete for _, complete in pools)
 
@@ -109,31 +99,18 @@ def draw(structure: AlgebraicStructure, kinds: tuple[np.dtype[Any], ...]) -> Sam
 
 
 def _distinct(values: Iterable[Any]) -> list[Any]:
-    """Each value once, in order; sets and other unhashable ones are compared as text."""
+    """Keep each value once, in order; unhashable values such as sets are compared as text."""
     found: dict[Any, Any] = {}
     for value in values:
-        found.setdefault(value if _hashes(value) else repr(value), value)
+        try:
+            found.setdefault(value, value)
+        except TypeError:
+            found.setdefault(repr(value), value)
     return list(found.values())
 
 
-def _hashes(value: Any) -> bool:
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True
-
-
-def as_array(values: Sequence[Any], dtype: np.dtype[Any]) -> Array:
-    """Scalars as an array; of objects, whatever those are."""
-    array = np.empty(len(values), dtype=dtype)
-    for i, value in enumerate(values):
-        array[i] = value
-    return array
-
-
 def _identities(structure: AlgebraicStructure, kinds: Sequence[np.dtype[Any]], types: Sequence[np.dtype[Any]]) -> list[tuple[Any, ...]]:
-    """0 and 1 in the dtypes of `arithmetic`."""
+    """Return 0 and 1 in the dtypes of `arithmetic`."""
     found = []
     for raw, derived in zip((structure.zero, structure.one), structure.identities(kinds), strict=True):
         parts = raw if isinstance(raw, tuple) else (raw,)
@@ -145,20 +122,20 @@ def _identities(structure: AlgebraicStructure, kinds: Sequence[np.dtype[Any]], t
 
 
 def _constants(structure: AlgebraicStructure, kind: np.dtype[Any]) -> list[Any]:
-    """Numbers in the recorded operations and their neighbours, as far as sums or products of three are exact, and of two in the dtype."""
+    """List recorded constants and their neighbours whose sums or products of three are exact, and of two fit the dtype."""
     try:
         multiplies = "mul" in structure.program.operations
     except TraceError:
-        return []  # it runs on objects only
+        return []  # a semiring without recording runs on objects only
     largest = int(np.iinfo(kind).max) if kind.kind in "iu" else 1 << 64
     near = around(structure.program.every_constant, min(1 << 17, math.isqrt(largest)) if multiplies else min(1 << 50, largest // 4))
-    return [v for v in near if v not in (_REAL if kind.kind == "f" else _WHOLE)]  # those are tried anyway
+    return [v for v in near if v not in (_REAL if kind.kind == "f" else _WHOLE)]
 
 
 def _candidates(
     part: Part, kind: np.dtype[Any], identities: tuple[Any, Any], constants: list[Any], *, bits: bool, more: bool
 ) -> tuple[list[Any], bool]:
-    """Values to try for one component, the simplest first, and whether they are all that there are."""
+    """List values to try for one component, the simplest first; True if the list is complete."""
     if kind.kind == "b":
         return [False, True], True
     if isinstance(part, frozenset):
@@ -182,7 +159,7 @@ def _candidates(
 
 
 def _has(kind: np.dtype[Any], value: Any) -> bool:
-    """Whether a dtype has a value, or something that stands for it."""
+    """Return True if a dtype has a value, or a number that stands for it."""
     try:
         element(value, kind)
     except DTypeError:
@@ -191,7 +168,7 @@ def _has(kind: np.dtype[Any], value: Any) -> bool:
 
 
 def _near(part: Part) -> list[Any]:
-    """Numbers within an interval: evenly spread, or from its one bound on."""
+    """List numbers within an interval: evenly spread, or from its only finite bound on."""
     if not isinstance(part, Interval):
         return []
     low, high = (v if abs(v) <= _NEAR else None for v in (part.low, part.high))
@@ -211,7 +188,6 @@ def _bit_patterns(kind: np.dtype[Any]) -> list[int]:
 
 
 def _combined(pools: Sequence[Sequence[Any]]) -> Iterable[tuple[Any, ...]]:
-    """Elements made of candidates for their components."""
     pools = [_distinct(pool) for pool in pools]
     if math.prod(map(len, pools)) <= 1 << 12:
         return itertools.product(*pools)
@@ -220,7 +196,7 @@ def _combined(pools: Sequence[Sequence[Any]]) -> Iterable[tuple[Any, ...]]:
 
 
 def _thinned(elements: list[tuple[Any, ...]], most: int) -> list[tuple[Any, ...]]:
-    """Some of the elements in their order: the first ones of scalars, any of structured elements."""
+    """Keep some elements in order: the first scalars, or a random choice of tuples."""
     if len(elements) <= most or len(elements[0]) == 1:
         return elements[:most]
     kept = random.Random(0).sample(range(2, len(elements)), most - 2)
@@ -228,5 +204,5 @@ def _thinned(elements: list[tuple[Any, ...]], most: int) -> list[tuple[Any, ...]
 
 
 def _sorted(part: frozenset[Any]) -> list[Any]:
-    """A finite carrier in a fixed order, small numbers first."""
+    """Sort a finite carrier, small numbers first."""
     return sorted(part, key=lambda v: (0, abs(v), -v, "") if isinstance(v, int | float | Fraction) else (1, 0, 0, repr(v)))

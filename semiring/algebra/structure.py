@@ -1,4 +1,4 @@
-"""An algebraic structure (S, ⊕, ⊗, 0, 1): what a semiring is before anybody asks for its laws."""
+"""`AlgebraicStructure`: operations, identities and carrier (S, ⊕, ⊗, 0, 1), without the laws."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from semiring.algebra.carrier import Carrier, carrier_of
 from semiring.algebra.elements import COMPUTED_IN, DTYPES
 from semiring.algebra.program import Program, compose, disagreements
-from semiring.algebra.tracing import Recording, record
+from semiring.algebra.tracing import Trace, record
 from semiring.common.errors import DTypeError, SemiringError, TraceError
 from semiring.common.forks import cached_property
 
@@ -23,7 +23,7 @@ _OBJECT = np.dtype(object)
 
 @dataclass(frozen=True, repr=False, eq=False)
 class AlgebraicStructure:
-    """Two operations with their identities on a carrier, recorded when the structure is made; see `Semiring`.
+    """Two operations with their identities on a carrier, recorded by the constructor; see `Semiring`.
 
     Attributes
     ----------
@@ -48,19 +48,19 @@ class AlgebraicStructure:
     star: Callable[[Any], Any] | None = field(default=None, kw_only=True)
     domain: Any = field(default=None, kw_only=True)
     carrier: Carrier = field(init=False)
-    _recordings: Mapping[str, Recording] = field(init=False)
+    _recordings: Mapping[str, Trace] = field(init=False)
     _program: Program | str = field(init=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
-            raise SemiringError(f"the name of a semiring is a text, not {self.name!r}")
+            raise SemiringError(f"the name of a semiring must be a text, not {self.name!r}")
         if not callable(self.add) or not callable(self.mul) or not (self.star is None or callable(self.star)):
             raise SemiringError(f"{self.name}: add and mul must be callables of two elements, and star a callable of one or None")
         for name in ("zero", "one"):
             object.__setattr__(self, name, _identity(getattr(self, name), f"{self.name}: {name}"))
         width = [len(v) if isinstance(v, tuple) else 1 for v in (self.zero, self.one)]
         if width[0] != width[1]:
-            raise SemiringError(f"{self.name}: zero {self.zero!r} and one {self.one!r} are not elements of one kind")
+            raise SemiringError(f"{self.name}: zero {self.zero!r} and one {self.one!r} must have the same number of components")
         try:
             carrier, domain = carrier_of(self.domain, self.zero, self.one)
         except SemiringError as error:
@@ -70,15 +70,15 @@ class AlgebraicStructure:
         for name, value in (("zero", self.zero), ("one", self.one)):
             try:
                 inside = carrier.tests(value)
-            except Exception as error:  # whatever the caller's predicate raises is to be reported as its own
+            except Exception as error:  # of the caller's predicate
                 raise SemiringError(f"{self.name}: the domain raises {type(error).__name__} for {name} {value!r}: {error}") from error
             if not inside:
                 raise SemiringError(f"{self.name}: {name} {value!r} lies outside the domain, {carrier}; widen the domain")
         self._record()
 
     def _record(self) -> None:
-        """Record ⊕, ⊗ and star, or why that cannot be."""
-        recordings, reasons = dict[str, Recording](), dict[str, str]()
+        """Record ⊕, ⊗ and star, or the reasons against."""
+        recordings, reasons = dict[str, Trace](), dict[str, str]()
         for name, operands in (("add", 2), ("mul", 2), ("star", 1)):
             function = getattr(self, name)
             if function is not None:
@@ -97,43 +97,36 @@ class AlgebraicStructure:
 
     @property
     def _identity_parts(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """0 and 1, each as a tuple of its components."""
         zero, one = (v if isinstance(v, tuple) else (v,) for v in (self.zero, self.one))
         return zero, one
 
     @cached_property
     def components(self) -> int:
-        """How many scalars an element has: 1, or the length of the tuple."""
+        """The number of scalars of an element: 1, or the length of the tuple."""
         return len(self.zero) if isinstance(self.zero, tuple) else 1
 
     @property
     def on_truth_values(self) -> bool:
-        """Whether elements are truth values and False is the zero, so that integers 0 and 1 can be read as them."""
+        """True if elements are truth values with False as the zero, so that integers 0 and 1 can be read as such."""
         return self.zero is False
 
     @property
     def program(self) -> Program:
-        """The recorded operations.
-
-        Raises
-        ------
-        TraceError
-            Naming what cannot be recorded, and what to write instead.
-        """
+        """The recorded operations; a `TraceError` says what to write instead of an operation that cannot be recorded."""
         if isinstance(self._program, str):
             raise TraceError(self._program)
         return self._program
 
     def running(self, kinds: tuple[np.dtype[Any], ...]) -> tuple[Any, ...]:
-        """The callables, where they run themselves, on object arrays: what is remembered about such is to be keyed by them too."""
+        """Return the callables if object arrays run them, as a part of the key of cached results."""
         return (self.add, self.mul, self.star) if _OBJECT in kinds else ()
 
-    def recorded(self, name: str) -> Recording | None:
-        """What was recorded of ``add``, ``mul`` or ``star``; None where it cannot be, or there is none."""
+    def recorded(self, name: str) -> Trace | None:
+        """Return the trace of ``add``, ``mul`` or ``star``; None without one."""
         return self._recordings.get(name)
 
     def identities(self, dtypes: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """0 and 1 in `dtypes`, one Python number a component.
+        """Return 0 and 1 in `dtypes`, one Python number a component.
 
         Examples
         --------
@@ -144,18 +137,18 @@ class AlgebraicStructure:
         Parameters
         ----------
         dtypes : dtype or sequence of dtype
-            One for each component (a single one serves all).
+            One for each component, or one for all.
 
         Raises
         ------
         DTypeError
-            Where the semiring has no meaning in a dtype.
+            If the semiring has no meaning in a dtype.
         """
         kinds = self.dtypes(dtypes)
         found = self._identities.get(kinds)
         if found is None:
             zero, one = self._identity_parts
-            if any(kind.kind != "O" for kind in kinds):  # object arrays run the callables themselves: nothing need be recorded
+            if any(kind.kind != "O" for kind in kinds):  # object arrays run the callables, recorded or not
                 try:
                     zero, one = self.program.identities(zero, one, kinds)
                 except DTypeError as error:
@@ -164,10 +157,9 @@ class AlgebraicStructure:
         return found
 
     def _has(self, dtypes: tuple[Any, ...]) -> bool:
-        """Whether identities in them are known, as they nearly always are."""
         try:
             return dtypes in self._identities
-        except TypeError:  # a list in the place of a dtype
+        except TypeError:  # a list instead of a dtype
             return False
 
     @cached_property
@@ -175,7 +167,7 @@ class AlgebraicStructure:
         return {}
 
     def dtypes(self, dtypes: Any) -> tuple[np.dtype[Any], ...]:
-        """`dtypes` as one NumPy dtype a component, each one that the library computes with, in native byte order.
+        """Return `dtypes` as one supported NumPy dtype a component, in native byte order.
 
         Examples
         --------
@@ -186,12 +178,12 @@ class AlgebraicStructure:
         Parameters
         ----------
         dtypes : dtype or sequence of dtype
-            One for each component (a single one serves all).
+            One for each component, or one for all.
 
         Raises
         ------
         DTypeError
-            For another number of them, what is no dtype, and one that is not supported.
+            For another number of dtypes, an unsupported dtype, and any other object.
         """
         if type(dtypes) is tuple and self._has(dtypes):
             return dtypes
@@ -201,7 +193,7 @@ class AlgebraicStructure:
         try:
             kinds = tuple(np.dtype(d).newbyteorder("=") for d in parts)
         except TypeError as error:
-            raise DTypeError(f"{dtypes!r} is no dtype: {error}") from None
+            raise DTypeError(f"{dtypes!r} is not a dtype: {error}") from None
         for kind in kinds:
             if kind not in DTYPES and kind.kind != "O":
                 use = COMPUTED_IN.get(kind, f"one of {', '.join(map(str, DTYPES))}")
@@ -210,7 +202,7 @@ class AlgebraicStructure:
 
     @cached_property
     def supported_dtypes(self) -> tuple[np.dtype[Any], ...]:
-        """The dtypes, one for all components, in which the semiring has a meaning.
+        """The dtypes, each for all components, in which the semiring has a meaning.
 
         Examples
         --------
@@ -230,7 +222,7 @@ class AlgebraicStructure:
 
     @cached_property
     def usual_dtypes(self) -> tuple[np.dtype[Any], ...]:
-        """The dtypes if none is given: the first that fits of float64, bool, int64 and object."""
+        """The default dtypes: the first that fits of float64, bool, int64 and object."""
         for name in ("float64", "bool", "int64"):
             kinds = self.dtypes(name)
             try:
@@ -242,14 +234,14 @@ class AlgebraicStructure:
 
     @cached_property
     def selects(self) -> bool:
-        """Whether ⊕ is recorded as one that always gives one of its operands; others may do so too."""
+        """True if the recorded form of ⊕ always gives one of its operands; False does not exclude selectivity."""
         try:
             return self.program.selects
         except TraceError:
             return False
 
     def narrowed(self, domain: Any) -> Self:
-        """The same structure, as it was recorded, on another carrier."""
+        """Return the same structure, with the same recordings, on another carrier."""
         other = copy.copy(self)
         carrier, plain = carrier_of(domain, self.zero, self.one)
         object.__setattr__(other, "domain", plain)
@@ -260,9 +252,9 @@ class AlgebraicStructure:
         return other
 
     def _meaning(self) -> tuple[Any, ...]:
-        """What is alike of two that are equal."""
+        """Return the key of equality and hash."""
         operations = (self.add, self.mul, self.star) if isinstance(self._program, str) else (self._program,)
-        # repr tells 0 from False and from -0.0, which == does not and a generated kernel must.
+        # repr distinguishes 0, False and -0.0, as generated kernels do; == does not.
         return (self.name, *operations, repr(self.zero), repr(self.one), self.carrier)
 
     @cached_property
@@ -282,11 +274,11 @@ class AlgebraicStructure:
         return self._hash
 
     def __getstate__(self) -> dict[str, Any]:
-        return {f.name: getattr(self, f.name) for f in fields(self)}  # what was recorded goes along, what is derived is derived again
+        return {f.name: getattr(self, f.name) for f in fields(self)}  # without cached properties
 
 
 def _identity(value: Any, what: str) -> Any:
-    """An identity as plain Python numbers, or the caller's own objects."""
+    """Convert an identity to plain Python numbers; other objects stay as they are."""
     if isinstance(value, tuple):
         if len(value) < 2 or any(isinstance(v, tuple | list) for v in value):
             raise SemiringError(f"{what} {value!r} must be a scalar, or a flat tuple of two or more scalars")
@@ -294,7 +286,7 @@ def _identity(value: Any, what: str) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, list | np.ndarray):
-        raise SemiringError(f"{what} {value!r} is no element; write a scalar or a tuple of scalars")
+        raise SemiringError(f"{what} {value!r} is not an element; write a scalar or a tuple of scalars")
     if isinstance(value, float) and value != value:
-        raise SemiringError(f"{what} is NaN, which is no element of any semiring")
+        raise SemiringError(f"{what} is NaN, but NaN is not an element of any semiring")
     return value

@@ -1,8 +1,8 @@
-"""Tracing: a callable runs on symbols, whose operators build its expression, once for each outcome of its branches.
+"""Tracing: run a callable on symbols, whose operators build an expression, once for each outcome of its branches.
 
-A comparison or a symbol used as a bool forks the recording: the callable runs once for each outcome, and the two results
-become one ``where``. So ``if``/``else``, ``and``/``or``/``not``, chained comparisons and the built-in ``min`` and ``max`` (on tuples
-too) need no help from whoever writes the callable. What is asked again, or follows from earlier answers, does not fork.
+A comparison (or a symbol) used as a bool forks the recording: the callable runs once for each outcome, and the two results become one
+``where``. So ``if``/``else``, ``and``/``or``/``not``, chained comparisons and the built-in ``min`` and ``max`` (on tuples too) just work. A
+repeated question, or one with a known answer, does not fork.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ import numpy as np
 from semiring.algebra.expression import COMPARISONS, Expr, combined, const, is_condition, node, var, where
 from semiring.common.errors import DivergenceError, TraceError, with_article
 
-__all__ = ["Recording", "Symbol", "lift", "record", "refuse", "symbolic"]
+__all__ = ["Symbol", "Trace", "lift", "record", "refuse", "symbolic"]
 
 _current = threading.local()
 
 
 def _running() -> _Path | None:
-    """The run of a callable that is in progress in this thread, if one is; of several the innermost."""
+    """Return the innermost run of a callable in this thread, or None."""
     found: _Path | None = getattr(_current, "path", None)
     return found
 
 
 class Symbol:
-    """An operand, or something computed from operands, while a callable is recorded."""
+    """An operand, or a value computed from operands, during the recording of a callable."""
 
     __slots__ = ("expr",)
 
@@ -93,12 +93,12 @@ def refuse(what: str, instead: str) -> NoReturn:
 
 
 def symbolic(value: Any) -> bool:
-    """Whether `value` is a symbol of a recording."""
+    """Return True if `value` is a symbol of a recording."""
     return isinstance(value, Symbol)
 
 
 def lift(value: Any) -> Expr:
-    """The expression of a symbol or of a number."""
+    """Return the expression of a symbol or of a number."""
     if isinstance(value, Symbol):
         return value.expr
     if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
@@ -106,7 +106,7 @@ def lift(value: Any) -> Expr:
     if isinstance(value, Fraction):
         value = value.numerator if value.denominator == 1 else float(value)
     if isinstance(value, float) and value != value:
-        refuse("a NaN", "a number or ±math.inf; NaN is no element of any semiring")
+        refuse("a NaN", "a number or ±math.inf; NaN is not an element of any semiring")
     if isinstance(value, bool | int | float):
         return const(value)
     refuse(f"{with_article(type(value).__name__)} beside an element", "bool, int or float constants")
@@ -177,15 +177,12 @@ _install()
 
 
 MAX_PATHS = 256
-"""How many outcomes of its branches a callable may have; a loop that depends on values has no end of them."""
+"""The most outcomes of the branches of a callable; a loop that depends on values has infinitely many."""
 
 
 @dataclass(frozen=True)
-class Recording:
-    """What a callable computes: one expression for each component of its result, and the condition under which it is undefined.
-
-    Where it is undefined, the results mean nothing.
-    """
+class Trace:
+    """A recorded callable: one expression for each component of the result, and the condition under which the result is undefined."""
 
     results: tuple[Expr, ...]
     undefined: Expr
@@ -196,13 +193,13 @@ _RELATIONS = {
     "lt": frozenset("<"), "le": frozenset("<="), "gt": frozenset(">"), "ge": frozenset(">="), "eq": frozenset("="),
     "ne": frozenset("<>?"),
 }  # fmt: skip
-"""Which of x < y, x = y, x > y, unordered (one is NaN) make a comparison true."""
+"""The relations x < y, x = y, x > y, ? (one is NaN) for which a comparison is true."""
 
 
 class _Path:
-    """One run of the callable: the outcomes it is told for its first questions, True for every later one.
+    """One run of the callable: given outcomes for the first questions, True for every later question.
 
-    What it refused first stands in `refusal`: a callable may catch the error, but what it does then is not what it does with numbers.
+    `refusal` is the first error about an operation that cannot be recorded, because a callable may catch the error.
     """
 
     refusal: TraceError | None = None
@@ -222,11 +219,9 @@ class _Path:
         _current.path = self._outer
 
     def decide(self, question: Expr) -> bool:
-        """The outcome of a condition on this path."""
+        """Return the outcome of a condition on this path."""
         if question.op == "not":
             return not self.decide(question.args[0])
-        if question.op == "const":
-            return bool(question.args[0])
         known = self.known(question)
         if known is not None:
             return known
@@ -239,7 +234,7 @@ class _Path:
         return outcome
 
     def _learn(self, question: Expr, outcome: bool) -> None:
-        """Keep the outcome of a condition, and the outcomes of its parts if they follow: x & y that holds, x | y that does not."""
+        """Store the outcome of a condition, and of its parts if these follow: a true x & y, a false x | y."""
         if question.op in COMPARISONS:
             pair, holds, possible = self._relation(question)
             self._relations[pair] = possible & holds if outcome else possible - holds
@@ -259,7 +254,7 @@ class _Path:
                 self._learn(no, outcome)
 
     def divides_by(self, divisor: Expr) -> None:
-        """Raise where the divisor is 0, or may be and the callable is partial."""
+        """Raise ZeroDivisionError if the divisor is 0, or may be 0 in a partial callable."""
         is_zero = node("eq", divisor, const(0))
         if divisor.op == "const":
             zero = divisor.args[0] == 0
@@ -269,7 +264,7 @@ class _Path:
             raise ZeroDivisionError
 
     def known(self, question: Expr) -> bool | None:
-        """The outcome of a condition if it follows from the outcomes so far."""
+        """Return the outcome of a condition if earlier outcomes imply one."""
         if question.op == "const":
             return bool(question.args[0])
         if question.op == "not":
@@ -285,12 +280,12 @@ class _Path:
         return None if possible & holds else False
 
     def settled(self, result: Expr) -> Expr:
-        """A result; a condition that is known on this path as the truth value that it is (``x and y`` returns a false x)."""
+        """Replace a condition with a known outcome by a truth value (``x and y`` returns a false x)."""
         known = self.known(result) if is_condition(result) else None
         return result if known is None else const(known)
 
     def _relation(self, comparison: Expr) -> tuple[tuple[Expr, Expr], frozenset[str], frozenset[str]]:
-        """The compared pair in one order, the relations for which the comparison holds, and those still possible."""
+        """Return the compared pair in one order, the relations for which the comparison holds, and the possible relations."""
         x, y = comparison.args
         holds = _RELATIONS[comparison.op]
         if id(x) > id(y):
@@ -305,7 +300,7 @@ class _Path:
 
 
 def _is_ordered(expr: Expr) -> bool:
-    """Whether it cannot be NaN: an operand, as NaN is outside every carrier, or a constant. What is computed may be ∞ − ∞."""
+    """Return True if an expression cannot be NaN: an operand, because no carrier has NaN, or a constant. Sums may be ∞ − ∞."""
     return expr.op in ("var", "const")
 
 
@@ -317,43 +312,26 @@ def record(
     what: str = "callable",
     results: int | None = None,
     partial: bool = False,
-) -> Recording:
-    """Record a callable of `operands` scalars (or tuples of `components` scalars).
+) -> Trace:
+    """Record a callable of one or two `operands`, scalars or tuples of `components` scalars.
 
-    Examples
-    --------
+    `results` is the number of returned scalars, by default those of an element. A `partial` callable is undefined where it raises
+    ZeroDivisionError or `DivergenceError`. The `TraceError` for an operation that cannot be recorded begins with `what`, the name of the
+    callable, and says what to write instead.
+
     >>> record(lambda a, b: max(a + b - 1, 0), 2, 1).results
     (max(a + b - 1, 0),)
-
-    Parameters
-    ----------
-    function : callable
-    operands : int
-        How many elements it takes: 1 or 2.
-    components : int
-        How many scalars an element has.
-    what : str
-        Its name in error messages.
-    results : int, optional
-        How many scalars it returns; an element by default.
-    partial : bool
-        Whether it may raise ZeroDivisionError or `DivergenceError`, where it is then undefined.
-
-    Raises
-    ------
-    TraceError
-        Naming the operation that cannot be recorded, and what to write instead.
     """
     arguments = [Symbol(var(i)) if components == 1 else tuple(Symbol(var(i, c)) for c in range(components)) for i in range(operands)]
     width = components if results is None else results
-    # The questions on the way to the present run, each with the recording of its True side once that is complete.
-    open_questions: list[tuple[Expr, Recording | None]] = []
+    # The questions on the path of the present run, each with the trace of its True side if complete.
+    open_questions: list[tuple[Expr, Trace | None]] = []
     try:
         for _ in range(MAX_PATHS):
             path = _Path([yes is None for _, yes in open_questions], partial=partial)
             recording = _run(function, arguments, path, width, partial)
             if path.questions[: len(open_questions)] != [question for question, _ in open_questions]:
-                refuse("a callable that does not do the same every time (randomness, a global that changes)", "a function of its operands")
+                refuse("a callable that gives another result each time (randomness, a global that changes)", "a function of its operands")
             open_questions += [(question, None) for question in path.questions[len(open_questions) :]]
             while open_questions and open_questions[-1][1] is not None:
                 question, yes = open_questions.pop()
@@ -367,40 +345,39 @@ def record(
         raise TraceError(f"{what}: {error}") from error.__cause__
 
 
-def _run(function: Callable[..., Any], arguments: Sequence[Any], path: _Path, width: int, partial: bool) -> Recording:
-    """Run the callable along one path."""
+def _run(function: Callable[..., Any], arguments: Sequence[Any], path: _Path, width: int, partial: bool) -> Trace:
     with path:
         try:
             results = tuple(path.settled(e) for e in _components(function(*arguments), width))
-        except Exception as error:  # whatever the caller's function raises is to be reported as its own
+        except Exception as error:  # of the caller's function
             if path.refusal is not None:
                 raise path.refusal from None
             if isinstance(error, TraceError):
                 raise
             if partial and isinstance(error, ZeroDivisionError | DivergenceError):
-                return Recording((const(0),) * width, const(True))
+                return Trace((const(0),) * width, const(True))
             domain = isinstance(error, ArithmeticError | ValueError)
             hint = "state the carrier with domain= instead of raising" if domain else "it must take elements and return one"
             raise TraceError(f"it raised {type(error).__name__}: {error} while it was recorded; {hint}") from error
     if path.refusal is not None:
         raise path.refusal
-    return Recording(results, const(False))
+    return Trace(results, const(False))
 
 
-def _fold(question: Expr, yes: Recording, no: Recording) -> Recording:
+def _fold(question: Expr, yes: Trace, no: Trace) -> Trace:
     undefined = where(question, yes.undefined, no.undefined)
     for side, other in ((yes, no), (no, yes)):
-        if side.undefined is const(True):  # its results mean nothing, so those of the other side will do everywhere
-            return Recording(other.results, undefined)
-    return Recording(tuple(where(question, y, n) for y, n in zip(yes.results, no.results, strict=True)), undefined)
+        if side.undefined is const(True):  # any results will do on this side
+            return Trace(other.results, undefined)
+    return Trace(tuple(where(question, y, n) for y, n in zip(yes.results, no.results, strict=True)), undefined)
 
 
 def _components(result: Any, width: int) -> tuple[Expr, ...]:
-    """The expressions of what a callable returned."""
+    """Return the expressions of the components that a callable returned."""
     parts = result if isinstance(result, tuple) else (result,)
     if result is None or any(p is None for p in parts):
         raise TraceError("it returned None; every branch must return an element")
     if len(parts) != width or isinstance(result, tuple) != (width > 1):
         wanted = "a scalar" if width == 1 else f"a tuple of {width} scalars"
-        raise TraceError(f"it returned {result!r}; its zero and one say that an element is {wanted}")
+        raise TraceError(f"it returned {result!r}; by zero and one, an element is {wanted}")
     return tuple(map(lift, parts))

@@ -1,15 +1,15 @@
-"""Arrays and where they lie: of which library, on which device, in how much memory; and their entries as elements.
+"""Arrays of all libraries on all devices, their memory, and their entries as elements.
 
-    exchange.py      `borrowed`: the memory of another library's array as NumPy's or CuPy's, and results as arrays of that library
-    nested.py        nested lists of numbers or arrays as one array
-    cuda_stream.py   work on a GPU in the caller's stream: operands by their addresses, results beside them
-    devices.py       which GPUs there are, where an array lies, and one text for NumPy and CuPy
-    conversion.py    entries in another dtype, and whether they lie inside the carrier
-    pieces.py        how much of an array is worked on at once
-    memory.py        what is free on a device; what cannot fit is refused before anything is allocated
-    threads.py       tasks over threads, signals that stop them, and the scratch memory of each
-    overlap.py       memory layouts, and aliasing: whether two matrices share elements
+exchange.py      `borrowed`: the memory of another library's array as NumPy's or CuPy's, and results as arrays of that library
+nested.py        nested lists of numbers or arrays as one array
+cuda_stream.py   GPU work in the caller's stream: operands by address, results on the same GPU
+devices.py       available GPUs, the device of an array, and functions for NumPy and CuPy alike
+conversion.py    entries in another dtype, and the check against the carrier
+pieces.py        slices of large arrays for work in pieces
+memory.py        free memory of a device; refusal of allocations that cannot fit
+threads.py       tasks over threads, signals that stop tasks, and scratch memory
+overlap.py       memory layouts and aliasing of matrices
 
-Operands come by `cuda_stream.strided`, or else by `exchange.borrowed`; `conversion` reads their entries piece by piece, and engines ask
-`overlap` whether they may write where operands lie. `devices` stands below all of them.
+`cuda_stream.strided` or else `exchange.borrowed` reads operands, `conversion` their entries in pieces. Engines ask `overlap` for aliasing
+before they write. All modules may import `devices`.
 """

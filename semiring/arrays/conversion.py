@@ -1,7 +1,7 @@
-"""Entries of arrays as elements: from one dtype to another without losing any, and whether they lie inside the carrier.
+"""Entries of arrays as elements: lossless conversion between dtypes, and the check against the carrier.
 
-A conversion minds ±∞, which integers write as their largest and smallest values, and refuses what the new dtype cannot hold. Entries are
-tested in pieces that fit a core's cache, with no temporary of the array's size, predicates too, which are recorded like ⊕ and ⊗.
+Conversions keep ±∞, the largest and smallest values of integers, and refuse values that the new dtype cannot hold. Entries are checked
+in pieces that fit a core's cache, without a temporary of the array's size.
 """
 
 from __future__ import annotations
@@ -29,29 +29,25 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 Place = Callable[[tuple[int, ...]], str]
-"""How a message names an entry of the caller's."""
+"""A function that names an entry of the caller's array in a message."""
 
 EXACT_IN_FLOAT64 = 1 << 53
-"""The greatest integer up to which float64 holds all of them."""
+"""The integer up to which float64 is exact."""
 
 _CONVERT = "convert the entries to numbers, as by .astype(float)"
 
 
 def first(mask: Array) -> tuple[int, ...]:
-    """The index of the first True of a mask that has one."""
+    """Return the index of the first True of a mask."""
     return tuple(int(i) for i in np.unravel_index(int(np.argmax(mask)), mask.shape))
 
 
 @functools.lru_cache(maxsize=256)
 def widened(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype in which entries of `dtype` are computed when none is asked for.
+    """Return the default dtype for computations with entries of `dtype`, in native byte order.
 
-    float16 and int8 become float32 and int16, which hold them exactly; the rest stay as they are. All are in native byte order.
-
-    Raises
-    ------
-    DTypeError
-        For dtypes without an exact counterpart.
+    float16 and int8 become float32 and int16, without loss; other dtypes stay. DTypeError is raised for a dtype without an exact
+    counterpart.
     """
     dtype = dtype.newbyteorder("=")
     if wider := COMPUTED_IN.get(dtype):
@@ -60,27 +56,33 @@ def widened(dtype: np.dtype[Any]) -> np.dtype[Any]:
         raise DTypeError(f"{dtype} is not supported; convert to float64 to round, or use an object array of Fractions for exact entries")
     refuse_short_floats(dtype)
     if dtype.kind not in "biufO":
-        kinds = {"c": "complex numbers, which have no order", "U": "texts", "S": "bytes", "M": "dates", "m": "durations"}
-        kind = kinds.get(dtype.kind, f"of dtype {dtype}, and not numbers")
-        advice = "convert them, as by array.astype(float)" if dtype.kind in "US" else "pass bool, integers or floats"
-        raise DTypeError(f"the entries are {kind}; {advice}, or an object array for exact entries")
+        kinds = {
+            "c": "complex numbers, which have no order",
+            "U": "text, not numbers",
+            "S": "bytes, not numbers",
+            "M": "dates",
+            "m": "durations",
+        }
+        kind = kinds.get(dtype.kind, f"entries of dtype {dtype}, not numbers")
+        advice = "convert the entries, as by array.astype(float)" if dtype.kind in "US" else "pass bool, integers or floats"
+        raise DTypeError(f"the array contains {kind}; {advice}, or an object array for exact entries")
     return dtype
 
 
 def written_as(dtype: np.dtype[Any], *, numbers: bool) -> np.dtype[Any]:
-    """The dtype that says which entries are ±∞: `dtype`, or that of Python's own numbers, where `dtype` was chosen for such `numbers`.
+    """Return the dtype whose values for ±∞ apply: `dtype`, or object if `dtype` was chosen for Python `numbers`.
 
-    An array of integers writes ∞ as the largest of its dtype. In lists, edges and sparse arrays every integer is a number.
+    An array of integers writes ∞ as the largest value. In lists, edges and sparse arrays every integer is a number.
     """
     return np.dtype(object) if numbers and dtype.kind in "iu" else dtype
 
 
 def nan(entries: Array) -> Array:
-    """Where `entries` are NaN, in an array of any dtype."""
+    """Return the mask of NaN in an array of any dtype."""
     if entries.dtype.kind != "O":
         unequal: Array = namespace(entries).asarray(entries != entries)
         return unequal
-    # SymPy's nan equals itself. Comparing a float NaN is no reason to warn.
+    # SymPy's nan equals itself; a comparison with a float NaN would warn.
     with np.errstate(invalid="ignore"):
         return np.asarray(np.frompyfunc(lambda v: v != v or type(v).__name__ == "NaN", 1, 1)(entries), dtype=bool)
 
@@ -89,7 +91,9 @@ def refuse_nan(entries: Array, where: Place) -> None:
     """Raise `DomainError` at the first NaN."""
     found = nan(entries)
     if found.any():
-        raise DomainError(f"{where(first(found))} is NaN, which is no element of any semiring; pass nonedge=nan if it means 'no edge'")
+        raise DomainError(
+            f"{where(first(found))} is NaN, but NaN is not an element of any semiring; pass nonedge=nan if it means 'no edge'"
+        )
 
 
 def refuse_text(entry: Any, place: str) -> None:
@@ -100,14 +104,9 @@ def refuse_text(entry: Any, place: str) -> None:
 
 @dataclass(frozen=True)
 class Conversion:
-    """From one dtype to another, for one component of an element.
+    """The conversion of one component of an element to another `dtype`.
 
-    Attributes
-    ----------
-    dtype : numpy.dtype
-        The new one.
-    read, written : mapping
-        What stands for ±∞ in the old and in the new dtype, as far as they belong to the semiring.
+    `read` and `written` map the infinities of the semiring to their values in the old and in the new dtype.
     """
 
     dtype: np.dtype[Any]
@@ -115,17 +114,12 @@ class Conversion:
     written: Mapping[float, Any]
 
     def __call__(self, entries: Array, where: Place) -> Array:
-        """`entries` in the new dtype, where they lie. Floats may be rounded; nothing else changes a value.
+        """Convert entries on their device; only floats are rounded.
 
-        Raises
-        ------
-        DTypeError
-            Naming the first entry that the dtype cannot hold, or would take for ±∞.
-        DomainError
-            For a NaN that would have to become an integer.
+        DTypeError names the first entry that the dtype cannot hold, or would take for ±∞; DomainError refuses NaN as an integer.
         """
         gpu = on_gpu(entries)
-        entries = entries if gpu else np.asarray(entries)  # an array of no axes comes as a scalar
+        entries = entries if gpu else np.asarray(entries)  # indexing gives scalars for arrays without axes
         old, new = entries.dtype, self.dtype
         if old == new and self.read == self.written:
             return entries
@@ -134,10 +128,10 @@ class Conversion:
         numbers = entries
         if gpu and old.kind == "f":
             numbers = to_float64(entries)
-        elif old.kind == "f" and old.itemsize == 2:  # a float16 of any byte order, which would make ∞ of the bounds of integers
+        elif old.kind == "f" and old.itemsize == 2:  # in float16 the bounds of integers would be ∞
             numbers = entries.astype(np.float32)
         if new.kind == "b":
-            which = "neither 0 nor 1, so it is no truth value; pass truth values, such as x != 0"
+            which = "neither 0 nor 1, so not a truth value; pass truth values, such as x != 0"
             self._refuse((numbers != 0) & (numbers != 1), entries, where, which)
             truths: Array = namespace(entries).asarray(numbers != 0)
             return truths
@@ -169,7 +163,7 @@ class Conversion:
                 hint = "" if self.dtype.kind == "b" else " (dtype=object computes with any Python number)"
                 raise DTypeError(f"{where(index)}: {error}{hint}") from None
             if self.dtype.kind in "iu" and value not in self.written:
-                if number != value:  # −1 is the largest of an unsigned dtype, and ∞ of any, only as an identity of the semiring
+                if number != value:  # −1 and ∞ stand for the largest value only as identities of the semiring
                     raise DTypeError(f"{where(index)} is {brief(value)}, which {self.dtype} cannot hold; use a wider dtype, or a float one")
                 for infinity, code in self.written.items():
                     if number == code:
@@ -178,22 +172,22 @@ class Conversion:
         return out
 
     def _stands_for(self, infinity: float) -> str:
-        """Why a number cannot be itself in the new dtype: there it is what stands for an infinite one."""
+        """Explain that a number means an infinity in the new dtype."""
         if infinity < 0 and self.dtype.kind == "u":
             other = "a signed or a float dtype"
         else:
             other = "float64, or object for exact integers" if self.dtype.itemsize == 8 else "a wider dtype, or a float one"
         sign = "" if infinity > 0 else "-"
-        return f"which stands for {'−' if sign else ''}∞ in {self.dtype}; use {other}, or {sign}math.inf if that is meant"
+        return f"which stands for {'−' if sign else ''}∞ in {self.dtype}; use {other}, or {sign}math.inf to mean ∞"
 
     def _outside(self, entries: Array, where: Place) -> Array:
-        """Which numbers the integer dtype does not have."""
+        """Return the mask of numbers that the integer dtype lacks."""
         xp, info = namespace(entries), np.iinfo(self.dtype)
         low, high = int(info.min), int(info.max)
         outside: Array
         if entries.dtype.kind == "f":
             refuse_nan(entries, where)
-            # high + 1 is a power of two, so that it is exact as a float where high is not.
+            # high + 1, a power of two, is exact as a float; high may not be.
             outside = (entries != xp.floor(entries)) | (entries < low) | (entries >= float(high + 1))
         else:
             own = np.iinfo(entries.dtype)
@@ -209,24 +203,24 @@ class Conversion:
 
 
 def _are(numbers: Array, code: int) -> Array:
-    """Which numbers are `code`; CuPy compares integers only with those of their dtype."""
+    """Return the mask of numbers equal to `code`; CuPy compares integers only within their dtype."""
     known = numbers.dtype.kind not in "iu" or np.iinfo(numbers.dtype).min <= code <= np.iinfo(numbers.dtype).max
     found: Array = numbers == code if known else namespace(numbers).zeros(numbers.shape, dtype=bool)
     return found
 
 
 def conversions(semiring: Semiring, old: Sequence[np.dtype[Any]], new: Sequence[np.dtype[Any]]) -> tuple[Conversion, ...]:
-    """One `Conversion` for each component."""
+    """Build a `Conversion` for each component."""
     return tuple(map(Conversion, new, _infinities(semiring, old), _infinities(semiring, new)))
 
 
 def _infinities(semiring: Semiring, dtypes: Sequence[np.dtype[Any]]) -> list[dict[float, Any]]:
-    """For each component, what stands for those of ±∞ that are identities."""
+    """Map, for each component, the infinite identities to the values that stand for them."""
     identities = [v if isinstance(v, tuple) else (v,) for v in (semiring.zero, semiring.one)]
     standing: tuple[tuple[Any, ...], ...]
     try:
         standing = semiring.identities(tuple(dtypes))
-    except DTypeError:  # only the dtype that the matrix gets needs a meaning; another one (int8, say) may still write ∞ in its way
+    except DTypeError:  # only the new dtype needs a meaning; an old one without, such as int8, may still write ∞
         standing = tuple(tuple(map(_standing, values, dtypes)) for values in identities)
     return [
         {plain: code for plain, code in zip(values, codes, strict=True) if code is not None and _is_infinite(plain)}
@@ -246,20 +240,14 @@ def _is_infinite(value: Any) -> bool:
 
 
 def outside(semiring: Semiring, values: Any) -> tuple[int, ...] | None:
-    """The index of the first entry (in C order) that is no element of the semiring, or None.
+    """Return the index of the first entry (in C order) outside the carrier, or None; integers that stand for ±∞ count as such.
 
-    Examples
-    --------
+    `values` are an array or scalar, or a tuple of one array for each component, of one shape.
+
     >>> import numpy as np
     >>> from semiring.algebra.catalogue import MAX_TIMES
     >>> outside(MAX_TIMES, np.array([[0.5, 1.0], [-0.5, 2.0]]))
     (1, 0)
-
-    Parameters
-    ----------
-    semiring : Semiring
-    values : array, scalar, or tuple of them
-        A tuple holds one array for each component, of one shape. Integers that stand for ±∞ count as that.
     """
     arrays = tuple(v if on_gpu(v) else np.asarray(v) for v in (values if isinstance(values, tuple) else (values,)))
     carrier, shape = semiring.carrier, arrays[0].shape
@@ -274,25 +262,11 @@ def outside(semiring: Semiring, values: Any) -> tuple[int, ...] | None:
 
 
 def require_inside(semiring: Semiring, values: Any, what: str = "a", *, of_graph: bool = False, first: int = 0, axes: int = 2) -> None:
-    """Refuse arrays with an entry that is no element of the semiring.
+    """Refuse arrays with an entry outside the carrier; the `DomainError` names the entry, the carrier, and a remedy.
 
-    Parameters
-    ----------
-    semiring : Semiring
-    values : array, scalar, or tuple of them
-    what : str
-        The name of `values` in the message.
-    of_graph : bool
-        The values are entries or weights of a graph, so that `nonedge` can name one of them.
-    first : int
-        Which row of the caller's array `values` begin with.
-    axes : int
-        How many the operand has behind those of a stack, whose index the error gets.
-
-    Raises
-    ------
-    DomainError
-        Naming the first such entry, where it is, the carrier, and what would work; with the `index` of its matrix in a stack.
+    `values` are an array, a scalar, or a tuple of them, named `what` in the message, and begin with row `first` of the caller's array. For
+    entries or weights of a graph (`of_graph`), the message advises `nonedge`. The error's `index` has the axes before the last `axes`,
+    those of a stack.
     """
     index = outside(semiring, values)
     if index is None:
@@ -307,7 +281,7 @@ def require_inside(semiring: Semiring, values: Any, what: str = "a", *, of_graph
         problem = f" is a text, and outside {carrier}; {_CONVERT}"
     elif any(isinstance(v, float) and math.isnan(v) for v in found):
         problem = (
-            f": NaN is no element of any semiring, and outside {carrier}; "
+            f": NaN is not an element of any semiring, and outside {carrier}; "
             f"use {semiring.zero!r} (the semiring's zero) for a missing edge{', or nonedge=nan' * of_graph}"
         )
     else:

@@ -1,7 +1,7 @@
-"""Work on a GPU in the caller's CUDA stream: operands where they lie, results beside them.
+"""GPU work in the caller's CUDA stream: operands in place, results on the same GPU.
 
-PyTorch has a current stream of its own, in which work on its tensors is ordered. Where CuPy works in the same one, neither library has to
-wait for the other, and an address is enough to read a tensor.
+PyTorch has a current stream, in which its work is ordered. If CuPy uses the same stream, neither library waits for the other, and an
+address suffices to read a tensor.
 """
 
 from __future__ import annotations
@@ -20,16 +20,7 @@ __all__ = ["Strided", "aside", "empty_beside", "in_stream_of", "scratch_memory",
 
 
 class Strided(NamedTuple):
-    """Where an array lies on a GPU, which takes a tenth of the time of a view of CuPy's.
-
-    Attributes
-    ----------
-    address : int
-    shape : tuple of int
-    strides : tuple of int
-        In bytes.
-    dtype : numpy.dtype
-    """
+    """The address, shape, strides (in bytes) and dtype of an array on a GPU, at a tenth of the time of a CuPy view."""
 
     address: int
     shape: tuple[int, ...]
@@ -39,7 +30,7 @@ class Strided(NamedTuple):
 
 @contextmanager
 def aside(event: Any) -> Iterator[None]:
-    """What is launched here waits for an event alone, and runs beside what the current stream has been given since."""
+    """Launch work that waits for an event alone, concurrent with later work of the current stream."""
     import cupy
 
     stream = _second_stream(cupy.cuda.runtime.getDevice())
@@ -50,17 +41,13 @@ def aside(event: Any) -> Iterator[None]:
 
 @functools.cache
 def _second_stream(number: int) -> Any:
-    """A stream of a GPU beside the caller's."""
     import cupy
 
     return cupy.cuda.Stream(non_blocking=True)
 
 
 def strided(value: Any) -> Strided | None:
-    """Where an array of CuPy's lies on the current GPU, or a tensor that nothing keeps from being read; None for any other one.
-
-    PyTorch and CuPy have to work in one stream there.
-    """
+    """Describe a CuPy array on the current GPU, or a readable PyTorch tensor in CuPy's current stream; None for any other value."""
     cupy = sys.modules.get("cupy")
     if cupy is None:
         return None
@@ -82,7 +69,7 @@ def strided(value: Any) -> Strided | None:
 
 
 def empty_beside(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[Any, int]:
-    """A contiguous array of the library of one of which `strided` tells where it lies, on the same GPU, and its address."""
+    """Allocate a contiguous array of the library and on the GPU of a `strided` value, and return its address too."""
     kind = type(value)
     if kind is sys.modules["cupy"].ndarray:
         array = kind(shape, dtype)
@@ -95,49 +82,41 @@ def empty_beside(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> tu
 
 @functools.cache
 def _numpy_dtypes() -> dict[Any, np.dtype[Any]]:
-    """NumPy's dtypes by those of PyTorch."""
     names = ["bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float16", "float32", "float64"]
     return {d: np.dtype(name) for name in names if (d := getattr(sys.modules["torch"], name, None)) is not None}
 
 
 @functools.cache
 def torch_dtypes() -> dict[np.dtype[Any], Any]:
-    """PyTorch's dtypes by those of NumPy."""
+    """Map NumPy's dtypes to PyTorch's."""
     return {ours: theirs for theirs, ours in _numpy_dtypes().items()}
-
-
-def _stream_of_torch(values: Iterable[Any]) -> tuple[int, int] | None:
-    """The stream in which PyTorch works on the GPU of the first of its tensors, and the number of that; None where none lies on one."""
-    torch = sys.modules.get("torch")
-    if torch is not None:
-        for value in values:
-            if type(value) is torch.Tensor and value.is_cuda:
-                number = value.device.index
-                return torch._C._cuda_getCurrentRawStream(number), number
-    return None
 
 
 _NOTHING = nullcontext()
 
 
 def in_stream_of(arrays: Iterable[Any]) -> AbstractContextManager[None]:
-    """Makes the stream of PyTorch the current one, where some arrays are its tensors and lie on a GPU; nothing is to be done elsewhere.
+    """Make PyTorch's stream the current one if some arrays are its tensors on a GPU; otherwise do nothing.
 
-    CuPy's arrays among them are waited for, and whoever uses them next waits.
+    The stream waits for CuPy's arrays among them, and later work with these waits for the stream.
     """
-    found = _stream_of_torch(arrays)
-    if found is None:
+    torch: Any = sys.modules.get("torch")
+    for tensor in () if torch is None else arrays:
+        if type(tensor) is torch.Tensor and tensor.is_cuda:
+            break
+    else:
         return _NOTHING
     import cupy
 
-    stream, number = found
+    number = tensor.device.index
+    stream = torch._C._cuda_getCurrentRawStream(number)
     if stream == cupy.cuda.get_current_stream(number).ptr:
         return _NOTHING
     return _joined(stream, number, both=any(map(on_gpu, arrays)))
 
 
 class _Foreign:
-    """A stream by its address, as CuPy asks for those of others."""
+    """A stream by its address, in CuPy's protocol for external streams."""
 
     def __init__(self, address: int) -> None:
         self._address = address
@@ -160,7 +139,7 @@ def _joined(address: int, number: int, *, both: bool) -> Iterator[None]:
 
 
 def scratch_memory() -> AbstractContextManager[None]:
-    """While a CUDA graph is captured in the current stream, lets it own the memory that is allocated and freed meanwhile."""
+    """Let a CUDA graph that is being captured in the current stream own the memory allocated meanwhile."""
     import cupy
 
     owned: AbstractContextManager[None] = cupy.cuda.using_allocator(cupy.cuda.malloc_async)

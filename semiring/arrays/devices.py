@@ -1,6 +1,6 @@
-"""Devices and the arrays on them: which GPUs there are, where an array lies, and one text for NumPy and CuPy.
+"""Devices and the arrays on them: available GPUs, the device of an array, and functions for NumPy and CuPy alike.
 
-CuPy is not imported for arrays of the host.
+Arrays of the host need no import of CuPy.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ __all__ = [
 
 
 def on_gpu(array: Any) -> bool:
-    """Whether an array is CuPy's."""
+    """Return True for a CuPy array."""
     cupy = sys.modules.get("cupy")
     return cupy is not None and isinstance(array, cupy.ndarray)
 
 
 def namespace(array: Any) -> Any:
-    """The module whose functions take the array: `cupy` for what lies on a GPU, else `numpy`."""
+    """Return `cupy` for an array on a GPU, else `numpy`."""
     return sys.modules["cupy"] if on_gpu(array) else np
 
 
 def equal(array: Any, value: Any) -> Any:
-    """Which entries equal a number that is not NaN, subnormals too, which CuPy's own comparisons of float32 take for zeros."""
+    """Compare entries with a number other than NaN, exactly for subnormals; CuPy's comparisons of float32 take subnormals for zeros."""
     if not on_gpu(array) or array.dtype != np.float32:
         return array == value
     bits, wanted = array.view(np.int32), np.float32(value)
@@ -44,7 +44,7 @@ def equal(array: Any, value: Any) -> Any:
 
 
 def differ(x: Any, y: Any) -> Any:
-    """Where two arrays of one dtype differ, also by a subnormal, which CuPy's own comparisons of float32 take for zeros."""
+    """Return the mask where two arrays of one dtype differ, exactly for subnormals; CuPy's comparisons of float32 take them for zeros."""
     if not on_gpu(x) or x.dtype != np.float32:
         return np.asarray(x != y, dtype=bool) if x.dtype.kind == "O" else x != y
     bits, others = x.view(np.int32), y.view(np.int32)
@@ -52,7 +52,7 @@ def differ(x: Any, y: Any) -> Any:
 
 
 def to_float64(array: Any) -> Any:
-    """Floats as float64, subnormals too, which CuPy's own conversion of float32 takes for zeros."""
+    """Convert floats to float64, exactly for subnormals; CuPy's conversion of float32 makes zeros of them."""
     wide = array.astype(np.float64)
     if array.dtype != np.float32:
         return wide
@@ -62,34 +62,32 @@ def to_float64(array: Any) -> Any:
 
 
 def to_float32(array: Any) -> Any:
-    """Float64 rounded to float32, to subnormals too, of which CuPy's own conversion makes zeros."""
+    """Round float64 to float32, also to subnormals; CuPy's conversion makes zeros of them."""
     xp, size = namespace(array), abs(array)
     short = array.astype(np.float32)
     small = size < _NORMAL
-    bits = xp.rint(xp.where(small, size, 0.0) / _SMALLEST).astype(np.int32)  # of a subnormal, they count its multiples of the smallest one
+    bits = xp.rint(xp.where(small, size, 0.0) / _SMALLEST).astype(np.int32)  # the bits of a subnormal count multiples of the smallest
     bits = xp.where(xp.signbit(array), bits | np.iinfo(np.int32).min, bits)
     return xp.where(small, bits, short.view(np.int32)).view(np.float32)
 
 
-_EXPONENT, _MANTISSA = 0x7F800000, 0x007FFFFF
-"""Bits of a float32."""
+_EXPONENT, _MANTISSA = 0x7F800000, 0x007FFFFF  # masks of the bits of a float32
 
-_SMALLEST, _NORMAL = 2.0**-149, 2.0**-126
-"""The smallest subnormal float32, and the smallest that is none."""
+_SMALLEST, _NORMAL = 2.0**-149, 2.0**-126  # the smallest subnormal and the smallest normal float32
 
 
 def holds_symbols(arrays: tuple[Any, ...]) -> bool:
-    """Whether an entry is SymPy's, of which it may be unknown what it is."""
+    """Return True if an entry is SymPy's, with a possibly unknown value."""
     return any(v.dtype.kind == "O" and any(type(e).__module__.startswith("sympy.") for e in v.flat) for v in arrays)
 
 
 def host(array: Any) -> np.ndarray[Any, Any]:
-    """The array in the memory of the host: a copy of what lies on a GPU."""
+    """Return the array in host memory; arrays on a GPU are copied."""
     return np.asarray(array.get() if on_gpu(array) else array)
 
 
 def entries(array: Any, *indices: Any) -> np.ndarray[Any, Any]:
-    """The entries at the places that index arrays of the host tell, in the memory of the host; nothing else is copied."""
+    """Return the entries at given indices (arrays of the host) in host memory, without a copy of the others."""
     if not on_gpu(array):
         return np.asarray(array[indices])
     with array.device:
@@ -97,7 +95,7 @@ def entries(array: Any, *indices: Any) -> np.ndarray[Any, Any]:
 
 
 def to_gpu(array: Any) -> Any:
-    """The array on the current GPU: a copy of what lies in the memory of the host."""
+    """Return the array on the current GPU; arrays of the host are copied."""
     import cupy
 
     return cupy.asarray(array)
@@ -105,33 +103,27 @@ def to_gpu(array: Any) -> Any:
 
 @functools.lru_cache(maxsize=256)
 def is_gpu(device: str) -> bool:
-    """Whether it names a GPU: "cuda:0" and so on, or "cuda" for any, or for one that is not there."""
+    """Return True for the name of a GPU, present or not: "cuda:0" and so on, or "cuda" for any."""
     return re.fullmatch("cuda(:[0-9]+)?", device) is not None
 
 
 def gpu_number(device: str) -> int:
-    """The number in the name of a GPU; 0 for "cuda"."""
+    """Return the number in the name of a GPU; 0 for "cuda"."""
     return int(device[5:] or 0)
 
 
 def gpu_name(number: int) -> str:
-    """The name of the GPU with this number."""
+    """Return the name of the GPU with this number."""
     return f"cuda:{number}"
 
 
 def device_of(array: Any) -> str:
-    """Where an array lies: "cpu", or "cuda:0" and so on."""
+    """Return the device of an array: "cpu", or "cuda:0" and so on."""
     return gpu_name(array.device.id) if on_gpu(array) else "cpu"
 
 
 def on_device(device: str) -> AbstractContextManager[None]:
-    """Makes a GPU the current one, for what runs on it; nothing is to be done for another device.
-
-    Raises
-    ------
-    TooLargeError
-        Where its memory is used up meanwhile.
-    """
+    """Make a GPU the current one, and turn its out-of-memory errors into `TooLargeError`; do nothing for another device."""
     return _Current(gpu_number(device)) if is_gpu(device) else _NOTHING
 
 
@@ -139,7 +131,7 @@ _NOTHING = nullcontext()
 
 
 class _Current:
-    """Makes a GPU the current one where it is not; written out, which takes a quarter of the time of a generator."""
+    """Makes a GPU the current one; a class takes a quarter of the time of a generator."""
 
     __slots__ = ("_number", "_switched")
 
@@ -157,47 +149,40 @@ class _Current:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if self._switched is not None:
             self._switched.__exit__(kind, error, trace)
-        if error is not None:
-            self._refuse(error)
-
-    def _refuse(self, error: BaseException) -> None:
-        import cupy
-
-        if isinstance(error, cupy.cuda.memory.OutOfMemoryError):
+        if error is not None and isinstance(error, sys.modules["cupy"].cuda.memory.OutOfMemoryError):
             raise TooLargeError(
-                f"{gpu_name(self._number)} has not the memory for this: {error}; free some there, pass overwrite=True or a narrower dtype, "
-                f"or compute on the host (device='cpu', and arrays that lie there)"
+                f"{gpu_name(self._number)} is out of memory: {error}; free some memory, pass overwrite=True or a narrower dtype, "
+                f"or compute on the host (device='cpu', with arrays of the host)"
             ) from error
 
 
 def gpus() -> int:
-    """How many GPUs CuPy finds; 0 where there is no CuPy, or none that works."""
+    """Return the number of GPUs that CuPy finds; 0 without CuPy."""
     return _found()[0]
 
 
 def why_no_gpu() -> str:
-    """Why CuPy finds none, or what to install."""
+    """Return the reason why CuPy finds no GPU, or the installation command."""
     return _found()[1] or install_of("cuda13")
 
 
-_begun_by: set[int] = set()
-"""The processes that have asked CUDA: this one, and those it was forked from."""
+_begun_by: set[int] = set()  # processes that have used CUDA: this process and its ancestors by fork
 
 
 @functools.cache
 def _found() -> tuple[int, str]:
-    """How many GPUs there are, and why there is none if the reason is known."""
+    """Return the number of GPUs, and the known reason for none."""
     if importlib.util.find_spec("cupy") is None:
         return 0, ""
     try:
-        with importing:  # no fork comes between, after which the child would not know that CUDA had been asked
+        with importing:  # no fork may separate the use of CUDA from its record
             if _begun_by - {os.getpid()}:
                 return 0, "this process was forked from one that had used CUDA; multiprocessing's 'spawn' starts one that can"
             import cupy
 
             _begun_by.add(os.getpid())
             return int(cupy.cuda.runtime.getDeviceCount()), ""
-    except Exception as error:  # an installation that does not fit the driver fails in many ways, and nobody asked for a GPU yet
+    except Exception as error:  # an installation that does not fit the driver fails in many ways
         return 0, str(error).strip().partition("\n")[0]
 
 

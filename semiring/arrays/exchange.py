@@ -1,7 +1,7 @@
-"""Exchanging arrays with other libraries: their memory as an array of NumPy or CuPy, and results as arrays of theirs.
+"""Exchange of arrays with other libraries: their memory as an array of NumPy or CuPy, and results as arrays of theirs.
 
-No library is imported for that. What is special about one stands in a table, `_LIBRARIES`; every other one is taken by the protocols that
-it offers: DLPack, else the CUDA array interface, else whatever NumPy reads.
+No library is imported. The table `_LIBRARIES` has the special cases; any other library is read by DLPack, the CUDA array interface, or
+NumPy.
 """
 
 from __future__ import annotations
@@ -21,27 +21,24 @@ from semiring.common.errors import DTypeError, GraphError, SemiringError, instal
 
 __all__ = ["Borrowed", "Restorer", "a_name_of", "borrowed", "lends_memory", "lists_numbers", "name_of", "refuse_short_floats"]
 
-_HOST, _GPU = frozenset({1, 3}), frozenset({2, 13})
-"""DLPack's device types: CPU and pinned memory; an NVIDIA GPU and managed memory."""
+_HOST, _GPU = frozenset({1, 3}), frozenset({2, 13})  # DLPack's device types: CPU and pinned memory; an NVIDIA GPU and managed memory
 
 
 @dataclass(eq=False, slots=True)  # not frozen, which makes one take four times as long to make
 class Borrowed:
-    """The memory of an array, as NumPy or CuPy see it.
-
-    Nobody changes one.
+    """The memory of an array as NumPy or CuPy sees it; never modified.
 
     Attributes
     ----------
     array : ndarray
-        NumPy's, or CuPy's for what lies on a GPU; a copy only where nothing else is possible.
+        NumPy's, or CuPy's on a GPU; a copy only if nothing else is possible.
     restore : Restorer or None
-        Makes any array, where it lies and without a copy, one of the same library and device; None where that is NumPy's or CuPy's, or the
-        library takes none.
+        Makes an array of the same library and device of any array, in place and without a copy. None for NumPy and CuPy, and for a library
+        without such a function.
     constant : bool
-        Whether the library relies on it that the array never changes, whatever its flags say.
+        The library relies on the array to stay constant, whatever its flags.
     numbers : bool
-        Whether it was made of a list of Python's numbers, among which no integer stands for ∞, whatever the dtype of the array.
+        The array was made of a list of Python's numbers, in which no integer stands for ∞.
     """
 
     array: Any
@@ -51,14 +48,9 @@ class Borrowed:
 
 
 def borrowed(value: Any) -> Borrowed:
-    """The memory of an array of any library; what is no array becomes one as NumPy does it.
+    """Return the memory of an array of any library; NumPy converts other objects.
 
-    Raises
-    ------
-    GraphError
-        Where its library, its device or its state keeps it from being read.
-    DTypeError
-        For the short floats that NumPy does not have.
+    GraphError is raised for a library, device or state of an array that prevents reading, DTypeError for the short floats that NumPy lacks.
     """
     if isinstance(value, np.ndarray):
         if "numpy.ma" in sys.modules and isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
@@ -70,6 +62,7 @@ def borrowed(value: Any) -> Borrowed:
     obstacle = library.obstacle(value)
     if obstacle is not None:
         raise GraphError(f"the {name_of(value)} {obstacle}")
+
     if library is _TORCH and (found := _in_torchs_stream(value)) is not None:
         return found
     if isinstance(value, list | tuple):
@@ -79,7 +72,7 @@ def borrowed(value: Any) -> Borrowed:
         if rounded := rounded_integer(array, value):
             raise DTypeError(
                 f"the nested list has the integer {rounded[1]} at {list(rounded[0])}, which float64 would round, and other entries are "
-                "floats; pass numpy.array(…, dtype=object) for exact numbers, or of dtype=float to accept that"
+                "floats; pass numpy.array(…, dtype=object) for exact numbers, or dtype=float to round"
             )
         return Borrowed(array, numbers=lists_numbers(value))
     if not lends_memory(value):
@@ -89,8 +82,8 @@ def borrowed(value: Any) -> Borrowed:
         array = _memory(value)
     except SemiringError:
         raise
-    except Exception as error:  # whatever the other library, the driver or CuPy may raise
-        raise GraphError(f"the {name_of(value)} cannot be read where it lies: {error}") from error
+    except Exception as error:  # of the other library, the driver or CuPy
+        raise GraphError(f"the {name_of(value)} cannot be read in place: {error}") from error
     make = library.maker(value)
     restore = None if make is None else Restorer(make, getattr(value, "device", None))
     return Borrowed(array, restore, library.constant or (on_gpu(array) and _is_read_only(value)))
@@ -101,14 +94,14 @@ def _masked() -> GraphError:
 
 
 def lends_memory(value: Any) -> bool:
-    """Whether an object is an array in memory that others can use: what is written there is written to it."""
+    """Return True for an array whose memory others can use: writes there change the array."""
     if isinstance(value, np.generic):
         return False
     return any(hasattr(value, f"__{name}__") for name in ("dlpack", "cuda_array_interface", "array_interface"))
 
 
 def lists_numbers(value: Any) -> bool:
-    """Whether this is a list whose rows are no arrays, so that nobody but NumPy has chosen a dtype for its numbers."""
+    """Return True for a list without arrays as rows, so that NumPy alone has chosen a dtype for its numbers."""
     return isinstance(value, list | tuple) and not any(hasattr(row, "dtype") for row in value)
 
 
@@ -120,11 +113,11 @@ def _memory(value: Any) -> Any:
         return np.from_dlpack(value)
     if kind in _GPU:
         return _on_gpu(value)
-    raise GraphError(f"the {name_of(value)} lies on a device, neither in host memory nor on an NVIDIA GPU; copy it to the host first")
+    raise GraphError(f"the {name_of(value)} is neither in host memory nor on an NVIDIA GPU; copy it to the host first")
 
 
 def _is_read_only(value: Any) -> bool:
-    """What the CUDA array interface tells, and CuPy's arrays do not."""
+    """Return the flag of the CUDA array interface, which CuPy's arrays lack."""
     interface = getattr(value, "__cuda_array_interface__", None)
     return interface is not None and bool(interface["data"][1])
 
@@ -133,32 +126,23 @@ def _on_gpu(value: Any) -> Any:
     try:
         import cupy
     except ImportError:
-        raise GraphError(f"the {name_of(value)} lies on a GPU, for which CuPy is needed: {install_of('cuda13')}") from None
+        raise GraphError(f"the {name_of(value)} is on a GPU, for which CuPy is needed: {install_of('cuda13')}") from None
     try:
         if hasattr(value, "__dlpack__"):
             return cupy.from_dlpack(value)
         interface = value.__cuda_array_interface__
-        if 0 in interface["shape"]:  # there is no entry, and no address that would tell CuPy the GPU
+        if 0 in interface["shape"]:  # without entries, the address does not identify the GPU
             return cupy.empty(interface["shape"], interface["typestr"])
         return cupy.asarray(value)
-    except Exception as error:  # whatever the other library, the driver or CuPy may raise
-        raise GraphError(f"the {name_of(value)} lies on a GPU, and CuPy cannot read it there: {error}") from error
+    except Exception as error:  # of the other library, the driver or CuPy
+        raise GraphError(f"the {name_of(value)} is on a GPU, and CuPy cannot read it there: {error}") from error
 
 
 class Restorer:
-    """Makes of an array, where it lies and without a copy, one of a library.
+    """Makes arrays of a library of other arrays, in place and without a copy.
 
-    Parameters
-    ----------
-    make : callable
-        The library's ``from_dlpack``, or what it has in its place.
-    device
-        The library's name of the device to be on, where it has several for one memory. A pickle forgets it.
-
-    Attributes
-    ----------
-    here : bool
-        Whether the library works in the current stream of a GPU, so that neither has to wait for the other, and `empty` makes arrays.
+    `make` is the library's ``from_dlpack`` or a substitute; `device` is its name of the device, forgotten by a pickle. `here` is True if
+    the library works in the current stream of a GPU, so that neither waits for the other, and `empty` makes arrays.
     """
 
     here = False
@@ -167,29 +151,23 @@ class Restorer:
         self._make, self._device = make, device
 
     def __call__(self, array: Any) -> Any:
-        """The array as one of the library.
-
-        Raises
-        ------
-        DTypeError
-            Where the library has no such dtype.
-        """
+        """Return the array as one of the library, or raise `DTypeError` for a dtype that the library lacks."""
         try:
             found = self._make(array)
         except (BufferError, RuntimeError, TypeError, ValueError) as error:
-            raise DTypeError(f"the result is of {array.dtype}, of which the caller's library makes no array: {error}") from None
+            raise DTypeError(f"the result is of {array.dtype}, a dtype that the caller's library lacks: {error}") from None
         dtype = str(getattr(found, "dtype", array.dtype)).rpartition(".")[2]
         if dtype != array.dtype.name:  # JAX cuts the entries off
             raise DTypeError(
-                f"the result is of {array.dtype}, of which the caller's library makes {dtype}; choose another dtype, or let it have this "
-                f"one (JAX: jax.config.update('jax_enable_x64', True))"
+                f"the result is of {array.dtype}, but the caller's library converts it to {dtype}; choose another dtype, or enable "
+                f"this one (JAX: jax.config.update('jax_enable_x64', True))"
             )
         if self._device is None or not hasattr(found, "to_device") or found.device == self._device:
             return found
         return found.to_device(self._device)
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
-        """An array of the library on the device; None where it has no such dtype."""
+        """Allocate an array of the library on the device; None for a dtype that the library lacks."""
         return None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -197,7 +175,7 @@ class Restorer:
 
 
 class _TorchRestorer(Restorer):
-    """Makes tensors on a GPU in whose current stream PyTorch works."""
+    """Makes tensors on a GPU where PyTorch works in the current stream."""
 
     here = True
 
@@ -214,7 +192,7 @@ class _TorchRestorer(Restorer):
 
 
 def _in_torchs_stream(tensor: Any) -> Borrowed | None:
-    """The memory of a tensor on a GPU where PyTorch and CuPy work in one stream.
+    """Return the memory of a tensor on a GPU where PyTorch and CuPy share a stream.
 
     DLPack, which lets one library wait for the other, takes ten times as long.
     """
@@ -229,64 +207,60 @@ def _in_torchs_stream(tensor: Any) -> Borrowed | None:
     return Borrowed(array, _torch_restorer(tensor.device))
 
 
-@functools.lru_cache(maxsize=64)
-def _torch_restorer(device: Any) -> Restorer:
-    """What makes tensors on a GPU in whose current stream PyTorch works."""
-    return _TorchRestorer(device)
+_torch_restorer = functools.lru_cache(maxsize=64)(_TorchRestorer)
 
 
 def refuse_short_floats(dtype: Any) -> None:
-    """Refuse bfloat16 and floats of 8 bits and less, which NumPy has only by way of other packages, if at all."""
+    """Refuse bfloat16 and floats of 8 bits and less, which NumPy has only by other packages."""
     name = str(dtype).rpartition(".")[2]
     if name.startswith(("bfloat", "float8_", "float6_", "float4_")):
         raise DTypeError(f"{name} is not supported; convert to float32, which holds it exactly")
 
 
 def _root(value: Any) -> str:
-    """The package that the class of an object belongs to."""
     return type(value).__module__.partition(".")[0]
 
 
 def name_of(value: Any) -> str:
-    """How a message names an object."""
+    """Return the name of an object's class for a message."""
     root = _root(value)
     return type(value).__name__ if root == "builtins" else f"{root}.{type(value).__name__}"
 
 
 def a_name_of(value: Any) -> str:
-    """The same with its article."""
+    """Return the same name with its article."""
     return with_article(name_of(value))
 
 
 def _standard(value: Any) -> Callable[[Any], Any] | None:
-    """``from_dlpack`` of an array's library."""
+    """Return ``from_dlpack`` of an array's library."""
     standard = getattr(value, "__array_namespace__", None)
     return getattr(standard() if standard else sys.modules.get(_root(value)), "from_dlpack", None)
 
 
 @dataclass(frozen=True)
 class _Library:
-    """What is special about the arrays of a library."""
+    """The special cases of a library's arrays."""
 
     obstacle: Callable[[Any], str | None] = lambda value: None
-    """Why an array cannot be read, and what would work; None where nothing is in the way."""
+    """The reason why an array cannot be read, with a remedy; None without one."""
     maker: Callable[[Any], Callable[[Any], Any] | None] = _standard
-    """What makes other arrays those of the library of this one."""
+    """The function that makes arrays of the library of a given array."""
     constant: bool = False
-    """Whether its arrays never change."""
+    """True if its arrays never change."""
 
 
 def _torch(tensor: Any) -> str | None:
     if "strided" not in str(tensor.layout):
         return "is sparse; pass .to_dense() with the semiring's zero where no entry is stored, or a SciPy sparse array"
     if tensor.requires_grad:
-        return "requires a gradient, which nothing here propagates; pass .detach()"
+        return "requires a gradient, which is not propagated; pass .detach()"
     if tensor.is_neg():
-        return "has yet to change its sign, which no other library sees; pass .resolve_neg()"
+        return "has a pending change of sign, which only PyTorch sees; pass .resolve_neg()"
     if tensor.device.type == "meta":
         return "has no entries (device='meta')"
     if tensor.device.type not in ("cpu", "cuda"):
-        return f"lies on a device, {tensor.device}, neither in host memory nor on an NVIDIA GPU; pass .cpu()"
+        return f"is on {tensor.device}, neither in host memory nor on an NVIDIA GPU; pass .cpu()"
     return None
 
 
@@ -301,7 +275,7 @@ def _jax(array: Any) -> str | None:
 _ANY, _TORCH = _Library(), _Library(_torch)
 _JAX = _Library(_jax, constant=True)
 _NUMBA = _Library(maker=lambda array: getattr(sys.modules.get("numba.cuda"), "as_cuda_array", None))
-_PANDAS = _Library(lambda frame: "has labels, which nothing here would match; pass .to_numpy()")
+_PANDAS = _Library(lambda frame: "has labels, which would be ignored; pass .to_numpy()")
 
 _LIBRARIES = {"torch": _TORCH, "jax": _JAX, "jaxlib": _JAX, "numba": _NUMBA, "numba_cuda": _NUMBA, "pandas": _PANDAS}
-"""By the package that the classes of the arrays belong to."""
+"""The special cases by the package of the array's class."""

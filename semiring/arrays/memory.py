@@ -1,4 +1,4 @@
-"""Free memory of the host and of GPUs; what cannot fit is refused before anything is allocated."""
+"""Free memory of the host and of GPUs; allocations that cannot fit are refused in advance."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ __all__ = [
 ]  # fmt: skip
 
 ALWAYS_FITS = 1 << 26
-"""Bytes below which asking would take longer than it is worth."""
+"""Bytes below which a check would cost more than it is worth."""
 
 _MEMORY_INFO = Path("/proc/meminfo")
 _LIMITS = Path("/sys/fs/cgroup")
 
 
 def fits(needed: int, device: str) -> bool:
-    """Whether there is room for so many bytes on "cuda:0" and so on, or for any other device on the host, as far as is known."""
+    """Return True if so many bytes fit a GPU ("cuda:0" and so on) or, for any other device, the host, or if the free memory is unknown."""
     if needed <= ALWAYS_FITS:
         return True
     free = free_on(device)
@@ -37,13 +37,13 @@ def fits(needed: int, device: str) -> bool:
 
 
 def free_on(device: str) -> int | None:
-    """Bytes that can still be allocated there, 0 or more; None where the system does not tell."""
+    """Return the free bytes of a device, 0 or more; None if the system does not tell."""
     free = free_on_gpu(gpu_number(device)) if is_gpu(device) else free_on_host()
     return None if free is None else max(free, 0)
 
 
 def free_on_gpu(number: int) -> int:
-    """What the driver of a GPU has left, and what CuPy's pool holds unused."""
+    """Return the free memory of a GPU's driver and of CuPy's pool."""
     import cupy
 
     with cupy.cuda.Device(number):
@@ -55,9 +55,8 @@ def free_on_gpu(number: int) -> int:
 
 
 def free_on_host() -> int | None:
-    """What this process can still allocate without swapping."""
-    free = [f for f in (_system(), _container()) if f is not None]
-    return min(free) if free else None
+    """Return the bytes that this process can allocate without swapping."""
+    return min((free for free in (_system(), _container()) if free is not None), default=None)
 
 
 def _system() -> int | None:
@@ -80,7 +79,7 @@ def _system() -> int | None:
 
 
 def _container() -> int | None:
-    """What is left of the limit of a Linux container (cgroup 2), where there is one."""
+    """Return the rest of the limit of a Linux container (cgroup 2), if one is set."""
     try:
         limit, used = ((_LIMITS / f"memory.{what}").read_text().strip() for what in ("max", "current"))
         reclaimable = dict(line.split() for line in (_LIMITS / "memory.stat").read_text().splitlines())
@@ -90,39 +89,20 @@ def _container() -> int | None:
 
 
 def with_scratch(size: int) -> int:
-    """Bytes of matrices on a GPU, and what an algorithm takes beside them."""
+    """Add an algorithm's scratch to the bytes of matrices on a GPU."""
     return size + max(ALWAYS_FITS, size // 25)
 
 
 def require_room(device: str, needed: int, advice: str) -> None:
-    """Refuse what does not fit a GPU; anything fits another device.
-
-    Raises
-    ------
-    TooLargeError
-        With both sizes and the advice.
-    """
+    """Refuse what does not fit a GPU; other devices fit everything. The `TooLargeError` has both sizes and the advice."""
     if is_gpu(device) and not fits(needed, device):
         raise TooLargeError(f"this takes {format_bytes(needed)} on {device}, where {format_bytes(free_on(device) or 0)} are free; {advice}")
 
 
 def require_bytes(needed: int, what: str, advice: str, device: str = "cpu") -> None:
-    """Refuse what the memory of a device has no room for.
+    """Refuse an allocation that does not fit the memory of a device.
 
-    Parameters
-    ----------
-    needed : int
-    what : str
-        What takes so many bytes, with its verb: "the answer takes".
-    advice : str
-        What would work.
-    device : str
-        Whose memory: "cpu", or "cuda:0" and so on.
-
-    Raises
-    ------
-    TooLargeError
-        With both sizes and the advice.
+    `what` is the subject with its verb ("the answer takes"), `advice` the remedy; the `TooLargeError` has both sizes too.
     """
     if not fits(needed, device):
         free = format_bytes(free_on(device) or 0)
@@ -132,13 +112,8 @@ def require_bytes(needed: int, what: str, advice: str, device: str = "cpu") -> N
 def require_row_starts(
     count: int, owner: str, device: str = "cpu", *, rows: str = "rows", entries: str = "entries", advice: str = ""
 ) -> None:
-    """Refuse what has so many rows, or columns, that there is no memory even to say where the entries of each begin.
-
-    Raises
-    ------
-    TooLargeError
-    """
-    what = f"{owner} has {count:,} {rows}, and to say where the {entries} of each begin takes"
+    """Refuse so many rows, or columns, that even the offsets of their entries do not fit the memory."""
+    what = f"{owner} has {count:,} {rows}, and the offsets of their {entries} take"
     require_bytes(_START_BYTES * (count + 1), what, f"leave out {rows} without {entries}{advice}", device)
 
 
@@ -146,7 +121,7 @@ _VIA_BYTES, _START_BYTES = np.dtype(np.int32).itemsize, np.dtype(np.int64).items
 
 
 def entry_bytes(dtypes: Sequence[np.dtype[Any]], *, via: bool) -> int:
-    """Bytes of one entry of a matrix, of all components and, with `via`, of the construction matrix."""
+    """Return the bytes of one entry of a matrix in all components and, with `via`, in the construction matrix."""
     return sum(d.itemsize for d in dtypes) + _VIA_BYTES * via
 
 
@@ -159,27 +134,11 @@ def require_memory(
     device: str = "cpu",
     overwriting_helps: bool = False,
 ) -> None:
-    """Refuse a dense matrix that does not fit the available memory.
+    """Refuse a dense n × n matrix that does not fit the available memory of a device.
 
-    Parameters
-    ----------
-    n : int
-        Vertices.
-    dtypes : sequence of numpy.dtype
-        One for each component; none where the matrix itself needs no new memory.
-    via : bool
-        Whether the construction matrix (int32) comes along.
-    batch : tuple of int
-        Leading axes.
-    device : str
-        Whose memory: "cpu", or "cuda:0" and so on.
-    overwriting_helps : bool
-        Whether the matrix itself would need no new memory with ``overwrite=True``.
-
-    Raises
-    ------
-    TooLargeError
-        Naming the size, the available memory and what would work.
+    `dtypes` are those of the components, none if the matrix itself needs no new memory. `via` adds the construction matrix (int32), `batch`
+    has leading axes. With `overwriting_helps`, the matrix itself would need no new memory after ``overwrite=True``. The `TooLargeError` has
+    the size, the available memory and what would work.
     """
     entries = math.prod(batch) * n * n
     itemsize, without = (entry_bytes(dtypes, via=some) for some in (via, False))
@@ -200,10 +159,10 @@ def require_memory(
     fitting = {how: size for how, size in taken.items() if size <= free}
     remedies = [f"{how} ({format_bytes(size)})" for how, size in list(fitting.items())[:1]]
     if gpu:
-        remedies.append("the memory of the host (device='cpu', and an array that lies there)")
+        remedies.append("the memory of the host (device='cpu', with an array of the host)")
     remedies += [
         "one connected component at a time (scipy.sparse.csgraph.connected_components)",
-        "of a sparse graph some rows at a time (sources=…, sr.factor(graph).blocks()), or what all say (sr.statistics, sr.reachability)",
+        "of a sparse graph some rows at a time (sources=…, sr.factor(graph).blocks()), or summaries (sr.statistics, sr.reachability)",
     ]
     if not gpu and not batch:
         remedies.append("for a matrix in a file (numpy.memmap, Zarr), checkpoint=folder, where the result is a file too")

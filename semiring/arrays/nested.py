@@ -1,7 +1,5 @@
-"""Nested lists of numbers or arrays as one array, without the losses of NumPy: masks, and integers that mean ∞.
+"""Nested lists of numbers or arrays as one array, with masks and ∞ of integer dtypes, which NumPy would lose.
 
-Examples
---------
 >>> array_of([[0, 1.5], [2, 0]], "the list")[0]
 array([[0. , 1.5],
        [2. , 0. ]])
@@ -28,37 +26,20 @@ __all__ = ["array_of", "rounded_integer"]
 
 Array = np.ndarray[Any, Any]
 
-_LEAST_ROUNDED = 2.0**53
-"""The float64 of the first integer that is rounded."""
+_LEAST_ROUNDED = 2.0**53  # the float64 of the first integer that float64 rounds
 
 
 def array_of(rows: Any, what: str) -> tuple[Array, Array | None]:
-    """Copy nested lists of numbers or arrays to one array.
+    """Copy nested lists of numbers or arrays to one array, and return its mask too, or None if nothing is masked.
 
-    Parameters
-    ----------
-    rows : list or tuple
-    what : str
-        The name in messages.
-
-    Returns
-    -------
-    array : ndarray
-    mask : bool ndarray or None
-        The masks of masked arrays among the rows; None where nothing is masked.
-
-    Raises
-    ------
-    ShapeError
-        For elements of different shapes.
-    DTypeError
-        For the largest or smallest value of an integer dtype, which stands for ∞, among arrays of another dtype.
+    ShapeError is raised for elements of different shapes. DTypeError refuses the largest or smallest value of an integer dtype, which
+    stands for ∞, among arrays of another dtype. `what` is the name in messages.
     """
     _shape(rows, what)
     try:
         array = np.array(rows)
     except ValueError as error:
-        raise ShapeError(f"{what} is no array: {error}") from None
+        raise ShapeError(f"{what} is not an array: {error}") from None
     masked = False
     for part in _arrays(rows):
         masked = masked or ("numpy.ma" in sys.modules and np.ma.is_masked(part))
@@ -66,26 +47,18 @@ def array_of(rows: Any, what: str) -> tuple[Array, Array | None]:
             limits = np.iinfo(part.dtype)
             if part.max() == limits.max or (limits.min < 0 and part.min() == limits.min):
                 raise DTypeError(
-                    f"{what} has arrays of several dtypes, {part.dtype} and others, and an extreme value of {part.dtype}, which stands "
-                    "for ∞ in that dtype alone; convert all to one dtype, with ∞ as inf or as the extreme of that dtype"
+                    f"{what} has arrays of several dtypes, and an extreme value of {part.dtype}, which stands for ∞ only in this dtype; "
+                    "convert all to one dtype, with ∞ as inf or as the extreme value of this dtype"
                 )
     return array, _mask(rows) if masked else None
 
 
 def rounded_integer(array: Array, entries: Any) -> tuple[tuple[int, ...], int] | None:
-    """Find the first integer that an array of floats has rounded.
+    """Find the first integer of `entries` (a nested list, array or table) that the array of floats made of them has rounded.
 
-    Examples
-    --------
     >>> rows = [[0, 0.5], [2**53 + 1, 2**60]]
     >>> rounded_integer(np.array(rows), rows)
     ((1, 0), 9007199254740993)
-
-    Parameters
-    ----------
-    array : ndarray
-    entries : nested list, array or table
-        What the array was made of.
     """
     if array.dtype.kind != "f":
         return None
@@ -105,7 +78,7 @@ def _shape(value: Any, what: str) -> tuple[int, ...]:
     if not isinstance(value, list | tuple):
         return ()
     if not _holds_rows(value):
-        return (len(value),)  # numbers are not looked at one by one
+        return (len(value),)  # without a look at each number
     shapes = [_shape(element, what) for element in value]
     if other := next((i for i, shape in enumerate(shapes) if shape != shapes[0]), 0):
         raise ShapeError(f"{what} is ragged: element 0 {_described(shapes[0])}, and element {other} {_described(shapes[other])}")
@@ -113,7 +86,7 @@ def _shape(value: Any, what: str) -> tuple[int, ...]:
 
 
 def _holds_rows(value: Sequence[Any]) -> bool:
-    """Tell by the first element if a list has lists or arrays, and no numbers."""
+    """Return True for a list whose first element is a list or an array."""
     return len(value) > 0 and (isinstance(value[0], list | tuple) or getattr(value[0], "ndim", 0) > 0)
 
 
@@ -124,7 +97,6 @@ def _described(shape: tuple[int, ...]) -> str:
 
 
 def _arrays(value: Any) -> Iterator[Array]:
-    """The arrays in nested lists."""
     if isinstance(value, np.ndarray):
         yield value
     elif isinstance(value, list | tuple) and _holds_rows(value):
@@ -133,7 +105,7 @@ def _arrays(value: Any) -> Iterator[Array]:
 
 
 def _mask(value: Any) -> Array:
-    """The masks of nested lists, with False for each number that is not masked."""
+    """Build the mask of nested lists, False for numbers."""
     if isinstance(value, list | tuple) and _holds_rows(value):
         return np.array([_mask(element) for element in value])
     return np.asarray(np.ma.getmaskarray(np.ma.asanyarray(value)), dtype=bool)

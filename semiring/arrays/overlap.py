@@ -1,4 +1,4 @@
-"""Memory layouts of matrices, and aliasing: whether two of them share elements."""
+"""Memory layouts and aliasing of matrices."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Layout", "address", "extent", "layout", "matched", "overlap", "share
 
 
 class Layout(NamedTuple):
-    """A strided matrix: its address, the bytes between rows and between columns, its shape, and the bytes of an element."""
+    """A strided matrix: address, bytes between rows and between columns, shape, and bytes of an element."""
 
     address: int
     down: int
@@ -24,7 +24,7 @@ class Layout(NamedTuple):
 
 
 _FIELD = object.__basicsize__
-"""Where the address stands in a NumPy array: the first field after what every Python object begins with, in all versions of the ABI."""
+"""The offset of the data pointer in a NumPy array: the first field after the object header, in all versions of the ABI."""
 
 _at = ctypes.c_void_p.from_address
 
@@ -38,7 +38,7 @@ def _told(array: np.ndarray[Any, Any]) -> int:
 
 
 def _reader() -> Callable[[np.ndarray[Any, Any]], int]:
-    """What reads addresses: the field itself takes 0.1 µs, and NumPy makes an object or a dictionary to tell it, for 0.8 µs."""
+    """Return the function that reads addresses: the field takes 0.1 µs; NumPy makes an object or a dictionary, in 0.8 µs."""
     if sys.implementation.name != "cpython":  # an id is no address elsewhere
         return _told
     samples = np.empty(9), np.empty((3, 4), np.int8)[1:, ::2]
@@ -50,14 +50,14 @@ address = _reader()
 
 
 def layout(matrix: np.ndarray[Any, Any]) -> Layout:
-    """The layout of a two-dimensional array."""
+    """Return the layout of a two-dimensional array."""
     down, across = matrix.strides
     rows, columns = matrix.shape
     return Layout(address(matrix), down, across, rows, columns, matrix.itemsize)
 
 
 def share(x: Layout, y: Layout) -> bool:
-    """Whether two matrices share elements: exact for blocks of one matrix, and yes where only their extents are known to meet."""
+    """Return True if two matrices share elements: exact for blocks of one matrix, otherwise by their extents."""
     (x_low, x_high), (y_low, y_high) = extent(x), extent(y)
     if x_high <= y_low or y_high <= x_low:
         return False
@@ -72,12 +72,12 @@ def share(x: Layout, y: Layout) -> bool:
 
 
 def overlap(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> bool:
-    """Whether two arrays share elements: of two dimensions as `share` tells, batches as far as their extents tell."""
+    """Return True if two arrays share elements: by `share` for two dimensions, by extents for batches."""
     return np.may_share_memory(x, y) and (x.ndim != 2 or y.ndim != 2 or share(layout(x), layout(y)))
 
 
 def matched(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> bool:
-    """Whether a matrix of the batch x shares memory with at most that matrix of the batch y which stands in its place."""
+    """Return True if each matrix of the batch x shares memory with no matrix of the batch y, or only with the one at the same index."""
     if not np.may_share_memory(x, y):
         return True
     batch = [(n, s, t) for n, s, t in zip(x.shape[:-2], x.strides, y.strides, strict=False) if n > 1]
@@ -93,13 +93,13 @@ def matched(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> bool:
 
 
 def span(x: Layout, y: Layout) -> int:
-    """The bytes that two matrices span together: pairs of such matrices that lie as far apart do not meet."""
+    """Return the bytes that two matrices span together; pairs further apart do not meet."""
     (x_low, x_high), (y_low, y_high) = extent(x), extent(y)
     return max(x_high, y_high) - min(x_low, y_low)
 
 
 def extent(x: Layout) -> tuple[int, int]:
-    """The first byte of a matrix and the one after its last."""
+    """Return the first byte of a matrix, and the byte after its last."""
     if x.rows == 0 or x.columns == 0:
         return x.address, x.address
     down, across = (x.rows - 1) * x.down, (x.columns - 1) * x.across

@@ -1,15 +1,14 @@
-"""Cutting work into pieces: how much is worked on at once, and the slices that follow from it.
+"""Slices of large arrays, for work in pieces with small temporaries.
 
-What is computed for each entry of a large matrix is computed for some of its rows at a time, so that temporaries are small beside the
-matrix. How small is decided here, by where the piece is to stay:
+The budgets depend on the memory that a piece should fit:
 
-| budget | what it bounds |
+| budget | bound |
 |---|---|
-| `CACHE` | entries of which a dozen temporaries stay in a core's own cache: tests of elements, relaxation, pointers that are followed |
-| `HOST` | entries beside which a call of NumPy costs nothing, and whose temporaries take a few MiB: components, searches, statistics |
-| `GPU` | the same on a GPU, which takes as long to start as for a million entries |
-| `DISK` | bytes that are read, written or unpacked in one go |
-| `CPU_SCRATCH`, `GPU_SCRATCH` | bytes that a product may take for packed panels and copies |
+| `CACHE` | entries with a dozen temporaries in a core's own cache: tests of elements, relaxation, pointer chasing |
+| `HOST` | entries that hide the cost of a NumPy call, with temporaries of a few MiB: components, searches, statistics |
+| `GPU` | entries that hide the launch of a GPU kernel, which takes as long as a million entries |
+| `DISK` | bytes read, written or unpacked at once |
+| `CPU_SCRATCH`, `GPU_SCRATCH` | bytes of packed panels and copies in a product |
 """
 
 from __future__ import annotations
@@ -28,19 +27,19 @@ CPU_SCRATCH, GPU_SCRATCH = 1 << 24, 1 << 26
 
 
 def slices(count: int, size: int, budget: int) -> Iterator[slice]:
-    """Consecutive slices, together all of `count` rows of `size` entries each: as many rows at a time as the budget holds, or one."""
+    """Yield slices that cover `count` rows of `size` entries, each with as many rows as the budget holds, or one."""
     step = max(1, budget // max(1, size))
     for start in range(0, count, step):
         yield slice(start, min(count, start + step))
 
 
 def row_slices(array: Any) -> Iterator[slice]:
-    """Slices of the first axis, together all of it, for work on entries where the array lies."""
+    """Yield slices that cover the first axis, for work on the device of the array."""
     return slices(len(array), math.prod(array.shape[1:]), GPU if on_gpu(array) else CACHE)
 
 
 def pieces(shape: tuple[int, ...], budget: int = CACHE) -> Iterator[tuple[slice, ...]]:
-    """Indices that cut an array into pieces of at most so many entries, in C order."""
+    """Yield indices that cut an array into pieces of at most `budget` entries, in C order."""
     inner = math.prod(shape[1:])
     if not shape or shape[0] * inner <= budget:
         yield (slice(None),) * len(shape)

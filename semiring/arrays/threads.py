@@ -1,10 +1,10 @@
-"""Threads of the CPU engine, and the scratch memory that their workers keep from call to call.
+"""Threads of the CPU engine, and the scratch memory that workers reuse.
 
-`run` spreads independent tasks over threads; the kernels release the GIL while they run. Scratch belongs to whoever takes it alone, also
-where the handler of a signal computes in the middle of another product.
+`run` spreads independent tasks over threads; kernels release the GIL. Scratch has a single owner at a time, even if a signal handler
+computes in the middle of another product.
 
-Python runs the handlers of signals in the main thread, between two of its instructions. So the main thread gives long machine code to
-another thread, and waits. When a handler raises, as the one of Ctrl-C does, the main thread sets a word that the machine code looks at.
+Python runs signal handlers in the main thread, between two of its instructions. So the main thread gives long machine code to another
+thread, and waits. If a handler raises, as for Ctrl-C, the main thread sets a word that the machine code polls.
 """
 
 from __future__ import annotations
@@ -35,22 +35,21 @@ _helpers = 0
 _lock = forks.lock()
 
 LONG = 20_000_000
-"""Nanoseconds from which on the main thread gives machine code to another thread, at the price of about 30,000 nanoseconds."""
+"""Nanoseconds from which the main thread gives machine code to another thread, at a cost of about 30,000 nanoseconds."""
 
-_LISTENING = 0.05
-"""Seconds that the main thread waits at a time."""
+_LISTENING = 0.05  # seconds that the main thread waits at a time
 
 _never = np.zeros(1, np.int64)
 NEVER = address(_never)
-"""The address of a word that is always 0, for machine code that is not stopped."""
+"""The address of a word that is always 0, for machine code that runs to its end."""
 
 
 class _Stopped(BaseException):
-    """Ends the task of a helper whose machine code was stopped; the caller raises something else."""
+    """Ends the task of a helper with stopped machine code; the caller raises another error."""
 
 
 class _Stop(threading.local):
-    """The word that stops the machine code of a thread: the caller of `run` and its helpers have the same word."""
+    """The word that stops the machine code of a thread, shared by the caller of `run` and its helpers."""
 
     word: np.ndarray[Any, Any] | None = None
 
@@ -59,18 +58,18 @@ _stop = _Stop()
 
 
 class Threaded:
-    """Whoever runs on as many threads as were asked for, or else on all cores, which are counted where there is work for several."""
+    """A base class with a requested number of threads, or by default all cores, counted at first use."""
 
     requested: int | None
 
     @property
     def threads(self) -> int:
-        """How many."""
+        """The number of threads."""
         return thread_count(self.requested)
 
 
 def thread_count(threads: int | None = None) -> int:
-    """`threads`, else ``SEMIRING_NUM_THREADS``, else the cores this process may use."""
+    """Return `threads`, else ``SEMIRING_NUM_THREADS``, else the number of cores of this process."""
     if threads is None:
         chosen = os.environ.get("SEMIRING_NUM_THREADS", "").strip()
         if not chosen:
@@ -83,32 +82,26 @@ def thread_count(threads: int | None = None) -> int:
 
 
 def require_threads(threads: Any) -> None:
-    """Refuse what is no number of threads, also where nothing would come to count them; None stands for the default.
-
-    Raises
-    ------
-    SemiringError
-    """
+    """Refuse an invalid number of threads; None stands for the default."""
     if threads is not None and (isinstance(threads, bool) or not isinstance(threads, Integral) or threads < 1):
         raise SemiringError(f"threads is {described(threads)}; it must be a whole number from 1, or None for the default")
 
 
 def _cores() -> int:
-    """The cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def run(work: Callable[[Task, int], None], tasks: Sequence[Task], threads: int) -> None:
-    """``work(task, slot)`` for every task; slot < threads tells which worker runs it. The caller is worker 0.
+    """Call ``work(task, slot)`` for every task; slot < threads is the number of the worker, 0 for the caller.
 
-    Where the caller is interrupted, the machine code of all workers stops.
+    An interrupt of the caller stops the machine code of all workers.
     """
     threads = min(threads, len(tasks))
     if threads <= 1:
         for task in tasks:
             work(task, 0)
         return
-    queue, errors, jobs = deque(tasks), list[BaseException](), list[_Job]()  # an iterator gives one task twice where Python has no GIL
+    queue, errors, jobs = deque(tasks), list[BaseException](), list[_Job]()  # without a GIL, an iterator may give a task twice
     outermost = _stop.word is None
     stop = np.zeros(1, np.int64) if _stop.word is None else _stop.word
 
@@ -146,14 +139,14 @@ def run(work: Callable[[Task, int], None], tasks: Sequence[Task], threads: int) 
     finally:
         if outermost:
             _stop.word = None
-        queue.clear()  # after an error, as when the user interrupts, nothing else is begun
-        _finish(jobs, stop)  # also after an error: they write to what the caller owns
+        queue.clear()  # after an error or an interrupt, no other task begins
+        _finish(jobs, stop)  # also after an error, because workers write to arrays of the caller
     if errors:
-        raise errors.pop()  # which no frame has any more
+        raise errors.pop()  # popped, so that no frame keeps the error
 
 
 def stoppable(code: Callable[[int, int], None], words: int) -> None:
-    """Run machine code with the addresses of its arguments and of a word that stops the code; signals are heard in the main thread."""
+    """Run machine code with the addresses of its arguments and of a stop word; the main thread handles signals meanwhile."""
     stop = _stop.word
     helper = _idle_helper(sys.maxsize) if threading.current_thread() is threading.main_thread() else None
     if helper is None:
@@ -166,17 +159,17 @@ def stoppable(code: Callable[[int, int], None], words: int) -> None:
     try:
         helper.begin(job)
         job.wait()
-    except BaseException:  # of the handler of a signal
+    except BaseException:  # of a signal handler
         stop[0] = 1
         _finish([job], stop)
         raise
 
 
 def _finish(jobs: Sequence[_Job], stop: np.ndarray[Any, Any]) -> None:
-    """Take back jobs that no helper has begun, and wait for the others; what is raised meanwhile, by handlers of signals, stops them."""
+    """Take back jobs that no helper has begun, and wait for the others; errors of signal handlers stop them."""
     raised: BaseException | None = None
     for job in jobs:
-        waiting = not job.taken()  # else another program keeps the helper from its core
+        waiting = not job.taken()  # a helper without a core may not have begun the job
         while waiting:
             try:
                 job.wait()
@@ -188,19 +181,19 @@ def _finish(jobs: Sequence[_Job], stop: np.ndarray[Any, Any]) -> None:
 
 
 class _Job:
-    """What a helper does once, unless whoever asked for it has taken it back first."""
+    """Work for a helper, at most once; the caller may take it back first."""
 
     def __init__(self, work: Callable[[], None]) -> None:
         self._work = deque([work])
         self.end, self.done = _taken_lock(), False
 
     def wait(self) -> None:
-        """Wait until the work is done, and let handlers of signals run now and then: a signal may have come to another thread."""
+        """Wait for the work, and let signal handlers run now and then, because another thread may receive the signal."""
         while not self.done:
             self.end.acquire(timeout=_LISTENING)
 
     def taken(self) -> Callable[[], None] | None:
-        """The work, for the first who asks."""
+        """Return the work to the first caller."""
         try:
             return self._work.pop()
         except IndexError:
@@ -208,7 +201,7 @@ class _Job:
 
 
 class _Helper(threading.Thread):
-    """A thread that waits for jobs. Two locks a job wake it and its caller, for which a pool of futures takes three times as long."""
+    """A thread that waits for jobs; two locks a job take a third of the time of a pool of futures."""
 
     def __init__(self) -> None:
         super().__init__(name="semiring", daemon=True)
@@ -217,12 +210,12 @@ class _Helper(threading.Thread):
         self.start()
 
     def begin(self, job: _Job) -> None:
-        """Begin a job, which raises nothing."""
+        """Begin a job that raises nothing."""
         self._job = job
         self._wake.release()
 
     def run(self) -> None:
-        """Whatever comes, one job after the other, of which nothing is kept."""
+        """Run one job after the other, without references to finished ones."""
         while True:
             self._wake.acquire()
             job, self._job = self._job, None
@@ -232,22 +225,22 @@ class _Helper(threading.Thread):
                 work()
                 del work
             _idle.append(self)
-            job.done = True  # before the caller wakes, whom a signal may make forget that it has the lock
+            job.done = True  # before the release: a signal may make the caller forget that it has the lock
             job.end.release()
 
 
 def _taken_lock() -> Any:
-    """A lock for whoever waits until another thread releases it."""
+    """Make a lock that another thread will release."""
     made = threading.Lock()
     made.acquire()
     return made
 
 
-_idle: deque[_Helper] = deque()  # the last one first, whose caches are warm
+_idle: deque[_Helper] = deque()  # last in, first out, for warm caches
 
 
 def _idle_helper(most: int) -> _Helper | None:
-    """A helper without a job; None where there are `most`, who all have one: then their callers do with fewer."""
+    """Return a helper without a job; None if `most` helpers exist and all are busy, so that the caller does with fewer."""
     global _helpers
     try:
         return _idle.pop()
@@ -261,7 +254,7 @@ def _idle_helper(most: int) -> _Helper | None:
 
 
 def _forget() -> None:
-    """A forked child has none of the parent's threads."""
+    """Reset the helpers: a forked child has none of the parent's threads."""
     global _helpers
     _helpers = 0
     _idle.clear()
@@ -270,22 +263,19 @@ def _forget() -> None:
 forks.in_children(_forget)
 
 
-_LARGEST = 8 << 20
-"""Bytes of what is kept at most: the product that needs more takes so long that new memory does not count."""
-
-_MOST = 256
-"""Pieces that are kept at most; there are as many as workers that have run at once."""
+_LARGEST = 8 << 20  # the most bytes of a reused piece; a product that needs more takes so long that an allocation does not matter
+_MOST = 256  # the most pieces that are kept, one for each worker that has run at once
 
 
 class Scratch(NamedTuple):
-    """A piece of memory: its bytes, where it begins, and the array that owns it."""
+    """A piece of memory: size in bytes, address, and the owning array."""
 
     size: int
     address: int
     owner: np.ndarray[Any, Any]
 
     def arrays(self, parts: Sequence[tuple[int, np.dtype[Any]]]) -> list[np.ndarray[Any, Any]]:
-        """Arrays of so many elements of a dtype in it, which begin on cache lines."""
+        """Carve arrays out of the piece, each of a count and a dtype, aligned to cache lines."""
         found, start = [], self.address - address(self.owner)
         for count, dtype in parts:
             found.append(self.owner[start : start + count * dtype.itemsize].view(dtype))
@@ -293,12 +283,12 @@ class Scratch(NamedTuple):
         return found
 
 
-# The last one first, which a cache may still have. Taking and giving back are atomic.
+# Last in, first out, for warm caches; append and pop are atomic.
 _free: deque[Scratch] = deque(maxlen=_MOST)
 
 
 def take_scratch(size: int) -> Scratch:
-    """At least `size` bytes, with anything in them."""
+    """Return at least `size` bytes with arbitrary content."""
     if size > _LARGEST:
         return new_scratch(size)
     try:
@@ -309,13 +299,13 @@ def take_scratch(size: int) -> Scratch:
 
 
 def new_scratch(size: int) -> Scratch:
-    """Memory that nobody has to return, which begins on a cache line."""
+    """Allocate memory that begins on a cache line and need not be returned."""
     owner = np.empty(size + CACHE_LINE, dtype=np.uint8)
     start = address(owner)
     return Scratch(size, start + -start % CACHE_LINE, owner)
 
 
 def return_scratch(scratch: Scratch) -> None:
-    """Keep it for whoever needs some next."""
+    """Keep a piece for the next owner."""
     if scratch.size <= _LARGEST:
         _free.append(scratch)

@@ -1,12 +1,11 @@
-"""What all packages use.
+"""The modules that all packages use; they import from no other package.
 
-errors.py     the exceptions of the library, and how their messages name values
-forks.py      locks that no child of a fork finds held, and `cached_property` without one
-html.py       small tables for Jupyter
-progress.py   how far a computation is: steps that are counted, and what is told of them
-units.py      times, speeds and sizes in words
-
-Nothing here imports from the other packages.
+docstrings.py  parameters described once for several functions
+errors.py      the exceptions of the library, and values in messages
+forks.py       locks that are free in a forked child, and a `cached_property` without a lock
+html.py        small tables for Jupyter
+progress.py    steps of a computation, counted and reported
+units.py       times, speeds and sizes in words
 """
 
 __version__ = "0.1.0"

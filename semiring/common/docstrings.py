@@ -11,14 +11,14 @@ __all__ = ["described_by"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 Entry = tuple[str, list[str], str, list[str]]
-"""The margin that Python before 3.13 leaves of the source's own, the names of parameters, " : type", and the lines of what is said."""
+"""The margin that Python before 3.13 leaves of the source's own, the names of parameters, " : type", and the lines of the description."""
 
 
 def described_by(*others: Callable[..., Any]) -> Callable[[F], F]:
-    """Where a docstring says "As for `other`." of parameters, what that of `other` says of them takes its place.
+    """Replace "As for `other`." in a description of parameters by the description in the docstring of `other`.
 
-    So the source says it once, and `help` of each function all of it. What follows the reference in the same paragraph stays. This is
-    for the section ``Parameters``: under ``Other Parameters``, which few readers need, a reference stays one.
+    So the source has one description, and `help` of each function is complete. Text after the reference stays. References under ``Other
+    Parameters``, for few readers, stay references.
     """
 
     def complete(function: F) -> F:
@@ -45,12 +45,11 @@ def described_by(*others: Callable[..., Any]) -> Callable[[F], F]:
 
 @functools.cache
 def _all_entries(text: str) -> list[Entry]:
-    """Everything that a docstring says of parameters."""
     return _section(text, "Parameters")[1] + _section(text, "Other Parameters")[1]
 
 
 def _section(text: str, name: str) -> tuple[str, list[Entry], str]:
-    """A docstring in three: what comes before the entries of a section, these, and the rest. They end at the first blank line."""
+    """Split a docstring into the text before the entries of a section, the entries (up to the first blank line), and the rest."""
     at = text.find(f"{name}\n")
     if at < 0:
         return text, [], ""

@@ -26,22 +26,19 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Control characters, separators of lines, what reverses the order of a text, and halves of characters."""
+"""Control characters, line separators, marks that reverse the order of text, and halves of characters."""
 
-_COMPARED = 10_000
-"""Names that are compared letter by letter, at most."""
-
-_WIDTH = 40
-"""The most characters of a value that a message shows."""
+_COMPARED = 10_000  # the most names that are compared letter by letter
+_WIDTH = 40  # the most characters of a value in a message
 
 
 class SemiringError(Exception):
-    """Root of every error that this library raises on purpose.
+    """The root of all errors that this library raises on purpose.
 
     Attributes
     ----------
     index : tuple of int or None
-        The batch index of the matrix that failed, where several were computed together.
+        The batch index of the failing matrix in a stack.
     """
 
     index: tuple[int, ...] | None = None
@@ -64,7 +61,7 @@ class DTypeError(SemiringError, TypeError):
 
 
 class ShapeError(SemiringError, ValueError):
-    """The operands' shapes do not fit each other or the operation."""
+    """The operands' shapes fit neither each other nor the operation."""
 
 
 class GraphError(SemiringError, ValueError):
@@ -72,27 +69,27 @@ class GraphError(SemiringError, ValueError):
 
 
 class CheckpointError(SemiringError, ValueError):
-    """The folder of a checkpoint is of another closure, damaged, or in use."""
+    """The folder of a checkpoint belongs to another closure, is damaged, or is in use."""
 
 
 class TooLargeError(SemiringError, MemoryError):
-    """The dense matrix would not fit; raised before anything is allocated."""
+    """The dense matrix does not fit the memory; raised before any allocation."""
 
 
 class OverflowRiskError(SemiringError, OverflowError):
-    """A result could leave its dtype: no integer is returned that wrapped, and no ∞ from an overflow that would pass for "no path"."""
+    """A result could leave its dtype: an integer would wrap, or an overflow to ∞ would pass for "no path"."""
 
 
 class DivergenceError(SemiringError, ArithmeticError):
-    """The closure does not converge.
+    """The closure diverges: a sum over walks is infinite, or a cycle improves every path again and again.
 
     Attributes
     ----------
     cycle : list or None
-        The vertices of one cycle that makes it diverge, each once, in order (the edge from the last back to the
-        first closes it); None where no such cycle exists or the input was overwritten.
+        The vertices of one cycle that diverges, each once, in order; the edge from the last back to the first closes the cycle. None
+        without such a cycle, and if the input was overwritten.
     vertices : list or None
-        The vertices of a strongly connected component whose cycles diverge together, where no single cycle does.
+        The vertices of a strongly connected component whose cycles diverge together, if no single cycle does.
     """
 
     def __init__(self, message: str, cycle: Sequence[Any] | None = None, vertices: Sequence[Any] | None = None) -> None:
@@ -106,16 +103,13 @@ class NegativeCycleError(DivergenceError):
 
 
 class AssumptionWarning(UserWarning):
-    """An answer rests on what was assumed: that edges without a weight count 1, or something of SymPy's symbols."""
+    """The answer rests on an assumption, such as a weight of 1 for edges without a weight, or the sign of a SymPy symbol."""
 
 
 class DivergentPivot(SemiringError):
-    """Raised by an engine at the first pivot p with 1 ⊕ p ≠ 1 and no star; `closure` turns it into a `DivergenceError`.
+    """An engine's error at the first pivot p with 1 ⊕ p ≠ 1 and no star; `closure` raises a `DivergenceError` instead.
 
-    Attributes
-    ----------
-    vertex : int
-        The pivot's global index.
+    `vertex` is the global index of the pivot.
     """
 
     def __init__(self, vertex: int) -> None:
@@ -124,10 +118,8 @@ class DivergentPivot(SemiringError):
 
 
 def printable(text: Any) -> str:
-    r"""A name as it is shown to people: control characters, which could command a terminal or break a line, as in Python's literals.
+    r"""Escape characters of a name that could command a terminal or break a line.
 
-    Examples
-    --------
     >>> print(printable("Zürich → Bern\x1b[31m"))
     Zürich → Bern\x1b[31m
     """
@@ -135,10 +127,8 @@ def printable(text: Any) -> str:
 
 
 def brief(value: Any) -> str:
-    """A value as a message shows it: an integer of very many digits, which Python may even refuse to print, by its size.
+    """Write a value for a message, a very long integer by its size (Python may even refuse to print one).
 
-    Examples
-    --------
     >>> brief(-(10**5000)), brief(0.5)
     ('about -1e5000', '0.5')
     """
@@ -148,10 +138,8 @@ def brief(value: Any) -> str:
 
 
 def described(value: Any) -> str:
-    """An argument as a message shows it: the beginning of a long one, and of an array its shape.
+    """Write an argument for a message: the beginning of a long value, and the shape of an array.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> described("roads.csv"), described(np.zeros(3))
     ("'roads.csv'", 'an array of shape (3,)')
@@ -161,10 +149,8 @@ def described(value: Any) -> str:
 
 
 def with_article(name: str) -> str:
-    """A name, of a type say, with its article.
+    """Put the indefinite article before a name.
 
-    Examples
-    --------
     >>> with_article("EdgeList"), with_article("semiring.EdgeList"), with_article("uint8")
     ('an EdgeList', 'a semiring.EdgeList', 'a uint8')
     """
@@ -172,34 +158,28 @@ def with_article(name: str) -> str:
 
 
 def listing(names: Sequence[Any], most: int = 12) -> str:
-    """Names as a message shows them: the first ones.
+    """List the first names for a message.
 
-    Examples
-    --------
     >>> listing(["from", "to", "km"]), listing(range(100), most=3), listing([])
     ("'from', 'to', 'km'", '0, 1, 2, …', 'none')
     """
     return ", ".join([short(repr(name), _WIDTH) for name in names[:most]]) + ", …" * (len(names) > most) or "none"
 
 
-def or_similar(given: Any, known: Collection[Any], there: str) -> str:
-    """What there is in the place of a name that there is not, after the one that is probably meant.
+def or_similar(given: Any, known: Collection[Any], names: str) -> str:
+    """Answer an unknown name by the text `names`, after the likeliest name if one is similar.
 
-    Examples
-    --------
     >>> or_similar("bern", ["Basel", "Bern"], "there are Basel and Bern"), or_similar("Rom", ["Basel"], "there is Basel")
     ("did you mean 'Bern'? There are Basel and Bern", 'there is Basel')
     """
-    return "".join(f"did you mean {other!r}? {there[:1].upper()}{there[1:]}" for other in similar(given, known)) or there
+    return "".join(f"did you mean {other!r}? {names[:1].upper()}{names[1:]}" for other in similar(given, known)) or names
 
 
 def similar(given: Any, known: Collection[Any]) -> list[Any]:
-    """Which one of the known names is probably meant by one that is none of them; empty where none looks like it.
+    """Find the known name that an unknown one probably means; empty if none is similar.
 
-    It is the same but for capitals, spaces around it, or that one is a text and the other a number; else a text with a few other letters.
+    Equal up to capitals, spaces around, or a number written as text; else a text with a few other letters.
 
-    Examples
-    --------
     >>> similar("bern", ["Basel", "Bern"]), similar("Gnef", ["Basel", "Genf"]), similar("1", range(5)), similar("Rom", ["Basel", "Genf"])
     (['Bern'], ['Genf'], [1], [])
     """
@@ -211,7 +191,7 @@ def similar(given: Any, known: Collection[Any]) -> list[Any]:
         return []
     from difflib import get_close_matches
 
-    # Letter by letter a million names would take minutes: these have about the same length, the same first or last letter, and the others.
+    # Comparing a million names by letter takes minutes: filter by length, by first or last letter, and by the set of letters.
     ends, letters = (plain[:1], plain[-1:]), {*plain}
     texts = (name for name in known if isinstance(name, str) and 4 * abs(len(name) - len(plain)) <= len(name) + len(plain))
     plains = ((text, name) for name in texts if (text := _plain(name))[:1] == ends[0] or text[-1:] == ends[1])
@@ -221,60 +201,34 @@ def similar(given: Any, known: Collection[Any]) -> list[Any]:
 
 
 def _plain(name: Any) -> str:
-    """A name without what people and files get wrong about it."""
+    """Normalize a name: capitals, spaces around, and integers written as floats."""
     return str(int(name) if isinstance(name, float) and name.is_integer() else name).strip().casefold()
 
 
 def refuse_arrays(**arguments: Any) -> None:
-    """Refuse an array where a call takes something else, before anything asks it whether it is true.
+    """Refuse an array as an argument that takes none, before code asks for its truth value.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> refuse_arrays(paths=True, device="cpu", dtype=np.float32)
     >>> refuse_arrays(paths=np.eye(2))
     Traceback (most recent call last):
     ...
-    semiring.common.errors.SemiringError: paths is an array of shape (2, 2), and no array belongs there
-
-    Parameters
-    ----------
-    **arguments : object
-        By their names.
-
-    Raises
-    ------
-    SemiringError
+    semiring.common.errors.SemiringError: paths is an array of shape (2, 2); this argument takes no array
     """
     for name, value in arguments.items():
         if isinstance(shape := getattr(value, "shape", None), tuple) and shape:
-            raise SemiringError(f"{name} is an array of shape {shape}, and no array belongs there")
+            raise SemiringError(f"{name} is an array of shape {shape}; this argument takes no array")
 
 
 def library(module: str, what: str, extra: str = "") -> Any:
-    """A module of a library that need not be installed.
+    """Import an optional module; the `SemiringError` for a missing one says what needs it, and names the extra or the package to install.
 
-    Examples
-    --------
     >>> library("networkx", "to_networkx").__name__
     'networkx'
     >>> library("no_such_library.plots", "plot")
     Traceback (most recent call last):
     ...
     semiring.common.errors.SemiringError: plot needs no_such_library, which is not installed: pip install no_such_library
-
-    Parameters
-    ----------
-    module : str
-    what : str
-        What needs it, for the message.
-    extra : str, optional
-        The extra with this module; without one pip installs the module by its name.
-
-    Raises
-    ------
-    SemiringError
-        Where it is not installed.
     """
     try:
         return importlib.import_module(module)
@@ -285,10 +239,8 @@ def library(module: str, what: str, extra: str = "") -> Any:
 
 
 def install_of(extra: str) -> str:
-    """Say what installs an extra.
+    """Return the command that installs an extra.
 
-    Examples
-    --------
     >>> print(install_of("graphs"))
     pip install -e ".[graphs]" from the clone
     """
@@ -296,10 +248,8 @@ def install_of(extra: str) -> str:
 
 
 class noted:
-    """Adds to an error what was being computed: of which shapes and dtypes, over which semiring.
+    """Adds a note to an error: the operation (with article), the shapes and dtypes of the operands, and the semiring.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> from semiring.algebra.catalogue import MIN_PLUS
     >>> try:
@@ -308,41 +258,33 @@ class noted:
     ... except ShapeError as error:
     ...     print(error.__notes__)
     ['in the closure of 2 × 3 elements (float64) over min-plus']
-
-    Parameters
-    ----------
-    operation : str
-        With its article: "the closure".
-    semiring : Semiring
-    *operands : array, tuple of arrays, or whatever else the caller passed
     """
 
     __slots__ = ("_about",)
 
     def __init__(self, operation: str, semiring: Any, *operands: Any) -> None:
-        self._about = operation, semiring, operands
+        self._about = operation, semiring, *operands
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, SemiringError):
-            operation, semiring, operands = self._about
-            about(error, operation, semiring, *operands)
+            about(error, *self._about)
 
 
 def about(error: SemiringError, operation: str, semiring: Any, *operands: Any) -> None:
-    """Add to the error what was being computed; see `noted`."""
-    if isinstance(error, DivergenceError) and len(error.cycle or ()) == 2 and any(map(_is_undirected, operands)):
+    """Add the note of `noted` to an error."""
+    undirected = (getattr(g, "directed", True) is False or (hasattr(type(g), "is_directed") and not g.is_directed()) for g in operands)
+    if isinstance(error, DivergenceError) and len(error.cycle or ()) == 2 and any(undirected):
         error.add_note("the graph is undirected, so that each edge is a cycle, there and back")
+
     error.add_note(f"in {operation} of {' and '.join(map(_operand, operands))} over {semiring.name}")
 
 
 def in_stack(error: SemiringError, index: tuple[int, ...]) -> None:
-    """Name the failing matrix of a stack in the error's text and its attribute.
+    """Name the failing matrix of a stack in the error's text and attribute.
 
-    Examples
-    --------
     >>> error = ShapeError("not square")
     >>> in_stack(error, (1, 2))
     >>> error, error.index
@@ -352,13 +294,7 @@ def in_stack(error: SemiringError, index: tuple[int, ...]) -> None:
     error.args = (f"{error} (in the matrix at batch index [{', '.join(map(str, index))}])",)
 
 
-def _is_undirected(graph: Any) -> bool:
-    """Whether edges of a graph, of this library or NetworkX's, lead both ways."""
-    return getattr(graph, "directed", True) is False or (hasattr(type(graph), "is_directed") and not graph.is_directed())
-
-
 def _operand(operand: Any) -> str:
-    """What was being computed with: its shape and dtypes."""
     parts = operand if isinstance(operand, tuple) else (operand,)
     shape = getattr(parts[0], "shape", None) if parts else None
     if not isinstance(shape, tuple) or not shape:
@@ -368,9 +304,9 @@ def _operand(operand: Any) -> str:
 
 
 def raised_here(function: Callable[P, R]) -> Callable[P, R]:
-    """A public function whose errors end at the caller's line: of what the library raises on purpose, nobody sees where inside.
+    """Wrap a public function so that the library's own errors have no traceback below the caller's line.
 
-    Any other error keeps its traceback, since it may be a bug, and ``SEMIRING_TRACEBACK=full`` in the environment keeps all.
+    Any other error keeps its traceback, because it may be a bug. ``SEMIRING_TRACEBACK=full`` in the environment keeps all tracebacks.
     """
 
     @functools.wraps(function)
@@ -379,14 +315,14 @@ def raised_here(function: Callable[P, R]) -> Callable[P, R]:
             return function(*args, **kwargs)
         except Exception as error:
             if _on_purpose(error) and os.environ.get("SEMIRING_TRACEBACK") != "full":
-                error.__traceback__ = None  # and a bare `raise` does not add this frame
+                error.__traceback__ = None  # a bare `raise` does not add this frame
             raise
 
     return call
 
 
 def _on_purpose(error: Exception) -> bool:
-    """Whether it is this library that raises an error: one of its own, one of Python's by a `raise`, or for arguments that do not fit."""
+    """Return True for an error that this library raises by `raise`, or for arguments that do not fit the signature."""
     if isinstance(error, SemiringError):
         return True
     trace = error.__traceback__
@@ -403,13 +339,12 @@ def _on_purpose(error: Exception) -> bool:
 
 
 def _is_ours(frame: FrameType) -> bool:
-    """Whether this library's code runs in a frame."""
     name: str = frame.f_globals.get("__name__", "")
     return name.partition(".")[0] == "semiring"
 
 
 def callers_level() -> int:
-    """The stack level, seen from the function that asks, of the first frame outside this library: what a warning should point at."""
+    """Return the stack level, seen from the calling function, of the first frame outside this library: the target of a warning."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and _is_ours(frame):
         level, frame = level + 1, frame.f_back

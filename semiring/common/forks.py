@@ -1,7 +1,7 @@
-"""Safety of forks: no child waits for a lock of a thread that it does not have.
+"""Safety of forks: no child waits for a lock of a thread that exists only in the parent.
 
-A child is a copy of the process with the one thread that forked. A lock that another thread had would never be released there, so
-whoever forks holds all locks of the library meanwhile; and what only the other threads could do or give back, the child forgets.
+A child is a copy of the process with the forking thread alone. A lock of another thread would never be released there, so the forking
+thread holds all locks of the library during a fork. The child also forgets work that belongs to other threads.
 """
 
 from __future__ import annotations
@@ -14,38 +14,38 @@ from typing import TYPE_CHECKING, Any
 
 __all__ = ["cached_property", "hold", "importing", "in_children", "lock"]
 
-_PATIENCE = 0.05
-"""Seconds that a fork waits for a lock while it has others, for which their next owner may wait."""
+_PATIENCE = 0.05  # seconds that a fork waits for one lock while holding others
 
 _finders: list[Callable[[], Any]] = []
 _held: list[Any] = []
 
 
 def lock() -> threading.RLock:
-    """A lock that no child ever finds held by another thread. It is reentrant: the handler of a signal may fork where its thread has it."""
+    """Make a lock that is free in every child; reentrant, because a signal handler may fork while its thread holds the lock."""
     made = threading.RLock()
     hold(lambda: made)
     return made
 
 
 def hold(find: Callable[[], Any]) -> None:
-    """Hold another reentrant lock at forks too: the one that `find` gives then, if it is not None."""
+    """Hold another reentrant lock during forks: the result of `find` at that time, unless None."""
     _finders.append(find)
 
 
 importing = lock()
-"""Held around imports of engines and of the public names at a first use: a child would wait for ever for the rest of one that another
-thread had begun."""
+"""Held around imports of engines and of the public names at first use: a child would wait for ever for an import that another thread had
+begun.
+"""
 
 
 def in_children(forget: Callable[[], None]) -> None:
-    """Call `forget` in every child, before anything else uses the library there."""
+    """Call `forget` in every child, before any other use of the library there."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=forget)
 
 
 def _hold_all() -> None:
-    """Take every lock, in whatever order others take them: what cannot be had soon is waited for without the others."""
+    """Take every lock; wait for a busy one without holding others, because other threads take locks in another order."""
     missing: Any = None
     taken: list[Any] = []
     try:
@@ -63,14 +63,14 @@ def _hold_all() -> None:
                 _held.extend(taken)
                 return
             _release(taken)
-    except BaseException:  # as when the user interrupts: Python tells of it, and forks nevertheless
+    except BaseException:  # such as an interrupt: Python reports the error, and forks nevertheless
         _release(taken)
         raise
 
 
 def _release_all() -> None:
     taken = _held.copy()
-    _held.clear()  # first: another thread that forks may have the locks as soon as they are released
+    _held.clear()  # before the release, after which another thread may fork
     _release(taken)
 
 
@@ -89,7 +89,7 @@ else:
     import functools
 
     class cached_property(functools.cached_property):  # noqa: TID251  # this is the one place
-        """As from Python 3.12 on. Before, one lock for all objects of a class is held while a value is computed, and not by who forks."""
+        """The version of Python 3.12; an older one holds a lock for all objects of a class, which forks do not take."""
 
         def __get__(self, instance, owner=None):
             if instance is None or self.attrname is None:

@@ -1,4 +1,4 @@
-"""The pieces of what Jupyter shows: small tables in the colours of the page, light or dark, without scripts or files from elsewhere."""
+"""Pieces of HTML for Jupyter: small tables in the colours of the page, light or dark, without scripts or external files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 __all__ = ["BAR", "Code", "Shown", "bars", "beside", "code", "escape", "faint", "folded", "grid", "short", "table"]
 
 BAR = "rgb(42,157,143)"
-"""The colour of bars, on pages light and dark."""
+"""The colour of bars, on light and dark pages."""
 
 _PLAIN = "background:none;color:inherit"
 _LINE = "1px solid rgba(128,128,128,0.35)"
@@ -18,14 +18,14 @@ _NUMBER = f"text-align:right;padding:0.1em 0.6em;border:none;white-space:nowrap;
 
 
 def escape(text: str) -> str:
-    """A plain text as HTML."""
-    import html  # its table of characters takes a while, and most sessions show nothing
+    """Escape a plain text."""
+    import html  # its table of characters takes a while to load, and few sessions show HTML
 
     return html.escape(text)
 
 
 def table(title: str, rows: Iterable[Iterable[str]]) -> str:
-    """A table with a title. Title and cells are HTML already; the first cell of a row says what the others are."""
+    """Make a table with a title. Title and cells are HTML; the first cell of a row names the others."""
     body = "".join(f"<tr style='{_PLAIN};border:none'>{_cells(row)}</tr>" for row in rows)
     caption = f"<caption style='{_CELL};caption-side:top;font-weight:bold;border-bottom:{_LINE}'>{title}</caption>"
     return f"<table style='{_TABLE}'>{caption}<tbody>{body}</tbody></table>"
@@ -37,7 +37,7 @@ def _cells(row: Iterable[str]) -> str:
 
 
 def grid(corner: str, columns: Iterable[str], rows: Iterable[tuple[str, Iterable[str]]]) -> str:
-    """A table of numbers with a head and a first column. All are HTML already."""
+    """Make a table of numbers with a head and a first column, all HTML."""
     rule = f"{_NUMBER};font-weight:bold;border-bottom:{_LINE}"
     head = "".join(f"<th style='{rule}'>{column}</th>" for column in (corner, *columns))
     body = "".join(
@@ -50,7 +50,7 @@ def grid(corner: str, columns: Iterable[str], rows: Iterable[tuple[str, Iterable
 
 
 def bars(rows: Iterable[tuple[str, float, str]]) -> str:
-    """Bars below each other: names, lengths from 0 on, and what they stand for, as plain text."""
+    """Make horizontal bars: names, lengths from 0 on, and labels, as plain text."""
     rows = list(rows)
     longest = max((length for _, length, _ in rows), default=0) or 1
     body = "".join(
@@ -64,38 +64,38 @@ def bars(rows: Iterable[tuple[str, float, str]]) -> str:
 
 
 def beside(*parts: str) -> str:
-    """Parts side by side, where the page is wide enough."""
+    """Put parts side by side on a wide page."""
     inside = "".join(f"<div>{part}</div>" for part in parts)
     return f"<div style='display:flex;flex-wrap:wrap;gap:1.5em;align-items:flex-start;{_PLAIN}'>{inside}</div>"
 
 
 def folded(summary: str, text: str) -> str:
-    """A line that opens to a long text."""
+    """Make a line that opens to a long text."""
     scrolled = f"max-height:30em;overflow:auto;padding:0.5em 0.8em;border-left:{_LINE};font-size:90%;{_PLAIN}"
     line = f"<summary style='cursor:pointer;{_PLAIN}'>{summary}</summary>"
     return f"<details style='{_PLAIN}'>{line}<pre style='{scrolled}'>{escape(text)}</pre></details>"
 
 
 def code(text: Any) -> str:
-    """A text as it would be typed."""
+    """Format a text as code."""
     return f"<code style='{_PLAIN};padding:0;white-space:pre-wrap'>{escape(str(text))}</code>"
 
 
 def faint(text: str) -> str:
-    """A text that says how or why."""
+    """Format a text as a remark."""
     return f"<span style='opacity:0.7'>{escape(text)}</span>"
 
 
 def short(text: str, width: int) -> str:
-    """The beginning of a text that is wider."""
+    """Cut a text to a width."""
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
 class Shown:
-    """What Jupyter shows as a table of `facts`."""
+    """A result that Jupyter shows as a table of `facts`."""
 
     def facts(self) -> tuple[str, list[tuple[str, str]]]:
-        """A title, and names with what they are; all as plain text."""
+        """Return a title, and names with values, as plain text."""
         raise NotImplementedError
 
     def _repr_html_(self) -> str:
@@ -104,17 +104,12 @@ class Shown:
 
 
 class Code(str):
-    """Generated source code: a text, which Jupyter shows folded under its heading.
-
-    Attributes
-    ----------
-    heading : str
-    """
+    """Generated source code: a text that Jupyter shows folded under its `heading`."""
 
     heading: str
 
     def __new__(cls, text: str, heading: str = "") -> Code:
-        """The text under a heading."""
+        """Make a text with a heading."""
         made = super().__new__(cls, text)
         made.heading = heading
         return made

@@ -1,4 +1,4 @@
-"""How far a computation is: a `Meter` counts steps where they are done, and a `Progress` says what follows from them."""
+"""The progress of a computation: a `Meter` counts steps in the working code, and a `Progress` reports speed and time left."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Mark", "Meter", "Progress", "Watcher"]
 
 @dataclass(frozen=True)
 class Progress(Shown):
-    """How far a call is.
+    """The progress of a call.
 
     Examples
     --------
@@ -29,15 +29,14 @@ class Progress(Shown):
     Attributes
     ----------
     done, total : int
-        Steps: in a product one ⊕ and one ⊗, so that a closure of n vertices has n³; in a search a vertex or an edge of the graph. What is
-        to be done may turn out to be less than it seemed, as where a graph falls into components, or more; of products of some rows with a
-        matrix, whose number nobody knows before, it is what is certain so far.
+        Steps: in a product one ⊕ and one ⊗, so that a closure of n vertices has n³; in a search a vertex or an edge of the graph. The total
+        may change, for example if the graph has several components. For an unknown number of products, it is the number certain so far.
     begun : int
-        How many of them were done before, where a checkpoint goes on.
+        The steps before the call, if a checkpoint is continued.
     seconds : float
-        Since the others began.
+        The time of the call.
     plan : Plan
-        How it is computed; ``print`` it.
+        The plan of the computation; ``print`` it.
     """
 
     done: int
@@ -48,12 +47,12 @@ class Progress(Shown):
 
     @property
     def steps_per_second(self) -> float:
-        """Steps a second, so far."""
+        """The average steps a second of the call."""
         return (self.done - self.begun) / max(self.seconds, 1e-9)
 
     @property
     def seconds_left(self) -> float:
-        """How long it will still take at that speed, or at the planned one before anything is done; ∞ where there is none."""
+        """The time left at the speed so far, before the first step at the planned speed; ∞ without a plan of seconds."""
         left = self.total - self.done
         if self.done > self.begun:
             return self.seconds * left / (self.done - self.begun)
@@ -61,56 +60,51 @@ class Progress(Shown):
         return planned * left / self.total if left else 0.0
 
     def __str__(self) -> str:
+        return f"{self.done / max(1, self.total):4.0%}, {step_rate(self.steps_per_second)}, {self._time}"
+
+    @property
+    def _time(self) -> str:
         left = f", {duration(self.seconds_left)} left" if self.seconds_left < math.inf else ""
-        return f"{self.done / max(1, self.total):4.0%}, {step_rate(self.steps_per_second)}, {duration(self.seconds)}{left}"
+        return f"{duration(self.seconds)}{left}"
 
     def facts(self) -> tuple[str, list[tuple[str, str]]]:
-        """What Jupyter shows."""
-        left = f", {duration(self.seconds_left)} left" if self.seconds_left < math.inf else ""
+        """Return the table for Jupyter."""
         return f"{self.done / max(1, self.total):.0%} of a closure of {counted(self.plan.n, 'vertex', 'vertices')}", [
             ("steps", f"{self.done:,} of {self.total:,}"),
             ("speed", step_rate(self.steps_per_second)),
-            ("time", f"{duration(self.seconds)}{left}"),
+            ("time", self._time),
         ]
 
 
 Watcher = Callable[[Progress], object] | bool | None
-"""Who is told: a function, a bar (True), nobody (False), or whoever looks on once it has taken long (None)."""
+"""The observer: a function, a bar (True), nobody (False), or by default a bar in a terminal or notebook after some seconds (None)."""
 
 
 class Mark(Protocol):
-    """A place in the work of a device that computes by itself, as CuPy's events are."""
+    """A point in the work of an asynchronous device, like CuPy's events."""
 
     @property
     def done(self) -> bool:
-        """Whether the device has come so far."""
+        """True after the device has passed the mark."""
         ...
 
     def synchronize(self) -> None:
-        """Wait until it has."""
+        """Wait for the device to pass the mark."""
 
 
-_SHARE = 1 << 10
-"""What part of all steps is worth to be told of."""
-
-_PARTS = 400
-"""Into how many pieces the work is cut at most, so that it can be told how far it is."""
+_SHARE = 1 << 10  # reports are at least total / _SHARE steps apart
+_PARTS = 400  # the number of pieces into which products are cut at most, for reports in between
 
 
 class Meter:
-    """Counts the steps of a call, and tells of them in the thread that made it.
+    """Counts the steps of a call, and reports in the thread of the call.
 
     Parameters
     ----------
     tell : callable
-        Called with the steps that are done and those there are in all, at first and whenever there is something new to tell.
+        Called with the steps done and the total, at first and after progress.
     piece : int
         Steps of a product that are never cut.
-
-    Attributes
-    ----------
-    total : int
-        All steps, as far as is known.
     """
 
     def __init__(self, tell: Callable[[int, int], object], piece: int = 0) -> None:
@@ -123,22 +117,22 @@ class Meter:
 
     @property
     def piece(self) -> int:
-        """Steps of a product up to which it need not be cut, so that it is known soon enough that they are done."""
+        """The steps of a product that needs no cut for timely reports."""
         return max(self._piece, self.total // _PARTS)
 
     def expect(self, steps: int) -> None:
-        """There are so many steps more to be done than was known; less than 0 if they are fewer."""
+        """Add steps to the known total, or subtract with a negative number."""
         self.total += steps
         self._report()
 
     def add(self, steps: int, *, tell: bool = True) -> None:
-        """So many steps are done. Other threads than that of the call do not `tell`."""
+        """Count finished steps; only the thread of the call may `tell`."""
         self._added.append(steps)
         if tell:
             self._count()
 
     def later(self, steps: int, mark: Callable[[], Mark | None]) -> None:
-        """So many steps are done when a device has come to here. `mark` makes a mark there, or None where what is asked runs later."""
+        """Count steps as finished once a device passes a `mark` made now; None without a mark, because the work starts later."""
         self._launched += steps
         if self._launched * _SHARE >= self.total:
             made, steps, self._launched = mark(), self._launched, 0
@@ -148,18 +142,18 @@ class Meter:
             self.add(self._marks.popleft()[1])
 
     def wait(self) -> None:
-        """Wait for the device, and tell how far it comes meanwhile."""
+        """Wait for the device, and report meanwhile."""
         while self._marks:
             self._marks[0][0].synchronize()
             self.add(self._marks.popleft()[1])
 
     def reach(self, done: int, total: int) -> None:
-        """So many steps of all are done, also those of other processes before."""
+        """Set the finished steps and the total, with earlier steps of other processes."""
         self._done, self.total = done, total
         self._report()
 
     def finish(self) -> None:
-        """All is done."""
+        """Count all steps as finished."""
         if self._told < self.total:
             self._done = self.total
             self._report()

@@ -1,18 +1,16 @@
-"""Numbers with their units, in words: times, speeds and sizes as people say them; and the size of a cache line."""
+"""Numbers with units in words: times, speeds and sizes; and the size of a cache line."""
 
 from __future__ import annotations
 
 __all__ = ["CACHE_LINE", "counted", "duration", "format_bytes", "step_rate"]
 
 CACHE_LINE = 64
-"""Bytes of a cache line, on which arrays of scratch memory begin."""
+"""Bytes of a cache line, the alignment of scratch arrays."""
 
 
 def duration(seconds: float) -> str:
-    """A time in words, in the unit in which it is neither tiny nor huge; from a minute on in one unit, or in two below ten of the larger.
+    """Write a time in a unit that fits; above a minute in one unit, or in two if the larger count is below ten.
 
-    Examples
-    --------
     >>> [duration(seconds) for seconds in (3.5e-5, 0.00031, 2.4, 75, 1520, 12_000, 266_400)]
     ['35 µs', '0.31 ms', '2.4 s', '1 min 15 s', '25 min', '3 h 20 min', '3 days 2 h']
     """
@@ -30,17 +28,15 @@ def duration(seconds: float) -> str:
 
 
 def _together(count: int, left: int, exactly: float, name: str, small: str) -> str:
-    """So many of the larger unit and what is left in the smaller one, which from ten of the larger on does not count."""
+    """Join the count of the larger unit and the rest in the smaller one, without the rest from ten on."""
     if count >= 10:
         return f"{round(exactly):,} {name}"
     return f"{count} {name} {left} {small}" if left else f"{count} {name}"
 
 
 def step_rate(steps: float) -> str:
-    """Steps a second in words.
+    """Write steps a second.
 
-    Examples
-    --------
     >>> step_rate(1.95e11), step_rate(3.9e10), step_rate(3e6)
     ('0.195 T steps/s', '39 G steps/s', '3 M steps/s')
     """
@@ -51,10 +47,8 @@ def step_rate(steps: float) -> str:
 
 
 def counted(count: int, one: str, many: str = "") -> str:
-    """So many of something in words; `many` are by default those with an s.
+    """Write a number with a noun; the plural `many` is by default the noun with an s.
 
-    Examples
-    --------
     >>> counted(1, "vertex", "vertices"), counted(0, "vertex", "vertices"), counted(1200, "edge")
     ('1 vertex', '0 vertices', '1,200 edges')
     """
@@ -62,7 +56,7 @@ def counted(count: int, one: str, many: str = "") -> str:
 
 
 def format_bytes(size: int) -> str:
-    """A number of bytes in words, in the unit in which it is neither 0.0 nor very long."""
+    """Write a number of bytes in a unit that fits."""
     for unit, name in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
         if size >= 100 << unit - 10:
             return f"{size / (1 << unit):,.1f} {name}"

@@ -1,4 +1,4 @@
-"""Bytes out of archives and folders that need not be trusted: never more of them than belong there, whatever was compressed into a few."""
+"""Members of untrusted archives and folders, with a bound on the unpacked bytes."""
 
 from __future__ import annotations
 
@@ -16,22 +16,19 @@ from semiring.common.units import counted
 __all__ = ["FEW", "Archive", "Content", "Damage", "content_of_folder", "naming", "parts", "require_announced"]
 
 FEW = 1 << 20
-"""Bytes that a text may have however small its file is."""
+"""The bytes that a text may have in any file, however small."""
 
-_MOST_DEFLATED = 1032
-"""How many bytes DEFLATE can make of one."""
-
-_ZSTD = b"\x28\xb5\x2f\xfd"
-"""What a frame of Zstandard begins with."""
+_MOST_DEFLATED = 1032  # the largest expansion by DEFLATE
+_ZSTD = b"\x28\xb5\x2f\xfd"  # the first bytes of a Zstandard frame
 
 
 class Damage(Exception):
-    """What is wrong with a file, in words."""
+    """A fault of a file, in words."""
 
 
 @contextmanager
 def naming(part: str) -> Iterator[None]:
-    """Tells of which part of a file is what other libraries raise: Zarr, its codecs, zipfile, zlib and NumPy share no class of errors."""
+    """Name the part of a file in errors of other libraries: Zarr, its codecs, zipfile, zlib and NumPy share no class of errors."""
     try:
         yield
     except (Damage, SemiringError, MemoryError, PermissionError):
@@ -41,21 +38,21 @@ def naming(part: str) -> Iterator[None]:
 
 
 class Content(Protocol):
-    """Gives all bytes of a name, of which there are at most so many; None where there is no such name."""
+    """Returns all bytes of a member, or None for a missing one."""
 
     def __call__(self, name: str, most: int | None = None) -> bytes | None:
-        """By default there may be as many as the file has itself that the name is in, or a few."""
+        """Refuse more than `most` bytes, by default a few more than the archive has itself."""
         ...
 
 
 class Archive:
-    """A ZIP file. A member is never unpacked beyond the size that it announces, and not at all if that cannot be true."""
+    """A ZIP file. No member is unpacked beyond its announced size, or at all if the compressed size rules the announced one out."""
 
     def __init__(self, file: zipfile.ZipFile) -> None:
         self.file = file
 
     def find(self, name: str) -> zipfile.ZipInfo | None:
-        """A member that can be unpacked part by part, which zipfile only does with two of its methods."""
+        """Return a member that zipfile can unpack part by part: stored, or compressed by DEFLATE."""
         info = self.file.NameToInfo.get(name)
         if info is None:
             return None
@@ -79,7 +76,7 @@ class Archive:
 
 
 def content_of_folder(folder: Path) -> Content:
-    """The files of a folder; each is its own measure."""
+    """Return a reader of the files of a folder; by default any size is accepted."""
 
     def content(name: str, most: int | None = None) -> bytes | None:
         path = folder / name
@@ -93,13 +90,12 @@ def content_of_folder(folder: Path) -> Content:
 
 
 def _require_few(name: str, size: int, most: int) -> None:
-    """Refuse more bytes than belong there."""
     if size > most:
         raise Damage(f"{name} has {counted(size, 'byte')}, and at most {most:,} belong there")
 
 
 def parts(file: IO[bytes], size: int, name: str) -> Iterator[bytes]:
-    """So many bytes of an open file, a part at a time; the last one makes zipfile compare its checksum."""
+    """Yield the bytes of an open file in parts; after the last, zipfile compares the checksum."""
     while size:
         part = file.read(min(size, DISK))
         if not part:
@@ -109,7 +105,7 @@ def parts(file: IO[bytes], size: int, name: str) -> Iterator[bytes]:
 
 
 def require_announced(frame: bytes, size: int, name: str) -> None:
-    """Refuse a frame of Zstandard that does not say that it holds so many bytes (RFC 8878, 3.1.1.1): that is what is allocated for it."""
+    """Refuse a Zstandard frame that announces another size (RFC 8878, 3.1.1.1), because the decoder allocates the announced size."""
     announced = None
     if len(frame) > 5 and frame.startswith(_ZSTD):
         alone, width = bool(frame[4] & 0x20), (0, 2, 4, 8)[frame[4] >> 6]

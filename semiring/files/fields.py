@@ -1,4 +1,4 @@
-"""What the fields of a line mean: the numbers that they hold, and which columns a header names."""
+"""The fields of a line: the numbers in them, and the columns that a header names."""
 
 from __future__ import annotations
 
@@ -11,15 +11,26 @@ from semiring.common.errors import listing
 from semiring.graphs.edge_table import SOURCES, TARGETS, no_such_column, several_columns, weight_columns
 
 __all__ = [
-    "NO_VALUE", "Columns", "Line", "Named", "WrongLine", "header", "is_index", "is_numeric", "names_ends", "number", "numbers_for_names",
-    "numbers_of", "said",
+    "NO_VALUE",
+    "Line",
+    "Named",
+    "Positions",
+    "WrongLine",
+    "header",
+    "is_index",
+    "is_numeric",
+    "names_ends",
+    "number",
+    "numbers_for_names",
+    "numbers_of",
+    "said",
 ]  # fmt: skip
 
 Line = tuple[int, list[str]]
 """The number of a line, and its fields."""
 
 NO_VALUE = frozenset({"none", "null", "nil", "na", "n/a", "nan", "<na>", "nat"})
-"""Texts, in small letters, that programs write for a missing value."""
+"""Texts for a missing value in other programs, in small letters."""
 
 _NO_TITLE = NO_VALUE | {"true", "false", "yes", "no"}
 
@@ -29,12 +40,7 @@ _FLOAT = re.compile(r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf|infini
 
 
 class WrongLine(Exception):
-    """What is wrong with a line of a file.
-
-    Attributes
-    ----------
-    line : int
-    """
+    """A fault of a line of a file."""
 
     def __init__(self, line: int, problem: str) -> None:
         super().__init__(problem)
@@ -42,14 +48,9 @@ class WrongLine(Exception):
 
 
 class Named(NamedTuple):
-    """The columns that a caller names.
+    """The columns that a caller names, None for the titles of the header.
 
-    Attributes
-    ----------
-    source, target : str or None
-        None for what the header calls so.
-    weight : str, number or None
-        What every edge counts if it is a number; None is what the header calls so.
+    A number as `weight` is the weight of every edge.
     """
 
     source: str | None = None
@@ -58,31 +59,20 @@ class Named(NamedTuple):
 
     @property
     def columns(self) -> dict[str, str]:
-        """What is named, by what it is for; there has to be a header."""
+        """The named columns by role; these need a header."""
         return {what: name for what, name in self._asdict().items() if isinstance(name, str)}
 
     @property
     def weight_of_all(self) -> float | None:
-        """What every edge counts, whatever its line says."""
+        """The weight of every edge, if the caller passes a number."""
         return None if isinstance(self.weight, str) else self.weight
 
 
-class Columns(NamedTuple):
-    """Which fields of a line are what.
+class Positions(NamedTuple):
+    """The positions of source, target and weight (None for unweighted edges) in a line of at most `width` fields.
 
-    Attributes
-    ----------
-    source, target : int
-    weight : int or None
-        None where edges have no weights.
-    width : int
-        The most fields of a line.
-    said_by : str
-        What a message names where a line differs from it.
-    guessed : bool
-        Whether the line that said so might have been an edge.
-    titles : sequence of str
-        Of a header.
+    `said_by` names the line in messages that has set them. `guessed` means that the header might have been an edge. `titles` are those
+    of the header.
     """
 
     source: int
@@ -94,8 +84,8 @@ class Columns(NamedTuple):
     titles: tuple[str, ...] = ()
 
 
-def header(lines: list[Line], named: Named) -> Columns | None:
-    """The columns that the first line names, if it is a header and no edge."""
+def header(lines: list[Line], named: Named) -> Positions | None:
+    """Return the columns of the first line if it is a header, and None for an edge."""
     (at, fields), later = lines[0], [others for _, others in lines[1:]]
     if named.columns:
         return _named_columns(lines, named)
@@ -107,14 +97,14 @@ def header(lines: list[Line], named: Named) -> Columns | None:
         return None
     source, target = (_only(at, fields, sources, "source"), _only(at, fields, targets, "target")) if known else (0, 1)
     weight = _weight_column(at, fields, {source, target}, named)
-    columns = Columns(source, target, weight, len(fields), "the header", guessed=not known, titles=tuple(fields))
+    columns = Positions(source, target, weight, len(fields), "the header", guessed=not known, titles=tuple(fields))
     if len(fields) > 3 or (known and weight is not None):
         return columns
-    # What is left might be an edge, of these two vertices or with a weight that is wrong.
+    # The line may still be an edge between two vertices, or one with a wrong weight.
     if {others[i] for others in later for i in (source, target) if i < len(others)} & {fields[source], fields[target]}:
         return None
     if len(fields) == 2:
-        return columns._replace(guessed=min(map(len, fields)) == 1)  # u and v are names of vertices too
+        return columns._replace(guessed=min(map(len, fields)) == 1)  # u and v may be names of vertices
     if weight is None:
         title = fields[3 - source - target]
         if not _is_title(title, digits=known) and not (known and not title):  # as pandas writes its index
@@ -123,13 +113,13 @@ def header(lines: list[Line], named: Named) -> Columns | None:
             return None
     if not known and (sources not in ([], [0]) or targets not in ([], [1])):
         raise WrongLine(
-            at, f"a header, but which columns hold the two ends of each edge? Name them, by source= and target=, of {listing(fields)}"
+            at, f"a header, but which columns hold the two ends of each edge? Name them by source= and target=, of {listing(fields)}"
         )
     return columns
 
 
-def _named_columns(lines: list[Line], named: Named) -> Columns:
-    """The columns of a header, of which a caller names at least one."""
+def _named_columns(lines: list[Line], named: Named) -> Positions:
+    """Return the columns of a header, at least one of them named by the caller."""
     at, fields = lines[0]
     if (named.source is None) != (named.target is None):
         raise WrongLine(at, f"name both, source= and target=; the columns are {listing(fields)}")
@@ -141,17 +131,16 @@ def _named_columns(lines: list[Line], named: Named) -> Columns:
         elif len(fields) == 3:
             wanted["source"], wanted["target"] = (i for i in range(3) if i != wanted["weight"])
         else:
-            raise WrongLine(at, f"no columns are called source and target; name them, by source= and target=, of {listing(fields)}")
+            raise WrongLine(at, f"no columns are called source and target; name them by source= and target=, of {listing(fields)}")
     source, target, weight = wanted["source"], wanted["target"], wanted.get("weight")
     if source == target:
-        raise WrongLine(at, f"source= and target= name one column, {fields[source]!r}")
+        raise WrongLine(at, f"source= and target= name the same column, {fields[source]!r}")
     if weight is None:
         weight = _weight_column(at, fields, {source, target}, named)
-    return Columns(source, target, weight, len(fields), "the header", titles=tuple(fields))
+    return Positions(source, target, weight, len(fields), "the header", titles=tuple(fields))
 
 
 def _column(at: int, fields: list[str], what: str, title: Any) -> int:
-    """The only column of a title."""
     found = [i for i, field in enumerate(fields) if field == title]
     if not found:
         raise WrongLine(at, no_such_column(what, title, fields))
@@ -159,12 +148,12 @@ def _column(at: int, fields: list[str], what: str, title: Any) -> int:
 
 
 def _named(fields: list[str], known: Set[str]) -> list[int]:
-    """The columns whose titles are among these words."""
+    """List the columns whose titles are among these words."""
     return [i for i, field in enumerate(fields) if field.lower() in known]
 
 
 def names_ends(fields: list[str]) -> bool:
-    """Tell if titles name a source and a target."""
+    """Return True if titles name a source and a target."""
     return bool(_named(fields, SOURCES) and _named(fields, TARGETS))
 
 
@@ -174,14 +163,12 @@ def said(fields: list[str]) -> int:
 
 
 def _only(at: int, fields: list[str], found: list[int], what: str) -> int:
-    """The one column that was found."""
     if len(found) > 1:
         raise WrongLine(at, several_columns(what, [fields[i] for i in found]))
     return found[0]
 
 
 def _weight_column(at: int, fields: list[str], ends: set[int], named: Named) -> int | None:
-    """Find the column whose title is that of weights."""
     usual = weight_columns([field for i, field in enumerate(fields) if i not in ends])
     found = [i for i, field in enumerate(fields) if i not in ends and field in usual]
     if not found or named.weight_of_all is not None:
@@ -190,27 +177,27 @@ def _weight_column(at: int, fields: list[str], ends: set[int], named: Named) -> 
 
 
 def _is_title(text: str, *, digits: bool) -> bool:
-    """Whether a field that is no number is rather the title of a column than a number gone wrong (12 km, 0x10, None)."""
+    """Return True if a text that is not a number looks like a title, and False for a mistyped number (12 km, 0x10, None)."""
     return text[:1].isalpha() and text.lower() not in _NO_TITLE and (digits or not any(map(str.isdigit, text)))
 
 
 def is_numeric(text: str) -> bool:
-    """Whether a field is a number, if one that no float is near, or NaN."""
+    """Return True for a number, in the range of floats or not, and for NaN."""
     return bool(_INTEGER.fullmatch(text) or _FLOAT.fullmatch(text)) or text.lower() == "nan"
 
 
 def is_index(text: str) -> bool:
-    """Whether a name is an integer as this library writes it; a leading zero or sign is part of a name: 007 and 7 differ."""
+    """Return True for an integer in this library's notation; 007 is a name that differs from 7."""
     return bool(_INDEX.fullmatch(text)) and int(text) < 1 << 64
 
 
 def numbers_for_names(names: list[str]) -> list[Any]:
-    """Vertices that are all integers as numbers."""
+    """Convert names to integers if all are integers."""
     return list(map(int, names)) if all(map(is_index, names)) else names
 
 
 def numbers_of(texts: list[str]) -> list[int | float] | None:
-    """What a column of numbers says; None if one of its entries is something else."""
+    """Convert a column to numbers, NaN for empty fields; None if an entry is something else."""
     found: list[int | float] = []
     for text in texts:
         try:
@@ -224,28 +211,21 @@ def numbers_of(texts: list[str]) -> list[int | float] | None:
 
 
 def number(text: str) -> int | float | None:
-    """A number as it is usually written, in ASCII and without separators of thousands; None for another text, such as nan.
+    """Convert a number in ASCII without separators of thousands; None for another text, such as nan, and ValueError beyond floats.
 
-    Examples
-    --------
     >>> number("12"), number("-1e3"), number("inf"), number("1_000"), number("12 km")
     (12, -1000.0, inf, None, None)
-
-    Raises
-    ------
-    ValueError
-        For a number that no float is near.
     """
     if _INTEGER.fullmatch(text):
         try:
             return int(text)
-        except ValueError:  # Python reads some thousands of digits
+        except ValueError:  # Python reads at most some thousands of digits
             raise ValueError(f"{text[:9]}… of {len(text)} characters is too long") from None
     if not _FLOAT.fullmatch(text):
         return None
     value = float(text)
     if math.isinf(value) and "i" not in text.lower():
-        raise ValueError(f"{text} is beyond every float (∞ is written inf)")
+        raise ValueError(f"{text} is beyond every float (write ∞ as inf)")
     if value == 0 and re.search("[1-9]", re.split("[eE]", text)[0]):
         raise ValueError(f"{text} is too close to 0 for a float")
     return value

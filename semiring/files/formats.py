@@ -1,9 +1,9 @@
-"""Named matrices and a text in one file or folder: NumPy's .npz, Zarr's folders, and these zipped. Written by rows, whole or not at all.
+"""Named matrices and a text in one file or folder: NumPy's .npz, a Zarr folder, or a zipped one; written by rows, whole or not at all.
 
-`numpy.savez` would take a copy of all that lies on a GPU, and aligns no array for `numpy.memmap`; the headers are NumPy's and zipfile's.
+`numpy.savez` would copy a whole matrix from a GPU, and aligns no array for `numpy.memmap`; the headers are NumPy's and zipfile's.
 
-Files need not be trusted: what they say of their sizes is compared with what belongs there before memory is taken, and what they say of
-their arrays with what is written here.
+No file is trusted. Before any allocation, announced sizes are compared with the expected ones, and array headers with the headers that
+this module writes.
 """
 
 from __future__ import annotations
@@ -35,28 +35,22 @@ __all__ = ["Format", "blocks", "format_for", "replacing", "rows_on_host"]
 
 Array = np.ndarray[Any, Any]
 Read = Callable[[str, tuple[int, ...], np.dtype[Any]], Array]
-"""The array of a name, which has to have a shape and a dtype."""
+"""A function that returns the array of a name, of an expected shape and dtype."""
 
 
 class Format(Protocol):
     """A file or folder of one format."""
 
     def write(self, text: str, arrays: dict[str, Any]) -> None:
-        """Write all, in the place of what was there."""
+        """Write everything, and replace an older file."""
 
     def reading(self, *, mmap: bool) -> contextlib.AbstractContextManager[tuple[str, Read]]:
-        """The text, and what reads arrays. What goes wrong meanwhile is told as damage."""
+        """Return the text and a reader of arrays; faults are reported as damage."""
         ...
 
 
 def format_for(path: Path, kind: str) -> Format:
-    """The format that the name of a file tells, for what is of one kind: "paths" or "factor".
-
-    Raises
-    ------
-    GraphError
-        For another ending.
-    """
+    """Return the format for the suffix of a path; `kind` is "paths" or "factor"."""
     name = path.name.lower()
     if name.endswith(".npz"):
         return _Npz(path, kind)
@@ -64,16 +58,15 @@ def format_for(path: Path, kind: str) -> Format:
         return _Zarr(path, kind)
     if name.endswith(".zarr.zip"):
         return _Zipped(path, kind)
-    raise GraphError(f"{path}: such a file must end in .npz, .zarr or .zarr.zip")
+    raise GraphError(f"{path}: the name must end in .npz, .zarr or .zarr.zip")
 
 
 def blocks(shape: tuple[int, ...], itemsize: int) -> Iterator[tuple[Any, ...]]:
-    """Indices of some rows of one matrix at a time, together all of (…, n, n) in the order of memory."""
+    """Yield indices of some rows of one matrix at a time, together all of (…, n, n) in the order of memory."""
     return _by_rows(shape, _rows_at_once(shape, itemsize))
 
 
 def _by_rows(shape: tuple[int, ...], rows: int) -> Iterator[tuple[Any, ...]]:
-    """Indices of so many rows of one matrix at a time."""
     if 0 in shape:
         return
     for index in np.ndindex(shape[:-2]):
@@ -82,27 +75,26 @@ def _by_rows(shape: tuple[int, ...], rows: int) -> Iterator[tuple[Any, ...]]:
 
 
 def _rows_at_once(shape: tuple[int, ...], itemsize: int) -> int:
-    """How many rows are read or written at once."""
     return max(1, min(shape[-2], DISK // max(1, shape[-1] * itemsize)))
 
 
 def rows_on_host(array: Any, index: tuple[Any, ...]) -> Array:
-    """Some rows of an array, wherever it lies, contiguous in the memory of the host."""
+    """Return some rows of an array on any device, contiguous in host memory."""
     with array.device if on_gpu(array) else contextlib.nullcontext():
         return np.ascontiguousarray(host(array[index]))
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A place for a new file or folder, which takes that of `path` once it is complete."""
+    """Yield a path for a new file or folder that replaces `path` when complete."""
     target = Path(os.path.realpath(path))
-    if not target.parent.is_dir():  # before the name of a temporary folder is in the message
+    if not target.parent.is_dir():  # otherwise the message would name the temporary folder
         raise FileNotFoundError(f"there is no folder {target.parent}")
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as folder:
         new, old = Path(folder, "new"), Path(folder, "old")
         yield new
         if target.is_dir():
-            target.rename(old)  # no system replaces a folder that has something in it
+            target.rename(old)  # no system replaces a folder with content
         try:
             new.replace(target)
         except OSError:
@@ -113,18 +105,18 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _told_as_damage(path: Path, kind: str) -> Iterator[None]:
-    """What a file that nobody here has written, or that is damaged, makes other libraries raise."""
+    """Turn errors of other libraries about the content of a file into `GraphError`."""
     if not path.exists():
         raise FileNotFoundError(f"there is no {path}")
     try:
         with naming("it cannot be read"):
             yield
     except Damage as error:
-        raise GraphError(f"{path} is damaged, or not what {kind.capitalize()}.save writes: {error}") from error.__cause__
+        raise GraphError(f"{path} is damaged, or was not written by {kind.capitalize()}.save: {error}") from error.__cause__
 
 
 class _Npz:
-    """NumPy's archive of arrays: uncompressed, so that they can be mapped."""
+    """NumPy's archive of arrays, uncompressed so that arrays can be mapped."""
 
     def __init__(self, path: Path, kind: str) -> None:
         self.path, self.kind, self.text = path, kind, f"{kind}.json"
@@ -156,12 +148,12 @@ class _Npz:
             yield content.decode(), read
 
     def _read(self, archive: Archive, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], *, mmap: bool) -> Array:
-        """The array of a member: in memory, or where it lies; read to its end in either case, where its checksum is compared."""
+        """Read or map the array of a member, in either case to the end, where the checksum is compared."""
         info = archive.find(name)
         if info is None:
             raise Damage(f"{name} is missing")
         if mmap and info.compress_type != zipfile.ZIP_STORED:
-            raise Damage(f"{name} is compressed, so that it cannot be mapped; load it without mmap")
+            raise Damage(f"{name} is compressed and cannot be mapped; load without mmap")
         size = math.prod(shape) * dtype.itemsize
         with archive.file.open(info) as file:
             header = _header_bytes(file, name, shape, dtype)
@@ -181,7 +173,7 @@ class _Npz:
             return result
 
     def _start(self, info: zipfile.ZipInfo) -> int:
-        """Where the bytes of a member begin, which zipfile knows and does not tell."""
+        """Return the offset of the bytes of a member, which zipfile does not expose."""
         with self.path.open("rb") as file:
             file.seek(info.header_offset + 26)
             names, extra = struct.unpack("<HH", file.read(4))
@@ -189,9 +181,9 @@ class _Npz:
 
 
 def _header_bytes(file: IO[bytes], name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
-    """The length of the header of a .npy file, which has to be what `_write_header` writes, whatever blanks fill it up.
+    """Return the length of the header of a .npy file, which must equal the output of `_write_header` up to blanks.
 
-    It is compared and not parsed, as NumPy would: what it says is known, and a text from elsewhere may nest brackets without end.
+    The header is compared, not parsed as by NumPy: an untrusted text may nest brackets without end.
     """
     begin = file.read(10)
     text = file.read(int.from_bytes(begin[8:], "little"))
@@ -203,13 +195,12 @@ def _header_bytes(file: IO[bytes], name: str, shape: tuple[int, ...], dtype: np.
 
 
 def _write_header(file: IO[bytes], shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    """The header of a .npy file, in the order of rows."""
     form = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(file, form)
 
 
 def _aligned(archive: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:
-    """A member whose array will begin at a multiple of 64 bytes, so that it can be used where it lies."""
+    """Make a member whose array will begin at a multiple of 64 bytes, for use in place."""
     info = zipfile.ZipInfo(name)
     assert archive.fp is not None
     begin = archive.fp.tell() + 30 + len(name) + 20 + 4  # the header of the member, its sizes of 64 bits, and that of the padding
@@ -217,24 +208,23 @@ def _aligned(archive: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:
     return info
 
 
-_PADDING = 0xD935
-"""The kind of a field in the header of a member that is there for the alignment of what follows."""
+_PADDING = 0xD935  # the kind of the header field of a member that pads for alignment
 
 
 class _Zarr:
-    """A folder of Zarr's arrays, compressed by Zstandard in chunks of whole rows."""
+    """A folder of Zarr arrays, compressed by Zstandard in chunks of whole rows."""
 
     def __init__(self, path: Path, kind: str) -> None:
         self.path, self.kind, self.text = path, kind, f"{kind}.json"
 
     def write(self, text: str, arrays: dict[str, Any]) -> None:
         if self.path.exists() and not self._may_be_replaced():
-            raise GraphError(f"{self.path} exists and has no {self.kind} in it, so that it is not replaced; name another folder")
+            raise GraphError(f"{self.path} exists and holds no saved {self.kind}; name another folder")
         with replacing(self.path) as new:
             self._fill(new, text, arrays)
 
     def _may_be_replaced(self) -> bool:
-        """Whether a folder is empty, or one that was written here."""
+        """Return True for an empty folder, and for one that this class has written."""
         if not self.path.is_dir():
             return False
         try:
@@ -243,7 +233,6 @@ class _Zarr:
             return not any(self.path.iterdir())
 
     def _fill(self, folder: Path, text: str, arrays: dict[str, Any]) -> None:
-        """Write all into a new folder."""
         group = _zarr("zarr").open_group(str(folder), mode="w")
         sums = {}
         for name, array in arrays.items():
@@ -285,18 +274,17 @@ class _Zarr:
             with checked.chunk(f"{name}/c/{'/'.join(map(str, place))}", rows * shape[-1] * dtype.itemsize):
                 result[part] = array[part]
             crc = zlib.crc32(result[part].data, crc)
-        if crc != group.attrs["crc32"][name]:  # Zarr reads zeros where a file is missing
+        if crc != group.attrs["crc32"][name]:  # Zarr reads zeros for a missing file
             raise Damage(f"the checksum of {name} is wrong")
         return result
 
     @contextmanager
     def _contents(self) -> Iterator[Content]:
-        """What gives the files of the folder."""
         yield content_of_folder(self.path)
 
 
 class _Zipped(_Zarr):
-    """The same in a ZIP file."""
+    """A zipped Zarr folder."""
 
     def write(self, text: str, arrays: dict[str, Any]) -> None:
         if self.path.is_dir():
@@ -309,13 +297,12 @@ class _Zipped(_Zarr):
 
     @contextmanager
     def _contents(self) -> Iterator[Content]:
-        """What gives the files of the folder."""
         with zipfile.ZipFile(self.path) as file:
             yield Archive(file).content
 
 
 class _CheckedFolder:
-    """Files of a Zarr folder in memory: Zarr sees those that have been looked at, and no others."""
+    """The checked files of a Zarr folder in memory; Zarr sees no others."""
 
     def __init__(self, content: Content) -> None:
         self._content = content
@@ -324,7 +311,7 @@ class _CheckedFolder:
         self.store = _zarr("zarr.storage").MemoryStore(self._files, read_only=True)
 
     def take(self, name: str, most: int | None = None) -> None:
-        """A file of metadata."""
+        """Add a file of metadata."""
         content = self._content(name, most)
         if content is None:
             raise Damage(f"{name} is missing")
@@ -332,8 +319,8 @@ class _CheckedFolder:
 
     @contextmanager
     def chunk(self, name: str, size: int) -> Iterator[None]:
-        """Meanwhile there is a chunk that will be unpacked to so many bytes, or none where Zarr has not written it as it is all zeros."""
-        content = self._content(name, size + size // 128 + 1024)  # what Zstandard makes of what it cannot compress
+        """Provide a chunk that unpacks to `size` bytes, or none if Zarr has left out a chunk of zeros."""
+        content = self._content(name, size + size // 128 + 1024)  # the most that Zstandard needs for incompressible bytes
         if content is not None:
             require_announced(content, size, name)
             self._files[name] = self._buffer.from_bytes(content)
@@ -342,19 +329,18 @@ class _CheckedFolder:
 
 
 def _rows_of_chunks(array: Any, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
-    """How many rows a chunk has, of an array that is laid out as `_Zarr` writes it."""
+    """Return the number of rows of a chunk of an array in the layout of `_Zarr`."""
     if not isinstance(array, _zarr("zarr").Array):
-        raise Damage(f"{name} is no array")
+        raise Damage(f"{name} is not an array")
     if tuple(array.shape) != shape or array.dtype != dtype:
         raise Damage(f"{name} has shape {tuple(array.shape)} and dtype {array.dtype}, not {shape} and {dtype}")
     if [codec["name"] for codec in array.metadata.to_dict()["codecs"]] != ["bytes", "zstd"]:
-        raise Damage(f"{name} is compressed otherwise than by Zstandard alone")
+        raise Damage(f"{name} is not compressed by Zstandard alone")
     *single, rows, columns = array.chunks
     if any(length != 1 for length in single) or not 1 <= rows <= max(1, shape[-2]) or columns != max(1, shape[-1]):
-        raise Damage(f"{name} has chunks of {tuple(array.chunks)} entries, which are no rows of {shape}")
+        raise Damage(f"{name} has chunks of {tuple(array.chunks)} entries, which are not rows of {shape}")
     return int(rows)
 
 
 def _zarr(module: str) -> Any:
-    """A module of Zarr's."""
     return library(module, "a name that ends in .zarr or .zarr.zip")

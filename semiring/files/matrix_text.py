@@ -19,9 +19,7 @@ from semiring.graphs.edge_table import weight_columns
 
 __all__ = ["TextMatrix", "matrix_of"]
 
-_Row = list[int | float | Fraction | None]
-"""Entries, None where a cell is empty."""
-
+_Row = list[int | float | Fraction | None]  # entries, None for an empty cell
 _FRACTION = re.compile(r"[+-]?[0-9]{1,999}/[1-9][0-9]{0,999}")
 
 _NO_HEADER = "if its lines are edges, give it a header: source, target, weight"
@@ -31,16 +29,10 @@ _NO_NAMES = "if its first row and column are entries, fill its empty cells with 
 
 @dataclass(eq=False, slots=True)
 class TextMatrix(ArrayLike):
-    """A matrix as its text was read; an empty cell is a missing entry.
+    """A matrix read from text; an empty cell is a missing entry.
 
-    Attributes
-    ----------
-    reader : str
-        The call of another library that reads it.
-    otherwise : str
-        How its text would mean something else; empty where it can mean nothing else.
-    may_be_edges : bool
-        Whether its lines are as short as edges.
+    `reader` is the call of another library that reads the file; `otherwise` is advice for another meaning of the text, if one is possible.
+    The lines of a matrix that `may_be_edges` are as short as edges.
     """
 
     reader: str = ""
@@ -49,21 +41,10 @@ class TextMatrix(ArrayLike):
 
 
 def matrix_of(lines: list[Line], separator: str, *, titled: bool) -> TextMatrix | None:
-    """Read lines as the rows of a matrix; None for anything else, and for two or three rows that rather are edges.
+    """Read lines (with their empty fields) as the rows of a matrix; None for other lines, and for two or three rows that look like edges.
 
-    Parameters
-    ----------
-    lines : list of Line
-        With their empty fields.
-    separator : str
-        What stands between fields.
-    titled : bool
-        Whether the first line has titles of columns, as a caller says, so that it names no vertices alone.
-
-    Raises
-    ------
-    WrongLine
-        For names and entries that make no matrix, where the first line can be nothing else.
+    If `titled`, the caller says that the first line has titles of columns. A `WrongLine` is raised for faults in a text that can be nothing
+    but a matrix.
     """
     if len(lines) > len(lines[0][1]) + 1:
         return None
@@ -82,7 +63,7 @@ def matrix_of(lines: list[Line], separator: str, *, titled: bool) -> TextMatrix 
 
 
 def _with_names(lines: list[Line], *, titled: bool) -> TextMatrix | None:
-    """The matrix with names in its first row and column, in the order of the rows."""
+    """Read a matrix with names in its first row and column, in the order of the rows."""
     (at, (corner, *columns)), *later = lines
     names, n = [fields[0] for _, fields in later], len(columns)
     if sorted(columns) != sorted(names):
@@ -90,7 +71,7 @@ def _with_names(lines: list[Line], *, titled: bool) -> TextMatrix | None:
             only = listing(sorted(set(columns) ^ set(names)) or columns, 3)
             raise WrongLine(
                 at,
-                "an edge needs a source and a target, and a matrix the same names in its first row and column, "
+                "an edge needs a source and a target; a matrix needs the same names in its first row and column, "
                 f"where {only} differ; if these are entries, fill empty cells with inf",
             )
         return None
@@ -107,13 +88,13 @@ def _with_names(lines: list[Line], *, titled: bool) -> TextMatrix | None:
     labels = tuple(numbers_for_names(names))
     if edges and is_numeric(columns[1]):
         return _matrix(rows, labels, _NO_HEADER, may_be_edges=True) if _rather_a_matrix(rows) else None
-    # The rows of a symmetric matrix without names and with an empty diagonal begin so too.
+    # A symmetric matrix without names and with an empty diagonal also begins with an empty cell.
     entries = labels != tuple(range(n)) and all(map(is_numeric, names)) and all(row[i] is None for i, row in enumerate(rows))
     return _matrix(rows, labels, _NO_NAMES * (entries and not corner))
 
 
 def _with_header(lines: list[Line]) -> TextMatrix | None:
-    """The matrix with names in its first row alone, as pandas writes it without the index."""
+    """Read a matrix with names in its first row alone, as pandas writes one without index."""
     (_, names), *later = lines
     n = len(names)
     if not 2 <= n == len(set(names)) == len(later) or not all(names) or names_ends(names):
@@ -130,7 +111,6 @@ def _with_header(lines: list[Line]) -> TextMatrix | None:
 
 
 def _without_names(lines: list[Line]) -> TextMatrix | None:
-    """The matrix of numbers alone."""
     n = len(lines[0][1])
     if not 2 <= n == len(lines) or (rows := _rows(lines, n)) is None:
         return None
@@ -141,7 +121,7 @@ def _without_names(lines: list[Line]) -> TextMatrix | None:
 
 
 def _rows(lines: list[Line], n: int) -> list[_Row] | None:
-    """The entries of all rows; None where one of them is no row of numbers."""
+    """Return the entries of all rows; None if a row has something else than numbers."""
     try:
         return [_entries(line, fields, n) for line, fields in lines]
     except WrongLine:
@@ -149,7 +129,6 @@ def _rows(lines: list[Line], n: int) -> list[_Row] | None:
 
 
 def _entries(line: int, fields: list[str], n: int) -> _Row:
-    """The numbers of a row."""
     if len(fields) != n:
         raise WrongLine(line, f"the matrix has {counted(n, 'column')}, and this row {counted(len(fields), 'entry', 'entries')}")
     row: _Row = []
@@ -159,24 +138,24 @@ def _entries(line: int, fields: list[str], n: int) -> _Row:
         except ValueError as error:
             raise WrongLine(line, f"the entry {error}") from None
         if value is None and text:
-            raise WrongLine(line, f"the entry {text!r} is no number")
+            raise WrongLine(line, f"the entry {text!r} is not a number")
         row.append(value)
     return row
 
 
 def _rather_a_matrix(rows: list[_Row]) -> bool:
-    """Tell rows of a matrix from edges: by a diagonal of zeros, infinities or empty cells, or by a vertex called 0.5."""
+    """Return True for rows that are no edges: a diagonal of zeros, infinities or empty cells, or a vertex called 0.5."""
     diagonal = all(row[i] in (0, math.inf, -math.inf, None) or row[i] != row[i] for i, row in enumerate(rows))
     return diagonal or _has_broken_ends(rows)
 
 
 def _has_broken_ends(rows: list[_Row]) -> bool:
-    """Tell if rows read as edges would have a float as an end."""
+    """Return True if rows read as edges would have a float as a vertex."""
     return any(isinstance(end, float) for row in rows for end in row[:2])
 
 
 def _matrix(rows: list[_Row], labels: Sequence[Hashable] | None, otherwise: str = "", *, may_be_edges: bool = False) -> TextMatrix:
-    """The matrix of float64; integers stay integers where float64 would round one, and where all are 0 or 1; fractions are exact."""
+    """Build the matrix in float64, in int64 if float64 would round an integer or all entries are 0 or 1, or as objects for fractions."""
     entries = [entry for row in rows for entry in row if entry is not None]
     integers = [entry for entry in entries if isinstance(entry, int)]
     missing = np.array([[entry is None for entry in row] for row in rows])

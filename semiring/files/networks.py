@@ -1,4 +1,4 @@
-"""Graphs in files that NetworkX reads."""
+"""Graphs in the file formats that NetworkX reads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["NETWORKS", "listed", "read_network"]
 
 
 def _gml(nx: Any, content: bytes) -> Any:
-    """The graph of a GML file; vertices without labels have numbers."""
+    """Read a GML file; vertices without labels get numbers."""
     try:
         return nx.read_gml(io.BytesIO(content))
     except nx.NetworkXError as error:
@@ -32,19 +32,14 @@ def _gml(nx: Any, content: bytes) -> Any:
 
 
 def _pajek(nx: Any, content: bytes) -> Any:
-    """Read a Pajek file. NetworkX alone would skip unknown lines, or take them for edges."""
+    """Read a Pajek file, with a check of every line; NetworkX skips unknown lines, or reads them as edges."""
     if not re.search(rb"^\s*\*vertices\b", content, re.IGNORECASE | re.MULTILINE):
         raise ValueError("no line begins with *Vertices")
     return nx.parse_pajek(_plain_pajek(content.decode("utf-8-sig")))
 
 
 def _plain_pajek(text: str) -> list[str]:
-    """The lines of the vertices and of one section: arcs, with two for each edge of other sections, or edges alone.
-
-    Raises
-    ------
-    WrongLine
-    """
+    """Return the lines of the vertices and of one section: edges alone, or arcs, with two for each edge of other sections."""
     lines = [(at, line.strip()) for at, line in enumerate(text.splitlines(), 1)]
     lines = [(at, line) for at, line in lines if line and not line.startswith("%")]
     if lines[0][1].lower().startswith("*network"):
@@ -58,7 +53,7 @@ def _plain_pajek(text: str) -> list[str]:
     for at, line in vertices:
         number_of_vertex, label, *_ = [*_pajek_fields(at, line), ""]
         if not label or line.startswith("*") or number_of_vertex in numbers or label in labels:
-            raise WrongLine(at, f"{line!r} is not the number and the label of one more vertex, of which there are {n}")
+            raise WrongLine(at, f"{line!r} is not the number and the label of another vertex; {n} such lines are expected")
         numbers[number_of_vertex] = None
         labels.add(label)
     if n and len(lines) <= n:
@@ -69,7 +64,7 @@ def _plain_pajek(text: str) -> list[str]:
         if line.startswith("*") and not rows:
             section = line.split()[0].lower()
             if section not in _SECTIONS:
-                raise WrongLine(at, f"{line!r} begins no section of edges; those are {', '.join(_SECTIONS).title()}")
+                raise WrongLine(at, f"{line!r} begins no section of edges; use {', '.join(_SECTIONS).title()}")
             found.setdefault(_SECTIONS[section], [])
             rows = list(numbers)[::-1] if section == "*matrix" else []
             continue
@@ -83,7 +78,7 @@ def _plain_pajek(text: str) -> list[str]:
             some = [[fields[0], head] for head in fields[1:]] if section.endswith("list") else [fields]
         for edge in some:
             if not section or len(edge) < 2 or not numbers.keys() >= {*edge[:2]} or (len(edge) > 2 and number(edge[2]) is None):
-                raise WrongLine(at, f"{line!r} is no edge: the numbers of two vertices and perhaps a weight, after *Arcs or *Edges")
+                raise WrongLine(at, f"{line!r} is not an edge: the numbers of two vertices and perhaps a weight, after *Arcs or *Edges")
         found[_SECTIONS[section]] += some
     if rows:
         raise WrongLine(at, f"the matrix ends before {counted(n, 'row')}")
@@ -94,15 +89,14 @@ def _plain_pajek(text: str) -> list[str]:
 
 
 def _pajek_fields(at: int, line: str) -> list[str]:
-    """The fields of a line, where quotes hold one together."""
     try:
         return shlex.split(line) if re.search(r"""["'\\]""", line) else line.split()
     except ValueError as error:
-        raise WrongLine(at, f"the fields of {line!r} cannot be told ({error})") from None
+        raise WrongLine(at, f"the fields of {line!r} cannot be split ({error})") from None
 
 
 _SECTIONS = {"*arcs": "*arcs", "*edges": "*edges", "*arcslist": "*arcs", "*edgeslist": "*edges", "*matrix": "*arcs"}
-"""Sections of a Pajek file, each with the section of the same meaning: arcs lead one way, edges both."""
+"""The sections of a Pajek file, each with its kind: arcs lead one way, edges both."""
 
 _READERS: dict[str, Callable[[Any, bytes], Any]] = {
     ".graphml": lambda nx, content: nx.read_graphml(io.BytesIO(content)),
@@ -114,32 +108,26 @@ _LISTS: dict[str, Callable[[Any], Callable[..., Any]]] = {
     ".edgelist": lambda nx: nx.parse_edgelist,
     ".adjlist": lambda nx: nx.parse_adjlist,
 }
-"""Formats that do not say whether edges lead one way only."""
+"""Formats that do not distinguish directed edges."""
 
 NETWORKS = (*_READERS, *_LISTS)
-"""How the names of these files end."""
+"""The suffixes of these files."""
 
 
 def read_network(path: Path, suffix: str, content: bytes, directed: bool) -> Any:
-    """The graph of NetworkX that is in a file; its lists of edges are directed or not, as is said here.
-
-    Raises
-    ------
-    SemiringError
-        Where NetworkX is not installed, and whatever it raises.
-    """
+    """Read a graph with NetworkX; `directed` decides for lists of edges. Errors of NetworkX propagate."""
     nx = library("networkx", f"{path}: a {suffix} file", "graphs")
     if suffix in _READERS:
         return _READERS[suffix](nx, content)
     kind = nx.MultiDiGraph if directed else nx.MultiGraph
     graph = _LISTS[suffix](nx)(content.decode().splitlines(), create_using=kind)
     if not len(graph):
-        raise ValueError("no vertices in it")
+        raise ValueError("the file has no vertices")
     return graph
 
 
 def listed(path: Path, graph: Any, weight: str | float | None, nodes: Iterable[Hashable] | None) -> EdgeList:
-    """The edges of a graph of NetworkX, with all their attributes; names that are all integers are numbers."""
+    """Convert a NetworkX graph to edges with all attributes; names that are all integers become numbers."""
     found = edges_of_library(graph)
     assert found is not None
     names: list[Any] = list(found.labels)
@@ -152,12 +140,12 @@ def listed(path: Path, graph: Any, weight: str | float | None, nodes: Iterable[H
     named = weighted(named, weight, where=f"{path}: ")
     require_weights(named.weights, named.edge_name)
     if all(value is None for value in named.weights):
-        named = replace(named, weights=[1] * len(named.weights))  # as has been warned of
+        named = replace(named, weights=[1] * len(named.weights))  # after a warning
     return named
 
 
 def _column(values: list[Any]) -> list[Any]:
-    """The values of an attribute; texts as numbers if they all are, since some programs write all attributes as texts."""
+    """Convert the texts of an attribute to numbers if all are numbers, because some programs write all attributes as texts."""
     there = [value for value in values if value is not None]
     if not all(isinstance(value, str) for value in there) or (numbers := numbers_of(there)) is None:
         return values

@@ -1,4 +1,4 @@
-"""Graphs from files, for `read_edges` and the command line: edge lists as text, matrices, and what NetworkX reads."""
+"""Graphs from files, for `read_edges` and the command line: edge lists as text, matrices, and NetworkX's formats."""
 
 from __future__ import annotations
 
@@ -34,8 +34,7 @@ from semiring.graphs.array_like import ArrayLike
 
 __all__ = ["INPUTS", "STDIN", "read_edges", "read_file"]
 
-_LISTS = {".csv": "\t;,", ".tsv": "\t", ".txt": " "}
-"""What may separate the fields of an edge list."""
+_LISTS = {".csv": "\t;,", ".tsv": "\t", ".txt": " "}  # the possible separators of the fields of an edge list
 _ANY = "\t;, "
 
 _EDGES = (
@@ -44,7 +43,7 @@ _EDGES = (
 INPUTS = f"{_EDGES}; .npy, .npz (NumPy, or a SciPy sparse array); or - for an edge list or a matrix on standard input"
 
 STDIN = Path("-")
-"""The name of the file that is none: standard input."""
+"""The name of standard input."""
 
 
 @raised_here
@@ -58,7 +57,7 @@ def read_edges(
     nodes: Iterable[Hashable] | None = None,
     encoding: str | None = None,
 ) -> EdgeList:
-    r"""A graph from a file: a CSV file or another edge list, GraphML, GML, MatrixMarket, and others.
+    r"""Read a graph from a file: a CSV file or another edge list, GraphML, GML, MatrixMarket, and others.
 
     Examples
     --------
@@ -76,25 +75,25 @@ def read_edges(
     Parameters
     ----------
     file : path or file
-        - ``.csv``, ``.tsv`` and ``.txt`` are edge lists: source, target and perhaps a weight on each line, with or without a header, which
-          may name further columns. An open file, such as ``io.StringIO(text)`` and ``urllib.request.urlopen(address)``, is one too.
+        - ``.csv``, ``.tsv`` and ``.txt`` are edge lists: source, target and perhaps a weight on each line, perhaps after a header with
+          further columns. An open file, such as ``io.StringIO(text)`` or ``urllib.request.urlopen(address)``, is read as an edge list.
         - ``.mtx`` is a sparse matrix of MatrixMarket, read by SciPy: vertices are its rows, from 0.
         - ``.graphml``, ``.gml``, ``.gexf``, ``.net`` (Pajek), ``.edgelist`` and ``.adjlist`` are read by NetworkX.
 
-        All of them may be compressed: ``.csv.gz``.
+        Any file may be compressed: ``.csv.gz``.
     source, target : str, optional
-        The columns of an edge list with the two ends of each edge, by the titles in its header. By default those with a common title,
-        such as from and to, source and target, u and v.
+        The titles of the columns with the two ends of each edge. By default common titles, such as from and to, source and target, u
+        and v.
     weight : str or number, optional
-        The column, or attribute of edges, with the weights; a number is what every edge counts. By default the attribute called weight;
+        The column, or attribute of edges, with the weights; a number is the weight of every edge. By default the attribute called weight;
         in an edge list the column with a usual title (see `edges`), or the third field of lines without a header.
     directed : bool, optional
-        Whether an edge leads one way only. By default it does, unless Gephi's column Type says Undirected of all; GraphML, GML, GEXF,
-        Pajek and MatrixMarket say it themselves.
+        Edges of an edge list lead one way only: by default True, unless Gephi's column Type says Undirected everywhere. GraphML, GML, GEXF,
+        Pajek and MatrixMarket files define the direction.
     nodes : iterable, optional
         All vertices, in the order of the rows; see `edges`.
     encoding : str, optional
-        Of the text of an edge list; by default UTF-8, or what a byte order mark says.
+        The encoding of an edge list; by default UTF-8, or the encoding of a byte order mark.
 
     Returns
     -------
@@ -106,19 +105,19 @@ def read_edges(
     GraphError
         For a line that is neither an edge nor a header, an unknown or ambiguous column, edges of both kinds, and a matrix.
     OSError
-        Where there is no such file, or it cannot be read.
+        If the file does not exist or cannot be read.
 
     Warns
     -----
     HeaderWarning
-        Where a first line that is probably a header is read as one.
+        If the first line is probably a header, and is read as one.
     AssumptionWarning
-        Where edges count 1 beside columns or attributes of numbers, which it lists, and where a first line of two names that is read as an
-        edge may be a header.
+        If edges count 1 despite other columns or attributes of numbers (which the warning lists), or if a first line of two names, read as
+        an edge, may be a header.
 
     Notes
     -----
-    All edges have a weight, or none. Of a symmetric matrix each edge is kept once, and the graph is undirected.
+    All edges have a weight, or none. A symmetric matrix gives an undirected graph with each edge once.
     """
     named = Named(source, target, weight)
     if not isinstance(file, str | os.PathLike):
@@ -126,7 +125,7 @@ def read_edges(
     path = Path(_path(file))
     suffix = _suffix(path)
     if suffix in (".npy", ".npz"):
-        raise GraphError(f"{path}: a matrix, and no list of edges; numpy.load reads it (scipy.sparse.load_npz, if it is sparse)")
+        raise GraphError(f"{path} has a matrix, not a list of edges; read a dense one by numpy.load, a sparse one by scipy.sparse.load_npz")
     if suffix in _LISTS:
         return _only_edges(str(path), _content(path), _LISTS[suffix], encoding, named, directed, nodes)
     if suffix == ".mtx":
@@ -134,7 +133,7 @@ def read_edges(
         _require_default(path, "a matrix", source=source, target=target, weight=name, directed=directed, encoding=encoding)
         return _listed(path, _content(path), weight, nodes)
     if suffix not in NETWORKS:
-        raise GraphError(f"{path}: the name does not end like a format that can be read: {_EDGES}")
+        raise GraphError(f"{path}: the name must end in one of {_EDGES}")
     _require_default(path, f"a {suffix} file", source=source, target=target, encoding=encoding)
     if suffix not in (".edgelist", ".adjlist"):
         _require_default(path, f"a {suffix} file", directed=directed)
@@ -155,7 +154,7 @@ def read_file(
     directed: bool | None = None,
     encoding: str | None = None,
 ) -> Any:
-    """Read what `read_edges` reads, and matrices as they are; ``-`` is a text on standard input.
+    """Read a graph as `read_edges` does, or a matrix as it is; ``-`` is standard input.
 
     Returns
     -------
@@ -163,7 +162,12 @@ def read_file(
     """
     suffix = _suffix(path)
     if path == STDIN or suffix in _LISTS:
-        text = _of_standard_input() if path == STDIN else (str(path), _content(path), _LISTS[suffix])
+        if path != STDIN:
+            text = str(path), _content(path), _LISTS[suffix]
+        elif sys.stdin is None:
+            raise GraphError("standard input is closed")
+        else:
+            text = "standard input", sys.stdin.buffer.read(), _ANY
         found = parse(*text, named=Named(source, target, weight), encoding=encoding, directed=directed)
         if isinstance(found, TextMatrix):
             _require_default(path, "a matrix", directed=directed, source=source, target=target, weight=weight)
@@ -177,22 +181,20 @@ def read_file(
 
 
 def _path(file: str | os.PathLike[str]) -> str:
-    """The name of a file, and nothing else."""
     name = os.fsdecode(file)
     if name.startswith(("http://", "https://")):
-        raise GraphError(f"{name} is an address, and no file here; pass urllib.request.urlopen(address)")
+        raise GraphError(f"{name} is an address, not a file; pass urllib.request.urlopen(address)")
     if "\n" in name:
-        raise GraphError("a text of several lines is the name of no file; pass io.StringIO(text)")
+        raise GraphError("a text of several lines is not the name of a file; pass io.StringIO(text)")
     return name
 
 
 def _suffix(path: Path) -> str:
-    """What a name ends with, but for being compressed."""
+    """Return the suffix before a possible .gz."""
     return Path(path.stem if path.suffix.lower() == ".gz" else path.name).suffix.lower()
 
 
 def _content(path: Path) -> bytes:
-    """All that is in a file."""
     if not path.exists():
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     raw = path.read_bytes()
@@ -201,24 +203,17 @@ def _content(path: Path) -> bytes:
     with _told_as("a file that gzip has compressed", path):
         try:
             return gzip.decompress(raw)
-        except OSError as error:  # gzip's own, of what has been read
+        except OSError as error:  # gzip's error about the content
             raise ValueError(str(error)) from None
 
 
 def _of_open_file(file: Any, encoding: str | None) -> tuple[str, bytes, str, str | None]:
-    """Name, content, separators and encoding of an open file."""
+    """Return name, content, separators and encoding of an open file."""
     if not hasattr(file, "read"):
-        raise GraphError(f"{with_article(type(file).__name__)} is no file; pass its path, or an open file")
+        raise GraphError(f"{with_article(type(file).__name__)} is not a file; pass a path, or an open file")
     content = file.read()
     name = str(getattr(file, "name", "the open file"))
     return (name, content.encode("utf-8", "surrogatepass"), _ANY, "utf-8") if isinstance(content, str) else (name, content, _ANY, encoding)
-
-
-def _of_standard_input() -> tuple[str, bytes, str]:
-    """Name, content and separators of standard input."""
-    if sys.stdin is None:
-        raise GraphError("standard input is closed")
-    return "standard input", sys.stdin.buffer.read(), _ANY
 
 
 def _only_edges(
@@ -234,25 +229,23 @@ def _only_edges(
     found = parse(name, content, separators, named=named, encoding=encoding, directed=directed, nodes=nodes)
     if isinstance(found, EdgeList):
         return found
-    raise GraphError(f"{_read_as_matrix(name, found)}; no list of edges was found, and {found.reader} reads a matrix")
+    raise GraphError(f"{_read_as_matrix(name, found)}; a list of edges is needed, and {found.reader} reads a matrix")
 
 
 def _read_as_matrix(name: str, found: TextMatrix) -> str:
-    """Say that a text is read as a matrix, and what else it could be."""
     n = len(found.array)
     return f"{name} is read as a matrix of {n} × {n}{f'; {found.otherwise}' if found.otherwise else ''}"
 
 
 def _require_default(path: Path, kind: str, **options: Any) -> None:
-    """Refuse what is only asked of an edge list."""
+    """Refuse options for edge lists."""
     for option, value in options.items():
         if value is not None:
-            what = "says itself which edges go both ways" if option == "directed" else "has none"
+            what = "defines which edges go both ways" if option == "directed" else "has none"
             raise GraphError(f"{path}: {option}= is for edge lists as text, and {kind} {what}; leave out {option}=")
 
 
 def _numpy(path: Path) -> Any:
-    """The matrix in a .npy or .npz file."""
     kind = "a NumPy array of numbers" if path.suffix.lower() == ".npy" else "an archive of NumPy arrays"
     with _told_as(kind, path), path.open("rb") as file:
         found = np.load(file, allow_pickle=False)
@@ -263,31 +256,29 @@ def _numpy(path: Path) -> Any:
             return _with_labels(found["values"], found["labels"])
         if len(names) == 1:
             member = found[names[0]]
-            if not isinstance(member, np.ndarray):  # NumPy gives the bytes of what is no array
-                raise ValueError(f"{names[0]} is no array")
+            if not isinstance(member, np.ndarray):  # NumPy returns the bytes of other members
+                raise ValueError(f"{names[0]} is not an array")
             return member
     if "paths.json" in names:
-        raise GraphError(f"{path}: saved paths, and no graph; semiring.Paths.load(path) reads them")
+        raise GraphError(f"{path} has saved paths, not a graph; semiring.Paths.load(path) reads them")
     if "format" not in names:
-        raise GraphError(f"{path}: one array is wanted, but it holds {len(names)}: {', '.join(names)}")
+        raise GraphError(f"{path} has {len(names)} arrays ({', '.join(names)}); save one array in a file")
     sparse = library("scipy.sparse", f"{path}: a sparse array", "graphs")
     with _told_as("a SciPy sparse array", path):
         with path.open("rb") as file:
             matrix = sparse.load_npz(file)
         if matrix.format in ("csr", "csc", "bsr"):
-            matrix.check_format(full_check=True)  # SciPy believes the indices in a file
+            matrix.check_format(full_check=True)  # load_npz checks no indices
         return matrix
 
 
 def _with_labels(values: Any, labels: Any) -> ArrayLike:
-    """The matrix whose vertices another array names."""
     if np.ndim(labels) != 1 or np.shape(values) != (len(labels), len(labels)) or len(set(labels.tolist())) < len(labels):
         raise ValueError(f"labels of shape {np.shape(labels)} do not name the rows of values of shape {np.shape(values)}")
     return ArrayLike(values, labels=tuple(labels.tolist()))
 
 
 def _matrix_market(path: Path, content: bytes) -> Any:
-    """The matrix in a .mtx file."""
     io_of_scipy = library("scipy.io", f"{path}: a MatrixMarket file", "graphs")
     with _told_as("a MatrixMarket file", path):
         _require_numbers(content)
@@ -295,36 +286,36 @@ def _matrix_market(path: Path, content: bytes) -> Any:
 
 
 def _require_numbers(content: bytes) -> None:
-    """Refuse a MatrixMarket file with an entry of which SciPy would take the beginning for a number, as of 1_000, 12 km or 0x10."""
+    """Refuse entries of a MatrixMarket file that SciPy would read up to the first wrong character, such as 1_000, 12 km or 0x10."""
     with io.TextIOWrapper(io.BytesIO(content), encoding="latin-1") as file:
         form, field = [*file.readline().lower().split(), "", "", "", ""][2:4]
         if form not in ("coordinate", "array"):
-            return  # whatever it is, SciPy says so
+            return  # SciPy reports the fault
         lines = ((at, line.split()) for at, line in enumerate(file, 2) if line.strip() and not line.startswith("%"))
         next(lines, None)  # the size
         indices = 2 if form == "coordinate" else 0
         width = indices + {"pattern": 0, "complex": 2}.get(field, 1)
         for at, parts in lines:
             if len(parts) != width:
-                raise WrongLine(at, f"{' '.join(parts)!r} is no entry of {width} numbers")
+                raise WrongLine(at, f"{' '.join(parts)!r} is not an entry of {width} numbers")
             for text in parts[indices:]:
                 try:
                     value = number(text)
                 except ValueError as error:
                     raise WrongLine(at, str(error)) from None
                 if not isinstance(value, int) and (field == "integer" or (value is None and text.lower() != "nan")):
-                    raise WrongLine(at, f"{text!r} is no {'integer' if field == 'integer' else 'number'}")
+                    raise WrongLine(at, f"{text!r} is not {'an integer' if field == 'integer' else 'a number'}")
 
 
 def _listed(path: Path, content: bytes, weight: str | float | None, nodes: Iterable[Hashable] | None) -> EdgeList:
-    """The entries that a sparse MatrixMarket file stores, those of a symmetric one once."""
+    """Return the stored entries of a sparse MatrixMarket file as edges, those of a symmetric matrix once."""
     matrix = _matrix_market(path, content)
     if isinstance(matrix, np.ndarray):
-        raise GraphError(f"{path}: a dense matrix, and no list of edges; pass scipy.io.mmread(path) as the graph, and nonedge=")
+        raise GraphError(f"{path} has a dense matrix, not a list of edges; pass scipy.io.mmread(path) as the graph, and nonedge=")
     n, columns = matrix.shape
     if n != columns:
-        raise GraphError(f"{path}: a graph is a square matrix, not one of shape {matrix.shape}")
-    matrix.sum_duplicates()  # as SciPy understands them
+        raise GraphError(f"{path}: a graph needs a square matrix, not one of shape {matrix.shape}")
+    matrix.sum_duplicates()  # SciPy's reading of repeated entries
     tails, heads, weights = matrix.row, matrix.col, matrix.data
     directed = b"symmetric" not in content.partition(b"\n")[0].lower().split()
     if not directed:
@@ -337,16 +328,17 @@ def _listed(path: Path, content: bytes, weight: str | float | None, nodes: Itera
 
 @contextmanager
 def _told_as(kind: str, path: Path) -> Iterator[None]:
-    """Says of a file that is damaged, or something else, what it is not."""
+    """Turn an error about the content of a file into "not {kind}"."""
     try:
         yield
     except (OSError, SemiringError):
         raise
     except MemoryError:
-        raise TooLargeError(f"{path}: what it announces does not fit the memory") from None
+        raise TooLargeError(f"{path}: the announced content does not fit the memory") from None
     except WrongLine as error:
         raise GraphError(f"{path}, line {error.line}: {error}") from None
-    except Exception as error:  # those of NumPy, SciPy, zipfile and zlib share no class
-        # Without NumPy's advice to trust it: a pickle runs whatever code is in it.
-        reason = "it holds Python objects, or nothing that is read without trusting it" if "pickle" in str(error) else str(error)
+    except Exception as error:  # the errors of NumPy, SciPy, zipfile and zlib share no class
+        # NumPy's message for all other content advises to allow pickles, which can run any code.
+        reason = "it holds Python objects, or is not in NumPy's format" if "pickle" in str(error) else str(error)
+
         raise GraphError(f"{path}: not {kind} ({reason or type(error).__name__})") from None

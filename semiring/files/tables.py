@@ -25,20 +25,16 @@ OUTPUTS = ".npy, .npz, .csv, .tsv"
 
 
 def require_writable(path: Path, source: Path, dtype: str | None = None) -> None:
-    """Refuse, before anything is computed, what `write_file` could not write.
+    """Refuse, before any computation, a file that `write_file` could not write.
 
-    Raises
-    ------
-    GraphError
-        For another ending, for the file that is read, and for a dtype that the format has not.
-    OSError
-        Where a folder is not there, or what is there cannot be written.
+    A `GraphError` refuses another suffix, the input file, and a dtype that the format lacks; an `OSError` a missing or protected folder or
+    file.
     """
     if path.suffix.lower() not in OUTPUTS.split(", "):
-        raise GraphError(f"{path}: the name does not end like a format that can be written: {OUTPUTS}")
+        raise GraphError(f"{path}: the name must end in {OUTPUTS}")
     if dtype in ("object", "O") and path.suffix.lower() in (".npy", ".npz"):
-        raise GraphError(f"{path}: objects of Python are written as text: .csv, .tsv")
-    for problem, told in (
+        raise GraphError(f"{path}: Python objects are written as text; use .csv or .tsv")
+    for problem, (code, place) in (
         (not path.parent.exists(), (errno.ENOENT, path.parent)),
         (not path.parent.is_dir(), (errno.ENOTDIR, path.parent)),
         (path.is_dir(), (errno.EISDIR, path)),
@@ -46,33 +42,22 @@ def require_writable(path: Path, source: Path, dtype: str | None = None) -> None
         (path.exists() and not os.access(path, os.W_OK), (errno.EACCES, path)),
     ):
         if problem:
-            raise OSError(told[0], os.strerror(told[0]), str(told[1]))
+            raise OSError(code, os.strerror(code), str(place))
     if path.exists() and source.exists() and path.samefile(source):
-        raise GraphError(f"{path}: the answer would take the place of the graph; give it another name")
+        raise GraphError(f"{path}: the answer would overwrite the graph; choose another name")
 
 
 def require_names(path: Path, labels: Sequence[Hashable]) -> None:
-    """Refuse, before anything is computed, a table of vertices in whose names a line ends: no such table is read.
-
-    Raises
-    ------
-    GraphError
-    """
+    """Refuse, before any computation, a table with a line break in a name, because such a table cannot be read."""
     wrong = next((label for label in labels if re.search("[\r\n]", str(label))), None) if path.suffix.lower() in (".csv", ".tsv") else None
     if wrong is not None:
-        raise GraphError(f"{path}: a line ends in the name {wrong!r}, which no table has; .npz has the names too")
+        raise GraphError(f"{path}: a table cannot have the name {wrong!r} with a line break; use .npz")
 
 
 def write_file(path: Path, values: Array, labels: Sequence[Hashable], semiring: Semiring) -> str:
-    """Write a matrix: alone (.npy), with labels (.npz), or as a table with labels (.csv, .tsv).
+    """Write a matrix alone (.npy), with labels (.npz), or as a table with labels (.csv, .tsv), and describe the content.
 
-    A table says inf where an integer stands for that, and 1 and 0 for truth values. An older file is replaced when the new one
-    is complete.
-
-    Returns
-    -------
-    str
-        What the file holds.
+    Tables write inf for an integer that stands for ∞, and 1 and 0 for truth values. A complete new file replaces an older one.
     """
     with replacing(path) as new:
         match path.suffix.lower():
@@ -90,12 +75,13 @@ def write_file(path: Path, values: Array, labels: Sequence[Hashable], semiring: 
 
 
 def _write_table(path: Path, delimiter: str, values: Array, labels: Sequence[Hashable], semiring: Semiring) -> None:
-    """Write a row for each vertex, after a row and a column of labels: `semiring.files.matrix_text` reads it."""
+    """Write a row of labels, and for each vertex a label and a row; `semiring.files.matrix_text` reads the table."""
     (zero,), (one,) = semiring.identities(values.dtype)
     words = {stored: meant for stored, meant in ((zero, semiring.zero), (one, semiring.one)) if meant in (math.inf, -math.inf)}
     plain_names = all(re.fullmatch(r"[^\t;,#]*", str(label)) for label in labels)
     with path.open("w", encoding="utf-8", newline="") as file:
-        # By itself csv quotes no # and no other separator.
+        # csv alone would quote neither # nor other separators.
+
         table = csv.writer(
             file, delimiter=delimiter, lineterminator="\n", quoting=csv.QUOTE_MINIMAL if plain_names else csv.QUOTE_NONNUMERIC
         )

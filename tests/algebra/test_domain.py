@@ -112,7 +112,7 @@ def test_structured_elements():
     with pytest.raises(DomainError, match=r"a\[1, 0\] = \(inf, 2.0\) is outside the carrier of distance-count, \{a : a\[0\] > -inf and"):
         require_inside(DISTANCE_COUNT, (distance, count))
     count[1, 0] = NAN
-    with pytest.raises(DomainError, match=r"\(inf, nan\): NaN is no element of any semiring"):
+    with pytest.raises(DomainError, match=r"\(inf, nan\): NaN is not an element of any semiring"):
         require_inside(DISTANCE_COUNT, (distance, count))
     ones = np.ones((2, 2), dtype=np.int32)
     assert outside(PAIRS, (distance, ones)) is None

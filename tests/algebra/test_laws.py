@@ -101,7 +101,7 @@ def test_wrong_semirings_are_refuted_with_true_counterexamples(name):
     assert not passed & found
     assert not report
     assert not report.ok
-    with pytest.raises(LawError, match="is no semiring"):
+    with pytest.raises(LawError, match="is not a semiring"):
         report.raise_if_refuted()
     assert "refuted" in str(report)
     for r in report:
@@ -132,7 +132,7 @@ def test_wrong_semirings_are_refuted_with_true_counterexamples(name):
 )
 def test_a_wrong_zero_or_one_is_reported_before_what_else_it_breaks(s, first):
     assert check(s).refuted[0].law == first
-    with pytest.raises(LawError, match=f"is no semiring: {first}: "):
+    with pytest.raises(LawError, match=f"is not a semiring: {first}: "):
         check(s).raise_if_refuted()
     with pytest.raises(LawError, match=rf"a closure needs [^(]*\({first}\)"):
         closure(np.ones((3, 3)), s)
@@ -291,7 +291,7 @@ def test_require_names_the_law_the_counterexample_and_the_way_out():
 
 def test_require_advises_to_state_the_carrier_where_that_helps():
     vague = Semiring("vague", max, lambda a, b: max(a + b - 1, 0), 0, 1)
-    with pytest.raises(LawError, match=r"from 0 to 1 it holds: if all elements lie there, state domain=\(0, 1\); otherwise do this"):
+    with pytest.raises(LawError, match=r"from 0 to 1 it holds: if all elements are in this range, state domain=\(0, 1\); otherwise"):
         require(vague, None, "0 is the identity of ⊕", for_what="x", instead="do this")
     stated = Semiring("stated", max, lambda a, b: max(a + b - 1, 0), 0, 1, domain=(-1, 1))
     mean = Semiring("mean", min, lambda a, b: (a + b) / 2, INF, 0)

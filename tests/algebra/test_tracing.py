@@ -262,7 +262,7 @@ def test_what_is_not_a_function_of_its_operands_is_refused():
 
 
 def test_a_structured_callable_must_return_its_components():
-    with pytest.raises(TraceError, match=r"returned \(.*; its zero and one say that an element is a tuple of 2 scalars"):
+    with pytest.raises(TraceError, match=r"returned \(.*; by zero and one, an element is a tuple of 2 scalars"):
         record(lambda a, b: a + b, 2, 2)
     with pytest.raises(TraceError, match="tuple of 2 scalars"):
         record(lambda a, b: a[0], 2, 2)

@@ -106,7 +106,7 @@ def test_an_edge_without_a_weight_among_others_is_refused(form: str, question: s
 
 @pytest.mark.parametrize("form", FORMS)
 def test_nan_is_refused(form: str) -> None:
-    with pytest.raises(sr.DomainError, match=r"the weight of edge [12] from 1 to 2 = nan: NaN is no element"):
+    with pytest.raises(sr.DomainError, match=r"the weight of edge [12] from 1 to 2 = nan: NaN is not an element"):
         sr.apsp(FORMS[form]([10, math.nan, 60]))
 
 
@@ -181,7 +181,7 @@ def test_none_is_no_edge_in_a_matrix() -> None:
         ("triples.csv", "1,2,10\n2,3\n1,3,60\n", "line 2: no weight, .* for the edge from '2' to '3'; fill it in"),
         ("cells.csv", "from,to,km\n1,2,10\n2,3,\n1,3,60\n", "line 3: no weight, .* for the edge from '2' to '3'; fill it in"),
         ("data.edgelist", "1 2 {'weight': 10}\n2 3 {}\n1 3 {'weight': 60}\n", "edge . from 2 to 3; give every edge a"),
-        ("nan.csv", "from,to,km\n1,2,10\n2,3,nan\n1,3,60\n", "line 3: the weight 'nan' is no number"),
+        ("nan.csv", "from,to,km\n1,2,10\n2,3,nan\n1,3,60\n", "line 3: the weight 'nan' is not a number"),
     ],
 )
 def test_files_and_the_command_line(name: str, text: str, problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

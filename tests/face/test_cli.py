@@ -186,9 +186,9 @@ class TestInput:
         typed(ROADS.replace(",", separator))
         assert run("apsp", "-", "--from", "home", "--to", "park") == (0, "3.5: home → shop → park\n", "")
         typed("")
-        assert run("apsp", "-") == (2, "", "semiring: error: standard input: no edges in it\n")
+        assert run("apsp", "-") == (2, "", "semiring: error: standard input: the file has no edges\n")
         typed("a,b,1\nb,c,far\n")
-        assert run("apsp", "-")[2] == "semiring: error: standard input, line 2: the weight 'far' is no number\n"
+        assert run("apsp", "-")[2] == "semiring: error: standard input, line 2: the weight 'far' is not a number\n"
 
     def test_standard_input_that_is_closed(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sys, "stdin", None)
@@ -228,7 +228,7 @@ class TestInput:
         ("text", "options", "message"),
         [
             ("from,start,to\na,b,c\n", [], "pass --source-column='from' or --source-column='start' and --target-column="),
-            ("a,b,c,d\nA,B,1,2\n", ["--weight", "d"], "name them, by --source-column= and --target-column=, of 'a', 'b'"),
+            ("a,b,c,d\nA,B,1,2\n", ["--weight", "d"], "name them by --source-column= and --target-column=, of 'a', 'b'"),
             ("a,b,c,d\nA,B,1,2\n", ["--source-column", "a"], "name both, --source-column= and --target-column=; the columns are"),
             ("from,to,km,minutes\na,b,1,2\n", [], "pass --weight='km' or --weight='minutes', or --weight=1 to count edges"),
             ("u,v,Type\na,b,Directed\nb,c,Undirected\n", [], "pass --undirected if all edges go both ways"),
@@ -371,7 +371,7 @@ class TestOutput:
         paths = sr.Paths.load(out)
         assert paths.distances.tolist() == DISTANCES
         assert paths.path("home", "park") == ["home", "shop", "park"]
-        assert run("apsp", out)[2].endswith("out.npz: saved paths, and no graph; semiring.Paths.load(path) reads them\n")
+        assert run("apsp", out)[2].endswith("out.npz has saved paths, not a graph; semiring.Paths.load(path) reads them\n")
 
     @pytest.mark.parametrize(("suffix", "delimiter"), [("csv", ","), ("tsv", "\t")])
     def test_table(self, run: Run, roads: Path, tmp_path: Path, suffix: str, delimiter: str) -> None:
@@ -437,11 +437,11 @@ class TestOutput:
             ("none/out.npy", f"{tmp_path / 'none'}: No such file or directory"),
             ("roads.csv/out.npy", f"{tmp_path / 'roads.csv'}: Not a directory"),
             ("folder.npy", f"{tmp_path / 'folder.npy'}: Is a directory"),
-            ("roads.csv", f"{tmp_path / 'roads.csv'}: the answer would take the place of the graph; give it another name"),
-            ("link.csv", f"{tmp_path / 'link.csv'}: the answer would take the place of the graph; give it another name"),
+            ("roads.csv", f"{tmp_path / 'roads.csv'}: the answer would overwrite the graph; choose another name"),
+            ("link.csv", f"{tmp_path / 'link.csv'}: the answer would overwrite the graph; choose another name"),
         ):
             assert run("apsp", roads, "-o", tmp_path / name) == (2, "", f"semiring: error: {problem}\n")
-        assert "text: .csv, .tsv" in run("apsp", roads, "--dtype", "object", "-o", tmp_path / "out.npz")[2]
+        assert "text; use .csv or .tsv" in run("apsp", roads, "--dtype", "object", "-o", tmp_path / "out.npz")[2]
         assert roads.read_text() == ROADS
 
     @pytest.mark.usefixtures("idle")
@@ -457,7 +457,7 @@ class TestOutput:
         graph.write_text(f"a,b,{2**63 - 1}\n")
         code, _, err = run("apsp", graph, "--dtype", "int64")
         assert code == 2
-        assert "stands for ∞ in int64; use float64, or object for exact integers, or inf if that is meant" in err
+        assert "stands for ∞ in int64; use float64, or object for exact integers, or inf to mean ∞" in err
 
     def test_endings_in_capitals(self, run: Run, roads: Path, tmp_path: Path) -> None:
         assert run("apsp", roads, "-o", tmp_path / "OUT.NPY")[0] == 0
@@ -528,7 +528,7 @@ class TestClosure:
         with pytest.raises(SystemExit) as caught:
             main(["closure", str(roads), "--semiring", "nope"])
         assert caught.value.code == 2
-        assert "there is no semiring 'nope'; those of the library are bitset, " in capsys.readouterr().err
+        assert "there is no semiring 'nope'; the built-in semirings are bitset, " in capsys.readouterr().err
         with pytest.raises(SystemExit):
             main(["closure", str(roads), "--semiring", "distance-count"])
         assert "elements of distance-count are tuples" in capsys.readouterr().err
@@ -555,9 +555,9 @@ class TestErrors:
         [
             ("a.csv", "", "no edges"),
             ("a.csv", "\n# only a comment\n", "no edges"),
-            ("a.csv", "source,target,weight\n", "no edges after it"),
-            ("a.csv", "a,b,1\na,c,far\n", "a.csv, line 2: the weight 'far' is no number"),
-            ("a.csv", "a,b,1\n\na,c,nan\n", "a.csv, line 3: the weight 'nan' is no number"),
+            ("a.csv", "source,target,weight\n", "without edges after it"),
+            ("a.csv", "a,b,1\na,c,far\n", "a.csv, line 2: the weight 'far' is not a number"),
+            ("a.csv", "a,b,1\n\na,c,nan\n", "a.csv, line 3: the weight 'nan' is not a number"),
             ("a.csv", "a,b\nc\n", "a.csv, line 2: an edge is source, target"),
             ("a.csv", "a,b,1,2\n", "not 4 fields"),
             ("a.csv", "source,weight,target\na,1\n", "line 2: an edge needs a source and a target"),
@@ -567,8 +567,8 @@ class TestErrors:
             ("a.csv", "a,b,9007199254740993\n", "(line 1) is 9007199254740993, which float64 would round; pass --dtype=int64"),
             ("a.csv", "a,b,9223372036854775807\n", "(line 1) is 9223372036854775807, which float64 would round; pass --dtype=object"),
             ("a.csv", "a,b," + "9" * 400 + "\n", "(line 1): about 1e400 does not fit float64"),
-            ("a.json", "{}", "does not end like a format that can be read: .csv"),
-            ("a", "", "does not end like a format"),
+            ("a.json", "{}", "the name must end in one of .csv"),
+            ("a", "", "the name must end in one of"),
             ("a.npy", "no array", "not a NumPy array"),
             ("a.npy", "", "not a NumPy array"),
             ("a.npz", "no archive", "not an archive"),
@@ -607,7 +607,7 @@ class TestErrors:
         assert run("apsp", tmp_path)[0] == 2
 
     def test_bad_dtype(self, run: Run, roads: Path) -> None:
-        assert "no dtype" in run("apsp", roads, "--dtype", "float99")[2]
+        assert "not a dtype" in run("apsp", roads, "--dtype", "float99")[2]
         code, _, err = run("apsp", roads, "--dtype", "int32")
         assert code == 2
         assert "edge 1 from 'shop' to 'park' (line 3) is 1.5" in err

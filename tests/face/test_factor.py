@@ -480,7 +480,7 @@ def test_what_would_work_where_something_does_not() -> None:
     with pytest.raises(sr.LawError, match=r"a best path needs .*; f\.rows\(\), .* without paths"):
         sr.factor(sr.edges([("a", "b")]), sr.DISTANCE_COUNT).paths()
     for semiring in (sr.BOOLEAN, sr.GF2):
-        with pytest.raises(sr.DTypeError, match="no truth value; pass truth values"):
+        with pytest.raises(sr.DTypeError, match="not a truth value; pass truth values"):
             sr.factor(sr.edges([("a", "b", True)]), semiring).solve([2, 1])
     f = sr.factor(sp.csr_array((1, 1)))
     with pytest.raises(sr.ShapeError, match="each of 1 vertex,"):

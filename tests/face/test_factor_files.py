@@ -161,7 +161,7 @@ def test_other_files(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         sr.Factor.load(tmp_path / "f.npz")
     sr.apsp([[0, 1], [1, 0]], paths=True).save(tmp_path / "p.npz")
-    with pytest.raises(sr.GraphError, match=r"not what Factor.save writes: factor.json is missing"):
+    with pytest.raises(sr.GraphError, match=r"was not written by Factor.save: factor.json is missing"):
         sr.Factor.load(tmp_path / "p.npz")
     with pytest.raises(sr.GraphError, match="must end in"):
         sr.factor([[0, 1], [1, 0]]).save(tmp_path / "f.txt")

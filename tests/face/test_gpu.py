@@ -398,7 +398,7 @@ class TestLittleMemory:
             assert plan(problem).device == device
 
     def test_running_out_on_the_way(self) -> None:
-        with pytest.raises(sr.TooLargeError, match="cuda:0 has not the memory"), on_device("cuda:0"):
+        with pytest.raises(sr.TooLargeError, match="cuda:0 is out of memory"), on_device("cuda:0"):
             cupy.empty(1 << 30, np.int8)
 
 

@@ -291,7 +291,7 @@ class TestDTypes:
             (np.zeros((2, 2), complex), "complex"),
             (np.array([["a", "b"], ["c", "d"]]), "text"),
             (np.array([[b"a", b"b"], [b"c", b"d"]]), "bytes"),
-            (np.zeros((2, 2), "M8[s]"), "the entries are dates; pass bool, integers or floats"),
+            (np.zeros((2, 2), "M8[s]"), "the array contains dates; pass bool, integers or floats"),
             (np.zeros((2, 2), [("x", "f8")]), "not numbers"),
         ],
     )
@@ -499,7 +499,7 @@ class TestOtherKinds:
                 read_graph(rows, MIN_PLUS)
 
     def test_texts(self) -> None:
-        with pytest.raises(DTypeError, match=r"the entries are texts; convert them, as by array\.astype\(float\)"):
+        with pytest.raises(DTypeError, match=r"the array contains text, not numbers; convert the entries, as by array\.astype\(float\)"):
             read_graph(np.array([["0", "1"], ["2", "0"]]), MIN_PLUS)
         pd = pytest.importorskip("pandas")
         for entry in ("0", "x", b"0"):

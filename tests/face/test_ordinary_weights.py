@@ -174,11 +174,11 @@ def test_without_that_the_message_says_what_to_write(graph: Any, problem: str) -
 def test_what_is_no_such_function_is_refused() -> None:
     for wrong, problem in (
         (lambda w: w, "it returned"), (lambda w: (w, 1, 2), "a tuple of 2 scalars"), (lambda w: (0, 1), "the same element for every"),
-        (5, "from_weight is a callable"), (lambda a, b: (a, b), "raised TypeError"),
+        (5, "from_weight must be a callable"), (lambda a, b: (a, b), "raised TypeError"),
     ):  # fmt: skip
         with pytest.raises(sr.SemiringError, match=problem):
             surprises(from_weight=wrong)
-    with pytest.raises(sr.SemiringError, match="where elements are tuples"):
+    with pytest.raises(sr.SemiringError, match="must be a callable that makes a tuple"):
         sr.Semiring("x", min, max, 0, 1, from_weight=lambda w: w)
     with pytest.raises(sr.GraphError, match=r"edge 1 from 'b' to 'c' needs a weight of 2 components .*; all edges"):
         sr.closure(sr.edges([("a", "b", (1, 1)), ("b", "c", 3.0)]), sr.DISTANCE_HOPS)

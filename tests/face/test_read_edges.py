@@ -79,13 +79,13 @@ class TestText:
                 r"line 1: weight='Minutes': there is no such column; did you mean 'minutes'\? There are 'from',",
             ),
             (ROADS, {"source": "from"}, "line 1: name both"),
-            (ROADS, {"source": "from", "target": "from"}, "line 1: .* one column, 'from'"),
+            (ROADS, {"source": "from", "target": "from"}, "line 1: .* the same column, 'from'"),
             (
                 "a,b,c,d\nA,B,1,2\n",
                 {"weight": "d"},
-                "line 1: no columns are called source and target; name them, by source= and target=, of 'a'",
+                "line 1: no columns are called source and target; name them by source= and target=, of 'a'",
             ),
-            ("a,b,c,d\nA,B,1,2\n", {}, "line 1: .* not 4 fields; with further columns a header has to call two of them source and target"),
+            ("a,b,c,d\nA,B,1,2\n", {}, "line 1: .* not 4 fields; for more columns, add a header that calls two of them source and target"),
             ("from,to,km,km\nA,B,1,2\n", {"weight": "km"}, "line 1: the columns 'km' and 'km' could both be the weight"),
             ("A,B,1\n", {"nodes": ["A"]}, "edge 0, .* has a vertex that is not in nodes: 'B'"),
         ],
@@ -107,19 +107,19 @@ class TestText:
         assert listed(sr.read_edges(packed, weight="km")) == listed(sr.read_edges(roads, weight="km"))
         for damaged in (packed.read_bytes()[:-9], ROADS.encode(), b""):
             packed.write_bytes(damaged)
-            with pytest.raises(sr.GraphError, match=r"roads\.csv\.gz(: not a file that gzip has compressed|: no edges in it)"):
+            with pytest.raises(sr.GraphError, match=r"roads\.csv\.gz(: not a file that gzip has compressed|: the file has no edges)"):
                 sr.read_edges(packed)
 
 
 @pytest.mark.parametrize(
     ("file", "message"),
     [
-        ("https://example.org/roads.csv", r"an address, and no file here; pass urllib\.request\.urlopen"),
-        (ROADS, r"the name of no file; pass io\.StringIO\(text\)"),
-        ("roads.json", r"does not end like a format that can be read: \.csv, .*\.graphml"),
-        ("roads.npy", r"a matrix, and no list of edges; numpy\.load"),
-        (7, "an int is no file; pass its path"),
-        (np.eye(2), "is no file"),
+        ("https://example.org/roads.csv", r"an address, not a file; pass urllib\.request\.urlopen"),
+        (ROADS, r"not the name of a file; pass io\.StringIO\(text\)"),
+        ("roads.json", r"the name must end in one of \.csv, .*\.graphml"),
+        ("roads.npy", r"a matrix, not a list of edges; .* numpy\.load"),
+        (7, "an int is not a file; pass a path"),
+        (np.eye(2), "is not a file"),
     ],
 )
 def test_what_is_no_file(file: Any, message: str) -> None:
@@ -212,7 +212,7 @@ def test_damaged_files_of_networkx(suffix: str, content: str, tmp_path: Path) ->
 def test_a_list_of_neighbours_without_any(content: str, tmp_path: Path) -> None:
     path = tmp_path / "a.adjlist"
     path.write_text(content)
-    with pytest.raises(sr.GraphError, match=r"not a \.adjlist file \(no vertices in it\)"):
+    with pytest.raises(sr.GraphError, match=r"not a \.adjlist file \(the file has no vertices\)"):
         sr.read_edges(path)
 
 
@@ -250,16 +250,16 @@ def test_sections_of_pajek(lines: str, directed: bool, expected: Any, tmp_path: 
     ("text", "message"),
     [
         (PAJEK, "line 4: the file ends before 3 vertices and a section"),
-        (f"{PAJEK}foo bar\nbaz\n", "line 5: 'foo bar' is no edge"),
-        (f"{PAJEK}1 2 3\n", "line 5: '1 2 3' is no edge: .* after \\*Arcs or"),
-        (f"{PAJEK}*Arc\n1 2 3\n", "line 5: '\\*Arc' begins no section of edges; those are \\*Arcs, \\*Edges"),
-        (f"{PAJEK}*Arcs\n1 9 3\n", "line 6: '1 9 3' is no edge"),
-        (f"{PAJEK}*Arcs\n1 2 x\n", "line 6: '1 2 x' is no edge"),
+        (f"{PAJEK}foo bar\nbaz\n", "line 5: 'foo bar' is not an edge"),
+        (f"{PAJEK}1 2 3\n", "line 5: '1 2 3' is not an edge: .* after \\*Arcs or"),
+        (f"{PAJEK}*Arc\n1 2 3\n", "line 5: '\\*Arc' begins no section of edges; use \\*Arcs, \\*Edges"),
+        (f"{PAJEK}*Arcs\n1 9 3\n", "line 6: '1 9 3' is not an edge"),
+        (f"{PAJEK}*Arcs\n1 2 x\n", "line 6: '1 2 x' is not an edge"),
         (f"{PAJEK}*Matrix\n0 1 0\n", "line 6: the matrix ends before 3 rows"),
         (f"{PAJEK}*Matrix\n0 1\n", "line 6: '0 1' is none of the 3 rows"),
-        ("*Vertices 2\n1 a\n*Arcs\n1 2\n", "line 3: '\\*Arcs' is not the number and the label of one more vertex"),
+        ("*Vertices 2\n1 a\n*Arcs\n1 2\n", "line 3: '\\*Arcs' is not the number and the label of another vertex"),
         ("*Vertices 2\n1 a\n2 a\n*Arcs\n1 2\n", "line 3: '2 a' is not the number"),
-        ("*Vertices 2\n1 a\n2 O'Hare\n", "line 3: the fields of .* cannot be told"),
+        ("*Vertices 2\n1 a\n2 O'Hare\n", "line 3: the fields of .* cannot be split"),
         (f"roads\n{PAJEK}*Arcs\n", "line 1: 'roads' is not \\*Vertices"),
     ],
 )
@@ -295,14 +295,14 @@ class TestMatrixMarket:
     @pytest.mark.parametrize(
         ("content", "options", "message"),
         [
-            ("array real general\n1 1\n1\n", {}, "a dense matrix, and no list of edges; pass scipy.io.mmread"),
-            ("coordinate real general\n2 3 1\n1 3 1\n", {}, "a graph is a square matrix"),
+            ("array real general\n1 1\n1\n", {}, "a dense matrix, not a list of edges; pass scipy.io.mmread"),
+            ("coordinate real general\n2 3 1\n1 3 1\n", {}, "a graph needs a square matrix"),
             ("coordinate real general\n2 2 1\n1 2 1\n", {"weight": "km"}, "weight= is for edge lists as text"),
-            ("coordinate real general\n2 2 1\n1 2 1\n", {"directed": False}, "a matrix says itself which edges go both ways"),
-            ("coordinate real general\n2 2 1\n1 2 1_0\n", {}, "line 3: '1_0' is no number"),
+            ("coordinate real general\n2 2 1\n1 2 1\n", {"directed": False}, "a matrix defines which edges go both ways"),
+            ("coordinate real general\n2 2 1\n1 2 1_0\n", {}, "line 3: '1_0' is not a number"),
             ("coordinate complex general\n2 2 1\n1 2 1 1\n", {}, "no real number"),
             (f"coordinate real general\n{10**12} {10**12} 1\n1 2 1\n", {}, "the graph has 1,000,000,000,000 vertices, and their names"),
-            (f"array real general\n{10**9} {10**9}\n1\n", {}, r"a\.mtx: (what it announces does not fit the memory|not a)"),
+            (f"array real general\n{10**9} {10**9}\n1\n", {}, r"a\.mtx: (the announced content does not fit the memory|not a)"),
         ],
     )
     def test_refusals(self, content: str, options: dict[str, Any], message: str, tmp_path: Path) -> None:

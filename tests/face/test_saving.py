@@ -267,7 +267,7 @@ def test_folders_of_others_are_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "notes.zarr" / "diary.txt").write_text("dear diary")
     (tmp_path / "file.zarr").write_text("no folder")
     for name in ("theirs.zarr", "notes.zarr", "file.zarr"):
-        with pytest.raises(sr.GraphError, match="not replaced"):
+        with pytest.raises(sr.GraphError, match="holds no saved paths"):
             paths.save(tmp_path / name)
     (tmp_path / "empty.zarr").mkdir()
     paths.save(tmp_path / "empty.zarr")
@@ -300,7 +300,7 @@ def test_foreign_files_are_told(tmp_path: Path, mmap: bool) -> None:
     (tmp_path / "empty.npz").touch()
     (tmp_path / "folder.npz").mkdir()
     for path in tmp_path.iterdir():
-        with pytest.raises(sr.GraphError, match=f"{path.name} is damaged, or not"):
+        with pytest.raises(sr.GraphError, match=f"{path.name} is damaged, or was not"):
             sr.Paths.load(path, mmap=mmap)
 
 
@@ -311,7 +311,7 @@ def test_foreign_zarr_is_told(tmp_path: Path) -> None:
     (tmp_path / "empty.zarr").mkdir()
     (tmp_path / "text.zarr.zip").write_text("no archive")
     for path in tmp_path.iterdir():
-        with pytest.raises(sr.GraphError, match=f"{path.name} is damaged, or not"):
+        with pytest.raises(sr.GraphError, match=f"{path.name} is damaged, or was not"):
             sr.Paths.load(path)
 
 
@@ -584,7 +584,7 @@ def test_chunks_of_zarr_that_no_row_has_are_told(tmp_path: Path) -> None:
     file = tmp_path / "p.zarr" / "value0" / "zarr.json"
     layout = json.loads(file.read_text())
     for part, wrong, message in [
-        ("chunk_grid", {"name": "regular", "configuration": {"chunk_shape": [99999, 99999]}}, "which are no rows"),
+        ("chunk_grid", {"name": "regular", "configuration": {"chunk_shape": [99999, 99999]}}, "which are not rows"),
         ("shape", [5, 6], r"value0 has shape \(5, 6\)"),
         ("data_type", "float32", "dtype float32"),
         ("codecs", [layout["codecs"][0], {"name": "gzip", "configuration": {"level": 1}}], "Zstandard"),

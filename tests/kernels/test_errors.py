@@ -61,8 +61,8 @@ REFUSED: list[tuple[type[SemiringError], str, Any, Any, Any, dict[str, Any]]] = 
     (ShapeError, r"out must be a tuple of 2 arrays", PAIR, (B, B), DISTANCE_HOPS, {"out": C}),
     (ShapeError, r"the components of b have different shapes: \(3, 4\), \(3, 3\)", PAIR, (B, B[:, :3]), DISTANCE_HOPS, {}),
     # dtypes
-    (DTypeError, "the entries are complex numbers, which have no order; pass bool", A + 0j, B, MIN_PLUS, {}),
-    (DTypeError, "the entries are texts; convert them", [["x"]], [["y"]], MIN_PLUS, {}),
+    (DTypeError, "the array contains complex numbers, which have no order; pass bool", A + 0j, B, MIN_PLUS, {}),
+    (DTypeError, "the array contains text, not numbers; convert", [["x"]], [["y"]], MIN_PLUS, {}),
     (DTypeError, r"the operands have no common dtype: datetime64\[s\] and float64", np.zeros((2, 3), "M8[s]"), B, MIN_PLUS, {}),
     (DTypeError, "log has no meaning in int64", [[1]], [[2]], LOG, {}),
     (DTypeError, "max-plus has no meaning in uint8: −∞ has no value", np.ones((1, 1), np.uint8), np.ones((1, 1), np.uint8), MAX_PLUS, {}),
@@ -79,7 +79,7 @@ REFUSED: list[tuple[type[SemiringError], str, Any, Any, Any, dict[str, Any]]] = 
     (DTypeError, r"b\[0, 0\] is 9223372036854775807, which stands for ∞ in int64", [[1]], [[2**63 - 1]], MIN_PLUS, {}),
     (DTypeError, r"c\[0, 0\] is -9223372036854775808, which stands for −∞", [[1]], [[1]], MAX_PLUS, {"c": [[-(2**63)]]}),
     # elements
-    (DomainError, r"a\[0, 1\] = nan: NaN is no element of any semiring", [[1.0, NAN, 3]], B, MIN_PLUS, {}),
+    (DomainError, r"a\[0, 1\] = nan: NaN is not an element of any semiring", [[1.0, NAN, 3]], B, MIN_PLUS, {}),
     (DomainError, r"b\[2, 0\] = nan", A, np.array([[1], [2], [NAN]]), MAX_MIN, {}),
     (DomainError, r"c\[1, 3\] = nan", A, B, PLUS_TIMES, {"c": np.where(np.arange(8).reshape(2, 4) == 7, NAN, 0.0)}),
     (DomainError, r"a\[0, 0\] = -inf is outside the carrier of min-plus", [[-INF]], [[1.0]], MIN_PLUS, {}),
@@ -95,7 +95,7 @@ REFUSED: list[tuple[type[SemiringError], str, Any, Any, Any, dict[str, Any]]] = 
     (SemiringError, "unknown device 'tpu'; use 'auto', 'cpu', 'cuda', 'cuda:0', … or 'reference'", A, B, MIN_PLUS, {"device": "tpu"}),
     (SemiringError, "unknown device None", A, B, MIN_PLUS, {"device": None}),
     (SemiringError, "semiring is 7; pass a Semiring such as", A, B, 7, {}),
-    (SemiringError, "there is no semiring 'min_plis'; did you mean 'min-plus'[?] Those of the library are bitset, ", A, B, "min_plis", {}),
+    (SemiringError, "there is no semiring 'min_plis'; did you mean 'min-plus'[?] The built-in semirings are bitset", A, B, "min_plis", {}),
     (SemiringError, "threads is 0", A, B, MIN_PLUS, {"threads": 0}),
     (TraceError, "// on floats", A, B, Semiring("floor", max, lambda a, b: a // b if b else 0, 0, 1), {}),
     (TraceError, "math", A, B, Semiring("math", max, lambda a, b: math.sin(a), 0, 1), {}),

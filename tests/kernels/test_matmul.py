@@ -193,7 +193,7 @@ def test_errors_say_what_was_multiplied(operands: tuple[Any, Any], semiring: Sem
 
 
 def test_advice_about_nan_names_no_argument_that_there_is_not() -> None:
-    with pytest.raises(DomainError, match=r"NaN is no element.*use inf \(the semiring's zero\) for a missing edge\n"):
+    with pytest.raises(DomainError, match=r"NaN is not an element.*use inf \(the semiring's zero\) for a missing edge\n"):
         matmul(single(math.nan), single(1), MIN_PLUS)
 
 
