@@ -48,15 +48,15 @@ def apsp(
         The edge from i to j at [i, j]. No edge is ∞ (of integers the largest value) or `nonedge` in a dense matrix, and what a sparse one
         does not store. Graphs of other libraries keep their labels.
     paths : bool
-        Return a `Paths`, which knows the paths too.
+        Return `Paths`.
     sources, targets : vertex or sequence of vertices, optional
-        Only the paths from these, to those, as rows and columns: by label, or else by index.
+        Rows and columns to compute: by label, or else by index.
     weight : str or number, optional
-        The attribute or column of edges that is their weight, by default "weight"; or what every edge counts.
+        The attribute or column with the weights of edges, by default "weight"; or one weight for every edge.
     nonedge : scalar, optional
-        What stands for no edge in a dense matrix, such as 0.
+        The entry for no edge in a dense matrix, such as 0.
     dtype : dtype, optional
-        Of the computation; by default the graph's own, or float64.
+        By default the graph's own, or float64.
 
     Returns
     -------
@@ -163,8 +163,7 @@ def closure(
 
     Notes
     -----
-    Dense matrices take n³ steps; sparse graphs are searched where that is faster. Elimination with ``star`` closes matrices over a ⊕ that
-    is not idempotent. More: Reference, Options; How it works, Papers.
+    Dense matrices take n³ steps; sparse graphs are searched where that is faster. Without an idempotent ⊕ elimination uses ``star``. More: Reference, Options; How it works, Papers.
     """
     return _solved(a, as_semiring(semiring), Options.of(options, "closure"), reflexive=reflexive)
 

@@ -110,8 +110,8 @@ def _closure(problem: Problem) -> Plan:
     require_method(problem.method, problem.block)
     if problem.searches is not None and problem.needs_block_rows:
         raise SemiringError(
-            "memory_limit and checkpoint are for the closure of all vertices. With sources or targets, leave out both; name fewer at a time "
-            "if the rows take too much memory"
+            "memory_limit and checkpoint are for the closure of all vertices. With sources or targets, leave out both, and name fewer at a "
+            "time if the rows take too much memory"
         )
     if problem.ranks:
         require_closure_laws(problem.semiring, problem.dtypes, paths=problem.paths)

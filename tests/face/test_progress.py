@@ -285,7 +285,7 @@ class TestReasons:
         monkeypatch.setattr(reporting, "_LONG", 0.0)
         planned = csgraph.explain(SPARSE, indices=[0], min_only=True)
         assert planned.strategy == "SciPy"
-        assert planned.notes == ("no progress bar: SciPy's own searches do not tell how far they are",)
+        assert planned.notes == ("no progress bar: SciPy's own searches report no progress",)
 
 
 def test_the_bar_of_tqdm(capsys: pytest.CaptureFixture[str]) -> None:
