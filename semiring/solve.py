@@ -163,7 +163,8 @@ def closure(
 
     Notes
     -----
-    Dense matrices take n³ steps; sparse graphs are searched where that is faster. Without an idempotent ⊕ elimination uses ``star``. More: Reference, Options; How it works, Papers.
+    Dense matrices take n³ steps; sparse graphs are searched where that is faster. Without an idempotent ⊕ elimination uses ``star``.
+    More: Reference, Options; How it works, Papers.
     """
     return _solved(a, as_semiring(semiring), Options.of(options, "closure"), reflexive=reflexive)
 
