@@ -25,8 +25,7 @@ from semiring.execution.searches import eliminated, search_steps
 from semiring.graphs import Graph, edges_of, read_graph
 from semiring.planning import Plan, closure_problem, edges_problem, plan
 from semiring.planning.options import ComputationOptions, Options, takes
-from semiring.results.running import BINS, RunningDistances
-from semiring.results.statistics import Statistics, add_by_elimination, statistics_from
+from semiring.results.statistics import BINS, RunningDistances, Statistics, add_by_elimination, statistics_from
 from semiring.results.views import as_floats
 from semiring.solve import apsp
 

@@ -95,7 +95,7 @@ class Recording(Frames):
         SemiringError
             Where Matplotlib is not installed.
         """
-        from semiring.results.recording_plots import plot
+        from semiring.results.recording_pictures import plot
 
         return plot(self, self.frames[frame], ax)
 
@@ -122,7 +122,7 @@ class Recording(Frames):
         SemiringError
             Where Matplotlib is not installed.
         """
-        from semiring.results.recording_plots import animate
+        from semiring.results.recording_pictures import animate
 
         return animate(self, interval)
 

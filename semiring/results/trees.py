@@ -17,8 +17,7 @@ from semiring.algorithms.predecessors import NONE
 from semiring.arrays.devices import host, namespace
 from semiring.common.errors import GraphError
 from semiring.common.forks import cached_property
-from semiring.results.construction import ConstructionMatrix
-from semiring.results.store import ClosedMatrix, Store, Values
+from semiring.results.store import ClosedMatrix, ConstructionMatrix, Store, Values
 
 __all__ = ["PredecessorTrees", "via_of_trees"]
 

@@ -19,7 +19,7 @@ import semiring as sr
 from semiring import summary
 from semiring.algorithms import rows_of_edges
 from semiring.execution import closure, searches
-from semiring.results.running import RunningDistances
+from semiring.results.statistics import RunningDistances
 from tests.campaign.strategies import taking
 
 INF = np.inf
