@@ -1,4 +1,4 @@
-"""`Statistics`: what the distances of a graph are, all together; and those of a graph that was eliminated."""
+"""`Statistics`: a summary of all distances of a graph; `RunningDistances` gathers it from rows, in one process or in several."""
 
 from __future__ import annotations
 
@@ -26,13 +26,12 @@ __all__ = ["BINS", "RunningDistances", "Statistics", "add_by_elimination", "stat
 
 Array = np.ndarray[Any, Any]
 
-BINS = 64
-"""Bins of the histogram at most, where nobody names them, and bars of its picture."""
+BINS = 64  # most bins of the default histogram, and bars of its picture
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Statistics(Shown):
-    """What the distances of a graph are, all together; `statistics` makes it.
+    """A summary of all distances of a graph; `statistics` returns one.
 
     Pairs are ordered, and of different vertices: in an undirected graph every two vertices count twice.
 
@@ -49,18 +48,17 @@ class Statistics(Shown):
     nodes : tuple
         The vertices.
     eccentricities : float64 array of shape (n,)
-        For each vertex the distance to the farthest one; ∞ where it does not reach all.
+        For each vertex the distance to the farthest one; ∞ if it does not reach all.
     connected : int
-        Pairs between which there is a path.
+        The number of pairs with a path.
     total : float
-        The sum of their distances (of an undirected graph twice the Wiener index).
+        The sum of the distances of these pairs (for an undirected graph twice the Wiener index).
     counts : int64 array of shape (k,)
-        How many distances of connected pairs lie in each bin.
+        The number of distances of connected pairs in each bin.
     bins : float64 array of shape (k + 1,)
-        The edges of the bins, each of which has its lower edge, and the last one also its upper edge.
+        The edges of the bins. A bin includes its lower edge, and the last bin also its upper edge.
     farthest : FarthestPair or None
-        The source, the target and the distance of the pair that is the farthest apart of all connected ones; of several, that of the
-        first row. None where no pair is connected.
+        Source, target and distance of the farthest connected pair, the first one in the order of rows. None if no pair is connected.
     """
 
     nodes: tuple[Any, ...]
@@ -83,16 +81,16 @@ class Statistics(Shown):
 
     @property
     def largest(self) -> float:
-        """The greatest finite distance, that of `farthest`; NaN where no pair is connected."""
+        """The greatest finite distance, that of `farthest`; NaN if no pair is connected."""
         return math.nan if self.farthest is None else float(self.farthest.distance)
 
     @property
     def average(self) -> float:
-        """The average distance of connected pairs; NaN where there is none."""
+        """The average distance of connected pairs; NaN if no pair is connected."""
         return self.total / self.connected if self.connected else math.nan
 
     def facts(self) -> tuple[str, list[tuple[str, str]]]:
-        """What Jupyter shows."""
+        """The title and the rows of the table that Jupyter shows."""
         n = len(self.nodes)
         facts = [
             ("connected", f"{self.connected:,} of {n * (n - 1):,} pairs"),
@@ -107,7 +105,7 @@ class Statistics(Shown):
 
     def __repr__(self) -> str:
         title, ((_, connected), *figures) = self.facts()
-        if math.isfinite(self.diameter):  # which is the largest finite distance
+        if math.isfinite(self.diameter):  # then it is the largest finite distance
             figures = figures[:3]
         return f"<{title}: {connected} connected, {', '.join(f'{name} {text}' for name, text in figures)}>"
 
@@ -115,7 +113,7 @@ class Statistics(Shown):
         return beside(super()._repr_html_(), self._histogram())
 
     def _histogram(self) -> str:
-        """The histogram as HTML: a bar for each bin."""
+        """Return the histogram as HTML, a bar for each bin."""
         if not self.connected or not self.counts.any():
             return ""
         joined = -(-len(self.counts) // BINS)  # bins for a bar
@@ -132,15 +130,15 @@ class Statistics(Shown):
 
 
 def _bar(part: float) -> str:
-    """The style of a bar that is so high beside the highest one; a single pair is seen too."""
+    """Return the style of a bar, as a fraction of the highest one; a single pair stays visible."""
     return f";height:{100 * part:.3g}%;min-height:1px;background:{BAR}" if part else ""
 
 
 class RunningDistances:
-    """The distances of a graph as rows of them come by, in ascending order: what `statistics` says of them.
+    """Sums, eccentricities, histogram and farthest pair of a graph's distances, gathered from rows in any order.
 
-    Automatic bins are cells, numbered by ⌊d / width⌋, whose width doubles as distances spread: neighbours are then joined, so that the
-    order of the distances does not matter. Sums are of single rows, and added at last.
+    Automatic bins are cells, numbered by ⌊d / width⌋. The width doubles as distances spread, and neighbours are joined, so the order of the
+    distances does not matter. Sums are kept for each row, and added at the end.
 
     Parameters
     ----------
@@ -152,7 +150,7 @@ class RunningDistances:
     asked : int, list or None
         The bins.
     most : int
-        How many bins there are at most, of which the library chooses the edges; 0 for none.
+        The greatest number of automatic bins; 0 for none.
     connected : int
         Pairs of different vertices with a path.
     """
@@ -180,7 +178,7 @@ class RunningDistances:
         self.asked: Any = (self.most or None) if self.edges is None else self.edges.tolist()
 
     def add(self, first: int, distances: Array) -> None:
-        """Some more rows, of float64, the first of which has the number `first`."""
+        """Add rows of float64; the first one has the number `first`."""
         count, n = distances.shape
         own = np.arange(count)
         others = np.ones(distances.shape, dtype=bool)
@@ -193,7 +191,7 @@ class RunningDistances:
             self._count(some)
 
     def add_sums(self, sums: DistanceSums, first: int, row: Array) -> None:
-        """What all distances come to, and, of shape (1, n), those from the first of the vertices whose farthest one is the farthest."""
+        """Add sums over all distances, and the row of shape (1, n) from `first`, the source of the farthest pair."""
         n = len(sums.connected)
         alone = n > 1 and sums.connected < n - 1
         self._rows.append((0, np.where(alone, math.inf, sums.farthest), sums.totals))
@@ -202,7 +200,7 @@ class RunningDistances:
             self._count(sums.distances, sums.counts)
 
     def add_all(self, found: Distribution, leaves: Array, row: Callable[[int], Array]) -> None:
-        """Add all rows at once, in bins with edges that the library chooses, or in none.
+        """Add all rows at once, with automatic bins or without a histogram.
 
         Parameters
         ----------
@@ -226,11 +224,11 @@ class RunningDistances:
             others = distances < math.inf
             others[source] = False
             target = np.where(others, distances, -1).argmax()
-            distances[target] = farthest[source]  # that of the way back, where rounding tells them apart
+            distances[target] = farthest[source]  # the tallied distance, of the way back, if rounding differs
             self._greatest.add(distances[None], others[None], source)
 
     def merge(self, other: RunningDistances) -> None:
-        """The rows that another process has seen."""
+        """Add the rows of another process."""
         self._rows += other._rows
         self._greatest.merge(other._greatest)
         self.connected += other.connected
@@ -242,14 +240,15 @@ class RunningDistances:
             self._join(other.exponent, other.cells)
 
     def _join(self, exponent: int, cells: dict[int, int]) -> None:
-        """Cells of another width, or of this one."""
+        """Add cells of any width."""
         if self.exponent is None:
             self.exponent = exponent
         self._widen(exponent)
         for cell, count in cells.items():
             wide = cell >> (self.exponent - exponent)
             self.cells[wide] = self.cells.get(wide, 0) + count
-        self._fit()
+        while max(self.cells) - min(self.cells) >= self.most:
+            self._double()
 
     @property
     def eccentricities(self) -> Array:
@@ -263,16 +262,16 @@ class RunningDistances:
 
     @property
     def farthest(self) -> tuple[int, int, float] | None:
-        """The row, the column and the distance of the pair that is the farthest apart; of several, the first one."""
+        """The row, the column and the distance of the farthest pair, the first one of several."""
         found = self._greatest
         return (int(found.rows[0]), int(found.columns[0]), float(found.values[0])) if len(found.values) else None
 
     def _sorted(self) -> list[tuple[int, Array, Array]]:
-        """Of each block of rows, in their order, the number of the first, the farthest distances and the sums."""
+        """Return the blocks of rows in order: number of the first row, farthest distances, and sums."""
         return sorted(self._rows, key=lambda rows: rows[0])
 
     def _count(self, distances: Array, times: Array | None = None) -> None:
-        """Some more distances of connected pairs, each once, or so many `times`."""
+        """Count distances of connected pairs, each once or `times`."""
         self.connected += distances.size if times is None else int(times.sum())
         if self.edges is not None:
             self.counts += np.histogram(distances, self.edges, weights=times)[0]
@@ -290,18 +289,13 @@ class RunningDistances:
         self._join(exponent, dict(zip(map(int, cells.tolist()), counts.tolist(), strict=True)))
 
     def _widen(self, exponent: int) -> None:
-        """Cells at least so wide."""
+        """Make cells at least 2^exponent wide."""
         assert self.exponent is not None
         while self.exponent < exponent:
             self._double()
 
-    def _fit(self) -> None:
-        """No more cells than bins are asked for."""
-        while max(self.cells) - min(self.cells) >= self.most:
-            self._double()
-
     def _double(self) -> None:
-        """Cells of twice the width: each two neighbours are one."""
+        """Double the width of the cells."""
         assert self.exponent is not None
         self.exponent += 1
         joined: dict[int, int] = {}
@@ -310,12 +304,12 @@ class RunningDistances:
         self.cells = joined
 
     def histogram(self) -> tuple[Array, Array]:
-        """The counts, and the edges of the bins.
+        """Return the counts, and the edges of the bins.
 
         Raises
         ------
         TooLargeError
-            For more bins than there is memory.
+            If the bins exceed the memory.
         """
         if self.edges is not None:
             return self.counts, self.edges
@@ -332,7 +326,7 @@ class RunningDistances:
 
 
 def statistics_from(found: RunningDistances, nodes: tuple[Any, ...]) -> Statistics:
-    """What distances have come to."""
+    """Return the statistics of all gathered distances."""
     pair = None
     if found.farthest is not None:
         source, target, distance = found.farthest
@@ -341,7 +335,7 @@ def statistics_from(found: RunningDistances, nodes: tuple[Any, ...]) -> Statisti
 
 
 def add_by_elimination(found: RunningDistances, matrix: Factorization, meter: Meter | None = None) -> None:
-    """Add all distances of a graph that was eliminated over min-plus: tallied as they are found, or rows as they come by."""
+    """Add all distances of an eliminated graph over min-plus: tallied as they are found, or by rows."""
     whole = matrix.distribution(found.most, meter=meter) if found.edges is None else None
     if whole is None:
         for first, (rows,) in matrix.blocks(meter):

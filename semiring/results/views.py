@@ -27,7 +27,7 @@ Array = np.ndarray[Any, Any]
 
 
 def as_floats(values: Array, semiring: Semiring) -> Array:
-    """Return elements of one component as float64, with ∞ for the integer that stands for it.
+    """Convert elements of one component to float64; an integer that stands for ∞ becomes ∞.
 
     Raises
     ------
