@@ -16,7 +16,7 @@
     factor_files.py   a factor to a file and back
     headers.py        the headers of these files: semirings, dtypes and names, with checks
     recording.py      `Recording`: a closure step by step, the result of `watch`
-    frames.py               its frames: areas that each phase read and wrote, and the matrix after it
+    frames.py               its frames: the areas that each phase read and wrote, and the resulting matrix
     recording_pictures.py   its pictures: for Jupyter with a slider or without scripts, and by Matplotlib
 
 `semiring.execution` makes the stores. `semiring.algorithms` expands paths from a construction matrix, and grows trees.

@@ -116,12 +116,10 @@ def _written(option: Any) -> str | float | int | None:
 
 
 def _column(read: Read, name: str, count: int, dtype: np.dtype[Any]) -> Array:
-    """Read a flat array, which the file has as a column."""
     return read(name, (count, 1), dtype).reshape(-1)
 
 
 def _vertices(read: Read, name: str, count: int, n: int) -> Array:
-    """Read vertex numbers, and refuse numbers out of range."""
     found = _column(read, name, count, _INDEX)
     if len(found) and not 0 <= found.min() <= found.max() < n:
         raise Damage(f"{name} has the number of a vertex that is none from 0 to {n - 1:,}")

@@ -50,15 +50,7 @@ class FarthestPair(NamedTuple):
 
 
 class Greatest:
-    """The k greatest (or least) elements of stripes, in descending (ascending) order; of equal elements, the first ones.
-
-    Attributes
-    ----------
-    rows, columns : int array
-        The places of the elements, on the host.
-    values : array
-        The elements, on the host.
-    """
+    """The greatest (or least) elements of stripes: `rows`, `columns` and `values` on the host, best first; of equal ones the first."""
 
     def __init__(self, count: int, *, least: bool = False) -> None:
         self._count, self._least = count, least

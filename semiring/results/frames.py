@@ -41,8 +41,8 @@ class Frame:
     within : Area
         The A of the equation: the matrix, or the square block whose quarters the recursive algorithm names.
     calls : tuple of Call
-        The products and closures of blocks of the phase, each with ``operation``, ``reads``, ``writes``, and the number of ``steps`` (one
-        step is one ⊗ followed by one ⊕).
+        The products and closures of blocks, each with ``operation``, ``reads``, ``writes``, and the number of ``steps``, each step a ⊗ and
+        a ⊕.
     changed : bool array of shape (n, n)
         A mask of the changed elements.
     """
@@ -105,17 +105,8 @@ class Frame:
 class Frames(Sequence[Frame]):
     """The data of a `Recording`, without its pictures.
 
-    Parameters
-    ----------
-    semiring, method, block, given, result
-        See `Recording`.
-    via : array of shape (n, n) or None
-        The construction matrix before the closure.
-    recorded : sequence of (Call, Change)
-    phases : sequence of Phase
-        The phase of each call.
-    nodes : sequence or None
-        The names of the vertices, if any.
+    `via` is the construction matrix before the closure, `phases` has the phase of each recorded call, and `nodes` are the names of the
+    vertices, if any.
     """
 
     def __init__(
@@ -152,7 +143,6 @@ class Frames(Sequence[Frame]):
             yield Frame(number, phase.number, phase.round, phase.equation, phase.within, calls, changed, self._state)
 
     def _state(self, number: int) -> tuple[Values, Array | None]:
-        """Rebuild the matrix and the construction matrix after a frame."""
         values, via = tuple(v.copy() for v in self.given), None if self._via is None else self._via.copy()
         for changes in self._changes[: number + 1]:
             for change in changes:

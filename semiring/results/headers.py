@@ -43,23 +43,12 @@ _DTYPES = tuple(np.dtype(code).name for code in "?bhilqBHILQefdg")  # dtypes tha
 
 
 class Kind(NamedTuple):
-    """The contents of a file.
+    """The contents of a file."""
 
-    Attributes
-    ----------
-    name : str
-        The key of the format version in the header.
-    text : str
-        The name of the header in the file.
-    version : int
-    words : str
-        The contents in words, for messages.
-    """
-
-    name: str
-    text: str
+    name: str  # the key of the format version in the header
+    text: str  # the name of the header in the file
     version: int
-    words: str
+    words: str  # the contents in words, for messages
 
 
 PATHS, FACTOR = Kind("paths", "paths.json", 1, "paths"), Kind("factor", "factor.json", 1, "a factor")
@@ -85,7 +74,6 @@ def read_header(kind: Kind, text: str, path: Any, parts: dict[str, Any]) -> dict
 
 
 def _require_parts(found: Any, parts: dict[str, Any], where: str) -> None:
-    """Refuse a table without one of the parts, or with a part of another type."""
     if not isinstance(found, dict):
         raise Damage(f"{where} is no table")
     for name, kind in parts.items():
@@ -127,7 +115,6 @@ def identity(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], values: Sequ
 
 
 def _sample(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], values: Sequence[Any]) -> list[list[Any]]:
-    """Return 0, 1 and some elements, a list for each component."""
     places = np.unique(np.linspace(0, max(0, values[0].size - 1), _SAMPLE).astype(np.intp)[: values[0].size])
     some = [[host(v[index])[()].item() for index in zip(*np.unravel_index(places, v.shape), strict=True)] for v in values]
     return [[zero, one, *rest] for zero, one, rest in zip(*semiring.identities(dtypes), some, strict=True)]
@@ -174,7 +161,6 @@ def _agree(now: list[Any], then: list[Any]) -> bool:
 
 
 def _written(node: Any) -> Any:
-    """Encode a name for JSON."""
     if isinstance(node, np.generic) and node.dtype.kind in "biufSU" and not isinstance(node.item(), np.generic):
         node = node.item()
     if node is None or type(node) in (bool, int, str):
@@ -211,7 +197,6 @@ def read_names(kind: Kind, written: list[Any] | None, n: int) -> tuple[Any, ...]
 
 
 def _read(written: Any) -> Any:
-    """Decode a name from `_written`."""
     if not isinstance(written, dict):
         return written
     ((kind, value),) = written.items()

@@ -38,16 +38,7 @@ _ROUNDS = 50  # of the majorization
 
 
 def layout(n: int, tails: Numbers, heads: Numbers, lengths: Array) -> Array:
-    """Place the vertices of a graph; the result has shape (n, 2).
-
-    Parameters
-    ----------
-    n : int
-    tails, heads : int arrays of shape (m,)
-        The edges, whose directions do not matter.
-    lengths : float array of shape (m,)
-        Not negative.
-    """
+    """Place the vertices of a graph, with edges of nonnegative lengths in either direction; the result has shape (n, 2)."""
     graph = _undirected(n, tails, heads, lengths)
     label = weak_of_edges(n, graph.tails, graph.heads)
     order = np.argsort(label, kind="stable")
@@ -73,7 +64,6 @@ def _undirected(n: int, tails: Numbers, heads: Numbers, lengths: Array) -> CSR:
 
 
 def _placed(graph: CSR | None) -> Array:
-    """Place the vertices of a component around its middle."""
     if graph is None:
         return np.zeros((1, 2))
     everywhere = graph.n <= _ALL

@@ -61,7 +61,6 @@ def plot(found: Store, pos: Any, highlight: Any, ax: Any) -> Any:
 
 
 def _axes(ax: Any, method: str, size: tuple[float, float]) -> Any:
-    """Return the caller's axes, or the axes of a new figure without a background."""
     pyplot = library("matplotlib.pyplot", method)
     if ax is not None:
         return ax
@@ -92,7 +91,6 @@ def _routes(found: Store, highlight: Any) -> dict[tuple[int, int], list[int]]:
 
 
 def _given(found: Store, pos: Any) -> Array:
-    """Return the caller's places as an array."""
     names = found.names
     if isinstance(pos, Mapping):
         for node in names.nodes:
@@ -203,7 +201,6 @@ def _text(node: Any) -> str:
 
 
 def _draw_routes(ax: Any, found: Store, places: Array, routes: dict[tuple[int, int], list[int]]) -> None:
-    """Draw the paths, the names of the vertices, and a legend of the lengths."""
     lines, texts, named = [], [], set[int]()
     for i, ((row, column), path) in enumerate(routes.items()):
         colour = _ROUTES[i % len(_ROUTES)]

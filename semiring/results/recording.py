@@ -14,7 +14,6 @@ __all__ = ["Recording"]
 
 
 def _listed(areas: Sequence[Area]) -> str:
-    """Return the first two areas as text."""
     return " ".join([*map(str, areas[:2]), *(["…"] * (len(areas) > 2))])
 
 

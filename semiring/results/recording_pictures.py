@@ -66,7 +66,6 @@ def elements(recording: Frames, frame: Frame) -> list[list[str]]:
 
 
 def _number(value: Any) -> str:
-    """Return one component of an element as text."""
     if isinstance(value, bool | np.bool_):
         return str(int(value))
     text = f"{value:.3g}" if isinstance(value, float | np.floating) else printable(value)
@@ -174,7 +173,6 @@ class Drawing:
                 yield f"<text x='{x}' y='{self.top - 6}' text-anchor='middle' opacity='0.7'>{text}</text>"
 
     def _texts(self, frame: Frame) -> Iterable[str]:
-        """Write the elements, changed ones in bold."""
         for i, row in enumerate(elements(self.recording, frame)):
             x, y = self._at(i, 0)
             bold = [" font-weight='bold'" if changed else "" for changed in frame.changed[i]]
@@ -331,12 +329,10 @@ def plot(recording: Frames, frame: Frame, ax: Any = None) -> Any:
 
 
 def _inches(recording: Frames) -> float:
-    """Return the side of a figure with room for the elements."""
     return 4.5 if recording.n > NUMBERED else max(2.5, 0.36 * recording.n + 1)
 
 
 def _write(recording: Frames, frame: Frame, ax: Any, filled: Array) -> None:
-    """Write the elements and names of a small matrix."""
     for i, row in enumerate(elements(recording, frame)):
         for j, text in enumerate(row):
             ink = _DARK if filled[i, j] else _INK

@@ -113,7 +113,6 @@ class Statistics(Shown):
         return beside(super()._repr_html_(), self._histogram())
 
     def _histogram(self) -> str:
-        """Return the histogram as HTML, a bar for each bin."""
         if not self.connected or not self.counts.any():
             return ""
         joined = -(-len(self.counts) // BINS)  # bins for a bar
@@ -138,21 +137,8 @@ class RunningDistances:
     """Sums, eccentricities, histogram and farthest pair of a graph's distances, gathered from rows in any order.
 
     Automatic bins are cells, numbered by ⌊d / width⌋. The width doubles as distances spread, and neighbours are joined, so the order of the
-    distances does not matter. Sums are kept for each row, and added at the end.
-
-    Parameters
-    ----------
-    bins : int, increasing sequence of numbers, or None
-        See `statistics`.
-
-    Attributes
-    ----------
-    asked : int, list or None
-        The bins.
-    most : int
-        The greatest number of automatic bins; 0 for none.
-    connected : int
-        Pairs of different vertices with a path.
+    distances does not matter. Sums are kept for each row, and added at the end. `asked` are the requested bins, `most` is the greatest
+    number of automatic bins (0 for none), and `connected` counts pairs of different vertices with a path.
     """
 
     def __init__(self, bins: int | Sequence[float] | Array | None) -> None:
@@ -202,13 +188,7 @@ class RunningDistances:
     def add_all(self, found: Distribution, leaves: Array, row: Callable[[int], Array]) -> None:
         """Add all rows at once, with automatic bins or without a histogram.
 
-        Parameters
-        ----------
-        found : Distribution
-        leaves : bool array of shape (n,)
-            Marks the vertices with a path to another one.
-        row : callable
-            Finds the distances from a vertex.
+        `leaves` marks the vertices with a path to another one, and `row` finds the distances from a vertex.
         """
         n = len(found.sums)
         farthest = found.farthest.astype(np.float64)
@@ -240,7 +220,6 @@ class RunningDistances:
             self._join(other.exponent, other.cells)
 
     def _join(self, exponent: int, cells: dict[int, int]) -> None:
-        """Add cells of any width."""
         if self.exponent is None:
             self.exponent = exponent
         self._widen(exponent)
@@ -289,13 +268,11 @@ class RunningDistances:
         self._join(exponent, dict(zip(map(int, cells.tolist()), counts.tolist(), strict=True)))
 
     def _widen(self, exponent: int) -> None:
-        """Make cells at least 2^exponent wide."""
         assert self.exponent is not None
         while self.exponent < exponent:
             self._double()
 
     def _double(self) -> None:
-        """Double the width of the cells."""
         assert self.exponent is not None
         self.exponent += 1
         joined: dict[int, int] = {}
@@ -304,13 +281,7 @@ class RunningDistances:
         self.cells = joined
 
     def histogram(self) -> tuple[Array, Array]:
-        """Return the counts, and the edges of the bins.
-
-        Raises
-        ------
-        TooLargeError
-            If the bins exceed the memory.
-        """
+        """Return the counts, and the edges of the bins. Raises TooLargeError if the bins exceed the memory."""
         if self.edges is not None:
             return self.counts, self.edges
         if self.exponent is None:

@@ -76,30 +76,15 @@ class Names:
 
 @dataclass(eq=False)  # not frozen, which would make a store take four times as long to make
 class Store(ABC):
-    """A rectangle of a closure, or of each closure of a batch, and the best paths of its pairs.
-
-    Attributes
-    ----------
-    semiring : Semiring
-    values : tuple of arrays of shape (…, s, t)
-        The elements, an array for each component.
-    names : Names
-        The names of all vertices of the graph.
-    sources, targets : Vertices
-        The vertices of the rows and of the columns.
-    reflexive : bool
-        Count the empty path from each vertex to itself.
-    kept : callable
-        Returns the given matrix, or None if it was overwritten.
-    """
+    """A rectangle of a closure, or of each closure of a batch, and the best paths of its pairs."""
 
     semiring: Semiring
-    values: Values
-    names: Names
-    sources: Vertices
+    values: Values  # the elements, an array for each component
+    names: Names  # the names of all vertices of the graph
+    sources: Vertices  # the vertices of the rows and of the columns
     targets: Vertices
-    reflexive: bool
-    kept: Callable[[], ClosedMatrix | None]
+    reflexive: bool  # count the empty path from each vertex to itself
+    kept: Callable[[], ClosedMatrix | None]  # returns the given matrix, or None if it was overwritten
 
     @abstractmethod
     def __getitem__(self, key: tuple[Any, ...]) -> Self:
@@ -134,8 +119,6 @@ class Store(ABC):
         """Return a matrix in which bent paths can be searched again; None if it was overwritten."""
 
     def _part(self, key: tuple[Any, ...], **more: Any) -> Self:
-        """Return the store of one or several matrices of a batch."""
-
         def kept() -> ClosedMatrix | None:
             arrays = self.kept()
             return None if arrays is None else tuple(v[key] for v in arrays)
@@ -248,7 +231,6 @@ class Store(ABC):
             return int(total)
 
     def _own(self) -> Values:
-        """Return the elements between a vertex and itself."""
         if self.complete:
             return tuple(v.diagonal(0, -2, -1) for v in self.values)
         rows, columns = map(namespace(self.values[0]).asarray, np.nonzero(self.sources.numbers[:, None] == self.targets.numbers))
@@ -306,15 +288,9 @@ class Store(ABC):
 
 @dataclass(eq=False)
 class ConstructionMatrix(Store):
-    """A closure of all vertices and its construction matrix, from which paths are expanded.
+    """A closure of all vertices and its construction matrix, from which paths are expanded."""
 
-    Attributes
-    ----------
-    via : int32 array of shape (…, n, n)
-        An intermediate vertex of the path from i to j; −1 for an edge or no path.
-    """
-
-    via: Array
+    via: Array  # an intermediate vertex of the path from i to j; −1 for an edge or no path
 
     def __getitem__(self, key: tuple[Any, ...]) -> Self:
         return self._part(key, via=self.via[key])

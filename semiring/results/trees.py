@@ -25,23 +25,13 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(eq=False)
 class PredecessorTrees(Store):
-    """Elements and a tree of best paths for each source (or each target); see `Store`.
+    """Elements and a tree of best paths for each source (or each target); see `Store`."""
 
-    Attributes
-    ----------
-    tree : int32 array of shape (…, s, n)
-        The vertex before each vertex on the path from the source, −1 for none; if `backward`, the vertex after it, of shape (…, n, t).
-    backward : bool
-    graph : CSR or None
-        The sparse graph, if the rows and columns are all its vertices.
-    whole : callable or None
-        Returns the complete tree, if `tree` has only one requested path.
-    """
-
+    # the vertex before each vertex on the path from the source, −1 for none; if `backward`, the vertex after it, of shape (…, n, t)
     tree: Array
     backward: bool = False
-    graph: CSR | None = None
-    whole: Callable[[], Array] | None = None
+    graph: CSR | None = None  # the sparse graph, if the rows and columns are all its vertices
+    whole: Callable[[], Array] | None = None  # returns the complete tree, if `tree` has only one requested path
 
     def __getitem__(self, key: tuple[Any, ...]) -> Self:
         return self._part(key, tree=self.tree[key])
@@ -133,15 +123,7 @@ def via_of_trees(tree: Array, values: Values, edges: CSR, first: int = 0) -> Arr
     """Compute rows of a construction matrix from predecessor trees, elements and the edges of the whole graph.
 
     via[i, j] is the vertex before j, or −1 if this vertex is i or the edge from i to j is a best path. Expansion then shortens a path from
-    j on, until only edges are left.
-
-    Parameters
-    ----------
-    tree : int32 array of shape (m, n)
-    values : tuple of arrays of shape (m, n)
-    edges : CSR
-    first : int
-        The number of the first row.
+    j on, until only edges are left. `first` is the number of the first row.
     """
     last = first + len(tree)
     via = np.where(tree == np.arange(first, last, dtype=np.int32)[:, None], np.int32(-1), tree)

@@ -29,10 +29,7 @@ Array = np.ndarray[Any, Any]
 def as_floats(values: Array, semiring: Semiring) -> Array:
     """Convert elements of one component to float64; an integer that stands for ∞ becomes ∞.
 
-    Raises
-    ------
-    DTypeError
-        For entries that are no numbers.
+    Raises DTypeError for entries that are no numbers.
     """
     try:
         floats = values.astype(np.float64)
@@ -140,7 +137,6 @@ def _png(shade: Array) -> bytes:
 
 
 def _thumbnail(found: Store) -> str:
-    """Return the heat map of one matrix with its legend, as HTML."""
     elements, there = sampled(found, _SIDE, _SIDE_ON_DISK)
     try:
         values = as_floats(elements[0], found.semiring)
