@@ -87,30 +87,29 @@ def read_dense(inputs: tuple[ArrayLike, ...], semiring: Semiring, reading: Readi
         shape, empty = matrix_shape(inputs), namespace(first.array).empty
         values, owned = tuple(s.array if in_place else empty(shape, d) for s, d in zip(inputs, dtypes, strict=True)), True
         rewrite(inputs, values, semiring, reading, form.zeros)
-    warns = reading.nonedge is None and (form.zeros_may_mean_missing or form.infinities_may_mean_missing)
+    graph = Graph(values, owned, first.labels, first.restore, first.library)
     if not reading.check:
-        return Graph(values, owned, first.labels, first.restore, first.library)
+        return graph
+    warns = reading.nonedge is None and (form.zeros_may_mean_missing or form.infinities_may_mean_missing)
     if not form.needs_statistics:
         require_elements(semiring, values)
         if warns and form.zeros_may_mean_missing:
             _warn_of_exact_zeros(values[0], semiring, form.zeros[0])
-        return Graph(values, owned, first.labels, first.restore, first.library)
-    if type(values[0]) is np.ndarray or not on_gpu(values[0]):
-        statistics = value_statistics(values, form.infinities)
-        require_elements(semiring, values, statistics)
-        if warns:
-            _warn_of_what_may_be_missing(values[0], semiring, statistics[0], form)
-        return Graph(values, owned, first.labels, first.restore, first.library, lambda: statistics)
-    begun = begin_statistics(values, form.infinities)
+        return graph
 
-    def verify() -> Sequence[ValueStatistics]:
-        statistics = begun()
+    def checked(statistics: Sequence[ValueStatistics]) -> Sequence[ValueStatistics]:
         require_elements(semiring, values, statistics)
         if warns:
             _warn_of_what_may_be_missing(values[0], semiring, statistics[0], form)
         return statistics
 
-    return Graph(values, owned, first.labels, first.restore, first.library, verify)
+    if type(values[0]) is np.ndarray or not on_gpu(values[0]):
+        statistics = checked(value_statistics(values, form.infinities))
+        graph.verify = lambda: statistics
+    else:
+        begun = begin_statistics(values, form.infinities)
+        graph.verify = lambda: checked(begun())
+    return graph
 
 
 def require_elements(

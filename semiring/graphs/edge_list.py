@@ -176,12 +176,12 @@ def edges(
     directed : bool, optional
         Edges lead one way only. By default True, or the common value of Gephi's column Type.
     nodes : iterable, optional
-        All vertices, in the order of the rows. By default integers are sorted, and other labels in the order of their appearance.
+        All vertices, in the order of the rows. By default integers are sorted, and other labels by first appearance.
 
     Returns
     -------
     EdgeList
-        Accepted wherever a graph is; ``.labels`` names the vertex of each row, and ``.columns`` has the other columns of a table.
+        Accepted as a graph everywhere; ``.labels`` names the rows, and ``.columns`` has the other columns of a table.
 
     Raises
     ------
@@ -194,7 +194,7 @@ def edges(
     Warns
     -----
     AssumptionWarning
-        If edges of a table count 1 beside columns of numbers; the warning lists these columns.
+        If edges of a table count 1 beside columns of numbers.
 
     Notes
     -----
@@ -241,7 +241,7 @@ def _columns(edge_list: Any, heads: Any, weights: Any, source: Any, target: Any,
         raise GraphError(f"edges are no array of shape {array.shape}, but one of shape (m, 2), or (m, 3) with their weights")
     if array.ndim == 1 or array.shape[1] not in (2, 3) or array.dtype.kind not in "biuf":
         return None
-    tails, heads, weights = (*np.array(array.T), _ones(len(array)))[:3]
+    tails, heads, weights = (*np.array(array.T), np.ones(len(array), np.int64))[:3]
     return _with_all_ends(EdgeColumns(tails, heads, weights))
 
 
@@ -249,7 +249,7 @@ def _given_columns(tails: Any, heads: Any, weights: Any) -> EdgeColumns:
     if isinstance(heads, bool | np.bool_):
         raise GraphError(f"heads is {heads}, and no array; {_WHAT_EDGES_TAKES}")
     tails, heads = column(tails, "tails"), column(heads, "heads")
-    found = EdgeColumns(tails, heads, _ones(len(tails)) if weights is None else column(weights, "weights"))
+    found = EdgeColumns(tails, heads, np.ones(len(tails), np.int64) if weights is None else column(weights, "weights"))
     if any(isinstance(u, tuple | list) for u in found.tails[:1]) and not any(isinstance(v, tuple) for v in found.heads[:1]):
         raise GraphError(f"tails is a list of {name_of(found.tails[0])}s, as edges are, but heads is none; {_WHAT_EDGES_TAKES}")
     lengths = list(map(len, found[:3]))
@@ -257,10 +257,6 @@ def _given_columns(tails: Any, heads: Any, weights: Any) -> EdgeColumns:
         three = "tails, heads and weights have {}, {} and {} entries" if weights is not None else "tails and heads have {} and {} entries"
         raise GraphError(f"{three.format(*lengths)}; each edge needs one of each")
     return _with_all_ends(found)
-
-
-def _ones(m: int) -> Array:
-    return np.ones(m, dtype=np.int64)
 
 
 def _with_all_ends(columns: EdgeColumns) -> EdgeColumns:
