@@ -50,7 +50,7 @@ _KEY = re.compile(
 _NUMBERS = (int, float, Fraction, np.integer, np.floating)
 
 _NEARLY_ALL = 0.9  # least share of numbers in a likely weight column: a few streets have a text as their length
-_MAY_BE_MISSING = (float, np.floating, Decimal, datetime.date, np.datetime64, np.timedelta64)  # some values unequal to themselves
+_MAY_BE_MISSING = (float, np.floating, Decimal, datetime.date, np.datetime64, np.timedelta64)  # some are unlike themselves; NaT is a date
 
 
 class EdgeColumns(NamedTuple):
