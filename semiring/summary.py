@@ -12,8 +12,7 @@ from semiring.common.docstrings import described_by
 from semiring.common.errors import noted, raised_here
 from semiring.execution.sums import add_distances, add_distances_of_ranks
 from semiring.planning.options import ComputationOptions, Options, takes
-from semiring.results.running import BINS, RunningDistances
-from semiring.results.statistics import Statistics, statistics_from
+from semiring.results.statistics import BINS, RunningDistances, Statistics, statistics_from
 from semiring.solve import apsp
 
 __all__ = ["Statistics", "statistics"]

@@ -22,8 +22,7 @@ from semiring.execution.strategy import rows_in_turn, run, solve_edges
 from semiring.graphs.vertices import Vertices
 from semiring.planning import Plan, plan
 from semiring.planning.options import Options
-from semiring.results.running import RunningDistances
-from semiring.results.statistics import add_by_elimination
+from semiring.results.statistics import RunningDistances, add_by_elimination
 from semiring.results.views import as_floats
 
 __all__ = ["add_distances", "add_distances_of_ranks", "extreme_distance", "hop_sums"]

@@ -1,15 +1,22 @@
-"""Graphs in: whatever a caller calls a graph becomes a matrix over the semiring, dense (`Graph`) or in compressed rows (CSR).
+"""Reading graphs: every kind of graph becomes a matrix over the semiring, dense (`Graph`) or in compressed rows (CSR).
 
-`read` is the door, and asks two kinds of reader:
+`read` calls two kinds of reader:
 
-- What lists its edges goes by `coo`: a sparse array, or what `edge_list.edges` makes of a user's list (`edge_table` finds the columns of
-  tables for it) and `foreign` of another library's graph, with the weights that `weights` finds, becomes triplets (COO), and these
-  compressed rows, of `algorithms.csr`.
-- Anything else goes by `array_like`, which finds the array in it, and `dense`, which makes a matrix over the semiring of it, borrowing what
-  need not change. `by_rows` does the same by block rows, for what is on disk or too large, and `by_ranks` for what several processes pass.
+- Lists of edges go through `coo`, which turns triplets (COO) into the compressed rows of `algorithms.csr`. `edge_list.edges` reads a user's
+  list, `edge_table` the columns of a table, `foreign` graphs of other libraries, and `weights` picks the weights.
+- Everything else goes through `array_like`, which finds the array, and `dense`, which makes a matrix over the semiring, without a copy if
+  nothing has to change. `by_rows` does the same by block rows, for matrices on disk or too large, and `by_ranks` for several processes.
 
-Where elements are tuples, `ordinary` makes such of graphs with ordinary weights. `graph` has what all share: the result, how it is to be
-read, and what is no edge. `vertices` finds the vertices that `sources=` and `targets=` name, and `reweighing` other weights for edges.
+A dense matrix passes through these types:
+
+    ArrayLike     the caller's array of one component, unconverted
+    GivenMatrix   all components with shape, dtypes and place, before any entry is read
+    Graph         the matrix over the semiring, read as a whole
+    GivenRows     the matrix over the semiring, read by block rows
+    GivenByRanks  the edges or block rows of one rank
+
+For structured elements, `ordinary` converts ordinary weights. `graph` has the shared parts: the result, the options of reading, and the
+test for non-edges. `vertices` finds the vertices named by `sources=` and `targets=`, and `reweighing` new weights of edges.
 """
 
 from semiring.graphs.edge_list import EdgeList, edges

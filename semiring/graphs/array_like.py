@@ -1,4 +1,4 @@
-"""What a caller may pass as a dense matrix, as an array where it lies; and which library an object comes from."""
+"""Dense matrices of many types as arrays, without a copy if possible; and the library of an object."""
 
 from __future__ import annotations
 
@@ -31,44 +31,27 @@ _GRAPHS = {
     "networkit": "iterEdgesWeights",
     "torch_geometric": "edge_attrs",
 }
-"""The libraries whose graphs are read, and what of theirs only a graph has."""
+"""Libraries whose graphs are read, and an attribute that only a graph has."""
 
 
 @dataclass(eq=False, slots=True)
 class ArrayLike:
-    """A dense matrix as it was passed.
+    """A dense matrix as the caller passed it."""
 
-    Attributes
-    ----------
-    array : ndarray
-        NumPy's, or CuPy's on a GPU; the caller's memory wherever that is possible.
-    missing : bool ndarray or None
-        Entries that are non-edges whatever their value (masked, None).
-    labels : tuple or None
-    restore : callable or None
-        Turns a result into the caller's kind; None for arrays.
-    library : callable or None
-        Makes any array one of the caller's library; None where that is NumPy or CuPy, or has no arrays.
-    constant : bool
-        Whether the caller's library relies on it that the array never changes, whatever its flags say.
-    numbers : bool
-        Whether the entries were Python's own numbers, among which no integer stands for ∞, whatever the dtype of the array.
-    rounded : tuple or None
-        The index and the value of an integer among floats which float64 does not hold; the array then has objects.
-    """
-
-    array: Array
-    missing: Array | None = None
+    array: Array  # of NumPy, or of CuPy on a GPU; the caller's memory if possible
+    missing: Array | None = None  # entries that are non-edges whatever their value (masked, None)
     labels: tuple[Hashable, ...] | None = None
-    restore: Callable[[Array], Any] | None = None
+    restore: Callable[[Array], Any] | None = None  # converts a result to the caller's type; None for arrays
+    # converts any array to an array of the caller's library; None for NumPy, CuPy, and libraries without arrays
     library: Callable[[Array], Any] | None = None
-    constant: bool = False
-    numbers: bool = False
+    constant: bool = False  # the caller's library requires that the array never changes, whatever its flags say
+    numbers: bool = False  # the entries were Python numbers: no integer stands for ∞, whatever the dtype of the array
+    # the index and the value of an integer among floats that float64 would round; the array then has objects
     rounded: tuple[tuple[int, ...], int] | None = None
 
 
 def comes_from(value: Any, *libraries: str) -> bool:
-    """Whether the class of `value`, or one that it derives from, belongs to one of the libraries."""
+    """Return True if the class of `value`, or a base class, belongs to one of the libraries."""
     kind: Any = type(value)
     return not _libraries(kind).isdisjoint(libraries)
 
@@ -79,34 +62,28 @@ def _libraries(kind: type) -> frozenset[str]:
 
 
 def graph_library(value: Any) -> str | None:
-    """The library whose graph this is, one of those that `semiring.graphs.foreign` reads, which is not imported for that."""
+    """Return the library of a graph that `semiring.graphs.foreign` reads, without importing it; else None."""
     kind: Any = type(value)
     return next((library for library in _libraries(kind) & _GRAPHS.keys() if hasattr(value, _GRAPHS[library])), None)
 
 
 def is_sparse(value: Any) -> bool:
-    """Whether this is a sparse array or matrix: SciPy's, CuPy's, or one of PyData's sparse."""
+    """Return True for a sparse array or matrix of SciPy, CuPy, or PyData's sparse."""
     return hasattr(value, "tocoo") if comes_from(value, "scipy", "cupyx") else is_pydata(value)
 
 
 def holds_sparse(value: Any) -> bool:
-    """Whether this is a sparse array, or a tuple that begins with one, as matrices of structured elements do."""
+    """Return True for a sparse array, or a tuple that begins with one, as for structured elements."""
     return is_sparse(value[0] if isinstance(value, tuple | list) and value else value)
 
 
 def is_pydata(value: Any) -> bool:
-    """Whether this is an array of PyData's sparse, which is not imported for that."""
+    """Return True for an array of PyData's sparse, without importing it."""
     return comes_from(value, "sparse") and hasattr(value, "from_scipy_sparse")
 
 
 def refuse_name(value: Any, wanted: str) -> None:
-    """Refuse the name of a file where something else is wanted.
-
-    Raises
-    ------
-    GraphError
-        Saying what reads such a file.
-    """
+    """Refuse the name of a file, and say how to read such a file. Raises GraphError."""
     if isinstance(value, str | os.PathLike):
         path = os.fspath(value)
         readers = {".npy": "numpy.load", ".npz": "scipy.sparse.load_npz", ".zarr": "zarr.open"}
@@ -115,15 +92,12 @@ def refuse_name(value: Any, wanted: str) -> None:
 
 
 def to_scipy(value: Any, absent: tuple[Any, ...] = (0, np.inf, -np.inf, np.nan)) -> Any:
-    """A sparse array as SciPy's, without what it does not store, which is one of `absent`.
+    """Convert a sparse array to SciPy; entries that are not stored must be one of `absent`.
 
-    Raises
-    ------
-    GraphError
-        For one on a GPU, one that has a number where it stores none, and one whose rows are no rows.
+    Raises GraphError for an array on a GPU, another fill value, and inconsistent row starts.
     """
     if comes_from(value, "cupyx"):
-        raise GraphError(f"the {name_of(value)} is sparse and lies on a GPU; pass .get() and device='cuda': of it only the edges go there")
+        raise GraphError(f"the {name_of(value)} is sparse and on a GPU; pass .get() and device='cuda', which copies only the edges")
     if not is_pydata(value):
         return sound_rows(value)
     try:
@@ -133,12 +107,9 @@ def to_scipy(value: Any, absent: tuple[Any, ...] = (0, np.inf, -np.inf, np.nan))
 
 
 def sound_rows(matrix: Any) -> Any:
-    """A sparse array of SciPy's without what it stores behind its last row, which SciPy passes over.
+    """Drop entries of a SciPy array that are stored after the last row; SciPy ignores them too.
 
-    Raises
-    ------
-    GraphError
-        For rows that end before they begin or beyond what is stored, which SciPy's compiled code does not look at.
+    Raises GraphError for row starts that decrease or exceed the stored entries, which SciPy's compiled code does not check.
     """
     starts = getattr(matrix, "indptr", None)
     if starts is None or not len(starts):
@@ -152,18 +123,13 @@ def sound_rows(matrix: Any) -> Any:
 
 
 def as_array_like(value: Any) -> ArrayLike:
-    """`value` as an array.
+    """Return `value` as an array.
 
-    Raises
-    ------
-    GraphError
-        Where it is nothing like a matrix, or cannot be read where it lies.
-    ShapeError
-        Where a nested list is ragged.
+    Raises GraphError if it is no matrix, or cannot be read in place. Raises ShapeError for a ragged nested list.
     """
     if isinstance(value, ArrayLike):
         return value
-    # numpy.ma is slow to import, and nobody has a masked array without it.
+    # numpy.ma is slow to import, and already imported by the owner of a masked array.
     if "numpy.ma" in sys.modules and isinstance(value, np.ma.MaskedArray):
         mask = np.ma.getmask(value)
         return ArrayLike(np.asarray(value.data), None if mask is np.ma.nomask else np.asarray(mask))
@@ -196,7 +162,6 @@ def _is_buffer(value: Any) -> bool:
 
 
 def _objects(array: Array) -> ArrayLike:
-    """An array whose entries may be None: a non-edge."""
     if array.dtype.kind != "O":
         return ArrayLike(array)
     missing = np.asarray(np.frompyfunc(lambda v: v is None, 1, 1)(array), dtype=bool)
@@ -215,7 +180,7 @@ def _nested(rows: Any) -> ArrayLike:
         return replace(found, missing=masked if found.missing is None else masked | found.missing)
     if found.missing is None:
         return found
-    # Beside None, numbers are what they would be without it.
+    # Without None, the numbers would have a numeric dtype.
     filled = array.copy()
     filled[found.missing] = 0
     typed = np.array(filled.tolist())
@@ -224,7 +189,7 @@ def _nested(rows: Any) -> ArrayLike:
 
 
 def _warn_of_edges(rows: list[tuple[Any, ...]]) -> None:
-    """Warn of a matrix that may be a list of edges, and refuse one that certainly is."""
+    """Warn of a matrix that may be a list of edges, and refuse a certain one."""
     if any(isinstance(end, str) for row in rows for end in row[:2]):
         raise GraphError("a list of edges is no matrix; pass sr.edges of it")
     if len(rows) == len(rows[0]):
@@ -250,7 +215,6 @@ def _to_sympy(kind: Callable[..., Any], result: Array) -> Any:
 
 
 def _data_frame(frame: Any) -> ArrayLike:
-    """A pandas DataFrame: the index and the columns name the vertices."""
     labels = tuple(frame.index)
     if len(set(labels)) < len(labels):
         raise GraphError("the index of the DataFrame names a vertex twice")
@@ -271,14 +235,13 @@ def _data_frame(frame: Any) -> ArrayLike:
 
 @dataclass(frozen=True, eq=False)
 class _Framed:
-    """Makes of a result the caller's kind of DataFrame, with names for its rows and columns; of a single row or column a Series."""
+    """Convert a result to a DataFrame with names for rows and columns, or a single row or column to a Series."""
 
     kind: Callable[..., Any]
     rows: Any
     columns: Any
 
     def part(self, rows: Array, columns: Array) -> _Framed:
-        """The same for some of the rows and columns."""
         return replace(self, rows=self.rows[rows], columns=self.columns[columns])
 
     def __call__(self, result: Array) -> Any:

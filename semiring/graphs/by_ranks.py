@@ -1,7 +1,7 @@
-"""Graphs that several processes pass together: a file that all see, one rank's graph, the same on all, or each rank's own rows.
+"""Graphs that several processes pass together: a shared file, one rank's graph, the same graph on all ranks, or each rank's own rows.
 
-`GivenByRanks.of` finds out which of them it is, and that all ranks mean the same graph, before any entry is sent; `rows` then gives each
-rank the block rows that it owns.
+`GivenByRanks.of` recognizes the kind and checks that all ranks pass the same graph, before any entry is sent; `rows` then gives each rank
+its own block rows.
 """
 
 from __future__ import annotations
@@ -31,50 +31,31 @@ __all__ = ["GivenByRanks"]
 
 Array = np.ndarray[Any, Any]
 
-_AT_ONCE = 1024
-"""Rows of a digest."""
+_AT_ONCE = 1024  # rows of a digest
 
 
 @dataclass(frozen=True, eq=False)
 class GivenByRanks:
-    """A graph that ranks have passed together.
-
-    Attributes
-    ----------
-    ranks : Ranks
-    n : int
-    dtypes : tuple of numpy.dtype
-    labels : tuple or None
-        The vertices in the order of the rows; None where they are 0 … n − 1.
-    edges : CSR or None
-        The edges of what lists them, on every rank.
-    dense : GivenRows or None
-        Where a rank can read block rows by itself.
-    root : int or None
-        The only rank that can, if there is one.
-    """
+    """A graph that several ranks pass together."""
 
     ranks: Ranks
     n: int
     dtypes: tuple[np.dtype[Any], ...]
-    labels: tuple[Hashable, ...] | None
-    edges: CSR | None
-    dense: GivenRows | None
-    root: int | None
+    labels: tuple[Hashable, ...] | None  # the vertices in the order of the rows; None for 0 … n − 1
+    edges: CSR | None  # the edges of a list of edges, on every rank
+    dense: GivenRows | None  # the matrix, on a rank that can read block rows by itself
+    root: int | None  # the only rank with the matrix, if there is one
 
     @classmethod
     def of(cls, ranks: Ranks, graph: Any, semiring: Semiring, reading: Reading, weight: Any) -> GivenByRanks:
-        """What all ranks call a graph together.
+        """Read a graph that the ranks pass together.
 
-        Raises
-        ------
-        GraphError
-            Where they pass different things; and what reading it on one of them raises.
+        Raises GraphError if the ranks pass different graphs; and the errors of reading on one rank.
         """
         kinds = ranks.allgather(_kind(graph))
         passing = [rank for rank, kind in enumerate(kinds) if kind is not None]
         if not passing:
-            raise GraphError("no rank has passed a graph: pass it on one of them and None on the others, or on all")
+            raise GraphError("no rank has passed a graph: pass a graph on one rank and None on the others, or on all ranks")
         root = passing[0] if len(passing) == 1 and ranks.size > 1 else None
         first = passing[0]
         for rank, kind in enumerate(kinds):
@@ -85,7 +66,7 @@ class GivenByRanks:
                 )
         if root is not None and kinds[root] == "a function":
             raise GraphError(
-                f"only rank {root} passes a function rows(start, stop); each rank calls it for rows of its own: pass it on all"
+                f"only rank {root} passes a function rows(start, stop); pass the function on all ranks: each calls it for its own rows"
             )
         found: tuple[CSR | None, GivenRows | None, Any] = None, None, None
         with ranks.together():
@@ -110,7 +91,7 @@ class GivenByRanks:
 
     @property
     def here(self) -> tuple[Any, ...] | None:
-        """The matrix as this rank can read it without the others; None where it cannot, or would have to make all of it."""
+        """The matrix as this rank can read it without the others and without a copy; else None."""
         if self.edges is not None:
             return self.edges.arrays()
         if self.dense is None or self.root is not None or not self.dense.as_they_are:
@@ -118,7 +99,7 @@ class GivenByRanks:
         return self.dense.arrays if all(isinstance(a, np.ndarray) for a in self.dense.arrays) else None
 
     def rows(self, owners: Sequence[int], rows: Sequence[slice]) -> GivenRows:
-        """The block rows that this rank owns; where one rank has the graph, it sends each of the others what is theirs."""
+        """Return the block rows of this rank; a root sends each of the other ranks its rows."""
         if self.edges is not None:
             arrays = self.edges.arrays()
             return GivenRows(tuple(_EdgeRows(a) for a in arrays), arrays, as_they_are=False, overwritable=False, warned=True)
@@ -146,7 +127,6 @@ class GivenByRanks:
 
 
 def _kind(graph: Any) -> str | None:
-    """What a rank passes, in words."""
     if graph is None:
         return None
     if isinstance(graph, str | os.PathLike):
@@ -159,12 +139,10 @@ def _kind(graph: Any) -> str | None:
 
 
 def _is_function(graph: Any) -> bool:
-    """Whether it gives rows when it is called."""
     return callable(graph) and not hasattr(graph, "shape")
 
 
 def _read(graph: Any, semiring: Semiring, reading: Reading, weight: Any) -> tuple[CSR | None, GivenRows | None, Any]:
-    """The edges or the block rows of a graph, and the labels."""
     if isinstance(graph, str | os.PathLike):
         graph = _opened(graph)
     elif _is_function(graph):
@@ -182,7 +160,6 @@ def _read(graph: Any, semiring: Semiring, reading: Reading, weight: Any) -> tupl
 
 
 def _opened(path: str | os.PathLike[str]) -> Any:
-    """A matrix in a file that all ranks see."""
     name = os.fspath(path)
     if name.endswith(".npy"):
         return np.load(name, mmap_mode="r")
@@ -192,7 +169,6 @@ def _opened(path: str | os.PathLike[str]) -> Any:
 
 
 def _digest_of(edges: CSR, labels: Any) -> str:
-    """What tells two lists of edges apart."""
     state = hashlib.sha256(repr((edges.n, [str(d) for d in edges.dtypes], labels)).encode())
     for array in (edges.starts, edges.heads, *edges.weights):
         state.update(np.ascontiguousarray(array).view(np.uint8).data)
@@ -200,14 +176,13 @@ def _digest_of(edges: CSR, labels: Any) -> str:
 
 
 def _made_by(function: Callable[[int, int], Any], components: int) -> tuple[ArrayLike, ...]:
-    """The components of the matrix whose rows a function gives."""
     made = _RowFunction(function, components)
     some = made(slice(0, 1))
     return tuple(ArrayLike(_MadeRows(made, c, some[0].shape[1], some[c].dtype)) for c in range(components))  # type: ignore[arg-type]  # indexed like an array
 
 
 class _RowFunction:
-    """A caller's function of the first row and the one after the last, with what it returns checked."""
+    """The caller's function of a first and a last row, with checks of its results."""
 
     def __init__(self, function: Callable[[int, int], Any], components: int) -> None:
         self._function, self._components = function, components
@@ -215,7 +190,6 @@ class _RowFunction:
         self._last: tuple[slice, tuple[Array, ...]] | None = None
 
     def __call__(self, rows: slice) -> tuple[Array, ...]:
-        """The rows of each component."""
         last = self._last
         if last is not None and last[0] == rows:
             return last[1]
@@ -234,14 +208,14 @@ class _RowFunction:
 
 
 class _MadeRows:
-    """One component of a matrix whose rows a function gives, indexed by slices of rows."""
+    """One component of a matrix whose rows a function returns, indexed by slices of rows."""
 
     def __init__(self, function: _RowFunction, component: int, n: int, dtype: np.dtype[Any]) -> None:
         self._function, self._component = function, component
         self.shape, self.dtype, self.ndim = (n, n), dtype, 2
 
     def __getitem__(self, rows: slice) -> Array:
-        """Some rows, which have the dtype of the first one."""
+        """Return some rows, which must have the dtype of the first row."""
         part = self._function(rows)[self._component]
         if part.dtype != self.dtype:
             raise DTypeError(f"rows({rows.start}, {rows.stop}) returned elements of dtype {part.dtype}, and rows(0, 1) of {self.dtype}")
@@ -255,9 +229,8 @@ class _EdgeRows(Rows):
         self._array, self.shape, self.dtype = array, array.shape, array.dtype
 
     def read(self, rows: slice, out: Array) -> None:
-        """Copy some rows to an array of their shape."""
         out[...] = self._array[np.arange(rows.start, rows.stop)]
 
     def write(self, rows: slice, array: Array) -> None:
-        """Nothing is written to what a caller keeps."""
+        """Refuse: the caller keeps the matrix."""
         raise NotImplementedError

@@ -1,7 +1,6 @@
-"""Dense matrices that are read by block rows, because they are on disk or too large to be copied as a whole.
+"""Dense matrices that are read by block rows, because they are on disk or too large for a copy.
 
-`given_rows` reads what a caller passed, `rows_of_graph` a matrix that was read as a whole; `RunningStatistics` gathers value statistics on
-the way.
+`given_rows` reads the caller's arrays, `rows_of_graph` a `Graph`; `RunningStatistics` gathers value statistics on the way.
 """
 
 from __future__ import annotations
@@ -41,33 +40,18 @@ from semiring.streaming.storage import Rows, rows_of
 
 __all__ = ["GivenRows", "RunningStatistics", "given_rows", "is_on_disk", "rows_of_graph", "square_arrays"]
 
-_AT_ONCE = 256
-"""Rows that are converted at once."""
+_AT_ONCE = 256  # rows that are converted at once
 
 
 @dataclass(frozen=True, eq=False)
 class GivenRows:
-    """A matrix over a semiring, read by block rows from what the caller passed.
+    """A matrix over a semiring, read by block rows."""
 
-    Attributes
-    ----------
-    rows : tuple of Rows
-        One for each component. A missing edge is the semiring's zero.
-    arrays : tuple of arrays
-        What the caller passed.
-    as_they_are : bool
-        Whether `rows` are those of `arrays`, with nothing changed.
-    overwritable : bool
-        Whether results could take their place.
-    warned : bool
-        Whether the caller was warned of zeros already.
-    """
-
-    rows: tuple[Rows, ...]
-    arrays: tuple[Any, ...]
-    as_they_are: bool
-    overwritable: bool
-    warned: bool = False
+    rows: tuple[Rows, ...]  # one for each component. A missing edge is the semiring's zero
+    arrays: tuple[Any, ...]  # the caller's arrays
+    as_they_are: bool  # `rows` are those of `arrays`, without any change
+    overwritable: bool  # results may overwrite the arrays
+    warned: bool = False  # the caller was already warned of zeros
 
     @property
     def n(self) -> int:
@@ -80,11 +64,11 @@ class GivenRows:
         return tuple(r.dtype for r in self.rows)
 
     def row_bytes(self, *, paths: bool) -> int:
-        """Bytes of a row, of all components and, for paths, the construction matrix."""
+        """Return the bytes of a row, of all components and, for paths, the construction matrix."""
         return self.n * entry_bytes(self.dtypes, via=paths)
 
     def whole(self) -> tuple[Any, ...] | None:
-        """The matrix in arrays: what the caller passed if that is it, else copies, or None where there is no room for them."""
+        """Return the matrix in arrays: the caller's arrays if unchanged, else copies, or None if copies exceed the memory."""
         if self.as_they_are:
             return self.arrays
         if not fits(self.n * self.row_bytes(paths=False), "cpu"):
@@ -97,14 +81,14 @@ class GivenRows:
 
 
 def _is_array(value: Any) -> bool:
-    """Whether block rows can be read from `value`: a plain array of numbers in memory or in a file, or one of Zarr's."""
+    """Return True if block rows can be read from `value`: a plain array of numbers in memory or in a file, or a Zarr array."""
     if isinstance(value, np.ndarray):
         return type(value) in (np.ndarray, np.memmap) and value.dtype.kind in "biuf"
     return _is_zarr(value)
 
 
 def is_on_disk(array: Any) -> bool:
-    """Whether reading from an array takes its entries from a file."""
+    """Return True if the entries of an array are read from a file."""
     return isinstance(array, np.memmap) or _is_zarr(array)
 
 
@@ -113,7 +97,7 @@ def _is_zarr(value: Any) -> bool:
 
 
 def square_arrays(graph: Any, semiring: Semiring) -> tuple[Any, ...] | None:
-    """The arrays of one square matrix, one for each component, where block rows can be read from them."""
+    """Return the arrays of a square matrix, one a component, if block rows can be read from them."""
     arrays = tuple(graph) if semiring.components > 1 and isinstance(graph, tuple | list) else (graph,)
     if len(arrays) != semiring.components or not all(map(_is_array, arrays)):
         return None
@@ -123,7 +107,7 @@ def square_arrays(graph: Any, semiring: Semiring) -> tuple[Any, ...] | None:
 
 
 def rows_of_graph(graph: Graph) -> GivenRows | None:
-    """The block rows of one matrix of numbers that was read as a whole, on the host or on a GPU."""
+    """Return the block rows of one matrix of numbers that was read as a whole, on the host or on a GPU."""
     if graph.batch or any(v.dtype.kind == "O" for v in graph.values):
         return None
     warned = not any(map(on_gpu, graph.values))
@@ -131,12 +115,7 @@ def rows_of_graph(graph: Graph) -> GivenRows | None:
 
 
 def given_rows(inputs: tuple[ArrayLike, ...], semiring: Semiring, reading: Reading) -> GivenRows:
-    """What `read_graph` does, for `square_arrays`, of which no row has been read yet.
-
-    Raises
-    ------
-    DTypeError
-    """
+    """Prepare `square_arrays` for reading by block rows, as `read_graph` would read them; no row is read yet. Raises DTypeError."""
     arrays = tuple(s.array for s in inputs)
     form = matrix_form(inputs, semiring, reading)
     dtypes, zeros = form.dtypes, form.zeros
@@ -150,7 +129,7 @@ def given_rows(inputs: tuple[ArrayLike, ...], semiring: Semiring, reading: Readi
 
 
 def _overwritable(inputs: tuple[ArrayLike, ...]) -> bool:
-    """Whether results can take the place of all components: their rows are contiguous, and no two of them lie in one place or file."""
+    """Return True if results can overwrite all components: contiguous rows, and no two components in one array or file."""
     inside = tuple(s for s in inputs if isinstance(s.array, np.ndarray))
     files = [os.path.realpath(f) for s in inside if (f := getattr(s.array, "filename", None)) is not None]
     apart = len(set(files)) == len(files) and len({id(s.array) for s in inputs}) == len(inputs)
@@ -160,7 +139,7 @@ def _overwritable(inputs: tuple[ArrayLike, ...]) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _Conversion:
-    """How rows of a matrix become those of a matrix over a semiring."""
+    """The conversion of rows of a matrix to rows of a matrix over a semiring."""
 
     inputs: tuple[ArrayLike, ...]
     semiring: Semiring
@@ -169,14 +148,14 @@ class _Conversion:
     zeros: tuple[Any, ...]
 
     def read(self, rows: slice, component: int, out: Array) -> None:
-        """Fill `out` with rows of one component; the other ones are read too, since all of them say what is an edge."""
+        """Fill `out` with rows of one component; all components are read, since all of them determine the edges."""
         some = tuple(replace(s, array=np.asarray(s.array[rows])) for s in self.inputs)
         outs = tuple(out if c == component else np.empty(out.shape, d) for c, d in enumerate(self.dtypes))
         rewrite(some, outs, self.semiring, self.reading, self.zeros, first=rows.start)
 
 
 class _Converted:
-    """The `Rows` of one component, brought to the dtype of the computation, with the semiring's zero for every missing edge."""
+    """The `Rows` of one component, converted to the dtype of the computation, with the semiring's zero for every missing edge."""
 
     def __init__(self, conversion: _Conversion, component: int) -> None:
         self._conversion, self._component = conversion, component
@@ -184,24 +163,15 @@ class _Converted:
         self.shape, self.dtype = (n, n), conversion.dtypes[component]
 
     def read(self, rows: slice, out: Array) -> None:
-        """Copy some rows to an array of their shape."""
         self._conversion.read(rows, self._component, out)
 
     def write(self, rows: slice, array: Array) -> None:
-        """Nothing is written to what a caller keeps."""
+        """Refuse: the caller keeps the matrix."""
         raise NotImplementedError
 
 
 class RunningStatistics:
-    """The value statistics of a matrix, as its block rows come by, on any thread.
-
-    Parameters
-    ----------
-    semiring : Semiring
-    dtypes : tuple of numpy.dtype
-    warn : bool
-        Whether zeros that are probably missing edges deserve a warning.
-    """
+    """The value statistics of a matrix, gathered from block rows on any thread; `warn` counts zeros that are probably missing edges."""
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, warn: bool) -> None:
         self._semiring, self._infinities = semiring, absorbing(semiring, dtypes)
@@ -212,13 +182,7 @@ class RunningStatistics:
         self.statistics: tuple[ValueStatistics, ...] = tuple(ValueStatistics() for _ in dtypes)
 
     def add(self, first: int, values: tuple[Array, ...]) -> None:
-        """Those of a block row that begins with row `first` of the matrix.
-
-        Raises
-        ------
-        DomainError
-            For an entry that is no element.
-        """
+        """Add a block row that begins with row `first` of the matrix. Raises DomainError for an entry that is no element."""
         found = value_statistics(values, self._infinities, off_diagonal_from=first if self._count_zeros else None)
         require_elements(self._semiring, values, found, first=first)
         counts = self._count_infinities and has_opposite_infinity(found[0], self._semiring)
@@ -230,18 +194,18 @@ class RunningStatistics:
 
     @property
     def state(self) -> tuple[tuple[ValueStatistics, ...], int, bool]:
-        """What another process needs to know of it."""
+        """The state that another process merges."""
         return self.statistics, self._opposite, self._count_zeros
 
     def merge(self, states: Iterable[tuple[tuple[ValueStatistics, ...], int, bool]]) -> None:
-        """The value statistics of all rows, from the states of those who have seen some each."""
+        """Combine the states of all processes."""
         for statistics, opposite, counts in states:
             self.statistics = tuple(old | new for old, new in zip(self.statistics, statistics, strict=True))
             self._opposite += opposite
             self._count_zeros &= counts
 
     def warn(self) -> None:
-        """Warn of zeros where no entry is ∞, and of infinities of the wrong sign."""
+        """Warn of zeros if no entry is ∞, and of infinities of the wrong sign."""
         if self._count_zeros:
             warn_of_zeros(self.statistics[0].zeros, self._semiring.zero)
         if self._opposite and not has_infinity(self.statistics[0], self._semiring):

@@ -1,8 +1,7 @@
-"""Graphs that list their edges (sparse arrays, `EdgeList`s, graphs of libraries) as triplets (COO), and these as matrices over a semiring.
+"""Graphs that list their edges (sparse arrays, `EdgeList`s, graphs of libraries) as triplets (COO) and as matrices over a semiring.
 
-`coordinates` gives what a graph lists, with a name for each edge. `COO.csr` and `COO.dense` leave out non-edges, convert weights, refuse
-what is no element, and combine parallel edges with ⊕. `csr_of_scipy` does all that at once where nothing about SciPy's compressed rows has
-to change.
+`coordinates` lists the edges of a graph, with a name for each edge. `COO.csr` and `COO.dense` drop non-edges, convert weights, refuse
+invalid elements, and combine parallel edges with ⊕. `csr_of_scipy` is a shortcut for compressed rows of SciPy that need no change.
 """
 
 from __future__ import annotations
@@ -37,43 +36,28 @@ _FLOAT64 = (np.dtype(np.float64),)
 
 
 class COO(NamedTuple):
-    """Weighted edges as they were passed, in any order, parallel ones too: ``weights[:, e]`` from ``tails[e]`` to ``heads[e]``.
+    """Weighted edges in any order, with parallel ones: ``weights[:, e]`` from ``tails[e]`` to ``heads[e]``."""
 
-    Attributes
-    ----------
-    tails, heads : int arrays of shape (m,)
-        Where each edge begins and where it leads: SciPy's ``row`` and ``col``.
-    weights : tuple of arrays of shape (m,)
-        One for each component of an element.
-    n : int
-        The number of vertices.
-    where : callable
-        Names an edge, for messages.
-    labels : tuple or None
-        The vertices; None where they are 0 … n − 1.
-    """
-
-    tails: Array
+    tails: Array  # the ends of each edge: SciPy's ``row`` and ``col``
     heads: Array
-    weights: Values
-    n: int
-    where: Place
-    labels: tuple[Hashable, ...] | None = None
+    weights: Values  # one for each component of an element
+    n: int  # the number of vertices
+    where: Place  # names an edge, for messages
+    labels: tuple[Hashable, ...] | None = None  # the vertices; None for 0 … n − 1
 
     def csr(self, semiring: Semiring, reading: Reading) -> CSR:
-        """The matrix over a semiring in compressed rows; parallel edges combine with ⊕. O(m log m) for m edges."""
+        """Return the matrix over a semiring in compressed rows; parallel edges combine with ⊕. O(m log m) for m edges."""
         coo = self._edges(reading)
         return coo._converted(semiring, reading, _dtypes(coo.weights, semiring, reading.dtype, coo.where))
 
     def dense(self, semiring: Semiring, reading: Reading) -> Graph:
-        """The same as a dense matrix, where there is memory for it. O(n² + m log m) for m edges."""
+        """Return a dense matrix over a semiring, if it fits into memory. O(n² + m log m) for m edges."""
         coo = self._edges(reading)
         dtypes = _dtypes(coo.weights, semiring, reading.dtype, coo.where)
         require_memory(coo.n, dtypes, via=reading.paths)
         return Graph(coo._converted(semiring, reading, dtypes).dense(), True, coo.labels)
 
     def _edges(self, reading: Reading) -> COO:
-        """Without what stands for a non-edge."""
         there = ~nonedges(self.weights, reading.nonedge)
         if there.all():
             return self
@@ -84,7 +68,6 @@ class COO(NamedTuple):
         )
 
     def _converted(self, semiring: Semiring, reading: Reading, dtypes: tuple[np.dtype[Any], ...]) -> CSR:
-        """In compressed rows, with weights of these dtypes."""
         zero, _ = semiring.identities(dtypes)
         require_row_starts(self.n, "the graph", rows="vertices", entries="edges", advice=", as sr.edges does")
         weights = tuple(_present(w, self.where) for w in self.weights) if reading.presence else self.weights
@@ -99,7 +82,7 @@ class COO(NamedTuple):
 
 
 def _require_inside(semiring: Semiring, weights: Values, where: Place) -> tuple[ValueStatistics, ...]:
-    """Refuse a weight that is no element; the value statistics of weights of numbers, and nothing of others."""
+    """Refuse a weight that is no element; return the value statistics of numeric weights, and nothing for others."""
     dtypes = tuple(w.dtype for w in weights)
     numbers = all(d.kind not in "bO" for d in dtypes)
     statistics = value_statistics(weights, absorbing(semiring, dtypes)) if numbers else ()
@@ -110,7 +93,7 @@ def _require_inside(semiring: Semiring, weights: Values, where: Place) -> tuple[
 
 
 def _present(weights: Array, where: Place) -> Array:
-    """True for every edge, one of weight 0 too; only a weight that is a truth value itself tells whether there is an edge."""
+    """Return True for every edge, also of weight 0; only a weight that is a truth value tells whether the edge exists."""
     if weights.dtype.kind == "b":
         return weights
     refuse_nan(weights, where)
@@ -120,11 +103,11 @@ def _present(weights: Array, where: Place) -> Array:
 
 
 def _sums(semiring: Semiring, coo: COO, places: Array, weights: Values) -> tuple[Array, Values]:
-    """Each of the sorted places once, and the ⊕ of its weights."""
+    """Return each of the sorted places once, and the ⊕ of its weights."""
     dtypes = tuple(w.dtype for w in weights)
     if all(d.kind not in "iu" for d in dtypes) or _stays_in_range(semiring):
         return combine_runs(places, weights, Operations(semiring, dtypes).add)
-    # Python's integers do not wrap, and the way back refuses what does not fit.
+    # Python's integers do not wrap, and `narrow` refuses sums that do not fit.
     exact = (np.dtype(object),) * len(dtypes)
     widen, narrow = conversions(semiring, dtypes, exact), conversions(semiring, exact, dtypes)
     places, weights = combine_runs(places, tuple(to(w, str) for to, w in zip(widen, weights, strict=True)), Operations(semiring, exact).add)
@@ -137,12 +120,12 @@ def _sums(semiring: Semiring, coo: COO, places: Array, weights: Values) -> tuple
 
 
 def _stays_in_range(semiring: Semiring) -> bool:
-    """Whether ⊕ only selects or combines bits, so that no integer outgrows its dtype."""
+    """Return True if ⊕ only selects or combines bits, so that no integer outgrows its dtype."""
     return {e.op for e in nodes(*semiring.program.add)} <= CHOOSING
 
 
 def _dtypes(weights: Values, semiring: Semiring, dtype: Any, where: Place) -> tuple[np.dtype[Any], ...]:
-    """The dtypes asked for, else float64, else (for semirings without floats) bool or the weights' own."""
+    """Return the requested dtypes, else float64, else (for semirings without floats) bool or the weights' own."""
     own = tuple(widened(w.dtype) for w in weights)  # refuses text and complex numbers
     if dtype is not None:
         return semiring.dtypes(dtype)
@@ -154,7 +137,7 @@ def _dtypes(weights: Values, semiring: Semiring, dtype: Any, where: Place) -> tu
         dtypes = semiring.dtypes(candidate)
         break
     else:
-        return semiring.dtypes(own)  # identities will say what is wrong with it
+        return semiring.dtypes(own)  # identities() will raise the reason
     for w, target in zip(weights, dtypes, strict=True):
         index = _rounded(w) if target.kind == "f" else None
         if index is not None:
@@ -168,7 +151,7 @@ def _dtypes(weights: Values, semiring: Semiring, dtype: Any, where: Place) -> tu
 
 
 def _rounded(weights: Array) -> int | None:
-    """The position of an integer that float64 does not hold."""
+    """Return the position of an integer that float64 would round."""
     if weights.dtype.kind == "O":
         return next((position for position, w in enumerate(weights) if isinstance(w, int | np.integer) and _rounds(int(w))), None)
     if weights.dtype.kind not in "iu":
@@ -178,7 +161,7 @@ def _rounded(weights: Array) -> int | None:
 
 
 def _rounds(integer: int) -> bool:
-    """Whether float64 would hold another number in the place of an integer; not where it holds none at all."""
+    """Return True if float64 would round an integer; False if it would overflow."""
     try:
         return float(integer) != integer
     except OverflowError:
@@ -186,7 +169,7 @@ def _rounds(integer: int) -> bool:
 
 
 def csr_of_scipy(graph: Any, semiring: Semiring, reading: Reading) -> CSR | None:
-    """SciPy's compressed rows, if nothing about them has to change; None where `COO.csr` has to look at them."""
+    """Return SciPy's compressed rows if no change is needed; None if `COO.csr` has to convert them."""
     if graph.format != "csr" or semiring.components > 1 or semiring.on_truth_values or reading.presence or reading.nonedge is not None:
         return None
     graph = sound_rows(graph)
@@ -197,7 +180,7 @@ def csr_of_scipy(graph: Any, semiring: Semiring, reading: Reading) -> CSR | None
     if not graph.has_canonical_format:
         return None
     heads = heads.astype(np.int64)
-    if not in_range(heads, n):  # SciPy does not look where edges lead
+    if not in_range(heads, n):  # SciPy does not check heads
         return None
     statistics = value_statistics((weights,), absorbing(semiring, dtypes))
     (found,), (zero,) = statistics, semiring.identities(dtypes)[0]
@@ -209,14 +192,14 @@ def csr_of_scipy(graph: Any, semiring: Semiring, reading: Reading) -> CSR | None
 
 
 def listed_edges(graph: Any) -> EdgeList | None:
-    """The list of edges that a graph is, or that its library makes of it; None for arrays."""
+    """Return the list of edges of a graph, or made from a library's graph; None for arrays."""
     return graph if isinstance(graph, EdgeList) else edges_of_library(graph)
 
 
 def coordinates(graph: Any, semiring: Semiring, weight: Any, *, presence: bool, listed: EdgeList | None = None) -> COO | None:
-    """The edges of what lists them, with the weights that are asked for; None for a dense matrix. See `read_graph`.
+    """List the edges of a graph with the requested weights; None for a dense matrix. See `read_graph`.
 
-    `listed` are its `listed_edges`, where these are known.
+    `listed` are its `listed_edges`, if already known.
     """
     if listed is None:
         listed = listed_edges(graph)
@@ -235,7 +218,6 @@ def coordinates(graph: Any, semiring: Semiring, weight: Any, *, presence: bool, 
 
 
 def _of_components(graph: Any, semiring: Semiring) -> COO:
-    """A tuple of sparse arrays, one a component of an element."""
     if len(graph) != semiring.components or not all(map(is_sparse, graph)):
         kinds = ", ".join(type(part).__name__ for part in graph)
         raise ShapeError(f"a graph over {semiring.name} is a tuple of {semiring.components} sparse arrays, and not of {kinds}")
@@ -243,7 +225,7 @@ def _of_components(graph: Any, semiring: Semiring) -> COO:
 
 
 def _of_scipy(parts: tuple[Any, ...]) -> COO:
-    """What sparse arrays store, but for zeros that only pad a block or a diagonal; what is stored twice is parallel edges."""
+    """Read the stored entries of sparse arrays, except zeros that pad a block or a diagonal; entries stored twice are parallel edges."""
     shape = parts[0].shape
     if len(shape) != 2 or shape[0] != shape[1]:
         raise ShapeError(f"a graph is a square matrix, not a sparse array of shape {shape}")
@@ -263,7 +245,7 @@ def _of_scipy(parts: tuple[Any, ...]) -> COO:
 
 
 def _of_edge_list(graph: EdgeList, semiring: Semiring) -> COO:
-    """Each edge of a list, and after all of them the other directions of those that have none."""
+    """Read each edge of a list, and after all of them the reversed undirected edges."""
 
     def where(index: tuple[int, ...]) -> str:
         return graph.edge_name(index[0] % max(1, len(graph.weights)))
@@ -277,7 +259,7 @@ def _of_edge_list(graph: EdgeList, semiring: Semiring) -> COO:
 
 
 def _weights(weights: list[Any] | Array, semiring: Semiring, where: Place) -> Values:
-    """The weights of a list of edges in an array for each component: 1 for None, and the semiring's zero, no edge, for a hidden one."""
+    """Return the weights of a list of edges, an array for each component: 1 for None, and the semiring's zero for a hidden edge."""
     if isinstance(weights, np.ndarray):
         if semiring.components == 1 and weights.dtype.kind in "biuf":
             return (weights,)
@@ -300,14 +282,14 @@ def _weights(weights: list[Any] | Array, semiring: Semiring, where: Place) -> Va
 
 
 def _closed(part: Array, weights: list[Any] | Array, zero: Any, where: Place) -> Array:
-    """A component of all elements, with its zero for hidden edges."""
+    """Return a component of all elements, with its zero for hidden edges."""
     if not any(w is HIDDEN for w in weights):
         return part
     return _numbers([zero if w is HIDDEN else value for value, w in zip(part.tolist(), weights, strict=True)], where)
 
 
 def _numbers(values: list[Any], where: Place) -> Array:
-    """One array of all the values: of numbers, or else of objects (Fractions; truth values among numbers, which would become numbers)."""
+    """Return one array of all the values: numbers, or else objects (Fractions; truth values among numbers, which NumPy would convert)."""
     require_weights(values, lambda position: where((position,)), structured=False)
     kinds = set(map(type, values))
     truths = {issubclass(kind, bool | np.bool_) for kind in kinds}
@@ -321,6 +303,5 @@ def _numbers(values: list[Any], where: Place) -> Array:
 
 
 def _rounded_among(values: list[Any], kinds: set[type]) -> bool:
-    """Whether an integer would not be itself in an array of floats."""
     mixed = any(issubclass(kind, int | np.integer) for kind in kinds)
     return mixed and any(isinstance(v, int | np.integer) and _rounds(int(v)) for v in values)

@@ -1,4 +1,4 @@
-"""Arrays as dense matrices over a semiring: borrowed as they are, or rewritten where an entry has to change."""
+"""Arrays as dense matrices over a semiring: borrowed unchanged, or rewritten if an entry has to change."""
 
 from __future__ import annotations
 
@@ -30,48 +30,25 @@ DTypes = tuple[np.dtype[Any], ...]
 
 _OBJECT = np.dtype(object)
 
-_BYTES_AT_MOST = 64
-"""Of an entry, so that small matrices need no closer look."""
+_BYTES_AT_MOST = 64  # largest size of an entry; small matrices skip the memory check
 
 _array_of, _dtype_of, _shape_of = map(operator.attrgetter, ("array", "array.dtype", "array.shape"))
 
 
 class Form(NamedTuple):
-    """What a matrix over a semiring is by the dtypes of what is passed alone.
-
-    Attributes
-    ----------
-    dtypes : tuple of numpy.dtype
-    zeros : tuple
-        The element of a missing edge.
-    kept : bool
-        Whether what is passed has these dtypes.
-    needs_statistics : bool
-        Whether it depends on the numbers if they are elements, and on their range what a closure does.
-    infinities : tuple of int
-        Integers that stand for an infinite zero.
-    zeros_may_mean_missing : bool
-        Whether zeros off the diagonal deserve a warning where no entry is ∞.
-    infinities_may_mean_missing : bool
-        Whether infinities that are the semiring's one do, where none is its zero.
-    """
+    """The properties of a matrix over a semiring that follow from dtypes alone."""
 
     dtypes: DTypes
-    zeros: tuple[Any, ...]
-    kept: bool
-    needs_statistics: bool
-    infinities: tuple[int, ...]
-    zeros_may_mean_missing: bool
-    infinities_may_mean_missing: bool
+    zeros: tuple[Any, ...]  # the element of a missing edge
+    kept: bool  # the given arrays have these dtypes
+    needs_statistics: bool  # value statistics decide whether the numbers are elements, and which kernels a closure needs
+    infinities: tuple[int, ...]  # integers that stand for an infinite zero
+    zeros_may_mean_missing: bool  # zeros off the diagonal deserve a warning if no entry is ∞
+    infinities_may_mean_missing: bool  # infinities equal to the semiring's one deserve a warning if no entry is its zero
 
 
 def matrix_form(inputs: tuple[ArrayLike, ...], semiring: Semiring, reading: Reading) -> Form:
-    """The form of what is read from arrays, one for each component of an element.
-
-    Raises
-    ------
-    DTypeError
-    """
+    """Return the form of the matrix read from arrays, one for each component of an element. Raises DTypeError."""
     own = tuple(map(_dtype_of, inputs))
     if reading.dtype is None and _OBJECT not in own:
         return _usual_form(semiring, own)
@@ -80,7 +57,7 @@ def matrix_form(inputs: tuple[ArrayLike, ...], semiring: Semiring, reading: Read
 
 @functools.lru_cache(maxsize=1024)
 def _usual_form(semiring: Semiring, own: DTypes) -> Form:
-    numbers = tuple(map(widened, own))  # which refuses what cannot be read
+    numbers = tuple(map(widened, own))  # refuses unsupported dtypes
     return _form(semiring, own, (np.dtype(bool),) if semiring.on_truth_values else semiring.dtypes(numbers))
 
 
@@ -93,11 +70,11 @@ def _form(semiring: Semiring, own: DTypes, dtypes: DTypes) -> Form:
 
 
 def read_dense(inputs: tuple[ArrayLike, ...], semiring: Semiring, reading: Reading, form: Form | None = None) -> Graph:
-    """A `Graph` from one array for each component of an element; all of them on the host, or on the current GPU."""
+    """Read a `Graph` from one array for each component of an element; all on the host, or on the current GPU."""
     form = form or matrix_form(inputs, semiring, reading)
     dtypes, kept, (first, *_) = form.dtypes, form.kept, inputs
     if not kept and first.library is not None:
-        for dtype in dtypes:  # whether the caller's library has them is better known before the work
+        for dtype in dtypes:  # fails early if the caller's library lacks a dtype
             first.library(namespace(first.array).empty(0, dtype))
     in_place = reading.overwrite and kept and overwritable(inputs)
     if first.array.size * _BYTES_AT_MOST > ALWAYS_FITS:
@@ -110,51 +87,41 @@ def read_dense(inputs: tuple[ArrayLike, ...], semiring: Semiring, reading: Readi
         shape, empty = matrix_shape(inputs), namespace(first.array).empty
         values, owned = tuple(s.array if in_place else empty(shape, d) for s, d in zip(inputs, dtypes, strict=True)), True
         rewrite(inputs, values, semiring, reading, form.zeros)
-    warns = reading.nonedge is None and (form.zeros_may_mean_missing or form.infinities_may_mean_missing)
+    graph = Graph(values, owned, first.labels, first.restore, first.library)
     if not reading.check:
-        return Graph(values, owned, first.labels, first.restore, first.library)
+        return graph
+    warns = reading.nonedge is None and (form.zeros_may_mean_missing or form.infinities_may_mean_missing)
     if not form.needs_statistics:
         require_elements(semiring, values)
         if warns and form.zeros_may_mean_missing:
             _warn_of_exact_zeros(values[0], semiring, form.zeros[0])
-        return Graph(values, owned, first.labels, first.restore, first.library)
-    if type(values[0]) is np.ndarray or not on_gpu(values[0]):
-        statistics = value_statistics(values, form.infinities)
-        require_elements(semiring, values, statistics)
-        if warns:
-            _warn_of_what_may_be_missing(values[0], semiring, statistics[0], form)
-        return Graph(values, owned, first.labels, first.restore, first.library, lambda: statistics)
-    begun = begin_statistics(values, form.infinities)
+        return graph
 
-    def verify() -> Sequence[ValueStatistics]:
-        statistics = begun()
+    def checked(statistics: Sequence[ValueStatistics]) -> Sequence[ValueStatistics]:
         require_elements(semiring, values, statistics)
         if warns:
             _warn_of_what_may_be_missing(values[0], semiring, statistics[0], form)
         return statistics
 
-    return Graph(values, owned, first.labels, first.restore, first.library, verify)
+    if type(values[0]) is np.ndarray or not on_gpu(values[0]):
+        statistics = checked(value_statistics(values, form.infinities))
+        graph.verify = lambda: statistics
+    else:
+        begun = begin_statistics(values, form.infinities)
+        graph.verify = lambda: checked(begun())
+    return graph
 
 
 def require_elements(
     semiring: Semiring, values: tuple[Array, ...], statistics: Sequence[ValueStatistics] | None = None, *, first: int = 0
 ) -> None:
-    """Refuse a matrix, or a block row that begins with row `first` of one, with an entry that is no element.
-
-    Parameters
-    ----------
-    semiring : Semiring
-    values : tuple of arrays
-    statistics : sequence of ValueStatistics, optional
-        What the numbers of each component are, where that is known.
-    first : int
-    """
+    """Refuse an entry that is no element, in a matrix or a block row from row `first` on; `statistics` make the check quick."""
     if statistics is None or not surely_elements(semiring, values, statistics):
         require_inside(semiring, values, "graph", of_graph=True, first=first)
 
 
 def matrix_shape(inputs: tuple[ArrayLike, ...]) -> tuple[int, ...]:
-    """The shape of square matrices, with the leading axes of several."""
+    """Return the shape of square matrices, with the leading axes of a batch."""
     shape, *others = map(_shape_of, inputs)
     if others and len(shapes := {*map(tuple, (shape, *others))}) > 1:
         raise ShapeError(f"the components of a matrix need one shape, not {' and '.join(map(str, sorted(shapes)))}")
@@ -165,11 +132,11 @@ def matrix_shape(inputs: tuple[ArrayLike, ...]) -> tuple[int, ...]:
 
 
 def element_dtypes(inputs: tuple[ArrayLike, ...], semiring: Semiring, reading: Reading) -> DTypes:
-    """The dtypes of the matrix: those that are asked for, truth values where these are elements, or the arrays' own."""
+    """Return the dtypes of the matrix: the requested ones, bool over truth values, or the arrays' own."""
     if reading.dtype is not None:
         for given in inputs:
             if given.array.dtype.kind not in "biufO":
-                widened(given.array.dtype)  # says why it cannot be read
+                widened(given.array.dtype)  # raises the reason
         return semiring.dtypes(reading.dtype)
     own = tuple(widened(s.array.dtype) for s in inputs)
     if semiring.on_truth_values and (own[0].kind != "O" or (reading.presence and _numbers(inputs[0]))):
@@ -185,7 +152,7 @@ def element_dtypes(inputs: tuple[ArrayLike, ...], semiring: Semiring, reading: R
 
 
 def _numbers(given: ArrayLike) -> bool:
-    """Whether all objects of an array are numbers or missing; symbols give formulas, and SymPy's own numbers its matrices."""
+    """Return True if all objects are numbers or missing; symbols give formulas, and SymPy numbers SymPy matrices."""
     there = given.array if given.missing is None else given.array[~given.missing]
     return all(isinstance(v, int | float | Fraction | np.generic) for v in there.flat)
 
@@ -200,7 +167,7 @@ def _zeros(semiring: Semiring, own: DTypes, dtypes: DTypes) -> tuple[Any, ...]:
 
 
 def overwritable(inputs: tuple[ArrayLike, ...]) -> bool:
-    """Whether the arrays can be overwritten entry by entry: no two entries in one place."""
+    """Return True if the arrays can be overwritten entry by entry: no two entries share memory."""
     arrays = [s.array for s in inputs]
     for array in arrays:
         if not (_flag(array, "writeable") and _flag(array, "aligned")):
@@ -218,12 +185,12 @@ def overwritable(inputs: tuple[ArrayLike, ...]) -> bool:
 
 
 def _flag(array: Array, name: str) -> bool:
-    """A flag of NumPy's; CuPy's and Zarr's arrays, which lack it, are all writable and aligned."""
+    """Return a NumPy flag; CuPy's and Zarr's arrays lack it, and are all writable and aligned."""
     return bool(getattr(getattr(array, "flags", None), name, True))
 
 
 def needs_no_change(inputs: tuple[ArrayLike, ...], semiring: Semiring, nonedge: Any, zeros: tuple[Any, ...]) -> bool:
-    """Whether matrices of the right dtypes already have the semiring's zero for every missing edge."""
+    """Return True if matrices of the right dtypes already have the semiring's zero for every missing edge."""
     for s in inputs:
         if s.missing is not None or s.numbers or not _flag(s.array, "aligned"):
             return False
@@ -256,7 +223,7 @@ def rewrite(
 
         for chunk, out, zero, converted in zip(chunks, values, zeros, convert, strict=True):
             truths = semiring.on_truth_values and out.dtype.kind == "b"
-            if not truths and missing.any():  # what stands for a non-edge (NaN, say) need not have a value in the new dtype
+            if not truths and missing.any():  # a non-edge such as NaN may have no value in the new dtype
                 chunk = chunk.copy()
                 chunk[missing] = 0
             try:
@@ -269,7 +236,6 @@ def rewrite(
 
 
 def _truth(chunk: Array, missing: Array, reading: Reading, where: Place) -> Array:
-    """Which entries are edges."""
     if reading.nonedge is not None:
         refuse_nan(namespace(chunk).where(missing, 0, chunk), where)
         return ~missing
@@ -288,7 +254,7 @@ def _truth(chunk: Array, missing: Array, reading: Reading, where: Place) -> Arra
 
 
 def _warn_of_what_may_be_missing(matrix: Array, semiring: Semiring, statistics: ValueStatistics, form: Form) -> None:
-    """Warn of entries off the diagonal that look like missing edges, where no entry is the semiring's zero."""
+    """Warn of entries off the diagonal that look like missing edges, if no entry is the semiring's zero."""
     if has_infinity(statistics, semiring):
         return
     if form.zeros_may_mean_missing and statistics.zeros:
@@ -298,24 +264,24 @@ def _warn_of_what_may_be_missing(matrix: Array, semiring: Semiring, statistics: 
 
 
 def opposite_infinities(semiring: Semiring) -> bool:
-    """Whether no edge and an edge without a limit are the two infinities, as for max-min, so that one may be taken for the other."""
+    """Return True if zero and one are opposite infinities, as for max-min: callers may confuse no edge and no limit."""
     zero, one = semiring.zero, semiring.one
     return isinstance(zero, float) and isinstance(one, float) and math.isinf(zero) and one == -zero
 
 
 def has_opposite_infinity(statistics: ValueStatistics, semiring: Semiring) -> bool:
-    """Whether there is one of the infinities that the semiring's zero is not."""
+    """Return True if an entry is the infinity opposite to the semiring's zero."""
     return statistics.negative_infinity if semiring.zero > 0 else statistics.positive_infinity
 
 
 def opposite_infinities_off_diagonal(rows: Array, semiring: Semiring, first: int = 0) -> int:
-    """How many entries off the diagonal are the semiring's one, in a matrix or in a block row that begins with row `first` of it."""
+    """Count the ones off the diagonal of a matrix, or of a block row that begins with row `first`."""
     diagonal = rows[..., first : first + rows.shape[-2]].diagonal(0, -2, -1)
     return sum(int(equal(rows[part], semiring.one).sum()) for part in row_slices(rows)) - int(equal(diagonal, semiring.one).sum())
 
 
 def warn_of_infinities(infinities: int, semiring: Semiring) -> None:
-    """Warn of so many infinities that are the semiring's one, if there are any."""
+    """Warn of infinities equal to the semiring's one, if the count is not 0."""
     if infinities:
         one, zero = ("∞", "−∞") if semiring.one > 0 else ("−∞", "∞")
         names = {"∞": "math.inf", "−∞": "-math.inf"}
@@ -329,33 +295,32 @@ def warn_of_infinities(infinities: int, semiring: Semiring) -> None:
 
 
 def _warn_of_exact_zeros(matrix: Array, semiring: Semiring, zero: Any) -> None:
-    """Warn of zeros off the diagonal of a matrix of objects without a single ∞."""
     if not any(matches(matrix[part], zero).any() for part in row_slices(matrix)):
         warn_of_zeros(int((matrix == 0).sum()) - _zeros_on_diagonal(matrix), semiring.zero)
 
 
 def _zeros_on_diagonal(matrix: Array) -> int:
     diagonal = matrix.diagonal(0, -2, -1)
-    if on_gpu(matrix):  # where no kernel of CuPy's is to be compiled for that
+    if on_gpu(matrix):  # compiles no kernel of CuPy
         return value_statistics((diagonal[..., None, :],))[0].zeros
     return int((diagonal == 0).sum())
 
 
 def zeros_may_mean_missing(infinity: Any, one: Any) -> bool:
-    """Whether zeros off the diagonal of a matrix without a single ∞ are probably missing edges, and would be edges of weight 0.
+    """Return True if zeros off the diagonal of a matrix without ∞ are probably missing edges, and would become edges of weight 0.
 
-    Not for max-min: there a zero is the worst of all non-negative entries, so it does no harm.
+    False for max-min: a zero is the worst of all non-negative entries there, and does no harm.
     """
     return isinstance(infinity, float) and (infinity == math.inf or (infinity == -math.inf and math.isfinite(one)))
 
 
 def has_infinity(statistics: ValueStatistics, semiring: Semiring) -> bool:
-    """Whether there is one of the infinities that the semiring's zero is."""
+    """Return True if an entry is the infinity of the semiring's zero."""
     return statistics.positive_infinity if semiring.zero > 0 else statistics.negative_infinity
 
 
 def warn_of_zeros(zeros: int, infinity: float) -> None:
-    """Warn of so many zeros, if there are any."""
+    """Warn of zeros, if the count is not 0."""
     if zeros:
         sign = "" if infinity > 0 else "-"
         warnings.warn(

@@ -1,7 +1,4 @@
-"""A graph as the user lists it: pairs or triples, columns of a table, or arrays, with labels of any hashable kind.
-
-`edge_table` finds the columns, and `semiring.graphs.coo` reads the list.
-"""
+"""`EdgeList`: a graph as the user lists it, by pairs or triples, columns of a table, or arrays, with labels of any hashable kind."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ from semiring.common.html import code, faint, short, table
 from semiring.common.units import counted
 from semiring.graphs.array_like import graph_library, is_sparse, refuse_name
 from semiring.graphs.edge_table import (
-    Columns,
+    EdgeColumns,
     column,
     columns_of,
     direction_of,
@@ -35,21 +32,15 @@ from semiring.graphs.edge_table import (
 
 __all__ = ["HIDDEN", "EdgeList", "edges", "is_constant", "numbered", "require_weights"]
 
-_SHOWN, _WIDTH = 8, 40
-"""Edges that Jupyter shows, and the most characters of a name."""
-
-_NO_EDGE = (str, bytes, Mapping, Set)
-"""What has parts, but no first and second one."""
-
+_SHOWN, _WIDTH = 8, 40  # edges that Jupyter shows, and most characters of a name
+_NO_EDGE = (str, bytes, Mapping, Set)  # iterables without a first and a second part
 _NO_WEIGHT = (
     *(str, bytes, complex, np.complexfloating, list, dict),
     *(datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64),
 )  # fmt: skip
-"""What is no element of any semiring, nor a tuple of components."""
+"""Types that are no element of any semiring, and no tuple of components."""
 
-_VERTEX_BYTES = 100
-"""Bytes of a vertex's name: an integer, a place in a tuple, and an entry in a dictionary."""
-
+_VERTEX_BYTES = 100  # size of a vertex's name: an integer, a place in a tuple, and an entry in a dictionary
 _WHAT_EDGES_TAKES = (
     "sr.edges takes a list of pairs (u, v) or triples (u, v, weight), a table, or arrays: sr.edges(tails, heads, weights); "
     "and directed=, nodes= by their names"
@@ -57,21 +48,21 @@ _WHAT_EDGES_TAKES = (
 
 
 class _Hidden:
-    """The weight of an edge that does not exist for questions about weights: None, as NetworkX understands it."""
+    """The weight of an edge that does not exist for weighted questions: None in NetworkX."""
 
     def __repr__(self) -> str:
         return "None"
 
 
 HIDDEN = _Hidden()
-"""The weight of an edge that a graph of NetworkX hides: the zero of every semiring."""
+"""The weight of an edge that a NetworkX graph hides: the zero of every semiring."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class EdgeList:
-    """A graph given by its edges; `edges` makes it, or `read_edges` reads it.
+    """A graph given by its edges, from `edges` or `read_edges`.
 
-    Where its arrays cannot be changed, as those of `edges` that was given arrays, what a call has found of them serves later ones.
+    The result of reading a list is kept for later calls if its arrays cannot change, as when `edges` was given arrays.
 
     Examples
     --------
@@ -84,16 +75,16 @@ class EdgeList:
     Attributes
     ----------
     labels : tuple
-        The vertices, in the order of the rows of every matrix that comes out.
+        The vertices, in the order of the rows of every resulting matrix.
     sources, targets : int array
         For each edge, the row of its first and of its second vertex.
     weights : list or array
         None for an edge without a weight. If no edge has a weight, each counts 1; otherwise weighted questions refuse such an edge.
     directed : bool
     lines : sequence of int or None
-        The line of each edge in the file that it was read from, for messages.
+        The line of each edge in its file, for messages.
     columns : mapping
-        What else is known of each edge, by name: sequences, as of the columns of a table or a file, with None where there is nothing.
+        Other attributes of the edges by name: sequences, such as the columns of a table or a file, with None for a missing value.
         `semiring.apsp` takes one by ``weight=``.
     """
 
@@ -110,7 +101,6 @@ class EdgeList:
 
     @property
     def _size(self) -> str:
-        """How many vertices and edges there are, in words."""
         return f"{counted(len(self.labels), 'vertex', 'vertices')}, {counted(len(self.weights), f'{self._kind} edge')}"
 
     def _repr_html_(self) -> str:
@@ -127,7 +117,7 @@ class EdgeList:
         return table(self._size, [*rows, *more])
 
     def edge_name(self, e: int) -> str:
-        """How a message names an edge."""
+        """Name an edge in a message."""
         line = "" if self.lines is None else f" (line {self.lines[e]})"
         return f"edge {e} from {self.labels[self.sources[e]]!r} to {self.labels[self.targets[e]]!r}{line}"
 
@@ -148,7 +138,7 @@ def edges(
     directed: bool | None = None,
     nodes: Iterable[Hashable] | None = None,
 ) -> EdgeList:
-    """A graph from its edges: a list of them, a table with a row for each, or arrays.
+    """Make a graph of its edges: a list of them, a table with a row for each, or arrays.
 
     Examples
     --------
@@ -174,42 +164,42 @@ def edges(
     ----------
     edge_list : iterable, table, or array
         - Pairs ``(u, v)`` or triples ``(u, v, weight)`` of hashable labels, or an array of such rows. Edges without weights count 1.
-        - A table: of pandas, polars or pyarrow, a structured array, or (by pyarrow) what has Arrow's or the dataframe protocol.
+        - A table: of pandas, polars or pyarrow, a structured array, or (by pyarrow) an object with Arrow's or the dataframe protocol.
         - The tail of each edge, if `heads` is given.
     heads, weights : array, list, or column of a table, optional
         The head and the weight of each edge.
     source, target : column name, optional
-        The columns of a table with the ends of each edge; by default those with a common name, such as from and to.
+        The columns of a table with the ends of each edge; by default the columns with a common name, such as from and to.
     weight : column name or number, optional
-        The column of a table with the weights, or what every edge counts. By default it is called weight, or is the only one with another
-        usual name, such as length_m, cost or km.
+        The column of a table with the weights, or a number that every edge counts. By default the column called weight, or the only column
+        with another usual name, such as length_m, cost or km.
     directed : bool, optional
-        Whether an edge leads one way only; by default True, or what Gephi's column Type says of all.
+        Edges lead one way only. By default True, or the common value of Gephi's column Type.
     nodes : iterable, optional
-        All vertices, in the order of the rows. By default integers are sorted, and other labels in the order of their appearance.
+        All vertices, in the order of the rows. By default integers are sorted, and other labels by first appearance.
 
     Returns
     -------
     EdgeList
-        Accepted wherever a graph is; ``.labels`` names the vertex of each row, and ``.columns`` has the other columns of a table.
+        Accepted as a graph everywhere; ``.labels`` names the rows, and ``.columns`` has the other columns of a table.
 
     Raises
     ------
     GraphError
-        For what is no list of edges, an item that is no edge, an unhashable label, a vertex outside `nodes`, an unknown or ambiguous
-        column, edges of both kinds, and a row without an end or the weight.
+        For anything but a list of edges, an item that is no edge, an unhashable label, or a vertex outside `nodes`. For a table also an
+        unknown or ambiguous column, edges of both kinds, and a row without an end or the weight.
     DTypeError
         For a weight that is no number, such as a text (see `read_edges`).
 
     Warns
     -----
     AssumptionWarning
-        Where edges of a table count 1 beside columns of numbers, which it lists.
+        If edges of a table count 1 beside columns of numbers.
 
     Notes
     -----
-    Parallel edges combine with the semiring's ⊕ (for distances the shortest counts). Labels are Python's own numbers and texts; floats
-    that are whole are integers. O(m) for m edges, and O(m log m) for integer labels that are far apart.
+    Parallel edges combine with the semiring's ⊕ (for distances the shortest counts). Labels become Python's numbers and texts, and whole
+    floats become integers. O(m) for m edges, and O(m log m) for integer labels that are far apart.
     """
     if not isinstance(directed, bool | np.bool_ | None):
         raise GraphError(f"directed is {described(directed)}, not True or False; {_WHAT_EDGES_TAKES}")
@@ -232,8 +222,8 @@ def edges(
     return EdgeList(*_arranged(*_numbered(ends), nodes), listed, directed is None or bool(directed))
 
 
-def _columns(edge_list: Any, heads: Any, weights: Any, source: Any, target: Any, weight: Any) -> Columns | None:
-    """The edges as columns, where they are given by arrays or a table."""
+def _columns(edge_list: Any, heads: Any, weights: Any, source: Any, target: Any, weight: Any) -> EdgeColumns | None:
+    """Return the edges as columns, if they are given by arrays or a table; else None."""
     if is_table(edge_list):
         if heads is not None or weights is not None:
             raise GraphError("of a table name the columns: sr.edges(table, source='from', target='to', weight='km')")
@@ -251,16 +241,15 @@ def _columns(edge_list: Any, heads: Any, weights: Any, source: Any, target: Any,
         raise GraphError(f"edges are no array of shape {array.shape}, but one of shape (m, 2), or (m, 3) with their weights")
     if array.ndim == 1 or array.shape[1] not in (2, 3) or array.dtype.kind not in "biuf":
         return None
-    tails, heads, weights = (*np.array(array.T), _ones(len(array)))[:3]
-    return _with_all_ends(Columns(tails, heads, weights))
+    tails, heads, weights = (*np.array(array.T), np.ones(len(array), np.int64))[:3]
+    return _with_all_ends(EdgeColumns(tails, heads, weights))
 
 
-def _given_columns(tails: Any, heads: Any, weights: Any) -> Columns:
-    """The columns that a caller gives one by one."""
+def _given_columns(tails: Any, heads: Any, weights: Any) -> EdgeColumns:
     if isinstance(heads, bool | np.bool_):
         raise GraphError(f"heads is {heads}, and no array; {_WHAT_EDGES_TAKES}")
     tails, heads = column(tails, "tails"), column(heads, "heads")
-    found = Columns(tails, heads, _ones(len(tails)) if weights is None else column(weights, "weights"))
+    found = EdgeColumns(tails, heads, np.ones(len(tails), np.int64) if weights is None else column(weights, "weights"))
     if any(isinstance(u, tuple | list) for u in found.tails[:1]) and not any(isinstance(v, tuple) for v in found.heads[:1]):
         raise GraphError(f"tails is a list of {name_of(found.tails[0])}s, as edges are, but heads is none; {_WHAT_EDGES_TAKES}")
     lengths = list(map(len, found[:3]))
@@ -270,20 +259,13 @@ def _given_columns(tails: Any, heads: Any, weights: Any) -> Columns:
     return _with_all_ends(found)
 
 
-def _ones(m: int) -> Array:
-    """The weights of m edges that have none."""
-    return np.ones(m, dtype=np.int64)
-
-
-def _with_all_ends(columns: Columns) -> Columns:
-    """The same columns, where no end of an edge is missing."""
+def _with_all_ends(columns: EdgeColumns) -> EdgeColumns:
     require_present(columns.tails, "tails")
     require_present(columns.heads, "heads")
     return columns
 
 
-def _of_columns(columns: Columns, nodes: Iterable[Hashable] | None, directed: bool) -> EdgeList:
-    """The graph of edges that are given by columns."""
+def _of_columns(columns: EdgeColumns, nodes: Iterable[Hashable] | None, directed: bool) -> EdgeList:
     tails, heads, weights, others = columns
     tails, heads = _whole(tails, heads)
     require_weights(weights, lambda e: f"edge {e} from {tails[e : e + 1].tolist()[0]!r} to {heads[e : e + 1].tolist()[0]!r}")
@@ -300,12 +282,12 @@ def _of_columns(columns: Columns, nodes: Iterable[Hashable] | None, directed: bo
 
 
 def is_constant(graph: EdgeList) -> bool:
-    """Whether nobody can change its arrays, so that they need not be read twice."""
+    """Return True if nobody can change the arrays of a graph, so that one reading is enough."""
     return isinstance(graph.weights, np.ndarray) and not any(v.flags.writeable for v in _owners(graph))
 
 
 def _owners(graph: EdgeList) -> Iterator[Any]:
-    """The arrays of a list of edges, and those whose memory they are."""
+    """Iterate over the arrays of a list of edges, and their base arrays."""
     for array in (graph.sources, graph.targets, graph.weights):
         owner: Any = array
         while isinstance(owner, np.ndarray):
@@ -314,25 +296,25 @@ def _owners(graph: EdgeList) -> Iterator[Any]:
 
 
 def _whole(*columns: Array) -> list[Array]:
-    """The ends of edges as integers, where they all are; they had to be floats beside their weights, or beside what was missing."""
-    whole = all(c.dtype.kind in "iu" or (c.dtype.kind == "f" and _are_whole(c)) for c in columns)
+    """Return the ends of edges as integers if all are whole; weights or missing values may have made them floats."""
+
+    def small(column: Array) -> bool:
+        """Return True if floats are integers, so small that none was rounded."""
+        wide = column.astype(np.float64)
+        return bool(((np.abs(wide) <= EXACT_IN_FLOAT64) & (np.trunc(wide) == wide)).all())
+
+    whole = all(c.dtype.kind in "iu" or (c.dtype.kind == "f" and small(c)) for c in columns)
     return [c.astype(np.int64) if whole and c.dtype.kind == "f" else c for c in columns]
 
 
-def _are_whole(column: Array) -> bool:
-    """Whether floats are integers, so small that none of them can have been rounded."""
-    wide = column.astype(np.float64)
-    return bool(((np.abs(wide) <= EXACT_IN_FLOAT64) & (np.trunc(wide) == wide)).all())
-
-
 def _numbered_integers(tails: Array, heads: Array) -> tuple[tuple[Hashable, ...], Array, Array]:
-    """The vertices of integer ends, sorted, and the rows of both."""
+    """Return the sorted vertices of integer ends, and the rows of both ends."""
     both = np.concatenate([tails, heads])
     least, greatest = (int(both.min()), int(both.max())) if len(both) else (0, 0)
     if greatest - least > 4 * len(both):
         labels, rows = np.unique(both, return_inverse=True)
         return tuple(labels.tolist()), rows[: len(tails)], rows[len(tails) :]
-    # Those that lie close together need no sorting.
+    # Integers close together need no sorting.
     wide = both.dtype if both.dtype == np.uint64 else np.dtype(np.int64)
     offsets = (both.astype(wide) - wide.type(least)).astype(np.intp)
     there = np.zeros(greatest - least + 1, dtype=bool)
@@ -342,7 +324,7 @@ def _numbered_integers(tails: Array, heads: Array) -> tuple[tuple[Hashable, ...]
 
 
 def _numbered(ends: list[Hashable]) -> tuple[tuple[Hashable, ...], Array, Array]:
-    """The vertices of edges whose ends follow each other, and the rows of both: integers sorted, others as they first appear."""
+    """Return the vertices of edges, listed end by end, and the rows of both ends: integers sorted, others by first appearance."""
     numbers: defaultdict[Hashable, int] = defaultdict()
     numbers.default_factory = numbers.__len__  # each new label gets the next number
     try:
@@ -363,10 +345,10 @@ def _numbered(ends: list[Hashable]) -> tuple[tuple[Hashable, ...], Array, Array]
 def _arranged(
     labels: tuple[Hashable, ...], sources: Array, targets: Array, nodes: Iterable[Hashable] | None
 ) -> tuple[tuple[Hashable, ...], Array, Array]:
-    """The same vertices and rows of ends, in the order of `nodes` and with those that have no edges."""
+    """Reorder vertices and rows of ends by `nodes`, which may add vertices without edges."""
     if nodes is None:
         return labels, sources, targets
-    if isinstance(nodes, range):  # which has not made its numbers yet
+    if isinstance(nodes, range):  # takes no memory yet
         advice = "leave out vertices without edges"
         require_bytes(_VERTEX_BYTES * len(nodes), f"the graph has {len(nodes):,} vertices, and their names take", advice)
     wanted = tuple(nodes)
@@ -387,13 +369,13 @@ def _arranged(
 
 
 def numbered(ends: list[tuple[Hashable, Hashable]], labels: tuple[Hashable, ...]) -> tuple[Array, Array]:
-    """The rows of both ends of each edge."""
+    """Return the rows of both ends of each edge."""
     _, sources, targets = _arranged(*_numbered(list(chain.from_iterable(ends))), labels)
     return sources, targets
 
 
 def require_weights(weights: list[Any] | Array, where: Callable[[int], str], *, structured: bool = True) -> None:
-    """Refuse what is certainly no weight, naming its edge by `where`; objects of one's own, and tuples if `structured`, may be elements."""
+    """Refuse a value that is certainly no weight, naming its edge by `where`; tuples only if `structured`. Other objects are allowed."""
     if isinstance(weights, np.ndarray) and weights.dtype.kind in "biuf":
         return
     types = set(map(type, weights))
@@ -418,13 +400,12 @@ def require_weights(weights: list[Any] | Array, where: Callable[[int], str], *, 
 
 
 def _items(edge_list: Any) -> Iterable[Any]:
-    """The edges one by one, where it is a list of edges."""
     if lends_memory(edge_list):
         rows: list[Any] = host(borrowed(edge_list).array).tolist()
         return rows
     refuse_name(edge_list, "a list of edges")
     if is_sparse(edge_list) or graph_library(edge_list) or isinstance(edge_list, EdgeList):
-        raise GraphError(f"a graph of type {name_of(edge_list)} is no list of edges; pass it as it is, in the place of one")
+        raise GraphError(f"a graph of type {name_of(edge_list)} is no list of edges; pass it as it is")
     if isinstance(edge_list, Mapping) and not isinstance(edge_list, Set):  # a view of NetworkX's edges is both
         raise GraphError(f"{a_name_of(edge_list)} is no list of edges; pass ((u, v, weight) for (u, v), weight in graph.items())")
     if not isinstance(edge_list, Iterable):

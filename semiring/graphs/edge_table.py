@@ -1,6 +1,6 @@
-"""Edges in columns: a table of whatever library, or an array of tails, one of heads and one of weights, as NumPy's arrays on the host.
+"""Edges in columns, as NumPy arrays on the host: from a table of any library, or from arrays of tails, heads and weights.
 
-No library of tables is imported. pandas, polars and their like give a column by its name; others are handed to pyarrow, by the Arrow
+No library of tables is imported. pandas, polars and similar libraries return a column by name. Other tables go to pyarrow, by the Arrow
 PyCapsule interface or the dataframe interchange protocol.
 """
 
@@ -25,13 +25,13 @@ from semiring.common.errors import AssumptionWarning, DTypeError, GraphError, ca
 from semiring.graphs.array_like import comes_from
 
 __all__ = [
-    "SOURCES", "TARGETS", "Columns", "column", "columns_of", "direction_of", "first_word", "is_missing_type", "is_number", "is_table",
+    "SOURCES", "TARGETS", "EdgeColumns", "column", "columns_of", "direction_of", "first_word", "is_missing_type", "is_number", "is_table",
     "no_such_column", "require_present", "several_columns", "warn_of_unweighted", "weight_columns",
 ]  # fmt: skip
 
 SOURCES = frozenset({"source", "src", "from", "u", "tail", "start", "origin"})
 TARGETS = frozenset({"target", "dst", "to", "v", "head", "end", "destination", "dest"})
-"""Names of columns, in small letters, that say which end of an edge they hold."""
+"""Lower-case names of columns of sources and of targets."""
 
 _QUANTITY = "weight|w|length|len|distance|dist|cost|time|duration|capacity|value|price"
 _UNIT = (
@@ -39,43 +39,31 @@ _UNIT = (
     r"|kg|g|t|lb|eur|usd|gbp|chf|€|\$|bps|kbps|mbps|gbps|kw|mw"
 )
 _WEIGHT = re.compile(rf"(?:{_QUANTITY})(?:(?:[ _.-]|\s*[(\[])(?:{_UNIT})[)\]]?)?|km|miles|metres|meters|minutes|seconds|hours")
-"""Names of columns, in small letters, that hold weights: a quantity, also with its unit (length_m, cost [EUR]), or a unit alone."""
+"""Lower-case names of columns of weights: a quantity, also with its unit (length_m, cost [EUR]), or a unit alone."""
 
 _KEY = re.compile(
     "(?<![a-z])(?:ids?|uid|fid|gid|oid|osmid|objectid|key|index|idx|nr|no|num|number|code|fips|zip|unnamed"
     "|years?|yr|month|date|day)(?![a-z])"
 )
-"""Words in names of columns, in small letters, that number rows or say when."""
+"""Words in lower-case names of columns of ids or dates."""
 
 _NUMBERS = (int, float, Fraction, np.integer, np.floating)
 
-_NEARLY_ALL = 0.9
-"""The least share of numbers among the values of a likely weight column: a few streets have a text as their length."""
-
-_MAY_BE_MISSING = (float, np.floating, Decimal, datetime.date, np.datetime64, np.timedelta64)
-"""Types with a value that is not equal to itself: pandas' NaT is a date."""
+_NEARLY_ALL = 0.9  # least share of numbers in a likely weight column: a few streets have a text as their length
+_MAY_BE_MISSING = (float, np.floating, Decimal, datetime.date, np.datetime64, np.timedelta64)  # some are unlike themselves; NaT is a date
 
 
-class Columns(NamedTuple):
-    """Edges by columns of equal length, which nobody else changes.
+class EdgeColumns(NamedTuple):
+    """Edges by columns of equal length, which nobody else changes."""
 
-    Attributes
-    ----------
-    tails, heads : array of shape (m,)
-        Of numbers, or of objects.
-    weights : array of shape (m,)
-    others : mapping
-        By their names the columns of a table that hold no ends of edges.
-    """
-
-    tails: Array
+    tails: Array  # numbers, or objects
     heads: Array
     weights: Array
-    others: Mapping[Any, Any] = MappingProxyType({})
+    others: Mapping[Any, Any] = MappingProxyType({})  # the other columns of a table, by name
 
 
 def is_table(value: Any) -> bool:
-    """Whether an object is a table: it has columns with names, as NumPy's structured arrays have, too."""
+    """Return True for a table: an object with named columns, including NumPy's structured arrays."""
     kind = type(value)
     if isinstance(value, np.ndarray):
         return value.dtype.names is not None
@@ -84,13 +72,10 @@ def is_table(value: Any) -> bool:
     return any(hasattr(kind, name) for name in ("columns", "column_names", "__dataframe__", "__arrow_c_stream__"))
 
 
-def columns_of(table: Any, source: Hashable | None, target: Hashable | None, weight: Hashable | None) -> Columns:
-    """The columns of a table, of which these are named; see `edges`.
+def columns_of(table: Any, source: Hashable | None, target: Hashable | None, weight: Hashable | None) -> EdgeColumns:
+    """Return the columns of a table by the names of ends and weight; see `edges`.
 
-    Raises
-    ------
-    GraphError
-        For a name that no column has, columns that say nothing of themselves, and a row without a source, a target or its weight.
+    Raises GraphError for an unknown name, ambiguous columns, and a row without a source, a target or a weight.
     """
     series = _series(table)
     names = list(series)
@@ -115,11 +100,11 @@ def columns_of(table: Any, source: Hashable | None, target: Hashable | None, wei
     if weight is None:
         warn_of_unweighted(others)
     ends = found[tails], found[heads]
-    return Columns(*ends, found[weight] if named else np.full(len(ends[0]), 1 if weight is None else weight), others)
+    return EdgeColumns(*ends, found[weight] if named else np.full(len(ends[0]), 1 if weight is None else weight), others)
 
 
 def _require_amounts(values: Array, name: Hashable) -> None:
-    """Refuse texts and dates in a column that only its name makes the weight."""
+    """Refuse texts and dates in a column that was chosen as the weight only by its name."""
     if not isinstance(next(iter(values), None), str | datetime.date | datetime.timedelta | np.datetime64 | np.timedelta64):
         return
     row = first_word(values.tolist())
@@ -130,12 +115,11 @@ def _require_amounts(values: Array, name: Hashable) -> None:
 
 
 def first_word(values: Sequence[Any]) -> int:
-    """The position of the first text that is no number in writing, or 0 where each is one."""
+    """Return the position of the first text that is no number, or 0 if there is none."""
     return next((i for i, value in enumerate(values) if isinstance(value, str | bytes) and not _reads_as_number(value)), 0)
 
 
 def _reads_as_number(text: str | bytes) -> bool:
-    """Whether a text is a number in writing."""
     try:
         float(text)
     except ValueError:
@@ -144,7 +128,6 @@ def _reads_as_number(text: str | bytes) -> bool:
 
 
 def _series(table: Any) -> dict[Any, Any]:
-    """The columns as the table's library has them."""
     kind = type(table)
     if hasattr(kind, "collect"):
         raise GraphError(f"{a_name_of(table)} has yet to be computed; pass .collect()")
@@ -161,7 +144,6 @@ def _series(table: Any) -> dict[Any, Any]:
 
 
 def _arrow(table: Any) -> Any:
-    """What speaks one of the protocols as a table of pyarrow."""
     if comes_from(table, "pyarrow") and hasattr(table, "column_names"):
         return table
     what = a_name_of(table)
@@ -171,7 +153,7 @@ def _arrow(table: Any) -> Any:
 
 
 def _ends(names: list[Any], source: Hashable | None, target: Hashable | None, table: Any) -> tuple[Any, Any]:
-    """The columns of sources and of targets: those that are named, or the only ones whose names can mean nothing else."""
+    """Return the columns of sources and of targets: the named ones, or the only columns with unambiguous names."""
     if source is not None and target is not None:
         _require(names, "source", source)
         _require(names, "target", target)
@@ -192,13 +174,12 @@ def _ends(names: list[Any], source: Hashable | None, target: Hashable | None, ta
 
 
 def _require(names: list[Any], argument: str, name: Hashable) -> None:
-    """Refuse a name that no column has."""
     if not (isinstance(name, Hashable) and name in names):
         raise GraphError(no_such_column(argument, name, names))
 
 
 def no_such_column(argument: str, name: Any, names: Sequence[Any]) -> str:
-    """Says that an argument names no column."""
+    """Say that an argument names no column."""
     return f"{argument}={described(name)}: there is no such column; {or_similar(name, names, f'there are {listing(names)}')}"
 
 
@@ -218,18 +199,9 @@ def several_columns(what: str, names: Sequence[Any]) -> str:
 
 
 def direction_of(columns: Mapping[Any, Sequence[Any] | Array], row: Callable[[int], str]) -> bool | None:
-    """Read the direction of all edges from a column "Type", as Gephi writes it; None where no such column speaks of directions.
+    """Read the direction of all edges from a column "Type", as Gephi writes it; None without such a column.
 
-    Parameters
-    ----------
-    columns : mapping
-    row : callable
-        Names a row by its position, for messages.
-
-    Raises
-    ------
-    GraphError
-        For edges of both kinds.
+    `row` names a row by its position, for messages. Raises GraphError for edges of both kinds.
     """
     name = next((name for name in columns if str(name).strip().lower() == "type"), None)
     kinds = [str(kind).strip() for kind in columns[name]] if name is not None else []
@@ -245,25 +217,12 @@ def direction_of(columns: Mapping[Any, Sequence[Any] | Array], row: Callable[[in
 
 
 def is_number(weight: Any) -> bool:
-    """Whether `weight` is a number that every edge may count."""
+    """Return True for a number that every edge may count."""
     return isinstance(weight, _NUMBERS) and not isinstance(weight, bool)
 
 
 def warn_of_unweighted(columns: Mapping[Any, Sequence[Any] | Array], where: str = "") -> bool:
-    """Warn that each edge counts 1, if columns hold numbers.
-
-    Parameters
-    ----------
-    columns : mapping
-        Without weights.
-    where : str
-        The beginning of the message.
-
-    Returns
-    -------
-    bool
-        Whether there are such columns.
-    """
+    """Warn that each edge counts 1 if columns hold numbers, and return True in this case. The message begins with `where`."""
     shares = {name: _share_of_numbers(columns[name]) for name in columns}
     of_all = [name for name, share in shares.items() if share == 1]
     found = of_all or [name for name, share in shares.items() if share > 0]
@@ -311,18 +270,7 @@ def _share_of_numbers(values: Sequence[Any] | Array) -> float:
 
 
 def column(values: Any, what: str) -> Array:
-    """A copy of a column: of numbers, or of objects, which are what its library shows of them (timestamps, dates, texts).
-
-    Parameters
-    ----------
-    values : array of any library, column of a table, or iterable
-    what : str
-        What a message calls it.
-
-    Raises
-    ------
-    GraphError
-    """
+    """Copy a column, of numbers or of the objects that its library shows (timestamps, dates, texts); messages call it `what`."""
     if comes_from(values, "pyarrow"):
         array = np.asarray(values)
     elif hasattr(values, "to_numpy"):
@@ -338,14 +286,14 @@ def column(values: Any, what: str) -> Array:
     if array.dtype.kind in "biufc":
         return np.array(array)
     if array.dtype.kind not in "mM" or isinstance(values, np.ndarray):
-        # Not tolist(), which makes integers of nanoseconds.
+        # tolist() would make integers of nanoseconds.
         return _filled(list(array) if array.dtype.kind in "mM" else array.tolist())
     of_library: Any = values
     return _filled(of_library.to_list() if hasattr(values, "to_list") else of_library.to_pylist())
 
 
 def _of_objects(values: list[Any]) -> Array:
-    """A list as an array: of numbers if it holds one kind of them."""
+    """Convert a list to an array: numeric if all values are numbers of one kind."""
     kinds = set(map(type, values))
     if kinds in ({int}, {float}, {bool}) or (len(kinds) == 1 and issubclass(next(iter(kinds)), np.number | np.bool_)):
         return np.array(values)
@@ -353,7 +301,6 @@ def _of_objects(values: list[Any]) -> Array:
 
 
 def _filled(values: list[Any]) -> Array:
-    """The very objects of a list in an array."""
     array = np.empty(len(values), dtype=object)
     for i, value in enumerate(values):
         array[i] = value
@@ -361,19 +308,12 @@ def _filled(values: list[Any]) -> Array:
 
 
 def require_present(values: Array, what: str) -> None:
-    """Refuse a missing value: NaN, None, pandas' NA and NaT.
-
-    Raises
-    ------
-    GraphError
-        With its row.
-    """
+    """Refuse a missing value: NaN, None, pandas' NA and NaT. Raises GraphError with its row."""
     if (row := _missing(values)) is not None:
         raise GraphError(f"{what} has no value in row {row} ({values[row]}); leave such rows out, or fill them in")
 
 
 def _missing(values: Array) -> int | None:
-    """The first row where a value is missing."""
     if values.dtype.kind in "fc":
         nan = np.isnan(values)
         return int(np.argmax(nan)) if nan.any() else None
@@ -386,5 +326,5 @@ def _missing(values: Array) -> int | None:
 
 
 def is_missing_type(kind: type) -> bool:
-    """Whether a type has only values that say that one is missing."""
+    """Return True if all values of a type mean that a value is missing."""
     return kind is type(None) or kind.__name__ in ("NAType", "NaTType")

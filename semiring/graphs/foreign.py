@@ -1,7 +1,7 @@
 """Graphs of other libraries as `EdgeList`s, through their own accessors: NetworkX, igraph, rustworkx, networkit, PyTorch Geometric.
 
-Vertices keep their names, and ``weights`` is what the library itself takes for the weight. The other attributes are ``columns``, and read
-when somebody asks for one. No library is imported here.
+Vertices keep their names, and ``weights`` is the library's own weight. Other attributes are ``columns``, read on request. No library is
+imported here.
 """
 
 from __future__ import annotations
@@ -23,19 +23,13 @@ __all__ = ["edges_of_library"]
 
 
 def edges_of_library(graph: Any) -> EdgeList | None:
-    """The edges of a graph of another library; None for anything else.
-
-    Raises
-    ------
-    GraphError
-        Where it lists no edges.
-    """
+    """Return the edges of a graph of another library; None for anything else. Raises GraphError if the graph lists no edges."""
     library = graph_library(graph)
     return None if library is None else _READERS[library](graph)
 
 
 class _Columns(Mapping[str, Sequence[Any]]):
-    """Attributes of edges: their names, and by name the values of all edges, None where an edge has none."""
+    """Attributes of edges by name: the values of all edges, with None for an edge without the attribute."""
 
     def __init__(self, names: Callable[[], Iterable[str]], values: Callable[[str], Sequence[Any] | None]) -> None:
         self._names, self._values = names, values
@@ -67,12 +61,11 @@ def _of_networkx(graph: Any) -> EdgeList:
     return EdgeList(labels, tails, heads, _read(w for *_, w in triples), graph.is_directed(), columns=_Columns(names, values))
 
 
-_ABSENT = object()
-"""The value of an attribute that an edge does not have."""
+_ABSENT = object()  # value of an attribute that an edge does not have
 
 
 def _read(values: Iterable[Any]) -> list[Any]:
-    """Attributes of NetworkX, where None hides an edge, with None for an absent one."""
+    """Convert attributes of NetworkX, where None hides an edge, with None for an absent one."""
     return [None if value is _ABSENT else HIDDEN if value is None else value for value in values]
 
 
@@ -89,7 +82,7 @@ def _of_igraph(graph: Any) -> EdgeList:
 
 
 def _of_rustworkx(graph: Any) -> EdgeList:
-    """Payloads of vertices are their names; payloads of edges are weights, or have them."""
+    """Read payloads: vertices are named by them, and edges have weights or attributes in them."""
     indices = list(graph.node_indices())
     triples = list(graph.weighted_edge_list())
     tails, heads = (_positions(ends, indices) for ends in _ends([(u, v) for u, v, _ in triples]))
@@ -104,7 +97,7 @@ def _of_rustworkx(graph: Any) -> EdgeList:
 
 
 def _of_payload(payload: Any, name: str) -> Any:
-    """An attribute of an edge by what hangs on it: a mapping, an object, or the weight itself."""
+    """Return an attribute of an edge from its payload: a mapping, an object, or the weight itself."""
     if payload is None or isinstance(payload, Mapping):
         return None if payload is None else payload.get(name)
     if _is_weight(payload):
@@ -113,7 +106,6 @@ def _of_payload(payload: Any, name: str) -> Any:
 
 
 def _names_in(payload: Any) -> Iterable[str]:
-    """The names of attributes that a payload is known to have."""
     if payload is None or isinstance(payload, Mapping):
         return payload or ()
     if _is_weight(payload):
@@ -122,12 +114,12 @@ def _names_in(payload: Any) -> Iterable[str]:
 
 
 def _is_weight(payload: Any) -> bool:
-    """Whether a payload is no container of attributes; what is no number either is refused where weights are read."""
+    """Return True for a payload that is no container of attributes; non-numbers are refused when weights are read."""
     return (isinstance(payload, str | bytes | tuple | list) and not hasattr(payload, "_fields")) or hasattr(payload, "__float__")
 
 
 def _of_networkit(graph: Any) -> EdgeList:
-    """Vertices are numbers, of which some may be missing. What attributes there are networkit does not tell."""
+    """Read numbered vertices, with possible gaps. networkit does not list the names of attributes."""
     indices = list(graph.iterNodes())
     numbers: list[int] = []
     if graph.hasEdgeIds():
@@ -153,16 +145,16 @@ def _of_networkit(graph: Any) -> EdgeList:
 
 
 def _of_pytorch_geometric(data: Any) -> EdgeList:
-    """Edges as they are listed, in each direction on its own; of an attribute with several numbers for an edge each column by itself."""
+    """Read edges as listed, one for each direction; an attribute with several numbers becomes several columns."""
     if getattr(data, "edge_index", None) is None:
-        raise GraphError(f"the {name_of(data)} has no edge_index; of heterogeneous data pass .to_homogeneous()")
+        raise GraphError(f"the {name_of(data)} has no edge_index; for heterogeneous data pass .to_homogeneous()")
     ends, n = _tensor(data.edge_index).astype(np.int64), int(data.num_nodes)
     if ends.shape[:1] != (2,) or ends.ndim != 2 or not in_range(ends.ravel(), n):
-        raise GraphError(f"edge_index is of shape (2, m) with numbers from 0 to {n - 1}, not so the one of shape {ends.shape}")
+        raise GraphError(f"edge_index must have shape (2, m) and numbers from 0 to {n - 1}; it has shape {ends.shape}")
     tails, heads = ends
 
     def parts(name: str) -> dict[str, Array]:
-        """An attribute by columns; nothing if it is none of edges."""
+        """Return an attribute by columns; nothing for an attribute of vertices."""
         tensor = getattr(data, name, None) if isinstance(name, str) else None
         if not lends_memory(tensor):
             return {}
@@ -173,11 +165,11 @@ def _of_pytorch_geometric(data: Any) -> EdgeList:
             return {name: array.reshape(-1)}
         return {f"{name}[:, {k}]": column for k, column in enumerate(array.T)}
 
-    # Those named after an index hold numbers of vertices.
+    # Attributes named after an index hold numbers of vertices.
     columns = {name: part for known in sorted(data.edge_attrs()) if "index" not in known for name, part in parts(known).items()}
 
     def values(name: str) -> list[Any] | None:
-        # Where there are as many edges as vertices, PyTorch Geometric tells what is whose by the name.
+        # With as many edges as vertices, PyTorch Geometric distinguishes their attributes by name.
         column = columns.get(name, parts(name).get(name))
         return None if column is None else column.tolist()
 
@@ -192,11 +184,11 @@ _READERS: dict[str, Callable[[Any], EdgeList]] = {
     "networkit": _of_networkit,
     "torch_geometric": _of_pytorch_geometric,
 }
-"""By the libraries that `graph_library` knows."""
+"""Readers for the libraries of `graph_library`."""
 
 
 def _names_or(indices: Sequence[int], names: Sequence[Any] | None) -> tuple[Hashable, ...]:
-    """The names of vertices, or their numbers where these name no vertex, or two."""
+    """Return the names of vertices, or their numbers if a name is missing, repeated or unhashable."""
     if names is not None and all(name is not None for name in names):
         try:
             if len(set(names)) == len(indices):
@@ -207,16 +199,13 @@ def _names_or(indices: Sequence[int], names: Sequence[Any] | None) -> tuple[Hash
 
 
 def _ends(pairs: list[tuple[int, int]]) -> tuple[Array, Array]:
-    """Both ends of each edge."""
     tails, heads = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
     return tails, heads
 
 
 def _positions(numbers: Array, indices: Sequence[int]) -> Array:
-    """Where vertices stand among those that are there, in ascending order."""
     return np.searchsorted(np.array(indices, dtype=np.intp), numbers)
 
 
 def _tensor(tensor: Any) -> Array:
-    """A tensor in the memory of the host."""
     return np.asarray(host(borrowed(tensor).array))

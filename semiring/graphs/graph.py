@@ -1,7 +1,4 @@
-"""A graph as the algorithms take it: a dense matrix for each component of an element, and the labels of its vertices.
-
-`Reading` says how one is to be read, and `nonedges` which of its entries are no edges.
-"""
+"""`Graph`: a dense matrix for each component of an element, and the labels; `Reading`: the options; and the test for non-edges."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Reading(NamedTuple):
-    """How a graph is to be read: the arguments of `read_graph`, and whether edges are kept whose weight is the semiring's zero."""
+    """The options of `read_graph`; `closed` keeps edges whose weight is the semiring's zero."""
 
     nonedge: Any
     dtype: Any
@@ -37,30 +34,18 @@ class Reading(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Graph:
-    """A matrix over a semiring, read from what the caller passed.
+    """A matrix over a semiring, read from the caller's graph."""
 
-    Attributes
-    ----------
-    values : tuple of arrays
-        One array of shape (…, n, n) for each component of an element; any strides. A missing edge is the semiring's zero.
-    owned : bool
-        Whether the arrays may be overwritten. Otherwise they are the caller's memory.
-    labels : tuple or None
-        The vertices in the order of the rows; None where they are 0 … n − 1.
-    restore : callable or None
-        Turns a result into the caller's kind; None for arrays.
-    library : callable or None
-        Makes any array, such as a construction matrix, one of the caller's library.
-    verify : callable or None
-        Gives the value statistics of each component, and raises what they tell: a GPU may still be computing them when a graph has been
-        read. To be called before a result is made of the values; None where nobody computes them.
-    """
-
+    # one array of shape (…, n, n) for each component of an element; any strides. A missing edge is the semiring's zero
     values: tuple[np.ndarray[Any, Any], ...]
-    owned: bool
-    labels: tuple[Hashable, ...] | None = None
+    owned: bool  # the arrays may be overwritten. Otherwise they are the caller's memory
+    labels: tuple[Hashable, ...] | None = None  # the vertices in the order of the rows; None for 0 … n − 1
+    # converts a result to the caller's type; None for arrays
     restore: Callable[[np.ndarray[Any, Any]], Any] | None = field(default=None, repr=False)
+    # converts any array, such as a construction matrix, to an array of the caller's library
     library: Callable[[np.ndarray[Any, Any]], Any] | None = field(default=None, repr=False)
+    # returns the value statistics of each component and raises their errors, before a result is made: a GPU may still be computing them.
+    # None without statistics
     verify: Callable[[], Sequence[ValueStatistics]] | None = field(default=None, repr=False)
 
     @property
@@ -70,7 +55,7 @@ class Graph:
 
     @property
     def batch(self) -> tuple[int, ...]:
-        """The leading axes: several graphs of n vertices in one array."""
+        """The leading axes of several graphs in one array."""
         return tuple(self.values[0].shape[:-2])
 
     @property
@@ -79,22 +64,21 @@ class Graph:
         return tuple(v.dtype for v in self.values)
 
     def working(self) -> tuple[np.ndarray[Any, Any], ...]:
-        """Arrays that a closure may overwrite: `values` where they are owned, C-contiguous copies otherwise."""
+        """Return arrays that a closure may overwrite: `values` if owned, else C-contiguous copies."""
         return self.values if self.owned else tuple(map(_copy, self.values))
 
     def restore_part(self, rows: Array, columns: Array) -> Callable[[Array], Any] | None:
-        """What `restore` is for some rows and columns of a result."""
+        """Return `restore` for some rows and columns of a result."""
         part = getattr(self.restore, "part", None)
         return self.restore if part is None else part(rows, columns)
 
     def answer(self, *results: np.ndarray[Any, Any]) -> Any:
-        """A result in the caller's own kind: an array, or a tuple of arrays where elements are structured."""
+        """Convert a result to the caller's type: an array, or a tuple of arrays for structured elements."""
         restored = results if self.restore is None else tuple(self.restore(r) for r in results)
         return restored[0] if len(restored) == 1 else restored
 
 
 def _copy(array: Any) -> Any:
-    """A C-contiguous copy."""
     copy = namespace(array).empty(array.shape, array.dtype)
     if on_gpu(array):
         from semiring.kernels.cuda.blocks import copy_into
@@ -106,12 +90,12 @@ def _copy(array: Any) -> Any:
 
 
 def entry_name(index: tuple[int, ...]) -> str:
-    """How a message names an entry of the caller's matrix."""
+    """Name an entry of the caller's matrix in a message."""
     return f"graph[{', '.join(map(str, index))}]"
 
 
 def nonedges(parts: Sequence[Array], nonedge: Any) -> Array:
-    """Where elements, given by their components, equal `nonedge`: one scalar, or a tuple of one a component; nowhere if it is None."""
+    """Return a mask of the elements equal to `nonedge`: a scalar, or a tuple of one a component; no entry equals None."""
     if nonedge is None:
         nowhere: Array = namespace(parts[0]).zeros(parts[0].shape, dtype=bool)
         return nowhere
@@ -120,16 +104,10 @@ def nonedges(parts: Sequence[Array], nonedge: Any) -> Array:
 
 
 def matches(entries: Array, nonedge: Any) -> Array:
-    """Where `entries` equal `nonedge` (NaN equals NaN here).
+    """Return a mask of the entries equal to `nonedge` (NaN equals NaN here).
 
-    Raises
-    ------
-    GraphError
-        Where `nonedge` is no number and the entries are.
-
-    Notes
-    -----
-    An integer equals a float only exactly: 2⁵³ + 1 is not 2.0**53, though NumPy, which rounds it, says so.
+    An integer equals a float only exactly: 2⁵³ + 1 is not 2.0**53, unlike in NumPy, which rounds. Raises GraphError if the entries are
+    numbers and `nonedge` is not.
     """
     if entries.dtype.kind != "O" and (isinstance(nonedge, str | bytes) or not hasattr(nonedge, "__float__")):
         raise GraphError(f"nonedge is {nonedge!r}, which no entry of a {entries.dtype} matrix can be; pass a number such as 0, nan or inf")
@@ -143,10 +121,10 @@ def matches(entries: Array, nonedge: Any) -> Array:
         nonedge = int(nonedge)
     try:
         found: Array = xp.asarray(equal(entries, nonedge), dtype=bool)
-    except OverflowError:  # CuPy's, for a number beyond an integer dtype
+    except OverflowError:  # from CuPy, for a number beyond an integer dtype
         return nowhere
     return found
 
 
 class NonEdgeWarning(UserWarning):
-    """A dense matrix has no missing edge, and zeros, or infinities of the other sign, that look like missing edges."""
+    """A dense matrix has no missing edge, but zeros, or infinities of the other sign, that look like missing edges."""

@@ -1,4 +1,4 @@
-"""Ordinary weights over a semiring whose elements are tuples: what each of them means there, as the semiring says by its `from_weight`."""
+"""Ordinary weights over a semiring of structured elements, converted by the semiring's `from_weight`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["element_of", "elements_of", "lists_components", "matrix_of", "requir
 
 
 def require_weight(semiring: Semiring, what: str) -> None:
-    """Refuse ordinary weights where the semiring does not say what they mean."""
+    """Refuse ordinary weights if the semiring has no `from_weight`."""
     if semiring.from_weight is None:
         raise GraphError(
             f"{what}; for ordinary weights, where {semiring.name} is defined say what one means: from_weight=lambda w: (w, …), a tuple of "
@@ -34,27 +34,24 @@ def require_weight(semiring: Semiring, what: str) -> None:
 
 
 def lists_components(graph: Any, semiring: Semiring) -> bool:
-    """Whether a dense graph is a matrix for each component of an element; otherwise it is one of ordinary weights.
+    """Return True for a tuple of matrices, one a component of an element, and False for a matrix of ordinary weights.
 
-    Raises
-    ------
-    ShapeError
-        For a tuple of more or fewer matrices.
+    Raises ShapeError for a tuple of more or fewer matrices.
     """
     if not isinstance(graph, tuple | list) or len(graph) != semiring.components:
         if isinstance(graph, tuple) and any(len(getattr(part, "shape", ())) > 1 for part in graph):
             count = semiring.components
             raise ShapeError(f"a matrix over {semiring.name} is a tuple of {count} equally shaped arrays, not of {len(graph)}")
         return False
-    # A list of as many rows of numbers is a nested list.
+    # A list of rows of numbers is a nested list, even with as many rows as components.
     rows = isinstance(graph, list) and isinstance(graph[0], list | tuple) and not any(isinstance(v, list | tuple) for v in graph[0])
     return not rows
 
 
 def matrix_of(given: ArrayLike, semiring: Semiring, *, warn: bool = False) -> tuple[ArrayLike, ...]:
-    """A dense matrix of ordinary weights as one for each component; zeros that may be missing edges are warned of.
+    """Convert a dense matrix of ordinary weights to one for each component; `warn` of zeros that may be missing edges.
 
-    A loop that would change nothing, as of length 0, is none: where paths are counted it would count again and again.
+    A loop that would change nothing, as of length 0, is dropped: a semiring that counts paths would count the loop again and again.
     """
     array = given.array
     if given.missing is not None and array.dtype.kind == "O":
@@ -71,12 +68,12 @@ def matrix_of(given: ArrayLike, semiring: Semiring, *, warn: bool = False) -> tu
 
 
 def element_of(weight: Any, semiring: Semiring) -> tuple[Any, ...]:
-    """What one weight means."""
+    """Convert one weight."""
     return tuple(part[()] for part in _parts(np.asarray(weight), semiring)[0])
 
 
 def elements_of(weights: Array, semiring: Semiring) -> tuple[Array, ...]:
-    """The elements of listed edges, by their weights, in an array for each component."""
+    """Convert the weights of listed edges, to an array for each component."""
     parts, carried = _parts(weights, semiring)
     missing = _hold(parts, carried, semiring.zero, numbers=True)
     if not missing.any():
@@ -85,7 +82,7 @@ def elements_of(weights: Array, semiring: Semiring) -> tuple[Array, ...]:
 
 
 def _parts(weights: Array, semiring: Semiring) -> tuple[tuple[Array, ...], list[int]]:
-    """The components of what weights mean, and which of them depend on the weights."""
+    """Return the components of converted weights, and the indices of components that depend on the weights."""
     expressions = semiring.recorded_from_weight
     carried = [c for c, e in enumerate(expressions) if any(x.op == "var" for x in nodes(e))]
     if weights.dtype.kind == "O":
@@ -100,19 +97,19 @@ def _parts(weights: Array, semiring: Semiring) -> tuple[tuple[Array, ...], list[
 
 
 def _full(weights: Array, value: Any) -> Array:
-    """One value everywhere, in the dtype of the weights if that has it."""
+    """Return an array of one value, in the dtype of the weights if possible."""
     dtype = np.result_type(weights.dtype, np.min_scalar_type(value)) if weights.dtype.kind in "iuf" else None
     full: Array = namespace(weights).full(weights.shape, value, dtype=dtype)
     return full
 
 
 def _hold(parts: Sequence[Array], carried: Sequence[int], element: tuple[Any, ...], *, numbers: bool) -> Array:
-    """Where the components that depend on weights are those of an element: the weights that mean it to whoever sees no others."""
+    """Return a mask of the weights that mean an element; only components that depend on weights are compared."""
     return functools.reduce(operator.and_, [_equal(parts[c], element[c], numbers=numbers) for c in carried])
 
 
 def _equal(part: Array, value: Any, *, numbers: bool) -> Array:
-    """Where a component has a value; the largest value of an integer dtype is ∞, if it is no number of Python's."""
+    """Return a mask of entries equal to a value; the largest integer of a dtype is ∞, unless the entries were Python numbers."""
     if part.dtype.kind in "iu" and isinstance(value, float) and math.isinf(value) and not numbers:
         value = np.iinfo(part.dtype).max if value > 0 else np.iinfo(part.dtype).min
     return matches(part, value)

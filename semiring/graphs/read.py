@@ -1,8 +1,7 @@
-"""Reading: whatever a caller calls a graph, as a matrix over a semiring.
+"""Reading any kind of graph as a matrix over a semiring.
 
-`read_graph` makes it dense, whatever it was. `edges_of` keeps what lists its edges in compressed rows, and says None of a dense matrix,
-which `one_graph` brings into them as well. Of that, a `GivenMatrix` tells shape, dtypes and place before any entry is read, and reads it
-as a whole, by block rows, or on a GPU.
+`read_graph` makes a dense matrix of any graph. `edges_of` reads lists of edges into compressed rows, and returns None for a dense matrix;
+`one_graph` compresses dense matrices too. A `GivenMatrix` knows shape, dtypes and place of a dense matrix before any entry is read.
 """
 
 from __future__ import annotations
@@ -28,8 +27,7 @@ from semiring.graphs.ordinary import element_of, lists_components, matrix_of, re
 
 __all__ = ["GivenMatrix", "edges_of", "one_graph", "read_graph", "reading_of"]
 
-_READ_ANYWHERE = frozenset(map(np.dtype, "?hilqBHILQfd"))
-"""What a GPU reads as the host does."""
+_READ_ANYWHERE = frozenset(map(np.dtype, "?hilqBHILQfd"))  # dtypes that a GPU reads as the host does
 
 
 def read_graph(
@@ -43,35 +41,34 @@ def read_graph(
     paths: bool = False,
     weight: Any = None,
 ) -> Graph:
-    """A graph as a dense matrix over `semiring`, with the semiring's zero for every missing edge.
+    """Read a graph as a dense matrix over `semiring`, with the semiring's zero for every missing edge.
 
     Parameters
     ----------
     graph
-        - An array of shape (…, n, n), with any strides; a masked entry of a masked array is a non-edge. Nested lists, SymPy
-          matrices, pandas DataFrames (index and columns name the vertices) and what lends its memory by DLPack, an array interface
-          or the buffer protocol, on the host or on a GPU, are arrays too. None is a non-edge.
-        - A tuple of arrays, one for each component of an element, where elements are structured. Single numbers mean there what the
-          semiring's `weight` says.
-        - A sparse array or matrix of SciPy or PyData: an absent entry is a non-edge, an explicit 0 is an edge (but not in the formats that
-          pad with zeros, BSR and DIA). What is stored twice in one place combines with ⊕, as parallel edges do, where SciPy adds it.
+        - An array of shape (…, n, n), with any strides; a masked entry of a masked array is a non-edge, and so is None. Nested lists,
+          SymPy matrices and pandas DataFrames (index and columns name the vertices) are arrays too. So are objects with DLPack, an array
+          interface or the buffer protocol, on the host or on a GPU.
+        - A tuple of arrays, one for each component of a structured element. The semiring's `from_weight` converts single numbers.
+        - A sparse array or matrix of SciPy or PyData. An absent entry is a non-edge, an explicit 0 is an edge, except in the formats that
+          pad with zeros, BSR and DIA. Entries stored twice in one place are parallel edges; SciPy would add them.
         - A graph of NetworkX, igraph, rustworkx, networkit or PyTorch Geometric: vertices keep their labels; if no edge has a
           weight, each counts 1; parallel edges combine with ⊕.
         - An `EdgeList`, from `edges`.
     semiring : Semiring
     nonedge : scalar, optional
-        An entry of this value (NaN too) is no edge. For structured elements a tuple.
+        An entry of this value (NaN too) is no edge. A tuple for structured elements.
     dtype : dtype, optional
-        Of the matrix. By default an array keeps its own (float16 becomes float32 and int8 becomes int16), and the other kinds are
+        The dtype of the matrix. By default an array keeps its own (float16 becomes float32 and int8 becomes int16), and other graphs are
         float64, or bool for semirings on truth values.
     overwrite : bool
         Permits to use the memory of a writable array.
     presence : bool
         For truth values: a listed edge or a stored entry is True whatever its number, also 0; a stored False is no edge.
     paths : bool
-        Whether the construction matrix has to fit into memory as well.
+        Require memory for the construction matrix as well.
     weight : hashable, optional
-        The attribute or column that is the weight, or a number that every edge counts.
+        The attribute or column of the weights, or a number that every edge counts.
 
     Raises
     ------
@@ -85,38 +82,21 @@ def read_graph(
 
 @dataclass(eq=False, slots=True)
 class GivenMatrix:
-    """A dense graph as the caller passed it, of which no entry has been read.
+    """A dense graph as the caller passed it, before any entry is read."""
 
-    Attributes
-    ----------
-    inputs : tuple of ArrayLike
-        One for each component of an element.
-    semiring : Semiring
-    reading : Reading
-    shape : tuple of int
-        Leading axes, rows and columns.
-    form : Form
-        Of the matrix that is read from it.
-    plain : bool
-        Whether block rows can be read from it where it lies.
-    place : str
-        Where it lies: "cpu", "disk", or "cuda:0" and so on.
-    weights : ArrayLike or None
-        One matrix of ordinary weights, from which the components will be made: `inputs` have their dtypes alone.
-    """
-
-    inputs: tuple[ArrayLike, ...]
+    inputs: tuple[ArrayLike, ...]  # one for each component of an element
     semiring: Semiring
     reading: Reading
-    shape: tuple[int, ...]
-    form: Form
-    plain: bool
-    place: str
+    shape: tuple[int, ...]  # leading axes, rows and columns
+    form: Form  # the form of the matrix to be read
+    plain: bool  # block rows can be read without a copy
+    place: str  # the location: "cpu", "disk", or "cuda:0" and so on
+    # a matrix of ordinary weights from which the components will be made; `inputs` then only have their dtypes
     weights: ArrayLike | None = None
 
     @classmethod
     def of(cls, graph: Any, semiring: Semiring, reading: Reading) -> GivenMatrix:
-        """What a caller calls a graph, and lists no edges."""
+        """Wrap a graph that lists no edges."""
         plain = type(graph) is np.ndarray and graph.ndim == 2 and graph.dtype.kind in "biuf"
         if semiring.components == 1 and (plain or on_gpu(graph)):
             own, place = (ArrayLike(graph),), "cpu" if plain else device_of(graph)
@@ -138,7 +118,6 @@ class GivenMatrix:
 
     @classmethod
     def _of_weights(cls, weights: ArrayLike, semiring: Semiring, reading: Reading) -> GivenMatrix:
-        """One matrix of ordinary weights, where elements are tuples."""
         shape, place = matrix_shape((weights,)), device_of(weights.array)
         with on_device(place):
             inputs = matrix_of(replace(weights, array=weights.array[..., :0, :0], missing=None), semiring)  # for the dtypes
@@ -146,16 +125,16 @@ class GivenMatrix:
 
     @property
     def dtypes(self) -> tuple[np.dtype[Any], ...]:
-        """Of the matrix that is read from it."""
+        """The dtypes of the matrix to be read."""
         return self.form.dtypes
 
     @property
     def arrays(self) -> tuple[Any, ...]:
-        """The components where they lie."""
+        """The caller's arrays, one for each component."""
         return tuple(s.array for s in self.inputs)
 
     def read(self, *, overwrite: bool | None = None) -> Graph:
-        """The matrix over the semiring, with its zero for every missing edge."""
+        """Read the matrix over the semiring."""
         reading = self.reading if overwrite is None else self.reading._replace(overwrite=overwrite)
         if self.weights is not None:
             with on_device(self.place):
@@ -169,18 +148,18 @@ class GivenMatrix:
             return read_dense(inputs, self.semiring, reading, self.form)
 
     def rows(self) -> GivenRows:
-        """The same by block rows, of which none has been read, where it is `plain`."""
+        """Prepare a `plain` matrix for reading by block rows."""
         return given_rows(self.inputs, self.semiring, self.reading)
 
     def uploaded(self, device: str) -> GivenMatrix | None:
-        """A copy on a GPU, to be read there, which takes the host as long as the closure takes a GPU; None where only the host can."""
+        """Copy the matrix to a GPU, to be read there; the host would take as long as the closure. None if only the host can read it."""
         wanted = self.reading.dtype
         if self.weights is not None:
             return None
         for s in self.inputs:
             if type(s.array) is not np.ndarray or s.array.dtype not in _READ_ANYWHERE or (wanted is not None and s.array.dtype != wanted):
                 return None
-            if s.missing is not None or s.restore is not None or s.numbers or s.constant:  # which are the host's
+            if s.missing is not None or s.restore is not None or s.numbers or s.constant:  # supported on the host only
                 return None
         from semiring.kernels.cuda.transfer import upload
 
@@ -200,9 +179,9 @@ def edges_of(
     listed: EdgeList | None = None,
     closed: bool = False,
 ) -> tuple[CSR, tuple[Hashable, ...] | None] | None:
-    """The edges of what lists them, and the labels; None for a dense matrix. See `read_graph` and `coordinates`.
+    """Read the edges of a graph that lists them, and the labels; None for a dense matrix. See `read_graph` and `coordinates`.
 
-    Those whose weight is the semiring's zero are among them where they are wanted, being `closed`.
+    With `closed`, edges whose weight is the semiring's zero are kept.
     """
     if weight is None and (isinstance(graph, np.ndarray) or on_gpu(graph)):
         return None
@@ -218,11 +197,11 @@ def edges_of(
 
 
 _read: WeakKeyDictionary[EdgeList, tuple[tuple[Semiring, Reading], CSR]] = WeakKeyDictionary()
-"""Of lists of edges the last reading, with what was found of that graph since: whether it is symmetric, and its reverse."""
+"""The last reading of each list of edges; its CSR caches later findings, such as symmetry and the reversed graph."""
 
 
 def _read_once(graph: EdgeList, semiring: Semiring, reading: Reading) -> CSR:
-    """The edges of a list of constant arrays, as they were read the last time where nothing else is asked for."""
+    """Read a list of constant arrays, or return the last reading for the same semiring and options."""
     asked = semiring, reading
     known = _read.get(graph)
     if known is not None and known[0] == asked:
@@ -244,12 +223,9 @@ def one_graph(
     listed: EdgeList | None = None,
     closed: bool = False,
 ) -> tuple[CSR, tuple[Hashable, ...] | None]:
-    """The edges of whatever the caller calls a graph, of a dense matrix too, and the labels; see `edges_of`.
+    """Read the edges of any graph, also of a dense matrix, and the labels; see `edges_of`.
 
-    Raises
-    ------
-    GraphError
-        For a batch of matrices, and as for `read_graph`.
+    Raises GraphError for a batch of matrices, and as for `read_graph`.
     """
     read = edges_of(graph, semiring, nonedge=nonedge, dtype=dtype, weight=weight, listed=listed, closed=closed)
     if read is not None:
@@ -275,13 +251,7 @@ def reading_of(
     paths: bool = False,
     check: bool = True,
 ) -> Reading:
-    """How a graph is to be read.
-
-    Raises
-    ------
-    GraphError
-        For a `nonedge` that is no single element.
-    """
+    """Return the options of reading. Raises GraphError if `nonedge` is no single element."""
     width = semiring.components
     if width > 1 and semiring.from_weight is not None and nonedge is not None and not isinstance(nonedge, tuple | list | np.ndarray):
         nonedge = element_of(nonedge, semiring)

@@ -1,4 +1,4 @@
-"""Other weights for a graph that was read before: numbers of the caller's as elements, and the edges that they are of."""
+"""New weights for a graph that was read before: numbers as elements, and the edges they belong to."""
 
 from __future__ import annotations
 
@@ -30,42 +30,20 @@ DTypes = tuple[np.dtype[Any], ...]
 
 
 class Listing(NamedTuple):
-    """How the caller lists the edges of a graph, and how it was read.
+    """The caller's order of the edges of a graph, and the options of reading."""
 
-    Attributes
-    ----------
-    ends : tuple of int arrays, or None
-        Tails and heads in the caller's order; None where edges are in the order of rows, or in no known order.
-    directed : bool
-        Otherwise an edge has the same weight both ways.
-    by_rows : bool
-        Whether edges are listed by rows, then by columns, where there are no ends.
-    weight, nonedge
-        See `edges_of`.
-    """
-
+    # tails and heads in the caller's order; None for edges in the order of rows, or in no known order
     ends: tuple[Array, Array] | None = None
-    directed: bool = True
-    by_rows: bool = True
-    weight: Any = None
+    directed: bool = True  # false if an edge has the same weight both ways
+    by_rows: bool = True  # without `ends`, edges are ordered by rows, then by columns
+    weight: Any = None  # see `edges_of`
     nonedge: Any = None
 
 
 def as_elements(numbers: Any, semiring: Semiring, dtypes: DTypes, what: str) -> Values:
-    """Numbers as elements in some dtypes, one array a component; for ∞ integers have the semiring's zero.
+    """Convert numbers to elements of some dtypes, one array a component; ∞ becomes the semiring's zero in integers.
 
-    Parameters
-    ----------
-    numbers : array, or tuple of one a component
-    semiring : Semiring
-    dtypes : tuple of numpy.dtype
-    what : str
-        Their name, for errors.
-
-    Raises
-    ------
-    GraphError, ShapeError, DTypeError, DomainError
-        For what is no element.
+    `what` names the numbers in messages. Raises GraphError, ShapeError, DTypeError or DomainError for numbers that are no elements.
     """
     parts = numbers if len(dtypes) > 1 else (numbers,)
     if not isinstance(parts, tuple) or len(parts) != len(dtypes):
@@ -102,25 +80,12 @@ def reweighed(
     weight: Any = None,
     nonedge: Any = None,
 ) -> tuple[Array, Array, Values]:
-    """The ends of the edges that get other weights, as numbers of vertices, and their weights.
+    """Return the ends of the edges that get new weights, as numbers of vertices, and the weights.
 
-    Parameters
-    ----------
-    weights : array, tuple (tails, heads, weights), or graph
-        Of all edges, of some by their ends, or of those that a sparse array, a list of edges or a graph of another library has. What a
-        dense matrix has not gets the semiring's zero.
-    semiring : Semiring
-    edges : CSR
-        Those that there are.
-    labels : sequence or None
-    listing : Listing
-    weight, nonedge
-        How a graph is read; by default as the one before, a weight where edges can have several.
-
-    Raises
-    ------
-    GraphError, ShapeError, DTypeError, DomainError, TooLargeError
-        For what is no weight of each edge, or has no room.
+    `weights` are an array for all edges, a tuple (tails, heads, weights) of some edges, or a graph; a dense matrix gives edges that it
+    lacks the semiring's zero. `edges` are the existing edges. `weight` and `nonedge` are options of reading a graph, by default those of
+    `listing` (`weight` only if edges have several attributes). Raises GraphError, ShapeError, DTypeError or DomainError for invalid
+    weights, and TooLargeError if they exceed the memory.
     """
     listed = listed_edges(weights)
     if weight is None and listed is not None and (listed is not weights or len(listed.columns)):
@@ -135,7 +100,7 @@ def reweighed(
             _require_weights(listed, values, edges)
     else:
         tails, heads, values = _of_list(weights, semiring, edges, labels, listing)
-    if not listing.directed:  # edges, of which a graph may have both ways already
+    if not listing.directed:  # a graph may list both directions already
         one_way = ~np.isin(heads * edges.n + tails, tails * edges.n + heads) if graph else tails != heads
         back = np.flatnonzero(one_way)
         tails, heads = np.concatenate([tails, heads[back]]), np.concatenate([heads, tails[back]])
@@ -144,7 +109,7 @@ def reweighed(
 
 
 def _axes(weights: Any, dtypes: DTypes) -> int:
-    """The number of axes of an array or a list, or of each of a tuple where elements are structured; 1 for whatever has none."""
+    """Return the number of axes of an array or a list (for structured elements, of the first component); 1 for anything else."""
     first = weights[0] if len(dtypes) > 1 and isinstance(weights, tuple) and weights else weights
     if isinstance(first, tuple):
         return 1
@@ -157,7 +122,7 @@ def _axes(weights: Any, dtypes: DTypes) -> int:
 def _of_list(
     weights: Any, semiring: Semiring, edges: CSR, labels: Sequence[Hashable] | None, listing: Listing
 ) -> tuple[Array, Array, Values]:
-    """Weights of all edges in the caller's order, or of some by their ends."""
+    """Read weights of all edges in the caller's order, or of some by their ends."""
     n, dtypes, every = edges.n, edges.dtypes, listing.ends or ((edges.tails, edges.heads) if listing.by_rows else None)
     if isinstance(weights, tuple) and len(weights) == 3 and (len(dtypes) != 3 or isinstance(weights[2], tuple)):
         tails, heads = chosen(weights[0], n, labels, "tails").numbers, chosen(weights[1], n, labels, "heads").numbers
@@ -180,7 +145,6 @@ def _of_list(
 def _of_graph(
     graph: Any, semiring: Semiring, edges: CSR, labels: Sequence[Hashable] | None, read: dict[str, Any]
 ) -> tuple[Array, Array, Values]:
-    """The edges of a graph of the same vertices."""
     dtypes, n = edges.dtypes, edges.n
     found, names = one_graph(graph, semiring, dtype=dtypes[0] if len(dtypes) == 1 else dtypes, closed=True, **read)
     if names is None:
@@ -192,7 +156,7 @@ def _of_graph(
 
 
 def _require_weights(listed: EdgeList, values: Values, edges: CSR) -> None:
-    """Refuse edges without a weight for a graph that has weights; each would count 1."""
+    """Refuse unweighted edges, which would count 1, for a graph that has weights."""
     if not listed.weights or isinstance(listed.weights, np.ndarray) or any(w is not None for w in listed.weights):
         return
     parts = zip(edges.weights, values, edges.zero, strict=True)
@@ -201,7 +165,7 @@ def _require_weights(listed: EdgeList, values: Values, edges: CSR) -> None:
 
 
 def _closing(tails: Array, heads: Array, values: Values, semiring: Semiring, edges: CSR) -> tuple[Array, Array, Values]:
-    """The same with the zero for all edges, with which the others combine; and without loops that weigh 1 where there are none."""
+    """Add a zero for each existing edge, which combines with the others; and drop new loops of weight 1."""
     _, one = semiring.identities(edges.dtypes)
     loops = np.zeros(edges.n, dtype=bool)
     loops[edges.tails[edges.tails == edges.heads]] = True

@@ -1,4 +1,4 @@
-"""Sources and targets: which vertices a caller names, one or a sequence of them."""
+"""Vertices that a caller names by `sources=` and `targets=`: a single vertex, or a sequence."""
 
 from __future__ import annotations
 
@@ -18,58 +18,33 @@ __all__ = ["Vertices", "chosen", "unknown_vertex"]
 
 Array = np.ndarray[Any, Any]
 
-_SHOWN = 5
-"""Vertices that a message names."""
-
-_SEQUENCES = (list, tuple, range)
-"""What is no array for sure."""
-
-_TEXTS = (str, bytes)
-"""What is one name, though it has parts."""
+_SHOWN = 5  # vertices that a message names
+_SEQUENCES = (list, tuple, range)  # types that are certainly no arrays
+_TEXTS = (str, bytes)  # iterable types that are one name
 
 
 @dataclass(frozen=True, eq=False)
 class Vertices:
-    """Some vertices of a graph.
-
-    Attributes
-    ----------
-    numbers : int array of shape (k,)
-    single : bool
-        Whether the caller named one by itself, so that results have no axis for it.
-    every : bool
-        Whether these are all vertices of the graph, in its order.
-    """
+    """Some vertices of a graph."""
 
     numbers: Array
-    single: bool = False
-    every: bool = False
+    single: bool = False  # the caller named a single vertex; results have no axis for it
+    every: bool = False  # all vertices of the graph, in its order
 
     @staticmethod
     @functools.lru_cache(maxsize=8)
     def all_of(n: int) -> Vertices:
-        """All vertices of a graph of n."""
+        """Return all vertices of a graph of n."""
         numbers = np.arange(n)
         numbers.flags.writeable = False
         return Vertices(numbers, every=True)
 
 
 def chosen(given: Any, n: int, labels: Sequence[Hashable] | None, what: str) -> Vertices:
-    """The vertices that a caller names, by their labels where the graph has some, and by their numbers otherwise.
+    """Return the vertices that a caller names, by labels if the graph has some, else by numbers.
 
-    Parameters
-    ----------
-    given : vertex, iterable of vertices, or None
-        None for all. A label of the graph is one vertex, even if it is a tuple or a string.
-    n : int
-    labels : sequence or None
-    what : str
-        The name of the argument.
-
-    Raises
-    ------
-    GraphError
-        For what is no vertex of the graph.
+    None means all vertices. A label of the graph is one vertex, even if it is a tuple or a string. `what` is the name of the argument.
+    Raises GraphError for an unknown vertex.
     """
     if given is None:
         return Vertices.all_of(n)
@@ -79,7 +54,7 @@ def chosen(given: Any, n: int, labels: Sequence[Hashable] | None, what: str) -> 
             raise GraphError(f"{what} is an array of shape {array.shape}; name vertices in a flat sequence")
         if labels is None and array.ndim and array.dtype.kind in "iu" and ((array >= 0) & (array < n)).all():
             return Vertices(array.astype(np.intp))
-        nanoseconds = array.ndim and array.dtype.kind in "mM"  # which tolist makes whole numbers
+        nanoseconds = array.ndim and array.dtype.kind in "mM"  # tolist() would make integers
         given = list(array) if nanoseconds else array.tolist()
     if labels is None:
         return _numbers(given, n, what)
@@ -99,7 +74,7 @@ def chosen(given: Any, n: int, labels: Sequence[Hashable] | None, what: str) -> 
 
 
 def _at_its_number(given: Any, labels: Sequence[Hashable]) -> Vertices | None:
-    """A vertex that is called by its own number, as most are that are called by numbers; None where it has to be looked up."""
+    """Return a vertex whose label is its own number, the most frequent case; None if a look-up is needed."""
     if type(given) is not int or not 0 <= given < len(labels):
         return None
     label = labels[given]
@@ -107,7 +82,7 @@ def _at_its_number(given: Any, labels: Sequence[Hashable]) -> Vertices | None:
 
 
 def _key(label: Hashable) -> Hashable:
-    """True is 1 to Python, so that a mask would find the vertices 1 and 0; a truth value finds only a vertex that is called so."""
+    """Distinguish True from 1, so that a mask does not find the vertices 1 and 0."""
     return label, _is_truth(label)
 
 
@@ -138,14 +113,13 @@ def _numbers(given: Any, n: int, what: str) -> Vertices:
 
 
 def _unknown(vertex: Any, what: str, labels: Sequence[Hashable]) -> GraphError:
-    """Says that an argument names what is no vertex."""
     if _is_truth(vertex):
         return GraphError(f"{what}: there is no vertex {vertex!r}; for the numbers of a mask pass numpy.flatnonzero of it")
     return unknown_vertex(vertex, labels, f"{what}: ")
 
 
 def unknown_vertex(vertex: Any, labels: Sequence[Hashable], where: str = "") -> GraphError:
-    """Says that there is no vertex of a name, which one is probably meant, and how vertices are named: by labels, or a range of numbers."""
+    """Return the error for an unknown vertex, with the likeliest name and the kind of names: labels, or a range of numbers."""
     if not labels:
         there = "the graph has none"
     elif isinstance(labels, range):

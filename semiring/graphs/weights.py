@@ -1,7 +1,7 @@
-"""The weights of edges: an attribute or a column, a number for all, or 1 where no edge has a weight.
+"""The weights of edges: an attribute or a column, a number for all, or 1 if no edge has a weight.
 
-One rule holds for every kind of graph. If no edge has a weight, each counts 1, with a warning if columns of numbers could be meant.
-If some edges have a weight, an edge without one is refused.
+One rule holds for every kind of graph. If no edge has a weight, each counts 1, with a warning about columns that look like weights. If some
+edges have a weight, an edge without one is refused.
 """
 
 from __future__ import annotations
@@ -23,35 +23,11 @@ __all__ = ["refuse_weight", "weighted"]
 
 
 def weighted(graph: EdgeList, weight: Any, *, presence: bool = False, warns: bool = True, where: str = "") -> EdgeList:
-    """Give the edges the weights that a caller asks for; without weights each is None, and counts 1.
+    """Give the edges the weights of an attribute or a column, or one number; without weights each is None, and counts 1.
 
-    Parameters
-    ----------
-    graph : EdgeList
-        With the weights that edges have by default.
-    weight : hashable, optional
-        The name of an attribute or a column, or a number that every edge counts.
-    presence : bool
-        Accept edges without a weight, because only the presence of edges matters.
-    warns : bool
-        Warn of edges that count 1 beside columns of numbers.
-    where : str
-        The beginning of messages.
-
-    Returns
-    -------
-    EdgeList
-        An edge that NetworkX hides by the weight None is `HIDDEN`, unless `presence` is asked for and no weight.
-
-    Raises
-    ------
-    GraphError
-        For a name that no edge has, and for an edge without a weight among weighted ones.
-
-    Warns
-    -----
-    AssumptionWarning
-        If `warns` says so.
+    `presence` accepts edges without a weight, because only the presence of edges matters. `warns` allows an AssumptionWarning about edges
+    that count 1 beside columns of numbers. Messages begin with `where`. An edge that NetworkX hides by the weight None is `HIDDEN`, unless
+    only `presence` is requested. Raises GraphError for a name that no edge has, and for an edge without a weight among weighted ones.
     """
     found = graph if weight is None else _named(graph, weight, where)
     if presence and weight is None:
@@ -74,7 +50,6 @@ def weighted(graph: EdgeList, weight: Any, *, presence: bool = False, warns: boo
 
 
 def _named(graph: EdgeList, weight: Any, where: str) -> EdgeList:
-    """Take the weights from an attribute or a column, or one number for all."""
     _require_name(weight)
     m = len(graph.weights)
     values: Sequence[Any] | Array | None = graph.columns.get(weight)
@@ -88,30 +63,29 @@ def _named(graph: EdgeList, weight: Any, where: str) -> EdgeList:
 
 
 def _absent(weights: Sequence[Any] | Array) -> list[int]:
-    """The positions of edges without a weight; an array of numbers has one for each edge."""
+    """Return the positions of edges without a weight; an array of numbers has none."""
     if isinstance(weights, np.ndarray) and weights.dtype != object:
         return []
     return [position for position, weight in enumerate(weights) if weight is None]
 
 
 def _instead_of(weight: Any, graph: EdgeList) -> str:
-    """What could be passed in the place of a name that there is not."""
+    """List the valid names, likeliest first."""
     has_weights = len(_absent(graph.weights)) < len(graph.weights)
     names = list(dict.fromkeys([*(["weight"] * has_weights), *graph.columns]))
     return f"; {or_similar(weight, names, f'edges have {listing(names)}')}" if names else ""
 
 
 def _require_name(weight: Any) -> None:
-    """Refuse what is neither a name nor a number."""
     if isinstance(weight, bool | np.bool_) or callable(weight) or not isinstance(weight, Hashable):
         shown = weight if isinstance(weight, bool | np.bool_) else a_name_of(weight)
         raise GraphError(f"weight is {shown}; pass the name of an attribute of edges, or a number that every edge counts")
 
 
 def refuse_weight(graph: Any, weight: Any) -> None:
-    """Refuse a weight by name for what has no attributes of edges: an array, whose entries are the weights."""
+    """Refuse a weight by name for an array, whose entries are the weights."""
     if not (is_sparse(graph) or isinstance(graph, list | tuple)):
-        as_array_like(graph)  # which says what is no graph
+        as_array_like(graph)  # raises for other objects
     _require_name(weight)
     table = f"; of a table with a row for each edge pass sr.edges(frame, source=…, target=…, weight={weight!r})"
     raise GraphError(

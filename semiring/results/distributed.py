@@ -1,4 +1,4 @@
-"""What several processes have together: a matrix of which each has some rows, and the trees of the paths that each has searched."""
+"""`DistributedMatrix`: a matrix whose rows are distributed over the ranks of a communicator; and its store of predecessor trees."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ Array = np.ndarray[Any, Any]
 class DistributedMatrix:
     """A matrix whose rows are distributed over the ranks of a communicator: the result of a closure with ``comm=``.
 
-    What is a rank's own it has in memory (`own_rows`, `local`). Everything else is a *collective* operation: all ranks do it at the same
-    time with the same arguments, and each gets the result. Shape, dtype, own rows and the text of it are there for a rank alone.
+    `own_rows` and `local` are the rows in the memory of this rank. Shape, dtype, own rows and repr need no communication. Everything else
+    is a *collective* operation: all ranks call it at the same time with the same arguments, and each gets the result.
 
     Examples
     --------
@@ -42,7 +42,7 @@ class DistributedMatrix:
     >>> far.rows(1)
     array([6., 0., 4.])
 
-    By itself each rank knows its own rows; here one has all of them:
+    Each rank knows its own rows without the others; here one rank has all rows:
 
     >>> far.own_rows, far.local.shape
     ((slice(0, 3, None),), (3, 3))
@@ -78,7 +78,7 @@ class DistributedMatrix:
 
     @property
     def local(self) -> Array:
-        """The rows of this rank, one after the other as in `own_rows`: an array of shape (m, n). No other rank takes part."""
+        """The rows of this rank, in the order of `own_rows`: an array of shape (m, n). Not collective."""
         if isinstance(self._own, OwnRows):
             return self._own.array
         parts = [self._part(rows) for rows in self.own_rows]
@@ -86,7 +86,7 @@ class DistributedMatrix:
 
     @raised_here
     def rows(self, i: Any) -> Array:
-        """A row, or the rows of a slice or of an array of numbers, on every rank. Collective.
+        """Return a row, or the rows of a slice or of an array of numbers, on every rank. Collective.
 
         Examples
         --------
@@ -110,7 +110,7 @@ class DistributedMatrix:
         return self[i if isinstance(i, slice) else np.asarray(i)]  # type: ignore[no-any-return]  # a row at least
 
     def __getitem__(self, key: Any) -> Any:
-        """Elements as NumPy indexes them by rows, or by rows and columns. Collective."""
+        """Return elements, indexed as in NumPy by rows, or by rows and columns. Collective."""
         given = [k for k in (key if isinstance(key, tuple) else (key,)) if k is not Ellipsis]
         if len(given) > 2:
             raise IndexError(f"a matrix has two axes, and not {len(given)}")
@@ -140,7 +140,7 @@ class DistributedMatrix:
         return out.reshape(shape)[()]
 
     def diagonal(self) -> Array:
-        """The elements on the diagonal. Collective.
+        """Return the elements on the diagonal. Collective.
 
         Examples
         --------
@@ -166,7 +166,7 @@ class DistributedMatrix:
 
     @raised_here
     def gather(self, root: int = 0) -> Array | None:
-        """The whole matrix in the memory of one rank. Collective.
+        """Return the whole matrix in the memory of one rank. Collective.
 
         Examples
         --------
@@ -202,7 +202,7 @@ class DistributedMatrix:
 
     @raised_here
     def to_npy(self, path: str | os.PathLike[str]) -> None:
-        """Write a file of NumPy's, to which each rank writes its own rows: all see that file. Collective.
+        """Write an ``.npy`` file that all ranks see; each rank writes its own rows. Collective.
 
         Examples
         --------
@@ -231,7 +231,7 @@ class DistributedMatrix:
 
     @raised_here
     def to_zarr(self, store: Any) -> None:
-        """Write a Zarr array, to which each rank writes its own rows, in chunks that are its own alone. Collective.
+        """Write a Zarr array; each rank writes its own rows, and no chunk belongs to two ranks. Collective.
 
         Examples
         --------
@@ -246,7 +246,7 @@ class DistributedMatrix:
         Parameters
         ----------
         store : path or store of Zarr's
-            What all ranks see.
+            Visible to all ranks.
         """
         from semiring.common.errors import library
 
@@ -263,12 +263,11 @@ class DistributedMatrix:
                 array[rows_] = self._part(rows_)
 
     def _like(self, local: Array) -> DistributedMatrix:
-        """Another matrix by the same rows, of which those of this rank are given."""
+        """Return another matrix distributed by the same rows, from the own rows of this rank."""
         owners = [int(self._owners[rows.start]) for rows in self._rows]
         return DistributedMatrix(self._ranks, OwnRows(self.shape[0], self.own_rows, ArrayRows(local)), self._rows, owners)
 
     def _part(self, rows: slice) -> Array:
-        """Own rows."""
         part = np.empty((rows.stop - rows.start, self.shape[1]), self.dtype)
         self._own.read(rows, part)
         return part
@@ -278,12 +277,12 @@ class DistributedMatrix:
 
 
 def shares(count: int, ranks: int) -> tuple[slice, ...]:
-    """Consecutive rows for each of the ranks, of one size but for the last ones, which may be less or missing."""
+    """Divide rows evenly: consecutive rows for each rank, equally many except for the last ranks."""
     return block_rows(count, max(1, -(-count // ranks)))
 
 
 def own_stripes(matrix: DistributedMatrix) -> Iterator[tuple[int, Array]]:
-    """The rows of this rank, some at a time, and the number of the first. No other rank takes part."""
+    """Iterate over the rows of this rank in blocks, with the number of the first row. Not collective."""
     for rows in matrix.own_rows:
         for some in slices(rows.stop - rows.start, matrix.shape[1], HOST):
             first = rows.start + some.start
@@ -292,17 +291,16 @@ def own_stripes(matrix: DistributedMatrix) -> Iterator[tuple[int, Array]]:
 
 @dataclass(eq=False)
 class DistributedTrees(PredecessorTrees):
-    """See `PredecessorTrees`: `values` and `tree` are distributed by the same rows, and what is asked is collective."""
+    """Predecessor trees whose `values` and `tree` are distributed by the same rows; all methods are collective."""
 
     def _via(self, edges: CSR) -> Any:
-        """The construction matrix, of which each rank makes its own rows."""
         tree = self._distributed
         first = tree.own_rows[0].start if tree.own_rows else 0
         values: Any = self.values
         return tree._like(via_of_trees(tree.local, tuple(v.local for v in values), edges, first))
 
     def _simple(self, rows: Array, columns: Array) -> Iterator[list[int] | None]:
-        """The paths: whoever has the trees reads them off, and tells the others."""
+        """Find the paths: the owner of a tree reads them, and sends them to all ranks."""
         tree = self._distributed
         own = np.flatnonzero(tree._owners[rows] == tree._ranks.rank)
         told = tree._ranks.allgather(dict(zip(own.tolist(), super()._simple(rows[own], columns[own]), strict=True)))
@@ -310,12 +308,10 @@ class DistributedTrees(PredecessorTrees):
         return map(found.__getitem__, range(len(rows)))
 
     def _tree_of(self, root: int) -> Any:
-        """That of an own row."""
         return self._distributed._part(slice(root, root + 1))[0]
 
     @property
     def _distributed(self) -> DistributedMatrix:
-        """The trees."""
         tree: Any = self.tree
         assert isinstance(tree, DistributedMatrix)
         return tree

@@ -1,4 +1,4 @@
-"""`Factor`: a sparse graph that was eliminated, and what follows from it: rows, columns, entries, solutions, and new weights."""
+"""`Factor`: a sparse graph after elimination, and its rows, columns, entries, solutions, statistics and new weights."""
 
 from __future__ import annotations
 
@@ -14,19 +14,21 @@ from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.definition import Semiring
 from semiring.algebra.laws import require
 from semiring.algorithms.csr import combine_runs
+from semiring.algorithms.divergence import is_min_plus
 from semiring.algorithms.factorization import Factorization
 from semiring.algorithms.tight_edges import grow_trees
 from semiring.arrays.memory import require_bytes
 from semiring.arrays.pieces import HOST
-from semiring.common.errors import GraphError, ShapeError, described, raised_here
-from semiring.common.units import counted
+from semiring.common.errors import GraphError, SemiringError, ShapeError, described, raised_here
+from semiring.common.html import Shown
+from semiring.common.units import counted, format_bytes
 from semiring.graphs.reweighing import Listing, as_elements, reweighed
 from semiring.graphs.vertices import Vertices, chosen
 from semiring.kernels.operations import operations_for
 from semiring.planning.options import named_device
-from semiring.results.factor_exports import FactorExports
 from semiring.results.paths import Paths
 from semiring.results.paths_between import paths_in
+from semiring.results.statistics import BINS, RunningDistances, Statistics, add_by_elimination, statistics_from
 from semiring.results.store import Names, shown
 from semiring.results.trees import PredecessorTrees
 
@@ -36,8 +38,8 @@ Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
 
 
-class Factor(FactorExports):
-    """A sparse graph that was eliminated; `factor` makes it.
+class Factor(Shown):
+    """A sparse graph after elimination; `factor` returns one.
 
     Examples
     --------
@@ -61,7 +63,7 @@ class Factor(FactorExports):
 
     @property
     def semiring(self) -> Semiring:
-        """The semiring of its elements."""
+        """The semiring of the elements."""
         return self._matrix.semiring
 
     @property
@@ -69,7 +71,59 @@ class Factor(FactorExports):
         """The dtype of each component of an element."""
         return self._matrix.edges.dtypes
 
-    # What follows from it.
+    @property
+    def order(self) -> tuple[Any, ...]:
+        """The vertices in the order of elimination, for `factor` of other weights of the same graph.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> star = sr.edges([("hub", "a"), ("hub", "b"), ("hub", "c")], directed=False)
+        >>> sr.factor(star, order=["a", "b", "c", "hub"]).order
+        ('a', 'b', 'c', 'hub')
+        """
+        return tuple([self.nodes[v] for v in self._matrix.found.order.tolist()])
+
+    @property
+    def fill(self) -> int:
+        """The number of entries above the diagonal of the eliminated matrix: edges of the graph, and entries added by elimination.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> sr.factor(sr.edges([(0, 1), (1, 2), (2, 3)], directed=False), order="natural").fill
+        3
+        """
+        return self._matrix.found.fill.entries
+
+    @property
+    def nbytes(self) -> int:
+        """The size in bytes, without the graph.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> sr.factor(sr.edges([(0, 1)])).nbytes > 0
+        True
+        """
+        return self._matrix.elimination.nbytes
+
+    def facts(self) -> tuple[str, list[tuple[str, str]]]:
+        """The title and the rows of the table that Jupyter shows."""
+        found = self._matrix.found
+        return f"factor of {counted(found.n, 'vertex', 'vertices')} over {self._matrix.semiring.name}", [
+            ("order", found.fill.order),
+            ("fill", f"{counted(found.fill.entries, 'entry', 'entries')}, of {counted(len(self._matrix.edges.heads), 'edge')}"),
+            ("height", f"{found.height:,} of {counted(len(found.parent), 'supernode')}"),
+            ("elimination", counted(found.fill.steps, "step")),
+            ("memory", format_bytes(self.nbytes)),
+        ]
+
+    def __repr__(self) -> str:
+        found = self._matrix.found
+        fill, steps = counted(self.fill, "entry", "entries"), counted(found.fill.steps, "step")
+        size = f"{fill} of fill, height {found.height:,}, {steps}, {format_bytes(self.nbytes)}"
+        return f"<{self.facts()[0]}: order {found.fill.order}, {size}>"
 
     @raised_here
     def rows(self, sources: Any = None) -> Any:
@@ -90,16 +144,16 @@ class Factor(FactorExports):
         Returns
         -------
         array of shape (k, n), or (n,) for one vertex
-            A tuple of arrays where elements are structured.
+            A tuple of arrays for structured elements.
 
         Raises
         ------
         GraphError
-            For what is no vertex.
+            For an unknown vertex.
         DivergenceError
-            Where sums of non-negative numbers diverge from there.
+            If a sum of non-negative numbers diverges.
         TooLargeError
-            Where the memory has no room for the rows; `blocks` gives some at a time.
+            If the rows exceed the memory; `blocks` returns some at a time.
         """
         return self._between(sources, None)
 
@@ -134,7 +188,7 @@ class Factor(FactorExports):
 
     @raised_here
     def __getitem__(self, ends: Any) -> Any:
-        """``f[sources, targets]``: elements between some vertices; one vertex by itself has no axis, and `:` is all."""
+        """``f[sources, targets]``: elements between some vertices. A single vertex has no axis, and `:` means all vertices."""
         if not (isinstance(ends, tuple) and len(ends) == 2):
             raise GraphError("f[sources, targets] needs both; f.rows(sources) and f.columns(targets) have all of the others")
         sources, targets = (None if isinstance(e, slice) and e == slice(None) else e for e in ends)
@@ -158,13 +212,13 @@ class Factor(FactorExports):
         Raises
         ------
         TooLargeError
-            Where the memory has no room for it.
+            If the matrix exceeds the memory.
         """
         return self._between(None, None)
 
     @raised_here
     def paths(self, sources: Any = None, targets: Any = None) -> Paths:
-        """The best paths between some vertices, with the elements: what ``apsp(graph, sources=…, targets=…, paths=True)`` gives.
+        """The best paths between some vertices, with the elements: the result of ``apsp(graph, sources=…, targets=…, paths=True)``.
 
         Examples
         --------
@@ -176,7 +230,7 @@ class Factor(FactorExports):
         Parameters
         ----------
         sources, targets : vertex or sequence of vertices, optional
-            By default all. A tree is grown for each source, or for each target where only these are named.
+            By default all. A tree is grown for each source, or for each target if only targets are given.
 
         Returns
         -------
@@ -185,14 +239,14 @@ class Factor(FactorExports):
         Raises
         ------
         LawError
-            Where ⊕ is not selective, so that there are no best paths.
+            If ⊕ is not selective: no single path is the best.
         GraphError, TooLargeError
             As `rows`.
 
         Notes
         -----
-        O(m) steps for a source beside its row. Of paths that tie one is told. Where rounding hides the tree of a source, it is searched
-        instead.
+        O(m) steps for the tree of a source, besides its row. One of several equally good paths is returned. If rounding hides the tree of a
+        source, a search from the source finds the paths.
         """
         elements = "f.rows(), f.columns() and f[sources, targets] have the elements without paths"
         require(self.semiring, self.dtypes, "selective", for_what="a best path", instead=elements)
@@ -214,7 +268,7 @@ class Factor(FactorExports):
 
     @raised_here
     def blocks(self, size: int | None = None) -> Iterator[tuple[tuple[Any, ...], Any]]:
-        """All rows of the closure, some at a time, where all would not fit: pairs of sources and their rows.
+        """Iterate over all rows of the closure, a block at a time, with little memory.
 
         Examples
         --------
@@ -226,12 +280,12 @@ class Factor(FactorExports):
         Parameters
         ----------
         size : int, optional
-            Rows at a time; by default what takes little memory and keeps all threads busy.
+            Rows per block; the default takes little memory and keeps all threads busy.
 
         Yields
         ------
         sources : tuple of vertices
-            In the order of elimination, in which rows are found fastest.
+            In the order of elimination, the fastest order.
         rows : array of shape (k, n)
 
         Raises
@@ -247,7 +301,7 @@ class Factor(FactorExports):
         return self._some_rows(int(size))
 
     def _some_rows(self, size: int) -> Iterator[tuple[tuple[Any, ...], Any]]:
-        """Blocks of so many rows: as a generator, it begins only where the first is asked for."""
+        """Yield blocks of `size` rows; a separate generator, so that `blocks` raises errors at once."""
         n = len(self.nodes)
         for first in range(0, n, size):
             numbers = self._matrix.found.order[first : first + size]
@@ -255,11 +309,11 @@ class Factor(FactorExports):
 
     @raised_here
     def solve(self, b: Any) -> Any:
-        """The least solution of x = A ⊗ x ⊕ b, which is A* ⊗ b; over plus-times the solution of (I − A) x = b.
+        """The least solution of x = A ⊗ x ⊕ b, namely A* ⊗ b; over plus-times the solution of (I − A) x = b.
 
         Examples
         --------
-        How far it is from each vertex to the nearest of two stations, where a train leaves after 5 and 1:
+        The distance from each vertex to the nearest of two stations, where a train leaves after 5 and 1:
 
         >>> import numpy as np, semiring as sr
         >>> f = sr.factor(sr.edges([("home", "north", 3.0), ("home", "south", 9.0)]))
@@ -269,7 +323,7 @@ class Factor(FactorExports):
         Parameters
         ----------
         b : array of shape (n,) or (n, k)
-            A tuple of arrays where elements are structured.
+            A tuple of arrays for structured elements.
 
         Returns
         -------
@@ -278,9 +332,9 @@ class Factor(FactorExports):
         Raises
         ------
         ShapeError, DTypeError, DomainError, OverflowRiskError, TooLargeError
-            For another number of rows, or elements that are none, or so large that a sum could leave the dtype, or more than fit.
+            For a wrong number of rows, invalid elements, sums that could leave the dtype, and arrays that exceed the memory.
         SemiringError
-            Where the solution needs pivoting (floats over plus-times), and SciPy is not installed.
+            If the solution needs pivoting (floats over plus-times), and SciPy is not installed.
         """
         given, n = as_elements(b, self.semiring, self.dtypes, "b"), len(self.nodes)
         shape = given[0].shape
@@ -290,11 +344,9 @@ class Factor(FactorExports):
         answer = tuple(v.reshape(shape) for v in self._matrix.solve(columns))
         return answer[0] if len(answer) == 1 else answer
 
-    # Other weights.
-
     @raised_here
     def update(self, weights: Any, *, weight: Any = None, nonedge: Any = None) -> None:
-        """Give edges other weights, and eliminate what depends on them again.
+        """Give edges other weights, and repeat the part of the elimination that depends on them.
 
         The zero of the semiring, ∞ for distances, closes an edge; the graph need not have the edge.
 
@@ -312,19 +364,21 @@ class Factor(FactorExports):
         Parameters
         ----------
         weights : array, tuple (tails, heads, weights), or graph
-            Of all edges: in the order of the list, or of the graph of another library, that `factor` was given; of a sparse array in the
-            order of its entries, and of a matrix by rows, then by columns. Or of some, by their ends, or as a graph that has them; what a
-            dense matrix has not is closed. Where elements are structured, weights are a tuple of arrays. An edge of an undirected list has
-            the same weight both ways where one is named. Of edges that are named several times weights combine with ⊕.
+            - An array of the weights of all edges, in the order of the list, graph or sparse array that was given to `factor`. The edges
+              of a dense matrix are ordered by rows, then by columns.
+            - The ends and weights of some edges, or a graph with these edges. A dense matrix closes all edges that it lacks.
+
+            For structured elements weights are a tuple of arrays. In an undirected list, an edge gets the weight both ways. Several weights
+            of one edge combine with ⊕.
         weight, nonedge
-            How a graph is read, as for `apsp`; by default as `factor` was told, which a file knows where it is a text or a number.
+            How to read a graph, as for `apsp`; by default as in `factor`. A file keeps these options if they are texts or numbers.
 
         Raises
         ------
         GraphError, DTypeError, DomainError
-            For a weight of an edge that the graph has not, another number of weights, or what is no element. The factor is as it was.
+            For a weight of an unknown edge, a wrong number of weights, or a weight that is no element. The factor is unchanged.
         DivergenceError, OverflowRiskError
-            As for `factor`. The factor is as it was.
+            As for `factor`. The factor is unchanged.
         """
         how = {"weight": weight, "nonedge": nonedge}
         tails, heads, given = reweighed(weights, self.semiring, self._matrix.edges, self._labels, self._listing, **how)
@@ -338,12 +392,86 @@ class Factor(FactorExports):
         add = operations_for(self.semiring, self.dtypes).add
         self._matrix.update(*combine_runs(numbers[order], tuple(v[order] for v in given), add))
 
+    @raised_here
+    def statistics(self, *, bins: int | Sequence[float] | Array | None = BINS) -> Statistics:
+        """Diameter, radius, eccentricities, average path length and histogram of all shortest distances, as `semiring.statistics`.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> f = sr.factor(sr.edges([("a", "b", 1.0), ("b", "c", 2.0)], directed=False))
+        >>> f.statistics()
+        <distances of 3 vertices: 6 of 6 pairs connected, average 2, radius 2, diameter 3>
+
+        Parameters
+        ----------
+        bins : int, increasing sequence of numbers, or None
+            See `semiring.statistics`. None for no histogram, which takes half the time.
+
+        Returns
+        -------
+        Statistics
+
+        Raises
+        ------
+        SemiringError
+            Over another semiring than min-plus.
+        GraphError
+            For bins that do not increase.
+
+        Notes
+        -----
+        Without negative weights and explicit bins, distances are tallied as they are found, and no row is stored. For an undirected graph
+        they are tallied once for both directions. Sums do not depend on the number of threads.
+        """
+        if not is_min_plus(self._matrix.semiring):
+            raise SemiringError(
+                f"statistics are of distances, over min-plus; those of {self._matrix.semiring.name} are other elements: see f.blocks()"
+            )
+        found = RunningDistances(bins)
+        add_by_elimination(found, self._matrix)
+        return statistics_from(found, self.nodes)
+
+    @raised_here
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write graph, order, eliminated matrix and names to a file. `load` then answers the same questions with the same bits.
+
+        Examples
+        --------
+        >>> import semiring as sr, tempfile
+        >>> f = sr.factor(sr.edges([("a", "b", 1.0), ("b", "c", 2.0)]))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     f.save(f"{folder}/roads.npz")
+        ...     sr.Factor.load(f"{folder}/roads.npz").rows("a")
+        array([0., 1., 3.])
+
+        Parameters
+        ----------
+        path : path
+            ``.npz`` for one file of NumPy arrays, uncompressed; ``.zarr`` for a folder of Zarr arrays, compressed; ``.zarr.zip`` for one
+            file of Zarr arrays. A file, or a folder with another factor, is replaced when the new one is complete.
+
+        Raises
+        ------
+        GraphError
+            For another ending, names that cannot be read back safely, and a folder with other contents.
+        SemiringError
+            For a Zarr file without Zarr.
+
+        Notes
+        -----
+        Nothing is pickled. Names may be None, truth values, numbers, texts, bytes, and tuples of these.
+        """
+        from semiring.results import factor_files  # only on use, for a quick first call
+
+        factor_files.save(path, factor_files.Saved(self._matrix, self._labels, self._listing))
+
     @staticmethod
     @raised_here
     def load(
         path: str | os.PathLike[str], *, semiring: Semiring | str | None = None, device: str = "auto", threads: int | None = None
     ) -> Factor:
-        """The factor that `save` has written; its first `update` eliminates all of it once more.
+        """Read a factor that `save` has written; its first `update` repeats the whole elimination.
 
         Examples
         --------
@@ -357,9 +485,9 @@ class Factor(FactorExports):
         ----------
         path : path
         semiring : Semiring or str, optional
-            Needed where it is not one of `semirings`. It is refused if it does not compute what the one that was saved did.
+            Needed unless it is one of `semirings`. It must compute the same as the saved semiring.
         device : str
-            "cuda", "cuda:0", … brings it to a GPU, as `factor` does; "auto" is the CPU.
+            "cuda", "cuda:0", … copies the factor to a GPU, as in `factor`; "auto" is the CPU.
         threads : int, optional
             By default ``SEMIRING_NUM_THREADS``, or all cores.
 
@@ -370,16 +498,16 @@ class Factor(FactorExports):
         Raises
         ------
         GraphError
-            For a file or folder that is damaged or nothing that `save` has written, naming its part and what is wrong with it.
+            For a damaged file, or one that `save` has not written; the message names the part.
         TooLargeError
-            A MemoryError, where it does not fit.
+            A MemoryError, if the factor does not fit.
         SemiringError
-            For another semiring, a device that is not there, and without Zarr where that is needed.
+            For another semiring, a missing device, and for a Zarr file without Zarr.
 
         Notes
         -----
-        A file need not be trusted: nothing of it is executed, and what comes out has the form of a factor: elements of the semiring and
-        vertices that exist. Whether they are right is another question.
+        A file need not be trusted: nothing of it is executed, and the result is well formed: elements of the semiring, and valid vertex
+        numbers. Whether the elements are right is another question.
         """
         from semiring.results import factor_files
 
@@ -387,15 +515,14 @@ class Factor(FactorExports):
         saved = factor_files.load(path, None if semiring is None else as_semiring(semiring), threads, place)
         return Factor(*saved)
 
-    # Elements.
+    def __reduce__(self) -> Any:
+        raise TypeError("a factor cannot be pickled; f.save(path) writes it, and sr.Factor.load(path) reads it, in another process too")
 
     def _between(self, sources: Any, targets: Any) -> Any:
-        """Elements between vertices that the caller names."""
         n = len(self.nodes)
         return self._elements(chosen(sources, n, self._labels, "sources"), chosen(targets, n, self._labels, "targets"))
 
     def _elements(self, sources: Vertices, targets: Vertices) -> Any:
-        """Elements between vertices, where the memory has room for them."""
         self._require_room(
             len(sources.numbers), len(targets.numbers), sum(d.itemsize for d in self.dtypes), "fewer, or go through f.blocks()"
         )
@@ -404,5 +531,4 @@ class Factor(FactorExports):
         return shown(found, sources, targets, None)
 
     def _require_room(self, rows: int, columns: int, size: int, instead: str) -> None:
-        """Refuse so many elements of so many bytes, if the memory has no room for them."""
         require_bytes(rows * columns * size, f"{rows:,} × {columns:,} elements take", f"ask for {instead}", self._matrix.device)

@@ -1,4 +1,4 @@
-"""A factor on disk: the graph, the order of elimination, and the panels. What is filled follows from the first two, and is found anew."""
+"""A factor on disk: graph, order of elimination, and panels. The fill is computed again from graph and order."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _INDEX = np.dtype(np.int64)
 
 
 class Saved(NamedTuple):
-    """What a factor consists of; see `Factor`."""
+    """The parts of a `Factor`."""
 
     matrix: Factorization
     labels: tuple[Any, ...] | None
@@ -61,7 +61,7 @@ def save(path: str | os.PathLike[str], saved: Saved) -> None:
     arrays: dict[str, Array] = {"tail": edges.tails, "head": edges.heads, "order": matrix.found.order}
     if listing.ends is not None:
         arrays |= dict(zip(("source", "target"), listing.ends, strict=True))
-    columns = {name: v.astype(_INDEX, copy=False).view(_INDEX) for name, v in arrays.items()}  # of C's long, which Zarr knows
+    columns = {name: v.astype(_INDEX, copy=False).view(_INDEX) for name, v in arrays.items()}  # a view as C's long, which Zarr supports
     elements = {"weight": edges.weights, "upper": kept.panels.upper, "lower": kept.panels.lower}
     if kept.potentials is not None:
         elements |= dict(zip(("potential", "inverse"), kept.potentials, strict=True))
@@ -109,19 +109,17 @@ def load(path: str | os.PathLike[str], semiring: Semiring | None, threads: int |
 
 
 def _written(option: Any) -> str | float | int | None:
-    """How graphs were read, where that is a text or a number; else None."""
+    """Return an option that is a text or a number; else None."""
     if isinstance(option, np.generic):
         option = option.item()
     return option if isinstance(option, str | float | int) else None
 
 
 def _column(read: Read, name: str, count: int, dtype: np.dtype[Any]) -> Array:
-    """An array of one axis, which is kept as a column."""
     return read(name, (count, 1), dtype).reshape(-1)
 
 
 def _vertices(read: Read, name: str, count: int, n: int) -> Array:
-    """So many numbers of vertices, which exist."""
     found = _column(read, name, count, _INDEX)
     if len(found) and not 0 <= found.min() <= found.max() < n:
         raise Damage(f"{name} has the number of a vertex that is none from 0 to {n - 1:,}")

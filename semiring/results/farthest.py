@@ -1,7 +1,7 @@
-"""The farthest and the longest pairs of vertices and the center of a graph: extremes of all elements, found stripe by stripe.
+"""The farthest pairs, the longest pairs and the center of a graph: extremes of all elements, found stripe by stripe.
 
-The farthest pair has the least preferred element: the greatest where ⊕ is a minimum, as for distances, and the least where ⊕ is a maximum,
-as for the width of paths. The longest pair has the greatest element, whatever ⊕ is. Zero, which means no path, counts for neither.
+The farthest pair has the least preferred element: the greatest if ⊕ is a minimum, as for distances, and the least if ⊕ is a maximum, as for
+the width of paths. The longest pair has the greatest element for every ⊕. Zero, meaning no path, never counts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Array = np.ndarray[Any, Any]
 
 
 class FarthestPair(NamedTuple):
-    """Two vertices with a path from one to the other, and how far that is.
+    """Two vertices with a path from one to the other, and the distance.
 
     Examples
     --------
@@ -39,9 +39,9 @@ class FarthestPair(NamedTuple):
     Attributes
     ----------
     source, target : vertex
-        By their names.
+        The names of the vertices.
     distance : scalar
-        The element between them: their distance, for shortest paths.
+        The element of the pair; for shortest paths the distance.
     """
 
     source: Any
@@ -50,15 +50,7 @@ class FarthestPair(NamedTuple):
 
 
 class Greatest:
-    """The greatest (or least) of elements that come by in stripes, in their order; of equal ones, those that came first.
-
-    Attributes
-    ----------
-    rows, columns : int array
-        Where they are, on the host.
-    values : array
-        What they are, on the host.
-    """
+    """The greatest (or least) elements of stripes: `rows`, `columns` and `values` on the host, best first; of equal ones the first."""
 
     def __init__(self, count: int, *, least: bool = False) -> None:
         self._count, self._least = count, least
@@ -66,9 +58,9 @@ class Greatest:
         self.values: Array = np.empty(0)
 
     def add(self, values: Any, wanted: Any, first: int = 0) -> None:
-        """Some more rows, the first of which has the number `first`; of their elements those that are wanted."""
+        """Add the wanted elements of a stripe that begins at row `first`."""
         xp, count = namespace(values), self._count
-        if len(self.values) == count:  # equal ones come too late
+        if len(self.values) == count:  # equal elements come too late
             wanted = wanted & (values < self.values[-1] if self._least else values > self.values[-1]).astype(bool)
         places, some = xp.flatnonzero(wanted), values[wanted]
         if len(some) > count:
@@ -81,11 +73,11 @@ class Greatest:
         self._join(rows + first, columns, host(some[order]))
 
     def merge(self, other: Greatest) -> None:
-        """Those of other rows, which may lie between these."""
+        """Add the elements of other rows, in any order of the rows."""
         self._join(other.rows, other.columns, other.values)
 
     def _join(self, rows: Array, columns: Array, values: Array) -> None:
-        """Some more elements; of equal ones those of the first rows are kept."""
+        """Add elements; of equal ones the first rows are kept."""
         if len(self.values):
             rows, columns, values = np.append(self.rows, rows), np.append(self.columns, columns), np.append(self.values, values)
             there = np.lexsort((columns, rows))
@@ -94,7 +86,7 @@ class Greatest:
         self.rows, self.columns, self.values = rows, columns, values
 
     def _order(self, values: Any) -> Any:
-        """The places of the first ones of some elements, in their order."""
+        """Return the places of the first `count` elements, in order."""
         xp = namespace(values)
         if self._least:
             return xp.argsort(values, kind="stable")[: self._count]
@@ -113,7 +105,6 @@ def longest(found: Store, k: int) -> list[FarthestPair]:
 
 
 def _extremes(found: Store, k: int, *, least: bool) -> list[FarthestPair]:
-    """The k pairs with the least or the greatest elements."""
     try:
         count = operator.index(k)
     except TypeError:
@@ -144,24 +135,24 @@ def center(found: Store) -> list[Any]:
     most = int(counts.argmax())
     raise GraphError(
         f"no vertex reaches all others, so that no eccentricity is finite and there is no center; {sources[most]!r} reaches the most, "
-        f"{counts[most]:,} of {max(found.shape) - 1:,}: ask the largest component alone, which networkx.strongly_connected_components or "
-        f"scipy.sparse.csgraph.connected_components tells"
+        f"{counts[most]:,} of {max(found.shape) - 1:,}: pass the largest component, found by networkx.strongly_connected_components or "
+        f"scipy.sparse.csgraph.connected_components"
     )
 
 
 def _least(found: Store, method: str) -> bool:
-    """Whether the least element is the farthest; refuses a ⊕ that goes by no order."""
+    """Return True if the least element is the farthest; refuse a ⊕ without an order."""
     extremum = extremum_of(found.semiring)
     if extremum is None:
         raise SemiringError(
-            f"{method}() is for semirings whose ⊕ is a minimum or a maximum of numbers, as that of min-plus or max-min; "
-            f"{found.semiring.name} has no such order, and its elements are in .values"
+            f"{method}() is for semirings whose ⊕ is a minimum or a maximum of numbers, such as min-plus or max-min; "
+            f"{found.semiring.name} has no such order; .values has the elements"
         )
     return extremum is np.fmax
 
 
 def _rows(found: Store) -> Iterator[tuple[slice, Any, Any, Any]]:
-    """Some rows at a time: which, their elements, and the numbers of their sources and targets, which broadcast to them."""
+    """Iterate over stripes: slice, elements, and numbers of sources and targets, which broadcast to the elements."""
     xp = namespace(found.values[0])
     sources, targets = xp.asarray(found.sources.numbers), xp.asarray(found.targets.numbers)
     for rows in found.stripes():
@@ -169,7 +160,7 @@ def _rows(found: Store) -> Iterator[tuple[slice, Any, Any, Any]]:
 
 
 def _eccentricities(values: Any, sources: Any, targets: Any, *, least: bool) -> Array:
-    """The farthest element of each row, but for that of a vertex and itself."""
+    """Return the farthest element of each row, without the element of a vertex and itself."""
     kind, others = values.dtype.kind, values.copy()
     low, high = (False, True) if kind == "b" else (-math.inf, math.inf)
     if kind in "iu":
@@ -179,7 +170,7 @@ def _eccentricities(values: Any, sources: Any, targets: Any, *, least: bool) -> 
 
 
 def _symmetric(found: Store) -> bool:
-    """Whether it is as far from each vertex to another as back, so that pairs have no order; to rounding: searches add from the source."""
+    """Return True if all distances are the same both ways, up to rounding: searches add from the source."""
     if not found.complete:
         return False
     values, n = found.values[0], found.shape[0]
@@ -201,7 +192,7 @@ def _symmetric(found: Store) -> bool:
 
 @contextlib.contextmanager
 def _comparing() -> Iterator[None]:
-    """Says of symbols that they have no order."""
+    """Translate the TypeError of symbols, which have no order."""
     try:
         yield
     except TypeError as error:

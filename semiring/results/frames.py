@@ -1,6 +1,6 @@
-"""Frames of a closure: what each phase of the algorithm read and wrote, and the matrix after it.
+"""Frames of a closure: the areas that each phase of the algorithm read and wrote, and the matrix after it.
 
-Only changes are kept, and a matrix is put together of them when it is asked for.
+Only changes are stored; a matrix is rebuilt from them on request.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ Values = tuple[Array, ...]
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """One phase of an algorithm: what it read and wrote, and the matrix after it.
+    """One phase of an algorithm: the areas read and written, and the matrix after the phase.
 
     Attributes
     ----------
     number : int
-        Its place in the recording; 0 is the matrix as it was given (with the identity, where the algorithm begins by adding that).
+        The place in the recording; 0 is the given matrix (with the identity, if the algorithm begins by adding it).
     equation : str
-        What was done, as the papers write it: ``"A_KJ ← A_KJ ⊕ A_KK A_KJ"``.
+        The step in the notation of the papers: ``"A_KJ ← A_KJ ⊕ A_KK A_KJ"``.
     phase : int or None
-        Of the blocked algorithm 1, 2, 3 or 4, of the recursive one the number of the assignment, from 1 to 8.
+        For the blocked algorithm 1, 2, 3 or 4, for the recursive one the number of the assignment, from 1 to 8.
     round : int or None
-        Of the iterative and of the blocked algorithm, from 0: one for each pivot.
+        For the iterative and the blocked algorithm the number of the pivot, from 0.
     within : Area
-        What the equation calls A: the matrix, or the square block of which the recursive algorithm names the quarters.
+        The A of the equation: the matrix, or the square block whose quarters the recursive algorithm names.
     calls : tuple of Call
-        The products and closures of blocks that the phase consists of, each with its ``operation``, what it ``reads`` and ``writes``, and
-        how many ``steps`` it takes (one is one ⊗ followed by one ⊕).
+        The products and closures of blocks, each with ``operation``, ``reads``, ``writes``, and the number of ``steps``, each step a ⊗ and
+        a ⊕.
     changed : bool array of shape (n, n)
-        The elements that are not what they were.
+        A mask of the changed elements.
     """
 
     number: int
@@ -58,39 +58,39 @@ class Frame:
 
     @property
     def reads(self) -> tuple[Area, ...]:
-        """The areas that it reads, beside those that it also writes: ``area.rows`` and ``area.columns`` are slices."""
+        """Areas that are read and not written: ``area.rows`` and ``area.columns`` are slices."""
         found = dict.fromkeys(area for call in self.calls for area in call.reads)
         return tuple(area for area in found if area not in self.writes)
 
     @property
     def writes(self) -> tuple[Area, ...]:
-        """The areas that it writes."""
+        """Areas that are written."""
         return tuple(dict.fromkeys(call.writes for call in self.calls))
 
     @property
     def pivots(self) -> tuple[Area, ...]:
-        """The blocks that it closes, out of what they are alone."""
+        """Blocks that are closed by themselves."""
         return tuple(call.writes for call in self.calls if call.operation in ("close", "eliminate"))
 
     @property
     def steps(self) -> int:
-        """How many times it does one ⊗ followed by one ⊕."""
+        """The number of steps, each one ⊗ followed by one ⊕."""
         return sum(call.steps for call in self.calls)
 
     @property
     def values(self) -> Any:
-        """The matrix after it: an array of shape (n, n), or a tuple of such where elements are structured."""
+        """The matrix after the phase: an array of shape (n, n), or a tuple of arrays for structured elements."""
         values, _ = self._state(self.number)
         return values[0] if len(values) == 1 else values
 
     @property
     def via(self) -> Array | None:
-        """The construction matrix after it; None without paths."""
+        """The construction matrix after the phase; None without paths."""
         return self._state(self.number)[1]
 
     @property
     def where(self) -> str:
-        """Where it stands in the algorithm: "round 1, phase 2"."""
+        """The place in the algorithm: "round 1, phase 2"."""
         if self.number == 0:
             return "the beginning"
         parts = [] if self.round is None else [f"round {self.round}"]
@@ -103,19 +103,10 @@ class Frame:
 
 
 class Frames(Sequence[Frame]):
-    """What a `Recording` is, beside what is shown of it.
+    """The data of a `Recording`, without its pictures.
 
-    Parameters
-    ----------
-    semiring, method, block, given, result
-        See `Recording`.
-    via : array of shape (n, n) or None
-        The construction matrix before the closure.
-    recorded : sequence of (Call, Change)
-    phases : sequence of Phase
-        What each call is.
-    nodes : sequence or None
-        The names of the vertices, if they have some.
+    `via` is the construction matrix before the closure, `phases` has the phase of each recorded call, and `nodes` are the names of the
+    vertices, if any.
     """
 
     def __init__(
@@ -137,7 +128,7 @@ class Frames(Sequence[Frame]):
         self.frames = tuple(self._frames(recorded, phases))
 
     def _frames(self, recorded: Sequence[tuple[Call, Change]], phases: Sequence[Phase]) -> Iterator[Frame]:
-        """The calls that follow each other and are of one phase are a frame. The first one is before all products."""
+        """Group consecutive calls of one phase into a frame, after a first frame before all products."""
         n = self.n
         groups = [(phase, [r for r, _ in group]) for phase, group in itertools.groupby(zip(recorded, phases, strict=True), lambda r: r[1])]
         if not groups or groups[0][1][0][0].operation != "add_identity":
@@ -152,7 +143,6 @@ class Frames(Sequence[Frame]):
             yield Frame(number, phase.number, phase.round, phase.equation, phase.within, calls, changed, self._state)
 
     def _state(self, number: int) -> tuple[Values, Array | None]:
-        """The matrix and its construction matrix after a frame."""
         values, via = tuple(v.copy() for v in self.given), None if self._via is None else self._via.copy()
         for changes in self._changes[: number + 1]:
             for change in changes:
@@ -169,7 +159,7 @@ class Frames(Sequence[Frame]):
 
     @property
     def title(self) -> str:
-        """What was computed, and how."""
+        """The closure and the method, in words."""
         how = self.method if self.block is None else f"{self.method} with block={self.block}"
         return f"the closure of {counted(self.n, 'vertex', 'vertices')} over {printable(self.semiring.name)}, {how}"
 

@@ -1,6 +1,6 @@
-"""What the text of a saved file says of its arrays: the semiring, dtypes and names of vertices; and what is refused of a damaged one.
+"""The JSON header of a saved file: semiring, dtypes and names of vertices, with checks for damaged files.
 
-A semiring is told by its name where it is one of the catalogue, and by what it does with some elements.
+A semiring is identified by the name of a built-in semiring, and by results on some elements.
 """
 
 from __future__ import annotations
@@ -38,38 +38,24 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
 
-_SAMPLE = 8
-"""Elements on which ⊕ and ⊗ are compared with what they were."""
-
-_DTYPES = tuple(np.dtype(code).name for code in "?bhilqBHILQefdg")
-"""DTypes that matrices in files may have."""
+_SAMPLE = 8  # elements whose ⊕ and ⊗ are compared with the saved results
+_DTYPES = tuple(np.dtype(code).name for code in "?bhilqBHILQefdg")  # dtypes that matrices in files may have
 
 
 class Kind(NamedTuple):
-    """What a file holds.
+    """The contents of a file."""
 
-    Attributes
-    ----------
-    name : str
-        The part of the header that has the version of the format.
-    text : str
-        The name of the header in the file.
-    version : int
-    words : str
-        What it holds, in words.
-    """
-
-    name: str
-    text: str
+    name: str  # the key of the format version in the header
+    text: str  # the name of the header in the file
     version: int
-    words: str
+    words: str  # the contents in words, for messages
 
 
 PATHS, FACTOR = Kind("paths", "paths.json", 1, "paths"), Kind("factor", "factor.json", 1, "a factor")
 
 
 def read_header(kind: Kind, text: str, path: Any, parts: dict[str, Any]) -> dict[str, Any]:
-    """What the text says, of which every part has the form that it was written in."""
+    """Parse the header, and refuse one with a missing or malformed part."""
     try:
         header = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -88,7 +74,6 @@ def read_header(kind: Kind, text: str, path: Any, parts: dict[str, Any]) -> dict
 
 
 def _require_parts(found: Any, parts: dict[str, Any], where: str) -> None:
-    """Refuse a table that lacks a part, or has one of another kind."""
     if not isinstance(found, dict):
         raise Damage(f"{where} is no table")
     for name, kind in parts.items():
@@ -97,7 +82,7 @@ def _require_parts(found: Any, parts: dict[str, Any], where: str) -> None:
 
 
 def require_elements(semiring: Semiring, arrays: Values, name: str) -> None:
-    """Refuse what is no element of the semiring, and truth values of which NumPy would not know what they are."""
+    """Refuse entries that are no elements of the semiring, and bytes that are no truth values."""
     for c, array in enumerate(arrays):
         if array.dtype.kind == "b" and (place := first_wrong(array.view(np.uint8), lambda part: part > 1)):
             raise Damage(f"{name}{c}{list(place)} is {array.view(np.uint8)[place]}, which is no truth value")
@@ -108,7 +93,7 @@ def require_elements(semiring: Semiring, arrays: Values, name: str) -> None:
 
 
 def first_wrong(array: Array, wrong: Callable[[Array], Array]) -> tuple[int, ...] | None:
-    """The index of the first wrong entry, looking at some of them at a time."""
+    """Return the index of the first wrong entry, testing some entries at a time."""
     for piece in pieces(array.shape) if array.size else ():
         found = wrong(array[piece])
         if found.any():
@@ -117,11 +102,8 @@ def first_wrong(array: Array, wrong: Callable[[Array], Array]) -> tuple[int, ...
     return None
 
 
-# The semiring.
-
-
 def identity(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], values: Sequence[Any]) -> dict[str, Any]:
-    """What tells a semiring from others: its name, and what it does with some elements of arrays, one a component."""
+    """Describe a semiring: the name, and the results on some elements of the arrays (one array a component)."""
     plain = semiring.marked(False)
     return {
         "name": plain.name,
@@ -133,14 +115,13 @@ def identity(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], values: Sequ
 
 
 def _sample(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], values: Sequence[Any]) -> list[list[Any]]:
-    """0, 1 and some elements, a list for each component."""
     places = np.unique(np.linspace(0, max(0, values[0].size - 1), _SAMPLE).astype(np.intp)[: values[0].size])
     some = [[host(v[index])[()].item() for index in zip(*np.unravel_index(places, v.shape), strict=True)] for v in values]
     return [[zero, one, *rest] for zero, one, rest in zip(*semiring.identities(dtypes), some, strict=True)]
 
 
 def _results(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], sample: list[list[Any]]) -> list[Any]:
-    """a ⊕ b and a ⊗ b for all pairs of a sample, and the identities."""
+    """Return a ⊕ b and a ⊗ b for all pairs of a sample, and the identities."""
     operations = Operations(semiring, dtypes)
     elements = tuple(np.array(part, dtype=d) for part, d in zip(sample, dtypes, strict=True))
     rows, columns = tuple(e[:, None] for e in elements), tuple(e[None, :] for e in elements)
@@ -150,7 +131,7 @@ def _results(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], sample: list
 
 
 def semiring_of(kind: Kind, saved: dict[str, Any], dtypes: tuple[np.dtype[Any], ...], given: Semiring | None, path: Any) -> Semiring:
-    """The semiring that was passed, or the one of the catalogue."""
+    """Return the given or the built-in semiring; refuse a semiring that disagrees with the saved results."""
     name, sample = saved["name"][:80], saved["elements"]
     if given is None and not (saved["in the catalogue"] and name in semirings()):
         raise SemiringError(
@@ -172,18 +153,14 @@ def semiring_of(kind: Kind, saved: dict[str, Any], dtypes: tuple[np.dtype[Any], 
 
 
 def _agree(now: list[Any], then: list[Any]) -> bool:
-    """Whether results are the same, but for the last digits of exponentials and logarithms."""
+    """Compare results, up to the last digits of exponentials and logarithms."""
     if len(now) != len(then):
         return False
     pairs = [(np.array(a, dtype=float), np.array(b, dtype=float)) for a, b in zip(now, then, strict=True)]
     return all(a.shape == b.shape and np.allclose(a, b, rtol=1e-5, atol=0, equal_nan=True) for a, b in pairs)
 
 
-# Names of vertices, in what JSON can keep.
-
-
 def _written(node: Any) -> Any:
-    """A name in what JSON can keep."""
     if isinstance(node, np.generic) and node.dtype.kind in "biufSU" and not isinstance(node.item(), np.generic):
         node = node.item()
     if node is None or type(node) in (bool, int, str):
@@ -196,17 +173,17 @@ def _written(node: Any) -> Any:
         return {"tuple": [_written(part) for part in node]}
     raise GraphError(
         f"the vertex {node!r} has a name of type {type(node).__name__}, which cannot be kept safely in a file: name vertices by texts, "
-        f"numbers, bytes or tuples of these, as in sr.edges((str(u), str(v), w) for u, v, w in …)"
+        f"numbers, bytes or tuples, as in sr.edges((str(u), str(v), w) for u, v, w in …)"
     )
 
 
 def written_names(labels: Sequence[Any] | None) -> list[Any] | None:
-    """Names of vertices in what JSON can keep."""
+    """Encode the names of vertices for JSON."""
     return None if labels is None else [_written(node) for node in labels]
 
 
 def read_names(kind: Kind, written: list[Any] | None, n: int) -> tuple[Any, ...] | None:
-    """As many different names as there are vertices; None where they are numbers."""
+    """Decode as many different names as there are vertices; None for numbered vertices."""
     if written is None:
         return None
     try:
@@ -220,7 +197,6 @@ def read_names(kind: Kind, written: list[Any] | None, n: int) -> tuple[Any, ...]
 
 
 def _read(written: Any) -> Any:
-    """The name that `_written` has written."""
     if not isinstance(written, dict):
         return written
     ((kind, value),) = written.items()

@@ -1,9 +1,9 @@
-"""Where to draw the vertices of a graph: multidimensional scaling, so that what is far apart in the graph lies far apart in the picture.
+"""Places for the vertices of a drawing, by multidimensional scaling: distances in the picture approximate distances in the graph.
 
-- Classical scaling (Torgerson, 1952) takes the two directions in which squared distances vary most; from a few pivots alone (Brandes and
-  Pich, 2007) where there are many vertices.
-- Majorization of the stress (de Leeuw's SMACOF, with the weights of Kamada and Kawai) then mends what two directions leave out, such as
-  the leaves of a star, which all come to lie on each other.
+- Classical scaling (Torgerson, 1952) takes the two directions in which squared distances vary most. For many vertices, the distances to a
+  few pivots are enough (Brandes and Pich, 2007).
+- Majorization of the stress (de Leeuw's SMACOF, with the weights of Kamada and Kawai) then separates coincident vertices, such as the
+  leaves of a star.
 
 The components of a graph are placed side by side.
 
@@ -33,24 +33,12 @@ __all__ = ["layout"]
 Array = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.intp]
 
-_ALL, _PIVOTS = 500, 50
-"""Vertices up to which all distances are looked at, and the number of pivots from which they are elsewhere."""
-
-_ROUNDS = 50
-"""Of the majorization."""
+_ALL, _PIVOTS = 500, 50  # most vertices for which all distances are used; pivots of larger graphs
+_ROUNDS = 50  # of the majorization
 
 
 def layout(n: int, tails: Numbers, heads: Numbers, lengths: Array) -> Array:
-    """Places for the vertices of a graph, as an array of shape (n, 2).
-
-    Parameters
-    ----------
-    n : int
-    tails, heads : int arrays of shape (m,)
-        The edges, whose directions do not matter.
-    lengths : float array of shape (m,)
-        Not negative.
-    """
+    """Place the vertices of a graph, with edges of nonnegative lengths in either direction; the result has shape (n, 2)."""
     graph = _undirected(n, tails, heads, lengths)
     label = weak_of_edges(n, graph.tails, graph.heads)
     order = np.argsort(label, kind="stable")
@@ -64,7 +52,7 @@ def layout(n: int, tails: Numbers, heads: Numbers, lengths: Array) -> Array:
 
 
 def _undirected(n: int, tails: Numbers, heads: Numbers, lengths: Array) -> CSR:
-    """The graph with each edge in both directions, of several between the same vertices the shortest."""
+    """Return the graph with each edge in both directions; the shortest of parallel edges counts."""
     low, high = np.minimum(tails, heads), np.maximum(tails, heads)
     order = np.lexsort((lengths, high, low))
     low, high, lengths = low[order], high[order], lengths[order]
@@ -76,7 +64,6 @@ def _undirected(n: int, tails: Numbers, heads: Numbers, lengths: Array) -> CSR:
 
 
 def _placed(graph: CSR | None) -> Array:
-    """Places for the vertices of a component, around their middle."""
     if graph is None:
         return np.zeros((1, 2))
     everywhere = graph.n <= _ALL
@@ -86,14 +73,13 @@ def _placed(graph: CSR | None) -> Array:
 
 
 def _rows(graph: CSR, sources: Numbers) -> Array:
-    """The distances from some vertices."""
     searches = searches_for(MIN_PLUS, graph.dtypes, "cpu")
     (distances,) = rows_of_edges(MIN_PLUS, graph, sources, searches=searches)
     return np.asarray(distances)
 
 
 def _from_pivots(graph: CSR) -> Array:
-    """The distances from some vertices that are far from each other: each is the one that is farthest from those before."""
+    """Return the distances from pivots far apart: each pivot is the vertex farthest from the earlier ones."""
     rows = [_rows(graph, np.array([0]))[0]]
     nearest = np.full(graph.n, math.inf)
     for _ in range(_PIVOTS):
@@ -104,7 +90,7 @@ def _from_pivots(graph: CSR) -> Array:
 
 
 def _scaled(distances: Array) -> Array:
-    """Classical scaling of the distances from k pivots to n vertices."""
+    """Apply classical scaling to the distances from k pivots to n vertices."""
     squares = distances**2
     centered = -0.5 * (squares - squares.mean(axis=0) - squares.mean(axis=1, keepdims=True) + squares.mean())
     sizes, vectors = np.linalg.eigh(centered @ centered.T)
@@ -117,10 +103,10 @@ def _scaled(distances: Array) -> Array:
 
 
 def _majorized(places: Array, distances: Array) -> Array:
-    """Places whose distances are nearer to those of the graph, relative to these: each round minimizes a bound on the stress."""
+    """Move vertices closer to the wanted distances, in relative terms; each round minimizes a bound on the stress."""
     n = len(places)
     most = float(distances.max())
-    if not most:  # all are at one place
+    if not most:  # all distances are 0
         angles = 2 * np.pi * np.arange(n) / n
         return np.column_stack([np.cos(angles), np.sin(angles)])
     wanted = np.maximum(distances, most / (3 * math.sqrt(n)))  # so that vertices do not cover each other
@@ -128,8 +114,8 @@ def _majorized(places: Array, distances: Array) -> Array:
     weights = wanted**-2.0
     np.fill_diagonal(weights, 0)
     laplacian = np.diag(weights.sum(axis=1)) - weights
-    inverse = np.linalg.inv(laplacian + weights.mean())  # which does to centered places what that of the Laplacian would
-    places = places + np.random.default_rng(0).normal(scale=most * 1e-3, size=places.shape)  # parts those that lie on each other
+    inverse = np.linalg.inv(laplacian + weights.mean())  # equal to the pseudoinverse of the Laplacian on centered places
+    places = places + np.random.default_rng(0).normal(scale=most * 1e-3, size=places.shape)  # separates coincident vertices
     for _ in range(_ROUNDS):
         x, y = places.T
         pulls = -weights * wanted / np.maximum(np.hypot(x[:, None] - x, y[:, None] - y), 1e-9 * most)
@@ -140,7 +126,7 @@ def _majorized(places: Array, distances: Array) -> Array:
 
 
 def _upright(places: Array) -> Array:
-    """The places turned so that the picture is wider than high, around their middle, always in the same way."""
+    """Rotate the places so that the picture is wider than high; signs are fixed, for reproducible pictures."""
     places = places - places.mean(axis=0)
     _, _, axes = np.linalg.svd(places.T @ places)
     places = places @ axes.T
@@ -149,7 +135,7 @@ def _upright(places: Array) -> Array:
 
 
 def _side_by_side(parts: list[Array]) -> list[Array]:
-    """Components, the largest first, in lines below each other, each as wide as the picture allows."""
+    """Arrange components, the largest first, in rows as wide as the picture allows."""
     if len(parts) < 2:
         return parts
     sizes = np.array([np.ptp(part, axis=0) for part in parts])

@@ -1,14 +1,14 @@
-"""What a closure with paths returns: the elements, and the best paths between their vertices.
+"""`Paths`: a closure with its best paths, by the names of the vertices.
 
-Names of vertices come in and go out here; what is asked is answered by a store, out of a construction matrix or of predecessor trees.
+A store (`semiring.results.store`) finds the elements and paths. `farthest`, `views`, `saving` and `pictures` are imported on first use.
 """
 
 from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Hashable, Sequence
-from typing import Any, Self
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -16,22 +16,22 @@ from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.divergence import is_min_plus
 from semiring.common.errors import GraphError, raised_here
-from semiring.common.units import counted
 from semiring.graphs.vertices import Vertices
-from semiring.results.construction import ConstructionMatrix
-from semiring.results.lookups import Lookups
-from semiring.results.store import Names, Store, Values, shown
+from semiring.results.store import ConstructionMatrix, Names, Store, Values, shown, squeezed
+
+if TYPE_CHECKING:
+    from semiring.results.farthest import FarthestPair
 
 __all__ = ["Paths"]
 
 Array = np.ndarray[Any, Any]
 
 
-class Paths(Lookups):
+class Paths:
     """A closure with its paths: the elements of the matrix, and the best path between every two vertices.
 
-    `apsp`, `closure` and `transitive_closure` make it with ``paths=True``. Vertices are named by the caller's labels where the graph had
-    some, and by their index otherwise: ``paths["a", "c"]`` is a distance. Of a batch, ``paths[b]`` are the paths of matrix b.
+    `apsp`, `closure` and `transitive_closure` return one with ``paths=True``. Vertices are named by the caller's labels, or by their
+    index if the graph has none: ``paths["a", "c"]`` is a distance. For a batch, ``paths[b]`` are the paths of matrix b.
 
     Examples
     --------
@@ -47,18 +47,18 @@ class Paths(Lookups):
     ----------
     semiring : Semiring
     values : array of shape (…, n, n), or tuple of arrays
-        The closure, as it would have been returned without paths.
+        The closure, as the function returns it without paths.
     via : int32 array of shape (…, n, n)
-        The construction matrix: an intermediate vertex of the path from i to j, −1 where it is an edge or there is none.
+        The construction matrix: an intermediate vertex of the path from i to j; −1 for an edge or no path.
     nodes : tuple
         The names of the vertices in the order of the rows.
     reflexive : bool
-        Whether the empty path from each vertex to itself counts.
+        Count the empty path from each vertex to itself.
 
     Notes
     -----
-    What lies on a GPU stays there: matrices are computed there and given in the caller's own kind, and of paths only their vertices come to
-    the host.
+    Arrays on a GPU stay there: matrices are computed there and returned as arrays of the caller's library. Only the vertices of paths are
+    copied to the host.
     """
 
     def __init__(
@@ -79,13 +79,12 @@ class Paths(Lookups):
 
     @classmethod
     def _of(cls, store: Store, restore: Callable[[Array], Any] | None = None, library: Callable[[Array], Any] | None = None) -> Self:
-        """What the caller sees of a store; `restore` makes of elements, and `library` of vertices, what his own library has."""
+        """Wrap a store; `restore` and `library` convert elements and vertex matrices to arrays of the caller's library."""
         found = cls.__new__(cls)
         found._hold(store, restore, library)
         return found
 
     def _hold(self, store: Store, restore: Callable[[Array], Any] | None, library: Callable[[Array], Any] | None) -> None:
-        """Take a store, and what makes the caller's own kind of it."""
         self.semiring, self.reflexive = store.semiring, store.reflexive
         self._store, self._restore, self._library = store, restore, library
 
@@ -102,7 +101,7 @@ class Paths(Lookups):
         Raises
         ------
         AttributeError
-            Between chosen vertices, where there are trees instead.
+            Between chosen vertices, whose paths are stored as trees.
         """
         via = self._store.construction()
         if via is None:
@@ -111,7 +110,7 @@ class Paths(Lookups):
 
     @property
     def values(self) -> Any:
-        """The closure; between chosen vertices without an axis for one that was named by itself."""
+        """The closure; a source or target passed as a single vertex has no axis."""
         return shown(self._store.values, self._store.sources, self._store.targets, self._restore)
 
     @property
@@ -128,54 +127,9 @@ class Paths(Lookups):
             raise AttributeError(f"elements of {self.semiring.name} are no distances; they are in .values")
         return self.values
 
-    @staticmethod
-    @raised_here
-    def load(path: str | os.PathLike[str], *, semiring: Semiring | str | None = None, mmap: bool = False) -> Paths:
-        """The paths that `save` has written, as NumPy arrays.
-
-        Examples
-        --------
-        >>> import semiring as sr, tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     sr.apsp([[0, 2], [None, 0]], paths=True).save(f"{folder}/paths.npz")
-        ...     sr.Paths.load(f"{folder}/paths.npz")
-        <paths over min-plus: 2 vertices, 1 pair connected, 1 of them one way only>
-
-        Parameters
-        ----------
-        path : path
-        semiring : Semiring or str, optional
-            Needed where it is not one of `semirings`. It is refused if it does not compute what the one that was saved did.
-        mmap : bool
-            Leave the matrices of an ``.npz`` file where they are, as `numpy.memmap`, for those that are larger than memory. They are read
-            through once, as without it: for checksums, elements of the semiring, and vertices that exist.
-
-        Returns
-        -------
-        Paths
-
-        Raises
-        ------
-        GraphError
-            For a file or folder that is damaged or nothing that `save` has written, naming its part and what is wrong with it.
-        TooLargeError
-            A MemoryError, where the matrices do not fit.
-        SemiringError
-            For another semiring, and without Zarr where that is needed.
-
-        Notes
-        -----
-        A file need not be trusted: nothing of it is executed, no more memory is taken than the matrices have that it holds, and what comes
-        out has the form of an answer: elements of the semiring, vertices that exist, and different names for them. Whether they are right
-        is another question.
-        """
-        from semiring.results import saving
-
-        return Paths._of(saving.load(path, None if semiring is None else as_semiring(semiring), mmap=mmap))
-
     @raised_here
     def __getitem__(self, index: Any) -> Any:
-        """The element of a pair of vertices, as `distance` gives it; of a batch, the paths of one matrix, or of some.
+        """The element of a pair of vertices, as from `distance`; for a batch, the paths of some matrices.
 
         Examples
         --------
@@ -190,9 +144,9 @@ class Paths(Lookups):
         Raises
         ------
         GraphError
-            For what is no pair of vertices of the graph, or of the chosen ones.
+            For anything but a pair of vertices of the graph, or of the chosen ones.
         IndexError
-            For matrices that a batch does not have.
+            For a matrix outside the batch.
         """
         axes = len(self._store.batch)
         if not axes:
@@ -206,7 +160,7 @@ class Paths(Lookups):
         return some
 
     def _pair(self, index: Any) -> tuple[Any, Any]:
-        """The two vertices of an index. A tuple may be the name of one vertex too."""
+        """Return the two vertices of an index; a tuple may also be the name of a single vertex."""
         names = self._store.names
         alone = index in names
         if isinstance(index, tuple) and len(index) == 2 and not (alone and not all(node in names for node in index)):
@@ -219,23 +173,574 @@ class Paths(Lookups):
 
     @raised_here
     def __len__(self) -> int:
-        """How many matrices a batch holds."""
+        """The number of matrices of a batch."""
         if not self._store.batch:
             raise TypeError("the paths of one matrix have no length; .nodes tells its vertices")
         return self._store.batch[0]
 
     def __repr__(self) -> str:
-        store = self._store
-        ends = zip(store.shape, ("source", "target"), strict=True)
-        chosen = " × ".join(f"{count:,} {what}{'s' * (count != 1)}" for count, what in ends)
-        size = counted(store.names.n, "vertex", "vertices") if store.complete else chosen
-        many = f", batch of {' × '.join(map(str, store.batch))}" if store.batch else ""
-        connected = f", {counted(store.connected(), 'pair')} connected" if store.countable else ""
-        if store.complete and store.countable and (alone := store.one_way()):
-            connected += f", {alone:,} of them one way only"
-        return f"<paths over {self.semiring.name}: {size}{many}{connected}>"
+        from semiring.results.views import paths_text
+
+        return paths_text(self._store)
 
     def _repr_html_(self) -> str:
         from semiring.results.views import paths_html
 
         return paths_html(self._store)
+
+    @raised_here
+    def distance(self, source: Hashable, target: Hashable) -> Any:
+        """The element for one pair of vertices, such as the length of a shortest path.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> ways = sr.edges([("a", "b", 1.0), ("b", "c", 2.0), ("a", "c", 9.0)])
+        >>> paths = sr.apsp(ways, paths=True)
+        >>> float(paths.distance("a", "c"))
+        3.0
+
+        Returns
+        -------
+        scalar of the elements' dtype, or tuple of scalars
+            The semiring's zero without a path; a tuple for structured elements.
+
+        Raises
+        ------
+        GraphError
+            For a vertex outside the graph or the chosen vertices, and for a batch.
+        """
+        self._require_one()
+        element = self._store.element(*self._store.place(source, target))
+        return element[0] if len(element) == 1 else element
+
+    @raised_here
+    def path(self, source: Hashable, target: Hashable) -> list[Any]:
+        """The vertices of a best path from `source` to `target`, both included.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> ways = sr.edges([("a", "b", 1.0), ("b", "c", 2.0), ("a", "c", 9.0)])
+        >>> paths = sr.apsp(ways, paths=True)
+        >>> paths.path("a", "c"), paths.path("c", "a")
+        (['a', 'b', 'c'], [])
+
+        Returns
+        -------
+        list
+            Empty without a path, such as against the direction of edges (``directed=False`` of `edges` makes them lead both ways). The path
+            from a vertex to itself is this vertex alone, or a cycle through it if the closure is not reflexive. No other vertex repeats.
+
+        Raises
+        ------
+        GraphError
+            For a vertex outside the graph or the chosen vertices. Also if rounding has bent the path into a circle and the input, needed to
+            find it again, was overwritten or changed.
+
+        Notes
+        -----
+        Linear in the length of the path. More: How it works, Papers; How it works, Accuracy.
+        """
+        return self.paths([(source, target)])[0]
+
+    @raised_here
+    def paths_from(self, source: Hashable) -> list[list[Any]]:
+        """The paths from one vertex to every target, in the order of the targets (by default `nodes`).
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> ways = sr.edges([("a", "b", 1.0), ("b", "c", 2.0)])
+        >>> sr.apsp(ways, paths=True).paths_from("a")
+        [['a'], ['a', 'b'], ['a', 'b', 'c']]
+        """
+        return self.paths((source, target) for target in self._store.names.of(self._store.targets.numbers.tolist()))
+
+    @raised_here
+    def paths(self, pairs: Iterable[tuple[Hashable, Hashable]]) -> list[list[Any]]:
+        """The paths of many pairs (source, target) at once; faster than one call for each.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> paths = sr.apsp(sr.edges([("a", "b", 1.0), ("b", "c", 2.0)]), paths=True)
+        >>> paths.paths([("a", "c"), ("c", "a")])
+        [['a', 'b', 'c'], []]
+
+        Parameters
+        ----------
+        pairs : iterable of (vertex, vertex)
+
+        Returns
+        -------
+        list of list
+            In the order of the pairs, each as from `path`. Linear in the lengths of the paths.
+
+        Raises
+        ------
+        GraphError
+            As `path`.
+        """
+        self._require_one()
+        places = np.array([self._store.place(source, target) for source, target in pairs], dtype=np.intp).reshape(-1, 2)
+        return [self._store.names.of(path) for path in self._store.find(places[:, 0], places[:, 1])]
+
+    @raised_here
+    def farthest(self, k: int = 1) -> list[FarthestPair]:
+        """List the pairs with the least preferred elements: the greatest if ⊕ is min, the least if ⊕ is max.
+
+        Over min-plus these are the greatest finite distances, the diameter first; over max-min the narrowest of the widest paths. `longest`
+        lists the greatest elements over every semiring.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> ways = sr.edges([("a", "b", 1.0), ("b", "c", 2.0), ("d", "c", 0.5)], directed=False)
+        >>> paths = sr.apsp(ways, paths=True)
+        >>> for source, target, distance in paths.farthest(2):
+        ...     print(source, target, distance)
+        a d 3.5
+        a c 3.0
+
+        Parameters
+        ----------
+        k : int
+            The number of pairs; fewer are returned if there are fewer.
+
+        Returns
+        -------
+        list of (source, target, distance)
+            Named tuples, the farthest first; equal distances in the order of rows. Pairs without a path and pairs of a vertex with itself
+            do not count. If distances are the same both ways, as in an undirected graph, two vertices are one pair, named in the order of
+            `nodes`. Each chosen source forms a pair with each chosen target.
+
+        Raises
+        ------
+        SemiringError
+            Over a semiring whose ⊕ is neither a minimum nor a maximum.
+        GraphError
+            For the paths of a batch.
+
+        Notes
+        -----
+        One pass over the elements, and a second one to test symmetry. Memory for some rows, and for k pairs.
+        """
+        self._require_one()
+        from semiring.results.farthest import farthest
+
+        return farthest(self._store, k)
+
+    @raised_here
+    def longest(self, k: int = 1) -> list[FarthestPair]:
+        """List the pairs of vertices with the greatest elements, such as the longest paths over max-plus.
+
+        Over min-plus these are the farthest pairs, over max-min the pairs with the widest paths.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> tasks = sr.edges([("dig", "build", 2.0), ("build", "paint", 5.0), ("dig", "paint", 3.0)])
+        >>> plan = sr.closure(tasks, "max-plus", paths=True)
+        >>> source, target, days = plan.longest()[0]
+        >>> source, target, days
+        ('dig', 'paint', 7.0)
+
+        Parameters
+        ----------
+        k : int
+            The number of pairs; fewer are returned if there are fewer.
+
+        Returns
+        -------
+        list of (source, target, distance)
+            As from `farthest`, the greatest first.
+
+        Raises
+        ------
+        SemiringError, GraphError
+            As `farthest`.
+        """
+        self._require_one()
+        from semiring.results.farthest import longest
+
+        return longest(self._store, k)
+
+    @raised_here
+    def center(self) -> list[Any]:
+        """The center of the graph: the vertices with the least eccentricity.
+
+        The eccentricity of a vertex is the distance to the farthest other vertex (of the chosen targets), ∞ if it does not reach all.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> sr.apsp(sr.edges([("a", "b", 1.0), ("b", "c", 2.0), ("d", "c", 0.5)], directed=False), paths=True).center()
+        ['b']
+
+        Returns
+        -------
+        list
+            In the order of `nodes`.
+
+        Raises
+        ------
+        GraphError
+            If no vertex reaches all others, and for the paths of a batch.
+        SemiringError
+            Over a semiring whose ⊕ is neither a minimum nor a maximum.
+
+        Notes
+        -----
+        One pass over the elements. `semiring.statistics` returns all eccentricities, and keeps no n² numbers.
+        """
+        self._require_one()
+        from semiring.results.farthest import center
+
+        return center(self._store)
+
+    @raised_here
+    def predecessors(self) -> Any:
+        """The predecessor matrix: the vertex before j on a best path from i to j, as in SciPy.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> ways = sr.edges([("a", "b", 1.0), ("b", "c", 2.0)])
+        >>> sr.apsp(ways, paths=True).predecessors()
+        array([[-9999,     0,     1],
+               [-9999, -9999,     1],
+               [-9999, -9999, -9999]], dtype=int32)
+
+        Returns
+        -------
+        int32 array of shape (…, n, n), or (…, s, n) from s chosen sources
+            −9999 on the diagonal and without a path; an array of the caller's library. Each row is a tree of best paths. A source
+            passed as a single vertex has no axis.
+
+        Raises
+        ------
+        GraphError
+            If rounding has bent a path, as for `path`; and if only targets were chosen, which have `next_hops`.
+
+        Notes
+        -----
+        O(n² log h) for paths of h edges, and up to n³ with many ties.
+        """
+        with self._store.device():
+            return self._imported(squeezed(self._store.predecessors(), self._store.sources, -2))
+
+    @raised_here
+    def next_hops(self) -> Any:
+        """The next-hop matrix: the vertex after i on a best path from i to j.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> ways = sr.edges([("a", "b", 1.0), ("b", "c", 2.0)])
+        >>> sr.apsp(ways, paths=True).next_hops()
+        array([[-9999,     1,     1],
+               [-9999, -9999,     2],
+               [-9999, -9999, -9999]], dtype=int32)
+
+        Returns
+        -------
+        int32 array of shape (…, n, n), or (…, n, t) to t chosen targets
+            −9999 on the diagonal and without a path; an array of the caller's library. Each column is a tree of best paths. A target
+            passed as a single vertex has no axis.
+
+        Raises
+        ------
+        GraphError
+            If rounding has bent a path, as for `path`; and if sources were chosen, which have `predecessors`.
+
+        Notes
+        -----
+        The complexity of `predecessors`.
+        """
+        with self._store.device():
+            return self._imported(squeezed(self._store.next_hops(), self._store.targets, -1))
+
+    @raised_here
+    def plot(self, pos: Any = None, *, highlight: Any = None, ax: Any = None) -> Any:
+        """Draw the graph with Matplotlib, and best paths in it.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> paths = sr.apsp(sr.edges([("a", "b", 1.0), ("b", "c", 2.0), ("a", "c", 9.0)]), paths=True)
+        >>> ax = paths.plot(highlight=("a", "c"))  # doctest: +SKIP
+        >>> ax = paths.plot({"a": (0, 0), "b": (1, 1), "c": (2, 0)}, highlight=[("a", "b"), ("b", "c")])  # doctest: +SKIP
+
+        Parameters
+        ----------
+        pos : dict of (x, y), or array of shape (n, 2), optional
+            The place of each vertex. By default distances in the picture approximate distances in the undirected graph: sums of weights for
+            min-plus without negative weights, else numbers of edges.
+        highlight : (source, target), or list of such pairs, optional
+            Draw the best paths of these pairs in colours, with the names of the vertices and a legend of the lengths.
+        ax : matplotlib.axes.Axes, optional
+            The axes to draw in; by default a new figure without a background, for pages light and dark.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        SemiringError
+            Without Matplotlib, and for the paths of a batch.
+        GraphError
+            For unknown vertices, and a `pos` without a place for each vertex.
+
+        Notes
+        -----
+        The edges are those of the given matrix. If it was overwritten or has more than 2,000 vertices, only edges that are best paths are
+        drawn. Up to 50 vertices are named, and one-way edges have arrows; from 2,000 on vertices and edges are rasterized, and more than
+        200,000 edges are left out. Without `pos`, up to 500 vertices are placed by all distances between them, in a second, and more by
+        the distances from 50 of them.
+        """
+        self._require_one()
+        from semiring.results.pictures import plot
+
+        return plot(self._store, pos, highlight, ax)
+
+    @raised_here
+    def heatmap(self, ax: Any = None) -> Any:
+        """Draw the elements as a heat map with Matplotlib, with the vertices along its sides; pairs without a path are hatched.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> paths = sr.apsp(sr.edges([("a", "b", 1.0), ("b", "c", 2.0)]), paths=True)
+        >>> ax = paths.heatmap()  # doctest: +SKIP
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            The axes to draw in; by default a new figure without a background, for pages light and dark.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        SemiringError
+            Without Matplotlib.
+        DTypeError
+            For elements that are no numbers, such as symbols.
+        GraphError
+            For the paths of a batch.
+
+        Notes
+        -----
+        At most 600 rows and columns (128 from a file) are drawn, evenly spread, and only these elements are read. Structured elements are
+        shown by the first component, infinite elements in the colour of the nearest finite one.
+        """
+        self._require_one()
+        from semiring.results.pictures import heatmap
+
+        return heatmap(self._store, ax)
+
+    @raised_here
+    def to_scipy(self) -> tuple[Array, Array]:
+        """Distances and predecessors in the form of `scipy.sparse.csgraph.shortest_path`; only for min-plus.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> sr.apsp([[0, 2], [None, 0]], paths=True).to_scipy()
+        (array([[ 0.,  2.],
+               [inf,  0.]]), array([[-9999,     0],
+               [-9999, -9999]], dtype=int32))
+
+        Returns
+        -------
+        distances : float64 array of shape (…, n, n), or (…, s, n) from s chosen sources
+            ∞ without a path, also for integer distances.
+        predecessors : int32 array of the same shape
+            As from `predecessors`, on the host. For chosen sources this is SciPy's result with ``indices``.
+
+        Raises
+        ------
+        SemiringError
+            Over any other semiring.
+        DTypeError
+            For distances that are no numbers, such as symbols.
+        """
+        from semiring.results import views
+
+        return views.to_scipy(self._store)
+
+    @raised_here
+    def to_networkx(self) -> Any:
+        """The metric closure: a graph with an edge for each pair of connected vertices.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> ways = sr.edges([("a", "b", 1.0), ("b", "c", 2.0)])
+        >>> graph = sr.apsp(ways, paths=True).to_networkx()
+        >>> sorted(graph.edges(data="weight"))
+        [('a', 'b', 1.0), ('a', 'c', 3.0), ('b', 'c', 2.0)]
+        >>> graph["a"]["c"]["via"]
+        'b'
+
+        Returns
+        -------
+        networkx.DiGraph
+            All `nodes`, and for each path from u to v ≠ u an edge. The attribute ``weight`` is the element (a tuple for structured
+            elements). The attribute ``via`` is a vertex on the way, or None if an edge of the given graph is a best path. Loops are
+            cycles, in a closure that is not reflexive.
+
+        Raises
+        ------
+        SemiringError
+            Without NetworkX, between chosen vertices, and for the paths of a batch.
+
+        Notes
+        -----
+        NetworkX takes several hundred bytes for an edge: for graphs of up to a few thousand vertices.
+        """
+        self._require_all("to_networkx")
+        self._require_one()
+        from semiring.results import views
+
+        return views.to_networkx(self._store)
+
+    @raised_here
+    def to_frame(self, *, paths: bool = False) -> Any:
+        """The connected pairs of vertices as a table.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> ways = sr.edges([("a", "b", 1.0), ("b", "c", 2.0)])
+        >>> sr.apsp(ways, paths=True).to_frame(paths=True)
+          source target  value       path
+        0      a      b    1.0     [a, b]
+        1      a      c    3.0  [a, b, c]
+        2      b      c    2.0     [b, c]
+
+        Parameters
+        ----------
+        paths : bool
+            Add a column ``path``, the list of the vertices of each path.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The columns ``source``, ``target`` and ``value`` (``value0``, ``value1`` … for structured elements), in the order of the rows of
+            the matrix. A vertex and itself are a row only for a cycle, in a closure that is not reflexive.
+
+        Raises
+        ------
+        SemiringError
+            Without pandas.
+
+        Notes
+        -----
+        For a square table instead, ``pandas.DataFrame(paths.values, paths.nodes, paths.nodes)``.
+        """
+        self._require_one()
+        from semiring.results import views
+
+        return views.to_frame(self._store, paths=paths)
+
+    @raised_here
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the elements, the construction matrix, the names of the vertices and the semiring to a file that `load` reads.
+
+        Examples
+        --------
+        >>> import semiring as sr, tempfile
+        >>> paths = sr.apsp(sr.edges([("a", "b", 1), ("b", "c", 2)]), paths=True)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     paths.save(f"{folder}/paths.npz")
+        ...     sr.Paths.load(f"{folder}/paths.npz").path("a", "c")
+        ['a', 'b', 'c']
+
+        Parameters
+        ----------
+        path : path
+            ``.npz`` for one file of NumPy arrays, uncompressed; ``.zarr`` for a folder of Zarr arrays, compressed; ``.zarr.zip`` for one
+            file of Zarr arrays. A file, or a folder with other paths, is replaced when the new one is complete.
+
+        Raises
+        ------
+        GraphError
+            For another ending, names that cannot be read back safely, a folder with other contents, and between chosen vertices.
+        DTypeError
+            For object arrays.
+        DomainError
+            For values that are no elements of the semiring, which `load` would refuse.
+        SemiringError
+            For a Zarr file without Zarr.
+
+        Notes
+        -----
+        Nothing is pickled. Names may be None, truth values, numbers, texts, bytes, and tuples of these. Matrices are written by rows, so
+        matrices in files (`numpy.memmap`) or on a GPU never fill the memory of the host. The given matrix is written too if rounding may
+        have bent a path: if some floats improve on 1, as negative distances do.
+        """
+        self._require_all("save")
+        from semiring.results import saving
+
+        saving.save(path, self._store)
+
+    @staticmethod
+    @raised_here
+    def load(path: str | os.PathLike[str], *, semiring: Semiring | str | None = None, mmap: bool = False) -> Paths:
+        """Read paths that `save` has written, as NumPy arrays.
+
+        Examples
+        --------
+        >>> import semiring as sr, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     sr.apsp([[0, 2], [None, 0]], paths=True).save(f"{folder}/paths.npz")
+        ...     sr.Paths.load(f"{folder}/paths.npz")
+        <paths over min-plus: 2 vertices, 1 pair connected, 1 of them one way only>
+
+        Parameters
+        ----------
+        path : path
+        semiring : Semiring or str, optional
+            Needed unless it is one of `semirings`. It must compute the same as the saved semiring.
+        mmap : bool
+            Leave the matrices of an ``.npz`` file on disk, as `numpy.memmap`, if they are larger than memory. They are read once in either
+            case, to verify checksums, elements of the semiring, and vertex numbers.
+
+        Returns
+        -------
+        Paths
+
+        Raises
+        ------
+        GraphError
+            For a damaged file, or one that `save` has not written; the message names the part.
+        TooLargeError
+            A MemoryError, if the matrices do not fit.
+        SemiringError
+            For another semiring, and for a Zarr file without Zarr.
+
+        Notes
+        -----
+        A file need not be trusted: nothing in the file is executed, and memory use is bounded by the matrices in the file. The result is
+        well formed: elements of the semiring, valid vertex numbers, different names. Whether the paths are right is another question.
+        """
+        from semiring.results import saving
+
+        return Paths._of(saving.load(path, None if semiring is None else as_semiring(semiring), mmap=mmap))
+
+    def _imported(self, array: Any) -> Any:
+        return array if self._library is None else self._library(array)
+
+    def _require_one(self) -> None:
+        if self._store.batch:
+            raise GraphError(f"these are the paths of a batch of shape {self._store.batch}; choose one first, as in paths[0].path(…)")
+
+    def _require_all(self, method: str) -> None:
+        if not self._store.complete:
+            what = "the paths between all vertices; leave out sources and targets, or use .to_frame(paths=True)"
+            raise GraphError(f"{method}() is for {what}")

@@ -1,4 +1,4 @@
-"""What a closure with paths returns where only some sources or targets were asked."""
+"""`PathsBetween`: a closure with paths between chosen sources and targets."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ Array = np.ndarray[Any, Any]
 class PathsBetween(Paths):
     """The elements between chosen sources and targets, and a tree of paths for each source (or each target).
 
-    It answers as `Paths` does, for these pairs alone: `values` has a row for each source and a column for each target, in the order in
-    which they were named. Instead of a construction matrix it has the tree of each source, `predecessors`; where no sources were named,
-    that of each target, `next_hops`. `to_scipy` gives what SciPy's functions do for ``indices``;
-    `to_networkx` and `save` are for all pairs only.
+    The methods of `Paths` answer for these pairs alone. `values` has a row for each source and a column for each target, in the given
+    order. Instead of a construction matrix, each source has a tree, `predecessors`; if only targets were named, each target, `next_hops`.
+    `to_scipy` returns SciPy's result with ``indices``; `to_networkx` and `save` are for all pairs only.
 
     Examples
     --------
@@ -54,5 +53,5 @@ class PathsBetween(Paths):
 
 
 def paths_in(store: Store, restore: Callable[[Array], Any] | None = None, library: Callable[[Array], Any] | None = None) -> Paths:
-    """What the caller sees of a store: `Paths` of all pairs, or `PathsBetween` of some."""
+    """Wrap a store for the caller: `Paths` of all pairs, or `PathsBetween` of some."""
     return (Paths if store.complete else PathsBetween)._of(store, restore, library)

@@ -1,6 +1,6 @@
-"""Paths on a map of their graph, and elements as a heat map, drawn by Matplotlib for pages light and dark.
+"""Paths on a map of the graph, and elements as a heat map, drawn by Matplotlib for pages light and dark.
 
-Nothing has a background, and what is no colour of its own is a grey that is read on white and on black.
+Nothing has a background; text and lines are in a grey that is legible on white and on black.
 """
 
 from __future__ import annotations
@@ -24,23 +24,13 @@ Array = np.ndarray[Any, Any]
 _GREY, _BLUE = "#808080", "#6489c5"
 _ROUTES = ("#e76f51", "#2a9d8f", "#d9a520", "#b565c9", "#8ab84a", "#e0629a")
 
-_MANY = 2000
-"""Vertices from which on they are points in a raster, which no file is too small for."""
-
-_NAMED, _ARROWS, _DRAWN, _READ = 50, 400, 200_000, 1 << 22
-"""Vertices up to which each has its name; edges up to which they have arrows, are drawn at all, and are read for a layout."""
-
-_STOPS = 12
-"""Vertices up to which all of a path have their names; else its ends."""
-
-_BEND = 0.2
-"""How far an edge bends around a vertex, beside its length."""
-
-_SIDES = 600, 128
-"""Rows and columns of a heat map at most, in memory and in a file."""
-
-_TICKS = 16
-"""Names along a side of a heat map, at most."""
+_MANY = 2000  # vertices from which on they are points in a raster, to keep files small
+_NAMED = 50  # most vertices that are named
+_ARROWS, _DRAWN, _READ = 400, 200_000, 1 << 22  # most edges with arrows; most drawn edges; most edges read for a layout
+_STOPS = 12  # vertices of the longest path that is named throughout; longer ones are named at the ends
+_BEND = 0.2  # bend of an edge around a vertex, relative to its length
+_SIDES = 600, 128  # most rows and columns of a heat map, in memory and from a file
+_TICKS = 16  # most names along a side of a heat map
 
 
 def plot(found: Store, pos: Any, highlight: Any, ax: Any) -> Any:
@@ -71,7 +61,6 @@ def plot(found: Store, pos: Any, highlight: Any, ax: Any) -> Any:
 
 
 def _axes(ax: Any, method: str, size: tuple[float, float]) -> Any:
-    """The caller's axes, or those of a new figure, which are transparent."""
     pyplot = library("matplotlib.pyplot", method)
     if ax is not None:
         return ax
@@ -81,7 +70,7 @@ def _axes(ax: Any, method: str, size: tuple[float, float]) -> Any:
 
 
 def _routes(found: Store, highlight: Any) -> dict[tuple[int, int], list[int]]:
-    """The paths of the pairs that are to be seen, by the row and column of each."""
+    """Return the paths of the highlighted pairs, by row and column."""
     if highlight is None:
         return {}
     names = found.names
@@ -92,7 +81,7 @@ def _routes(found: Store, highlight: Any) -> dict[tuple[int, int], list[int]]:
     if len(pairs) == 2 and all(node in names for node in pairs):
         pairs = [(pairs[0], pairs[1])]
     single = [not isinstance(pair, Sequence) or isinstance(pair, str) for pair in pairs]
-    if len(pairs) == 2 and all(single):  # one of which is no vertex
+    if len(pairs) == 2 and all(single):  # raises for the unknown vertex
         found.place(*pairs)
     if any(single) or any(len(pair) != 2 for pair in pairs):
         raise GraphError(wrong)
@@ -102,7 +91,6 @@ def _routes(found: Store, highlight: Any) -> dict[tuple[int, int], list[int]]:
 
 
 def _given(found: Store, pos: Any) -> Array:
-    """The places that the caller gives."""
     names = found.names
     if isinstance(pos, Mapping):
         for node in names.nodes:
@@ -121,7 +109,7 @@ def _given(found: Store, pos: Any) -> Array:
 
 
 def _edges(found: Store) -> tuple[Array, Array, Array] | None:
-    """The edges between different vertices; None where they are too many to be held."""
+    """Return the edges between different vertices; None for more than `_READ`."""
     parts, count = [], 0
     for tails, heads, weights in found.edges():
         apart = tails != heads
@@ -137,14 +125,14 @@ def _edges(found: Store) -> tuple[Array, Array, Array] | None:
 
 
 def _lengths(found: Store, weights: Array) -> Array:
-    """How long edges should be: their weights, where these are lengths, and else all the same."""
+    """Return the lengths of edges: nonnegative weights over min-plus, else 1."""
     if is_min_plus(found.semiring) and weights.dtype.kind in "iuf" and (weights >= 0).all() and (weights > 0).any():
         return weights.astype(np.float64)
     return np.ones(len(weights))
 
 
 def _room(ax: Any, places: Array) -> None:
-    """Axes around all vertices that are neither flat nor narrow, where the caller has not said which they are."""
+    """Scale the axes around all vertices, unless the caller has set limits; neither flat nor narrow."""
     if not len(places):
         return
     low, high = places.min(axis=0), places.max(axis=0)
@@ -156,7 +144,7 @@ def _room(ax: Any, places: Array) -> None:
 
 
 def _draw_edges(ax: Any, places: Array, tails: Array, heads: Array, *, behind: bool) -> None:
-    """Straight lines, fainter behind paths; where they are few, with an arrow if they go one way, and bent around what is in their way."""
+    """Draw straight lines, fainter behind paths; a few edges get arrows if they go one way, and bend around vertices."""
     from matplotlib.collections import LineCollection
     from matplotlib.patches import FancyArrowPatch
 
@@ -174,7 +162,7 @@ def _draw_edges(ax: Any, places: Array, tails: Array, heads: Array, *, behind: b
         ax.add_collection(LineCollection(lines, linewidths=0.6, rasterized=n > _MANY, **style), autolim=False)
         return
     bends = np.where(_obstructed(places, tails, heads), _BEND, 0)
-    if bends.any():  # the middle of a bent edge may lie outside of all vertices
+    if bends.any():  # the middle of a bent edge may be outside the limits
         ax.update_datalim((start + end) / 2 + (end - start)[:, ::-1] * (1, -1) * bends[:, None] / 2)
         ax.autoscale_view()
     for p, q, mutual, bend in zip(start, end, both.tolist(), bends.tolist(), strict=True):
@@ -187,7 +175,7 @@ def _draw_edges(ax: Any, places: Array, tails: Array, heads: Array, *, behind: b
 
 
 def _obstructed(places: Array, tails: Array, heads: Array) -> Array:
-    """Which of few edges pass over a vertex that is not theirs."""
+    """Return a mask of the edges that pass over another vertex."""
     start, along = places[tails], places[heads] - places[tails]
     length = np.maximum((along**2).sum(axis=1), 1e-300)
     offset = places[None] - start[:, None]
@@ -200,7 +188,6 @@ def _obstructed(places: Array, tails: Array, heads: Array) -> Array:
 
 
 def _write_names(ax: Any, found: Store, places: Array, vertices: Iterable[int], colour: str, **style: Any) -> None:
-    """The names of some vertices beside them."""
     vertices = list(vertices)
     for v, node in zip(vertices, found.names.of(vertices), strict=True):
         ax.annotate(
@@ -210,12 +197,10 @@ def _write_names(ax: Any, found: Store, places: Array, vertices: Iterable[int], 
 
 
 def _text(node: Any) -> str:
-    """The name of a vertex in a picture."""
     return short(printable(node), 24)
 
 
 def _draw_routes(ax: Any, found: Store, places: Array, routes: dict[tuple[int, int], list[int]]) -> None:
-    """The paths, with the names of their vertices, and a legend of their lengths."""
     lines, texts, named = [], [], set[int]()
     for i, ((row, column), path) in enumerate(routes.items()):
         colour = _ROUTES[i % len(_ROUTES)]
@@ -232,7 +217,7 @@ def _draw_routes(ax: Any, found: Store, places: Array, routes: dict[tuple[int, i
         length = ", ".join(map(number, element)) if path else "no path"
         texts.append(f"{' → '.join(map(_text, found.names.of(ends)))}: {length}")
     legend = ax.legend(lines, [" "] * len(lines), loc="lower left", bbox_to_anchor=(0, 1), frameon=False, borderaxespad=0)
-    for entry, text in zip(legend.get_texts(), texts, strict=True):  # so that a name may begin with _, or have a $
+    for entry, text in zip(legend.get_texts(), texts, strict=True):  # names may begin with _ or contain $
         entry.set(text=text, parse_math=False, color=_GREY)
 
 
@@ -268,7 +253,7 @@ def heatmap(found: Store, ax: Any) -> Any:
 
 
 def _name_axes(ax: Any, found: Store) -> None:
-    """Vertices along both sides, no more than are read, in a grey for every page."""
+    """Write names of vertices along both sides, few enough to be legible."""
     ends = zip((ax.yaxis, ax.xaxis), found.shape, (found.sources, found.targets), ("source", "target"), strict=True)
     for axis, size, vertices, what in ends:
         every = -(-size // _TICKS) if size else 1

@@ -1,4 +1,4 @@
-"""Who reaches whom in a sparse graph, without a matrix: counts, sets and single answers."""
+"""`Reachability`: the vertices that each vertex of a sparse graph reaches, without an n × n matrix."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Reachability(Shown):
-    """Who reaches whom in a graph; `reachability` makes it.
+    """The vertices that each vertex of a graph reaches; `reachability` returns one.
 
     Examples
     --------
@@ -38,7 +38,7 @@ class Reachability(Shown):
     nodes : tuple
         The vertices.
     reflexive : bool
-        Whether every vertex reaches itself; otherwise only through a cycle.
+        Every vertex reaches itself; otherwise only through a cycle.
     """
 
     def __init__(self, condensation: Condensation, labels: Sequence[Hashable] | None, *, reflexive: bool) -> None:
@@ -48,7 +48,7 @@ class Reachability(Shown):
 
     @cached_property
     def counts(self) -> Array:
-        """How many vertices each one reaches.
+        """The number of vertices that each vertex reaches.
 
         Examples
         --------
@@ -60,7 +60,7 @@ class Reachability(Shown):
 
     @property
     def components(self) -> Array:
-        """The number of each vertex's strongly connected component; edges lead to the same number, or to lower ones.
+        """The number of each vertex's strongly connected component; edges lead to an equal or a lower number.
 
         Examples
         --------
@@ -72,7 +72,7 @@ class Reachability(Shown):
 
     @raised_here
     def reaches(self, source: Any, target: Any) -> bool:
-        """Whether there is a path from one vertex to another one.
+        """Return True if a path leads from the source to the target.
 
         Examples
         --------
@@ -85,7 +85,7 @@ class Reachability(Shown):
 
     @raised_here
     def reached(self, source: Any) -> list[Any]:
-        """The vertices that one reaches, in the order of `nodes`.
+        """List the vertices that the source reaches, in the order of `nodes`.
 
         Examples
         --------
@@ -98,7 +98,7 @@ class Reachability(Shown):
 
     @raised_here
     def to_scipy(self) -> Any:
-        """All pairs as a SciPy sparse array of truth values.
+        """Return all pairs as a SciPy sparse array of truth values.
 
         Examples
         --------
@@ -113,14 +113,13 @@ class Reachability(Shown):
         return scipy.csr_array((np.ones(pairs, dtype=bool), heads, starts), shape=(n, n))
 
     def _number(self, vertex: Any, what: str) -> int:
-        """The number of a vertex."""
         found = chosen(vertex, self._condensation.n, self._labels, what)
         if not found.single:
             raise GraphError(f"{what} is one vertex, not {vertex!r}")
         return int(found.numbers[0])
 
     def facts(self) -> tuple[str, list[tuple[str, str]]]:
-        """What Jupyter shows."""
+        """The title and the rows of the table that Jupyter shows."""
         n = len(self.nodes)
         facts = [
             ("connected", f"{int(self.counts.sum()):,} of {counted(n * n, 'pair')}"),

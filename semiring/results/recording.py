@@ -1,4 +1,4 @@
-"""A closure as it was computed, for people: a table, a picture with a slider, a plot, an animation."""
+"""`Recording`: a closure step by step, as a table, a picture with a slider, a plot or an animation."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ __all__ = ["Recording"]
 
 
 def _listed(areas: Sequence[Area]) -> str:
-    """The first of some areas, as many as a line has room for."""
     return " ".join([*map(str, areas[:2]), *(["…"] * (len(areas) > 2))])
 
 
 class Recording(Frames):
-    """A closure as it was computed: a sequence of frames, each a phase of the algorithm.
+    """A closure step by step: a sequence of frames, each a phase of the algorithm.
 
-    `semiring.watch` makes it. In Jupyter it is a picture with a slider, on paper a table of its frames.
+    `semiring.watch` returns one. Jupyter shows a picture with a slider; `print` writes a table of the frames.
 
     Examples
     --------
@@ -42,7 +41,7 @@ class Recording(Frames):
     Attributes
     ----------
     frames : tuple of Frame
-        What each phase read and wrote, and the matrix after it. The first is the matrix that was given.
+        The phases; the first frame is the given matrix.
     result : array of shape (n, n), tuple of arrays, or Paths
         The closure, as `semiring.closure` returns it.
     semiring : Semiring
@@ -71,7 +70,7 @@ class Recording(Frames):
         return "\n".join([f"{self.title[0].upper()}{self.title[1:]}", *table])
 
     def plot(self, frame: int = -1, ax: Any = None) -> Any:
-        """Draw a frame with Matplotlib: what it read and wrote, and the elements after it.
+        """Draw a frame with Matplotlib: the areas read and written, and the elements after the phase.
 
         Examples
         --------
@@ -82,9 +81,9 @@ class Recording(Frames):
         Parameters
         ----------
         frame : int
-            Its number; negative ones count from the end.
+            The number of the frame; negative numbers count from the end.
         ax : matplotlib Axes, optional
-            Where to draw; by default a new figure.
+            The axes to draw in; by default a new figure.
 
         Returns
         -------
@@ -93,14 +92,14 @@ class Recording(Frames):
         Raises
         ------
         SemiringError
-            Where Matplotlib is not installed.
+            Without Matplotlib.
         """
-        from semiring.results.recording_plots import plot
+        from semiring.results.recording_pictures import plot
 
         return plot(self, self.frames[frame], ax)
 
     def animate(self, interval: float = 1.0) -> Any:
-        """An animation of all frames by Matplotlib, which writes GIFs and films: ``recording.animate().save("closure.gif")``.
+        """Animate all frames with Matplotlib, which writes GIFs and films: ``recording.animate().save("closure.gif")``.
 
         Examples
         --------
@@ -120,9 +119,9 @@ class Recording(Frames):
         Raises
         ------
         SemiringError
-            Where Matplotlib is not installed.
+            Without Matplotlib.
         """
-        from semiring.results.recording_plots import animate
+        from semiring.results.recording_pictures import animate
 
         return animate(self, interval)
 

@@ -1,8 +1,8 @@
-"""What Jupyter shows of a recording: a picture for each frame, with a slider, or as a page of HTML that steps and plays without any script.
+"""Pictures of a recording: an SVG picture for each frame, for Jupyter (with a slider, or in a page without scripts), and Matplotlib plots.
 
-The pictures have the page's own colours for text and lines, light or dark; blue, orange and purple (of Okabe and Ito) are told apart by
-those who see few colours too, and what is read has a dashed border. Where a page strips styles, as JupyterLab does for notebooks that it
-does not trust, one still picture is left.
+SVG pictures take the colours of text and lines from the page, light or dark. Blue, orange and purple (of Okabe and Ito) are distinct to the
+colour-blind, and areas that are read have a dashed border. If a page strips styles, as JupyterLab does in untrusted notebooks, one still
+picture is shown.
 """
 
 from __future__ import annotations
@@ -17,35 +17,34 @@ from typing import Any
 import numpy as np
 
 from semiring.algorithms.recorder import Area
-from semiring.common.errors import printable
+from semiring.common.errors import library, printable
 from semiring.common.html import escape, short
 from semiring.common.units import counted
 from semiring.results.frames import Frame, Frames
 
-__all__ = ["COLOURS", "NUMBERED", "Drawing", "elements", "roles", "split", "stepper", "with_slider"]
+__all__ = ["animate", "plot", "stepper", "with_slider"]
 
 Array = np.ndarray[Any, Any]
 
 IDLE, WRITTEN, READ, CLOSED = range(4)
 
-COLOURS = {WRITTEN: "#e69f00", READ: "#0072b2", CLOSED: "#cc79a7"}
-"""Of the roles that an element has in a frame."""
+COLOURS = {WRITTEN: "#e69f00", READ: "#0072b2", CLOSED: "#cc79a7"}  # roles of an element in a frame
+NUMBERED = 24  # vertices of the largest matrix that is drawn with all elements and names
+_CHARACTERS, _NAME = 8, 12  # most characters of an element, and of a vertex
+_SIDE = 440  # pixels of a matrix without written elements
+_BUDGET = 3_000_000  # characters of a page after which further frames are left out
 
-NUMBERED = 24
-"""Vertices of the largest matrix whose elements and vertices are all written out."""
 
-_CHARACTERS, _NAME = 8, 12
-"""Of an element, and of a vertex, at most."""
-
-_SIDE = 440
-"""Pixels of a matrix whose elements are not written out."""
-
-_BUDGET = 3_000_000
-"""Characters of a page, beyond which no more frames are put into it."""
+def _borders(frame: Frame) -> list[tuple[int, Area]]:
+    """List the areas of a frame by role, in drawing order."""
+    if not frame.number:
+        return []
+    written = [(WRITTEN, area) for area in frame.writes if area not in frame.pivots]
+    return written + [(CLOSED, area) for area in frame.pivots] + [(READ, area) for area in frame.reads]
 
 
 def roles(frame: Frame) -> Array:
-    """What each element is to a frame: written, read, closed, or none of these. An element that is read and written is drawn as read."""
+    """Return the role of each element in a frame: written, read, closed, or none. An element that is read and written is drawn as read."""
     picture = np.full(frame.changed.shape, IDLE, dtype=np.int8)
     if frame.number:
         for kind, areas in ((WRITTEN, frame.writes), (READ, frame.reads), (CLOSED, frame.pivots)):
@@ -55,7 +54,7 @@ def roles(frame: Frame) -> Array:
 
 
 def elements(recording: Frames, frame: Frame) -> list[list[str]]:
-    """The elements after a frame as short texts; a dot for the semiring's zero."""
+    """Return the elements after a frame as short texts; a dot for the semiring's zero."""
     values = frame.values
     parts = values if isinstance(values, tuple) else (values,)
     zero, _ = recording.semiring.identities(tuple(v.dtype for v in parts))
@@ -67,7 +66,6 @@ def elements(recording: Frames, frame: Frame) -> list[list[str]]:
 
 
 def _number(value: Any) -> str:
-    """One component of an element."""
     if isinstance(value, bool | np.bool_):
         return str(int(value))
     text = f"{value:.3g}" if isinstance(value, float | np.floating) else printable(value)
@@ -75,7 +73,7 @@ def _number(value: Any) -> str:
 
 
 def split(equation: str) -> list[tuple[str, str]]:
-    """An equation as texts, each with its subscript: "A_KK*" is A with KK, and a star."""
+    """Split an equation into texts with subscripts: "A_KK*" is A with KK, and a star."""
     pieces = re.split(r"([Aa])_?([KIJ]{2}|[ijk]{2}|[12]{2})", equation)
     found = [(pieces[0], "")]
     for letter, subscript, text in zip(pieces[1::3], pieces[2::3], pieces[3::3], strict=True):
@@ -84,12 +82,7 @@ def split(equation: str) -> list[tuple[str, str]]:
 
 
 class Drawing:
-    """The pictures of a recording, all of one size.
-
-    Parameters
-    ----------
-    recording : Frames
-    """
+    """The SVG pictures of a recording, all of one size."""
 
     def __init__(self, recording: Frames) -> None:
         self.recording, n = recording, recording.n
@@ -108,7 +101,7 @@ class Drawing:
         self.top = (7 * longest if self.upright else 14) + 6
 
     def svg(self, frame: Frame, *, alone: bool = False) -> str:
-        """The picture of a frame; `alone` as a file of its own, with grey for the colour of the page's text."""
+        """Draw a frame; `alone` as a separate file, with grey text instead of the page's colour."""
         n, right = self.recording.n, self.left + self.width * self.recording.n + 2
         bottom = self.top + self.height * n + 2
         ink = "#808080" if alone else "currentColor"
@@ -126,19 +119,15 @@ class Drawing:
         return self.left + self.width * j, self.top + self.height * i
 
     def _areas(self, frame: Frame) -> Iterable[str]:
-        """Each element in the colour of its role, and a border around each area."""
+        """Draw each element in the colour of its role, and a border around each area."""
         picture = roles(frame)
         for kind, colour in COLOURS.items():
             path = self._runs(picture == kind)
             if path:
                 yield f"<path d='{path}' fill='{colour}' fill-opacity='0.45' shape-rendering='crispEdges'/>"
-        if not frame.number:
-            return
-        borders = [(WRITTEN, a) for a in frame.writes if a not in frame.pivots]
-        borders += [(CLOSED, a) for a in frame.pivots] + [(READ, a) for a in frame.reads]
-        if (within := frame.within) != Area(0, len(picture), 0, len(picture)):
+        if frame.number and (within := frame.within) != Area(0, len(picture), 0, len(picture)):
             yield f"<path d='{self._rectangle(within)}' fill='none' stroke='currentColor' stroke-opacity='0.6' stroke-width='2'/>"
-        for kind, area in borders:
+        for kind, area in _borders(frame):
             dashes = " stroke-dasharray='5 3'" if kind == READ else ""
             yield f"<path d='{self._rectangle(area)}' fill='none' stroke='{COLOURS[kind]}' stroke-width='2'{dashes}/>"
 
@@ -148,13 +137,13 @@ class Drawing:
         return f"M{x} {y}h{width}v{height}h{-width}z"
 
     def _runs(self, mask: Array) -> str:
-        """The elements of a mask as a path, from left to right as long as they go on."""
+        """Return the elements of a mask as a path, with one rectangle for each horizontal run."""
         edges = np.diff(np.pad(mask.astype(np.int8), ((0, 0), (1, 1))), axis=1)
         starts, stops = np.argwhere(edges == 1).tolist(), np.argwhere(edges == -1)[:, 1].tolist()
         return "".join(self._rectangle(Area(i, i + 1, left, right)) for (i, left), right in zip(starts, stops, strict=True))
 
     def _grid(self) -> str:
-        """Lines between the elements, or a frame where there would be too many."""
+        """Draw lines between the elements, or only the outer frame of a large matrix."""
         n, (x, y) = self.recording.n, self._at(0, 0)
         width, height = self.width * n, self.height * n
         inner = range(1, n) if self.numbered else range(0)
@@ -162,7 +151,7 @@ class Drawing:
         return f"<path d='{self._rectangle(Area(0, n, 0, n))}{lines}' fill='none' stroke='currentColor' stroke-opacity='0.25'/>"
 
     def _changed(self, frame: Frame) -> str:
-        """A border around each element that changed, or a shade where elements are small."""
+        """Draw a border around each changed element, or a shade on small elements."""
         if not self.numbered:
             return f"<path d='{self._runs(frame.changed)}' fill-opacity='0.6' shape-rendering='crispEdges'/>"
         places = np.argwhere(frame.changed).tolist()
@@ -172,7 +161,6 @@ class Drawing:
         return f"<path d='{path}' fill='none' stroke='currentColor' stroke-width='1.5'/>"
 
     def _axes(self) -> Iterable[str]:
-        """The names of the vertices."""
         for i, name in self.names.items():
             text = escape(name)
             x, y = self._at(i, i)
@@ -185,7 +173,6 @@ class Drawing:
                 yield f"<text x='{x}' y='{self.top - 6}' text-anchor='middle' opacity='0.7'>{text}</text>"
 
     def _texts(self, frame: Frame) -> Iterable[str]:
-        """The elements, those that changed in bold."""
         for i, row in enumerate(elements(self.recording, frame)):
             x, y = self._at(i, 0)
             bold = [" font-weight='bold'" if changed else "" for changed in frame.changed[i]]
@@ -195,7 +182,7 @@ class Drawing:
             yield f"<text y='{y + self.height // 2 + 4}' text-anchor='middle'>{cells}</text>"
 
     def caption(self, frame: Frame) -> str:
-        """A line on what the frame does."""
+        """Return a line about the frame."""
         equation = "".join(f"{escape(text)}<sub>{sub}</sub>" if sub else escape(text) for text, sub in split(frame.equation))
         changed = np.count_nonzero(frame.changed)
         return (
@@ -204,7 +191,7 @@ class Drawing:
         )
 
     def legend(self) -> str:
-        """What the colours mean."""
+        """Return the meaning of the colours."""
         box = "display:inline-block;width:1em;height:0.8em;margin:0 0.4em 0 0"
         parts = [
             f"<span style='{box};background:{COLOURS[kind]}80;border:2px {line} {COLOURS[kind]}'></span>{name}"
@@ -219,7 +206,7 @@ class Drawing:
 
 
 def _still(drawing: Drawing) -> str:
-    """One picture, for where nothing can be stepped through: the first in which something is read."""
+    """Return one picture for pages without styles: the first frame that reads something."""
     frames = drawing.recording.frames
     frame = next((f for f in frames if f.reads), frames[0])
     image = base64.b64encode(drawing.svg(frame, alone=True).encode()).decode()
@@ -228,7 +215,7 @@ def _still(drawing: Drawing) -> str:
 
 
 def stepper(recording: Frames) -> str:
-    """A page of HTML with a radio button for each frame, to step by keys or clicks, and one that plays them. It has no script."""
+    """Return a page without scripts: a radio button for each frame, for keys or clicks, and a checkbox that plays the frames."""
     drawing, name = Drawing(recording), f"watch-{uuid.uuid4().hex[:12]}"
     pictures, left = list[str](), _BUDGET
     for frame in recording:
@@ -261,9 +248,9 @@ def _capital(text: str) -> str:
 
 
 def _style(name: str, count: int) -> str:
-    """The rules by which buttons show frames. Where they are stripped, the still picture is left."""
+    """Return the rules by which buttons show frames. A page that strips them shows the still picture."""
     shown = ",".join(f"#{name}-{i}:checked~.frames>:nth-child({i + 1})" for i in range(count))
-    # Each frame is on its turn for a second; that it began before the page was opened puts it in its place.
+    # Each frame is shown for a second; negative delays put the frames in order.
     turns = "".join(f"#{name}-play:checked~.frames>:nth-child({i + 1}){{animation-delay:{i - count}s}}" for i in range(count))
     rules = (
         f"#{name} .still{{display:none}}#{name} .live{{display:block}}"
@@ -281,7 +268,7 @@ _WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
 def with_slider(recording: Frames) -> dict[str, Any]:
-    """What a Jupyter with ipywidgets shows instead of HTML: a slider, a button that plays, and the picture, which the kernel draws."""
+    """Return a widget instead of HTML, in a Jupyter with ipywidgets: a slider, a play button, and the picture, drawn by the kernel."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if getattr(shell, "kernel", None) is None:
         return {}
@@ -303,3 +290,71 @@ def with_slider(recording: Frames) -> dict[str, Any]:
     box = ipywidgets.VBox([title, ipywidgets.HBox([play, slider]), picture, ipywidgets.HTML(drawing.legend())])
     bundle: dict[str, Any] = box._repr_mimebundle_() or {}
     return {_WIDGET: bundle[_WIDGET]} if _WIDGET in bundle else {}
+
+
+_INK, _DARK = "#808080", "#222222"  # of text and lines: on a page, light or dark, and on the colours of the roles
+
+
+def plot(recording: Frames, frame: Frame, ax: Any = None) -> Any:
+    """See `Recording.plot`."""
+    pyplot = library("matplotlib.pyplot", "plot")
+    if ax is None:
+        figure, ax = pyplot.subplots(figsize=(_inches(recording),) * 2, layout="constrained")
+        figure.patch.set_alpha(0)
+    colours = library("matplotlib.colors", "plot")
+    patches, n = library("matplotlib.patches", "plot"), recording.n
+    ax.set_facecolor("none")
+    picture = roles(frame)
+    if n:
+        light = [0.45 * np.array(colours.to_rgba(colour)) + 0.55 for colour in COLOURS.values()]
+        shades = np.array([np.zeros(4), *light])
+        ax.imshow(shades[picture], extent=(0, n, n, 0), interpolation="nearest")
+    for kind, area in _borders(frame):
+        corner, size = (area.left, area.top), (area.right - area.left, area.bottom - area.top)
+        style = "--" if kind == READ else "-"
+        ax.add_patch(patches.Rectangle(corner, *size, fill=False, edgecolor=COLOURS[kind], linestyle=style, linewidth=1.5))
+    filled = picture > IDLE
+    for i, j in np.argwhere(frame.changed).tolist():
+        ink = _DARK if filled[i, j] else _INK
+        cell = {"fill": False, "edgecolor": ink} if n <= NUMBERED else {"facecolor": ink, "edgecolor": "none"}
+        ax.add_patch(patches.Rectangle((j + 0.12, i + 0.12), 0.76, 0.76, **cell))
+    if n <= NUMBERED:
+        _write(recording, frame, ax, filled)
+    equation = "".join(f"${text}_{{{sub}}}$" if sub else re.sub(r"([$\\])", r"\\\1", text) for text, sub in split(frame.equation))
+    ax.set_title(f"{frame.where}\n{equation}", color=_INK, fontsize="medium")
+    ax.tick_params(length=0, colors=_INK, top=True, labeltop=True, bottom=False, labelbottom=False)
+    ax.spines[:].set_color(_INK)
+    ax.set(xlim=(0, max(n, 1)), ylim=(max(n, 1), 0))
+    return ax
+
+
+def _inches(recording: Frames) -> float:
+    return 4.5 if recording.n > NUMBERED else max(2.5, 0.36 * recording.n + 1)
+
+
+def _write(recording: Frames, frame: Frame, ax: Any, filled: Array) -> None:
+    for i, row in enumerate(elements(recording, frame)):
+        for j, text in enumerate(row):
+            ink = _DARK if filled[i, j] else _INK
+            weight = "bold" if frame.changed[i, j] else "normal"
+            size = 8 if len(text) < 4 else 6
+            ax.text(j + 0.5, i + 0.5, text, ha="center", va="center", color=ink, fontsize=size, fontweight=weight, parse_math=False)
+    names = [short(printable(node), 12).replace("$", r"\$") for node in recording.nodes]
+    places = np.arange(recording.n) + 0.5
+    ax.set_xticks(places, names, rotation=90 if max(map(len, names), default=0) > 3 else 0, fontsize=8)
+    ax.set_yticks(places, names, fontsize=8)
+
+
+def animate(recording: Frames, interval: float) -> Any:
+    """See `Recording.animate`."""
+    pyplot, animation = library("matplotlib.pyplot", "animate"), library("matplotlib.animation", "animate")
+    figure, ax = pyplot.subplots(figsize=(_inches(recording),) * 2, layout="constrained")
+
+    def draw(number: int) -> list[Any]:
+        ax.clear()
+        plot(recording, recording[number], ax)
+        return [ax]
+
+    made = animation.FuncAnimation(figure, draw, frames=len(recording), interval=1000 * interval)
+    pyplot.close(figure)  # the animation is what is shown
+    return made

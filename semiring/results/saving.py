@@ -1,4 +1,4 @@
-"""A closure with its paths on disk, so that another process can ask it the same questions. Nothing is pickled."""
+"""Save a closure with its paths to a file, and load it again. Nothing is pickled."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.arrays.conversion import require_inside
 from semiring.arrays.memory import fits, free_on
-from semiring.common.errors import DTypeError, TooLargeError, brief
+from semiring.common.errors import DTypeError, GraphError, TooLargeError, brief
 from semiring.common.units import format_bytes
 from semiring.files.archives import Damage
 from semiring.files.formats import blocks, format_for, rows_on_host
 from semiring.graphs.vertices import Vertices
 from semiring.kernels.operations import Operations
 from semiring.kernels.overflow.statistics import surely_elements
-from semiring.results.construction import ConstructionMatrix
 from semiring.results.headers import PATHS, first_wrong, identity, read_header, read_names, require_elements, semiring_of, written_names
-from semiring.results.store import Names, Store
+from semiring.results.store import ConstructionMatrix, Names, Store
 
 __all__ = ["load", "save"]
 
@@ -31,11 +30,16 @@ Array = np.ndarray[Any, Any]
 
 def save(path: str | os.PathLike[str], found: Store) -> None:
     """See `Paths.save`."""
+    if found.distributed:
+        raise GraphError(
+            "the paths are in the memory of several processes: pass checkpoint=folder to keep paths in files, which one process can save; "
+            ".values.to_zarr(store) writes the elements alone"
+        )
     file = format_for(Path(path), PATHS.name)
     if any(d.kind == "O" for d in found.dtypes):
         raise DTypeError(
-            "exact entries are Python objects, which cannot be kept without pickle: compute with dtype=float or int to save paths, or use "
-            "pickle, and load that only from sources you trust"
+            "exact entries are Python objects, which cannot be kept without pickle: compute with dtype=float or int to save paths. Or use "
+            "pickle, and load such files only from sources you trust"
         )
     if not surely_elements(found.semiring, found.values):
         require_inside(found.semiring, found.values, "values")  # or they could not be loaded
@@ -64,8 +68,7 @@ def load(path: str | os.PathLike[str], semiring: Semiring | None, *, mmap: bool)
         needed = math.prod(shape) * (sum(d.itemsize for d in dtypes) * (2 if header["edges"] else 1) + np.dtype(np.int32).itemsize)
         if not mmap and not fits(needed, "cpu"):
             available = f"{format_bytes(free_on('cpu') or 0)} of memory are available"
-            remedy = "mmap=True leaves those of an .npz file where they are"
-            raise TooLargeError(f"{path} holds {format_bytes(needed)}, and {available}; {remedy}")
+            raise TooLargeError(f"{path} holds {format_bytes(needed)}, and {available}; mmap=True leaves an .npz file on disk")
 
         def matrices(name: str) -> tuple[Array, ...]:
             found = tuple(read(f"{name}{c}", shape, d) for c, d in enumerate(dtypes))
@@ -73,14 +76,14 @@ def load(path: str | os.PathLike[str], semiring: Semiring | None, *, mmap: bool)
             return found
 
         values, via = matrices("value"), read("via", shape, np.dtype(np.int32))
-        _require_vertices(via)
+        if place := first_wrong(via, lambda part: (part < -1) | (part >= shape[-1])):
+            raise Damage(f"via{list(place)} is {via[place]}, which is no vertex from 0 to {shape[-1] - 1:,}, nor -1 for none")
         edges = matrices("edge") if header["edges"] else None
     every = Vertices.all_of(shape[-1])
     return ConstructionMatrix(chosen, values, Names(nodes, shape[-1]), every, every, header["reflexive"], lambda: edges, via)
 
 
 def _header(text: str, path: Any) -> dict[str, Any]:
-    """What the text says, of which every part has the form that `save` gives it."""
     header = read_header(PATHS, text, path, {"shape": list, "reflexive": bool, "edges": bool})
     shape = header["shape"]
     if any(type(length) is not int or length < 0 for length in shape) or len(shape) < 2 or shape[-1] != shape[-2]:
@@ -88,14 +91,8 @@ def _header(text: str, path: Any) -> dict[str, Any]:
     return header
 
 
-def _require_vertices(via: Array) -> None:
-    """Refuse intermediate vertices that do not exist."""
-    if place := first_wrong(via, lambda part: (part < -1) | (part >= via.shape[-1])):
-        raise Damage(f"via{list(place)} is {via[place]}, which is no vertex from 0 to {via.shape[-1] - 1:,}, nor -1 for none")
-
-
 def _may_be_bent(found: Store) -> bool:
-    """Whether rounding may have made a circle of a path: where floats improve on 1; see `semiring.algorithms.extraction`."""
+    """Return True if some float improves on 1: rounding may then have made a circle of a path; see `semiring.algorithms.extraction`."""
     if all(d.kind != "f" for d in found.dtypes):
         return False
     operations = Operations(found.semiring, found.dtypes)

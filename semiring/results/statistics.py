@@ -1,8 +1,9 @@
-"""`Statistics`: what the distances of a graph are, all together; and those of a graph that was eliminated."""
+"""`Statistics`: a summary of all distances of a graph; `RunningDistances` gathers it from rows, in one process or in several."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -10,22 +11,27 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.catalogue import MIN_PLUS
+from semiring.algorithms.distribution import Distribution, cell_exponent
 from semiring.algorithms.factorization import Factorization
+from semiring.algorithms.hops import DistanceSums
+from semiring.arrays.memory import require_bytes
+from semiring.common.errors import GraphError
 from semiring.common.html import BAR, Shown, beside
 from semiring.common.progress import Meter
 from semiring.common.units import counted
-from semiring.results.farthest import FarthestPair
-from semiring.results.running import BINS, RunningDistances
+from semiring.results.farthest import FarthestPair, Greatest
 from semiring.results.views import as_floats
 
-__all__ = ["Statistics", "add_by_elimination", "statistics_from"]
+__all__ = ["BINS", "RunningDistances", "Statistics", "add_by_elimination", "statistics_from"]
 
 Array = np.ndarray[Any, Any]
+
+BINS = 64  # most bins of the default histogram, and bars of its picture
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Statistics(Shown):
-    """What the distances of a graph are, all together; `statistics` makes it.
+    """A summary of all distances of a graph; `statistics` returns one.
 
     Pairs are ordered, and of different vertices: in an undirected graph every two vertices count twice.
 
@@ -42,18 +48,17 @@ class Statistics(Shown):
     nodes : tuple
         The vertices.
     eccentricities : float64 array of shape (n,)
-        For each vertex the distance to the farthest one; ∞ where it does not reach all.
+        For each vertex the distance to the farthest one; ∞ if it does not reach all.
     connected : int
-        Pairs between which there is a path.
+        The number of pairs with a path.
     total : float
-        The sum of their distances (of an undirected graph twice the Wiener index).
+        The sum of the distances of these pairs (for an undirected graph twice the Wiener index).
     counts : int64 array of shape (k,)
-        How many distances of connected pairs lie in each bin.
+        The number of distances of connected pairs in each bin.
     bins : float64 array of shape (k + 1,)
-        The edges of the bins, each of which has its lower edge, and the last one also its upper edge.
+        The edges of the bins. A bin includes its lower edge, and the last bin also its upper edge.
     farthest : FarthestPair or None
-        The source, the target and the distance of the pair that is the farthest apart of all connected ones; of several, that of the
-        first row. None where no pair is connected.
+        Source, target and distance of the farthest connected pair, the first one in the order of rows. None if no pair is connected.
     """
 
     nodes: tuple[Any, ...]
@@ -76,16 +81,16 @@ class Statistics(Shown):
 
     @property
     def largest(self) -> float:
-        """The greatest finite distance, that of `farthest`; NaN where no pair is connected."""
+        """The greatest finite distance, that of `farthest`; NaN if no pair is connected."""
         return math.nan if self.farthest is None else float(self.farthest.distance)
 
     @property
     def average(self) -> float:
-        """The average distance of connected pairs; NaN where there is none."""
+        """The average distance of connected pairs; NaN if no pair is connected."""
         return self.total / self.connected if self.connected else math.nan
 
     def facts(self) -> tuple[str, list[tuple[str, str]]]:
-        """What Jupyter shows."""
+        """The title and the rows of the table that Jupyter shows."""
         n = len(self.nodes)
         facts = [
             ("connected", f"{self.connected:,} of {n * (n - 1):,} pairs"),
@@ -100,7 +105,7 @@ class Statistics(Shown):
 
     def __repr__(self) -> str:
         title, ((_, connected), *figures) = self.facts()
-        if math.isfinite(self.diameter):  # which is the largest finite distance
+        if math.isfinite(self.diameter):  # then it is the largest finite distance
             figures = figures[:3]
         return f"<{title}: {connected} connected, {', '.join(f'{name} {text}' for name, text in figures)}>"
 
@@ -108,7 +113,6 @@ class Statistics(Shown):
         return beside(super()._repr_html_(), self._histogram())
 
     def _histogram(self) -> str:
-        """The histogram as HTML: a bar for each bin."""
         if not self.connected or not self.counts.any():
             return ""
         joined = -(-len(self.counts) // BINS)  # bins for a bar
@@ -125,12 +129,175 @@ class Statistics(Shown):
 
 
 def _bar(part: float) -> str:
-    """The style of a bar that is so high beside the highest one; a single pair is seen too."""
+    """Return the style of a bar, as a fraction of the highest one; a single pair stays visible."""
     return f";height:{100 * part:.3g}%;min-height:1px;background:{BAR}" if part else ""
 
 
+class RunningDistances:
+    """Sums, eccentricities, histogram and farthest pair of a graph's distances, gathered from rows in any order.
+
+    Automatic bins are cells, numbered by ⌊d / width⌋. The width doubles as distances spread, and neighbours are joined, so the order of the
+    distances does not matter. Sums are kept for each row, and added at the end. `asked` are the requested bins, `most` is the greatest
+    number of automatic bins (0 for none), and `connected` counts pairs of different vertices with a path.
+    """
+
+    def __init__(self, bins: int | Sequence[float] | Array | None) -> None:
+        self.connected = 0
+        self._rows: list[tuple[int, Array, Array]] = []
+        self._greatest = Greatest(1)
+        self.edges: Array | None = None
+        self.exponent: int | None = None
+        self.cells: dict[int, int] = {}
+        self.whole, self.most = True, 0
+        if isinstance(bins, int | np.integer) and not isinstance(bins, bool):
+            if bins < 2:  # no bin has 0 inside
+                raise GraphError(f"bins is {bins}; it must be at least 2, or the edges of the bins")
+            self.most = int(bins)
+        elif bins is not None:
+            try:
+                self.edges = np.asarray(bins, dtype=np.float64)
+            except (TypeError, ValueError):
+                raise GraphError(f"bins is {bins!r}; pass a number of bins, their edges, or None") from None
+            if self.edges.ndim != 1 or len(self.edges) < 2 or not (np.diff(self.edges) > 0).all():
+                raise GraphError("the edges of the bins must be at least two numbers that increase")
+            self.counts = np.zeros(len(self.edges) - 1, dtype=np.int64)
+        self.asked: Any = (self.most or None) if self.edges is None else self.edges.tolist()
+
+    def add(self, first: int, distances: Array) -> None:
+        """Add rows of float64; the first one has the number `first`."""
+        count, n = distances.shape
+        own = np.arange(count)
+        others = np.ones(distances.shape, dtype=bool)
+        others[own, first + own] = False
+        connected = others & (distances < math.inf)
+        farthest = distances.max(axis=1, where=others, initial=-math.inf if n > 1 else 0)
+        self._rows.append((first, farthest, np.where(connected, distances, 0).sum(axis=1)))
+        self._greatest.add(distances, connected, first)
+        if (some := distances[connected]).size:
+            self._count(some)
+
+    def add_sums(self, sums: DistanceSums, first: int, row: Array) -> None:
+        """Add sums over all distances, and the row of shape (1, n) from `first`, the source of the farthest pair."""
+        n = len(sums.connected)
+        alone = n > 1 and sums.connected < n - 1
+        self._rows.append((0, np.where(alone, math.inf, sums.farthest), sums.totals))
+        self._greatest.add(row, (row < math.inf) & (np.arange(n) != first), first)
+        if len(sums.distances):
+            self._count(sums.distances, sums.counts)
+
+    def add_all(self, found: Distribution, leaves: Array, row: Callable[[int], Array]) -> None:
+        """Add all rows at once, with automatic bins or without a histogram.
+
+        `leaves` marks the vertices with a path to another one, and `row` finds the distances from a vertex.
+        """
+        n = len(found.sums)
+        farthest = found.farthest.astype(np.float64)
+        self._rows.append((0, np.where(found.complete, farthest, math.inf), found.sums))
+        self.connected += found.reached - n
+        self.whole &= found.whole
+        for exponent, (first, counts) in found.tables.items():
+            if len(there := np.flatnonzero(counts)):
+                self._join(exponent, dict(zip((first + there).tolist(), counts[there].tolist(), strict=True)))
+        if found.reached > n:
+            source = int(np.where(leaves, farthest, -1).argmax())
+            distances = row(source)
+            others = distances < math.inf
+            others[source] = False
+            target = np.where(others, distances, -1).argmax()
+            distances[target] = farthest[source]  # the tallied distance, of the way back, if rounding differs
+            self._greatest.add(distances[None], others[None], source)
+
+    def merge(self, other: RunningDistances) -> None:
+        """Add the rows of another process."""
+        self._rows += other._rows
+        self._greatest.merge(other._greatest)
+        self.connected += other.connected
+        if self.edges is not None:
+            self.counts += other.counts
+            return
+        self.whole &= other.whole
+        if other.exponent is not None:
+            self._join(other.exponent, other.cells)
+
+    def _join(self, exponent: int, cells: dict[int, int]) -> None:
+        if self.exponent is None:
+            self.exponent = exponent
+        self._widen(exponent)
+        for cell, count in cells.items():
+            wide = cell >> (self.exponent - exponent)
+            self.cells[wide] = self.cells.get(wide, 0) + count
+        while max(self.cells) - min(self.cells) >= self.most:
+            self._double()
+
+    @property
+    def eccentricities(self) -> Array:
+        """For each vertex the distance to the farthest other one."""
+        return np.concatenate([farthest for _, farthest, _ in self._sorted()] or [np.zeros(0)])
+
+    @property
+    def total(self) -> float:
+        """The sum of the distances of connected pairs."""
+        return float(np.concatenate([sums for _, _, sums in self._sorted()] or [np.zeros(0)]).sum())
+
+    @property
+    def farthest(self) -> tuple[int, int, float] | None:
+        """The row, the column and the distance of the farthest pair, the first one of several."""
+        found = self._greatest
+        return (int(found.rows[0]), int(found.columns[0]), float(found.values[0])) if len(found.values) else None
+
+    def _sorted(self) -> list[tuple[int, Array, Array]]:
+        """Return the blocks of rows in order: number of the first row, farthest distances, and sums."""
+        return sorted(self._rows, key=lambda rows: rows[0])
+
+    def _count(self, distances: Array, times: Array | None = None) -> None:
+        """Count distances of connected pairs, each once or `times`."""
+        self.connected += distances.size if times is None else int(times.sum())
+        if self.edges is not None:
+            self.counts += np.histogram(distances, self.edges, weights=times)[0]
+            return
+        if not self.most:
+            return
+        self.whole = self.whole and bool((distances == np.floor(distances)).all())
+        exponent = cell_exponent(float(distances.min()), float(distances.max()), self.most)
+        if self.exponent is not None:
+            exponent = max(exponent, self.exponent)
+        cells, which, counts = np.unique(np.floor(np.ldexp(distances, -exponent)), return_inverse=True, return_counts=True)
+        if times is not None:
+            counts = np.zeros(len(cells), np.int64)
+            np.add.at(counts, which, times)
+        self._join(exponent, dict(zip(map(int, cells.tolist()), counts.tolist(), strict=True)))
+
+    def _widen(self, exponent: int) -> None:
+        assert self.exponent is not None
+        while self.exponent < exponent:
+            self._double()
+
+    def _double(self) -> None:
+        assert self.exponent is not None
+        self.exponent += 1
+        joined: dict[int, int] = {}
+        for cell, count in self.cells.items():
+            joined[cell // 2] = joined.get(cell // 2, 0) + count
+        self.cells = joined
+
+    def histogram(self) -> tuple[Array, Array]:
+        """Return the counts, and the edges of the bins. Raises TooLargeError if the bins exceed the memory."""
+        if self.edges is not None:
+            return self.counts, self.edges
+        if self.exponent is None:
+            return np.zeros(0, dtype=np.int64), np.zeros(1)
+        if self.whole:
+            self._widen(0)
+        first, last = min(self.cells), max(self.cells)
+        count = last - first + 1
+        require_bytes(16 * count, f"a histogram of {count:,} bins takes", "ask for fewer bins")
+        counts = np.zeros(count, dtype=np.int64)
+        counts[np.array(list(self.cells)) - first] = list(self.cells.values())
+        return counts, np.ldexp(np.arange(first, last + 2, dtype=np.float64), self.exponent)
+
+
 def statistics_from(found: RunningDistances, nodes: tuple[Any, ...]) -> Statistics:
-    """What distances have come to."""
+    """Return the statistics of all gathered distances."""
     pair = None
     if found.farthest is not None:
         source, target, distance = found.farthest
@@ -139,7 +306,7 @@ def statistics_from(found: RunningDistances, nodes: tuple[Any, ...]) -> Statisti
 
 
 def add_by_elimination(found: RunningDistances, matrix: Factorization, meter: Meter | None = None) -> None:
-    """Add all distances of a graph that was eliminated over min-plus: tallied as they are found, or rows as they come by."""
+    """Add all distances of an eliminated graph over min-plus: tallied as they are found, or by rows."""
     whole = matrix.distribution(found.most, meter=meter) if found.edges is None else None
     if whole is None:
         for first, (rows,) in matrix.blocks(meter):

@@ -1,4 +1,7 @@
-"""What `Paths` asks: the elements between vertices, and a store of the best paths behind them, whatever form these have."""
+"""`Store`: a rectangle of a closure and the best paths of its pairs. `Paths` reads one of its subclasses.
+
+`ConstructionMatrix` expands paths between all vertices; `semiring.results.trees` has predecessor trees.
+"""
 
 from __future__ import annotations
 
@@ -14,26 +17,26 @@ from typing import Any, Self
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algorithms.predecessors import SingleSource, weighs
+from semiring.algorithms.extraction import expand
+from semiring.algorithms.predecessors import SingleSource, next_hops, predecessors, weighs
 from semiring.arrays.devices import entries, equal, host, namespace, on_gpu
 from semiring.arrays.pieces import GPU, slices
 from semiring.common.errors import GraphError
 from semiring.common.forks import cached_property
 from semiring.graphs.vertices import Vertices, unknown_vertex
 
-__all__ = ["Names", "Store", "shown", "squeezed"]
+__all__ = ["ConstructionMatrix", "Names", "Store", "shown", "squeezed"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
 ClosedMatrix = tuple[Any, ...]
-"""The matrix that was closed, an array for each component, or what reads single rows of one."""
+"""The given matrix: an array for each component, or an object that reads single rows of a component."""
 
-_GLANCE = 1 << 26
-"""Entries that are counted in a tenth of a second on the host."""
+_GLANCE = 1 << 26  # entries that the host counts in a tenth of a second
 
 
 class Names:
-    """The names of the vertices: the caller's labels where the graph has some, and their numbers otherwise."""
+    """The names of the vertices: the caller's labels, or the vertex numbers of a graph without labels."""
 
     def __init__(self, labels: Sequence[Hashable] | None, n: int) -> None:
         self.labels = None if labels is None else tuple(labels)
@@ -41,16 +44,15 @@ class Names:
 
     @cached_property
     def nodes(self) -> tuple[Any, ...]:
-        """All of them in the order of the rows."""
+        """Names of all vertices, in the order of the rows."""
         return tuple(range(self.n)) if self.labels is None else self.labels
 
     @cached_property
     def _numbers(self) -> dict[Hashable, int]:
-        """The number of each label."""
         return {node: i for i, node in enumerate(self.nodes)}
 
     def number(self, node: Any) -> int:
-        """The number of the vertex of a name."""
+        """Return the number of a named vertex."""
         if self.labels is not None:
             try:
                 return self._numbers[node]
@@ -68,74 +70,55 @@ class Names:
         return True
 
     def of(self, numbers: Iterable[int]) -> list[Any]:
-        """The names of some vertices."""
+        """Return the names of vertices."""
         return list(numbers) if self.labels is None else [self.labels[v] for v in numbers]
 
 
 @dataclass(eq=False)  # not frozen, which would make a store take four times as long to make
 class Store(ABC):
-    """A rectangle of a closure, or of each closure of a batch, and a way to the best path of each of its pairs.
-
-    Attributes
-    ----------
-    semiring : Semiring
-    values : tuple of arrays of shape (…, s, t)
-        The elements, an array for each component.
-    names : Names
-        Of all vertices of the graph.
-    sources, targets : Vertices
-        Those of the rows and of the columns.
-    reflexive : bool
-        Whether the empty path from each vertex to itself counts.
-    kept : callable
-        Gives the matrix that was closed, where it still exists.
-    """
+    """A rectangle of a closure, or of each closure of a batch, and the best paths of its pairs."""
 
     semiring: Semiring
-    values: Values
-    names: Names
-    sources: Vertices
+    values: Values  # the elements, an array for each component
+    names: Names  # the names of all vertices of the graph
+    sources: Vertices  # the vertices of the rows and of the columns
     targets: Vertices
-    reflexive: bool
-    kept: Callable[[], ClosedMatrix | None]
-
-    # What differs: how paths are held.
+    reflexive: bool  # count the empty path from each vertex to itself
+    kept: Callable[[], ClosedMatrix | None]  # returns the given matrix, or None if it was overwritten
 
     @abstractmethod
     def __getitem__(self, key: tuple[Any, ...]) -> Self:
-        """That of one matrix, or of some, of a batch."""
+        """Return the store of one or several matrices of a batch."""
 
     @abstractmethod
     def construction(self) -> Any:
-        """The construction matrix, an int32 array of shape (…, n, n); None where only some pairs are known."""
+        """Return the construction matrix, int32 of shape (…, n, n); None if only some pairs are known."""
 
     @abstractmethod
     def predecessors(self) -> Any:
-        """The vertex before each one on the best paths from each source, −9999 for none: int32 of shape (…, s, n)."""
+        """Return the vertex before each vertex on the best paths from each source, −9999 for none: int32 of shape (…, s, n)."""
 
     @abstractmethod
     def next_hops(self) -> Any:
-        """The vertex after each one on the best paths to each target, −9999 for none: int32 of shape (…, n, t)."""
+        """Return the vertex after each vertex on the best paths to each target, −9999 for none: int32 of shape (…, n, t)."""
 
     @abstractmethod
     def dense(self) -> Values | None:
-        """The matrix that was closed, as arrays, where it still exists."""
+        """Return the given matrix as arrays, or None if it was overwritten."""
 
     @abstractmethod
     def edges(self) -> Iterator[tuple[Array, Array, Array]]:
-        """The edges of the graph that was closed, some at a time: tails, heads, and the first component of weights. For one matrix."""
+        """Iterate over the edges of one given graph, in blocks: tails, heads, and the first component of weights."""
 
     @abstractmethod
     def _simple(self, rows: Array, columns: Array) -> Iterable[list[int] | None]:
-        """A simple path for each of several pairs that have one of at least one edge; None where rounding has bent it into a circle."""
+        """Find a simple path for each connected pair (not an empty path); None if rounding has bent the path into a circle."""
 
     @abstractmethod
     def _edges(self) -> ClosedMatrix | None:
-        """A matrix in which bent paths are found again; None where there is none any more."""
+        """Return a matrix in which bent paths can be searched again; None if it was overwritten."""
 
     def _part(self, key: tuple[Any, ...], **more: Any) -> Self:
-        """The same of one matrix, or of some, of a batch."""
-
         def kept() -> ClosedMatrix | None:
             arrays = self.kept()
             return None if arrays is None else tuple(v[key] for v in arrays)
@@ -143,14 +126,12 @@ class Store(ABC):
         return replace(self, values=tuple(v[key] for v in self.values), kept=kept, **more)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Functions cannot be pickled: the matrix goes along instead, so that paths are still found where rounding has bent them.
+        # Functions cannot be pickled. The matrix replaces `kept`, so that bent paths can still be searched again.
         return {**self.__dict__, "kept": self.kept()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         matrix = state["kept"]
         vars(self).update(state, kept=lambda: matrix)
-
-    # Which elements there are.
 
     @property
     def batch(self) -> tuple[int, ...]:
@@ -170,25 +151,25 @@ class Store(ABC):
 
     @property
     def complete(self) -> bool:
-        """Whether rows and columns are all vertices, in their order."""
+        """True if rows and columns are all vertices, in the order of the graph."""
         return self.sources.every and self.targets.every
 
     def counts(self) -> dict[str, int]:
-        """How many vertices there are of each kind."""
+        """Return the number of vertices of each kind."""
         of_all = {"vertices": self.names.n}
         return of_all if self.complete else {"sources": self.shape[0], "targets": self.shape[1], **of_all}
 
     def device(self) -> contextlib.AbstractContextManager[Any]:
-        """Makes the GPU of the arrays the current one, where they lie on one."""
+        """Return a context in which the GPU of the arrays is current; an empty context on the host."""
         values: Any = self.values[0]
         return values.device if on_gpu(values) else contextlib.nullcontext()
 
     def ends(self, rows: Array, columns: Array) -> tuple[Array, Array]:
-        """The numbers of the vertices of some rows and columns."""
+        """Return the vertex numbers of rows and columns."""
         return (rows, columns) if self.complete else (self.sources.numbers[rows], self.targets.numbers[columns])
 
     def place(self, source: Any, target: Any) -> tuple[int, int]:
-        """The row and the column of two vertices that are named."""
+        """Return the row and the column of two named vertices."""
         numbers = self.names.number(source), self.names.number(target)
         if self.complete:
             return numbers
@@ -199,42 +180,40 @@ class Store(ABC):
 
     @cached_property
     def _places(self) -> tuple[dict[int, int], dict[int, int]]:
-        """The row of each source, and the column of each target; the first, of those that were named twice."""
+        """Row of each source and column of each target; the first one of a vertex that is named twice."""
         rows, columns = ({v: i for i, v in reversed(list(enumerate(e.numbers.tolist())))} for e in (self.sources, self.targets))
         return rows, columns
 
-    # What they are.
-
     def element(self, row: int, column: int) -> tuple[Any, ...]:
-        """One element, by its components."""
+        """Return one element, by its components."""
         return tuple(host(v[row, column])[()] for v in self.values)
 
     def zero(self) -> tuple[Any, ...]:
-        """The semiring's zero in the dtypes of the elements."""
+        """Return the semiring's zero in the dtypes of the elements."""
         return self.semiring.identities(self.dtypes)[0]
 
     def there(self, elements: tuple[Any, ...]) -> Any:
-        """Which elements are not zero."""
+        """Return a mask of the elements that are not zero."""
         same = [equal(v, z).astype(bool) for v, z in zip(elements, self.zero(), strict=True)]
         return ~functools.reduce(operator.and_, same)
 
     def stripes(self) -> Iterator[slice]:
-        """Slices of the rows, of which those of all matrices of a batch are looked at together."""
+        """Iterate over slices of rows, small enough to process for all matrices of a batch at once."""
         rows, columns = self.shape
         return slices(rows, columns * math.prod(self.batch), GPU)
 
     @property
     def distributed(self) -> bool:
-        """Whether the elements are in the memory of several processes, which have to ask for them together."""
+        """True if the elements are in the memory of several processes; reading them is then collective."""
         return not (on_gpu(self.values[0]) or isinstance(self.values[0], np.ndarray))
 
     @property
     def countable(self) -> bool:
-        """Whether `connected` takes no longer than someone waits who only wants to see what this is."""
+        """True if `connected` is fast enough for a repr."""
         return on_gpu(self.values[0]) or (not self.distributed and self.values[0].size <= _GLANCE)
 
     def connected(self) -> int:
-        """How many pairs of different vertices are connected, counted where the arrays lie."""
+        """Count the connected pairs of different vertices, on the device of the arrays."""
         total: Any = 0
         with self.device():
             for rows in self.stripes():
@@ -242,7 +221,7 @@ class Store(ABC):
             return int(total - self.there(self._own()).sum())
 
     def one_way(self) -> int:
-        """How many pairs of all vertices are connected in one direction alone."""
+        """Count the pairs of all vertices that are connected in one direction only."""
         total: Any = 0
         with self.device():
             for some in self.stripes():
@@ -252,14 +231,13 @@ class Store(ABC):
             return int(total)
 
     def _own(self) -> Values:
-        """The elements between a vertex and itself."""
         if self.complete:
             return tuple(v.diagonal(0, -2, -1) for v in self.values)
         rows, columns = map(namespace(self.values[0]).asarray, np.nonzero(self.sources.numbers[:, None] == self.targets.numbers))
         return tuple(v[..., rows, columns] for v in self.values)
 
     def _nonzero(self, matrix: Values, direct: Any = None) -> Iterator[tuple[Array, Array, Array]]:
-        """The entries of a matrix of all vertices that are not zero, a stripe at a time; if `direct` is given, where it is negative."""
+        """Iterate over the nonzero entries of a matrix of all vertices, in stripes; `direct` selects the entries with ``direct < 0``."""
         for rows in slices(self.names.n, self.names.n, GPU):
             with self.device():
                 there = self.there(tuple(v[rows] for v in matrix))
@@ -268,7 +246,7 @@ class Store(ABC):
             yield tails, heads, entries(matrix[0], tails, heads)
 
     def pairs(self) -> Iterator[tuple[Array, Array]]:
-        """The rows and columns of connected vertices, a stripe at a time; empty paths do not count. For one matrix."""
+        """Iterate over the rows and columns of connected vertices of one matrix, a stripe at a time; empty paths do not count."""
         for stripe in self.stripes():
             with self.device():
                 there = host(self.there(tuple(v[stripe] for v in self.values)))
@@ -278,10 +256,8 @@ class Store(ABC):
             some = sources != targets if self.reflexive else slice(None)
             yield rows[some], columns[some]
 
-    # The paths.
-
     def find(self, rows: Array, columns: Array) -> list[list[int]]:
-        """A simple path for each of several pairs, as vertex numbers; empty where there is none. For one matrix."""
+        """Find a simple path for each pair of one matrix, as vertex numbers; an empty list for no path."""
         sources, targets = self.ends(rows, columns)
         empty = (sources == targets) & self.reflexive
         found: list[list[int]] = [[] for _ in range(len(rows))]
@@ -302,7 +278,7 @@ class Store(ABC):
                     ends = " to ".join(map(repr, self.names.of((source, target))))
                     raise GraphError(
                         f"rounding has bent the path from {ends} into a circle, and the input is no longer "
-                        f"there to find it again: leave it unchanged, and use overwrite=False"
+                        f"there to find it again: leave the input unchanged, and use overwrite=False"
                     )
                 found[pair] = path
         for pair in np.flatnonzero(empty).tolist():
@@ -310,8 +286,58 @@ class Store(ABC):
         return found
 
 
+@dataclass(eq=False)
+class ConstructionMatrix(Store):
+    """A closure of all vertices and its construction matrix, from which paths are expanded."""
+
+    via: Array  # an intermediate vertex of the path from i to j; −1 for an edge or no path
+
+    def __getitem__(self, key: tuple[Any, ...]) -> Self:
+        return self._part(key, via=self.via[key])
+
+    def construction(self) -> Any:
+        """Return the construction matrix."""
+        return self.via
+
+    def predecessors(self) -> Any:
+        """Grow a tree of best paths for each source from the construction matrix."""
+        return self._grown(predecessors)
+
+    def next_hops(self) -> Any:
+        """Grow a tree of best paths for each target from the construction matrix."""
+        return self._grown(next_hops)
+
+    def dense(self) -> Values | None:
+        """Return the given matrix, or None if it was overwritten."""
+        return self.kept()
+
+    def edges(self) -> Iterator[tuple[Array, Array, Array]]:
+        """Iterate over the edges of the given matrix; only edges that are best paths if it was overwritten or is large."""
+        kept = self.kept() if self.names.n**2 <= GPU else None  # reading it again may take as much memory as the matrix
+        return self._nonzero(self.values, self.via) if kept is None else self._nonzero(kept)
+
+    def _grown(self, grow: Callable[..., Any]) -> Any:
+        def find(index: tuple[int, ...]) -> Callable[[Array, Array], list[list[int]]]:
+            return self[index].find if index else self.find
+
+        with self.device():
+            return grow(self.semiring, self.values, self.via, find)
+
+    def _simple(self, rows: Array, columns: Array) -> list[list[int] | None]:
+        return expand(self.via, rows, columns)
+
+    def _edges(self) -> ClosedMatrix:
+        """Return the given matrix, or else its edges that are best paths."""
+        kept = self.kept()
+        if kept is not None:
+            return tuple(map(host, kept))
+        # Without an intermediate vertex, the element is the weight of the edge.
+        direct = host(self.via) < 0
+        return tuple(np.where(direct, host(v), zero).astype(v.dtype) for v, zero in zip(self.values, self.zero(), strict=True))
+
+
 def shown(values: Values, sources: Vertices, targets: Vertices, restore: Callable[[Array], Any] | None) -> Any:
-    """Elements of shape (…, sources, targets) as the caller gets them, without the axis of a vertex that was named by itself."""
+    """Return elements of shape (…, sources, targets) for the caller; a single vertex has no axis."""
     found: tuple[Any, ...] = tuple([squeezed(squeezed(v, sources, -2), targets, -1) for v in values])
     if restore is not None:
         found = tuple(map(restore, found))
@@ -321,5 +347,5 @@ def shown(values: Values, sources: Vertices, targets: Vertices, restore: Callabl
 
 
 def squeezed(array: Any, vertices: Vertices, axis: int) -> Any:
-    """The array without the axis of a vertex that was named by itself."""
+    """Drop the axis of a single vertex."""
     return array.squeeze(axis) if vertices.single else array

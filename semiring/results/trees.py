@@ -1,7 +1,6 @@
-"""The store of paths that were found source by source: a rectangle of a closure, and the predecessor tree of each row.
+"""Paths that were found source by source: a rectangle of a closure, and the predecessor tree of each row.
 
-Where targets alone were named, it is the next-hop tree of each column. Where the rows are all vertices of a sparse graph, the trees
-tell its construction matrix too.
+If only targets were named, each column has a next-hop tree. Trees of all vertices of a sparse graph yield the construction matrix too.
 """
 
 from __future__ import annotations
@@ -17,8 +16,7 @@ from semiring.algorithms.predecessors import NONE
 from semiring.arrays.devices import host, namespace
 from semiring.common.errors import GraphError
 from semiring.common.forks import cached_property
-from semiring.results.construction import ConstructionMatrix
-from semiring.results.store import ClosedMatrix, Store, Values
+from semiring.results.store import ClosedMatrix, ConstructionMatrix, Store, Values
 
 __all__ = ["PredecessorTrees", "via_of_trees"]
 
@@ -27,51 +25,41 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(eq=False)
 class PredecessorTrees(Store):
-    """See `Store`.
+    """Elements and a tree of best paths for each source (or each target); see `Store`."""
 
-    Attributes
-    ----------
-    tree : int32 array of shape (…, s, n)
-        The vertex before each one on the path from the source, −1 for none; `backward`: of shape (…, n, t), the vertex after it.
-    backward : bool
-    graph : CSR or None
-        The sparse graph, if the rows and columns are all its vertices.
-    whole : callable or None
-        Gives the tree, where this one has only the path that was asked for.
-    """
-
+    # the vertex before each vertex on the path from the source, −1 for none; if `backward`, the vertex after it, of shape (…, n, t)
     tree: Array
     backward: bool = False
-    graph: CSR | None = None
-    whole: Callable[[], Array] | None = None
+    graph: CSR | None = None  # the sparse graph, if the rows and columns are all its vertices
+    whole: Callable[[], Array] | None = None  # returns the complete tree, if `tree` has only one requested path
 
     def __getitem__(self, key: tuple[Any, ...]) -> Self:
         return self._part(key, tree=self.tree[key])
 
     def construction(self) -> Any:
-        """The construction matrix; None for a rectangle."""
+        """Return the construction matrix; None for a rectangle."""
         return None if self._whole is None else self._whole.via
 
     def predecessors(self) -> Any:
-        """The tree of each source."""
+        """Return the tree of each source."""
         if self.backward:
-            raise GraphError("these paths were found from their targets, so there are next_hops(); name the sources for predecessors()")
+            raise GraphError("these paths were found from the targets and have next_hops(); name the sources for predecessors()")
         return self._without_roots()
 
     def next_hops(self) -> Any:
-        """The tree of each target."""
+        """Return the tree of each target."""
         if self.backward:
             return self._without_roots()
         if self._whole is None:
-            raise GraphError("these paths were found from their sources, so there are predecessors(); name targets alone for next_hops()")
+            raise GraphError("these paths were found from the sources and have predecessors(); name only targets for next_hops()")
         return self._whole.next_hops()
 
     def dense(self) -> Values | None:
-        """The matrix of the graph; None for a rectangle."""
+        """Return the matrix of the graph; None for a rectangle."""
         return None if self.graph is None else self.graph.dense()
 
     def edges(self) -> Iterator[tuple[Array, Array, Array]]:
-        """Those of the graph."""
+        """Iterate over the edges of the graph."""
         matrix = self.kept() or ()
         if matrix and isinstance(matrix[0], SparseArray):
             edges = matrix[0].edges
@@ -81,7 +69,7 @@ class PredecessorTrees(Store):
 
     @cached_property
     def _whole(self) -> ConstructionMatrix | None:
-        """The same with a construction matrix, where rows and columns are all vertices."""
+        """The same elements with a construction matrix, if rows and columns are all vertices."""
         edges = self.graph
         if edges is None:
             return None
@@ -89,12 +77,11 @@ class PredecessorTrees(Store):
         return ConstructionMatrix(self.semiring, self.values, self.names, self.sources, self.targets, self.reflexive, edges.dense, via)
 
     def _via(self, edges: CSR) -> Any:
-        """The construction matrix of all vertices."""
         return via_of_trees(self.tree, self.values, edges)
 
     def _without_roots(self) -> Any:
-        """The trees as SciPy writes them: −9999 for none, and for the roots."""
-        tree: Any = self.tree[:] if self.whole is None else self.whole()  # in one array, also where several processes have rows of them
+        """Return the trees in SciPy's form: −9999 for none, and for the roots."""
+        tree: Any = self.tree[:] if self.whole is None else self.whole()  # one array, also from several processes
         xp, roots = namespace(tree), self.targets if self.backward else self.sources
         with self.device():
             found = xp.where(tree < 0, np.int32(NONE), tree)
@@ -103,7 +90,6 @@ class PredecessorTrees(Store):
             return found
 
     def _simple(self, rows: Array, columns: Array) -> Iterator[list[int] | None]:
-        """The paths, read off the trees."""
         trees: dict[int, list[int]] = {}
         sources, targets = self.ends(rows, columns)
         for root, i, j in zip((columns if self.backward else rows).tolist(), sources.tolist(), targets.tolist(), strict=True):
@@ -112,11 +98,10 @@ class PredecessorTrees(Store):
             yield self._climbed(trees[root], i, j)
 
     def _tree_of(self, root: int) -> Any:
-        """The tree of a row, or with `backward` of a column."""
         return self.tree[:, root] if self.backward else self.tree[root]
 
     def _climbed(self, tree: list[int], source: int, target: int) -> list[int] | None:
-        """The path along a tree; None where rounding has bent it into a circle."""
+        """Follow a tree from one end to its root; None if rounding has bent the path into a circle."""
         start, root = (source, target) if self.backward else (target, source)
         walk, v = [start], start
         for _ in range(len(tree)):
@@ -129,24 +114,16 @@ class PredecessorTrees(Store):
         return None
 
     def _edges(self) -> ClosedMatrix | None:
-        """The matrix, or what reads rows of a sparse one."""
+        """Return the given matrix; sparse components are objects that read single rows."""
         kept = self.kept()
-        return None if kept is None else tuple(v if not hasattr(v, "ndim") else host(v) for v in kept)  # one of edges is no array
+        return None if kept is None else tuple(v if not hasattr(v, "ndim") else host(v) for v in kept)  # a SparseArray has no ndim
 
 
 def via_of_trees(tree: Array, values: Values, edges: CSR, first: int = 0) -> Array:
-    """Rows of a construction matrix, out of as many predecessor trees, elements and the edges of the whole graph.
+    """Compute rows of a construction matrix from predecessor trees, elements and the edges of the whole graph.
 
-    The last edge of a path is an edge: via[i, j] is the vertex before j, or −1 where that is i, and wherever an edge is a best path. So
-    paths shorten from j on, until nothing but edges is left.
-
-    Parameters
-    ----------
-    tree : int32 array of shape (m, n)
-    values : tuple of arrays of shape (m, n)
-    edges : CSR
-    first : int
-        The number of the first row.
+    via[i, j] is the vertex before j, or −1 if this vertex is i or the edge from i to j is a best path. Expansion then shortens a path from
+    j on, until only edges are left. `first` is the number of the first row.
     """
     last = first + len(tree)
     via = np.where(tree == np.arange(first, last, dtype=np.int32)[:, None], np.int32(-1), tree)

@@ -1,7 +1,6 @@
-"""Paths as SciPy, NetworkX, pandas and Jupyter would have them.
+"""Paths for SciPy, NetworkX, pandas and Jupyter: arrays, a graph, a table, and a page.
 
-The first three get the whole of a store, as distances with predecessors, as a graph, or as a table. Jupyter gets a page: what the paths
-are, some elements, and a heat map with a pixel for an element, or for one of a block of them.
+The page shows facts, some elements, and a heat map with a pixel for each element, or for a sample of them.
 """
 
 from __future__ import annotations
@@ -19,20 +18,18 @@ from semiring.algorithms.divergence import is_min_plus
 from semiring.arrays.devices import device_of, entries, host, on_gpu
 from semiring.common.errors import DTypeError, SemiringError, library
 from semiring.common.html import beside, code, escape, faint, grid, short, table
+from semiring.common.units import counted
 from semiring.results.store import Store, squeezed
 
-__all__ = ["COLOURS", "as_floats", "number", "paths_html", "sampled", "to_frame", "to_networkx", "to_scipy"]
+__all__ = ["COLOURS", "as_floats", "number", "paths_html", "paths_text", "sampled", "to_frame", "to_networkx", "to_scipy"]
 
 Array = np.ndarray[Any, Any]
 
 
 def as_floats(values: Array, semiring: Semiring) -> Array:
-    """Elements of one component as float64, with ∞ where an integer stands for that.
+    """Convert elements of one component to float64; an integer that stands for ∞ becomes ∞.
 
-    Raises
-    ------
-    DTypeError
-        For entries that are no numbers.
+    Raises DTypeError for entries that are no numbers.
     """
     try:
         floats = values.astype(np.float64)
@@ -49,8 +46,8 @@ def to_scipy(found: Store) -> tuple[Array, Array]:
     """See `Paths.to_scipy`."""
     if not is_min_plus(found.semiring):
         raise SemiringError(
-            f"SciPy has functions for distances, and the elements are those of {found.semiring.name}; they are in .values, and what "
-            f".predecessors() gives has SciPy's form"
+            f"SciPy's functions return distances, and these elements are of {found.semiring.name}; .values has them, and .predecessors() "
+            f"has SciPy's form"
         )
     floats = squeezed(as_floats(host(found.values[0]), found.semiring), found.sources, -2)
     return squeezed(floats, found.targets, -1), squeezed(host(found.predecessors()), found.sources, -2)
@@ -90,21 +87,16 @@ def to_frame(found: Store, *, paths: bool) -> Any:
     return pandas.DataFrame(table)
 
 
-_SIDE, _SIDE_ON_DISK = 160, 64
-"""Pixels of a side, at most; where each may be read from another page of a file, fewer."""
-
-_NARROW = 16
-"""Pixels of the shorter side, at least."""
-
+_SIDE, _SIDE_ON_DISK = 160, 64  # pixels of a side, at most; fewer from a file, where each may be read from another page
+_NARROW = 16  # pixels of the shorter side, at least
 COLOURS = ((63, 91, 212), (42, 157, 143), (138, 184, 74), (233, 196, 106), (231, 111, 81))
-"""From the least element to the greatest, none near black or white; what is no element is transparent, so that the page shows."""
+"""Colours from the least element to the greatest, none near black or white; pixels without an element are transparent."""
 
 _LEGEND = f"linear-gradient(to right,{','.join(f'rgb{c}' for c in COLOURS)})"
-"""The same for CSS."""
 
 
 def sampled(found: Store, side: int, side_on_disk: int) -> tuple[tuple[Array, ...], Array]:
-    """Some elements of a matrix, evenly spread, so many of a side at most, and which are not zero. Nothing else of it is read."""
+    """Return at most `side` × `side` elements, evenly spread, and a mask of the nonzero ones. Nothing else of the matrix is read."""
     most = side_on_disk if isinstance(found.values[0], np.memmap) else side
     places = [np.linspace(0, max(0, size - 1), min(size, most)).astype(np.intp) for size in found.shape]
     rows, columns = np.meshgrid(*places, indexing="ij")
@@ -113,19 +105,19 @@ def sampled(found: Store, side: int, side_on_disk: int) -> tuple[tuple[Array, ..
 
 
 def _shades(values: Array, there: Array) -> tuple[Array, tuple[float, float] | None]:
-    """0 where nothing is there, else from 1 to 255 in proportion to the values; and the least and greatest finite one."""
+    """Return 0 for missing elements, else 1 … 255 in proportion to the values; and the least and greatest finite value."""
     finite = values[there & np.isfinite(values)]
     if not finite.size:
         return np.where(there, 255, 0).astype(np.uint8), None
     low, high = float(finite.min()), float(finite.max())
-    # Halves, because the difference of two floats may be none.
+    # Halves, because the difference of two floats may overflow.
     position = (np.clip(values, low, high) / 2 - low / 2) / (high / 2 - low / 2) if high > low else np.ones(values.shape)
     return np.where(there, 1 + np.rint(254 * np.where(there, position, 0)), 0).astype(np.uint8), (low, high)
 
 
 def _png(shade: Array) -> bytes:
-    """A PNG image of 256 colours, of which the first is transparent."""
-    # These lines are the smallest way: 160 × 160 elements are 27 kB of PNG, 1.5 MB as cells of SVG or HTML, or another dependency.
+    """Encode an image of 256 colours, the first one transparent."""
+    # No library is needed: 160 × 160 elements are 27 kB of PNG, and 1.5 MB as cells of SVG or HTML.
     anchors = np.array(COLOURS, dtype=float)
     at = np.linspace(0, len(anchors) - 1, 255)
     ramp = np.stack([np.interp(at, np.arange(len(anchors)), anchors[:, c]) for c in range(3)], axis=1)
@@ -145,7 +137,6 @@ def _png(shade: Array) -> bytes:
 
 
 def _thumbnail(found: Store) -> str:
-    """The picture of one matrix with its legend, as HTML."""
     elements, there = sampled(found, _SIDE, _SIDE_ON_DISK)
     try:
         values = as_floats(elements[0], found.semiring)
@@ -164,15 +155,12 @@ def _thumbnail(found: Store) -> str:
     return f"{picture}<div style='display:flex;align-items:center;{small}'>{scale}</div><div style='{small}'>{note}</div>"
 
 
-_CORNER = 6
-"""Vertices whose elements are shown."""
-
-_WIDTH = 12
-"""Characters of a name or an element."""
+_CORNER = 6  # vertices whose elements are shown
+_WIDTH = 12  # characters of a name or an element
 
 
 def paths_html(found: Store) -> str:
-    """What Jupyter shows; of a batch, the first matrix."""
+    """Return the page that Jupyter shows; for a batch, the first matrix."""
     facts = [("batch", " × ".join(map(str, found.batch)))] if found.batch else []
     facts += [(what, f"{count:,}") for what, count in found.counts().items()]
     facts.append(("elements", ", ".join(map(str, found.dtypes))))
@@ -180,8 +168,12 @@ def paths_html(found: Store) -> str:
         facts.append(("connected pairs", f"{found.connected():,}"))
         if found.complete and (alone := found.one_way()):
             facts.append(("one way only", f"{alone:,} of them (with directed=False edges lead both ways)"))
-    facts.append(("a vertex and itself", "connected by the empty path" if found.reflexive else "only by a cycle"))
-    facts.append(("in", _place(found.values[0])))
+    if found.reflexive:
+        what = "distance" if is_min_plus(found.semiring) else "element"
+        facts.append((f"{what} to itself", ", ".join(map(number, found.semiring.identities(found.dtypes)[1]))))
+    else:
+        facts.append(("a vertex and itself", "connected only by a cycle"))
+    facts.append(("stored in", _place(found.values[0])))
     local = not found.distributed  # else nothing is shown that all ranks would have to ask for
     parts = [table(f"paths over {escape(found.semiring.name)}", ((faint(name), escape(text)) for name, text in facts))]
     if local and found.values[0].size:
@@ -192,7 +184,6 @@ def paths_html(found: Store) -> str:
 
 
 def _place(array: Any) -> str:
-    """Where an array lies."""
     if on_gpu(array):
         return f"the memory of {device_of(array)}"
     if isinstance(array, np.memmap):
@@ -200,8 +191,20 @@ def _place(array: Any) -> str:
     return "memory" if isinstance(array, np.ndarray) else "the memory of several processes"
 
 
+def paths_text(found: Store) -> str:
+    """Return the one line of ``repr(paths)``."""
+    ends = zip(found.shape, ("source", "target"), strict=True)
+    chosen = " × ".join(f"{count:,} {what}{'s' * (count != 1)}" for count, what in ends)
+    size = counted(found.names.n, "vertex", "vertices") if found.complete else chosen
+    many = f", batch of {' × '.join(map(str, found.batch))}" if found.batch else ""
+    connected = f", {counted(found.connected(), 'pair')} connected" if found.countable else ""
+    if found.complete and found.countable and (alone := found.one_way()):
+        connected += f", {alone:,} of them one way only"
+    return f"<paths over {found.semiring.name}: {size}{many}{connected}>"
+
+
 def _corner(found: Store) -> str:
-    """The elements between the first vertices; – where there is no path."""
+    """Return the elements between the first vertices as HTML, "–" for no path."""
     first = [np.arange(min(size, _CORNER)) for size in found.shape]
     rows, columns = np.meshgrid(*first, indexing="ij")
     parts = [entries(v, rows, columns) for v in found.values]
@@ -219,5 +222,5 @@ def _corner(found: Store) -> str:
 
 
 def number(value: Any) -> str:
-    """An element as text."""
+    """Return an element as text."""
     return f"{value:.6g}" if isinstance(value, float | np.floating) else str(value)

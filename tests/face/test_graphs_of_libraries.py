@@ -333,12 +333,12 @@ class TestPyTorchGeometric:
 
     def test_refusals(self) -> None:
         with pytest.raises(
-            sr.GraphError, match=r"the torch_geometric\.Data has no edge_index; of heterogeneous data pass \.to_homogeneous\(\)"
+            sr.GraphError, match=r"the torch_geometric\.Data has no edge_index; for heterogeneous data pass \.to_homogeneous\(\)"
         ):
             sr.apsp(Data())
-        with pytest.raises(sr.GraphError, match=r"shape \(2, m\) with numbers from 0 to 2"):
+        with pytest.raises(sr.GraphError, match=r"shape \(2, m\) and numbers from 0 to 2"):
             sr.apsp(Data(self.ENDS, 3))
-        with pytest.raises(sr.GraphError, match=r"not so the one of shape \(6, 2\)"):
+        with pytest.raises(sr.GraphError, match=r"it has shape \(6, 2\)"):
             sr.apsp(Data(self.ENDS.T, 5))
 
 

@@ -19,7 +19,7 @@ import semiring as sr
 from semiring.algorithms import rows_of_edges
 from semiring.execution import search, strategy, sums
 from semiring.planning import planner
-from semiring.results.running import RunningDistances
+from semiring.results.statistics import RunningDistances
 from tests.campaign.strategies import taking
 
 INF = np.inf

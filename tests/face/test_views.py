@@ -62,7 +62,8 @@ def test_paths_show_facts_elements_and_a_heat_map() -> None:
         "7.5",
         "–",
         "blank: no path",
-        "memory",
+        "distance to itself 0",
+        "stored in memory",
     ):
         assert part in shown
     assert "one way only" not in text_of(sr.apsp(np.minimum(a, a.T), paths=True))
