@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from semiring.algebra.catalogue import MIN_PLUS, as_semiring
 from semiring.algebra.definition import Semiring
 from semiring.arrays.memory import require_memory
-from semiring.arrays.threads import require_threads
 from semiring.common.docstrings import described_by
 from semiring.common.errors import SemiringError, TooLargeError, noted, raised_here, refuse_arrays
 from semiring.execution.question import Question, Selection
 from semiring.execution.reporting import noting_the_bar
 from semiring.planning import Plan, Problem, closure_problem, plan
-from semiring.planning.options import Options
+from semiring.planning.options import ExplainedOptions, Options, takes
 from semiring.solve import apsp, closure
 
 __all__ = ["explain"]
@@ -24,26 +23,19 @@ __all__ = ["explain"]
 
 @raised_here
 @described_by(apsp, closure)
+@takes(ExplainedOptions)
 def explain(
     graph: Any,
     semiring: Semiring | str = MIN_PLUS,
     dtype: Any = None,
     device: Any = "auto",
     *,
-    paths: bool = False,
-    sources: Any = None,
-    targets: Any = None,
-    weight: str | float | None = None,
-    nonedge: Any = None,
-    threads: int | None = None,
-    memory_limit: int | str | None = None,
     ranks: int = 0,
     gpus: int = 0,
     beside: int = 1,
-    method: str = "auto",
-    block: int | None = None,
+    **options: Unpack[ExplainedOptions],
 ) -> Plan:
-    """The plan of `closure` or `apsp`: where, how, in what memory, and how long that is predicted to take. Nothing is computed.
+    """Return the plan of `closure` or `apsp`: device, algorithm, memory and predicted time. Nothing is computed.
 
     Examples
     --------
@@ -71,9 +63,9 @@ def explain(
     dtype : dtype or sequence of dtype, optional
         One for each component; by default the graph's own, or for a number of vertices the usual one of the semiring.
     device : str or list
-        As for `apsp`. Where there is no GPU, "cuda" tells what an NVIDIA H200 would do.
+        As for `apsp`. Without a GPU, "cuda" plans for an NVIDIA H200.
     paths : bool
-        Of a closure with paths.
+        Plan a closure with paths.
     sources, targets, weight, nonedge
         As for `apsp`.
 
@@ -88,35 +80,32 @@ def explain(
     ranks : int
         The processes of a closure with ``comm=``; 0 for one without.
     gpus : int
-        How many GPUs each rank has; 0 for ranks that compute on the CPU.
+        The number of GPUs of each rank; 0 for ranks that compute on the CPU.
     beside : int
-        How many ranks there are on each host.
+        The number of ranks on each host.
     method, block
         As for `apsp`.
 
     Raises
     ------
     SemiringError
-        As the closure itself would; but what does not fit the memory is a note.
+        As for `closure`; but too little memory is a note.
 
     Notes
     -----
-    It is the plan that the closure asks for and runs. Times are predicted from measured constants, without the compilation of kernels.
+    The closure runs this plan. Times are predicted from measured constants, without the compilation of kernels.
     More: How it works, Planning.
     """
     semiring = as_semiring(semiring)
-    require_threads(threads)
-    refuse_arrays(weight=weight, dtype=dtype, device=device, paths=paths, method=method, memory_limit=memory_limit)
-    options = Options(
-        paths, sources, targets, weight, nonedge, dtype, device, threads, memory_limit=memory_limit, method=method, block=block
-    )
+    wanted = Options.of(options, "explain", ExplainedOptions)._replace(dtype=dtype, device=device)
+    refuse_arrays(dtype=dtype, device=device)
     if isinstance(graph, Problem):
         problem = graph
     elif isinstance(graph, int | float | np.number):
-        problem = _of_size(graph, semiring, options)
+        problem = _of_size(graph, semiring, wanted)
     else:
         with noted("the plan", semiring, graph):
-            question = Question(semiring, options, presence=semiring.on_truth_values)
+            question = Question(semiring, wanted, presence=semiring.on_truth_values)
             given = question.read(graph)
             problem = question.problem(given, question.selection(given))
     if ranks:

@@ -21,7 +21,7 @@ from semiring.common.errors import SemiringError, refuse_arrays, similar
 if TYPE_CHECKING:
     from semiring.common.progress import Progress
 
-__all__ = ["ClosureOptions", "ComputationOptions", "Options", "named_device", "named_gpus", "size_of", "takes"]
+__all__ = ["ClosureOptions", "ComputationOptions", "ExplainedOptions", "Options", "named_device", "named_gpus", "size_of", "takes"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -48,6 +48,20 @@ class ClosureOptions(ComputationOptions, total=False):
     sources: Any
     targets: Any
     check: bool
+    method: str
+    block: int | None
+
+
+class ExplainedOptions(TypedDict, total=False):
+    """Options of `semiring.explain`; `dtype` and `device` are parameters beside them."""
+
+    paths: bool
+    sources: Any
+    targets: Any
+    weight: str | float | None
+    nonedge: Any
+    threads: int | None
+    memory_limit: int | str | None
     method: str
     block: int | None
 
