@@ -14,10 +14,12 @@ from semiring.algebra.expression import is_operation
 from semiring.common.errors import OverflowRiskError
 
 __all__ = [
-    "FINITE", "HIGHEST", "LOWEST", "NAN", "Interval", "RawStatistics", "SafeRange", "ValueStatistics", "absorbing", "finite_range",
-    "half_range", "hull", "inner_infinity", "interpreted", "largest_beside", "overflow_risk", "own_infinities", "remedy", "threshold",
-    "tropical",
+    "FINITE", "HIGHEST", "LOWEST", "NAN", "DTypes", "Interval", "RawStatistics", "SafeRange", "ValueStatistics", "absorbing",
+    "finite_range", "half_range", "hull", "inner_infinity", "interpreted", "largest_beside", "overflow_risk", "own_infinities", "remedy",
+    "threshold", "tropical",
 ]  # fmt: skip
+
+DTypes = tuple[np.dtype[Any], ...]
 
 FINITE, HIGHEST, LOWEST, NAN = (1 << bit for bit in range(4))
 """Bits for kinds of numbers: between a dtype's ends; +∞ or the highest integer; −∞ or the lowest integer; NaN."""
@@ -28,7 +30,7 @@ kinds of numbers, and the counts of 0 and −0.0."""
 
 
 @functools.lru_cache(maxsize=256)
-def absorbing(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> tuple[int, ...]:
+def absorbing(semiring: Semiring, dtypes: DTypes) -> tuple[int, ...]:
     """Return the integers that stand for an infinite zero. Such an integer absorbs every sum, which never wraps."""
     raw = semiring.zero if isinstance(semiring.zero, tuple) else (semiring.zero,)
     zero, _ = semiring.identities(dtypes)
@@ -56,7 +58,7 @@ def half_range(dtype: np.dtype[Any]) -> float:
 
 
 @functools.lru_cache(maxsize=256)
-def tropical(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> bool:
+def tropical(semiring: Semiring, dtypes: DTypes) -> bool:
     """Return True for single integers with an infinite zero, min or max as ⊕, and + as ⊗."""
     if len(dtypes) != 1 or not absorbing(semiring, dtypes):
         return False

@@ -43,13 +43,7 @@ _WHOLE = {"floordiv", "mod"}
 
 
 def engine_for(
-    semiring: Semiring,
-    dtypes: DTypes,
-    device: str = "auto",
-    threads: int | None = None,
-    *,
-    witness: bool = False,
-    packed: bool = True,
+    semiring: Semiring, dtypes: DTypes, device: str = "auto", threads: int | None = None, *, witness: bool = False, packed: bool = True
 ) -> Engine:
     """Return the engine for matrices over `semiring` whose components have `dtypes`.
 
