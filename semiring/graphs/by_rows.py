@@ -37,7 +37,7 @@ from semiring.graphs.graph import Graph, Reading
 from semiring.kernels.limits import ValueStatistics, absorbing
 from semiring.kernels.overflow.statistics import value_statistics
 from semiring.streaming.layout import block_rows
-from semiring.streaming.storage import Rows, rows_of
+from semiring.streaming.storage import RowStorage, rows_of
 
 __all__ = ["GivenRows", "RunningStatistics", "given_rows", "is_on_disk", "rows_of_graph", "square_arrays"]
 
@@ -51,7 +51,7 @@ class GivenRows:
 
     Attributes
     ----------
-    rows : tuple of Rows
+    rows : tuple of RowStorage
         One for each component. A missing edge is the semiring's zero.
     arrays : tuple of arrays
         What the caller passed.
@@ -63,7 +63,7 @@ class GivenRows:
         Whether the caller was warned of zeros already.
     """
 
-    rows: tuple[Rows, ...]
+    rows: tuple[RowStorage, ...]
     arrays: tuple[Any, ...]
     as_they_are: bool
     overwritable: bool
@@ -142,7 +142,7 @@ def given_rows(inputs: tuple[ArrayLike, ...], semiring: Semiring, reading: Readi
     dtypes, zeros = form.dtypes, form.zeros
     same = all(a.dtype == d for a, d in zip(arrays, dtypes, strict=True)) and needs_no_change(inputs, semiring, reading.nonedge, zeros)
     if same:
-        rows: tuple[Rows, ...] = tuple(map(rows_of, arrays))
+        rows: tuple[RowStorage, ...] = tuple(map(rows_of, arrays))
     else:
         convert = _Conversion(inputs, semiring, reading, dtypes, zeros)
         rows = tuple(_Converted(convert, c) for c in range(len(arrays)))
@@ -176,7 +176,7 @@ class _Conversion:
 
 
 class _Converted:
-    """The `Rows` of one component, brought to the dtype of the computation, with the semiring's zero for every missing edge."""
+    """The `RowStorage` of one component, brought to the dtype of the computation, with the semiring's zero for every missing edge."""
 
     def __init__(self, conversion: _Conversion, component: int) -> None:
         self._conversion, self._component = conversion, component

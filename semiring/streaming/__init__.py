@@ -19,5 +19,5 @@ The order of the computation is in `semiring.algorithms.block_rows`. Here it is 
     identity.py      what tells closures apart: digests; and the lock of the one process that works on a folder
 
 A closure goes from the top down: `close_by_rows`, the executor in `semiring.execution.block_rows` → `closure_by_rows` → `run_workers` →
-`DevicePipeline` → `DeviceMemory` → `Rows`.
+`DevicePipeline` → `DeviceMemory` → `RowStorage`.
 """

@@ -10,8 +10,11 @@ import itertools
 import os
 import re
 import threading
+import zlib
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +23,8 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.common.errors import CheckpointError
 from semiring.kernels.limits import ValueStatistics
-from semiring.streaming.folder import CheckpointFolder
-from semiring.streaming.journal import TEMPORARY, Record
-from semiring.streaming.storage import FileRows, Matrix, Rows, rows_of
+from semiring.streaming.folder import TEMPORARY, CheckpointFolder
+from semiring.streaming.storage import FileRows, Matrix, RowStorage, rows_of
 
 __all__ = ["Checkpoint"]
 
@@ -64,7 +66,7 @@ class Checkpoint(CheckpointFolder):
     kept = "a journal"
 
     def __init__(
-        self, folder: str | os.PathLike[str], given: tuple[Rows, ...], semiring: Semiring, *, overwrite: bool = False, **how: Any
+        self, folder: str | os.PathLike[str], given: tuple[RowStorage, ...], semiring: Semiring, *, overwrite: bool = False, **how: Any
     ) -> None:
         files = tuple(g for g in given if isinstance(g, FileRows))
         self._files = files if overwrite and len(files) == len(given) and all(f.by_elements for f in files) else ()
@@ -86,7 +88,7 @@ class Checkpoint(CheckpointFolder):
         if self._first:
             self._keys = self._record_keys()
         self.values, self.via = self._arrays(begun=bool(self._keys) or self._state.round > 0)
-        rows: tuple[Rows, ...] = self._files or tuple(map(rows_of, self.values))
+        rows: tuple[RowStorage, ...] = self._files or tuple(map(rows_of, self.values))
         self.matrix = Matrix(self._given, rows, None if self.via is None else rows_of(self.via))
 
     def _arrays(self, suffix: str = "", *, begun: bool) -> tuple[tuple[Any, ...], Any]:
@@ -233,7 +235,7 @@ class Checkpoint(CheckpointFolder):
         for matrix, some, recorded in self._recorded(record, rows):
             matrix.write(some, recorded)
 
-    def _recorded(self, record: Record, rows: slice) -> Iterator[tuple[Rows, slice, Any]]:
+    def _recorded(self, record: Record, rows: slice) -> Iterator[tuple[RowStorage, slice, Any]]:
         """The rows of a block row that is recorded as a whole, of each matrix."""
         with record.reading() as stream:
             for matrix in self.matrix.all:
@@ -241,3 +243,119 @@ class Checkpoint(CheckpointFolder):
                     row = np.empty((1, self._n), matrix.dtype)
                     stream.read(slice(start, start + 1), row)
                     yield matrix, slice(start, start + 1), row
+
+
+_PIECE = 1 << 20
+"""Bytes that are written or read at a time."""
+
+_TRAILER = 4
+"""Bytes of the CRC-32 at the end of a record."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """A file of some columns of a block row: each component's, the construction matrix's, and their CRC-32.
+
+    Without the CRC-32, or empty, it stands for a block row that is where it belongs.
+
+    Attributes
+    ----------
+    path : pathlib.Path
+    columns : slice
+    whole : bool
+        Whether these are all columns.
+    size : int
+        Bytes of the file.
+    spares : list of pathlib.Path
+        Files of that size that nobody needs. To write them once more is many times faster than to write new ones.
+    """
+
+    path: Path
+    columns: slice
+    whole: bool
+    size: int
+    spares: list[Path]
+
+    @contextmanager
+    def writing(self) -> Iterator[Stream]:
+        """Takes arrays, one after the other. The record is there as a whole when they are all written, or not at all."""
+        temporary = self.path.with_name(self.path.name + TEMPORARY)
+        with suppress(IndexError):
+            os.replace(self.spares.pop(), temporary)
+        with open(temporary, "r+b" if temporary.exists() else "wb") as file:
+            stream = Stream(file)
+            yield stream
+            file.write(stream.crc.to_bytes(_TRAILER, "little"))
+        os.replace(temporary, self.path)
+
+    @contextmanager
+    def reading(self) -> Iterator[Stream]:
+        """Gives the arrays back, in the same order."""
+        with open(self.path, "rb") as file:
+            yield Stream(file)
+
+    def finish(self) -> None:
+        """The block row is where it belongs."""
+        os.truncate(self.path, 0 if self.whole else self.size - _TRAILER)
+
+    def is_finished(self) -> bool:
+        """Whether the block row is where it belongs."""
+        return self.path.stat().st_size in (0, self.size - _TRAILER)
+
+    def check(self) -> None:
+        """Refuse a file that is not what was written.
+
+        Raises
+        ------
+        CheckpointError
+        """
+        crc, left = 0, self.size - _TRAILER
+        with open(self.path, "rb") as file:
+            while left > 0 and (data := file.read(min(left, _PIECE))):
+                crc, left = zlib.crc32(data, crc), left - len(data)
+            if left or file.read(_TRAILER + 1) != crc.to_bytes(_TRAILER, "little"):
+                raise CheckpointError(f"{self.path} is damaged: its size or its checksum is not that of what was written")
+
+    @staticmethod
+    def size_of(entries: int, entry_bytes: int) -> int:
+        """Bytes of a record."""
+        return entries * entry_bytes + _TRAILER
+
+
+class Stream:
+    """Arrays one after the other in a file, written and read without a second copy of any.
+
+    Parameters
+    ----------
+    file : binary file
+
+    Attributes
+    ----------
+    crc : int
+        The CRC-32 of what was written.
+    """
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self.crc = 0
+
+    def read(self, rows: slice, out: Array) -> None:
+        """The next of the arrays."""
+        for part in _pieces(out):
+            whole = part if part.flags.c_contiguous else np.empty(part.shape, part.dtype)
+            self._file.readinto(whole.reshape(-1).view(np.uint8).data)
+            if whole is not part:
+                part[...] = whole
+
+    def write(self, rows: slice, array: Array) -> None:
+        """One more array."""
+        for part in _pieces(array):
+            data = np.ascontiguousarray(part).reshape(-1).view(np.uint8).data
+            self.crc = zlib.crc32(data, self.crc)
+            self._file.write(data)
+
+
+def _pieces(array: Array) -> Iterator[Array]:
+    """Some rows of an array at a time."""
+    step = max(1, _PIECE // (array.shape[1] * array.itemsize))
+    return (array[start : start + step] for start in range(0, len(array), step))

@@ -18,7 +18,7 @@ from semiring.mpi.panels import Panels
 from semiring.mpi.ranks import Ranks, Stopped
 from semiring.streaming.buffers import Buffer
 from semiring.streaming.journal import Journal
-from semiring.streaming.layout import Distribution
+from semiring.streaming.layout import BlockCyclicDistribution
 
 __all__ = ["Dependencies", "Share", "StepsOfDevice"]
 
@@ -35,14 +35,14 @@ class Share:
     Attributes
     ----------
     ranks : Ranks
-    distribution : Distribution
+    distribution : BlockCyclicDistribution
         Of the block rows over the devices of all ranks.
     panels : Panels
         The row panels that come from one rank to the others.
     """
 
     ranks: Ranks
-    distribution: Distribution
+    distribution: BlockCyclicDistribution
     panels: Panels
 
 

@@ -1,32 +1,134 @@
-"""The folder of a checkpoint: which closure it belongs to, who works on it, and whether its input and result are what they were.
+"""The folder of a checkpoint: the closure that it belongs to, its state, its lock, and digests of input and result.
 
-What is kept there while the rounds run, the classes that derive from `CheckpointFolder` say: `semiring.streaming.checkpoint` and
-`semiring.streaming.snapshots`.
+`semiring.streaming.checkpoint` and `semiring.streaming.snapshots` derive classes that say what the folder keeps between rounds.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Self
+from weakref import WeakSet
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.algebra.expression import flat
+from semiring.arrays.devices import is_gpu
+from semiring.arrays.threads import run, thread_count
+from semiring.common import forks
 from semiring.common.errors import CheckpointError
 from semiring.kernels.limits import ValueStatistics
 from semiring.mpi.ranks import Ranks
-from semiring.streaming.identity import digests, identity_of, lock_file
-from semiring.streaming.journal import STATE, TEMPORARY, State
 from semiring.streaming.layout import block_rows
-from semiring.streaming.storage import Matrix, Rows
+from semiring.streaming.storage import Matrix, RowStorage
 
-__all__ = ["LOCK", "CheckpointFolder", "folder_of", "state_in"]
+__all__ = ["LOCK", "TEMPORARY", "CheckpointFolder", "digests", "folder_of", "state_in"]
 
 _FORMAT = 3
-LOCK = "lock"
+LOCK, STATE, TEMPORARY = "lock", "state.json", ".tmp"
+"""Names of files, and the ending of files that are not complete yet."""
+
+_KEYS = ("closure", "side", "entries", "round", "found", "result", "turn")
+"""The keys of the file, in the order of the attributes."""
+
+
+@dataclass
+class State:
+    """The state of a closure by block rows, in a file that changes as a whole.
+
+    Attributes
+    ----------
+    folder : Path
+    closure : dict
+        All that has to be the same for another process to go on, of whatever JSON can keep.
+    side : int or None
+        Rows of a block row; None where nothing was begun.
+    entries : list of str
+        A digest of each block row of the input, as it was in the beginning.
+    round : int
+        How many rounds all block rows are through.
+    found : dict
+        What is known of the input.
+    result : list of str or None
+        A digest of each block row of what will not change any more; None where it may.
+    turn : int or None
+        Which of two sets of files has the last snapshot, or the result; None where there is none.
+    """
+
+    folder: Path
+    closure: dict[str, Any]
+    side: int | None = None
+    entries: list[str] = field(default_factory=list)
+    round: int = 0
+    found: dict[str, Any] = field(default_factory=dict)
+    result: list[str] | None = None
+    turn: int | None = None
+
+    @classmethod
+    def read(cls, folder: Path) -> State | None:
+        """The state in a folder; None if there is none.
+
+        Raises
+        ------
+        ValueError
+            Where the file is damaged.
+        """
+        try:
+            text = (folder / STATE).read_bytes()
+        except FileNotFoundError:
+            return None
+        try:
+            content = json.loads(text)
+            state = cls(folder, dict(content["closure"]), *(content[name] for name in _KEYS[1:]))
+            side = state.side
+            rows = 0 if side is None else len(block_rows(state.closure["n"], side))
+            cut = (side is None or side > 0) and 0 <= state.round <= rows == len(state.entries)
+            if not (cut and isinstance(state.found, dict) and (state.result is None or len(state.result) == rows)):
+                raise ValueError
+        except (ValueError, KeyError, TypeError):
+            raise ValueError(f"{STATE} is damaged") from None
+        return state
+
+    def write(self, *, durable: bool = False) -> None:
+        """Put it in the place of the one before; a `durable` one is on the disk then."""
+        content = {name: getattr(self, name) for name in _KEYS}
+        temporary = self.folder / (STATE + TEMPORARY)
+        with open(temporary, "w", encoding="utf-8") as file:
+            file.write(json.dumps(content, indent=1))
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        os.replace(temporary, self.folder / STATE)
+        if durable and hasattr(os, "O_DIRECTORY"):
+            folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+
+    def require(self, closure: dict[str, Any]) -> None:
+        """Refuse to go on with another closure.
+
+        Raises
+        ------
+        CheckpointError
+            Naming the differences.
+        """
+        if self.closure != closure:
+            keys = [key for key in closure if self.closure.get(key) != closure[key]]
+            raise self.another("; ".join(f"{key}: {self.closure.get(key)!r} there, {closure[key]!r} here" for key in keys))
+
+    def another(self, differ: str) -> CheckpointError:
+        """The error that says in what another closure differs from this one."""
+        return CheckpointError(
+            f"{self.folder} is the checkpoint of another closure ({differ}); use another folder for this one, or delete that one"
+        )
 
 
 def folder_of(checkpoint: Any) -> Path:
@@ -58,7 +160,7 @@ class CheckpointFolder:
     ----------
     folder : path
         A new or an empty one, or one with a checkpoint of this closure.
-    given : tuple of Rows
+    given : tuple of RowStorage
         The input, one for each component.
     semiring : Semiring
     reflexive, paths : bool
@@ -101,7 +203,7 @@ class CheckpointFolder:
     def __init__(
         self,
         folder: str | os.PathLike[str],
-        given: tuple[Rows, ...],
+        given: tuple[RowStorage, ...],
         semiring: Semiring,
         *,
         reflexive: bool,
@@ -277,11 +379,11 @@ class CheckpointFolder:
         if self._state.result is not None and (changed := self._changed(self.matrix.all, list(self.own), self._state.result)):
             raise self._refused(f"{changed} of its result have been changed since it was finished")
 
-    def _digests(self, matrices: Sequence[Rows], numbers: Iterable[int]) -> list[str]:
+    def _digests(self, matrices: Sequence[RowStorage], numbers: Iterable[int]) -> list[str]:
         """The digests of block rows."""
         return digests(matrices, [self.rows[i] for i in numbers], self._threads)
 
-    def _digests_of_all(self, matrices: Sequence[Rows]) -> list[str]:
+    def _digests_of_all(self, matrices: Sequence[RowStorage]) -> list[str]:
         """The digests of all block rows, of which each rank reads its own."""
         found = dict[int, str]()
         with self._together():
@@ -289,8 +391,102 @@ class CheckpointFolder:
         every = {i: digest for part in self._gathered(found) for i, digest in part.items()}
         return [every[i] for i in range(len(self.rows))]
 
-    def _changed(self, matrices: Sequence[Rows], numbers: Sequence[int], expected: list[str]) -> str:
+    def _changed(self, matrices: Sequence[RowStorage], numbers: Sequence[int], expected: list[str]) -> str:
         """The first block row of some whose digest is not the one expected; empty where there is none."""
         found = zip(numbers, self._digests(matrices, numbers), strict=True)
         changed = next((self.rows[i] for i, digest in found if digest != expected[i]), None)
         return "" if changed is None else f"rows {changed.start} to {changed.stop - 1}"
+
+
+_AT_ONCE = 1 << 22
+"""Bytes that a thread reads at a time."""
+
+_DIGEST = 16
+"""Bytes of a digest."""
+
+
+def identity_of(given: tuple[RowStorage, ...], semiring: Semiring, *, reflexive: bool, paths: bool, device: str) -> dict[str, Any]:
+    """All that has to be the same for another process to go on with a closure, but the entries, in what JSON can keep."""
+    dtypes = tuple(g.dtype for g in given)
+    clamped = is_gpu(device) and any(d.kind in "iu" for d in dtypes)
+    return {
+        "n": given[0].shape[0],
+        "dtypes": [str(d) for d in dtypes],
+        "semiring": semiring.name,
+        "operations": _digest(semiring, dtypes),
+        "reflexive": reflexive,
+        "paths": paths,
+        "form of elements": "as on a GPU" if clamped else "their own",
+    }
+
+
+def _digest(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> str:
+    """What ⊕ and ⊗ do, and their identities, whatever the semiring is called."""
+    meaning = semiring.identities(dtypes), flat((*semiring.program.add, *semiring.program.mul))
+    return hashlib.sha256(repr(meaning).encode()).hexdigest()[:16]
+
+
+def digests(matrices: Sequence[RowStorage], rows: Sequence[slice], threads: int | None = None) -> list[str]:
+    """A digest of every byte of each block row, of all matrices.
+
+    A part of the matrix gives a part of the list, whoever reads it.
+
+    Parameters
+    ----------
+    matrices : sequence of RowStorage
+        Components, and the construction matrix where it counts.
+    rows : sequence of slice
+        The block rows.
+    threads : int, optional
+    """
+    found = [""] * len(rows)
+
+    def digest(number: int, worker: int) -> None:
+        found[number] = _digest_of(matrices, rows[number])
+
+    run(digest, range(len(rows)), thread_count(threads))
+    return found
+
+
+def _digest_of(matrices: Sequence[RowStorage], rows: slice) -> str:
+    """The digest of one block row, read a few rows at a time."""
+    state = hashlib.blake2b(digest_size=_DIGEST)
+    for matrix in matrices:
+        n = matrix.shape[1]
+        step = max(1, _AT_ONCE // (n * matrix.dtype.itemsize))
+        entries = np.empty((min(step, rows.stop - rows.start), n), matrix.dtype)
+        for start in range(rows.start, rows.stop, step):
+            some = slice(start, min(rows.stop, start + step))
+            matrix.read(some, entries[: some.stop - some.start])
+            state.update(entries[: some.stop - some.start].reshape(-1).view(np.uint8).data)
+    return state.hexdigest()
+
+
+_opening = forks.lock()
+_open: WeakSet[IO[Any]] = WeakSet()
+
+
+def lock_file(path: Path) -> IO[Any] | None:
+    """Lock a file for this process: the open file, locked until it is closed or the process ends; None if another process has it."""
+    with _opening:
+        file = open(path, "ab")  # noqa: SIM115  # the caller closes it
+        _open.add(file)
+    try:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        return None
+    except (ImportError, OSError):  # Windows, and file systems without locks: two processes at once are left to the caller
+        pass
+    return file
+
+
+def _leave() -> None:
+    """A child has the open files too, and would keep them locked when the parent, which works with them, has closed them or ended."""
+    for file in list(_open):
+        file.close()
+
+
+forks.in_children(_leave)

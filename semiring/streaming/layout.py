@@ -19,8 +19,17 @@ from semiring.kernels import machine
 from semiring.kernels.machine import Speed
 
 __all__ = [
-    "ALIGNMENT", "PANELS", "BlockRows", "Distribution", "Transport", "block_rows", "default_side", "even_side", "resident_bytes",
-    "resident_rows", "streamed_rows",
+    "ALIGNMENT",
+    "PANELS",
+    "BlockCyclicDistribution",
+    "BlockRows",
+    "Transport",
+    "block_rows",
+    "default_side",
+    "even_side",
+    "resident_bytes",
+    "resident_rows",
+    "streamed_rows",
 ]  # fmt: skip
 
 ALIGNMENT = 64
@@ -44,7 +53,7 @@ _MOST = 1 << 32
 
 
 @dataclass(frozen=True)
-class Distribution:
+class BlockCyclicDistribution:
     """The block-cyclic distribution of block rows over the devices of several processes, as one of them needs to know it.
 
     Attributes

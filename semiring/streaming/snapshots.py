@@ -20,7 +20,7 @@ import numpy as np
 from semiring.arrays.pieces import DISK, slices
 from semiring.kernels.limits import ValueStatistics
 from semiring.streaming.folder import CheckpointFolder
-from semiring.streaming.storage import Matrix, Rows, rows_of
+from semiring.streaming.storage import Matrix, RowStorage, rows_of
 
 __all__ = ["EVERY", "Snapshots"]
 
@@ -155,7 +155,7 @@ class Snapshots(CheckpointFolder):
 
     # The result.
 
-    def keep_result(self, values: Sequence[Rows], via: Rows | None) -> None:
+    def keep_result(self, values: Sequence[RowStorage], via: RowStorage | None) -> None:
         """Write the result, of which each rank has its own rows, in the place of the older snapshot."""
         target = self._target
         self.matrix = self._sets[target]
@@ -187,12 +187,12 @@ class Snapshot:
 
     Attributes
     ----------
-    files : tuple of Rows
+    files : tuple of RowStorage
         One for each component, and one for the construction matrix.
     rows : slice
     """
 
-    files: tuple[Rows, ...]
+    files: tuple[RowStorage, ...]
     rows: slice
     whole = True
 
@@ -217,9 +217,9 @@ class _Turns:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._files, self._last = iter(snapshot.files), snapshot.rows.stop
-        self._file: Rows | None = None
+        self._file: RowStorage | None = None
 
-    def _current(self, rows: slice) -> Rows:
+    def _current(self, rows: slice) -> RowStorage:
         """The file of the array whose turn it is; with its last rows the turn is over."""
         file = self._file or next(self._files)
         self._file = None if rows.stop == self._last else file
@@ -234,7 +234,7 @@ class _Turns:
         self._current(rows).write(rows, array)
 
 
-def _to_disk(rows: Rows) -> None:
+def _to_disk(rows: RowStorage) -> None:
     """Wait until what has been written to a file is on the disk."""
     array = getattr(rows, "array", None)
     if isinstance(array, np.memmap):

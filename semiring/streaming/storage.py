@@ -20,7 +20,7 @@ import numpy as np
 
 from semiring.arrays.devices import on_gpu
 
-__all__ = ["ArrayRows", "FileRows", "Matrix", "OwnRows", "RowAccess", "Rows", "memory_of", "rows_of"]
+__all__ = ["ArrayRows", "FileRows", "Matrix", "OwnRows", "RowAccess", "RowStorage", "memory_of", "rows_of"]
 
 Array = np.ndarray[Any, Any]
 
@@ -38,7 +38,7 @@ class RowAccess(Protocol):
         """Copy an array to some rows."""
 
 
-class Rows(RowAccess, Protocol):
+class RowStorage(RowAccess, Protocol):
     """A storage backend: a matrix of which whole rows are read and written.
 
     Attributes
@@ -180,7 +180,7 @@ def memory_of(matrix: RowAccess, rows: slice, *, writable: bool = False) -> Any 
     return None
 
 
-def rows_of(array: Any) -> Rows:
+def rows_of(array: Any) -> RowStorage:
     """The rows of a matrix, wherever it is."""
     if isinstance(array, np.memmap) and _is_whole_file(array) and hasattr(os, "preadv"):
         return FileRows(array)
@@ -199,20 +199,20 @@ class Matrix:
 
     Attributes
     ----------
-    given : tuple of Rows
+    given : tuple of RowStorage
         What the caller passed, one for each component; only read.
-    values : tuple of Rows
+    values : tuple of RowStorage
         Where results go, and come from again.
-    via : Rows or None
+    via : RowStorage or None
         The construction matrix; what was there before does not count.
     """
 
-    given: tuple[Rows, ...]
-    values: tuple[Rows, ...]
-    via: Rows | None = None
+    given: tuple[RowStorage, ...]
+    values: tuple[RowStorage, ...]
+    via: RowStorage | None = None
 
     @property
-    def all(self) -> tuple[Rows, ...]:
+    def all(self) -> tuple[RowStorage, ...]:
         """The components of the result, and the construction matrix if there is one."""
         return self.values if self.via is None else (*self.values, self.via)
 

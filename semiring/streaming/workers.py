@@ -34,7 +34,7 @@ from semiring.mpi.ranks import Stopped
 from semiring.streaming.buffers import Buffer
 from semiring.streaming.dependencies import Dependencies, Share, StepsOfDevice
 from semiring.streaming.journal import Journal, NoJournal, Recorded
-from semiring.streaming.layout import Distribution
+from semiring.streaming.layout import BlockCyclicDistribution
 from semiring.streaming.pipeline import DevicePipeline, Loaded, nothing
 
 __all__ = ["run_workers"]
@@ -79,7 +79,7 @@ def run_workers(
     two row panels of other devices.
     """
     count, here = len(rows), len(pipelines)
-    distribution = Distribution(0, (here,)) if share is None else share.distribution
+    distribution = BlockCyclicDistribution(0, (here,)) if share is None else share.distribution
     journal = NoJournal(count) if journal is None else journal
     begun = [i for i, k in enumerate(journal.rounds) if (kept := journal.begun(i, k)) is not None and not kept.whole]
     owned, look_ahead = distribution.owned(count), sum(distribution.devices) > 1
