@@ -40,25 +40,25 @@ _KEYS = ("closure", "side", "entries", "round", "found", "result", "turn")
 
 @dataclass
 class State:
-    """The state of a closure by block rows, in a file that changes as a whole.
+    """The state of a closure by block rows, in a file that is replaced atomically.
 
     Attributes
     ----------
     folder : Path
     closure : dict
-        All that has to be the same for another process to go on, of whatever JSON can keep.
+        The closure's identity in JSON types; another process that continues must have the same.
     side : int or None
-        Rows of a block row; None where nothing was begun.
+        Rows of a block row; None before `begin`.
     entries : list of str
-        A digest of each block row of the input, as it was in the beginning.
+        A digest of each block row of the original input.
     round : int
-        How many rounds all block rows are through.
+        Rounds that all block rows have finished.
     found : dict
-        What is known of the input.
+        The input's value statistics.
     result : list of str or None
-        A digest of each block row of what will not change any more; None where it may.
+        A digest of each block row of the final result; None before `seal`.
     turn : int or None
-        Which of two sets of files has the last snapshot, or the result; None where there is none.
+        The set of files (0 or 1) with the last snapshot or the result; None before the first snapshot.
     """
 
     folder: Path
@@ -72,13 +72,7 @@ class State:
 
     @classmethod
     def read(cls, folder: Path) -> State | None:
-        """The state in a folder; None if there is none.
-
-        Raises
-        ------
-        ValueError
-            Where the file is damaged.
-        """
+        """Return the state in a folder, or None; raise `ValueError` if the file is damaged."""
         try:
             text = (folder / STATE).read_bytes()
         except FileNotFoundError:
@@ -96,7 +90,7 @@ class State:
         return state
 
     def write(self, *, durable: bool = False) -> None:
-        """Put it in the place of the one before; a `durable` one is on the disk then."""
+        """Replace the file; with `durable`, wait until it is on the disk."""
         content = {name: getattr(self, name) for name in _KEYS}
         temporary = self.folder / (STATE + TEMPORARY)
         with open(temporary, "w", encoding="utf-8") as file:
@@ -113,32 +107,20 @@ class State:
                 os.close(folder)
 
     def require(self, closure: dict[str, Any]) -> None:
-        """Refuse to go on with another closure.
-
-        Raises
-        ------
-        CheckpointError
-            Naming the differences.
-        """
+        """Raise `CheckpointError`, naming the differences, unless the folder belongs to this closure."""
         if self.closure != closure:
             keys = [key for key in closure if self.closure.get(key) != closure[key]]
             raise self.another("; ".join(f"{key}: {self.closure.get(key)!r} there, {closure[key]!r} here" for key in keys))
 
     def another(self, differ: str) -> CheckpointError:
-        """The error that says in what another closure differs from this one."""
+        """Return the error for another closure's folder."""
         return CheckpointError(
             f"{self.folder} is the checkpoint of another closure ({differ}); use another folder for this one, or delete that one"
         )
 
 
 def folder_of(checkpoint: Any) -> Path:
-    """The folder that a caller names.
-
-    Raises
-    ------
-    CheckpointError
-        Where it is no path, or the empty one, which would be the current folder.
-    """
+    """Return the caller's folder; raise `CheckpointError` if it is no path, or the empty one (the current folder)."""
     named = os.fspath(checkpoint) if isinstance(checkpoint, str | os.PathLike) else None
     if not isinstance(named, str) or not named or "\0" in named:
         raise CheckpointError(f"checkpoint is {checkpoint!r}; pass the path of a folder to keep the work in, a string or a pathlib.Path")
@@ -146,7 +128,7 @@ def folder_of(checkpoint: Any) -> Path:
 
 
 def state_in(checkpoint: Any) -> State | None:
-    """How far the closure is that was begun in a folder; None where there is none, or nothing that can be read."""
+    """Return the state in a folder, or None if the folder has no readable one."""
     try:
         return State.read(folder_of(checkpoint))
     except ValueError:
@@ -154,49 +136,47 @@ def state_in(checkpoint: Any) -> State | None:
 
 
 class CheckpointFolder:
-    """A folder from which a closure by block rows goes on after the processes that computed it have ended, in whatever way.
+    """A folder from which a closure by block rows continues after its processes have ended, in whatever way.
+
+    ``state.json`` identifies the closure and counts its rounds. Digests of all block rows of the input, and at the end of the result,
+    detect any changed bit.
 
     Parameters
     ----------
     folder : path
-        A new or an empty one, or one with a checkpoint of this closure.
+        A new or empty folder, or one with a checkpoint of this closure.
     given : tuple of RowStorage
         The input, one for each component.
     semiring : Semiring
     reflexive, paths : bool
     device : str
-        What computes: "cpu", or "cuda:0" and so on. Integers have another form on a GPU while the rounds run.
+        "cpu", or "cuda:0" and so on. Integers have another form on a GPU between rounds.
     block : int, optional
-        The rows of a block row that the caller asks for; those of the folder if there are some.
+        Rows of a block row; by default, those of the checkpoint.
     threads : int, optional
-        That read the input and the result for their digests.
+        Threads that compute digests.
     ranks : Ranks, optional
-        The processes that work on it together; all of them see the folder. Each writes its own block rows, and the first one the state.
+        The processes that work together, all of which see the folder. Each writes its own block rows, and the first the state.
     own : callable, optional
-        The block rows of this rank, of so many.
+        Returns the block rows of this rank, given their total number.
     **more : object
-        What else has to be the same, of whatever JSON can keep.
+        Further parts of the closure's identity, in JSON types.
 
     Attributes
     ----------
     rows : tuple of slice
         The block rows.
     matrix : Matrix
-        The result, where it will be.
+        The storage of the result.
 
     Raises
     ------
     CheckpointError
-        Where the folder has other files, the checkpoint of another closure, a damaged one, or one that another process works on.
-
-    Notes
-    -----
-    ``state.json`` says what the closure is, and how far it is. A digest of each block row of the input, and in the end of the result, tells
-    whether it is still the same, to the last bit.
+        If the folder has other files, another closure's checkpoint, or a damaged one, or if another process works on it.
     """
 
     kept = ""
-    """What is kept while the rounds run."""
+    """The kind of data that is kept between rounds."""
 
     matrix: Matrix
 
@@ -218,7 +198,7 @@ class CheckpointFolder:
         self.folder = folder_of(folder)
         self._given, self._n, self._threads, self._paths = given, given[0].shape[0], threads, paths
         self._ranks, self._own_of, self._first = ranks, own, ranks is None or ranks.rank == 0
-        identity = identity_of(given, semiring, reflexive=reflexive, paths=paths, device=device)
+        identity = _identity(given, semiring, reflexive=reflexive, paths=paths, device=device)
         closure = {"format": _FORMAT, **identity, **more, "kept": self.kept}
         self._lock: IO[Any] | None = None
         try:
@@ -233,7 +213,7 @@ class CheckpointFolder:
             raise
 
     def _open(self) -> None:
-        """What else there is to open, to check and to bring to where the rounds go on from."""
+        """Open and check further files, and restore block rows to a state from which rounds can continue."""
 
     def __enter__(self) -> Self:
         return self
@@ -242,26 +222,26 @@ class CheckpointFolder:
         self.close()
 
     def close(self) -> None:
-        """Let another process go on."""
+        """Unlock the folder for other processes."""
         if self._lock is not None:
             self._lock.close()
 
     def begin(self, side: int, statistics: tuple[ValueStatistics, ...]) -> None:
-        """Settle what stays the same when another process goes on.
+        """Record what another process needs to continue.
 
         Parameters
         ----------
         side : int
-            Rows of a block row: another cut could round floats in another way.
+            Rows of a block row: another side could round floats differently.
         statistics : tuple of ValueStatistics
-            Of the input, which may be overwritten when they are asked for again.
+            The statistics of the input, which may be overwritten later.
         """
         self.rows = block_rows(self._n, side)
         self._state.side, self._state.found, self._state.entries = side, {"seen": statistics}, self._digests_of_all(self._given)
         self._write_state()
 
     def seal(self) -> None:
-        """The result will not change any more: what takes its place later, such as another input in the same file, is refused."""
+        """Record digests of the final result, so that a later change of its files is detected."""
         self._state.result = self._digests_of_all(self.matrix.all)
         self._write_state()
 
@@ -272,50 +252,49 @@ class CheckpointFolder:
 
     @property
     def side(self) -> int | None:
-        """Rows of a block row; None where nothing was begun."""
+        """Return the rows of a block row, or None before `begin`."""
         return self._state.side
 
     @property
     def statistics(self) -> tuple[ValueStatistics, ...]:
-        """The value statistics of the input, from when it was begun."""
+        """Return the value statistics of the original input."""
         return tuple(ValueStatistics(None if finite is None else tuple(finite), *kinds) for finite, *kinds in self._state.found["seen"])
 
     @property
     def finished(self) -> bool:
-        """Whether the result is there."""
+        """Return True if the result is complete."""
         return self._state.round == len(self.rows)
 
     def describe(self) -> str:
-        """How to go on after an interruption."""
-        done = f"{self._state.round} of {len(self.rows)} rounds are done"
-        return f"{done}, and {self.folder} has what is needed: the same call goes on from there"
+        """Tell the user how to continue after an interruption."""
+        return f"{self._state.round} of {len(self.rows)} rounds are done and kept in {self.folder}: the same call goes on from there"
 
     # Several ranks.
 
     @property
     def own(self) -> Collection[int]:
-        """The block rows of this rank."""
+        """Return the block rows of this rank."""
         return self._own_of(len(self.rows))
 
     def _together(self) -> AbstractContextManager[None]:
-        """What all ranks do, or each of them raises what one has raised."""
+        """Return a context in which all ranks raise an error of any rank."""
         return nullcontext() if self._ranks is None else self._ranks.together()
 
     def _in_turn(self, work: Callable[[], None]) -> None:
-        """The first rank does something before the others do it too."""
+        """Call `work` on the first rank, then on the others."""
         for first in (True, False) if self._ranks is not None else (True,):
             with self._together():
                 if self._first == first:
                     work()
 
     def _gathered(self, value: Any) -> list[Any]:
-        """What each rank says."""
+        """Return the values of all ranks."""
         return [value] if self._ranks is None else self._ranks.allgather(value)
 
     # The folder.
 
     def _settle(self, closure: dict[str, Any]) -> None:
-        """Take the folder, and the state in it, if it is this closure's; a new one if there is none."""
+        """Lock the folder; read this closure's state, or write a new one."""
         if self._first:
             self._occupy()
         try:
@@ -333,7 +312,7 @@ class CheckpointFolder:
         self._state.write()
 
     def _occupy(self) -> None:
-        """Make the folder, and lock it."""
+
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError):
@@ -346,7 +325,7 @@ class CheckpointFolder:
         return CheckpointError(f"the checkpoint in {self.folder} cannot be used: {why}; delete the folder to begin again")
 
     def _arrays(self, suffix: str = "", *, begun: bool) -> tuple[tuple[Any, ...], Any]:
-        """Files of the components and of the construction matrix, if there is one; made if nothing was `begun`."""
+        """Open the files of the components and the construction matrix; create missing ones unless work has `begun`."""
         names = ["values"] if len(self._given) == 1 else [f"values{c}" for c in range(len(self._given))]
         values = tuple(self._file(f"{name}{suffix}.npy", g.dtype, begun) for name, g in zip(names, self._given, strict=True))
         return values, self._file(f"via{suffix}.npy", np.dtype(np.int32), begun) if self._paths else None
@@ -361,30 +340,30 @@ class CheckpointFolder:
             os.replace(temporary, path)
         try:
             array = np.load(path, mmap_mode="r")
-        except (ValueError, EOFError):  # NumPy's words advise to trust it
+        except (ValueError, EOFError):  # NumPy's message advises allow_pickle
             raise self._refused(f"{name} is damaged") from None
         if array.shape != shape or array.dtype != dtype or not array.flags.c_contiguous:
             raise self._refused(f"{name} is {array.shape} of {array.dtype}, and not {shape} of {dtype}")
-        return np.load(path, mmap_mode="r+")  # which would have made a file that is too short longer
+        return np.load(path, mmap_mode="r+")  # not earlier: this would extend a truncated file
 
-    # Whether the input and the result are what they were.
+    # Digests of the input and the result.
 
     def _require_input(self, numbers: Sequence[int]) -> None:
-        """Refuse another input, by some of its block rows."""
+        """Refuse an input whose block rows `numbers` differ from the recorded digests."""
         if self._state.entries and (changed := self._changed(self._given, numbers, self._state.entries)):
             raise self._state.another(f"entries: {changed} differ")
 
     def _require_result(self) -> None:
-        """Refuse a finished result that is not what it was."""
+        """Refuse a changed result."""
         if self._state.result is not None and (changed := self._changed(self.matrix.all, list(self.own), self._state.result)):
             raise self._refused(f"{changed} of its result have been changed since it was finished")
 
     def _digests(self, matrices: Sequence[RowStorage], numbers: Iterable[int]) -> list[str]:
-        """The digests of block rows."""
+
         return digests(matrices, [self.rows[i] for i in numbers], self._threads)
 
     def _digests_of_all(self, matrices: Sequence[RowStorage]) -> list[str]:
-        """The digests of all block rows, of which each rank reads its own."""
+        """Return the digests of all block rows; each rank reads its own."""
         found = dict[int, str]()
         with self._together():
             found = dict(zip(self.own, self._digests(matrices, self.own), strict=True))
@@ -392,7 +371,7 @@ class CheckpointFolder:
         return [every[i] for i in range(len(self.rows))]
 
     def _changed(self, matrices: Sequence[RowStorage], numbers: Sequence[int], expected: list[str]) -> str:
-        """The first block row of some whose digest is not the one expected; empty where there is none."""
+        """Name the first block row with an unexpected digest; return "" if none has."""
         found = zip(numbers, self._digests(matrices, numbers), strict=True)
         changed = next((self.rows[i] for i, digest in found if digest != expected[i]), None)
         return "" if changed is None else f"rows {changed.start} to {changed.stop - 1}"
@@ -405,40 +384,25 @@ _DIGEST = 16
 """Bytes of a digest."""
 
 
-def identity_of(given: tuple[RowStorage, ...], semiring: Semiring, *, reflexive: bool, paths: bool, device: str) -> dict[str, Any]:
-    """All that has to be the same for another process to go on with a closure, but the entries, in what JSON can keep."""
+def _identity(given: tuple[RowStorage, ...], semiring: Semiring, *, reflexive: bool, paths: bool, device: str) -> dict[str, Any]:
+    """Return what another process must have in common, except the entries, in JSON types."""
     dtypes = tuple(g.dtype for g in given)
     clamped = is_gpu(device) and any(d.kind in "iu" for d in dtypes)
+    operations = semiring.identities(dtypes), flat((*semiring.program.add, *semiring.program.mul))  # the name does not count
     return {
         "n": given[0].shape[0],
         "dtypes": [str(d) for d in dtypes],
         "semiring": semiring.name,
-        "operations": _digest(semiring, dtypes),
+        "operations": hashlib.sha256(repr(operations).encode()).hexdigest()[:16],
         "reflexive": reflexive,
         "paths": paths,
         "form of elements": "as on a GPU" if clamped else "their own",
     }
 
 
-def _digest(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> str:
-    """What ⊕ and ⊗ do, and their identities, whatever the semiring is called."""
-    meaning = semiring.identities(dtypes), flat((*semiring.program.add, *semiring.program.mul))
-    return hashlib.sha256(repr(meaning).encode()).hexdigest()[:16]
-
 
 def digests(matrices: Sequence[RowStorage], rows: Sequence[slice], threads: int | None = None) -> list[str]:
-    """A digest of every byte of each block row, of all matrices.
-
-    A part of the matrix gives a part of the list, whoever reads it.
-
-    Parameters
-    ----------
-    matrices : sequence of RowStorage
-        Components, and the construction matrix where it counts.
-    rows : sequence of slice
-        The block rows.
-    threads : int, optional
-    """
+    """Return a digest of each block row in `rows`, over the bytes of all matrices."""
     found = [""] * len(rows)
 
     def digest(number: int, worker: int) -> None:
@@ -449,7 +413,7 @@ def digests(matrices: Sequence[RowStorage], rows: Sequence[slice], threads: int 
 
 
 def _digest_of(matrices: Sequence[RowStorage], rows: slice) -> str:
-    """The digest of one block row, read a few rows at a time."""
+
     state = hashlib.blake2b(digest_size=_DIGEST)
     for matrix in matrices:
         n = matrix.shape[1]
@@ -467,7 +431,7 @@ _open: WeakSet[IO[Any]] = WeakSet()
 
 
 def lock_file(path: Path) -> IO[Any] | None:
-    """Lock a file for this process: the open file, locked until it is closed or the process ends; None if another process has it."""
+    """Open and lock a file until it is closed or the process ends; return None if another process holds the lock."""
     with _opening:
         file = open(path, "ab")  # noqa: SIM115  # the caller closes it
         _open.add(file)
@@ -478,13 +442,13 @@ def lock_file(path: Path) -> IO[Any] | None:
     except BlockingIOError:
         file.close()
         return None
-    except (ImportError, OSError):  # Windows, and file systems without locks: two processes at once are left to the caller
+    except (ImportError, OSError):  # Windows, and file systems without locks: the caller must not start two processes
         pass
     return file
 
 
 def _leave() -> None:
-    """A child has the open files too, and would keep them locked when the parent, which works with them, has closed them or ended."""
+    """Close a forked child's copies of locked files, which would stay locked after the parent closes them."""
     for file in list(_open):
         file.close()
 

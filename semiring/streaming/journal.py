@@ -20,75 +20,69 @@ Array = np.ndarray[Any, Any]
 
 
 class Journal(Protocol):
-    """How far each block row is, and what is needed to do again what was begun."""
+    """The rounds of each block row, and records from which an interrupted update can be repeated."""
 
     @property
     def rounds(self) -> Sequence[int]:
-        """How many rounds each block row was through when the journal was opened."""
+        """Return the rounds that each block row had finished when the journal was opened."""
         ...
 
     @property
     def finished(self) -> bool:
-        """Whether there is nothing left to do."""
+        """Return True if no work is left."""
         ...
 
     def record(self, i: int, k: int) -> Recorded | None:
-        """Where the part of block row i is recorded from which its update in round k can be done again, or all of it."""
+        """Return the record of block row i, or of a part, from which the update of round k can be repeated."""
 
     def begun(self, i: int, k: int) -> Recorded | None:
-        """The record of block row i in the first round k that was left for it when the journal was opened.
+        """Return the record of block row i if k was its first unfinished round when the journal was opened.
 
-        Of some columns if it was through phase 3 of that round; of the whole row if it was where the round begins.
+        The record has some columns if phase 3 of round k was done, and all columns if the round had not begun.
         """
 
     def advance(self, i: int, rounds: int) -> None:
-        """Block row i has been through so many rounds, and is where it belongs."""
+        """Note that block row i has finished `rounds` rounds and is stored."""
 
     def complete(self, rounds: int) -> None:
-        """All block rows have been through so many rounds."""
+        """Note that all block rows have finished `rounds` rounds."""
 
     def tell(self, k: int) -> tuple[int, int]:
-        """What other ranks have to know while row panel k is on its way."""
+        """Return two numbers for the other ranks, while row panel k is on its way."""
         ...
 
     def told(self, least: int, numbers: Array) -> None:
-        """What all ranks have told, an array of shape (ranks, 2), and the rounds that all block rows are through."""
+        """Take the numbers of all ranks, of shape (ranks, 2), and the rounds that all block rows have finished."""
 
     def describe(self) -> str:
-        """How to go on after an interruption."""
+        """Tell the user how to continue after an interruption."""
         ...
 
 
 class Recorded(Protocol):
-    """Some or all columns of a block row that are kept: the arrays of its components and of the construction matrix, in that order."""
+    """A kept part of a block row: some or all columns of its components, then of the construction matrix."""
 
     @property
     def columns(self) -> slice:
-        """Which columns."""
+        """Return the columns."""
         ...
 
     @property
     def whole(self) -> bool:
-        """Whether these are all columns."""
+        """Return True if all columns are kept."""
         ...
 
     def writing(self) -> AbstractContextManager[RowAccess]:
-        """Takes arrays, one after the other."""
+        """Return a context for writing the arrays in order."""
         ...
 
     def reading(self) -> AbstractContextManager[RowAccess]:
-        """Gives the arrays back, in the same order."""
+        """Return a context for reading the arrays in the same order."""
         ...
 
 
 class NoJournal:
-    """The `Journal` of a closure without a checkpoint, which has to be done again from its beginning.
-
-    Parameters
-    ----------
-    count : int
-        Block rows.
-    """
+    """The `Journal` of a closure without a checkpoint: nothing is kept. `count` is the number of block rows."""
 
     finished = False
 
@@ -96,26 +90,26 @@ class NoJournal:
         self.rounds: Sequence[int] = (0,) * count
 
     def record(self, i: int, k: int) -> Recorded | None:
-        """Nothing is recorded."""
+        """Return None: nothing is recorded."""
         return None
 
     def begun(self, i: int, k: int) -> Recorded | None:
-        """Everything begins anew."""
+        """Return None: every block row begins anew."""
         return None
 
     def advance(self, i: int, rounds: int) -> None:
-        """Nothing to write down."""
+        """Do nothing."""
 
     def complete(self, rounds: int) -> None:
-        """Nothing to write down."""
+        """Do nothing."""
 
     def tell(self, k: int) -> tuple[int, int]:
-        """Nothing to know."""
+        """Return zeros."""
         return 0, 0
 
     def told(self, least: int, numbers: Array) -> None:
-        """Nothing to write down."""
+        """Do nothing."""
 
     def describe(self) -> str:
-        """Nothing is left of it."""
-        return "nothing was kept of what was done; with checkpoint=folder, the same call would go on from here"
+        """Tell the user that nothing was kept."""
+        return "no work was kept; with checkpoint=folder, the same call would go on from here"

@@ -31,7 +31,7 @@ import semiring as sr
 from semiring.algorithms import block_rows
 from semiring.arrays.devices import gpus
 from semiring.mpi.ranks import Ranks
-from semiring.streaming import snapshots, storage, workers
+from semiring.streaming import checkpoint, snapshots, storage, workers
 
 Array = np.ndarray[Any, Any]
 INF = np.inf

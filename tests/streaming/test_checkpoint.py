@@ -390,7 +390,7 @@ def test_an_interruption_says_how_to_go_on(tmp_path):
             resume(tmp_path / "state", matrices, side=8, progress=interrupt)
     finally:
         signal.signal(signal.SIGINT, before)
-    assert re.search(r"of 8 rounds are done, and .*state has what is needed: the same call goes on", "".join(stop.value.__notes__))
+    assert re.search(r"of 8 rounds are done and kept in .*state: the same call goes on", "".join(stop.value.__notes__))
     told = []
     found = resume(tmp_path / "state", matrices, side=8, progress=lambda done, total: told.append(done))
     assert_same(found, undisturbed(matrices, side=8))
