@@ -55,12 +55,12 @@ class Checkpoint(CheckpointFolder):
 
     Notes
     -----
-    Before block row I changes in round K, a record is written of A_IK after phase 3. With A_K*, this is all that phase 4 depends on. Since ⊕
-    is idempotent, and the construction matrix is written before the values, phase 4 can be repeated on a half-written block row, with the
-    same result. Phases 1 to 3 cannot: rounded sums may improve again.
+    Before block row I changes in round K, a record is written of A_IK after phase 3. With A_K*, this is all that phase 4 depends on.
+    Since ⊕ is idempotent, and the construction matrix is written before the values, phase 4 can be repeated on a half-written block
+    row, with the same result. Phases 1 to 3 cannot: rounded sums may improve again.
 
-    So whole block rows are recorded in three cases: the next row panel; elements of several components, which can be half written; and
-    the first update of an overwritten input, whose construction matrix is not written yet. A whole record is itself the result.
+    Three kinds of records are whole block rows, which are themselves the result: the next row panel; elements of several components,
+    which can be half written; the first update of an overwritten input, whose construction matrix is not written yet.
 
     A record is marked finished when its block row is written, and its file is reused when all block rows have finished the round. On
     reopening, the last row panel in the matrix must equal its record.

@@ -156,7 +156,7 @@ class CheckpointFolder:
     threads : int, optional
         Threads that compute digests.
     ranks : Ranks, optional
-        The processes that work together, all of which see the folder. Each writes its own block rows, and the first the state.
+        The processes that work together; all see the folder. Each writes its own block rows, and the first the state.
     own : callable, optional
         Returns the block rows of this rank, given their total number.
     **more : object

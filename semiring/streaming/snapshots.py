@@ -45,10 +45,10 @@ class Snapshots(CheckpointFolder):
 
     Notes
     -----
-    The snapshot of round S has every block row after round S, except A_S+1*: the next row panel is already through phases 1 and 2. The first
-    rank decides on a snapshot while row panel S − 1 is on its way, before any rank begins these rounds. Two sets of files alternate, and
-    ``state.json`` names a set only when all of it is on the disk. So a folder takes the space of two matrices. Snapshots start at least
-    five minutes apart, and take at most a tenth of the time: a crash costs the work since the last one.
+    The snapshot of round S has every block row after round S, except A_S+1*: the next row panel is already through phases 1 and 2. The
+    first rank decides on a snapshot while row panel S − 1 is on its way, before any rank begins these rounds. Two sets of files
+    alternate, and ``state.json`` names a set only when all of it is on the disk. So a folder takes the space of two matrices. Snapshots
+    start at least five minutes apart, and take at most a tenth of the time. A crash costs the work since the last snapshot.
     """
 
     kept = "snapshots"
