@@ -231,7 +231,6 @@ class Checkpoint(CheckpointFolder):
                     self.advance(i, after)
         return rounds
 
-
     def _recorded(self, record: Record, rows: slice) -> Iterator[tuple[RowStorage, slice, Any]]:
         """Yield single rows of a whole record, matrix by matrix."""
         with record.reading() as stream:

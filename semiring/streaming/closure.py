@@ -1,7 +1,4 @@
-"""The closure of a matrix by block rows, checked: overflow, divergence, and the pass over the entries that both need to know of.
-
-As `semiring.algorithms.closure` has them for a matrix as a whole.
-"""
+"""The closure of a matrix by block rows, with checks of overflow and divergence, as in `semiring.algorithms.closure` for whole matrices."""
 
 from __future__ import annotations
 
@@ -34,17 +31,17 @@ def visit(
     visitor: Callable[[int, Values], None],
     check: Callable[[], None] = nothing,
 ) -> None:
-    """Call ``visitor(first, values)`` for the block rows of each device as the caller gave them, on all devices at once.
+    """Call ``visitor(first, values)`` for the caller's block rows of each device, on all devices at once.
 
     Parameters
     ----------
     pipelines : sequence of DevicePipeline
     owned : sequence of sequences of slice
-        The block rows of each.
+        The block rows of each device.
     visitor : callable
-        Gets the number of the first row, and the arrays of a block row on a device.
+        Takes the number of the first row, and a block row's arrays on the device.
     check : callable, optional
-        Called before each block row; what it raises ends this.
+        Called before each block row; an error ends the visit.
     """
     stopped = threading.Event()
 

@@ -400,7 +400,6 @@ def _identity(given: tuple[RowStorage, ...], semiring: Semiring, *, reflexive: b
     }
 
 
-
 def digests(matrices: Sequence[RowStorage], rows: Sequence[slice], threads: int | None = None) -> list[str]:
     """Return a digest of each block row in `rows`, over the bytes of all matrices."""
     found = [""] * len(rows)

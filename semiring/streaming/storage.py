@@ -184,16 +184,16 @@ def _is_whole_file(array: np.memmap[Any, Any]) -> bool:
 
 @dataclass(frozen=True)
 class Matrix:
-    """A matrix that is worked on by block rows.
+    """The storage of a closure by block rows.
 
     Attributes
     ----------
     given : tuple of RowStorage
-        What the caller passed, one for each component; only read.
+        The caller's matrix, for each component; only read.
     values : tuple of RowStorage
-        Where results go, and come from again.
+        The result, for each component, written and read again.
     via : RowStorage or None
-        The construction matrix; what was there before does not count.
+        The construction matrix; its old content is ignored.
     """
 
     given: tuple[RowStorage, ...]
@@ -202,11 +202,11 @@ class Matrix:
 
     @property
     def all(self) -> tuple[RowStorage, ...]:
-        """The components of the result, and the construction matrix if there is one."""
+        """Return the components of the result, and the construction matrix if wanted."""
         return self.values if self.via is None else (*self.values, self.via)
 
     def read(self, rows: slice, values: tuple[Array, ...], via: Array | None, *, first: bool) -> None:
-        """Copy rows to arrays: as they were given the `first` time."""
+        """Copy rows to arrays, the `first` time from the caller's matrix."""
         for matrix, out in zip(self.given if first else self.values, values, strict=True):
             matrix.read(rows, out)
         if via is not None and self.via is not None:
@@ -216,7 +216,7 @@ class Matrix:
                 self.via.read(rows, via)
 
     def write(self, rows: slice, values: tuple[Array, ...], via: Array | None) -> None:
-        """Copy arrays to rows. The construction matrix comes first: a value that is old improves once more, one that is new does not."""
+        """Copy arrays to rows, the construction matrix first: if interrupted, old values improve again, but new values would not."""
         if via is not None and self.via is not None:
             self.via.write(rows, via)
         for matrix, array in zip(self.values, values, strict=True):
