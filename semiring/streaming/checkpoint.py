@@ -59,8 +59,8 @@ class Checkpoint(CheckpointFolder):
     Since ⊕ is idempotent, and the construction matrix is written before the values, phase 4 can be repeated on a half-written block
     row, with the same result. Phases 1 to 3 cannot: rounded sums may improve again.
 
-    Three kinds of records are whole block rows, which are themselves the result: the next row panel; elements of several components,
-    which can be half written; the first update of an overwritten input, whose construction matrix is not written yet.
+    Some records are whole block rows, and so themselves the result: of the next row panel, and of elements of several components, which
+    can be half written. So is the first record of an overwritten input, whose construction matrix is not written yet.
 
     A record is marked finished when its block row is written, and its file is reused when all block rows have finished the round. On
     reopening, the last row panel in the matrix must equal its record.

@@ -1,4 +1,4 @@
-"""The folder of a checkpoint: the closure that it belongs to, its state, its lock, and digests of input and result.
+"""The folder of a checkpoint: identity of the closure, state, lock, and digests of input and result.
 
 `semiring.streaming.checkpoint` and `semiring.streaming.snapshots` derive classes that say what the folder keeps between rounds.
 """

@@ -224,7 +224,7 @@ _PAGE = 4096
 
 
 class PinnedMemory:
-    """Arrays of the host that a background thread pins for all GPUs, which takes longer than a copy; a context manager that unpins them.
+    """A context manager that pins arrays of the host for all GPUs, in a background thread, since pinning takes longer than a copy.
 
     The arrays are overwritten with zeros.
     """

@@ -151,8 +151,8 @@ class BlockRows(Shown):
     def chained(self) -> float:
         """Return the seconds of the critical path: the next row panel of every round, on its way to all ranks.
 
-        The panel is updated by the panel before (n b² steps), its pivot block is closed (b³ at half speed), and the panel is multiplied
-        by the pivot block (n b²).
+        A panel takes an update by the panel before (n b² steps), the closure of the pivot block (b³ at half speed), and a product with
+        the pivot block (n b²).
         """
         if self.transport is None:
             return 0.0
@@ -244,9 +244,9 @@ def default_side(n: int, row_bytes: int, limit: int | None = None) -> int:
 
     Notes
     -----
-    With side b, block rows in the memories of d devices take about (1 + c/b) n³/d + 2b²n steps: a product loses some time whatever its
-    depth, and at the start and end, others wait for one device's block row. The minimum is at b³ = c n²/(4d). One interpreter launches
-    all (n/b)² updates of block rows, which must not take longer than n³/d steps. Streamed copies of a round must hide behind its products.
+    With side b, block rows in the memories of d devices take about (1 + c/b) n³/d + 2b²n steps, with a minimum at b³ = c n²/(4d). The
+    term c/b is the fixed loss of a product; in 2b²n steps, at the start and end, other devices wait for one block row. One interpreter
+    launches all (n/b)² updates, which must take less time than n³/d steps. Streamed copies must hide behind the round's products.
     """
     best = (machine.LOST_DEPTH * n * n / (4 * _DEVICES)) ** (1 / 3)
     asked = math.isqrt(n**3 // (_DEVICES * machine.ASKED_STEPS))

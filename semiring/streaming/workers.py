@@ -73,8 +73,8 @@ def run_workers(
 
     Notes
     -----
-    n³ steps. A device holds two row panels, the updated block row, and block rows that are loaded and written back; or its share of the
-    matrix, and two row panels of other devices.
+    n³ steps. A streaming device holds two row panels, the updated block row, and those being loaded or written back. Otherwise it holds
+    its share of the matrix, and two row panels of other devices.
     """
     count, here = len(rows), len(pipelines)
     distribution = BlockCyclicDistribution(0, (here,)) if share is None else share.distribution
