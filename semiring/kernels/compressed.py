@@ -27,7 +27,6 @@ class CompressedRows(NamedTuple):
 
     Attributes
     ----------
-    shape : tuple of int
     starts : int32 or int64 array
         Start of each row's entries, and the end of the last row; SciPy's ``indptr``.
     columns : int32 or int64 array

@@ -35,7 +35,6 @@ class KernelDescription:
 
     Attributes
     ----------
-    engine : str
     tile : CPU or CUDA tile, or None
         The tile of a large product.
     instructions : str
@@ -52,8 +51,6 @@ def sides_of(semiring: Semiring, dtypes: DTypes, device: str, *, packed: bool) -
 
     Parameters
     ----------
-    semiring : Semiring
-    dtypes : tuple of numpy.dtype
     device : str
         As for `describe`.
     packed : bool
@@ -89,13 +86,10 @@ def describe(semiring: Semiring, dtypes: DTypes, device: str, n: int, *, witness
 
     Parameters
     ----------
-    semiring : Semiring
-    dtypes : tuple of numpy.dtype
     device : str
         "reference", "cpu", "cuda:0" and so on, or "cuda" for an H200 without a GPU in this machine.
     n : int
         Vertices.
-    witness : bool
     packed : bool
         As for `sides_of`.
     """

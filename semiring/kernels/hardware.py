@@ -24,7 +24,6 @@ class Target:
 
     Attributes
     ----------
-    isa : str
     architecture, cpu, features : str
         Names in LLVM.
     needs : tuple of str
@@ -125,7 +124,6 @@ class Device:
     ----------
     arch : int
         The compute capability, as in sm_90.
-    multiprocessors : int
     shared_bytes, block_shared_bytes : int
         Bytes of shared memory for all thread blocks of a multiprocessor, and for one thread block at most.
     registers, threads : int

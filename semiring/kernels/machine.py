@@ -198,13 +198,10 @@ def speed_of(
     ----------
     device : str
         "reference", "cpu", "cuda:0" and so on, or "cuda" for an NVIDIA H200 without a GPU in this machine.
-    semiring : Semiring
-    dtypes : tuple of numpy.dtype
     witness : bool
         Products record the winning k.
     packed : bool
         Truth values are packed into bits.
-    threads : int, optional
     """
     gpu = is_gpu(device)
     link = GPU_LINK if gpu else math.inf

@@ -69,8 +69,6 @@ class Scans(Protocol):
 
         Parameters
         ----------
-        operands : ScanOperands
-        places : ScanPlaces
         backward : bool
             True scans v_{t−1} = A_t ⊗ (w_t ⊗ v_t) from the last vector; False v_t = (v_{t−1} ⊗ A_t) ⊗ w_t.
         signed : bool

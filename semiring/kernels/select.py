@@ -212,7 +212,6 @@ def fronts_for(semiring: Semiring, dtypes: DTypes, device: str, steps: int, tree
         Steps of the elimination.
     tree : tuple
         Supernodes, their parents, and the numbers of edges: see `CudaFronts`.
-    by_star : bool
     """
     if not is_gpu(device) or steps < machine.GPU_ELIMINATION:
         return None
@@ -229,11 +228,9 @@ def predecessor_trees(semiring: Semiring, values: tuple[Any, ...], via: Any, *, 
 
     Parameters
     ----------
-    semiring : Semiring
     values : tuple of CuPy arrays of shape (…, n, n)
         The closure.
     via : int32 CuPy array of shape (…, n, n)
-    backward : bool
     circles : int
         Rounds that mend only circles, before all lost vertices are attached again.
 

@@ -31,7 +31,6 @@ def has_nccl(ranks: Ranks, gpu: int | None) -> bool:
 
     Parameters
     ----------
-    ranks : Ranks
     gpu : int or None
         The only GPU of this rank; None for no or several GPUs.
     """
@@ -57,8 +56,6 @@ class NcclPanels(Panels):
         See `semiring.mpi.panels.Panels`.
     rows : int
         The most rows of a panel.
-    n : int
-    dtypes : sequence of numpy.dtype
     gpu : int
         The GPU of this rank.
 

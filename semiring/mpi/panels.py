@@ -75,7 +75,6 @@ class Panels(ABC):
 
     Parameters
     ----------
-    ranks : Ranks
     owners : dict of int to int
         The owner's rank for each remaining row panel, in ascending order of panels; the same on all ranks.
 
@@ -178,9 +177,6 @@ class SharedPanels(Panels):
         See `Panels`.
     rows : int
         The most rows of a panel.
-    n : int
-    dtypes : sequence of numpy.dtype
-    direct : bool
 
     Attributes
     ----------

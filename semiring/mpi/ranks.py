@@ -41,10 +41,6 @@ class Stopped(Exception):
 class Ranks:
     """The processes of an MPI communicator, which make the same calls in the same order. `Ranks.of` makes it.
 
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Intracomm
-
     Attributes
     ----------
     rank, size : int

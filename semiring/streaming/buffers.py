@@ -139,7 +139,6 @@ class ResidentMemory:
     ----------
     memory : PeerMemory
         The underlying memory: it loads own rows once, and writes them back once.
-    own : sequence of slice
     buffers : dict
         The resident buffers of all devices by their first row, shared between devices.
     """

@@ -256,8 +256,6 @@ class Record:
 
     Attributes
     ----------
-    path : pathlib.Path
-    columns : slice
     whole : bool
         True for all columns.
     size : int

@@ -35,7 +35,6 @@ def visit(
 
     Parameters
     ----------
-    pipelines : sequence of DevicePipeline
     owned : sequence of sequences of slice
         The block rows of each device.
     visitor : callable
@@ -92,10 +91,8 @@ def closure_by_rows(
         The block rows.
     values : tuple of arrays of shape (n, n)
         The arrays of the result: NumPy's, or objects indexed alike. Each of several ranks has at least its own rows.
-    via : array or None
     statistics : tuple of ValueStatistics
         Value statistics of each component.
-    reflexive : bool
     snapshot : callable
         Returns arrays with the caller's input, or None if it was overwritten.
     names : sequence, optional

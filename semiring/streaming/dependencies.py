@@ -33,7 +33,6 @@ class Share:
 
     Attributes
     ----------
-    ranks : Ranks
     distribution : BlockCyclicDistribution
         The block rows of the devices of all ranks.
     panels : Panels
@@ -54,9 +53,6 @@ class Dependencies:
         The programs of this process's devices.
     owned : sequence of range
         The block rows of these devices.
-    journal : Journal
-    progress : callable, optional
-    share : Share, optional
     """
 
     def __init__(

@@ -44,7 +44,6 @@ class State:
 
     Attributes
     ----------
-    folder : Path
     closure : dict
         The closure's identity in JSON types; another process that continues must have the same.
     side : int or None
@@ -147,8 +146,6 @@ class CheckpointFolder:
         A new or empty folder, or one with a checkpoint of this closure.
     given : tuple of RowStorage
         The input, one for each component.
-    semiring : Semiring
-    reflexive, paths : bool
     device : str
         "cpu", or "cuda:0" and so on. Integers have another form on a GPU between rounds.
     block : int, optional

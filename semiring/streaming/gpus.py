@@ -257,7 +257,6 @@ class PinnedOutput(PinnedMemory):
 
     Parameters
     ----------
-    shape : tuple of int
     dtypes : sequence of numpy.dtype
         The dtype of each array.
 

@@ -49,7 +49,6 @@ class BlockCyclicDistribution:
 
     Attributes
     ----------
-    rank : int
     devices : tuple of int
         The number of devices of each process.
     """
@@ -78,7 +77,6 @@ class Transport:
 
     Attributes
     ----------
-    ranks, hosts : int
     within, between : float
         Bytes a second to all devices of a host, and from one host to all others.
     """
@@ -101,8 +99,6 @@ class BlockRows(Shown):
     ----------
     n : int
         Vertices.
-    rows : tuple of slice
-    devices : int
     buffers : int
         Block rows for which a device has room, besides resident block rows and row panels that are used in their slots.
     row_bytes : int
@@ -111,7 +107,6 @@ class BlockRows(Shown):
         Bytes of all buffers of a device.
     passes : int
         Copies of the matrix to the devices and back: one each round, or one if each device keeps its share.
-    speed : Speed
     overlaps : bool
         Block rows are loaded and written back while another one is computed.
     panel_bytes : int
@@ -270,10 +265,8 @@ def streamed_rows(n: int, row_bytes: int, room: int, speed: Speed, side: int, *,
         Bytes of one row, of all components and the construction matrix.
     room : int
         Bytes for the buffers of one device.
-    speed : Speed
     side : int
         Rows of a block row.
-    devices : int
     slots : int
         Buffers of the same size for row panels of other processes, which are used in place.
 

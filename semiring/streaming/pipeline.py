@@ -43,8 +43,6 @@ class DevicePipeline:
 
     Parameters
     ----------
-    engine : Engine
-    memory : DeviceMemory
     buffers : int
         Block rows that fit the device.
     side : int

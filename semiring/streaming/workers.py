@@ -55,7 +55,6 @@ def run_workers(
         The devices, which own block rows in a block-cyclic distribution.
     rows : tuple of slice
         The block rows, as `block_rows` gives them.
-    reflexive : bool
     progress : callable, optional
         Called with the finished and the total rounds of all block rows together, first at the beginning.
     journal : Journal, optional

@@ -66,8 +66,6 @@ def guard_for(semiring: Semiring, dtypes: DTypes, edges: int, *, check: bool = T
 
     Parameters
     ----------
-    semiring : Semiring
-    dtypes : tuple of numpy.dtype
     edges : int
         The most edges of a simple path: n − 1, or n with cycles.
     check : bool

@@ -63,8 +63,6 @@ def certify(semiring: Semiring, dtypes: DTypes, left: Statistics, right: Statist
 
     Parameters
     ----------
-    semiring : Semiring
-    dtypes : tuple of numpy.dtype
     left, right : sequences of ValueStatistics, one a component
         The operands' statistics; integers that stand for an infinite zero count as infinities.
     old : sequence of ValueStatistics, optional
@@ -167,7 +165,6 @@ class ProductChecks:
         ----------
         operands : sequence of tuples of arrays of the host
             The components of a, b and, if the product has one, c.
-        threads : int, optional
         refuse : bool
             Refuse non-elements and numbers that could leave the dtype. False reads only tropical integers, for the first result.
         names : sequence of str
