@@ -49,7 +49,6 @@ def kept(identity: str, suffix: str) -> bytes | None:
 
 
 def _place(identity: str, suffix: str) -> tuple[bytes, str]:
-    """Return the digest of an identity, and its file's name."""
     digest = hashlib.sha256(identity.encode()).digest()
     return digest, digest.hex()[:40] + suffix
 

@@ -23,22 +23,12 @@ Values = tuple[Array, ...]
 
 
 class CompressedRows(NamedTuple):
-    """A sparse matrix by compressed rows, which may be invalid: see `require_sound`.
-
-    Attributes
-    ----------
-    starts : int32 or int64 array
-        Start of each row's entries, and the end of the last row; SciPy's ``indptr``.
-    columns : int32 or int64 array
-        SciPy's ``indices``.
-    values : tuple of arrays
-        An array for each component; SciPy's ``data``. Empty for a pattern.
-    """
+    """A sparse matrix by compressed rows, which may be invalid: see `require_sound`."""
 
     shape: tuple[int, int]
-    starts: Array
-    columns: Array
-    values: Values = ()
+    starts: Array  # start of each row's entries, and end of the last row, int32 or int64; SciPy's ``indptr``
+    columns: Array  # column of each entry, int32 or int64; SciPy's ``indices``
+    values: Values = ()  # an array for each component, none for a pattern; SciPy's ``data``
 
     def in_order(self) -> CompressedRows:
         """Return the matrix with ascending columns in each row, so that the lowest column comes first among equal terms."""

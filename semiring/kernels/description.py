@@ -31,31 +31,15 @@ class BlockSides(NamedTuple):
 
 @dataclass(frozen=True)
 class KernelDescription:
-    """The kernel of a product.
-
-    Attributes
-    ----------
-    tile : CPU or CUDA tile, or None
-        The tile of a large product.
-    instructions : str
-        The instructions for a step.
-    """
+    """The kernel of a product."""
 
     engine: str
-    tile: Shown | None = None
-    instructions: str = "NumPy's, an array at a time"
+    tile: Shown | None = None  # the tile of a large product
+    instructions: str = "NumPy's, an array at a time"  # instructions for a step
 
 
 def sides_of(semiring: Semiring, dtypes: DTypes, device: str, *, packed: bool) -> BlockSides:
-    """Return the block sides of the engine that `engine_for` gives.
-
-    Parameters
-    ----------
-    device : str
-        As for `describe`.
-    packed : bool
-        Matrices are packed into bits, which `is_packed` permits.
-    """
+    """Return the block sides of the engine that `engine_for` gives. `packed` matrices are bits; see `is_packed`."""
     with importing:
         if device == "reference" or any(d.kind == "O" for d in dtypes):
             from semiring.kernels.reference import ReferenceEngine
@@ -82,16 +66,9 @@ def sides_of(semiring: Semiring, dtypes: DTypes, device: str, *, packed: bool) -
 
 
 def describe(semiring: Semiring, dtypes: DTypes, device: str, n: int, *, witness: bool, packed: bool) -> KernelDescription:
-    """Describe the engine that `engine_for` gives, with the tile of a product of half the side.
+    """Describe the engine that `engine_for` gives, with the tile of a product of side n / 2.
 
-    Parameters
-    ----------
-    device : str
-        "reference", "cpu", "cuda:0" and so on, or "cuda" for an H200 without a GPU in this machine.
-    n : int
-        Vertices.
-    packed : bool
-        As for `sides_of`.
+    Device "cuda", without a number, is an H200 that need not exist.
     """
     if device == "reference" or any(d.kind == "O" for d in dtypes):
         return KernelDescription("reference")

@@ -74,18 +74,10 @@ class Block:
 
 @dataclass(eq=False, slots=True)
 class PackedBlock(Block):
-    """A view of a bit-packed matrix.
+    """A view of a bit-packed matrix; `values` holds the words."""
 
-    Attributes
-    ----------
-    columns : int
-        Bits in a row; `values` holds the words.
-    strip : int
-        The alignment of a view's first column; rows are padded to a multiple.
-    """
-
-    columns: int = 0
-    strip: int = 1
+    columns: int = 0  # bits in a row
+    strip: int = 1  # alignment of a view's first column; rows are padded to a multiple
 
     @property
     def shape(self) -> tuple[int, int]:

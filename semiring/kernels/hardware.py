@@ -20,49 +20,26 @@ __all__ = ["H200", "ISAS", "Device", "Target", "architecture", "device", "host"]
 
 @dataclass(frozen=True)
 class Target:
-    """One instruction set on one processor.
-
-    Attributes
-    ----------
-    architecture, cpu, features : str
-        Names in LLVM.
-    needs : tuple of str
-        Features that a processor of this architecture must have.
-    vector_bytes, registers : int
-        Bytes of a vector register, and the number of vector registers.
-    fma : bool
-        Fused multiply-adds are instructions.
-    minnum : bool
-        Write minima of floats as IEEE 754's minNum: one instruction on 64-bit ARM; on x86, a compare-and-select is one instruction.
-    memory_operands : bool
-        Arithmetic takes a vector from memory as well as from a register.
-    masks : bool
-        Masked loads and stores of vectors are instructions.
-    tune : str
-        The processor for which LLVM schedules instructions, if LLVM does not know the actual one.
-    fma_add : bool
-        Write x + y as fma(x, 1, y): the same bits, on a pipe that minima do not need (AMD Zen 2 to 5).
-    order_keys : bool
-        Compare floats as integers of the same order, because integer minima have more pipes (AMD Zen 2 to 5; on Intel, fewer).
-    embedded_broadcast : bool
-        Take scalars by AVX-512's ``{1to16}`` memory operand. On AMD it is free, while a broadcasting load takes a vector slot.
-        Elsewhere such a load takes no slot, and one load a row beats one an instruction.
-    """
+    """One instruction set on one processor."""
 
     isa: str
-    architecture: str
+    architecture: str  # LLVM's names of architecture, processor and features
     cpu: str
     features: str
-    needs: tuple[str, ...]
-    vector_bytes: int
-    registers: int
-    fma: bool = True
+    needs: tuple[str, ...]  # features that a processor of this architecture must have
+    vector_bytes: int  # bytes of a vector register
+    registers: int  # vector registers
+    fma: bool = True  # fused multiply-adds are instructions
+    # Write minima of floats as IEEE 754's minNum, one instruction on 64-bit ARM; x86 has one instruction for compare-and-select.
     minnum: bool = False
-    memory_operands: bool = True
-    masks: bool = False
-    tune: str = ""
-    fma_add: bool = False
+    memory_operands: bool = True  # arithmetic takes a vector from memory as well as from a register
+    masks: bool = False  # masked loads and stores of vectors are instructions
+    tune: str = ""  # the processor for which LLVM schedules instructions, if LLVM does not know the actual one
+    fma_add: bool = False  # write x + y as fma(x, 1, y): the same bits, on a pipe that minima do not need (AMD Zen 2 to 5)
+    # Compare floats as integers of the same order, because integer minima have more pipes (AMD Zen 2 to 5; on Intel, fewer).
     order_keys: bool = False
+    # Take scalars by AVX-512's ``{1to16}`` memory operand. This is free on AMD, where a broadcasting load takes a vector slot. Elsewhere
+    # the load takes no slot, and one load a row beats one load an instruction.
     embedded_broadcast: bool = False
 
 
@@ -118,23 +95,13 @@ def host(isa: str | None = None) -> Target:
 
 @dataclass(frozen=True)
 class Device:
-    """Limits of a GPU.
+    """Limits of a GPU."""
 
-    Attributes
-    ----------
-    arch : int
-        The compute capability, as in sm_90.
-    shared_bytes, block_shared_bytes : int
-        Bytes of shared memory for all thread blocks of a multiprocessor, and for one thread block at most.
-    registers, threads : int
-        Numbers for each multiprocessor.
-    """
-
-    arch: int
+    arch: int  # the compute capability, as in sm_90
     multiprocessors: int
-    shared_bytes: int
-    block_shared_bytes: int
-    registers: int = 65536
+    shared_bytes: int  # shared memory of a multiprocessor
+    block_shared_bytes: int  # shared memory of one thread block at most
+    registers: int = 65536  # registers and threads of a multiprocessor
     threads: int = 2048
 
 

@@ -106,26 +106,14 @@ def hull(a: Interval | None, b: Interval | None) -> Interval | None:
 
 
 class ValueStatistics(NamedTuple):
-    """Value statistics of numbers of one dtype.
+    """Value statistics of numbers of one dtype."""
 
-    Attributes
-    ----------
-    finite : tuple or None
-        The least and greatest number except infinities; None if every number is infinite or NaN.
-    positive_infinity, negative_infinity : bool
-        True if an infinity occurs, or an integer that stands for it.
-    nan, negative_zero : bool
-        True if NaN occurs, or −0.0.
-    zeros : int
-        Count of numbers that equal 0.
-    """
-
-    finite: Interval | None = None
-    positive_infinity: bool = False
+    finite: Interval | None = None  # the least and greatest finite number; None without finite numbers
+    positive_infinity: bool = False  # +∞ occurs, or an integer that stands for +∞
     negative_infinity: bool = False
     nan: bool = False
-    negative_zero: bool = False
-    zeros: int = 0
+    negative_zero: bool = False  # −0.0 occurs
+    zeros: int = 0  # numbers that equal 0
 
     @property
     def largest(self) -> float:
@@ -167,19 +155,11 @@ class ValueStatistics(NamedTuple):
 
 
 class SafeRange(NamedTuple):
-    """Numbers that are elements and overflow in no combination.
-
-    Attributes
-    ----------
-    low, high : float
-        The least and greatest such number.
-    kinds : int
-        Kinds of numbers that are safe; a dtype's end in `kinds` is safe even outside `low` … `high`.
-    """
+    """Numbers that are elements and overflow in no combination."""
 
     low: float
     high: float
-    kinds: int
+    kinds: int  # kinds of numbers that are safe; a dtype's end in `kinds` is safe even outside `low` … `high`
 
 
 def interpreted(raw: RawStatistics, dtype: np.dtype[Any], infinities: tuple[int, ...]) -> ValueStatistics:

@@ -168,18 +168,10 @@ used_devices: set[str] = set()
 
 @dataclass(frozen=True)
 class Speed:
-    """The speed of a device.
+    """The speed of a device."""
 
-    Attributes
-    ----------
-    steps : float
-        Steps of a product a second.
-    link : float
-        Bytes a second between the memory of the host and the device, in each direction.
-    """
-
-    steps: float
-    link: float
+    steps: float  # steps of a product a second
+    link: float  # bytes a second between host and device, in each direction
 
 
 def call_seconds(device: str, host: float) -> float:
@@ -192,17 +184,7 @@ def call_seconds(device: str, host: float) -> float:
 def speed_of(
     device: str, semiring: Semiring, dtypes: DTypes, *, witness: bool = False, packed: bool = True, threads: int | None = None
 ) -> Speed:
-    """Return a device's speed in products over a semiring.
-
-    Parameters
-    ----------
-    device : str
-        "reference", "cpu", "cuda:0" and so on, or "cuda" for an NVIDIA H200 without a GPU in this machine.
-    witness : bool
-        Products record the winning k.
-    packed : bool
-        Truth values are packed into bits.
-    """
+    """Return a device's speed in products over a semiring. Device "cuda", without a number, is an H200 that need not exist."""
     gpu = is_gpu(device)
     link = GPU_LINK if gpu else math.inf
     if device == "reference" or any(d.kind == "O" for d in dtypes):
@@ -251,7 +233,6 @@ def _relative_size(device: str) -> float:
 
 @functools.cache
 def _relative_width() -> float:
-    """Return the width of this processor's vectors, relative to 64 bytes."""
     with importing:
         from semiring.kernels.hardware import host
 

@@ -14,25 +14,14 @@ Values = tuple[Any, ...]
 
 
 class ScanOperands(NamedTuple):
-    """Sequences of matrices in the dtypes of the scan, on one device. Operands are tuples with an array for each component.
+    """Sequences of matrices in the dtypes of the scan, on one device. Operands are tuples with an array for each component."""
 
-    Attributes
-    ----------
-    matrices : tuple of arrays that broadcast to (…, T, S, S)
-    weights : tuple of arrays that broadcast to (…, T, S), or None
-    initial : tuple of arrays that broadcast to (…, S)
-    lengths : int64 array of shape (…,) on the host
-        Steps of each sequence, at most T.
-    steps, states : int
-        T and S.
-    """
-
-    matrices: Values
-    weights: Values | None
-    initial: Values
-    lengths: Array
-    steps: int
-    states: int
+    matrices: Values  # arrays that broadcast to (…, T, S, S)
+    weights: Values | None  # arrays that broadcast to (…, T, S)
+    initial: Values  # arrays that broadcast to (…, S)
+    lengths: Array  # steps of each sequence, at most T: an int64 array of shape (…,) on the host
+    steps: int  # T
+    states: int  # S
 
     @property
     def batch(self) -> tuple[int, ...]:
@@ -41,18 +30,11 @@ class ScanOperands(NamedTuple):
 
 
 class ScanPlaces(NamedTuple):
-    """Contiguous arrays that receive the results of a scan.
+    """Contiguous arrays that receive the results of a scan."""
 
-    Attributes
-    ----------
-    values : tuple of arrays of shape (…, T + 1, S), or (…, S) for the last vector alone
-    witness : int32 array of shape (…, T + 1, S), or None
-    states : int32 array of shape (…, T + 1), or None
-    """
-
-    values: Values
-    witness: Any = None
-    states: Any = None
+    values: Values  # arrays of shape (…, T + 1, S), or (…, S) for the last vector alone
+    witness: Any = None  # int32 array of shape (…, T + 1, S), or None
+    states: Any = None  # int32 array of shape (…, T + 1), or None
 
 
 def sequence_offsets(v: Any, axes: int) -> np.ndarray[Any, Any]:

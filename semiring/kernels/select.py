@@ -88,7 +88,6 @@ def engine_for(
 
 @functools.lru_cache(maxsize=cache.LOADED)
 def _maker(semiring: Semiring, dtypes: DTypes, reference: bool, packed: bool) -> Callable[[Semiring, DTypes, int | None], Engine]:
-    """Return the constructor of engines of the host."""
     with importing:
         if reference or any(d.kind == "O" for d in dtypes):
             from semiring.kernels.reference import ReferenceEngine
@@ -104,13 +103,7 @@ def _maker(semiring: Semiring, dtypes: DTypes, reference: bool, packed: bool) ->
 
 
 def searches_for(semiring: Semiring, dtypes: DTypes, device: str, threads: int | None = None) -> Searches | None:
-    """Return the compiled searches for closure rows of a sparse graph, or None if NumPy has to search.
-
-    Parameters
-    ----------
-    semiring, dtypes, device, threads
-        As for `engine_for`, except that the device is not a GPU.
-    """
+    """Return the compiled searches for closure rows of a sparse graph, or None if NumPy has to search. The device is not a GPU."""
     if not has_searches(semiring, dtypes, device):
         return None
     with importing:
@@ -132,16 +125,9 @@ def _selects_in_single_instructions(semiring: Semiring, dtypes: DTypes) -> bool:
 
 
 def scans_for(semiring: Semiring, dtypes: DTypes, device: str, states: int, threads: int | None = None) -> Scans | None:
-    """Return the compiled scans, or None if the scan has to be computed by successive products.
+    """Return the compiled scans, or None if successive products have to compute the scan.
 
-    Parameters
-    ----------
-    semiring, dtypes, device
-        As for `engine_for`.
-    states : int
-        Vector length; a GPU's scans take up to about a thousand, and need a zero that annihilates.
-    threads : int, optional
-        As for `engine_for`.
+    A GPU's scans take vectors of up to about a thousand `states`, and need a zero that annihilates.
     """
     if device == "reference" or any(d.kind == "O" for d in dtypes):
         return None
@@ -158,13 +144,7 @@ def scans_for(semiring: Semiring, dtypes: DTypes, device: str, states: int, thre
 
 
 def sparse_products_for(semiring: Semiring, dtypes: DTypes, device: str, threads: int | None = None) -> SparseProducts:
-    """Return the products of sparse matrices, compiled where possible.
-
-    Parameters
-    ----------
-    semiring, dtypes, device, threads
-        As for `engine_for`.
-    """
+    """Return the products of sparse matrices, compiled where possible."""
     if is_gpu(device):
         machine.used_devices.add(device)
         with importing:
@@ -204,14 +184,7 @@ def sweeps_for(semiring: Semiring, dtypes: DTypes, device: str, nodes: Any, pare
 def fronts_for(semiring: Semiring, dtypes: DTypes, device: str, steps: int, tree: tuple[Any, Array, Array], *, by_star: bool) -> Any:
     """Return a GPU's fronts, see `CudaFronts`; None if the host is as fast or the GPU lacks memory.
 
-    Parameters
-    ----------
-    semiring, dtypes, device
-        As for `engine_for`.
-    steps : int
-        Steps of the elimination.
-    tree : tuple
-        Supernodes, their parents, and the numbers of edges: see `CudaFronts`.
+    The elimination takes `steps` steps. `tree` has the supernodes, their parents, and the numbers of edges.
     """
     if not is_gpu(device) or steps < machine.GPU_ELIMINATION:
         return None
@@ -226,19 +199,9 @@ def fronts_for(semiring: Semiring, dtypes: DTypes, device: str, steps: int, tree
 def predecessor_trees(semiring: Semiring, values: tuple[Any, ...], via: Any, *, backward: bool, circles: int) -> tuple[Any, Array]:
     """Grow the tree of each row, or with `backward` of each column, on a GPU; see `semiring.algorithms.predecessors`.
 
-    Parameters
-    ----------
-    values : tuple of CuPy arrays of shape (…, n, n)
-        The closure.
-    via : int32 CuPy array of shape (…, n, n)
-    circles : int
-        Rounds that mend only circles, before all lost vertices are attached again.
-
-    Returns
-    -------
-    trees : int32 CuPy array of shape (…, n, n)
-    remaining : int64 array
-        Rows (columns), numbered through all matrices, whose trees are incomplete because rounding hides ties.
+    `values` (the closure), `via` and the trees are CuPy arrays of shape (…, n, n), the last two in int32. After `circles` rounds that mend
+    only circles, all lost vertices are attached again. The second result lists rows (columns), numbered through all matrices, whose
+    trees are incomplete because rounding hides ties.
     """
     from semiring.kernels.cuda.paths import predecessor_trees as on_the_gpu
 
@@ -246,13 +209,9 @@ def predecessor_trees(semiring: Semiring, values: tuple[Any, ...], via: Any, *, 
 
 
 def close_by_levels(matrix: Any, nothing: Any, length: Any) -> bool:
-    """Replace edges of one common length by distances, by breadth-first search in bits; on False, the matrix is unchanged.
+    """Replace edges of one common `length` by distances, by breadth-first search in bits; on False, the matrix is unchanged.
 
-    Parameters
-    ----------
-    matrix : CuPy array of shape (n, n)
-    nothing, length : numbers
-        The entry for no edge, and the entry of each edge.
+    The matrix is a CuPy array of shape (n, n); `nothing` is its entry for no edge.
     """
     from semiring.kernels.cuda import levels
 
@@ -262,11 +221,7 @@ def close_by_levels(matrix: Any, nothing: Any, length: Any) -> bool:
 def expand_paths(via: Any, sources: Array, targets: Array) -> list[list[int] | None]:
     """Return the vertices from each source to its target, inclusive; None for more than n + 1 vertices, which circle a loop.
 
-    Parameters
-    ----------
-    via : int32 CuPy array of shape (n, n)
-    sources, targets : int arrays of shape (m,)
-        Pairs whose element is not the semiring's zero.
+    `via` is an int32 CuPy array of shape (n, n). The element of each pair must not be the semiring's zero.
     """
     from semiring.kernels.cuda.paths import expand_paths as on_the_gpu
 

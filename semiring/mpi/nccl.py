@@ -29,10 +29,7 @@ def nccl_enabled() -> bool:
 def has_nccl(ranks: Ranks, gpu: int | None) -> bool:
     """Return True if each rank has its own GPU, and NCCL is installed and allowed. All ranks call it.
 
-    Parameters
-    ----------
-    gpu : int or None
-        The only GPU of this rank; None for no or several GPUs.
+    `gpu` is the only GPU of this rank, or None.
     """
     place: Any = None
     if gpu is not None and nccl_enabled():
@@ -48,26 +45,9 @@ def has_nccl(ranks: Ranks, gpu: int | None) -> bool:
 
 
 class NcclPanels(Panels):
-    """Row panels in GPU memory, broadcast by NCCL.
+    """Row panels of at most `rows` rows in GPU memory, broadcast by NCCL on `device` and `stream`. Each GPU holds two panels.
 
-    Parameters
-    ----------
-    ranks, owners
-        See `semiring.mpi.panels.Panels`.
-    rows : int
-        The most rows of a panel.
-    gpu : int
-        The GPU of this rank.
-
-    Attributes
-    ----------
-    device, stream
-        CuPy's device and stream for broadcasts.
-
-    Notes
-    -----
-    A broadcast's kernel occupies multiprocessors while it waits for other ranks' kernels, so no rank begins before all can. Each GPU has
-    two panels in its memory.
+    A broadcast's kernel occupies multiprocessors while it waits for other ranks' kernels, so no rank begins before all can.
     """
 
     def __init__(self, ranks: Ranks, owners: dict[int, int], rows: int, n: int, dtypes: Sequence[np.dtype[Any]], gpu: int) -> None:

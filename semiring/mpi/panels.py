@@ -153,7 +153,6 @@ class Panels(ABC):
             self.ranks.until(self._over)
 
     def _post(self, number: int) -> None:
-        """Begin a stage of a panel."""
         place, stage = divmod(number, _STAGES)
         self._begun = number
         if stage == 0:
@@ -162,30 +161,15 @@ class Panels(ABC):
             self._requests = deque(self.begin(place % SLOTS, list(self.owners.values())[place], stage))
 
     def _over(self) -> bool:
-        """Return True if the current stage is over."""
         while self._requests and self._requests[0].Test():
             self._requests.popleft()
         return not self._requests
 
 
 class SharedPanels(Panels):
-    """Row panels in memory that the ranks of a host share, with MPI broadcasts between hosts.
+    """Row panels of at most `rows` rows in memory that the ranks of a host share, with MPI broadcasts between hosts.
 
-    Parameters
-    ----------
-    ranks, owners
-        See `Panels`.
-    rows : int
-        The most rows of a panel.
-
-    Attributes
-    ----------
-    memory : array of bytes
-        Both slots.
-
-    Notes
-    -----
-    Each host has two panels in memory, and its first rank receives n² elements in a closure.
+    `memory` holds the bytes of both slots. The first rank of each host receives n² elements in a closure.
     """
 
     def __init__(

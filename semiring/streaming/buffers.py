@@ -135,12 +135,7 @@ class PeerMemory(DeviceMemory, Protocol):
 class ResidentMemory:
     """A `DeviceMemory` that keeps own block rows from first to last use, and copies row panels from their owners.
 
-    Parameters
-    ----------
-    memory : PeerMemory
-        The underlying memory: it loads own rows once, and writes them back once.
-    buffers : dict
-        The resident buffers of all devices by their first row, shared between devices.
+    The underlying `memory` loads own rows once, and writes them back once. All devices share `buffers`, the resident buffers by first row.
     """
 
     def __init__(self, memory: PeerMemory, own: Sequence[slice], buffers: dict[int, Any]) -> None:
@@ -171,17 +166,7 @@ class ResidentMemory:
 
 
 class PanelMemory:
-    """A `DeviceMemory` that takes the row panels of other processes from their slots.
-
-    Parameters
-    ----------
-    memory : DeviceMemory
-        The memory of this process's block rows.
-    slots : dict
-        The slots (buffers) of other processes' row panels, by their first row.
-    direct : bool
-        The device computes with a panel in its slot, without a copy.
-    """
+    """A `DeviceMemory` that takes the row panels of other processes from their `slots`, by first row; if `direct`, without a copy."""
 
     def __init__(self, memory: DeviceMemory, slots: Mapping[int, Buffer], *, direct: bool) -> None:
         self._memory, self._slots, self._direct = memory, slots, direct

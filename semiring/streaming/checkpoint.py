@@ -253,22 +253,13 @@ class Record:
     """A file with some columns of a block row: of each component, of the construction matrix, and their CRC-32.
 
     Truncated to 0 bytes, or by the CRC-32, the file marks a block row that is stored.
-
-    Attributes
-    ----------
-    whole : bool
-        True for all columns.
-    size : int
-        Bytes of the file.
-    spares : list of pathlib.Path
-        Unused files of this size: overwriting one is many times faster than writing a new file.
     """
 
     path: Path
     columns: slice
-    whole: bool
-    size: int
-    spares: list[Path]
+    whole: bool  # all columns
+    size: int  # bytes of the file
+    spares: list[Path]  # unused files of this size: overwriting one is many times faster than writing a new file
 
     @contextmanager
     def writing(self) -> Iterator[Stream]:

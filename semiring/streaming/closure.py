@@ -31,16 +31,9 @@ def visit(
     visitor: Callable[[int, Values], None],
     check: Callable[[], None] = nothing,
 ) -> None:
-    """Call ``visitor(first, values)`` for the caller's block rows of each device, on all devices at once.
+    """Call ``visitor(first row, values)`` for the caller's block rows of each device, on all devices at once.
 
-    Parameters
-    ----------
-    owned : sequence of sequences of slice
-        The block rows of each device.
-    visitor : callable
-        Takes the number of the first row, and a block row's arrays on the device.
-    check : callable, optional
-        Called before each block row; an error ends the visit.
+    An error of `check`, which is called before each block row, ends the visit.
     """
     stopped = threading.Event()
 

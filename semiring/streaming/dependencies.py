@@ -29,30 +29,17 @@ StepsOfDevice = Callable[[], Iterator[Step]]
 
 @dataclass(frozen=True)
 class Share:
-    """One rank's part of a joint closure.
-
-    Attributes
-    ----------
-    distribution : BlockCyclicDistribution
-        The block rows of the devices of all ranks.
-    panels : Panels
-        The row panels that travel between ranks.
-    """
+    """One rank's part of a joint closure."""
 
     ranks: Ranks
-    distribution: BlockCyclicDistribution
-    panels: Panels
+    distribution: BlockCyclicDistribution  # the block rows of the devices of all ranks
+    panels: Panels  # the row panels that travel between ranks
 
 
 class Dependencies:
     """Finished rounds and pending receivers of each block row; threads wait here for their dependencies.
 
-    Parameters
-    ----------
-    programs : sequence of StepsOfDevice
-        The programs of this process's devices.
-    owned : sequence of range
-        The block rows of these devices.
+    `programs` and `owned` are the programs and block rows of this process's devices.
     """
 
     def __init__(

@@ -40,34 +40,16 @@ _KEYS = ("closure", "side", "entries", "round", "found", "result", "turn")
 
 @dataclass
 class State:
-    """The state of a closure by block rows, in a file that is replaced atomically.
-
-    Attributes
-    ----------
-    closure : dict
-        The closure's identity in JSON types; another process that continues must have the same.
-    side : int or None
-        Rows of a block row; None before `begin`.
-    entries : list of str
-        A digest of each block row of the original input.
-    round : int
-        Rounds that all block rows have finished.
-    found : dict
-        The input's value statistics.
-    result : list of str or None
-        A digest of each block row of the final result; None before `seal`.
-    turn : int or None
-        The set of files (0 or 1) with the last snapshot or the result; None before the first snapshot.
-    """
+    """The state of a closure by block rows, in a file that is replaced atomically."""
 
     folder: Path
-    closure: dict[str, Any]
-    side: int | None = None
-    entries: list[str] = field(default_factory=list)
-    round: int = 0
-    found: dict[str, Any] = field(default_factory=dict)
-    result: list[str] | None = None
-    turn: int | None = None
+    closure: dict[str, Any]  # identity of the closure in JSON types; a process that continues must have the same
+    side: int | None = None  # rows of a block row; None before `begin`
+    entries: list[str] = field(default_factory=list)  # a digest of each block row of the original input
+    round: int = 0  # rounds that all block rows have finished
+    found: dict[str, Any] = field(default_factory=dict)  # the input's value statistics
+    result: list[str] | None = None  # a digest of each block row of the final result; None before `seal`
+    turn: int | None = None  # the set of files (0 or 1) with the last snapshot or the result; None before the first snapshot
 
     @classmethod
     def read(cls, folder: Path) -> State | None:
@@ -224,15 +206,7 @@ class CheckpointFolder:
             self._lock.close()
 
     def begin(self, side: int, statistics: tuple[ValueStatistics, ...]) -> None:
-        """Record what another process needs to continue.
-
-        Parameters
-        ----------
-        side : int
-            Rows of a block row: another side could round floats differently.
-        statistics : tuple of ValueStatistics
-            The statistics of the input, which may be overwritten later.
-        """
+        """Record what another process needs: the side of block rows, which determines rounding, and the original input's statistics."""
         self.rows = block_rows(self._n, side)
         self._state.side, self._state.found, self._state.entries = side, {"seen": statistics}, self._digests_of_all(self._given)
         self._write_state()
@@ -285,7 +259,6 @@ class CheckpointFolder:
                     work()
 
     def _gathered(self, value: Any) -> list[Any]:
-        """Return the values of all ranks."""
         return [value] if self._ranks is None else self._ranks.allgather(value)
 
     # The folder.
@@ -351,7 +324,6 @@ class CheckpointFolder:
             raise self._state.another(f"entries: {changed} differ")
 
     def _require_result(self) -> None:
-        """Refuse a changed result."""
         if self._state.result is not None and (changed := self._changed(self.matrix.all, list(self.own), self._state.result)):
             raise self._refused(f"{changed} of its result have been changed since it was finished")
 
@@ -360,7 +332,6 @@ class CheckpointFolder:
         return digests(matrices, [self.rows[i] for i in numbers], self._threads)
 
     def _digests_of_all(self, matrices: Sequence[RowStorage]) -> list[str]:
-        """Return the digests of all block rows; each rank reads its own."""
         found = dict[int, str]()
         with self._together():
             found = dict(zip(self.own, self._digests(matrices, self.own), strict=True))

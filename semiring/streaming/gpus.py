@@ -160,7 +160,6 @@ def free_pools(numbers: Iterable[int]) -> None:
 
 
 def _aligned(rows: int, n: int, dtype: np.dtype[Any]) -> Any:
-    """Allocate a matrix on the GPU whose rows begin at aligned addresses."""
     import cupy
 
     whole = -(-n * dtype.itemsize // _ALIGNMENT) * _ALIGNMENT
@@ -190,17 +189,8 @@ _ENABLED_ALREADY = 704
 def cuda_pipelines(numbers: Sequence[int], engines: Sequence[Engine], matrix: Matrix, rows: Sequence[slice]) -> list[DevicePipeline]:
     """Return the pipelines of GPUs over whose memories a matrix is distributed.
 
-    Parameters
-    ----------
-    numbers : sequence of int
-        The GPUs; a GPU may occur several times.
-    engines : sequence of Engine
-        An engine for each.
-    matrix : Matrix
-        Arrays of the host, pinned for all GPUs for speed, or arrays of one of these GPUs. If a GPU holds `matrix.values` (and
-        `matrix.via`), its own block rows stay in place.
-    rows : sequence of slice
-        The block rows, as `block_rows` gives them. For the memory see `resident_bytes`.
+    A GPU may occur several times in `numbers`, with an engine each. The matrix is in arrays of the host, pinned for speed, or in arrays of
+    one of these GPUs, whose own block rows then stay in place. For the memory see `resident_bytes`.
     """
     import cupy
 

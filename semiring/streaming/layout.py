@@ -45,16 +45,10 @@ _MOST = 1 << 32
 
 @dataclass(frozen=True)
 class BlockCyclicDistribution:
-    """The block-cyclic distribution of block rows over the devices of several processes, as seen by process `rank`.
-
-    Attributes
-    ----------
-    devices : tuple of int
-        The number of devices of each process.
-    """
+    """The block-cyclic distribution of block rows over the devices of several processes, as seen by process `rank`."""
 
     rank: int
-    devices: tuple[int, ...]
+    devices: tuple[int, ...]  # the number of devices of each process
 
     def owners(self, count: int) -> list[int]:
         """Return the process that owns each of `count` block rows."""
@@ -73,18 +67,12 @@ class BlockCyclicDistribution:
 
 @dataclass(frozen=True)
 class Transport:
-    """The transport of row panels from the owner's device to those of all ranks.
-
-    Attributes
-    ----------
-    within, between : float
-        Bytes a second to all devices of a host, and from one host to all others.
-    """
+    """The transport of row panels from the owner's device to those of all ranks."""
 
     ranks: int
     hosts: int
-    within: float
-    between: float
+    within: float  # bytes a second to all devices of a host
+    between: float  # bytes a second from one host to all others
 
     def seconds(self, size: int) -> float:
         """Return the seconds for a panel of `size` bytes."""
@@ -93,39 +81,19 @@ class Transport:
 
 @dataclass(frozen=True)
 class BlockRows(Shown):
-    """The block rows of a matrix, for some devices.
+    """The block rows of a matrix, for some devices."""
 
-    Attributes
-    ----------
-    n : int
-        Vertices.
-    buffers : int
-        Block rows for which a device has room, besides resident block rows and row panels that are used in their slots.
-    row_bytes : int
-        Bytes of one row, of all components and the construction matrix.
-    memory : int
-        Bytes of all buffers of a device.
-    passes : int
-        Copies of the matrix to the devices and back: one each round, or one if each device keeps its share.
-    overlaps : bool
-        Block rows are loaded and written back while another one is computed.
-    panel_bytes : int
-        Bytes of a row panel's components, which travel between ranks.
-    transport : Transport or None
-        The transport between ranks, if any.
-    """
-
-    n: int
+    n: int  # vertices
     rows: tuple[slice, ...]
     devices: int
-    buffers: int
-    row_bytes: int
-    memory: int
-    passes: int
+    buffers: int  # buffers of a device for block rows, besides resident block rows and slots of row panels
+    row_bytes: int  # bytes of one row, of all components and the construction matrix
+    memory: int  # bytes of all buffers of a device
+    passes: int  # copies of the matrix to the devices and back: one a round, or one in all if each device keeps its share
     speed: Speed
-    overlaps: bool = True
-    panel_bytes: int = 0
-    transport: Transport | None = None
+    overlaps: bool = True  # block rows are loaded and written back while another one is computed
+    panel_bytes: int = 0  # bytes of a row panel's components, which travel between ranks
+    transport: Transport | None = None  # the transport between ranks, if any
 
     @property
     def side(self) -> int:
@@ -228,17 +196,9 @@ def _aligned(side: int) -> int:
 def default_side(n: int, row_bytes: int, limit: int | None = None) -> int:
     """Return the side of a matrix's block rows, independent of the machine, the time and the number of devices.
 
-    Parameters
-    ----------
-    n : int
-        Vertices, at least one.
-    row_bytes : int
-        Bytes of one row, of all components and the construction matrix.
-    limit : int, optional
-        The caller's limit on the bytes of all block rows on a device.
+    There are n ≥ 1 vertices, rows have `row_bytes` bytes with the construction matrix, and `limit` bounds the bytes of all block rows on
+    a device.
 
-    Notes
-    -----
     With side b, block rows in the memories of d devices take about (1 + c/b) n³/d + 2b²n steps, with a minimum at b³ = c n²/(4d). The
     term c/b is the fixed loss of a product; in 2b²n steps, at the start and end, other devices wait for one block row. One interpreter
     launches all (n/b)² updates, which must take less time than n³/d steps. Streamed copies must hide behind the round's products.
@@ -257,23 +217,8 @@ def default_side(n: int, row_bytes: int, limit: int | None = None) -> int:
 def streamed_rows(n: int, row_bytes: int, room: int, speed: Speed, side: int, *, devices: int = 1, slots: int = 0) -> BlockRows:
     """Return block rows that are loaded and written back, as many at once as fit.
 
-    Parameters
-    ----------
-    n : int
-        Vertices, at least one.
-    row_bytes : int
-        Bytes of one row, of all components and the construction matrix.
-    room : int
-        Bytes for the buffers of one device.
-    side : int
-        Rows of a block row.
-    slots : int
-        Buffers of the same size for row panels of other processes, which are used in place.
-
-    Raises
-    ------
-    TooLargeError
-        With the missing bytes, and the largest side that fits.
+    There are n ≥ 1 vertices, rows have `row_bytes` bytes with the construction matrix, and a device has `room` bytes for buffers. Of
+    these, `slots` hold row panels of other processes, which are used in place. Raises `TooLargeError` with the largest side that fits.
     """
     cut = block_rows(n, side)
     size, least, most = cut[0].stop * row_bytes, _LEAST[devices > 1] + slots, _OVERLAPPING[devices > 1]

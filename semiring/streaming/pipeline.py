@@ -39,15 +39,7 @@ class Loaded:
 
 
 class DevicePipeline:
-    """A device, with threads that load and write back block rows while it computes.
-
-    Parameters
-    ----------
-    buffers : int
-        Block rows that fit the device.
-    side : int
-        Rows of the largest block row.
-    """
+    """A device, with threads that load and write back block rows while it computes, in buffers of `side` rows."""
 
     def __init__(self, engine: Engine, memory: DeviceMemory, buffers: int, side: int) -> None:
         self.engine, self.memory = engine, memory

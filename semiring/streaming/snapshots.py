@@ -69,7 +69,6 @@ class Snapshots(CheckpointFolder):
         self.rounds = self._rounds()
 
     def _open_files(self) -> None:
-        """Open the files of both sets, or of the result."""
         if self.finished:
             self._rename_result()
             self.values, self.via = self._arrays(begun=True)
@@ -148,7 +147,6 @@ class Snapshots(CheckpointFolder):
         return 0 if self._state.turn is None else 1 - self._state.turn
 
     def _synchronize(self, round: int) -> None:
-        """Wait until this rank's snapshot is on the disk."""
         for rows in self._sets[self._target].all:
             _to_disk(rows)
         self._durable = round

@@ -184,21 +184,11 @@ def _is_whole_file(array: np.memmap[Any, Any]) -> bool:
 
 @dataclass(frozen=True)
 class Matrix:
-    """The storage of a closure by block rows.
+    """The storage of a closure by block rows."""
 
-    Attributes
-    ----------
-    given : tuple of RowStorage
-        The caller's matrix, for each component; only read.
-    values : tuple of RowStorage
-        The result, for each component, written and read again.
-    via : RowStorage or None
-        The construction matrix; its old content is ignored.
-    """
-
-    given: tuple[RowStorage, ...]
-    values: tuple[RowStorage, ...]
-    via: RowStorage | None = None
+    given: tuple[RowStorage, ...]  # the caller's matrix, for each component; only read
+    values: tuple[RowStorage, ...]  # the result, for each component, written and read again
+    via: RowStorage | None = None  # the construction matrix; its old content is ignored
 
     @property
     def all(self) -> tuple[RowStorage, ...]:

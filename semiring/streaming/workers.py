@@ -123,7 +123,6 @@ def run_workers(
 
 
 def _publish_recorded(rows: Sequence[slice], dependencies: Dependencies, pipeline: DevicePipeline) -> None:
-    """Publish row panels that were recorded before this process began."""
     journal = dependencies.journal
     for k in sorted(dependencies.sent):
         record = journal.record(k, k)

@@ -142,7 +142,6 @@ def interval_of_numbers(op: str, args: Sequence[Interval]) -> Interval | None:
 
 
 def _interval(op: str, args: Sequence[Interval], dtype: np.dtype[Any]) -> Interval:
-    """Return the interval of an operation on integers."""
     found = interval_of_numbers(op, args)
     if found is not None:
         return found
@@ -204,7 +203,6 @@ def stays_inside(semiring: Semiring, dtypes: DTypes) -> bool:
 
 
 def _integer_bounds(part: carrier.Part) -> Interval | None:
-    """Return the least and greatest integer of a component's carrier, or None."""
     ends = (part.low, part.high) if isinstance(part, carrier.Interval) else part if isinstance(part, frozenset) else ()
     if not ends or not all(isinstance(v, int) for v in ends):
         return None

@@ -188,14 +188,8 @@ class ProductChecks:
     def begin(self, given: Sequence[Any], operands: Callable[[], Sequence[Values]], signs: Any = None) -> Callable[[], object]:
         """Launch the statistics of operands on a GPU; return a function that waits for them, and refuses as `run` does.
 
-        Parameters
-        ----------
-        given : sequence of arrays or Strided
-            All components of a, of b and of c, if the product has one.
-        operands : callable
-            Returns the arrays of a, b and c, for a closer check.
-        signs : int32 array of one number, optional
-            See `semiring.kernels.cuda.statistics.begin`.
+        `given` has all components of a, b and, if the product has one, c; `operands` returns the arrays for a closer check. For `signs`
+        see `semiring.kernels.cuda.statistics.begin`.
         """
         wait = begin_raw_statistics(given, signs)
 
@@ -208,7 +202,6 @@ class ProductChecks:
         return finish
 
     def _by_operand(self, each: Statistics) -> list[Statistics]:
-        """Group the statistics of all components by operand."""
         width = len(self.dtypes)
         return [each[i : i + width] for i in range(0, len(each), width)]
 

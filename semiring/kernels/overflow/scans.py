@@ -148,7 +148,6 @@ def _certify_floats(semiring: Semiring, dtypes: DTypes, whole: dict[str, Statist
 
 
 def _power_of_two(size: float) -> float:
-    """Round a magnitude up to a power of two."""
     return 2.0 ** math.ceil(math.log2(size)) if 0 < size < sys.float_info.max / 2 else size
 
 

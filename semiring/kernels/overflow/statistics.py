@@ -100,7 +100,6 @@ def _gpu_kernels() -> ModuleType:
 
 
 def _diagonals(arrays: Sequence[Any], start: int | None) -> list[Any]:
-    """Return the diagonals of block rows of matrices from row `start` on; an empty list for None."""
     return [] if start is None else [v.diagonal(start, -2, -1)[..., None, :] for v in arrays]
 
 
