@@ -29,10 +29,7 @@ _TINY = 1e-9
 class Operations:
     """The operations of a semiring on tuples of arrays, one for each component.
 
-    Attributes
-    ----------
-    undecided : set of str
-        Facts about SymPy's symbols that were assumed, since SymPy could not decide them.
+    `undecided` lists facts about SymPy's symbols that were assumed, since SymPy could not decide them.
     """
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> None:

@@ -243,19 +243,9 @@ class PinnedMemory:
 
 
 class PinnedOutput(PinnedMemory):
-    """Pinned output buffers: new arrays of the host.
+    """Pinned output buffers: new arrays of the host, one for each dtype.
 
-    Parameters
-    ----------
-    dtypes : sequence of numpy.dtype
-        The dtype of each array.
-
-    Attributes
-    ----------
-    arrays : tuple of arrays
-        Call `wait` before writing.
-    rows : tuple of PinnedRows
-        Storage backends of the arrays, which wait by themselves.
+    Call `wait` before writing to `arrays`; their storage backends, `rows`, wait by themselves.
     """
 
     def __init__(self, shape: tuple[int, ...], dtypes: Sequence[np.dtype[Any]]) -> None:

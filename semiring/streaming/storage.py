@@ -70,14 +70,7 @@ class ArrayRows:
 class FileRows:
     """The rows of a C-contiguous matrix in a file, read and written without a memory map.
 
-    Parameters
-    ----------
-    array : numpy.memmap of shape (n, n)
-
-    Attributes
-    ----------
-    by_elements : bool
-        The file is writable, and a killed writer leaves each element old or new.
+    `by_elements` is True if the file is writable, and a killed writer leaves each element old or new.
     """
 
     def __init__(self, array: np.memmap[Any, Any]) -> None:
@@ -118,14 +111,8 @@ class FileRows:
 class OwnRows:
     """The rows of a matrix that one process owns, contiguous in memory.
 
-    Parameters
-    ----------
-    count : int
-        Rows of the whole matrix.
-    rows : sequence of slice
-        The owned block rows, in ascending order.
-    store : ArrayRows
-        An array of the owned rows, with all columns, which may not be ready yet.
+    The matrix has `count` rows, and the process owns the block rows `rows`, in ascending order. `store` is an array of these rows that
+    may not be ready yet.
     """
 
     def __init__(self, count: int, rows: Sequence[slice], store: ArrayRows) -> None:

@@ -49,18 +49,8 @@ def run_workers(
 ) -> None:
     """A ← A ⊕ A² ⊕ … or I ⊕ A ⊕ A² ⊕ …, for an idempotent ⊕.
 
-    Parameters
-    ----------
-    pipelines : sequence of DevicePipeline
-        The devices, which own block rows in a block-cyclic distribution.
-    rows : tuple of slice
-        The block rows, as `block_rows` gives them.
-    progress : callable, optional
-        Called with the finished and the total rounds of all block rows together, first at the beginning.
-    journal : Journal, optional
-        Keeps the work for another process.
-    share : Share, optional
-        This rank's part, if other ranks have devices too.
+    The devices own block rows in a block-cyclic distribution; `share` is this rank's part if other ranks have devices too. From the
+    beginning on, `progress` takes the finished and the total rounds of all block rows. `journal` keeps the work for another process.
 
     Raises
     ------

@@ -35,12 +35,7 @@ _HARMLESS = CHOOSING | {"invert"}
 class Guard:
     """Checks before and after a closure; this base class, for elements that cannot leave their dtype, checks nothing.
 
-    Attributes
-    ----------
-    signed : bool
-        See `Engine.signed`.
-    refuses : bool
-        False refuses nothing.
+    `signed` is as in `Engine`. Unless `refuses`, no matrix is refused.
     """
 
     signed = False
@@ -64,12 +59,8 @@ class Guard:
 def guard_for(semiring: Semiring, dtypes: DTypes, edges: int, *, check: bool = True) -> Guard:
     """Return the guard for a semiring in some dtypes.
 
-    Parameters
-    ----------
-    edges : int
-        The most edges of a simple path: n − 1, or n with cycles.
-    check : bool
-        False refuses nothing; tropical integers are still converted.
+    A simple path has at most `edges` edges: n − 1, or n with cycles. Without `check`, no matrix is refused, but tropical integers are
+    still converted.
 
     Raises
     ------

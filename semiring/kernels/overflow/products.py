@@ -132,12 +132,7 @@ def _range(statistics: ValueStatistics, dtype: np.dtype[Any]) -> Range:
 class ProductChecks:
     """Checks of operands of products over a semiring in some dtypes, with sums of k terms.
 
-    Attributes
-    ----------
-    needed : bool
-        The checks depend on the numbers.
-    safe : SafeRange or None
-        Operands in this range are neither refused nor signed.
+    The checks are `needed` if they depend on the numbers. Operands in the range `safe` are neither refused nor signed.
     """
 
     def __init__(self, semiring: Semiring, dtypes: DTypes, k: int) -> None:
@@ -161,14 +156,8 @@ class ProductChecks:
     ) -> tuple[bool, ValueStatistics | None]:
         """Check operands; return True if a finite element could pull ∞ back, and the value statistics if they were computed.
 
-        Parameters
-        ----------
-        operands : sequence of tuples of arrays of the host
-            The components of a, b and, if the product has one, c.
-        refuse : bool
-            Refuse non-elements and numbers that could leave the dtype. False reads only tropical integers, for the first result.
-        names : sequence of str
-            The operands' names in messages.
+        The operands are the components of a, b and, if the product has one, c, on the host. Without `refuse`, only tropical integers are
+        read, for the first result.
 
         Raises
         ------

@@ -52,16 +52,8 @@ def value_statistics(
 ) -> tuple[ValueStatistics, ...]:
     """Return the value statistics of arrays, each read once: on the host, or all on one GPU.
 
-    Parameters
-    ----------
-    arrays : sequence of arrays with any strides
-        Truth values, integers or floats. Objects have empty statistics.
-    infinities : tuple of int
-        The ends of integer dtypes that stand for ±∞.
-    off_diagonal_from : int, optional
-        Count only zeros off the diagonal. The arrays are block rows of matrices (…, n, n) from this row on.
-    threads : int, optional
-        Threads on the host; by default ``SEMIRING_NUM_THREADS``, or all cores.
+    Arrays of objects have empty statistics. `infinities` are the ends of integer dtypes that stand for ±∞. With `off_diagonal_from`, arrays
+    are block rows of matrices (…, n, n) from this row on, and only zeros off the diagonal are counted.
     """
     if type(arrays[0]) is not np.ndarray and on_gpu(arrays[0]):
         return begin_statistics(arrays, infinities, off_diagonal_from=off_diagonal_from)()
