@@ -31,10 +31,10 @@ from semiring.streaming.buffers import HostMemory, PeerMemory
 from semiring.streaming.checkpoint import Checkpoint
 from semiring.streaming.closure import closure_by_rows, visit
 from semiring.streaming.folder import state_in
-from semiring.streaming.layout import BlockRows, Distribution
+from semiring.streaming.layout import BlockCyclicDistribution, BlockRows
 from semiring.streaming.pipeline import DevicePipeline
 from semiring.streaming.snapshots import Snapshots
-from semiring.streaming.storage import Matrix, Rows, rows_of
+from semiring.streaming.storage import Matrix, RowStorage, rows_of
 
 __all__ = ["close", "free_pools_of", "memory_on", "tell_rounds"]
 
@@ -136,7 +136,7 @@ class _Work:
         given = self.given
         shape, kinds = (given.n, given.n), (*(() if in_place else given.dtypes), *((np.dtype(np.int32),) if paths else ()))
         new: Values
-        rows: tuple[Rows, ...]
+        rows: tuple[RowStorage, ...]
         if on_gpu(given.arrays[0]):
             new = tuple(namespace(given.arrays[0]).empty(shape, d) for d in kinds)
             rows = tuple(map(rows_of, new))
@@ -178,7 +178,7 @@ class _Work:
             return checkpoint.statistics
         given = self.given
         found = RunningStatistics(self.plan.semiring, given.dtypes, warn=self.question.options.nonedge is None and not given.warned)
-        owned = Distribution(0, (len(pipelines),)).owned(len(rows.rows))
+        owned = BlockCyclicDistribution(0, (len(pipelines),)).owned(len(rows.rows))
         visit(pipelines, [[rows.rows[i] for i in own] for own in owned], found.add)
         found.warn()
         if checkpoint is not None:

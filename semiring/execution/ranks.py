@@ -48,7 +48,7 @@ from semiring.streaming.checkpoint import Checkpoint
 from semiring.streaming.closure import closure_by_rows, visit
 from semiring.streaming.dependencies import Share
 from semiring.streaming.folder import folder_of, state_in
-from semiring.streaming.layout import PANELS, BlockRows, Distribution
+from semiring.streaming.layout import PANELS, BlockCyclicDistribution, BlockRows
 from semiring.streaming.pipeline import DevicePipeline
 from semiring.streaming.snapshots import Snapshots
 from semiring.streaming.storage import ArrayRows, Matrix, OwnRows, rows_of
@@ -258,7 +258,7 @@ class _ByRanks:
 
     def __init__(self, ranks: Ranks, how: Plan, question: Question) -> None:
         self.ranks, self.plan, self.question, self.options = ranks, how, question, question.options
-        self.distribution = Distribution(ranks.rank, tuple(ranks.allgather(len(how.devices))))
+        self.distribution = BlockCyclicDistribution(ranks.rank, tuple(ranks.allgather(len(how.devices))))
 
     def close(self, given: GivenByRanks) -> Any:
         """Return the values, and the paths if the plan has them: distributed, or in the files of a checkpoint."""

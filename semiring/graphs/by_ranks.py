@@ -23,9 +23,9 @@ from semiring.graphs.by_rows import GivenRows, given_rows, is_on_disk, rows_of_g
 from semiring.graphs.graph import Reading
 from semiring.graphs.read import GivenMatrix, edges_of
 from semiring.mpi.ranks import Ranks
-from semiring.streaming.identity import digests
+from semiring.streaming.folder import digests
 from semiring.streaming.layout import block_rows
-from semiring.streaming.storage import OwnRows, Rows
+from semiring.streaming.storage import OwnRows, RowStorage
 
 __all__ = ["GivenByRanks"]
 
@@ -222,7 +222,7 @@ class _MadeRows:
         return part
 
 
-class _EdgeRows(Rows):
+class _EdgeRows(RowStorage):
     """The rows of one component of a sparse matrix."""
 
     def __init__(self, array: Any) -> None:

@@ -36,7 +36,7 @@ from semiring.graphs.graph import Graph, Reading
 from semiring.kernels.limits import ValueStatistics, absorbing
 from semiring.kernels.overflow.statistics import value_statistics
 from semiring.streaming.layout import block_rows
-from semiring.streaming.storage import Rows, rows_of
+from semiring.streaming.storage import RowStorage, rows_of
 
 __all__ = ["GivenRows", "RunningStatistics", "given_rows", "is_on_disk", "rows_of_graph", "square_arrays"]
 
@@ -47,7 +47,7 @@ _AT_ONCE = 256  # rows that are converted at once
 class GivenRows:
     """A matrix over a semiring, read by block rows."""
 
-    rows: tuple[Rows, ...]  # one for each component. A missing edge is the semiring's zero
+    rows: tuple[RowStorage, ...]  # one for each component. A missing edge is the semiring's zero
     arrays: tuple[Any, ...]  # the caller's arrays
     as_they_are: bool  # `rows` are those of `arrays`, without any change
     overwritable: bool  # results may overwrite the arrays
@@ -121,7 +121,7 @@ def given_rows(inputs: tuple[ArrayLike, ...], semiring: Semiring, reading: Readi
     dtypes, zeros = form.dtypes, form.zeros
     same = all(a.dtype == d for a, d in zip(arrays, dtypes, strict=True)) and needs_no_change(inputs, semiring, reading.nonedge, zeros)
     if same:
-        rows: tuple[Rows, ...] = tuple(map(rows_of, arrays))
+        rows: tuple[RowStorage, ...] = tuple(map(rows_of, arrays))
     else:
         convert = _Conversion(inputs, semiring, reading, dtypes, zeros)
         rows = tuple(_Converted(convert, c) for c in range(len(arrays)))
@@ -155,7 +155,7 @@ class _Conversion:
 
 
 class _Converted:
-    """The `Rows` of one component, converted to the dtype of the computation, with the semiring's zero for every missing edge."""
+    """The `RowStorage` of one component, converted to the dtype of the computation, with the semiring's zero for every missing edge."""
 
     def __init__(self, conversion: _Conversion, component: int) -> None:
         self._conversion, self._component = conversion, component

@@ -1,20 +1,19 @@
-"""One semiring → one fast product on each engine. Knows no graph.
+"""Compiled code: a fast product for each semiring, dtype and device, and the loops of graph algorithms.
 
-An engine has a semiring in its dtypes on one device, and offers `multiply_add`, `close` and `eliminate` on blocks of matrices; the
-algorithms are written with these alone.
+An engine offers `multiply_add`, `close` and `eliminate` on blocks of matrices, to which closures reduce. The loops of searches and
+eliminations stand in `cpu`.
 
-- `engine` is what every engine offers, and the blocks it works on; `select` says which engine computes what, and is where algorithms get
-  one.
-- `reference`: NumPy, for every dtype, objects included, with the operations of `operations`. It defines what the others are tested against.
-- `cpu`: LLVM IR, generated for the processor at hand.
-- `cuda`: CUDA C++ templates with the semiring's operations generated into them, for NVIDIA GPUs.
-- `compressed` has sparse matrices by compressed rows, what products of these are, and these by NumPy; `cpu` generates them.
-- `scans` has what a scan is asked of: a vector through a long product of matrices, for which `cpu` and `cuda` have loops of their own.
-- `supernodes` has the structure and the panels of a sparse elimination, for `cpu` and `cuda`.
-- `boolean` tells when matrices are packed into bits, for which `cpu` and `cuda` have an engine each.
-- `overflow` checks what integers and floats cannot hold, by value statistics, which tell whether that can happen.
-- `hardware` has the processors and GPUs that kernels are generated for; `limits` what a dtype holds, and which integers stand for ±∞.
-- `cache` keeps compiled kernels on disk; `machine` has what everything costs; `description` tells what an engine would run.
+- `engine` defines the engine's interface and the blocks of matrices. `select` chooses the engine, and other kernels, for a device.
+- `reference` computes with NumPy in every dtype, objects included, by `operations`. The other engines are tested against it.
+- `cpu` generates LLVM IR for the processor at hand.
+- `cuda` generates CUDA C++ for NVIDIA GPUs: templates with the semiring's operations.
+- `compressed` defines sparse matrices by compressed rows, and their products by NumPy; `cpu` and `cuda` compile these products.
+- `scans` defines the operands of scans (a vector through a long product of matrices); `cpu` and `cuda` compile their loops.
+- `supernodes` describes the structure and the panels of a sparse elimination, for `cpu` and `cuda`.
+- `boolean` recognizes semirings whose matrices are packed into bits; `cpu` and `cuda` have an engine each for these.
+- `overflow` refuses computations that could leave their dtype, by value statistics.
+- `hardware` describes processors and GPUs; `limits` describes dtypes: their range, and the integers that stand for ±∞.
+- `cache` keeps compiled kernels on disk; `machine` has the cost model's constants; `description` names the kernel that would run.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ __all__ = ["Block", "Engine", "engine_for", "source"]
 
 @raised_here
 def source(semiring: Semiring | str, dtype: Any, *, kernel: str = "product", arch: int = 90, ordered_bits: bool = True) -> Code:
-    """The generated part of a CUDA kernel: the semiring's operations as device functions, and the templates' instantiation.
+    """Return the generated part of a CUDA kernel: the operations as device functions, and the templates' instantiation.
 
     Examples
     --------
@@ -45,21 +44,21 @@ def source(semiring: Semiring | str, dtype: Any, *, kernel: str = "product", arc
     Parameters
     ----------
     semiring : Semiring or str
-        The name of one in `semiring.semirings` will do.
+        A semiring, or its name in `semiring.semirings`.
     dtype : dtype
-        Of every component.
+        The dtype of every component.
     kernel : {"product", "product_witness", "close", "close_witness", "eliminate", "add_identity"}
     arch : int
         The compute capability, as in sm_90.
     ordered_bits : bool
-        No element is negative but −∞, so that floats may be compared as integers.
+        True promises that no element except −∞ is negative, so that floats may be compared as integers.
 
     Returns
     -------
     str
-        It includes templates such as ``product.cuh`` and ``pivot.cuh``, which lie in ``semiring/kernels/cuda``. Jupyter shows it folded.
+        Source that includes templates from ``semiring/kernels/cuda``, such as ``product.cuh``. Jupyter shows it folded.
         No GPU is needed.
     """
-    from semiring.kernels.cuda.kernels import source as show  # only where it is wanted: it imports all of the CUDA engine
+    from semiring.kernels.cuda.kernels import source as show  # imported late: it imports the whole CUDA engine
 
     return show(as_semiring(semiring), dtype, kernel=kernel, arch=arch, ordered_bits=ordered_bits)

@@ -1,6 +1,6 @@
-"""When a semiring is the Boolean one, whose matrices are packed into bits.
+"""Recognize the Boolean semiring, whose matrices are packed into bits.
 
-Two truth values have four pairs, so that a table says all of any operation on them.
+Truth values have four pairs, so a table of four results defines any operation on them.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ OR, AND, XOR = (False, True, True, True), (False, False, False, True), (False, T
 
 @functools.lru_cache(maxsize=256)
 def truth_table(operation: Expr) -> tuple[bool, ...]:
-    """The truth values that an operation gives for each of `PAIRS`."""
+    """Return the results of an operation for each of `PAIRS`."""
     (result,) = evaluate([operation], [np.array([a for a, _ in PAIRS])], [np.array([b for _, b in PAIRS])], ops.TABLE)
     return tuple(np.broadcast_to(np.asarray(result, dtype=bool), len(PAIRS)).tolist())
 
 
 def on_bytes(operation: Expr) -> Expr:
-    """The expression on bytes 0 and 1 that agrees with an operation on truth values."""
+    """Return the expression on bytes 0 and 1 that agrees with an operation on truth values."""
     table = truth_table(operation)
     known: dict[tuple[bool, ...], str] = {AND: "and", OR: "or", XOR: "xor"}
     if table in known:
@@ -44,7 +44,7 @@ def on_bytes(operation: Expr) -> Expr:
 
 
 def is_reachability(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> bool:
-    """Whether a ⊕ b is "a or b" and a ⊗ b is "a and b" on truth values, whatever the semiring is called."""
+    """Return True if ⊕ is "or" and ⊗ is "and" on truth values, whatever the semiring's name."""
     if dtypes != (np.dtype(bool),):
         return False
     program = semiring.program
@@ -52,5 +52,5 @@ def is_reachability(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> bo
 
 
 def is_packed(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, witness: bool) -> bool:
-    """Whether matrices are packed into bits, which have no room for a witness."""
+    """Return True if matrices are packed into bits. Bits have no room for a witness."""
     return not witness and is_reachability(semiring, dtypes)

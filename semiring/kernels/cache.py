@@ -1,7 +1,7 @@
-"""Compiled kernels on disk.
+"""A cache of compiled kernels on disk.
 
-The cache is an optimisation only: a folder that cannot be read or written, or to which others can write, and a file that is damaged or
-not this user's, means a compilation, never an error.
+The cache only saves time. A kernel is compiled again, without an error, if the folder is unreadable or writable by others, or if the
+file is damaged or another user's.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from semiring.common import forks
 __all__ = ["LOADED", "compiled", "folder", "is_trusted", "kept"]
 
 LOADED = 256
-"""Semirings, each in its dtypes, whose code an engine has loaded at most; the ones used least recently go, and their memory with them."""
+"""The most pairs of semiring and dtypes whose code stays loaded; the least recently used is dropped, and its memory freed."""
 
 _DIGEST = 32
-"""Bytes of the digest before the code in a file."""
+"""Bytes of the digest at the start of a file."""
 
 _ONLY_FILES = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-"""Flags to open a file with: not what a link leads to, and without waiting for whoever would write to a pipe."""
+"""Flags of `os.open`: do not follow links, and do not wait for the writer of a pipe."""
 
 _turns = [forks.lock() for _ in range(256)]
-"""Held while a code is read or compiled, so that one thread compiles it and the others read it; codes by their digest."""
+"""Locks by the first byte of the digest: one thread reads or compiles a kernel at a time, and the others read the result."""
 
 
 def compiled(identity: str, suffix: str, compile_now: Callable[[], bytes]) -> bytes:
-    """The code for `identity`, which is everything that it depends on: from the folder, else compiled now and kept there."""
+    """Return the code for `identity`, which names all that the code depends on; compile and keep the code if the folder has none."""
     digest, name = _place(identity, suffix)
     with _turns[digest[0]]:  # several GPUs need the same kernels at the same time
         code = _read(name, digest)
@@ -43,44 +43,41 @@ def compiled(identity: str, suffix: str, compile_now: Callable[[], bytes]) -> by
 
 
 def kept(identity: str, suffix: str) -> bytes | None:
-    """The code for `identity` from the folder; None where it was never compiled."""
+    """Return the code for `identity` from the folder, or None if it was never compiled."""
     digest, name = _place(identity, suffix)
     return _read(name, digest)
 
 
 def _place(identity: str, suffix: str) -> tuple[bytes, str]:
-    """The digest of an identity, and the name of its file."""
     digest = hashlib.sha256(identity.encode()).digest()
     return digest, digest.hex()[:40] + suffix
 
 
 def folder() -> Path:
-    """Where compiled code is kept: ``SEMIRING_CACHE_DIR``, or the platform's place for caches."""
-    chosen = _chosen()
-    if chosen:
+    """Return the folder of compiled code: ``SEMIRING_CACHE_DIR``, or the platform's folder for caches."""
+    if chosen := _chosen():
         return Path(chosen)
     base = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME")
     if base:
         return Path(base) / "semiring"
     try:
         home = Path.home()
-    except RuntimeError:  # a user without a home: nothing can be kept there
+    except RuntimeError:  # a user without a home: nothing can be kept
         home = Path(os.devnull)
     return home / {"win32": "AppData/Local", "darwin": "Library/Caches"}.get(sys.platform, ".cache") / "semiring"
 
 
 def _chosen() -> str | None:
-    """The folder that the user has chosen."""
     return os.environ.get("SEMIRING_CACHE_DIR")
 
 
 def is_trusted(status: os.stat_result) -> bool:
-    """Whether a file or folder is this user's, and nobody else may write to it. On Windows, where its place says so, it is not asked."""
+    """Return True if only this user may write to a file or folder. Windows is not asked: its folder for caches is private."""
     return not hasattr(os, "geteuid") or (status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
 
 
 def _read(name: str, digest: bytes) -> bytes | None:
-    """What was written under `name` for an identity with this digest; None where there is nothing, or nothing whole that is trusted."""
+    """Return the code in a file; None if the file is missing, damaged, not trusted, or belongs to another identity."""
     place = folder()
     try:
         if not is_trusted(place.stat()):
@@ -97,12 +94,12 @@ def _read(name: str, digest: bytes) -> bytes | None:
 
 
 def _seal(digest: bytes, code: bytes) -> bytes:
-    """The digest in a file: of the code, and of what it is the code for."""
+    """Return a digest of the code and of its identity's digest."""
     return hashlib.sha256(digest + code).digest()
 
 
 def _write(name: str, digest: bytes, code: bytes) -> None:
-    """Keep `code` under `name`, whole or not at all."""
+    """Write `code` under `name`, whole or not at all."""
     import tempfile
 
     try:
@@ -122,10 +119,7 @@ def _write(name: str, digest: bytes, code: bytes) -> None:
 
 
 def _prepared() -> Path | None:
-    """The folder, which only this user may enter if it was made here; None if it is not trusted.
-
-    One that the user has chosen stays as the user has made it.
-    """
+    """Return the folder, or None if it is not trusted. A folder of the user's choice keeps its permissions; others are private."""
     place = folder()
     place.mkdir(mode=stat.S_IRWXU, parents=True, exist_ok=True)
     status = place.stat()

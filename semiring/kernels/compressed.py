@@ -1,7 +1,7 @@
-"""Sparse matrices by compressed rows (CSR) as operands of products, and these by NumPy: the definition of what the kernels compute.
+"""Sparse matrices by compressed rows (CSR), and their products by NumPy, which define the results of compiled products.
 
-An entry that is not stored is the semiring's zero. Columns may stand in any order, and several entries of one place are added with ⊕, as
-⊗ distributes over it.
+Entries that are not stored are the semiring's zero. Columns may be in any order, and duplicate entries are added with ⊕, since ⊗
+distributes over ⊕.
 """
 
 from __future__ import annotations
@@ -23,26 +23,15 @@ Values = tuple[Array, ...]
 
 
 class CompressedRows(NamedTuple):
-    """A sparse matrix.
-
-    Attributes
-    ----------
-    shape : tuple of int
-    starts : int32 or int64 array
-        Where the entries of each row begin, and where the last one's end; SciPy's ``indptr``.
-    columns : int32 or int64 array
-        SciPy's ``indices``. Nobody has looked at what these arrays say: see `require_sound`.
-    values : tuple of arrays
-        One for each component; SciPy's ``data``. A pattern alone has none.
-    """
+    """A sparse matrix by compressed rows, which may be invalid: see `require_sound`."""
 
     shape: tuple[int, int]
-    starts: Array
-    columns: Array
-    values: Values = ()
+    starts: Array  # start of each row's entries, and end of the last row, int32 or int64; SciPy's ``indptr``
+    columns: Array  # column of each entry, int32 or int64; SciPy's ``indices``
+    values: Values = ()  # an array for each component, none for a pattern; SciPy's ``data``
 
     def in_order(self) -> CompressedRows:
-        """The same with the columns of each row in ascending order, so that of equal terms the first is that of the lowest."""
+        """Return the matrix with ascending columns in each row, so that the lowest column comes first among equal terms."""
         self.require_sound()
         xp, row = namespace(self.columns), self.row_numbers()
         if not ((self.columns[1:] < self.columns[:-1]) & (row[1:] == row[:-1])).any():
@@ -51,14 +40,14 @@ class CompressedRows(NamedTuple):
         return self._replace(columns=self.columns[order], values=tuple([v[order] for v in self.values]))
 
     def require_sound(self) -> None:
-        """Refuse rows that end before they begin, and numbers of columns that there are not, which libraries do not look at."""
-        unsigned = self.columns.view(f"u{self.columns.itemsize}")  # negative ones are large without a sign
+        """Raise `GraphError` if a row ends before it begins, or a column number is out of range. Libraries do not check this."""
+        unsigned = self.columns.view(f"u{self.columns.itemsize}")  # negative numbers become large
         if bool(strange_starts(self.starts, len(unsigned)) | (unsigned >= self.shape[1]).any()):
             raise strange_columns()
 
     def row_numbers(self) -> Array:
-        """The row of each entry."""
-        if on_gpu(self.columns):  # where lengths would have to come to the host
+        """Return the row number of each entry."""
+        if on_gpu(self.columns):  # `repeat` would need the lengths on the host
             xp = namespace(self.columns)
             found: Array = xp.searchsorted(self.starts, xp.arange(len(self.columns), dtype=self.starts.dtype), side="right") - 1
             return found
@@ -66,38 +55,38 @@ class CompressedRows(NamedTuple):
 
 
 def strange_starts(starts: Array, count: int) -> Any:
-    """Whether rows end before they begin, or not all of so many entries are in one; a truth value where the array lies."""
+    """Return True, as a scalar on the array's device, if rows overlap or do not hold exactly `count` entries."""
     return (starts[0] != 0) | (starts[-1] != count) | (starts[1:] < starts[:-1]).any()
 
 
 def strange_columns() -> GraphError:
-    """What is raised for a matrix that has entries in rows or columns that it has not."""
+    """Return the error for a matrix whose row or column numbers are out of range."""
     return GraphError("a sparse array has indices that do not belong to a matrix of its shape; see its check_format")
 
 
 class Mask(NamedTuple):
-    """Where a product is wanted: at the entries of a pattern, or with `complement` everywhere else."""
+    """The wanted entries of a product: those of a pattern, or with `complement` all others."""
 
     pattern: CompressedRows
     complement: bool = False
 
 
 Room = Callable[[int], None]
-"""Is told how many entries a result has before it is made, and may refuse it."""
+"""Called with the number of entries before a result is allocated; raises if they do not fit the memory."""
 
 
 class SparseProducts(Protocol):
-    """Products of sparse matrices over a semiring in its dtypes; `swapped` ones have the second operand's elements left in ⊗."""
+    """Products of sparse matrices over a semiring. With `swapped`, the second operand's elements come first in ⊗."""
 
     def times_dense(
         self, A: CompressedRows, B: Values, C: Values, via: Array | None = None, *, swapped: bool = False, signed: bool = False
     ) -> None:
-        """C ← A⊗B with a dense B, whose rows are contiguous or single elements; `via` gets the k that won.
+        """C ← A⊗B with a dense B, whose rows are contiguous or single elements; `via` receives the winning k.
 
         Raises
         ------
         GraphError
-            For rows or columns that A has not; then C holds no product.
+            If row or column numbers of A are out of range; C is then undefined.
         """
         ...
 
@@ -112,12 +101,12 @@ class SparseProducts(Protocol):
         swapped: bool = False,
         signed: bool = False,
     ) -> tuple[CompressedRows, Array | None]:
-        """A⊗B with columns in ascending order, and the k that won each entry, whatever its value, where one of its terms beats zero."""
+        """Return A⊗B with ascending columns, and the winning k of each entry (−1 if no term beats zero); entries equal to zero stay."""
         ...
 
 
 class ReferenceSparseProducts:
-    """The same by NumPy, for objects too: in each round one term more of every element that has one."""
+    """Sparse products by NumPy, objects included: each round adds one term to every element that has another."""
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> None:
         self.dtypes, self._operations = dtypes, Operations(semiring, dtypes)
@@ -149,7 +138,7 @@ class ReferenceSparseProducts:
         for rows in (A, B, *(() if mask is None else (mask.pattern,))):
             rows.require_sound()
         m, n = A.shape[0], B.shape[1]
-        # Of each term the entry of A, that of B, and the place of the result.
+        # The entry of A, the entry of B, and the place in the result, for each term.
         count = (B.starts[1:] - B.starts[:-1])[A.columns]
         left = np.repeat(np.arange(len(A.columns)), count)
         right = np.arange(len(left)) + (B.starts[A.columns] - (count.cumsum() - count))[left]
@@ -188,7 +177,7 @@ class ReferenceSparseProducts:
         codes: Array,
         swapped: bool,
     ) -> None:
-        """Add to each row of C its terms, those from one of `starts` to the next, in their order."""
+        """Add the terms starts[i] … starts[i + 1] − 1 to row i of C, in their order."""
         lengths = np.diff(starts)
         for turn in range(int(lengths.max(initial=0))):
             rows = np.flatnonzero(lengths > turn)

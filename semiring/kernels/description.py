@@ -1,4 +1,4 @@
-"""Describes the kernel that an engine would run, without running it: its tile, its instructions for a step, the sides of its blocks."""
+"""Describe the kernel that an engine would run, without running it: its tile, its instructions for a step, its block sides."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DTypes = tuple[np.dtype[Any], ...]
 
 
 class BlockSides(NamedTuple):
-    """The sides of an engine's blocks; see `Engine`."""
+    """The block sides of an engine; see `Engine`."""
 
     pivot: int
     sweep: int = 0
@@ -31,34 +31,15 @@ class BlockSides(NamedTuple):
 
 @dataclass(frozen=True)
 class KernelDescription:
-    """The kernel of a product: whose it is, its tile, its instructions.
-
-    Attributes
-    ----------
-    engine : str
-    tile : CPU or CUDA tile, or None
-        Of a large product.
-    instructions : str
-        What it takes for a step.
-    """
+    """The kernel of a product."""
 
     engine: str
-    tile: Shown | None = None
-    instructions: str = "NumPy's, an array at a time"
+    tile: Shown | None = None  # the tile of a large product
+    instructions: str = "NumPy's, an array at a time"  # instructions for a step
 
 
 def sides_of(semiring: Semiring, dtypes: DTypes, device: str, *, packed: bool) -> BlockSides:
-    """The sides of the blocks of what `engine_for` gives.
-
-    Parameters
-    ----------
-    semiring : Semiring
-    dtypes : tuple of numpy.dtype
-    device : str
-        As for `describe`.
-    packed : bool
-        Whether matrices are packed into bits, as some are of what `is_packed` tells.
-    """
+    """Return the block sides of the engine that `engine_for` gives. `packed` matrices are bits; see `is_packed`."""
     with importing:
         if device == "reference" or any(d.kind == "O" for d in dtypes):
             from semiring.kernels.reference import ReferenceEngine
@@ -85,19 +66,9 @@ def sides_of(semiring: Semiring, dtypes: DTypes, device: str, *, packed: bool) -
 
 
 def describe(semiring: Semiring, dtypes: DTypes, device: str, n: int, *, witness: bool, packed: bool) -> KernelDescription:
-    """What `engine_for` would give, with the tile of a product of half the side.
+    """Describe the engine that `engine_for` gives, with the tile of a product of side n / 2.
 
-    Parameters
-    ----------
-    semiring : Semiring
-    dtypes : tuple of numpy.dtype
-    device : str
-        "reference", "cpu", "cuda:0" and so on, or "cuda" for an H200 where there is no GPU.
-    n : int
-        Vertices.
-    witness : bool
-    packed : bool
-        As for `sides_of`.
+    Device "cuda", without a number, is an H200 that need not exist.
     """
     if device == "reference" or any(d.kind == "O" for d in dtypes):
         return KernelDescription("reference")
@@ -120,28 +91,28 @@ def _cpu(semiring: Semiring, dtypes: DTypes, witness: bool) -> KernelDescription
 
 _LABEL = re.compile(r"(\S+):")
 _VECTOR = re.compile(r"%[xyz]mm|\b[qvz]\d+\b")
-"""A vector register of x86-64, or of 64-bit ARM."""
+"""A vector register of x86-64 or 64-bit ARM."""
 
 _MOVES = ("vmov", "mov", "vbroadcast", "ld", "st", "dup", "vp2", "prefetch")
 
 
 def inner_loop(text: str, function: str) -> Counter[str]:
-    """The vector instructions of a function's busiest loop, out of its machine code as text: of LLVM's, llvmlite has no other reader."""
+    """Count the vector instructions of a function's busiest loop in LLVM's assembly text; llvmlite has no other reader of it."""
     label, names, loops = "", list[str](), [Counter[str]()]
     _, _, rest = re.sub(r"^_", "", text, flags=re.MULTILINE).partition(f"\n{function}:")  # macOS puts a _ before names
     for line in rest.partition("\t.globl")[0].splitlines():
         words = line.split()
         if found := _LABEL.match(line):
             label, names = found[1], []
-        elif words and words[-1] == label:  # a jump to where its block begins
+        elif words and words[-1] == label:  # a jump to the start of its block
             loops.append(Counter(names))
         elif _VECTOR.search(line):
-            names.append(words[0].partition(".")[0])  # fadd.4s is how macOS writes it
+            names.append(words[0].partition(".")[0])  # macOS writes fadd.4s
     return max(loops, key=Counter.total)
 
 
 def _counted(loop: Counter[str], vectors: int, width: int) -> str:
-    """The instructions of a loop that computes `vectors` steps a turn, `width` at a time, in words."""
+    """Describe a loop that computes `vectors` steps a turn, `width` at a time."""
     arithmetic = Counter({name: count for name, count in loop.items() if not name.startswith(_MOVES)})
     if arithmetic.total() < vectors:
         return "several loops, which are not counted"
@@ -184,14 +155,8 @@ def _cuda(semiring: Semiring, dtypes: DTypes, device: str, n: int, witness: bool
 
     limits, half, r = _limits(device), max(1, n // 2), represent(semiring, dtypes)
     step = step_for(r, limits.arch, ordered_bits=r.keeps_bits_ordered, pairs=not witness)
-    problem = problem_for(
-        r,
-        step,
-        (half, half, half, 1),
-        witness=witness,
-        light=reads_vectors(r, step),
-        splittable=semiring.selects and not witness,
-    )
+    sides = (half, half, half, 1)
+    problem = problem_for(r, step, sides, witness=witness, light=reads_vectors(r, step), splittable=semiring.selects and not witness)
     add, mul = _operations(r.add), _operations(r.mul if witness else r.hoisted[0])
     if step is None:
         text = f"{add + mul} operations for a step"

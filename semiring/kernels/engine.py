@@ -1,8 +1,7 @@
-"""What every engine offers, and the blocks of matrices that it works on.
+"""The interface of engines, and the blocks of matrices that engines work on.
 
-`Engine` is what the algorithms call: a product, the closure of one pivot block, and their forms without an old result. `Immediate` and
-`ArrayEngine` are the parts of it that several engines share. A `Block` is a view of a matrix, which knows where in the whole it lies;
-`blocks` and `quarter` cut a square one for the blocked and for the recursive closure.
+Algorithms call an `Engine`: products, closures of one pivot block. Several engines share `Immediate` and `ArrayEngine`. A `Block` is a
+view that knows its place in the whole matrix; `blocks` and `quarter` cut a square block for the blocked and the recursive closure.
 """
 
 from __future__ import annotations
@@ -22,11 +21,9 @@ from semiring.kernels.operations import Operations
 __all__ = ["ArrayEngine", "Block", "Engine", "Immediate", "PackedBlock", "Primitives", "Sides", "blocks", "fresh_engine", "quarter"]
 
 
-@dataclass(eq=False, slots=True)  # not frozen, which makes a block take four times as long to make
+@dataclass(eq=False, slots=True)  # not frozen: a frozen block takes four times as long to make
 class Block:
-    """A view of rows and columns of a matrix, together with its construction matrix where paths are wanted.
-
-    Nobody changes a block; who needs another one makes it.
+    """An immutable view of rows and columns of a matrix, and of its construction matrix if paths are wanted.
 
     Examples
     --------
@@ -42,7 +39,7 @@ class Block:
     via : int32 array of shape (…, m, n) or None
         The construction matrix: the intermediate vertex of each entry's best path, −1 for none.
     row, column : int
-        Global indices of the first row and the first column, so that `via` holds global vertices.
+        Global numbers of the first row and column, since `via` holds global vertices.
     """
 
     values: tuple[Any, ...]
@@ -52,55 +49,43 @@ class Block:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
+        """Return the numbers of rows and columns."""
         m, n = self.values[0].shape[-2:]
         return int(m), int(n)
 
     @property
     def batch(self) -> tuple[int, ...]:
-        """The leading axes."""
+        """Return the lengths of the leading axes."""
         return tuple(self.values[0].shape[:-2])
 
     def at(self, index: tuple[int, ...] | slice) -> Block:
-        """The matrix at an index of the leading axes; with a slice, the matrices of a part of the first one."""
+        """Return the matrix at an index of the leading axes; with a slice, the matrices of a part of the first axis."""
         return replace(self, values=tuple(v[index] for v in self.values), via=None if self.via is None else self.via[index])
 
     def __getitem__(self, key: tuple[slice, slice]) -> Block:
-        """The view ``block[rows, columns]``; both are slices of step 1."""
+        """Return the view ``block[rows, columns]``; both are slices of step 1."""
         (m, n), (rows, columns) = self.shape, key
         top, bottom, _ = rows.indices(m)
         left, right, _ = columns.indices(n)
         view = (..., slice(top, max(top, bottom)), slice(left, max(left, right)))
-        return Block(
-            tuple(v[view] for v in self.values),
-            None if self.via is None else self.via[view],
-            self.row + top,
-            self.column + left,
-        )
+        via = None if self.via is None else self.via[view]
+        return Block(tuple(v[view] for v in self.values), via, self.row + top, self.column + left)
 
 
 @dataclass(eq=False, slots=True)
 class PackedBlock(Block):
-    """A view of a bit-packed matrix.
+    """A view of a bit-packed matrix; `values` holds the words."""
 
-    Attributes
-    ----------
-    columns : int
-        Its bits in a row; `values` holds their words.
-    strip : int
-        Columns of a view begin at multiples of it, and rows are padded to one.
-    """
-
-    columns: int = 0
-    strip: int = 1
+    columns: int = 0  # bits in a row
+    strip: int = 1  # alignment of a view's first column; rows are padded to a multiple
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
+        """Return the numbers of rows and columns."""
         return int(self.values[0].shape[-2]), self.columns
 
     def __getitem__(self, key: tuple[slice, slice]) -> PackedBlock:
-        """The view ``block[rows, columns]``; columns begin at whole strips, and end at the next or the last one."""
+        """Return the view ``block[rows, columns]``; its columns are whole strips, except the matrix's last one."""
         (m, n), (rows, columns), strip = self.shape, key, self.strip
         top, bottom, _ = rows.indices(m)
         left, right, _ = columns.indices(n)
@@ -113,18 +98,17 @@ class PackedBlock(Block):
 
 
 class Primitives(Protocol):
-    """The operations that the algorithms are made of. The text of an algorithm needs nothing else, neither of an engine nor of a wrapper.
+    """The operations that algorithms use; their text needs no other attribute of an engine.
 
-    An operand that shares memory with the result is as good as a copy of it: every operation reads the old values.
-    −0.0 and 0.0 are one element: nothing prefers one to the other, and where both are equally right, which of them comes out is not
-    specified and may differ between engines and processors.
+    An operand may share memory with the result: every operation reads the old values.
+    −0.0 and 0.0 are one element. Where both are right, the result's sign is not specified and may differ between engines.
     """
 
     def multiply_add(self, A: Block, B: Block, C: Block) -> None:
         """C ← C ⊕ A⊗B. A tie keeps C's value and `via`; among the new candidates the lowest k wins."""
 
     def multiply_add_each(self, *products: tuple[Block, Block, Block]) -> None:
-        """C ← C ⊕ A⊗B for the (A, B, C) of several products, of which none has to do with the C of another."""
+        """C ← C ⊕ A⊗B for the (A, B, C) of several products; no product reads or writes another's C."""
 
     def multiply(self, A: Block, B: Block, C: Block) -> None:
         """C ← A⊗B."""
@@ -149,7 +133,7 @@ class Primitives(Protocol):
 
 
 class Sides(Protocol):
-    """What the choice of a schedule asks of an engine; see there."""
+    """The attributes of an engine that the choice of a schedule reads; see `Engine`."""
 
     @property
     def alignment(self) -> int: ...  # noqa: D102 (described in `Engine`)
@@ -162,7 +146,7 @@ class Sides(Protocol):
 
 
 class Engine(Primitives, Protocol):
-    """One semiring in one dtype on one machine.
+    """A semiring in its dtypes on a device. Set the last four attributes before the first operation.
 
     Attributes
     ----------
@@ -170,23 +154,23 @@ class Engine(Primitives, Protocol):
     dtypes : tuple of numpy.dtype
         One for each component.
     alignment : int
-        Blocks begin at multiples of it (1, or a strip of bits where elements are packed).
+        Blocks begin at multiples of this number: 1, or a strip of bits for packed elements.
     pivot : int
         The side of the largest block that `close` and `eliminate` take.
     sweep : int
-        The side up to which a matrix is closed faster by sweeps over all of it, one for each pivot block of side `block`, than
-        recursively, because it counts more how few operations depend on each other than how large they are; 0 if there is none.
+        The side up to which sweeps over the whole matrix, one for each pivot block of side `block`, beat recursion; 0 for never.
+        Small matrices are bound by the number of dependent operations, not by their size.
     block : int
         The side of pivot blocks in such sweeps.
     signed : bool
-        Whether tropical integers may be negative, so that ∞ plus one of them has to count as ∞. Set it before the first operation.
+        Tropical integers may be negative, so ∞ plus a negative number has to count as ∞.
     statistics : ValueStatistics or None
-        What the numbers of the matrix are, if that is known. Set it before the first operation.
+        Value statistics of the matrix, if known.
     asynchronous : bool
-        Whether no operation may wait for a GPU: what only the numbers tell the GPU itself finds out, or variants for any numbers run.
+        No operation may wait for a GPU: the GPU itself decides what depends on values, or variants for any values run.
     meter : Meter or None
-        Told of the steps of products and pivot blocks as they are done. Large products are then cut, where that changes neither the bits
-        of the result nor how long it takes. Set it before the first operation.
+        Counts the steps of products and pivot blocks as they finish. Large products are then cut where that changes neither the bits
+        of the result nor the time.
     """
 
     semiring: Semiring
@@ -201,41 +185,41 @@ class Engine(Primitives, Protocol):
     meter: Meter | None
 
     def load(self, values: tuple[Any, ...], via: Any = None, *, owned: bool = True) -> Block:
-        """The block that stands for `values` while an algorithm runs: the arrays themselves, or a copy in another form.
+        """Return the block that represents `values` while an algorithm runs: the arrays themselves, or a copy in another form.
 
-        Arrays that are `owned` may be brought into another form where they are, until `store` gives them back their own.
+        The elements of `owned` arrays may be converted in place, until `store` converts them back.
         """
         ...
 
     def blank(self, values: tuple[Any, ...], via: Any = None) -> Block:
-        """As `load`, for arrays whose elements do not count because a product replaces them."""
+        """Return a block like `load`, for arrays whose elements a product will replace."""
         ...
 
     def store(self, A: Block, values: tuple[Any, ...]) -> None:
-        """Write a loaded block's elements to `values`; nothing to do where it holds those very arrays."""
+        """Write a loaded block's elements to `values`; do nothing if the block holds those very arrays."""
 
     def run(self, name: Hashable, schedule: Callable[[Block], None], A: Block) -> None:
-        """``schedule(A)``, where `name` tells schedules apart: an engine that has seen it may know a faster way to start it.
+        """Call ``schedule(A)``; an engine that has seen the schedule's `name` may start it faster, as a CUDA graph.
 
-        An engine whose operations cannot raise at once looks for loops that rounding made divergent too, for `verify`.
+        An engine whose operations cannot raise at once also looks for loops that rounding made divergent, for `verify`.
         """
 
     def verify(self) -> None:
-        """Raise what `close` and `eliminate` have found but could not tell at once, because they run elsewhere: `DivergentPivot`."""
+        """Raise the `DivergentPivot` that an asynchronous `close` or `eliminate` has found."""
 
     def add_identity(self, A: Block) -> None:
         """A ← I ⊕ A, for a square A."""
 
 
 def fresh_engine(engine: Engine) -> Engine:
-    """The same engine, which may be told other things of its operands: it costs next to nothing, so that every call has one of its own."""
+    """Return a cheap copy of an engine, so that every call can set attributes such as `statistics`."""
     other: Engine = object.__new__(type(engine))
     other.__dict__.update(engine.__dict__)
     return other
 
 
 class Immediate(ABC):
-    """The part of `Engine` of those that have done everything, and told it, when an operation returns."""
+    """The shared part of synchronous engines: an operation has finished, and raised its error, when the call returns."""
 
     sweep = block = 0
     signed = asynchronous = False
@@ -252,30 +236,30 @@ class Immediate(ABC):
             self.multiply_add(A, B, C)
 
     def run(self, name: Hashable, schedule: Callable[[Block], None], A: Block) -> None:
-        """``schedule(A)``."""
+        """Call ``schedule(A)``."""
         schedule(A)
 
     def verify(self) -> None:
-        """Nothing is left to be told."""
+        """Do nothing: errors were raised at once."""
         return
 
 
 class ArrayEngine(Immediate):
-    """The part of `Engine` that no kernel is needed for."""
+    """The shared part of engines that work on the caller's arrays."""
 
     alignment = 1
     _operations: Operations
 
     def load(self, values: tuple[Any, ...], via: Any = None, *, owned: bool = True) -> Block:
-        """The block of the arrays themselves."""
+        """Return the block of the arrays themselves."""
         return Block(values, via)
 
     def blank(self, values: tuple[Any, ...], via: Any = None) -> Block:
-        """The block of arrays that a product is written to."""
+        """Return the block of the arrays themselves."""
         return Block(values, via)
 
     def store(self, A: Block, values: tuple[Any, ...]) -> None:
-        """Write a block's elements to `values`, unless it holds those very arrays."""
+        """Copy a block's elements to `values`, unless the block holds those very arrays."""
         for source, target in zip(A.values, values, strict=True):
             if source is not target:
                 target[...] = source
@@ -289,7 +273,7 @@ class ArrayEngine(Immediate):
 
 
 def blocks(A: Block, b: int) -> Iterator[tuple[slice, tuple[slice, ...]]]:
-    """For each pivot block of side b: its range K, and the non-empty ranges before and after it."""
+    """Yield the range K of each pivot block of side b, and the non-empty ranges before and after K."""
     n = A.shape[0]
     for start in range(0, n, b):
         stop = min(n, start + b)
@@ -297,7 +281,7 @@ def blocks(A: Block, b: int) -> Iterator[tuple[slice, tuple[slice, ...]]]:
 
 
 def quarter(A: Block, base: int) -> tuple[Block, Block, Block, Block]:
-    """A11, A12, A21, A22 of a square block, cut near the middle at a multiple of `base`."""
+    """Return A11, A12, A21, A22 of a square block, cut near the middle at a multiple of `base`."""
     n = A.shape[0]
     half = max(1, round(n / 2 / base)) * base
     first, second = slice(0, half), slice(half, n)

@@ -1,7 +1,6 @@
-"""The hardware that kernels are generated for: processors by their vector instructions, GPUs by their limits.
+"""The hardware that kernels are generated for: processors with their vector instructions, GPUs with their limits.
 
-A processor is a row of data, and so is a GPU. `host` and `device` say which are at hand; ``SEMIRING_ISA`` (avx512, avx2, sse2, neon)
-forces narrower vectors.
+`host` and `device` describe this machine's processor and GPUs; ``SEMIRING_ISA`` (avx512, avx2, sse2, neon) forces narrower vectors.
 """
 
 from __future__ import annotations
@@ -21,50 +20,26 @@ __all__ = ["H200", "ISAS", "Device", "Target", "architecture", "device", "host"]
 
 @dataclass(frozen=True)
 class Target:
-    """One instruction set on one processor.
-
-    Attributes
-    ----------
-    isa : str
-    architecture, cpu, features : str
-        As LLVM names them.
-    needs : tuple of str
-        The features without which a processor of this architecture cannot run it.
-    vector_bytes, registers : int
-        Length and number of the vector registers.
-    fma : bool
-        Fused multiply-adds are instructions.
-    minnum : bool
-        Write minima of floats as IEEE 754's minNum, which is one instruction of 64-bit ARM; on x86 a compare-and-select is.
-    memory_operands : bool
-        Arithmetic takes a vector from memory as well as from a register.
-    masks : bool
-        Loads and stores of some lanes of a vector are instructions.
-    tune : str
-        The processor for which LLVM orders the instructions, where it does not know the processor itself.
-    fma_add : bool
-        Write x + y as fma(x, 1, y): the same result bit for bit, on a pipe that minima do not need (AMD Zen 2 to 5).
-    order_keys : bool
-        Compare floats as integers that sort alike, because integer minima have more pipes (AMD Zen 2 to 5; on Intel they have fewer).
-    embedded_broadcast : bool
-        Take scalars by AVX-512's ``{1to16}`` memory operand: free on AMD, where a broadcasting load takes a vector slot; elsewhere a
-        load takes none, and one a row is less than one an instruction.
-    """
+    """One instruction set on one processor."""
 
     isa: str
-    architecture: str
+    architecture: str  # LLVM's names of architecture, processor and features
     cpu: str
     features: str
-    needs: tuple[str, ...]
-    vector_bytes: int
-    registers: int
-    fma: bool = True
+    needs: tuple[str, ...]  # features that a processor of this architecture must have
+    vector_bytes: int  # bytes of a vector register
+    registers: int  # vector registers
+    fma: bool = True  # fused multiply-adds are instructions
+    # Write minima of floats as IEEE 754's minNum, one instruction on 64-bit ARM; x86 has one instruction for compare-and-select.
     minnum: bool = False
-    memory_operands: bool = True
-    masks: bool = False
-    tune: str = ""
-    fma_add: bool = False
+    memory_operands: bool = True  # arithmetic takes a vector from memory as well as from a register
+    masks: bool = False  # masked loads and stores of vectors are instructions
+    tune: str = ""  # the processor for which LLVM schedules instructions, if LLVM does not know the actual one
+    fma_add: bool = False  # write x + y as fma(x, 1, y): the same bits, on a pipe that minima do not need (AMD Zen 2 to 5)
+    # Compare floats as integers of the same order, because integer minima have more pipes (AMD Zen 2 to 5; on Intel, fewer).
     order_keys: bool = False
+    # Take scalars by AVX-512's ``{1to16}`` memory operand. This is free on AMD, where a broadcasting load takes a vector slot. Elsewhere
+    # the load takes no slot, and one load a row beats one load an instruction.
     embedded_broadcast: bool = False
 
 
@@ -72,15 +47,15 @@ ISAS = {
     "avx512": Target("avx512", "x86_64", "x86-64-v4", "", ("avx512f", "avx512bw", "avx512dq", "avx512vl"), 64, 32, masks=True),
     "avx2": Target("avx2", "x86_64", "x86-64-v3", "", ("avx2", "fma", "bmi2"), 32, 16),
     "sse2": Target("sse2", "x86_64", "x86-64", "", ("sse2",), 16, 16, fma=False),
-    # All of 64-bit ARM has NEON; LLVM does not tell the features of every system's. For no processor in particular it would order the
-    # instructions as for small cores, which begin them in order: so many at a time that the tile does not stay in registers.
+    # All of 64-bit ARM has NEON; LLVM does not know the features of every system's processor. Without `tune`, LLVM would schedule for
+    # small in-order cores, which keeps too many values in flight for the tile to stay in registers.
     "neon": Target("neon", "aarch64", "generic", "+neon", (), 16, 32, minnum=True, memory_operands=False, tune="neoverse-n1"),
 }
-"""The rows, widest first for each architecture."""
+"""Instruction sets by name, widest first for each architecture."""
 
 
 def _lock_of_llvm() -> Any:
-    """The lock that llvmlite has around every call of LLVM, if it is imported; None also for a llvmlite that has it elsewhere."""
+    """Return llvmlite's lock around LLVM, or None if llvmlite is not imported or keeps the lock elsewhere."""
     library = getattr(sys.modules.get("llvmlite.binding.ffi"), "lib", None)
     return getattr(getattr(library, "_lock", None), "_lock", None)
 
@@ -89,7 +64,7 @@ forks.hold(_lock_of_llvm)
 
 
 def architecture() -> str:
-    """What kind of processor is at hand, as LLVM names it for Linux."""
+    """Return the name of this processor's architecture, as LLVM calls it on Linux."""
     from llvmlite import binding as llvm
 
     name = str(llvm.get_process_triple()).partition("-")[0]
@@ -98,7 +73,7 @@ def architecture() -> str:
 
 @functools.cache
 def host(isa: str | None = None) -> Target:
-    """The row for this processor, or the one named by `isa` or ``SEMIRING_ISA`` if the processor has it."""
+    """Return the target for this processor, or the narrower one that `isa` or ``SEMIRING_ISA`` names."""
     with importing:
         from llvmlite import binding as llvm
 
@@ -111,7 +86,7 @@ def host(isa: str | None = None) -> Target:
     if not usable:
         raise SemiringError(f"no kernels for this processor ({cpu}); device='reference' computes with NumPy")
     target = ISAS[wanted or usable[0]]
-    # AMD's minima and additions of floats share two pipes; fused multiply-adds have two of their own, and integers have four.
+    # On AMD, minima and additions of floats share two pipes; fused multiply-adds have two others, and integers have four.
     zen = cpu.startswith("znver") and target.isa in ("avx512", "avx2")
     if wanted is None or wanted == usable[0]:
         target = replace(target, cpu=cpu, features=has.flatten(), tune=target.tune if cpu == "generic" else "")
@@ -120,36 +95,23 @@ def host(isa: str | None = None) -> Target:
 
 @dataclass(frozen=True)
 class Device:
-    """Limits of a GPU.
+    """Limits of a GPU."""
 
-    Attributes
-    ----------
-    arch : int
-        The compute capability, as in sm_90.
-    multiprocessors : int
-    shared_bytes : int
-        Shared memory of a multiprocessor that blocks can have.
-    block_shared_bytes : int
-        The most that one block can have.
-    registers, threads : int
-        Of a multiprocessor.
-    """
-
-    arch: int
+    arch: int  # the compute capability, as in sm_90
     multiprocessors: int
-    shared_bytes: int
-    block_shared_bytes: int
-    registers: int = 65536
+    shared_bytes: int  # shared memory of a multiprocessor
+    block_shared_bytes: int  # shared memory of one thread block at most
+    registers: int = 65536  # registers and threads of a multiprocessor
     threads: int = 2048
 
 
 H200 = Device(arch=90, multiprocessors=132, shared_bytes=233472, block_shared_bytes=232448)
-"""An NVIDIA H100 or H200: what is planned for where there is no GPU."""
+"""An NVIDIA H100 or H200, for plans on machines without a GPU."""
 
 
 @functools.cache
 def device(number: int) -> Device:
-    """GPU `number` as the choice of tiles sees it."""
+    """Return the limits of GPU `number`."""
     import cupy
 
     properties = cupy.cuda.runtime.getDeviceProperties(number)

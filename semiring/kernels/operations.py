@@ -23,16 +23,13 @@ __all__ = ["Operations", "is_sympy", "operations_for"]
 Values = Sequence[Any]
 
 _TINY = 1e-9
-"""What rounding may leave of an expression that is 0."""
+"""The largest value of an expression that counts as 0 despite rounding."""
 
 
 class Operations:
-    """The operations of a semiring on tuples of arrays, one a component, of the given dtypes.
+    """The operations of a semiring on tuples of arrays, one for each component.
 
-    Attributes
-    ----------
-    undecided : set of str
-        What was taken to hold of SymPy's symbols because their assumptions do not tell.
+    `undecided` lists facts about SymPy's symbols that were assumed, since SymPy could not decide them.
     """
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> None:
@@ -52,26 +49,25 @@ class Operations:
             self.add, self.mul = self._recorded(semiring.program.add), self._recorded(semiring.program.mul)
 
     def _recorded(self, expressions: tuple[Expr, ...]) -> Callable[[Values, Values], tuple[Any, ...]]:
-        """What evaluates recorded expressions on arrays."""
         types = (*self.dtypes, np.dtype(bool))[: len(expressions)]  # the last may be a condition
 
         def apply(x: Values, y: Values) -> tuple[Any, ...]:
             shape = np.broadcast_shapes(*(np.shape(v) for v in (*x, *y)))
             results = list(evaluate(expressions, x, y, self._table, self._constant))
             for i, expression in enumerate(expressions):
-                if expression.op == "var" and len(expressions) > 1:  # not another component's own memory, which may be written first
+                if expression.op == "var" and len(expressions) > 1:  # a copy: the other component's memory may be overwritten first
                     results[i] = np.array(results[i])
             return tuple(np.broadcast_to(np.asarray(r, dtype=d), shape) for r, d in zip(results, types, strict=True))
 
         return apply
 
     def _constant(self, value: Any) -> Any:
-        """A constant of the callable in the elements' dtype, where they have one: there ±∞ and ~0 (all bits) have their integers."""
+        """Convert a constant to the elements' common dtype, in which ±∞ and ~0 (all bits) have their integers."""
         kind = self.dtypes[0]
         return kind.type(element(value, kind, ordered=True)) if set(self.dtypes) == {kind} and kind.kind != "b" else value
 
     def _exact(self, operation: str) -> Callable[[Values, Values], tuple[Any, ...]]:
-        """The callable itself on every pair of elements; its recording, if there is one, where an entry is a SymPy expression."""
+        """Apply the Python callable to every pair of elements; its recording, if any, to pairs with a SymPy expression."""
         width, function = self.semiring.components, getattr(self.semiring, operation)
         recorded = self.semiring.recorded(operation)
 
@@ -86,7 +82,7 @@ class Operations:
                 raise
             except (OverflowError, TypeError, ValueError) as error:
                 pair = f"{brief(parts[:width])} and {brief(parts[width:])} cannot be combined by {self.semiring.name}: {error}"
-                if isinstance(error, OverflowError):  # Python has no ∞ beside integers that no float holds
+                if isinstance(error, OverflowError):  # Python cannot compare ∞ with an integer beyond the floats
                     raise OverflowRiskError(f"{pair}; use smaller integers, or a large one for ∞") from error
                 raise DTypeError(f"{pair}; use entries of one kind") from error
 
@@ -99,7 +95,7 @@ class Operations:
         return apply
 
     def harmless(self, pivot: Values) -> bool:
-        """Whether 1 ⊕ p = 1 for every pivot."""
+        """Return True if 1 ⊕ p = 1 for every pivot p."""
         total = self.add(self.one, pivot)
         for part, one in zip(map(np.asarray, total), self.one, strict=True):
             same = part == one if part.dtype.kind != "O" else np.array([self._equal(t, one) for t in part.ravel()], dtype=bool)
@@ -108,7 +104,7 @@ class Operations:
         return True
 
     def _equal(self, total: Any, one: Any) -> bool:
-        """Whether two entries are equal; symbols are where SymPy cannot tell."""
+        """Compare two entries; note in `undecided` if SymPy cannot tell, and assume that they are equal."""
         if not is_sympy(total) or total == one:
             return bool(total == one)
         try:
@@ -121,7 +117,7 @@ class Operations:
         return bool(decided)
 
     def star(self, pivot: Values) -> tuple[Any, ...] | None:
-        """p* for an array of pivots (one array a component), or None where one has none."""
+        """Return p* for an array of pivots (one array for each component), or None if any pivot has no star."""
         if self.semiring.star is None:
             return tuple(np.asarray(o, dtype=d) for o, d in zip(self.one, self.dtypes, strict=True)) if self.harmless(pivot) else None
         shape = np.shape(pivot[0])
@@ -142,7 +138,7 @@ class Operations:
         return tuple(out)
 
     def _star(self, pivot: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        """p* of one element, or None where it has none."""
+        """Return p* of one element, or None."""
         assert self.semiring.star is not None
         recorded, carrier = self.semiring.recorded("star"), self.semiring.carrier
         if recorded is not None and any(map(is_sympy, pivot)):
@@ -150,7 +146,7 @@ class Operations:
             pole = type(undefined).__name__ == "Equality"
             if undefined == True or (pole and _is_zero(undefined.lhs - undefined.rhs)):  # noqa: E712  # SymPy's truth equals Python's
                 return None
-            if undefined != False and not pole:  # noqa: E712  # a pole that may be stands in the answer itself
+            if undefined != False and not pole:  # noqa: E712  # a possible pole is visible in the answer itself
                 self.undecided.add(f"not ({undefined})")
             return tuple(symbolic) if carrier.admits(symbolic) else None
         if not carrier.admits(pivot):
@@ -166,7 +162,7 @@ class Operations:
 
 
 def operations_for(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> Operations:
-    """The operations in some dtypes: of numbers always the same, of objects new ones, which note what is undecided."""
+    """Return the operations in some dtypes: cached for numbers; new for objects, whose `undecided` belongs to one call."""
     return Operations(semiring, dtypes) if any(d.kind == "O" for d in dtypes) else _of_numbers(semiring, dtypes)
 
 
@@ -174,15 +170,15 @@ _of_numbers = functools.lru_cache(maxsize=cache.LOADED)(Operations)
 
 
 def is_sympy(value: Any) -> bool:
-    """Whether a value is an expression of SymPy, which need not be installed."""
+    """Return True if a value is a SymPy expression, without an import of SymPy."""
     return type(value).__module__.startswith("sympy.")
 
 
 def _is_zero(difference: Any) -> bool | None:
-    """Whether an expression is 0 whatever its symbols are, or never; None where it may be either, or SymPy cannot tell."""
+    """Return True if an expression is 0 for all symbols, False if for none, None if that depends or SymPy cannot tell."""
     if difference.is_zero is not None:
         return bool(difference.is_zero)
-    # Simplifying may take long: it is for what looks like 0 at some point.
+    # Simplifying may take long, so it is left for expressions that look like 0 at one point.
     symbols = sorted(difference.free_symbols, key=str)
     some = difference.subs({symbol: Fraction(7 + 2 * i, 5 + i) for i, symbol in enumerate(symbols)}).evalf()
     if some.is_number and abs(some) > _TINY:
@@ -191,7 +187,7 @@ def _is_zero(difference: Any) -> bool | None:
 
 
 def _saturating_add(infinities: tuple[int, ...]) -> Callable[[Any, Any], Any]:
-    """A sum that is infinite where an operand is, or where it lies beyond ∞."""
+    """Return an addition that gives ∞ if an operand is ∞ or the sum lies beyond ∞."""
 
     def add(x: Any, y: Any) -> Any:
         with np.errstate(over="ignore"):
@@ -207,7 +203,6 @@ def _saturating_add(infinities: tuple[int, ...]) -> Callable[[Any, Any], Any]:
 
 
 def _looked_up(operation: Expr) -> Callable[[Values, Values], tuple[Any, ...]]:
-    """An operation on truth values, by its table."""
     table = np.array(truth_table(operation))
 
     def apply(x: Values, y: Values) -> tuple[Any, ...]:

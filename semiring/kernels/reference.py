@@ -1,7 +1,7 @@
 """The reference engine: NumPy for every dtype, and object arrays (Fraction, int, set, SymPy), exactly as the algebra says.
 
-A product is k rank-1 updates in order, so it is also the definition that the other engines are tested against: the same values,
-the same witnesses. O(m·n·k) steps in NumPy, one temporary of C's size a component.
+A product is k rank-1 updates in order. The other engines are tested against its values and witnesses. O(m·n·k) steps in NumPy, with
+one temporary of C's size for each component.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["ReferenceEngine"]
 
 
 class ReferenceEngine(ArrayEngine):
-    """`Engine` on NumPy arrays of any dtype of the semiring, object included."""
+    """An `Engine` on NumPy arrays of any dtype of the semiring, object included."""
 
     pivot = 64
 
@@ -59,12 +59,11 @@ class ReferenceEngine(ArrayEngine):
             old[...] = new
 
     def _count(self, steps: int) -> None:
-        """So many steps are done."""
         if self.meter is not None:
             self.meter.add(steps)
 
     def _say_what_it_rests_on(self) -> None:
-        """Warn of what was taken to hold of SymPy's symbols since the last warning."""
+        """Warn of the assumptions about SymPy's symbols since the last warning."""
         undecided = self._operations.undecided
         if undecided:
             warnings.warn(
@@ -113,7 +112,7 @@ class ReferenceEngine(ArrayEngine):
 
 
 def _own(operand: Block, C: Block) -> Block:
-    """`operand`, copied if it shares memory with C."""
+    """Return `operand`, copied if it shares memory with C."""
     shared = any(np.may_share_memory(a, c) for a in operand.values for c in C.values)
     values = tuple(v.copy() for v in operand.values) if shared else operand.values
     return Block(values, None, operand.row, operand.column)

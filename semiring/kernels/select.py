@@ -1,7 +1,7 @@
-"""Which engine computes a semiring in dtypes on a device, and what besides products a device does by kernels of its own.
+"""Choose the engine for a semiring, dtypes and a device, and the device's other kernels.
 
-Those are scans on both, searches of a sparse graph on the CPU, and paths out of a construction matrix that lies on a GPU. An engine's
-modules are imported where one is wanted first.
+Other kernels are scans (CPU, GPU), searches of sparse graphs (CPU), and paths out of a construction matrix (GPU). Modules of an engine
+are imported at its first use.
 """
 
 from __future__ import annotations
@@ -43,15 +43,9 @@ _WHOLE = {"floordiv", "mod"}
 
 
 def engine_for(
-    semiring: Semiring,
-    dtypes: DTypes,
-    device: str = "auto",
-    threads: int | None = None,
-    *,
-    witness: bool = False,
-    packed: bool = True,
+    semiring: Semiring, dtypes: DTypes, device: str = "auto", threads: int | None = None, *, witness: bool = False, packed: bool = True
 ) -> Engine:
-    """The engine for matrices over `semiring` whose components have `dtypes`.
+    """Return the engine for matrices over `semiring` whose components have `dtypes`.
 
     Examples
     --------
@@ -69,14 +63,13 @@ def engine_for(
     semiring : Semiring
     dtypes : tuple of numpy.dtype
     device : str
-        The device: "reference", "cpu", or "cuda:0" and so on. "auto" takes the reference engine for object arrays and the CPU's
-        generated kernels otherwise.
+        "reference", "cpu", or "cuda:0" and so on. "auto" is the reference engine for object arrays, else the CPU.
     threads : int, optional
-        How many threads the CPU engine uses; by default ``SEMIRING_NUM_THREADS``, or all cores.
+        Threads of the CPU engine; by default ``SEMIRING_NUM_THREADS``, or all cores.
     witness : bool
         Blocks will carry `via`, which bit-packed matrices cannot.
     packed : bool
-        False has truth values as bytes in any case.
+        False stores truth values as bytes in any case.
     """
     packed = packed and is_packed(semiring, dtypes, witness=witness)
     if device != "cpu" and is_gpu(device):
@@ -95,7 +88,6 @@ def engine_for(
 
 @functools.lru_cache(maxsize=cache.LOADED)
 def _maker(semiring: Semiring, dtypes: DTypes, reference: bool, packed: bool) -> Callable[[Semiring, DTypes, int | None], Engine]:
-    """What makes engines of the host."""
     with importing:
         if reference or any(d.kind == "O" for d in dtypes):
             from semiring.kernels.reference import ReferenceEngine
@@ -111,13 +103,7 @@ def _maker(semiring: Semiring, dtypes: DTypes, reference: bool, packed: bool) ->
 
 
 def searches_for(semiring: Semiring, dtypes: DTypes, device: str, threads: int | None = None) -> Searches | None:
-    """The generated searches for rows of the closure of a sparse graph, or None where NumPy has to find them.
-
-    Parameters
-    ----------
-    semiring, dtypes, device, threads
-        As for `engine_for`; a device that is no GPU.
-    """
+    """Return the compiled searches for closure rows of a sparse graph, or None if NumPy has to search. The device is not a GPU."""
     if not has_searches(semiring, dtypes, device):
         return None
     with importing:
@@ -127,29 +113,21 @@ def searches_for(semiring: Semiring, dtypes: DTypes, device: str, threads: int |
 
 
 def has_searches(semiring: Semiring, dtypes: DTypes, device: str = "cpu") -> bool:
-    """Whether there are generated searches: they select among walks, with operations that single numbers have as instructions."""
+    """Return True if compiled searches exist: ⊕ selects a walk, and scalar instructions compute ⊕ and ⊗."""
     return device != "reference" and _selects_in_single_instructions(semiring, dtypes)
 
 
 @functools.lru_cache(maxsize=cache.LOADED)
 def _selects_in_single_instructions(semiring: Semiring, dtypes: DTypes) -> bool:
-    """Whether ⊕ selects, and both operations are generated for single numbers."""
     if any(d.kind == "O" for d in dtypes) or not is_selective(semiring, dtypes):
         return False
     return not (semiring.program.operations & _NOT_SINGLE or _lacks_instructions(semiring, dtypes))
 
 
 def scans_for(semiring: Semiring, dtypes: DTypes, device: str, states: int, threads: int | None = None) -> Scans | None:
-    """The generated scans, or None where products one after the other take their place.
+    """Return the compiled scans, or None if successive products have to compute the scan.
 
-    Parameters
-    ----------
-    semiring, dtypes, device
-        As for `engine_for`.
-    states : int
-        Of which a thread block of a GPU has room for a thousand, where the zero annihilates.
-    threads : int, optional
-        As for `engine_for`.
+    A GPU's scans take vectors of up to about a thousand `states`, and need a zero that annihilates.
     """
     if device == "reference" or any(d.kind == "O" for d in dtypes):
         return None
@@ -157,7 +135,7 @@ def scans_for(semiring: Semiring, dtypes: DTypes, device: str, states: int, thre
         if is_gpu(device):
             from semiring.kernels.cuda.scan import CudaScans, fits
 
-            # What pads a vector is 0, and what it is multiplied with must not come back.
+            # Vectors are padded with 0, and products with padding must stay 0.
             suits = fits(semiring, dtypes, states) and law(semiring, dtypes, "0 annihilates").status == "passed"
             return CudaScans(semiring, dtypes, gpu_number(device)) if suits else None
         from semiring.kernels.cpu.scans import CpuScans
@@ -166,13 +144,7 @@ def scans_for(semiring: Semiring, dtypes: DTypes, device: str, states: int, thre
 
 
 def sparse_products_for(semiring: Semiring, dtypes: DTypes, device: str, threads: int | None = None) -> SparseProducts:
-    """The products of sparse matrices, generated where that is possible.
-
-    Parameters
-    ----------
-    semiring, dtypes, device, threads
-        As for `engine_for`.
-    """
+    """Return the products of sparse matrices, compiled where possible."""
     if is_gpu(device):
         machine.used_devices.add(device)
         with importing:
@@ -184,7 +156,7 @@ def sparse_products_for(semiring: Semiring, dtypes: DTypes, device: str, threads
 
 @functools.lru_cache(maxsize=cache.LOADED)
 def _sparse_products(semiring: Semiring, dtypes: DTypes, reference: bool, threads: int | None) -> SparseProducts:
-    """Those of the host, which keep nothing of a call."""
+    """Return the sparse products of the host, which keep no state between calls."""
     with importing:
         if reference or any(d.kind == "O" for d in dtypes) or _lacks_instructions(semiring, dtypes):
             from semiring.kernels.compressed import ReferenceSparseProducts
@@ -196,12 +168,11 @@ def _sparse_products(semiring: Semiring, dtypes: DTypes, reference: bool, thread
 
 
 def _lacks_instructions(semiring: Semiring, dtypes: DTypes) -> bool:
-    """Whether an operation is not generated for these numbers."""
     return bool(semiring.program.operations & _WHOLE) and any(d.kind == "f" for d in dtypes)
 
 
 def sweeps_for(semiring: Semiring, dtypes: DTypes, device: str, nodes: Any, parents: Array) -> Any:
-    """The sweeps of a GPU through the panels of an elimination, see `CudaSweeps`; None where that is not on a GPU."""
+    """Return a GPU's sweeps through the panels of an elimination, see `CudaSweeps`; None on other devices."""
     if not is_gpu(device):
         return None
     with importing:
@@ -211,17 +182,9 @@ def sweeps_for(semiring: Semiring, dtypes: DTypes, device: str, nodes: Any, pare
 
 
 def fronts_for(semiring: Semiring, dtypes: DTypes, device: str, steps: int, tree: tuple[Any, Array, Array], *, by_star: bool) -> Any:
-    """The fronts of a GPU, see `CudaFronts`; None where the host eliminates as fast, or the GPU has no room for them.
+    """Return a GPU's fronts, see `CudaFronts`; None if the host is as fast or the GPU lacks memory.
 
-    Parameters
-    ----------
-    semiring, dtypes, device
-        As for `engine_for`.
-    steps : int
-        Of the elimination.
-    tree : tuple
-        The supernodes, those above them, and the numbers of edges: see `CudaFronts`.
-    by_star : bool
+    The elimination takes `steps` steps. `tree` has the supernodes, their parents, and the numbers of edges.
     """
     if not is_gpu(device) or steps < machine.GPU_ELIMINATION:
         return None
@@ -234,23 +197,11 @@ def fronts_for(semiring: Semiring, dtypes: DTypes, device: str, steps: int, tree
 
 
 def predecessor_trees(semiring: Semiring, values: tuple[Any, ...], via: Any, *, backward: bool, circles: int) -> tuple[Any, Array]:
-    """The tree of each row, or with `backward` of each column, as `semiring.algorithms.predecessors` grows them.
+    """Grow the tree of each row, or with `backward` of each column, on a GPU; see `semiring.algorithms.predecessors`.
 
-    Parameters
-    ----------
-    semiring : Semiring
-    values : tuple of CuPy arrays of shape (…, n, n)
-        The closure.
-    via : int32 CuPy array of shape (…, n, n)
-    backward : bool
-    circles : int
-        How often only circles are mended before all that is lost is attached again.
-
-    Returns
-    -------
-    trees : int32 CuPy array of shape (…, n, n)
-    remaining : int64 array
-        The rows (columns), numbered through all matrices, that are no trees yet because rounding hides where edges tie.
+    `values` (the closure), `via` and the trees are CuPy arrays of shape (…, n, n), the last two in int32. After `circles` rounds that mend
+    only circles, all lost vertices are attached again. The second result lists rows (columns), numbered through all matrices, whose
+    trees are incomplete because rounding hides ties.
     """
     from semiring.kernels.cuda.paths import predecessor_trees as on_the_gpu
 
@@ -258,13 +209,9 @@ def predecessor_trees(semiring: Semiring, values: tuple[Any, ...], via: Any, *, 
 
 
 def close_by_levels(matrix: Any, nothing: Any, length: Any) -> bool:
-    """Distances in the place of edges that are all equally long, by breadth-first search in bits; False leaves the matrix as it was.
+    """Replace edges of one common `length` by distances, by breadth-first search in bits; on False, the matrix is unchanged.
 
-    Parameters
-    ----------
-    matrix : CuPy array of shape (n, n)
-    nothing, length : numbers
-        The entry where there is no edge, and that of each edge.
+    The matrix is a CuPy array of shape (n, n); `nothing` is its entry for no edge.
     """
     from semiring.kernels.cuda import levels
 
@@ -272,13 +219,9 @@ def close_by_levels(matrix: Any, nothing: Any, length: Any) -> bool:
 
 
 def expand_paths(via: Any, sources: Array, targets: Array) -> list[list[int] | None]:
-    """The vertices from each source to its target, both included; None where they are more than n + 1, because they go around loops.
+    """Return the vertices from each source to its target, inclusive; None for more than n + 1 vertices, which circle a loop.
 
-    Parameters
-    ----------
-    via : int32 CuPy array of shape (n, n)
-    sources, targets : int arrays of shape (m,)
-        Pairs whose element is not zero.
+    `via` is an int32 CuPy array of shape (n, n). The element of each pair must not be the semiring's zero.
     """
     from semiring.kernels.cuda.paths import expand_paths as on_the_gpu
 

@@ -1,9 +1,9 @@
-"""Several processes on one or many machines, by MPI: what they tell each other, and how row panels come from one to all.
+"""Several processes by MPI: collective calls that fail together, and broadcasts of row panels.
 
-    ranks.py     the processes of a communicator: what each of them says is known to all, and so is what one of them raises
-    panels.py    row panels from their owners to all ranks: memory that the ranks of a host share, broadcasts between hosts
-    nccl.py      the same from GPU to GPU
+    ranks.py     the processes of a communicator, which share values and errors
+    panels.py    row panels from their owners to all ranks: shared memory within a host, broadcasts between hosts
+    nccl.py      row panels from GPU to GPU
 
-Nothing here knows what is computed. `semiring.streaming.workers` runs the block rows of one rank, and `semiring.execution.ranks` a whole
-call; mpi4py is imported where a communicator is there already.
+Nothing here knows the computation. `semiring.streaming.workers` runs the block rows of one rank, `semiring.execution.ranks` a whole call.
+mpi4py is imported only after the caller has passed a communicator.
 """

@@ -1,4 +1,4 @@
-"""Row panels from GPU to GPU by NCCL, where every rank has one GPU of its own."""
+"""Row panels from GPU to GPU by NCCL, if every rank has its own GPU."""
 
 from __future__ import annotations
 
@@ -15,25 +15,21 @@ from semiring.mpi.ranks import Ranks
 __all__ = ["NcclPanels", "has_nccl", "nccl_enabled"]
 
 _ALIGNMENT = 16
-"""Bytes that the rows of a panel begin at multiples of."""
+"""Rows of a panel begin at multiples of this many bytes."""
 
 _BYTES = 0
-"""NCCL's number for single bytes, ncclInt8."""
+"""NCCL's number for bytes, ncclInt8."""
 
 
 def nccl_enabled() -> bool:
-    """Whether NCCL may be used: the environment variable ``SEMIRING_NCCL=0`` says no."""
+    """Return False if the environment variable ``SEMIRING_NCCL=0`` forbids NCCL."""
     return os.environ.get("SEMIRING_NCCL") != "0"
 
 
 def has_nccl(ranks: Ranks, gpu: int | None) -> bool:
-    """Whether each rank has a GPU that is no other rank's, and NCCL, which may be used. All ranks ask.
+    """Return True if each rank has its own GPU, and NCCL is installed and allowed. All ranks call it.
 
-    Parameters
-    ----------
-    ranks : Ranks
-    gpu : int or None
-        The only GPU of this rank, None where it has none or several.
+    `gpu` is the only GPU of this rank, or None.
     """
     place: Any = None
     if gpu is not None and nccl_enabled():
@@ -49,28 +45,9 @@ def has_nccl(ranks: Ranks, gpu: int | None) -> bool:
 
 
 class NcclPanels(Panels):
-    """Row panels in the memories of GPUs, brought from one to all by NCCL.
+    """Row panels of at most `rows` rows in GPU memory, broadcast by NCCL on `device` and `stream`. Each GPU holds two panels.
 
-    Parameters
-    ----------
-    ranks, owners
-        See `semiring.mpi.panels.Panels`.
-    rows : int
-        Of a panel, at most.
-    n : int
-    dtypes : sequence of numpy.dtype
-    gpu : int
-        That of this rank.
-
-    Attributes
-    ----------
-    device, stream
-        CuPy's, in which broadcasts run.
-
-    Notes
-    -----
-    The kernels of a broadcast wait on the GPU for those of the other ranks, and take multiprocessors meanwhile: so no rank begins before
-    all can. Each GPU has two panels in its memory.
+    A broadcast's kernel occupies multiprocessors while it waits for other ranks' kernels, so no rank begins before all can.
     """
 
     def __init__(self, ranks: Ranks, owners: dict[int, int], rows: int, n: int, dtypes: Sequence[np.dtype[Any]], gpu: int) -> None:
@@ -86,11 +63,11 @@ class NcclPanels(Panels):
         self._communicator = _communicator(ranks, gpu)
 
     def slot_of(self, turn: int) -> tuple[Any, ...]:
-        """The memory of one of the slots: an array for each component."""
+        """Return the arrays of a slot, one for each component."""
         return tuple(array[:, : self._n] for array in self._memory[turn])
 
     def begin(self, turn: int, owner: int, stage: int) -> list[Any]:
-        """The owner tells all ranks that the panel is in its slot, and then all begin the broadcast."""
+        """Tell all ranks that the owner's panel is in its slot (stage 1), or begin the broadcast (2)."""
         if stage == 1:
             return [self.ranks.all.Ibcast(self._token, root=owner)]
         with self.device:
@@ -101,23 +78,23 @@ class NcclPanels(Panels):
         return [_Recorded(event)]
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Free the memory."""
         self._memory.clear()
 
 
 class _Recorded:
-    """An event of a GPU, asked as MPI's requests are."""
+    """An event of a GPU with the interface of an MPI request."""
 
     def __init__(self, event: Any) -> None:
         self._event = event
 
     def Test(self) -> bool:  # the name of MPI's method
-        """Whether the GPU has come so far."""
+        """Return True if the GPU has reached the event."""
         return bool(self._event.done)
 
 
 def _communicator(ranks: Ranks, gpu: int) -> Any:
-    """NCCL's communicator of these ranks, which takes seconds to make, and is kept with them."""
+    """Return NCCL's communicator of these ranks, cached because its creation takes seconds."""
     import cupy
 
     nccl = importlib.import_module("cupy.cuda.nccl")

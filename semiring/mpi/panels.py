@@ -1,14 +1,13 @@
-"""Row panels from their owners to all ranks: in memory that the ranks of a host share, and from host to host by MPI's broadcasts.
+"""Row panels from their owners to all ranks: shared memory within a host, MPI broadcasts between hosts.
 
-Panels come in the order of their rounds, one after the other, and each goes through three stages:
+Panels travel one after the other, in the order of their rounds. Each goes through three stages:
 
-1. All ranks say that they need the panel no more whose slot this one takes (two slots take turns), and how far they are.
-2. Its owner copies it to the slot, and tells the ranks of its host.
-3. The first rank of that host broadcasts it to the first ranks of the others, and these tell those of theirs.
+1. Every rank declares the panel's slot (one of two, alternating) free, and its own progress.
+2. The owner copies the panel to the slot, and tells the ranks of its host.
+3. The first rank of this host broadcasts the panel to the first ranks of other hosts, and each tells the ranks of its host.
 
-So every host receives a panel once, however many ranks it has, and no rank copies what another one of its host has received. The stages are
-nonblocking collective operations, and the products of a round go on beside them. If a rank fails, the stages that others have begun are
-gone through by all, whatever is in the slots, so that the communicator can be used as before.
+So every host receives a panel once, and its ranks share the copy. The stages are nonblocking collective operations that overlap the
+products of a round. If a rank fails, all ranks complete the stages that any rank has begun, so that the communicator stays usable.
 """
 
 from __future__ import annotations
@@ -29,63 +28,62 @@ __all__ = ["PROGRESS", "SLOTS", "Local", "Panels", "SharedPanels"]
 Array = np.ndarray[Any, Any]
 
 SLOTS = 2
-"""Panels that there is room for: the one that products are made with, and the next."""
+"""Slots for panels: the current panel and the next."""
 
 _ALIGNMENT = 4096
-"""Bytes that each array of a slot begins at multiples of: whole pages can be registered with a GPU."""
+"""Arrays of a slot begin at multiples of this many bytes: a GPU can register whole pages."""
 
 _PIECE = 1 << 28
-"""Bytes of one broadcast: MPI counts no more than 2³¹, and pieces follow each other from host to host."""
+"""Bytes of one broadcast: MPI's counts end at 2³¹, and the broadcasts of several pieces overlap."""
 
 PROGRESS = 4
-"""Numbers that say how far a rank is."""
+"""Numbers in a rank's progress."""
 
 _STAGES = 3
 
 
 class Local(Protocol):
-    """What the panels ask of, and tell, those who compute on this rank."""
+    """The interface of this rank's computation to `Panels`."""
 
     def check(self) -> None:
         """Raise `Stopped` after an error on this rank."""
 
     def released(self, k: int) -> bool:
-        """Whether no device of this rank needs row panel k any more."""
+        """Return True if no device of this rank needs row panel k any more."""
         ...
 
     def progress(self, k: int) -> tuple[int, ...]:
-        """How far this rank is while row panel k is on its way, for the others to know, in `PROGRESS` numbers."""
+        """Return this rank's progress before row panel k travels, as `PROGRESS` numbers."""
         ...
 
     def others(self, progress: Array) -> None:
-        """How far all ranks were when they had room for the next panel: an array of shape (ranks, PROGRESS)."""
+        """Take the progress of all ranks, of shape (ranks, PROGRESS)."""
 
     def writable(self, k: int) -> None:
-        """The owner may copy row panel k to its slot."""
+        """Allow the owner to copy row panel k to its slot."""
 
     def published(self, k: int) -> bool:
-        """Whether the owner has done so."""
+        """Return True if the owner has copied row panel k to its slot."""
         ...
 
     def arrived(self, k: int) -> None:
-        """Row panel k is in its slot."""
+        """Note that row panel k is in its slot."""
 
 
 class Panels(ABC):
-    """The row panels of a closure, of which each rank owns some, on their way to all ranks.
+    """The transport of a closure's row panels from their owners to all ranks.
 
     Parameters
     ----------
-    ranks : Ranks
     owners : dict of int to int
-        The rank that owns each row panel that comes, by its number and in ascending order. The same on all ranks.
+        The owner's rank for each remaining row panel, in ascending order of panels; the same on all ranks.
 
     Attributes
     ----------
     direct : bool
-        Whether devices compute with a panel in its slot.
+        Devices compute with a panel in its slot.
     ready : concurrent.futures.Future or None
-        After which the slots may be written to.
+        Done when the slots may be written to.
     """
 
     direct = True
@@ -99,27 +97,27 @@ class Panels(ABC):
 
     @abstractmethod
     def slot_of(self, turn: int) -> tuple[Any, ...]:
-        """The memory of one of the slots: an array for each component."""
+        """Return the arrays of a slot, one for each component."""
 
     @abstractmethod
     def begin(self, turn: int, owner: int, stage: int) -> list[Any]:
-        """Begin the second stage (1) or the third (2) for the panel of a slot: requests, which are over when ``Test()`` says so."""
+        """Begin stage 1 or 2 (counted from 0) for the panel of a slot; return requests with a method ``Test()``."""
 
     @abstractmethod
     def close(self) -> None:
-        """Give the memory back. All ranks call it."""
+        """Free the memory. All ranks call it."""
 
     def slot(self, k: int) -> tuple[Any, ...]:
-        """The memory of row panel k."""
+        """Return the arrays of row panel k's slot."""
         return self.slot_of(self._order[k] % SLOTS)
 
     def run(self, local: Local, done: Callable[[], bool]) -> None:
-        """Bring all panels, in the thread that made the call, and wait until all that this rank computes is `done`.
+        """Transport all panels in the calling thread, and wait until this rank's computation is `done`.
 
         Raises
         ------
         Stopped
-            Where another rank has failed; and what `local.check` raises.
+            If another rank has failed, or `local.check` raises it.
         """
 
         def watch() -> None:
@@ -147,7 +145,7 @@ class Panels(ABC):
         self.ranks.until(done, watch)
 
     def finish(self) -> None:
-        """Go through the stages that any rank has begun, after a failure."""
+        """Complete the stages that any rank has begun, after a failure."""
         last = max(self.ranks.allgather(self._begun))
         self.ranks.until(self._over)
         for stage in range(self._begun + 1, (last // _STAGES + 1) * _STAGES):
@@ -155,7 +153,6 @@ class Panels(ABC):
             self.ranks.until(self._over)
 
     def _post(self, number: int) -> None:
-        """Begin a stage of a panel."""
         place, stage = divmod(number, _STAGES)
         self._begun = number
         if stage == 0:
@@ -164,33 +161,15 @@ class Panels(ABC):
             self._requests = deque(self.begin(place % SLOTS, list(self.owners.values())[place], stage))
 
     def _over(self) -> bool:
-        """Whether the stage that was begun last is over."""
         while self._requests and self._requests[0].Test():
             self._requests.popleft()
         return not self._requests
 
 
 class SharedPanels(Panels):
-    """Row panels in memory that the ranks of a host share, brought from host to host by MPI's broadcasts.
+    """Row panels of at most `rows` rows in memory that the ranks of a host share, with MPI broadcasts between hosts.
 
-    Parameters
-    ----------
-    ranks, owners
-        See `Panels`.
-    rows : int
-        Of a panel, at most.
-    n : int
-    dtypes : sequence of numpy.dtype
-    direct : bool
-
-    Attributes
-    ----------
-    memory : array of bytes
-        Of both slots.
-
-    Notes
-    -----
-    Each host has two panels in its memory, and receives n² elements in a closure, the first ranks among the hosts as many.
+    `memory` holds the bytes of both slots. The first rank of each host receives n² elements in a closure.
     """
 
     def __init__(
@@ -211,13 +190,13 @@ class SharedPanels(Panels):
         self._token = np.zeros(1, np.uint8)
 
     def slot_of(self, turn: int) -> tuple[Array, ...]:
-        """The memory of one of the slots: an array for each component."""
+        """Return the arrays of a slot, one for each component."""
         rows, n = self._shape
         starts = ((turn * self._size + start, d) for start, d in self._parts)
         return tuple(self.memory[start : start + rows * n * d.itemsize].view(d).reshape(rows, n) for start, d in starts)
 
     def begin(self, turn: int, owner: int, stage: int) -> list[Any]:
-        """Within the host that has the panel the owner tells of it; then it is broadcast between hosts; and within the others."""
+        """Tell the owner's host (stage 1); broadcast between hosts and tell the ranks of the others (stage 2)."""
         ranks = self.ranks
         at_home = ranks.hosts[owner] == ranks.hosts[ranks.rank]
         self._window.Sync()
@@ -231,7 +210,7 @@ class SharedPanels(Panels):
         return [ranks.leaders.Ibcast(slot[start : start + _PIECE], root=root) for start in range(0, self._size, _PIECE)]
 
     def close(self) -> None:
-        """Give the memory back. All ranks call it."""
+        """Free the memory. All ranks call it."""
         self._window.Unlock_all()
         del self.memory
         self._window.Free()

@@ -1,11 +1,11 @@
-"""The ranks of a communicator: what each of them says is known to all, and so is what one of them raises.
+"""The ranks of a communicator, which share values and errors.
 
-MPI has no word for an error: a rank that raises leaves the others waiting for ever. Here all ranks do a piece of work together, and come
-to an agreement at its end: either it is done everywhere, or every rank raises what the first one raised. Whoever fails tells the others at
-once, by a message on a communicator of its own, so that they stop.
+MPI does not transport errors: a rank that raises leaves the others waiting forever. Here all ranks agree at the end of each joint piece of
+work: all have done it, or all raise the first rank's error. A failing rank tells the others at once, by a message on a separate
+communicator, so that they stop.
 
-MPI's blocking calls spin on a core that others could use. So requests are tested, with pauses between, by the one thread that made the
-call, which is also all that MPI's lowest levels of thread support permit.
+MPI's blocking calls spin on a core that others could use. So the calling thread tests requests, with pauses. Only this thread calls MPI,
+as the lowest levels of thread support demand.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ T = TypeVar("T")
 Array = np.ndarray[Any, Any]
 
 _EAGER, _LONGEST = 200, 1e-3
-"""How often a request is tested before the first pause, and the longest pause in seconds."""
+"""Tests of a request before the first pause, and the longest pause in seconds."""
 
 _PIECE = 1 << 28
-"""Bytes that are sent at once: MPI counts no more than 2³¹, and the next piece can be sent on while this one comes."""
+"""Bytes of one message: MPI's counts end at 2³¹, and the transport of several pieces overlaps."""
 
 
 class Stopped(Exception):
@@ -41,21 +41,17 @@ class Stopped(Exception):
 class Ranks:
     """The processes of an MPI communicator, which make the same calls in the same order. `Ranks.of` makes it.
 
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Intracomm
-
     Attributes
     ----------
     rank, size : int
-        The number of this process, and how many there are.
+        The number of this process, and the number of processes.
     hosts : tuple of int
-        For each rank the first rank on its host.
+        The first rank on the host of each rank.
     nccl : dict of int to cupy.cuda.nccl.NcclCommunicator
-        By the GPU of this rank, see `semiring.mpi.nccl`.
+        NCCL's communicators by this rank's GPU, see `semiring.mpi.nccl`.
     all, host, leaders : mpi4py.MPI.Comm
-        For row panels: of all ranks, of those of this host, and of the first rank of each host (None on the others). As every communicator
-        here they are duplicates, so that no message of the caller's is taken for one of these.
+        Communicators for row panels: all ranks, this host's ranks, and the first rank of each host (None on other ranks). Every
+        communicator here is a duplicate, so that the caller's messages cannot be mistaken for ours.
     """
 
     def __init__(self, comm: Any) -> None:
@@ -74,24 +70,24 @@ class Ranks:
 
     @classmethod
     def of(cls, comm: Any) -> Ranks:
-        """Those of a communicator; they are kept with it.
+        """Return the ranks of a communicator, which caches them.
 
         Raises
         ------
         SemiringError
-            Where it is no communicator, or MPI was initialized for fewer threads than this takes.
+            For no communicator, or if MPI does not permit calls in this thread.
         """
         if type(comm).__module__.partition(".")[0] != "mpi4py" or not hasattr(comm, "Ibcast"):
             raise SemiringError(f"comm is {described(comm)}; it is a communicator of mpi4py, such as MPI.COMM_WORLD")
         from mpi4py import MPI
 
         if comm == MPI.COMM_NULL or comm.Is_inter():
-            raise SemiringError("comm is no communicator within one group of processes; use MPI.COMM_WORLD, or a part of it")
+            raise SemiringError("comm is no communicator within one group of processes; use MPI.COMM_WORLD, or a subgroup")
         level = MPI.Query_thread()
         if level < MPI.THREAD_FUNNELED or (level == MPI.THREAD_FUNNELED and not MPI.Is_thread_main()):
             raise SemiringError(
-                "MPI was initialized for another thread than this: leave mpi4py.rc.threads and mpi4py.rc.thread_level as they are, or call "
-                "this in the main thread of a process that has at least MPI_THREAD_FUNNELED"
+                "MPI does not permit calls in this thread: leave mpi4py.rc.threads and mpi4py.rc.thread_level at their defaults, or call "
+                "this in the main thread, with at least MPI_THREAD_FUNNELED"
             )
         key = _key()
         found = comm.Get_attr(key)
@@ -102,7 +98,7 @@ class Ranks:
 
     @staticmethod
     def ranks_of_host(comm: Any) -> Any:
-        """The communicator of those ranks that share memory with this one."""
+        """Return the communicator of the ranks that share memory with this one."""
         from mpi4py import MPI
 
         return comm.Split_type(MPI.COMM_TYPE_SHARED, key=comm.rank)
@@ -110,10 +106,10 @@ class Ranks:
     def __deepcopy__(self, memo: Any) -> Ranks:
         return self
 
-    # What all tell each other.
+    # Messages.
 
     def allgather(self, value: Any, watch: Callable[[], None] | None = None) -> list[Any]:
-        """What each rank says, in their order."""
+        """Return the values of all ranks, in order."""
         from mpi4py import MPI
 
         data = np.frombuffer(pickle.dumps(value), np.uint8)
@@ -126,7 +122,7 @@ class Ranks:
         return [pickle.loads(everything[end - size : end].data) for end, size in zip(ends, sizes, strict=True)]
 
     def bcast(self, array: Array, root: int) -> None:
-        """Bring a contiguous array from one rank to those of all."""
+        """Copy a contiguous array of rank `root` to all ranks."""
         flat = array.reshape(-1).view(np.uint8)
         for request in [self._comm.Ibcast(flat[start : start + _PIECE], root=root) for start in range(0, flat.size, _PIECE)]:
             self._wait(request)
@@ -144,13 +140,7 @@ class Ranks:
             self._wait(self._comm.Irecv(flat[start : start + _PIECE], source=source))
 
     def same(self, **values: Any) -> None:
-        """Values that all ranks have to have the same, by what they are.
-
-        Raises
-        ------
-        SemiringError
-            On all ranks, naming two that differ.
-        """
+        """Raise `SemiringError` on all ranks if a named value differs between two ranks."""
         found = self.allgather(values)
         for what, value in found[0].items():
             for rank, others in enumerate(found):
@@ -160,11 +150,11 @@ class Ranks:
                         f"{name} differs between ranks, which have to make the same call: {value} on rank 0, {others[what]} on rank {rank}"
                     )
 
-    # Failing together.
+    # Errors.
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """What is done within it is done on all ranks, or each of them raises what the first one raised."""
+        """Return a context after which all ranks raise the first rank's error, if any rank raised."""
         error: BaseException | None = None
         try:
             yield
@@ -173,7 +163,7 @@ class Ranks:
         self.settle(error)
 
     def working(self, work: Callable[[Callable[[], None]], T]) -> T:
-        """The same for work that takes long: it gets a function that raises `Stopped` when another rank has failed."""
+        """Do long work together; `work` takes a function that raises `Stopped` when another rank has failed."""
         stop = deque([False], maxlen=1)
 
         def check() -> None:
@@ -195,25 +185,25 @@ class Ranks:
         return done.result()
 
     def failed(self) -> bool:
-        """Whether another rank has failed in what is being done together."""
+        """Return True if another rank has failed in the current joint work."""
         from mpi4py import MPI
 
         return bool(self._control.Iprobe(source=MPI.ANY_SOURCE, tag=self._epoch))
 
     def tell_of_failure(self) -> None:
-        """Let the others know at once that this rank has failed; `settle` follows."""
+        """Tell the others at once that this rank has failed; `settle` follows."""
         if self._told is None:
             self._told = [self._control.Isend(b"", dest=other, tag=self._epoch) for other in range(self.size) if other != self.rank]
 
     _told: list[Any] | None = None
 
     def settle(self, error: BaseException | None) -> None:
-        """All ranks come to here with what each has raised, or None.
+        """End joint work on all ranks, given this rank's error or None.
 
         Raises
         ------
         BaseException
-            What the first rank has raised that raised anything but `Stopped`, with a note that names it.
+            The error of the first rank with an error other than `Stopped`, with a note that names the rank.
         """
         own = None if error is None or isinstance(error, Stopped) else error
         if own is not None:
@@ -236,7 +226,7 @@ class Ranks:
         raise raised
 
     def until(self, true: Callable[[], Any], watch: Callable[[], Any] | None = None) -> None:
-        """Wait for something, with pauses, and look after something else meanwhile."""
+        """Wait until `true` returns True, with pauses, and call `watch` meanwhile."""
         tests, pause = 0, 1e-5
         while not true():
             if watch is not None:
@@ -251,7 +241,7 @@ class Ranks:
 
 
 def _pickled(error: BaseException) -> bytes:
-    """An error as other processes can raise it: of its own type where that is possible."""
+    """Pickle an error; if its type cannot be pickled, as a `SemiringError`."""
     try:
         made = pickle.dumps(error)
         pickle.loads(made)
@@ -264,7 +254,7 @@ _keys: list[int] = []
 
 
 def _key() -> int:
-    """Under what a communicator keeps its `Ranks`."""
+    """Return MPI's key under which a communicator caches its `Ranks`."""
     if not _keys:
         from mpi4py import MPI
 

@@ -16,7 +16,7 @@ from semiring.common.units import counted
 from semiring.mpi.ranks import Ranks
 from semiring.results.trees import PredecessorTrees, via_of_trees
 from semiring.streaming.layout import block_rows
-from semiring.streaming.storage import ArrayRows, OwnRows, Rows
+from semiring.streaming.storage import ArrayRows, OwnRows, RowStorage
 
 __all__ = ["DistributedMatrix", "DistributedTrees", "own_stripes", "shares"]
 
@@ -57,7 +57,7 @@ class DistributedMatrix:
 
     ndim = 2
 
-    def __init__(self, ranks: Ranks, own: Rows, rows: Sequence[slice], owners: Sequence[int]) -> None:
+    def __init__(self, ranks: Ranks, own: RowStorage, rows: Sequence[slice], owners: Sequence[int]) -> None:
         self._ranks, self._own, self._rows = ranks, own, tuple(rows)
         self._owners = np.repeat(np.asarray(owners, dtype=np.intp), [r.stop - r.start for r in rows])
         self.shape, self.dtype = own.shape, own.dtype

@@ -1,8 +1,7 @@
-"""Buffers in the memory of a device, and the copies of block rows between them and where the matrix is stored.
+"""Buffers in the memory of a device, and copies of block rows between buffers and the stored matrix.
 
-A `DeviceMemory` is all that a pipeline knows of its device beside the engine: here that of the host, on which the CPU computes, and that of
-a device that keeps the block rows it owns, so that a matrix is distributed over the memories of several. That of a GPU is in
-`semiring.streaming.gpus`.
+A pipeline knows its device by an engine and a `DeviceMemory`. `HostMemory` serves the CPU, `semiring.streaming.gpus` a GPU.
+`ResidentMemory` keeps the device's own block rows, so that a matrix is distributed over several memories.
 """
 
 from __future__ import annotations
@@ -18,84 +17,76 @@ from semiring.streaming.storage import Matrix, RowAccess, memory_of
 __all__ = ["Buffer", "Buffers", "DeviceMemory", "HostMemory", "PanelMemory", "PeerMemory", "ResidentMemory"]
 
 Buffer = tuple[tuple[Any, ...], Any]
-"""Memory for a block row: an array for each component, and one for the construction matrix or None."""
+"""Memory for a block row: an array for each component, and an array or None for the construction matrix."""
 
 
 class DeviceMemory(Protocol):
-    """Buffers on a device, and how block rows are copied to them and back."""
+    """Buffers on a device, and copies of block rows to and from them."""
 
     def active(self) -> AbstractContextManager[Any]:
-        """What every thread that works for the device has to enter."""
+        """Return a context that every thread of the device has to enter."""
         ...
 
     def buffer(self, rows: int) -> Any:
-        """New memory for a block row of so many rows."""
+        """Allocate memory for a block row of `rows` rows."""
 
     def arrays(self, buffer: Any, rows: slice) -> tuple[tuple[Any, ...], Any]:
-        """The part of a buffer that so many rows take: an array for each component, and the construction matrix or None."""
+        """Return the used part of a buffer: an array for each component, and the construction matrix or None."""
         ...
 
     def resident(self, rows: slice) -> Any:
-        """The buffer in which rows stay, or None where any that is free will do."""
+        """Return the buffer in which rows stay, or None if any free buffer will do."""
 
     def load(self, rows: slice, buffer: Any, *, first: bool) -> None:
-        """Copy rows to a buffer, as the caller gave them the `first` time, else as `write_back` left them; wait until they are there."""
+        """Copy rows to a buffer, the `first` time from the caller's matrix, later from `write_back`'s result; wait."""
 
     def write_back(self, rows: slice, buffer: Any, *, last: bool) -> None:
-        """Copy a buffer to its rows, unless nobody asks for them there before the `last` time. Waits until they are there."""
+        """Copy a buffer to its rows, and wait; resident rows are copied only the `last` time."""
 
     def save(self, rows: slice, buffer: Any, columns: slice, to: RowAccess) -> None:
-        """Copy columns of a buffer to a record: of each array that `arrays` gives, in that order."""
+        """Copy columns of a buffer to a record, array by array in the order of `arrays`."""
 
     def restore(self, rows: slice, buffer: Any, columns: slice, source: RowAccess) -> None:
-        """Copy columns of a buffer from a record. Waits until they are there."""
+        """Copy columns of a buffer from a record, and wait."""
 
     def copy(self, source: Any, target: Any, rows: slice) -> None:
-        """Copy the values of rows, which are all that products read of a row panel, from one buffer to another. Waits for that.
-
-        One of them may be on another device.
-        """
+        """Copy the values of a row panel between buffers, possibly from another device, and wait; products need no more."""
 
     def event(self) -> Callable[[], None]:
-        """A function that waits for all that the calling thread has asked the device to do so far."""
+        """Return a function that waits for the calling thread's work on the device so far."""
         ...
 
 
 class Buffers:
-    """The part of a `DeviceMemory` that is the same on every device whose rows come to any buffer."""
+    """The shared part of a `DeviceMemory` without resident rows."""
 
     def arrays(self, buffer: Buffer, rows: slice) -> Buffer:
-        """The part of a buffer that so many rows take."""
+        """Return the used part of a buffer."""
         values, via = buffer
         count = rows.stop - rows.start
         return tuple(v[:count] for v in values), None if via is None else via[:count]
 
     def all_arrays(self, buffer: Buffer, rows: slice) -> tuple[Any, ...]:
-        """The same, the construction matrix after the components."""
+        """Return the arrays in one tuple, the construction matrix last."""
         values, via = self.arrays(buffer, rows)
         return values if via is None else (*values, via)
 
     def resident(self, rows: slice) -> None:
-        """No rows stay."""
+        """Return None: no rows are resident."""
 
 
 class HostMemory(Buffers):
-    """Buffers of the host, on which the CPU engine works.
-
-    Parameters
-    ----------
-    matrix : Matrix
-    """
+    """Buffers of the host, for the CPU engine."""
 
     def __init__(self, matrix: Matrix) -> None:
         self._matrix = matrix
 
     def active(self) -> AbstractContextManager[Any]:
-        """Nothing to enter."""
+        """Return an empty context."""
         return nullcontext()
 
     def buffer(self, rows: int) -> Buffer:
-        """New memory for a block row of so many rows."""
+        """Allocate memory for a block row of `rows` rows."""
         shape = (rows, self._matrix.values[0].shape[1])
         return tuple(np.empty(shape, m.dtype) for m in self._matrix.values), None if self._matrix.via is None else np.empty(shape, np.int32)
 
@@ -118,11 +109,11 @@ class HostMemory(Buffers):
             source.read(rows, array[:, columns])
 
     def event(self) -> Callable[[], None]:
-        """Nothing to wait for: an operation on the host is done when it returns."""
+        """Return a function that does nothing: operations on the host are synchronous."""
         return lambda: None
 
     def view(self, rows: slice) -> Buffer | None:
-        """The rows themselves, if they are in memory and may be written to."""
+        """Return the rows themselves if they are in writable memory, else None."""
         arrays: list[Any] = [memory_of(m, rows, writable=True) for m in self._matrix.all]
         if not all(isinstance(a, np.ndarray) and a.flags.writeable and a.strides[1] == a.itemsize for a in arrays):
             return None
@@ -135,22 +126,16 @@ class HostMemory(Buffers):
 
 
 class PeerMemory(DeviceMemory, Protocol):
-    """A `DeviceMemory` that may have the matrix itself."""
+    """A `DeviceMemory` that may hold the matrix itself."""
 
     def view(self, rows: slice) -> Any:
-        """A buffer that is the rows of the matrix themselves, where they are in this memory already, or None."""
+        """Return the rows of the matrix as a buffer if they are in this memory, else None."""
 
 
 class ResidentMemory:
-    """A `DeviceMemory` that keeps own block rows from their first use to their last, and gets row panels from their owners.
+    """A `DeviceMemory` that keeps own block rows from first to last use, and copies row panels from their owners.
 
-    Parameters
-    ----------
-    memory : PeerMemory
-        Loads own rows from the matrix the first time, and writes them back the last.
-    own : sequence of slice
-    buffers : dict
-        The buffers in which block rows stay, by their first row: one dictionary for all devices.
+    The underlying `memory` loads own rows once, and writes them back once. All devices share `buffers`, the resident buffers by first row.
     """
 
     def __init__(self, memory: PeerMemory, own: Sequence[slice], buffers: dict[int, Any]) -> None:
@@ -163,11 +148,11 @@ class ResidentMemory:
         self._loaded = set[int]()
 
     def resident(self, rows: slice) -> Any:
-        """The buffer of own rows; None for those of another device."""
+        """Return the buffer of own rows, or None for another device's."""
         return self._own.get(rows.start)
 
     def load(self, rows: slice, buffer: Any, *, first: bool) -> None:
-        """Own rows are copied from the matrix once, and are there then; those of another device are copied from there."""
+        """Copy own rows from the matrix, once; copy another device's rows from its buffer."""
         if rows.start not in self._own:
             self._memory.copy(self._buffers[rows.start], buffer, rows)
         elif first and rows.start not in self._loaded:
@@ -175,23 +160,13 @@ class ResidentMemory:
             self._loaded.add(rows.start)
 
     def write_back(self, rows: slice, buffer: Any, *, last: bool) -> None:
-        """Copy own rows to the matrix the last time."""
+        """Copy own rows to the matrix, the `last` time only."""
         if last:
             self._memory.write_back(rows, buffer, last=True)
 
 
 class PanelMemory:
-    """A `DeviceMemory` that gets the row panels of other processes from where they arrive.
-
-    Parameters
-    ----------
-    memory : DeviceMemory
-        Of the block rows of this process.
-    slots : dict
-        Where the row panels of others arrive: a buffer for each, by their first row.
-    direct : bool
-        Whether the device computes with them there, and copies none.
-    """
+    """A `DeviceMemory` that takes the row panels of other processes from their `slots`, by first row; if `direct`, without a copy."""
 
     def __init__(self, memory: DeviceMemory, slots: Mapping[int, Buffer], *, direct: bool) -> None:
         self._memory, self._slots, self._direct = memory, slots, direct
@@ -199,12 +174,12 @@ class PanelMemory:
         self.save, self.restore, self.copy, self.write_back = memory.save, memory.restore, memory.copy, memory.write_back
 
     def resident(self, rows: slice) -> Any:
-        """The buffer of own rows that stay, and of panels of others that are used where they arrive."""
+        """Return the buffer of resident rows or of a panel that is used in its slot, else None."""
         arrived = self._slots.get(rows.start) if self._direct else None
         return self._memory.resident(rows) if arrived is None else arrived
 
     def load(self, rows: slice, buffer: Any, *, first: bool) -> None:
-        """Copy rows to a buffer, unless they are used where they are."""
+        """Copy rows to a buffer, unless a panel is used in its slot."""
         arrived = self._slots.get(rows.start)
         if arrived is None:
             self._memory.load(rows, buffer, first=first)

@@ -1,7 +1,7 @@
-"""The checkpoint of a closure whose matrix is on disk: a journal of what is changed there, so that what was cut short can be done again.
+"""The checkpoint of a closure whose matrix is on disk: a write-ahead journal, so that interrupted updates can be repeated.
 
-What a `Checkpoint` keeps, and why that is enough, is in its notes. Where a folder is opened again, it first tells whether input, records
-and result are still what they were, and then brings block rows to where the rounds go on from.
+The notes of `Checkpoint` say what is recorded, and why that is enough. A folder that is opened again is checked first (input, records,
+result); then block rows are restored to a state from which rounds can continue.
 """
 
 from __future__ import annotations
@@ -10,8 +10,11 @@ import itertools
 import os
 import re
 import threading
+import zlib
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +23,8 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.common.errors import CheckpointError
 from semiring.kernels.limits import ValueStatistics
-from semiring.streaming.folder import CheckpointFolder
-from semiring.streaming.journal import TEMPORARY, Record
-from semiring.streaming.storage import FileRows, Matrix, Rows, rows_of
+from semiring.streaming.folder import TEMPORARY, CheckpointFolder
+from semiring.streaming.storage import FileRows, Matrix, RowStorage, rows_of
 
 __all__ = ["Checkpoint"]
 
@@ -32,39 +34,42 @@ _RECORD = re.compile(r"row(\d+)-round(\d+)")
 
 
 class Checkpoint(CheckpointFolder):
-    """A `Journal` in a folder, and the matrix that is worked on, in files.
+    """A `Journal` in a folder, with the matrix in files.
 
-    Whenever the process is killed, the same call goes on, and gives the same bits. Nothing waits for the disk: what a process has
-    written survives it, but not the machine.
+    A process may be killed at any time: the same call continues, and gives the same bits. Nothing waits for the disk, so written data
+    survives the process, but not a crash of the machine.
 
     Parameters
     ----------
     folder, given, semiring
-        See `CheckpointFolder`, as for all others.
+        See `CheckpointFolder`, also for all other parameters.
     overwrite : bool
-        Work in the files of the input, if it is in files and the elements lie there at multiples of their size.
+        Work in the input's own files, if all components are files with elements at multiples of their size.
 
     Attributes
     ----------
     values, via : tuple of numpy.memmap, and numpy.memmap or None
-        Where the result will be.
+        The files of the result.
     rounds : list of int
-        How many rounds each block row was through.
+        Rounds that each block row had finished when the folder was opened.
 
     Notes
     -----
-    Before anything of block row I changes in the round of K, a record is there of A_IK after phase 3, which with A_K* is all that phase 4
-    depends on; as ⊕ is idempotent and each construction matrix is written before its values, phase 4 can be done again on whatever is
-    there, and gives what it gave. Phases 1 to 3 could not: rounded sums may improve once more. So the next row panel is recorded as a
-    whole; and so are elements of several components, which can be half written, and the first update of an overwritten input, whose
-    construction matrix is not there yet. Then the record itself is the result. A record is marked when its block row is written; the file
-    serves again when all block rows are through the round. Of a matrix that is worked on, the last row panel must be as it was recorded.
+    Before block row I changes in round K, a record is written of A_IK after phase 3. With A_K*, this is all that phase 4 depends on.
+    Since ⊕ is idempotent, and the construction matrix is written before the values, phase 4 can be repeated on a half-written block
+    row, with the same result. Phases 1 to 3 cannot: rounded sums may improve again.
+
+    Some records are whole block rows, and so themselves the result: of the next row panel, and of elements of several components, which
+    can be half written. So is the first record of an overwritten input, whose construction matrix is not written yet.
+
+    A record is marked finished when its block row is written, and its file is reused when all block rows have finished the round. On
+    reopening, the last row panel in the matrix must equal its record.
     """
 
     kept = "a journal"
 
     def __init__(
-        self, folder: str | os.PathLike[str], given: tuple[Rows, ...], semiring: Semiring, *, overwrite: bool = False, **how: Any
+        self, folder: str | os.PathLike[str], given: tuple[RowStorage, ...], semiring: Semiring, *, overwrite: bool = False, **how: Any
     ) -> None:
         files = tuple(g for g in given if isinstance(g, FileRows))
         self._files = files if overwrite and len(files) == len(given) and all(f.by_elements for f in files) else ()
@@ -82,11 +87,11 @@ class Checkpoint(CheckpointFolder):
         self.rounds = self._resume(self._keys)
 
     def _open_files(self) -> None:
-        """The files of the work, which the first rank makes, and what is recorded there, as the first rank finds it."""
+        """Open the files, which the first rank creates, after the first rank has listed the records."""
         if self._first:
             self._keys = self._record_keys()
         self.values, self.via = self._arrays(begun=bool(self._keys) or self._state.round > 0)
-        rows: tuple[Rows, ...] = self._files or tuple(map(rows_of, self.values))
+        rows: tuple[RowStorage, ...] = self._files or tuple(map(rows_of, self.values))
         self.matrix = Matrix(self._given, rows, None if self.via is None else rows_of(self.via))
 
     def _arrays(self, suffix: str = "", *, begun: bool) -> tuple[tuple[Any, ...], Any]:
@@ -96,14 +101,14 @@ class Checkpoint(CheckpointFolder):
         return tuple(f.array for f in self._files), via
 
     def begin(self, side: int, statistics: tuple[ValueStatistics, ...]) -> None:
-        """Settle what stays the same when another process goes on."""
+        """Record what another process needs to continue."""
         super().begin(side, statistics)
         self.rounds = [0] * len(self.rows)
 
     # The `Journal`.
 
     def record(self, i: int, k: int) -> Record:
-        """The record of block row i in round k: A_IK, or all of the row."""
+        """Return the record of block row i in round k: A_IK, or the whole row."""
         whole = i == k or len(self._given) > 1 or (k == 0 and bool(self._files))
         columns = slice(0, self._n) if whole else self.rows[k]
         entry = sum(g.dtype.itemsize for g in self._given) + (np.dtype(np.int32).itemsize if self._paths else 0)
@@ -111,16 +116,16 @@ class Checkpoint(CheckpointFolder):
         return Record(self.folder / f"row{i}-round{k}", columns, whole, size, self._spares[size])
 
     def begun(self, i: int, k: int) -> Record | None:
-        """The record of block row i after phase 3 of round k, if its update was begun before."""
+        """Return the record of block row i after phase 3 of round k, if its update was begun before."""
         return self._begun.get((i, k))
 
     def advance(self, i: int, rounds: int) -> None:
-        """Block row i has been through so many rounds."""
+        """Mark the record of block row i as finished."""
         if i != rounds - 1:
             self.record(i, rounds - 1).finish()
 
     def complete(self, rounds: int) -> None:
-        """All block rows have been through so many rounds: their records are not needed when the state says so."""
+        """Write the rounds that all block rows have finished to the state; then free the records of these rounds."""
         with self._writing:
             before = self._state.round
             if rounds > before:
@@ -137,26 +142,23 @@ class Checkpoint(CheckpointFolder):
                     self._record_keys()
 
     def tell(self, k: int) -> tuple[int, int]:
-        """How many rounds the state says that all block rows are through."""
+        """Return the finished rounds in the state."""
         return self._state.round, 0
 
     def told(self, least: int, numbers: Array) -> None:
-        """What is done everywhere the first rank writes down; after that nobody needs what the rounds before have recorded."""
+        """Complete rounds that all ranks have finished; other ranks wait until the first rank has written the state."""
         done = least if self._first else int(numbers[0, 0])
         if done < len(self.rows):
             self.complete(done)
 
-    # Whether the input, the matrix that is worked on and the result are what they were.
+    # Checks of the input, the matrix and the result.
 
     def _refused(self, why: str) -> CheckpointError:
         lost = " (its input was to be overwritten: bring that back first)" if self._files else ""
         return CheckpointError(f"{super()._refused(why)}{lost}")
 
     def _require_same(self, keys: set[tuple[int, int]]) -> None:
-        """Refuse another input, and a finished result that is not what it was.
-
-        An input that is overwritten is the matrix that is worked on: its rows are what they were until they are begun.
-        """
+        """Refuse another input, and a changed result. Of an overwritten input, only block rows without a record can be checked."""
         every = list(self.own)
         begun = {i for i, _ in keys} if self._state.round == 0 else set(every)
         if self._files and begun:
@@ -168,9 +170,9 @@ class Checkpoint(CheckpointFolder):
         self._require_result()
 
     def _require_panels(self, keys: set[tuple[int, int]]) -> None:
-        """Refuse a matrix in which a row panel is not what was recorded of it: it was written before another block row was begun with it.
+        """Refuse a matrix whose row panel differs from its record, once another block row was begun with this panel.
 
-        The last one is given another form afterwards.
+        The last row panel is not checked: it is converted afterwards.
         """
         for k in {k for _, k in keys if k < len(self.rows) - 1 and k in self.own}:
             used, updated = any(i != k and r == k for i, r in keys), any(i == k and r > k for i, r in keys)
@@ -181,10 +183,10 @@ class Checkpoint(CheckpointFolder):
                     if found.tobytes() != recorded.tobytes():
                         raise self._refused(f"row {some.start} of the matrix that is worked on has been changed")
 
-    # Files of the matrix that is worked on, records, and how far each block row is.
+    # Records.
 
     def _record_keys(self) -> set[tuple[int, int]]:
-        """The block row and the round of each record; what was half written, or should have been deleted, is deleted."""
+        """Return the block row and round of each record; delete temporary and outdated files."""
         keys = set()
         for path in self.folder.iterdir():
             named = _RECORD.fullmatch(path.name)
@@ -196,7 +198,7 @@ class Checkpoint(CheckpointFolder):
         return keys
 
     def _resume(self, keys: set[tuple[int, int]]) -> list[int]:
-        """How many rounds each block row is through; those that are recorded as a whole are copied from there."""
+        """Return the rounds that each block row has finished; restore block rows from whole records."""
         panels = {(k, k) for _, k in keys} | {(k, k) for k in [self._state.round] if 0 < k < len(self.rows)}
         records = {key: self.record(*key) for key in keys}
         with self._together():
@@ -213,7 +215,7 @@ class Checkpoint(CheckpointFolder):
                         raise self._refused(str(error)) from None
             self._require_panels(keys)
         rounds = [self._state.round] * len(self.rows)
-        for i, k in sorted(keys):  # so that the last round of each block row comes last
+        for i, k in sorted(keys):  # the last round of each block row comes last
             rounds[i] = k + 1
         with self._together():
             for i, after in enumerate(rounds):
@@ -224,20 +226,106 @@ class Checkpoint(CheckpointFolder):
                     self._begun[key] = records[key]
                     rounds[i] = after - 1
                 elif i in self.own:
-                    self._redo(records[key], self.rows[i])
+                    for matrix, some, recorded in self._recorded(records[key], self.rows[i]):
+                        matrix.write(some, recorded)
                     self.advance(i, after)
         return rounds
 
-    def _redo(self, record: Record, rows: slice) -> None:
-        """Copy a block row that is recorded as a whole to where it belongs."""
-        for matrix, some, recorded in self._recorded(record, rows):
-            matrix.write(some, recorded)
-
-    def _recorded(self, record: Record, rows: slice) -> Iterator[tuple[Rows, slice, Any]]:
-        """The rows of a block row that is recorded as a whole, of each matrix."""
+    def _recorded(self, record: Record, rows: slice) -> Iterator[tuple[RowStorage, slice, Any]]:
+        """Yield single rows of a whole record, matrix by matrix."""
         with record.reading() as stream:
             for matrix in self.matrix.all:
                 for start in range(rows.start, rows.stop):
                     row = np.empty((1, self._n), matrix.dtype)
                     stream.read(slice(start, start + 1), row)
                     yield matrix, slice(start, start + 1), row
+
+
+_PIECE = 1 << 20
+"""Bytes that are written or read at a time."""
+
+_TRAILER = 4
+"""Bytes of the CRC-32 at the end of a record."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """A file with some columns of a block row: of each component, of the construction matrix, and their CRC-32.
+
+    Truncated to 0 bytes, or by the CRC-32, the file marks a block row that is stored.
+    """
+
+    path: Path
+    columns: slice
+    whole: bool  # all columns
+    size: int  # bytes of the file
+    spares: list[Path]  # unused files of this size: overwriting one is many times faster than writing a new file
+
+    @contextmanager
+    def writing(self) -> Iterator[Stream]:
+        """Write arrays in order; the record appears when all are written, or not at all."""
+        temporary = self.path.with_name(self.path.name + TEMPORARY)
+        with suppress(IndexError):
+            os.replace(self.spares.pop(), temporary)
+        with open(temporary, "r+b" if temporary.exists() else "wb") as file:
+            stream = Stream(file)
+            yield stream
+            file.write(stream.crc.to_bytes(_TRAILER, "little"))
+        os.replace(temporary, self.path)
+
+    @contextmanager
+    def reading(self) -> Iterator[Stream]:
+        """Read the arrays in the same order."""
+        with open(self.path, "rb") as file:
+            yield Stream(file)
+
+    def finish(self) -> None:
+        """Mark the block row as stored."""
+        os.truncate(self.path, 0 if self.whole else self.size - _TRAILER)
+
+    def is_finished(self) -> bool:
+        """Return True if the block row is marked as stored."""
+        return self.path.stat().st_size in (0, self.size - _TRAILER)
+
+    def check(self) -> None:
+        """Raise `CheckpointError` if the file differs from the bytes that were written."""
+        crc, left = 0, self.size - _TRAILER
+        with open(self.path, "rb") as file:
+            while left > 0 and (data := file.read(min(left, _PIECE))):
+                crc, left = zlib.crc32(data, crc), left - len(data)
+            if left or file.read(_TRAILER + 1) != crc.to_bytes(_TRAILER, "little"):
+                raise CheckpointError(f"{self.path} is damaged: its size or checksum is wrong")
+
+    @staticmethod
+    def size_of(entries: int, entry_bytes: int) -> int:
+        """Return the bytes of a record."""
+        return entries * entry_bytes + _TRAILER
+
+
+class Stream:
+    """Consecutive arrays in a binary file, written and read in pieces; `crc` is the CRC-32 of the written bytes."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self.crc = 0
+
+    def read(self, rows: slice, out: Array) -> None:
+        """Read the next array."""
+        for part in _pieces(out):
+            whole = part if part.flags.c_contiguous else np.empty(part.shape, part.dtype)
+            self._file.readinto(whole.reshape(-1).view(np.uint8).data)
+            if whole is not part:
+                part[...] = whole
+
+    def write(self, rows: slice, array: Array) -> None:
+        """Append an array."""
+        for part in _pieces(array):
+            data = np.ascontiguousarray(part).reshape(-1).view(np.uint8).data
+            self.crc = zlib.crc32(data, self.crc)
+            self._file.write(data)
+
+
+def _pieces(array: Array) -> Iterator[Array]:
+
+    step = max(1, _PIECE // (array.shape[1] * array.itemsize))
+    return (array[start : start + step] for start in range(0, len(array), step))

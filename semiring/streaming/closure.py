@@ -1,7 +1,4 @@
-"""The closure of a matrix by block rows, checked: overflow, divergence, and the pass over the entries that both need to know of.
-
-As `semiring.algorithms.closure` has them for a matrix as a whole.
-"""
+"""The closure of a matrix by block rows, with checks of overflow and divergence, as in `semiring.algorithms.closure` for whole matrices."""
 
 from __future__ import annotations
 
@@ -34,17 +31,9 @@ def visit(
     visitor: Callable[[int, Values], None],
     check: Callable[[], None] = nothing,
 ) -> None:
-    """Call ``visitor(first, values)`` for the block rows of each device as the caller gave them, on all devices at once.
+    """Call ``visitor(first row, values)`` for the caller's block rows of each device, on all devices at once.
 
-    Parameters
-    ----------
-    pipelines : sequence of DevicePipeline
-    owned : sequence of sequences of slice
-        The block rows of each.
-    visitor : callable
-        Gets the number of the first row, and the arrays of a block row on a device.
-    check : callable, optional
-        Called before each block row; what it raises ends this.
+    An error of `check`, which is called before each block row, ends the visit.
     """
     stopped = threading.Event()
 
@@ -90,22 +79,18 @@ def closure_by_rows(
     Parameters
     ----------
     pipelines : sequence of DevicePipeline
-        Of the devices, which load block rows from what the caller gave, and write them back to `values` and `via`.
+        The devices, which load the caller's block rows, and write results to `values` and `via`.
     rows : tuple of slice
         The block rows.
     values : tuple of arrays of shape (n, n)
-        Where the result is in the end; NumPy's, or what is indexed like them. Of several ranks each has at least its own rows.
-    via : array or None
+        The arrays of the result: NumPy's, or objects indexed alike. Each of several ranks has at least its own rows.
     statistics : tuple of ValueStatistics
-        What the numbers of each component are.
-    reflexive : bool
+        Value statistics of each component.
     snapshot : callable
-        Gives arrays with what the caller gave, None if there are none any more.
+        Returns arrays with the caller's input, or None if it was overwritten.
     names : sequence, optional
         The caller's names of the vertices, for errors.
-    progress : callable, optional
-    journal : Journal, optional
-    share : Share, optional
+    progress, journal, share : optional
         See `run_workers`.
 
     Raises
@@ -114,7 +99,7 @@ def closure_by_rows(
 
     Notes
     -----
-    n³ steps. Where only rounding makes a cycle improve, this is refused: what `closure` does about it takes the matrix as a whole.
+    n³ steps. A cycle that improves only by rounding is refused: the remedy of `closure` needs the whole matrix in memory.
     """
     engine = pipelines[0].engine
     semiring, dtypes, n = engine.semiring, engine.dtypes, rows[-1].stop
@@ -148,7 +133,6 @@ def closure_by_rows(
 
 
 def _explain(diagnosis: Diagnosis, vertex: int, dtypes: tuple[np.dtype[Any], ...]) -> NoReturn:
-    """Raise what makes a pivot divergent."""
     if (given := diagnosis.kept()) is None:
         raise diagnosis.error(None, None, vertex)
     diagnosis.potentials(vertex, given, None, np.arange(len(given[0])))

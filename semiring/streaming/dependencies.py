@@ -1,7 +1,6 @@
-"""What the devices of a closure by block rows wait for from each other: how far each block row is, and who has received it.
+"""Dependencies between the devices of a closure by block rows: the rounds of each block row, and receivers of row panels.
 
-Of the block rows of other ranks only the row panels matter, which come by `semiring.mpi.panels` while the thread that made the call looks
-after them; `Share` says which part of the whole this process has.
+Other ranks' row panels arrive by `semiring.mpi.panels`, driven by the calling thread. `Share` is this process's part of the closure.
 """
 
 from __future__ import annotations
@@ -18,46 +17,29 @@ from semiring.mpi.panels import Panels
 from semiring.mpi.ranks import Ranks, Stopped
 from semiring.streaming.buffers import Buffer
 from semiring.streaming.journal import Journal
-from semiring.streaming.layout import Distribution
+from semiring.streaming.layout import BlockCyclicDistribution
 
 __all__ = ["Dependencies", "Share", "StepsOfDevice"]
 
 Array = np.ndarray[Any, Any]
 
 StepsOfDevice = Callable[[], Iterator[Step]]
-"""Yields the steps of a device, as often as they are asked for."""
+"""Yields the steps of a device, anew at each call."""
 
 
 @dataclass(frozen=True)
 class Share:
-    """What one rank has of a closure that several do together.
-
-    Attributes
-    ----------
-    ranks : Ranks
-    distribution : Distribution
-        Of the block rows over the devices of all ranks.
-    panels : Panels
-        The row panels that come from one rank to the others.
-    """
+    """One rank's part of a joint closure."""
 
     ranks: Ranks
-    distribution: Distribution
-    panels: Panels
+    distribution: BlockCyclicDistribution  # the block rows of the devices of all ranks
+    panels: Panels  # the row panels that travel between ranks
 
 
 class Dependencies:
-    """How many rounds each block row has been through, and who has received it as a row panel; what depends on that waits here.
+    """Finished rounds and pending receivers of each block row; threads wait here for their dependencies.
 
-    Parameters
-    ----------
-    programs : sequence of StepsOfDevice
-        Of all devices of this process.
-    owned : sequence of range
-        Their block rows.
-    journal : Journal
-    progress : callable, optional
-    share : Share, optional
+    `programs` and `owned` are the programs and block rows of this process's devices.
     """
 
     def __init__(
@@ -84,43 +66,43 @@ class Dependencies:
         self._changed = threading.Condition()
         self.error: BaseException | None = None
 
-    # What the devices of this process wait for, and tell.
+    # Called by the devices of this process.
 
     def is_elsewhere(self, k: int) -> bool:
-        """Whether row panel k is another rank's."""
+        """Return True if another rank owns row panel k."""
         return self.share is not None and self.share.panels.owners.get(k, self.share.ranks.rank) != self.share.ranks.rank
 
     def wait_for(self, i: int, rounds: int) -> None:
-        """Until a block row has been through so many rounds."""
+        """Wait until block row i has finished `rounds` rounds."""
         self._until(lambda: self._rounds[i] >= rounds)
 
     def wait_for_panel(self, k: int) -> None:
-        """Until block row k is a row panel, and here."""
+        """Wait until row panel k is computed, and here."""
         self._until(lambda: k in self._arrived if self.is_elsewhere(k) else self._rounds[k] > k)
 
     def wait_for_receivers(self, i: int) -> None:
-        """Until every device that needs it has the row panel that a block row was."""
+        """Wait until every device that needs row panel i has received it."""
         self._until(lambda: self._receivers[i] == 0)
 
     def advance(self, i: int, rounds: int) -> None:
-        """A block row has been through so many rounds."""
+        """Note that block row i has finished `rounds` rounds."""
         self.journal.advance(i, rounds)
         with self._changed:
             self._rounds[i] = rounds
             self._changed.notify_all()
             least = min(self._rounds)
-        if self.share is None and least < len(self._rounds):  # the last row panel is still to be given its own form
+        if self.share is None and least < len(self._rounds):  # the last row panel has yet to be converted
             self.journal.complete(least)
         self.report()
 
     def received(self, i: int) -> None:
-        """A device has received a block row as a row panel, or used it where it arrived."""
+        """Note that a device has received row panel i, or has used it in its slot."""
         with self._changed:
             self._receivers[i] -= 1
             self._changed.notify_all()
 
     def publish(self, k: int, copy: Callable[[Buffer], None]) -> None:
-        """Copy row panel k of this rank to its slot, for the other ranks, when there is room."""
+        """Copy row panel k of this rank to its slot for the other ranks, when the slot is free."""
         if k in self.sent:
             assert self.share is not None
             self._until(lambda: k in self._writable)
@@ -131,7 +113,7 @@ class Dependencies:
                 self._changed.notify_all()
 
     def stop(self, error: BaseException) -> None:
-        """Let nobody wait any longer, nor begin another block row."""
+        """Wake all waiting threads, and let no device begin another block row."""
         with self._changed:
             self.error = self.error or error
             self._changed.notify_all()
@@ -141,42 +123,42 @@ class Dependencies:
         if self.error is not None:
             raise Stopped from self.error
 
-    # What the row panels of other ranks ask and tell: `semiring.mpi.panels.Local`.
+    # Called by the exchange of row panels: `semiring.mpi.panels.Local`.
 
     def released(self, k: int) -> bool:
-        """Whether no device of this rank needs row panel k any more."""
+        """Return True if no device of this rank needs row panel k any more."""
         return self._receivers[k] == 0
 
     def progress(self, k: int) -> tuple[int, ...]:
-        """The least number of rounds of block rows here, the sum of them, and what the journal tells."""
+        """Return the least rounds of own block rows, their sum, and the journal's two numbers."""
         own = [self._rounds[i] for i in self._own]
         return min(own, default=len(self._rounds)), sum(own), *self.journal.tell(k)
 
     def others(self, progress: Array) -> None:
-        """How far all ranks are."""
+        """Take the progress of all ranks."""
         assert self.share is not None
         self._elsewhere = int(progress[:, 1].sum() - progress[self.share.ranks.rank, 1])
         self.journal.told(int(progress[:, 0].min()), progress[:, 2:])
         self.report()
 
     def writable(self, k: int) -> None:
-        """Row panel k may be copied to its slot."""
+        """Allow row panel k to be copied to its slot."""
         with self._changed:
             self._writable.add(k)
             self._changed.notify_all()
 
     def published(self, k: int) -> bool:
-        """Whether row panel k is in its slot, for the others."""
+        """Return True if row panel k is in its slot, for the others."""
         return k in self._published
 
     def arrived(self, k: int) -> None:
-        """Row panel k is in its slot, from another rank."""
+        """Note that row panel k has arrived in its slot from another rank."""
         with self._changed:
             self._arrived.add(k)
             self._changed.notify_all()
 
     def report(self) -> None:
-        """Tell how far all is."""
+        """Report the finished rounds of all block rows."""
         if self._progress is not None:
             self._progress(self._elsewhere + sum(self._rounds[i] for i in self._own), len(self._rounds) ** 2)
 

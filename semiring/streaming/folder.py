@@ -1,42 +1,107 @@
-"""The folder of a checkpoint: which closure it belongs to, who works on it, and whether its input and result are what they were.
+"""The folder of a checkpoint: identity of the closure, state, lock, and digests of input and result.
 
-What is kept there while the rounds run, the classes that derive from `CheckpointFolder` say: `semiring.streaming.checkpoint` and
-`semiring.streaming.snapshots`.
+`semiring.streaming.checkpoint` and `semiring.streaming.snapshots` derive classes that say what the folder keeps between rounds.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Self
+from weakref import WeakSet
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.algebra.expression import flat
+from semiring.arrays.devices import is_gpu
+from semiring.arrays.threads import run, thread_count
+from semiring.common import forks
 from semiring.common.errors import CheckpointError
 from semiring.kernels.limits import ValueStatistics
 from semiring.mpi.ranks import Ranks
-from semiring.streaming.identity import digests, identity_of, lock_file
-from semiring.streaming.journal import STATE, TEMPORARY, State
 from semiring.streaming.layout import block_rows
-from semiring.streaming.storage import Matrix, Rows
+from semiring.streaming.storage import Matrix, RowStorage
 
-__all__ = ["LOCK", "CheckpointFolder", "folder_of", "state_in"]
+__all__ = ["LOCK", "TEMPORARY", "CheckpointFolder", "digests", "folder_of", "state_in"]
 
 _FORMAT = 3
-LOCK = "lock"
+LOCK, STATE, TEMPORARY = "lock", "state.json", ".tmp"
+"""Names of files, and the ending of files that are not complete yet."""
+
+_KEYS = ("closure", "side", "entries", "round", "found", "result", "turn")
+"""The keys of the file, in the order of the attributes."""
+
+
+@dataclass
+class State:
+    """The state of a closure by block rows, in a file that is replaced atomically."""
+
+    folder: Path
+    closure: dict[str, Any]  # identity of the closure in JSON types; a process that continues must have the same
+    side: int | None = None  # rows of a block row; None before `begin`
+    entries: list[str] = field(default_factory=list)  # a digest of each block row of the original input
+    round: int = 0  # rounds that all block rows have finished
+    found: dict[str, Any] = field(default_factory=dict)  # the input's value statistics
+    result: list[str] | None = None  # a digest of each block row of the final result; None before `seal`
+    turn: int | None = None  # the set of files (0 or 1) with the last snapshot or the result; None before the first snapshot
+
+    @classmethod
+    def read(cls, folder: Path) -> State | None:
+        """Return the state in a folder, or None; raise `ValueError` if the file is damaged."""
+        try:
+            text = (folder / STATE).read_bytes()
+        except FileNotFoundError:
+            return None
+        try:
+            content = json.loads(text)
+            state = cls(folder, dict(content["closure"]), *(content[name] for name in _KEYS[1:]))
+            side = state.side
+            rows = 0 if side is None else len(block_rows(state.closure["n"], side))
+            cut = (side is None or side > 0) and 0 <= state.round <= rows == len(state.entries)
+            if not (cut and isinstance(state.found, dict) and (state.result is None or len(state.result) == rows)):
+                raise ValueError
+        except (ValueError, KeyError, TypeError):
+            raise ValueError(f"{STATE} is damaged") from None
+        return state
+
+    def write(self, *, durable: bool = False) -> None:
+        """Replace the file; with `durable`, wait until it is on the disk."""
+        content = {name: getattr(self, name) for name in _KEYS}
+        temporary = self.folder / (STATE + TEMPORARY)
+        with open(temporary, "w", encoding="utf-8") as file:
+            file.write(json.dumps(content, indent=1))
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        os.replace(temporary, self.folder / STATE)
+        if durable and hasattr(os, "O_DIRECTORY"):
+            folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+
+    def require(self, closure: dict[str, Any]) -> None:
+        """Raise `CheckpointError`, naming the differences, unless the folder belongs to this closure."""
+        if self.closure != closure:
+            keys = [key for key in closure if self.closure.get(key) != closure[key]]
+            raise self.another("; ".join(f"{key}: {self.closure.get(key)!r} there, {closure[key]!r} here" for key in keys))
+
+    def another(self, differ: str) -> CheckpointError:
+        """Return the error for another closure's folder."""
+        return CheckpointError(
+            f"{self.folder} is the checkpoint of another closure ({differ}); use another folder for this one, or delete that one"
+        )
 
 
 def folder_of(checkpoint: Any) -> Path:
-    """The folder that a caller names.
-
-    Raises
-    ------
-    CheckpointError
-        Where it is no path, or the empty one, which would be the current folder.
-    """
+    """Return the caller's folder; raise `CheckpointError` if it is no path, or the empty one (the current folder)."""
     named = os.fspath(checkpoint) if isinstance(checkpoint, str | os.PathLike) else None
     if not isinstance(named, str) or not named or "\0" in named:
         raise CheckpointError(f"checkpoint is {checkpoint!r}; pass the path of a folder to keep the work in, a string or a pathlib.Path")
@@ -44,7 +109,7 @@ def folder_of(checkpoint: Any) -> Path:
 
 
 def state_in(checkpoint: Any) -> State | None:
-    """How far the closure is that was begun in a folder; None where there is none, or nothing that can be read."""
+    """Return the state in a folder, or None if the folder has no readable one."""
     try:
         return State.read(folder_of(checkpoint))
     except ValueError:
@@ -52,56 +117,52 @@ def state_in(checkpoint: Any) -> State | None:
 
 
 class CheckpointFolder:
-    """A folder from which a closure by block rows goes on after the processes that computed it have ended, in whatever way.
+    """A folder from which a closure by block rows continues after its processes have ended, in whatever way.
+
+    ``state.json`` identifies the closure and counts its rounds. Digests of all block rows of the input, and at the end of the result,
+    detect any changed bit.
 
     Parameters
     ----------
     folder : path
-        A new or an empty one, or one with a checkpoint of this closure.
-    given : tuple of Rows
+        A new or empty folder, or one with a checkpoint of this closure.
+    given : tuple of RowStorage
         The input, one for each component.
-    semiring : Semiring
-    reflexive, paths : bool
     device : str
-        What computes: "cpu", or "cuda:0" and so on. Integers have another form on a GPU while the rounds run.
+        "cpu", or "cuda:0" and so on. Integers have another form on a GPU between rounds.
     block : int, optional
-        The rows of a block row that the caller asks for; those of the folder if there are some.
+        Rows of a block row; by default, those of the checkpoint.
     threads : int, optional
-        That read the input and the result for their digests.
+        Threads that compute digests.
     ranks : Ranks, optional
-        The processes that work on it together; all of them see the folder. Each writes its own block rows, and the first one the state.
+        The processes that work together; all see the folder. Each writes its own block rows, and the first the state.
     own : callable, optional
-        The block rows of this rank, of so many.
+        Returns the block rows of this rank, given their total number.
     **more : object
-        What else has to be the same, of whatever JSON can keep.
+        Further parts of the closure's identity, in JSON types.
 
     Attributes
     ----------
     rows : tuple of slice
         The block rows.
     matrix : Matrix
-        The result, where it will be.
+        The storage of the result.
 
     Raises
     ------
     CheckpointError
-        Where the folder has other files, the checkpoint of another closure, a damaged one, or one that another process works on.
-
-    Notes
-    -----
-    ``state.json`` says what the closure is, and how far it is. A digest of each block row of the input, and in the end of the result, tells
-    whether it is still the same, to the last bit.
+        If the folder has other files, another closure's checkpoint, or a damaged one, or if another process works on it.
     """
 
     kept = ""
-    """What is kept while the rounds run."""
+    """The kind of data that is kept between rounds."""
 
     matrix: Matrix
 
     def __init__(
         self,
         folder: str | os.PathLike[str],
-        given: tuple[Rows, ...],
+        given: tuple[RowStorage, ...],
         semiring: Semiring,
         *,
         reflexive: bool,
@@ -116,7 +177,7 @@ class CheckpointFolder:
         self.folder = folder_of(folder)
         self._given, self._n, self._threads, self._paths = given, given[0].shape[0], threads, paths
         self._ranks, self._own_of, self._first = ranks, own, ranks is None or ranks.rank == 0
-        identity = identity_of(given, semiring, reflexive=reflexive, paths=paths, device=device)
+        identity = _identity(given, semiring, reflexive=reflexive, paths=paths, device=device)
         closure = {"format": _FORMAT, **identity, **more, "kept": self.kept}
         self._lock: IO[Any] | None = None
         try:
@@ -131,7 +192,7 @@ class CheckpointFolder:
             raise
 
     def _open(self) -> None:
-        """What else there is to open, to check and to bring to where the rounds go on from."""
+        """Open and check further files, and restore block rows to a state from which rounds can continue."""
 
     def __enter__(self) -> Self:
         return self
@@ -140,26 +201,18 @@ class CheckpointFolder:
         self.close()
 
     def close(self) -> None:
-        """Let another process go on."""
+        """Unlock the folder for other processes."""
         if self._lock is not None:
             self._lock.close()
 
     def begin(self, side: int, statistics: tuple[ValueStatistics, ...]) -> None:
-        """Settle what stays the same when another process goes on.
-
-        Parameters
-        ----------
-        side : int
-            Rows of a block row: another cut could round floats in another way.
-        statistics : tuple of ValueStatistics
-            Of the input, which may be overwritten when they are asked for again.
-        """
+        """Record what another process needs: the side of block rows, which determines rounding, and the original input's statistics."""
         self.rows = block_rows(self._n, side)
         self._state.side, self._state.found, self._state.entries = side, {"seen": statistics}, self._digests_of_all(self._given)
         self._write_state()
 
     def seal(self) -> None:
-        """The result will not change any more: what takes its place later, such as another input in the same file, is refused."""
+        """Record digests of the final result, so that a later change of its files is detected."""
         self._state.result = self._digests_of_all(self.matrix.all)
         self._write_state()
 
@@ -170,50 +223,48 @@ class CheckpointFolder:
 
     @property
     def side(self) -> int | None:
-        """Rows of a block row; None where nothing was begun."""
+        """Return the rows of a block row, or None before `begin`."""
         return self._state.side
 
     @property
     def statistics(self) -> tuple[ValueStatistics, ...]:
-        """The value statistics of the input, from when it was begun."""
+        """Return the value statistics of the original input."""
         return tuple(ValueStatistics(None if finite is None else tuple(finite), *kinds) for finite, *kinds in self._state.found["seen"])
 
     @property
     def finished(self) -> bool:
-        """Whether the result is there."""
+        """Return True if the result is complete."""
         return self._state.round == len(self.rows)
 
     def describe(self) -> str:
-        """How to go on after an interruption."""
-        done = f"{self._state.round} of {len(self.rows)} rounds are done"
-        return f"{done}, and {self.folder} has what is needed: the same call goes on from there"
+        """Tell the user how to continue after an interruption."""
+        return f"{self._state.round} of {len(self.rows)} rounds are done and kept in {self.folder}: the same call goes on from there"
 
     # Several ranks.
 
     @property
     def own(self) -> Collection[int]:
-        """The block rows of this rank."""
+        """Return the block rows of this rank."""
         return self._own_of(len(self.rows))
 
     def _together(self) -> AbstractContextManager[None]:
-        """What all ranks do, or each of them raises what one has raised."""
+        """Return a context in which all ranks raise an error of any rank."""
         return nullcontext() if self._ranks is None else self._ranks.together()
 
     def _in_turn(self, work: Callable[[], None]) -> None:
-        """The first rank does something before the others do it too."""
+        """Call `work` on the first rank, then on the others."""
         for first in (True, False) if self._ranks is not None else (True,):
             with self._together():
                 if self._first == first:
                     work()
 
     def _gathered(self, value: Any) -> list[Any]:
-        """What each rank says."""
         return [value] if self._ranks is None else self._ranks.allgather(value)
 
     # The folder.
 
     def _settle(self, closure: dict[str, Any]) -> None:
-        """Take the folder, and the state in it, if it is this closure's; a new one if there is none."""
+        """Lock the folder; read this closure's state, or write a new one."""
         if self._first:
             self._occupy()
         try:
@@ -231,7 +282,7 @@ class CheckpointFolder:
         self._state.write()
 
     def _occupy(self) -> None:
-        """Make the folder, and lock it."""
+
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError):
@@ -244,7 +295,7 @@ class CheckpointFolder:
         return CheckpointError(f"the checkpoint in {self.folder} cannot be used: {why}; delete the folder to begin again")
 
     def _arrays(self, suffix: str = "", *, begun: bool) -> tuple[tuple[Any, ...], Any]:
-        """Files of the components and of the construction matrix, if there is one; made if nothing was `begun`."""
+        """Open the files of the components and the construction matrix; create missing ones unless work has `begun`."""
         names = ["values"] if len(self._given) == 1 else [f"values{c}" for c in range(len(self._given))]
         values = tuple(self._file(f"{name}{suffix}.npy", g.dtype, begun) for name, g in zip(names, self._given, strict=True))
         return values, self._file(f"via{suffix}.npy", np.dtype(np.int32), begun) if self._paths else None
@@ -259,38 +310,114 @@ class CheckpointFolder:
             os.replace(temporary, path)
         try:
             array = np.load(path, mmap_mode="r")
-        except (ValueError, EOFError):  # NumPy's words advise to trust it
+        except (ValueError, EOFError):  # NumPy's message advises allow_pickle
             raise self._refused(f"{name} is damaged") from None
         if array.shape != shape or array.dtype != dtype or not array.flags.c_contiguous:
             raise self._refused(f"{name} is {array.shape} of {array.dtype}, and not {shape} of {dtype}")
-        return np.load(path, mmap_mode="r+")  # which would have made a file that is too short longer
+        return np.load(path, mmap_mode="r+")  # not earlier: this would extend a truncated file
 
-    # Whether the input and the result are what they were.
+    # Digests of the input and the result.
 
     def _require_input(self, numbers: Sequence[int]) -> None:
-        """Refuse another input, by some of its block rows."""
+        """Refuse an input whose block rows `numbers` differ from the recorded digests."""
         if self._state.entries and (changed := self._changed(self._given, numbers, self._state.entries)):
             raise self._state.another(f"entries: {changed} differ")
 
     def _require_result(self) -> None:
-        """Refuse a finished result that is not what it was."""
         if self._state.result is not None and (changed := self._changed(self.matrix.all, list(self.own), self._state.result)):
             raise self._refused(f"{changed} of its result have been changed since it was finished")
 
-    def _digests(self, matrices: Sequence[Rows], numbers: Iterable[int]) -> list[str]:
-        """The digests of block rows."""
+    def _digests(self, matrices: Sequence[RowStorage], numbers: Iterable[int]) -> list[str]:
+
         return digests(matrices, [self.rows[i] for i in numbers], self._threads)
 
-    def _digests_of_all(self, matrices: Sequence[Rows]) -> list[str]:
-        """The digests of all block rows, of which each rank reads its own."""
+    def _digests_of_all(self, matrices: Sequence[RowStorage]) -> list[str]:
         found = dict[int, str]()
         with self._together():
             found = dict(zip(self.own, self._digests(matrices, self.own), strict=True))
         every = {i: digest for part in self._gathered(found) for i, digest in part.items()}
         return [every[i] for i in range(len(self.rows))]
 
-    def _changed(self, matrices: Sequence[Rows], numbers: Sequence[int], expected: list[str]) -> str:
-        """The first block row of some whose digest is not the one expected; empty where there is none."""
+    def _changed(self, matrices: Sequence[RowStorage], numbers: Sequence[int], expected: list[str]) -> str:
+        """Name the first block row with an unexpected digest; return "" if none has."""
         found = zip(numbers, self._digests(matrices, numbers), strict=True)
         changed = next((self.rows[i] for i, digest in found if digest != expected[i]), None)
         return "" if changed is None else f"rows {changed.start} to {changed.stop - 1}"
+
+
+_AT_ONCE = 1 << 22
+"""Bytes that a thread reads at a time."""
+
+_DIGEST = 16
+"""Bytes of a digest."""
+
+
+def _identity(given: tuple[RowStorage, ...], semiring: Semiring, *, reflexive: bool, paths: bool, device: str) -> dict[str, Any]:
+    """Return what another process must have in common, except the entries, in JSON types."""
+    dtypes = tuple(g.dtype for g in given)
+    clamped = is_gpu(device) and any(d.kind in "iu" for d in dtypes)
+    operations = semiring.identities(dtypes), flat((*semiring.program.add, *semiring.program.mul))  # the name does not count
+    return {
+        "n": given[0].shape[0],
+        "dtypes": [str(d) for d in dtypes],
+        "semiring": semiring.name,
+        "operations": hashlib.sha256(repr(operations).encode()).hexdigest()[:16],
+        "reflexive": reflexive,
+        "paths": paths,
+        "form of elements": "as on a GPU" if clamped else "their own",
+    }
+
+
+def digests(matrices: Sequence[RowStorage], rows: Sequence[slice], threads: int | None = None) -> list[str]:
+    """Return a digest of each block row in `rows`, over the bytes of all matrices."""
+    found = [""] * len(rows)
+
+    def digest(number: int, worker: int) -> None:
+        found[number] = _digest_of(matrices, rows[number])
+
+    run(digest, range(len(rows)), thread_count(threads))
+    return found
+
+
+def _digest_of(matrices: Sequence[RowStorage], rows: slice) -> str:
+
+    state = hashlib.blake2b(digest_size=_DIGEST)
+    for matrix in matrices:
+        n = matrix.shape[1]
+        step = max(1, _AT_ONCE // (n * matrix.dtype.itemsize))
+        entries = np.empty((min(step, rows.stop - rows.start), n), matrix.dtype)
+        for start in range(rows.start, rows.stop, step):
+            some = slice(start, min(rows.stop, start + step))
+            matrix.read(some, entries[: some.stop - some.start])
+            state.update(entries[: some.stop - some.start].reshape(-1).view(np.uint8).data)
+    return state.hexdigest()
+
+
+_opening = forks.lock()
+_open: WeakSet[IO[Any]] = WeakSet()
+
+
+def lock_file(path: Path) -> IO[Any] | None:
+    """Open and lock a file until it is closed or the process ends; return None if another process holds the lock."""
+    with _opening:
+        file = open(path, "ab")  # noqa: SIM115  # the caller closes it
+        _open.add(file)
+    try:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        return None
+    except (ImportError, OSError):  # Windows, and file systems without locks: the caller must not start two processes
+        pass
+    return file
+
+
+def _leave() -> None:
+    """Close a forked child's copies of locked files, which would stay locked after the parent closes them."""
+    for file in list(_open):
+        file.close()
+
+
+forks.in_children(_leave)

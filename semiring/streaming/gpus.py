@@ -1,7 +1,7 @@
-"""GPUs in the device pipeline: buffers in their memory, and copies to and from the host, a file and each other.
+"""GPUs in the device pipeline: buffers in GPU memory, and copies to and from the host, files and other GPUs.
 
-A copy through the link is asynchronous, and as fast as the link, only from and to host memory that is page-locked ("pinned"). Arrays of the
-caller's are locked where they are, new ones for the result are `PinnedOutput`, and everything else goes by way of two pinned stages.
+A copy over the link is asynchronous, and runs at full speed, only with page-locked ("pinned") host memory. The caller's arrays are locked
+in place, new result arrays are `PinnedOutput`, and all other copies go through two pinned buffers.
 """
 
 from __future__ import annotations
@@ -29,23 +29,16 @@ __all__ = ["CudaMemory", "PinnedMemory", "PinnedOutput", "PinnedRows", "cuda_pip
 Array = np.ndarray[Any, Any]
 
 _STAGE = 1 << 25
-"""Bytes of each of the two pinned arrays through which rows go that the GPU cannot copy itself."""
+"""Bytes of each of two pinned buffers, for rows that the GPU cannot copy itself."""
 
 _ALIGNMENT = 16
-"""Bytes that the rows of a buffer begin at multiples of."""
+"""Rows of a buffer begin at multiples of this many bytes."""
 
 
 class CudaMemory(Buffers):
-    """Buffers on a GPU.
+    """Buffers on GPU `number`.
 
-    Rows of arrays in memory, of the host or of a GPU, are copied where they lie, at the full speed of the link if their pages are locked;
-    all others by way of two pinned stages.
-
-    Parameters
-    ----------
-    matrix : Matrix
-    number : int
-        The GPU.
+    Rows of arrays in memory, of the host or a GPU, are copied directly, at full speed if pinned; all others through two pinned buffers.
     """
 
     def __init__(self, matrix: Matrix, number: int) -> None:
@@ -54,7 +47,7 @@ class CudaMemory(Buffers):
 
     @contextmanager
     def active(self) -> Iterator[None]:
-        """Makes the GPU the current one, with a stream of the thread's own."""
+        """Make the GPU the current device, with a stream for each thread."""
         import cupy
 
         with cupy.cuda.Device(self._number):
@@ -64,13 +57,13 @@ class CudaMemory(Buffers):
                 yield
 
     def buffer(self, rows: int) -> Buffer:
-        """Memory for a block row of so many rows."""
+        """Allocate a block row of `rows` rows."""
         n, via = self._matrix.values[0].shape[1], self._matrix.via
         values = tuple(_aligned(rows, n, m.dtype) for m in self._matrix.values)
         return values, None if via is None else _aligned(rows, n, via.dtype)
 
     def view(self, rows: slice) -> Buffer | None:
-        """The rows themselves, if the GPU has the whole matrix."""
+        """Return the rows themselves, if this GPU holds the matrix; else None."""
         values, matrices = self._matrix.values, self._matrix.all
         arrays: list[Any] = [memory_of(m, rows) for m in matrices]
         if not all(_copyable(a, m.dtype) and on_gpu(a) and a.device.id == self._number for a, m in zip(arrays, matrices, strict=True)):
@@ -78,13 +71,13 @@ class CudaMemory(Buffers):
         return tuple(arrays[: len(values)]), None if self._matrix.via is None else arrays[-1]
 
     def copy(self, source: Buffer, target: Buffer, rows: slice) -> None:
-        """Copy the values of rows from a buffer on any GPU to one on this, and wait until they are there."""
+        """Copy the values of rows from a buffer on any GPU to a buffer on this one, and wait."""
         for there, here in zip(self.arrays(source, rows)[0], self.arrays(target, rows)[0], strict=True):
             _copy_async(there, here, self._own.stream)
         self._own.stream.synchronize()
 
     def load(self, rows: slice, buffer: Buffer, *, first: bool) -> None:
-        """Copy rows to a buffer, and wait until they are there."""
+        """Copy rows to a buffer, and wait."""
         values, via = self.arrays(buffer, rows)
         for matrix, target in zip(self._matrix.given if first else self._matrix.values, values, strict=True):
             self._copy(matrix, rows, target, back=False)
@@ -96,7 +89,7 @@ class CudaMemory(Buffers):
         self._own.stream.synchronize()
 
     def write_back(self, rows: slice, buffer: Buffer, *, last: bool) -> None:
-        """Copy a buffer to its rows, the construction matrix first, and wait until they are there."""
+        """Copy a buffer to the matrix, the construction matrix first, and wait."""
         values, via = self.arrays(buffer, rows)
         if self._matrix.via is not None:
             self._copy(self._matrix.via, rows, via, back=True)
@@ -110,13 +103,13 @@ class CudaMemory(Buffers):
             self._copy(to, rows, array[:, columns], back=True)
 
     def restore(self, rows: slice, buffer: Buffer, columns: slice, source: RowAccess) -> None:
-        """Copy columns of a buffer from a record, and wait until they are there."""
+        """Copy columns of a buffer from a record, and wait."""
         for array in self.all_arrays(buffer, rows):
             self._copy(source, rows, array[:, columns], back=False)
         self._own.stream.synchronize()
 
     def event(self) -> Callable[[], None]:
-        """A function that waits for all that the calling thread has asked the GPU to do so far."""
+        """Return a function that waits for the calling thread's work on the GPU so far."""
         import cupy
 
         event = cupy.cuda.Event(block=True, disable_timing=True)
@@ -146,7 +139,7 @@ class CudaMemory(Buffers):
                 free.record(self._own.stream)
 
     def _stage(self, turn: int, shape: tuple[int, int], dtype: np.dtype[Any]) -> tuple[Array, Any]:
-        """One of the thread's two pinned arrays, and the event after which it is free."""
+        """Return one of the thread's two pinned buffers, and the event after which the buffer is free."""
         import cupy
 
         size = shape[0] * shape[1] * dtype.itemsize
@@ -158,7 +151,7 @@ class CudaMemory(Buffers):
 
 
 def free_pools(numbers: Iterable[int]) -> None:
-    """Give unused memory of GPUs back: pipelines have streams of their own, so that nothing else could use what they leave in the pool."""
+    """Free unused memory of GPUs: pipelines use streams, so no other stream could reuse their pooled blocks."""
     import cupy
 
     for number in numbers:
@@ -167,7 +160,6 @@ def free_pools(numbers: Iterable[int]) -> None:
 
 
 def _aligned(rows: int, n: int, dtype: np.dtype[Any]) -> Any:
-    """A matrix on the GPU whose rows begin at aligned addresses."""
     import cupy
 
     whole = -(-n * dtype.itemsize // _ALIGNMENT) * _ALIGNMENT
@@ -175,13 +167,13 @@ def _aligned(rows: int, n: int, dtype: np.dtype[Any]) -> Any:
 
 
 def _copyable(memory: Any, dtype: np.dtype[Any]) -> bool:
-    """Whether a GPU can copy the rows of what is indexed like an array: it is one, of this dtype, and its rows are contiguous and apart."""
+    """Return True for an array of this dtype, on host or GPU, whose rows are contiguous and do not overlap."""
     array = isinstance(memory, np.ndarray) or on_gpu(memory)
     return array and memory.dtype == dtype and memory.strides[1] == dtype.itemsize and memory.strides[0] >= memory.shape[1] * dtype.itemsize
 
 
 def _copy_async(source: Any, target: Any, stream: Any) -> None:
-    """Begin to copy a matrix between the memories of the host and of GPUs, any two of them; the rows of each are contiguous."""
+    """Begin a copy of a matrix with contiguous rows between host and GPUs, in any direction."""
     import cupy
 
     here, there = (a.data.ptr if on_gpu(a) else a.ctypes.data for a in (source, target))
@@ -195,29 +187,16 @@ _ENABLED_ALREADY = 704
 
 
 def cuda_pipelines(numbers: Sequence[int], engines: Sequence[Engine], matrix: Matrix, rows: Sequence[slice]) -> list[DevicePipeline]:
-    """The pipelines of GPUs in whose memories a matrix is distributed.
+    """Return the pipelines of GPUs over whose memories a matrix is distributed.
 
-    Parameters
-    ----------
-    numbers : sequence of int
-        The GPUs; one may be there several times.
-    engines : sequence of Engine
-        One for each.
-    matrix : Matrix
-        Arrays of the host, whose pages are locked for all GPUs if that is to be fast, or of one of these GPUs. Where a GPU has
-        `matrix.values` (and `matrix.via`), the rows that are its own stay in their place.
-    rows : sequence of slice
-        The block rows, as `block_rows` gives them. For the memory see `resident_bytes`.
-
-    Raises
-    ------
-    cupy.cuda.memory.OutOfMemoryError
+    A GPU may occur several times in `numbers`, with an engine each. The matrix is in arrays of the host, pinned for speed, or in arrays of
+    one of these GPUs, whose own block rows then stay in place. For the memory see `resident_bytes`.
     """
     import cupy
 
     runtime = cupy.cuda.runtime
     for number, other in permutations(set(numbers), 2):
-        # Without that, copies go by way of the host.
+        # Without peer access, copies go through the host.
         if runtime.deviceCanAccessPeer(number, other):
             with cupy.cuda.Device(number):
                 try:
@@ -226,7 +205,7 @@ def cuda_pipelines(numbers: Sequence[int], engines: Sequence[Engine], matrix: Ma
                     if error.status != _ENABLED_ALREADY:
                         raise
     for number in set(numbers):
-        # The matrix is what the caller's streams have made of it.
+        # Wait for the caller's streams, which may still write the matrix.
         cupy.cuda.Device(number).synchronize()
     return resident_pipelines(engines, [CudaMemory(matrix, number) for number in numbers], rows)
 
@@ -235,14 +214,9 @@ _PAGE = 4096
 
 
 class PinnedMemory:
-    """Arrays of the host whose pages are locked for all GPUs in the background, which takes longer than a copy to them.
+    """A context manager that pins arrays of the host for all GPUs, in a background thread, since pinning takes longer than a copy.
 
-    As a context manager it unlocks them in the end.
-
-    Parameters
-    ----------
-    arrays : sequence of arrays
-        Their elements do not count yet: zeros are written to them.
+    The arrays are overwritten with zeros.
     """
 
     def __init__(self, arrays: Sequence[Array]) -> None:
@@ -255,7 +229,7 @@ class PinnedMemory:
         thread.shutdown(wait=False)
 
     def _prepare(self, device: Any) -> None:
-        with device:  # else the thread would begin to use the first GPU
+        with device:  # a new thread would use the first GPU
             for array in self.arrays:
                 _touch(array)
                 self._locks.enter_context(locked([array]))
@@ -269,20 +243,9 @@ class PinnedMemory:
 
 
 class PinnedOutput(PinnedMemory):
-    """Pinned output buffers: new arrays of the host.
+    """Pinned output buffers: new arrays of the host, one for each dtype.
 
-    Parameters
-    ----------
-    shape : tuple of int
-    dtypes : sequence of numpy.dtype
-        One for each array.
-
-    Attributes
-    ----------
-    arrays : tuple of arrays
-        Nothing is to be written to them before `wait` returns.
-    rows : tuple of PinnedRows
-        Storage backends of them, which wait themselves.
+    Call `wait` before writing to `arrays`; their storage backends, `rows`, wait by themselves.
     """
 
     def __init__(self, shape: tuple[int, ...], dtypes: Sequence[np.dtype[Any]]) -> None:
@@ -290,7 +253,7 @@ class PinnedOutput(PinnedMemory):
         self.rows = tuple(PinnedRows(array, self.ready) for array in self.arrays)
 
     def wait(self) -> None:
-        """Until the buffers are ready."""
+        """Wait until the buffers are pinned."""
         self.ready.result()
 
 
@@ -303,12 +266,12 @@ class PinnedRows(ArrayRows):
 
     @property
     def writable(self) -> Any:
-        """The array, once it is ready."""
+        """Return the array, once it is ready."""
         self._ready.result()
         return self.array
 
 
 def _touch(array: Array) -> None:
-    """Write to every page: the system hands them out faster to several threads."""
+    """Write to every page with several threads, to which the system allots pages faster."""
     pages, threads = array.reshape(-1).view(np.uint8)[::_PAGE], thread_count()
     run(lambda part, _: part.fill(0), np.array_split(pages, threads), threads)

@@ -1,8 +1,8 @@
-"""How a matrix is cut into block rows: their side, the memory that they take, and the time that is predicted.
+"""Block rows of a matrix: their side, memory, predicted time, and distribution over devices.
 
-The side of the blocks decides in which order floats are added, and so the bits of a result and which of several best paths is found. It
-follows from the size of the matrix and of its entries, and from the memory limit that a caller names. What is measured in the moment,
-speeds and free memory, says what it will take and how many block rows come and go at once, and changes no bit.
+The side decides the order in which floats are added, and so the bits of a result and the choice among equally good paths. It follows only
+from the sizes of matrix and entries and from the caller's memory limit. Measured speeds and free memory predict the time and set the number
+of block rows in memory; they change no bit.
 """
 
 from __future__ import annotations
@@ -19,142 +19,103 @@ from semiring.kernels import machine
 from semiring.kernels.machine import Speed
 
 __all__ = [
-    "ALIGNMENT", "PANELS", "BlockRows", "Distribution", "Transport", "block_rows", "default_side", "even_side", "resident_bytes",
-    "resident_rows", "streamed_rows",
+    "ALIGNMENT", "PANELS", "BlockCyclicDistribution", "BlockRows", "Transport", "block_rows", "default_side", "even_side",
+    "resident_bytes", "resident_rows", "streamed_rows",
 ]  # fmt: skip
 
 ALIGNMENT = 64
-"""Rows that the sides of block rows are multiples of, so that blocks begin at aligned addresses."""
+"""The side of block rows is a multiple of this number, so that blocks begin at aligned addresses."""
 
 _LEAST, _OVERLAPPING = (2, 3), (5, 6)
-"""Buffers that a device needs, and those with which copies go on beside products: of one device, and of each of several.
+"""The least number of buffers of a device, and the number with which copies overlap products; of one device, and of each of several.
 
-They are for the row panel, the block row that is computed, the next row panel where others wait for it, and block rows that come, go and
-are made ahead.
+Buffers hold the row panel, the computed block row, the next row panel while others wait for it, and block rows that are loaded, written
+back or computed ahead.
 """
 
 PANELS = 2
-"""Row panels of other devices that a device has buffers for where a matrix is distributed: the one that it works with, and the next."""
+"""Buffers of a device for row panels of other devices, if the matrix is distributed: the current panel and the next."""
 
 _DEVICES = 8
-"""Devices over which the block rows can be distributed evenly, whatever their number is."""
+"""The number of block rows is a multiple, so that up to this many devices get equal shares."""
 
 _MOST = 1 << 32
-"""Bytes of a block row at most, so that small devices have room for some."""
+"""The most bytes of a block row, so that small devices have room for some."""
 
 
 @dataclass(frozen=True)
-class Distribution:
-    """The block-cyclic distribution of block rows over the devices of several processes, as one of them needs to know it.
-
-    Attributes
-    ----------
-    rank : int
-        The number of this process.
-    devices : tuple of int
-        How many each of them has.
-    """
+class BlockCyclicDistribution:
+    """The block-cyclic distribution of block rows over the devices of several processes, as seen by process `rank`."""
 
     rank: int
-    devices: tuple[int, ...]
+    devices: tuple[int, ...]  # the number of devices of each process
 
     def owners(self, count: int) -> list[int]:
-        """The process that owns each of so many block rows."""
+        """Return the process that owns each of `count` block rows."""
         ranks = [rank for rank, some in enumerate(self.devices) for _ in range(some)]
         return [ranks[i % len(ranks)] for i in range(count)]
 
     def own(self, count: int) -> list[int]:
-        """The block rows of this process."""
+        """Return the block rows of this process."""
         return [i for i, owner in enumerate(self.owners(count)) if owner == self.rank]
 
     def owned(self, count: int) -> list[range]:
-        """The block rows of each of its devices."""
+        """Return the block rows of each device of this process."""
         first = sum(self.devices[: self.rank])
         return [block_cyclic(first + number, sum(self.devices), count) for number in range(self.devices[self.rank])]
 
 
 @dataclass(frozen=True)
 class Transport:
-    """How row panels come from the device that makes one to those of all ranks.
-
-    Attributes
-    ----------
-    ranks, hosts : int
-    within, between : float
-        Bytes a second on the way to all devices of a host, and from one host to all others.
-    """
+    """The transport of row panels from the owner's device to those of all ranks."""
 
     ranks: int
     hosts: int
-    within: float
-    between: float
+    within: float  # bytes a second to all devices of a host
+    between: float  # bytes a second from one host to all others
 
     def seconds(self, size: int) -> float:
-        """Of a panel of so many bytes."""
+        """Return the seconds for a panel of `size` bytes."""
         return machine.PANEL + size / self.within + (size / self.between if self.hosts > 1 else 0.0)
 
 
 @dataclass(frozen=True)
 class BlockRows(Shown):
-    """The block rows that a matrix is cut into, for some devices.
+    """The block rows of a matrix, for some devices."""
 
-    Attributes
-    ----------
-    n : int
-        Vertices.
-    rows : tuple of slice
-        The block rows.
-    devices : int
-    buffers : int
-        Block rows for which each device has room, beside those that stay there and the row panels that arrive where it uses them.
-    row_bytes : int
-        Bytes of one row, of all components and the construction matrix.
-    memory : int
-        Bytes of all that a device has room for.
-    passes : int
-        How often the matrix goes to the devices and back: once a round, or once if each keeps its share.
-    speed : Speed
-    overlaps : bool
-        Whether there is room for block rows that come and go while another one is computed.
-    panel_bytes : int
-        Bytes of a row panel, of which only the components go from rank to rank.
-    transport : Transport or None
-        How they do, where there are ranks.
-    """
-
-    n: int
+    n: int  # vertices
     rows: tuple[slice, ...]
     devices: int
-    buffers: int
-    row_bytes: int
-    memory: int
-    passes: int
+    buffers: int  # buffers of a device for block rows, besides resident block rows and slots of row panels
+    row_bytes: int  # bytes of one row, of all components and the construction matrix
+    memory: int  # bytes of all buffers of a device
+    passes: int  # copies of the matrix to the devices and back: one a round, or one in all if each device keeps its share
     speed: Speed
-    overlaps: bool = True
-    panel_bytes: int = 0
-    transport: Transport | None = None
+    overlaps: bool = True  # block rows are loaded and written back while another one is computed
+    panel_bytes: int = 0  # bytes of a row panel's components, which travel between ranks
+    transport: Transport | None = None  # the transport between ranks, if any
 
     @property
     def side(self) -> int:
-        """Rows of the largest block row."""
+        """Return the rows of the largest block row."""
         return int(max(r.stop - r.start for r in self.rows))
 
     @property
     def share(self) -> int:
-        """Rows of the device that owns the most of them, in a block-cyclic distribution."""
+        """Return the most rows that one device owns."""
         return max(sum(int(r.stop - r.start) for r in self.rows[number :: self.devices]) for number in range(self.devices))
 
     @property
     def computing(self) -> float:
-        """Seconds of products: n² steps for each row, and pivot blocks, which do half as many a second as large products."""
+        """Return the seconds of products: n² steps for each row, and pivot blocks at half the speed of large products."""
         return (self.n**2 * self.share + self.n * self.side**2) / self.speed.steps
 
     @property
     def chained(self) -> float:
-        """Seconds of what can only be done one round after the other: the next row panel, which then comes to all ranks.
+        """Return the seconds of the critical path: the next row panel of every round, on its way to all ranks.
 
-        It is updated by the panel before, its pivot block is closed, and the rest of it multiplied by that: n b² steps, b³ at half the
-        speed of products, and n b² steps.
+        A panel takes an update by the panel before (n b² steps), the closure of the pivot block (b³ at half speed), and a product with
+        the pivot block (n b²).
         """
         if self.transport is None:
             return 0.0
@@ -163,17 +124,17 @@ class BlockRows(Shown):
 
     @property
     def received(self) -> int:
-        """Bytes of row panels that come to each host in all rounds."""
+        """Return the bytes of row panels that each host receives in all rounds."""
         return len(self.rows) * self.panel_bytes if self.transport is not None else 0
 
     @property
     def moving(self) -> float:
-        """Seconds of copies in each direction."""
+        """Return the seconds of copies in each direction."""
         return self.passes * self.share * self.row_bytes / self.speed.link
 
     @property
     def seconds(self) -> float:
-        """Of the whole: the shorter of the two hides behind the other but for a tenth, the first block row's and the last one's copy."""
+        """Return the seconds of the closure: a tenth of the shorter task is not hidden, nor the first and last block row's copies."""
         if self.transport is not None:
             return max(self.computing, self.chained) + self.transport.seconds(self.panel_bytes) + 2 * self.moving
         if not self.overlaps:
@@ -182,7 +143,7 @@ class BlockRows(Shown):
         return longer + machine.BESIDE * shorter + 2 * self.side * self.row_bytes / self.speed.link
 
     def facts(self) -> tuple[str, list[tuple[str, str]]]:
-        """What Jupyter shows."""
+        """Return the lines that Jupyter shows."""
         return f"n = {self.n:,} in {len(self.rows)} block rows", [
             ("block", counted(self.side, "row")),
             ("devices", f"{self.devices}, {format_bytes(self.memory)} each"),
@@ -193,7 +154,6 @@ class BlockRows(Shown):
         ]
 
     def _panels(self) -> str:
-        """What row panels take, in words."""
         transport = self.transport
         assert transport is not None
         way = f"{duration(transport.seconds(self.panel_bytes))} on the way to {transport.ranks} ranks on {transport.hosts} hosts"
@@ -213,44 +173,35 @@ class BlockRows(Shown):
 
 
 def block_rows(n: int, side: int) -> tuple[slice, ...]:
-    """Block rows of `side` rows; the last one is what is left."""
+    """Return block rows of `side` rows; the last one may be shorter."""
     return tuple(slice(start, min(n, start + side)) for start in range(0, n, side))
 
 
 def even_side(n: int, most: int) -> int:
-    """At most `most` rows a block row, so that all are nearly as large: no mere rest costs a whole round."""
+    """Return a side of at most `most` rows that makes all block rows nearly equal, so that no small remainder costs a round."""
     side = -(-n // -(-n // most))
     return _whole(side) if _whole(side) <= most else side
 
 
 def _whole(side: int) -> int:
-    """The next multiple of the alignment."""
+    """Round up to a multiple of the alignment."""
     return -(-side // ALIGNMENT) * ALIGNMENT
 
 
 def _aligned(side: int) -> int:
-    """The multiple of the alignment before it, if there is one."""
+    """Round down to a multiple of the alignment, if it is not 0."""
     return side // ALIGNMENT * ALIGNMENT or side
 
 
 def default_side(n: int, row_bytes: int, limit: int | None = None) -> int:
-    """The side of the block rows of a matrix: the same wherever, whenever and by however many devices it is closed.
+    """Return the side of a matrix's block rows, independent of the machine, the time and the number of devices.
 
-    Parameters
-    ----------
-    n : int
-        Vertices, at least one.
-    row_bytes : int
-        Bytes of one row, of all components and the construction matrix.
-    limit : int, optional
-        Bytes that the caller allows all block rows on a device.
+    There are n ≥ 1 vertices, rows have `row_bytes` bytes with the construction matrix, and `limit` bounds the bytes of all block rows on
+    a device.
 
-    Notes
-    -----
-    Of side b, block rows in the memories of d devices take the time of about (1 + c/b) n³/d + 2b²n steps: a product loses some time
-    whatever its depth, and in the beginning and in the end the others wait while one device computes a block row. This is least for
-    b³ = c n²/(4d). One interpreter asks for all (n/b)² updates of block rows, which must not take longer than the n³/d steps. Where they
-    come and go, the copies of a round must hide behind its products.
+    With side b, block rows in the memories of d devices take about (1 + c/b) n³/d + 2b²n steps, with a minimum at b³ = c n²/(4d). The
+    term c/b is the fixed loss of a product; in 2b²n steps, at the start and end, other devices wait for one block row. One interpreter
+    launches all (n/b)² updates, which must take less time than n³/d steps. Streamed copies must hide behind the round's products.
     """
     best = (machine.LOST_DEPTH * n * n / (4 * _DEVICES)) ** (1 / 3)
     asked = math.isqrt(n**3 // (_DEVICES * machine.ASKED_STEPS))
@@ -264,34 +215,17 @@ def default_side(n: int, row_bytes: int, limit: int | None = None) -> int:
 
 
 def streamed_rows(n: int, row_bytes: int, room: int, speed: Speed, side: int, *, devices: int = 1, slots: int = 0) -> BlockRows:
-    """Block rows that come and go: as many of them at once as there is room for.
+    """Return block rows that are loaded and written back, as many at once as fit.
 
-    Parameters
-    ----------
-    n : int
-        Vertices, at least one.
-    row_bytes : int
-        Bytes of one row, of all components and the construction matrix.
-    room : int
-        Bytes that the buffers of one device may have.
-    speed : Speed
-    side : int
-        Rows of a block row.
-    devices : int
-    slots : int
-        Of the same size, in which the row panels of other processes arrive, and are used.
-
-    Raises
-    ------
-    TooLargeError
-        Naming how much more would do, and the largest side that fits.
+    There are n ≥ 1 vertices, rows have `row_bytes` bytes with the construction matrix, and a device has `room` bytes for buffers. Of
+    these, `slots` hold row panels of other processes, which are used in place. Raises `TooLargeError` with the largest side that fits.
     """
     cut = block_rows(n, side)
     size, least, most = cut[0].stop * row_bytes, _LEAST[devices > 1] + slots, _OVERLAPPING[devices > 1]
     held = min(most, max(room, 0) // size)
     if held < least:
         needed, fitting = least * size, min(n, max(room, 0) // (least * row_bytes))
-        smaller = f", or pass block={_aligned(fitting)} at most, which may round floats otherwise" if fitting else ""
+        smaller = f", or pass block={_aligned(fitting)} at most, which may change the rounding of floats" if fitting else ""
         raise TooLargeError(
             f"{least} block rows of {cut[0].stop:,} × {n:,} entries take {format_bytes(needed)} on each device, and "
             f"{format_bytes(max(room, 0))} are left; free memory or raise memory_limit by {format_bytes(needed - room)}{smaller}"
@@ -300,32 +234,16 @@ def streamed_rows(n: int, row_bytes: int, room: int, speed: Speed, side: int, *,
 
 
 def resident_bytes(rows: Sequence[slice], devices: int, row_bytes: int) -> list[int]:
-    """Bytes that each device needs for its share of a matrix and for row panels, beside what an engine takes for copies.
+    """Return the bytes that each device needs for its share of a matrix and for row panels, without an engine's own buffers.
 
-    Parameters
-    ----------
-    rows : sequence of slice
-        The block rows.
-    devices : int
-    row_bytes : int
-        Bytes of one row, of all components and the construction matrix. A device that has the whole matrix needs only the row panels more.
+    A row has `row_bytes` bytes, of all components and the construction matrix. A device that holds the whole matrix only needs the row
+    panels in addition.
     """
     sides = [r.stop - r.start for r in rows]
     return [row_bytes * (sum(sides[number::devices]) + PANELS * max(sides)) for number in range(devices)]
 
 
 def resident_rows(n: int, row_bytes: int, speed: Speed, side: int, devices: int) -> BlockRows:
-    """The block rows of a matrix that is distributed over the memories of devices.
-
-    Parameters
-    ----------
-    n : int
-        Vertices, at least one.
-    row_bytes : int
-    speed : Speed
-    side : int
-        Rows of a block row.
-    devices : int
-    """
+    """Return the block rows of a matrix that is distributed over the memories of devices."""
     rows = block_rows(n, side)
     return BlockRows(n, rows, devices, PANELS, row_bytes, max(resident_bytes(rows, devices, row_bytes)), 1, speed)

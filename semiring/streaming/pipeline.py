@@ -1,8 +1,8 @@
-"""The pipeline of a device: block rows are loaded ahead of their use, and written back behind it, while the device computes.
+"""The device pipeline: load, compute, write back. Block rows are prefetched and written back while the device computes.
 
-Three threads work for a device. One loads block rows in the order in which they were asked for, each as soon as there is a buffer and what
-it depends on is done; the worker computes; and one writes back, when the computing of a block row is done. Buffers go round: with five of
-them (the row panel, the block row that is computed, one that comes, one that goes, the next row panel) all copies hide behind products.
+Three threads work for a device. The first loads block rows in the requested order, each when a buffer and its dependencies are ready. The
+worker computes. The third writes block rows back after their computation. With five buffers (row panel, computed block row, one loading,
+one writing back, next row panel), all copies hide behind products.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Task = Callable[[], None]
 
 
 def nothing() -> None:
-    """Nothing to wait for, nobody to tell."""
+    """Do nothing."""
 
 
 @dataclass(frozen=True)
@@ -39,17 +39,7 @@ class Loaded:
 
 
 class DevicePipeline:
-    """A device, with threads that load and write back block rows while it computes.
-
-    Parameters
-    ----------
-    engine : Engine
-    memory : DeviceMemory
-    buffers : int
-        How many block rows it has room for.
-    side : int
-        Rows of the largest of them.
-    """
+    """A device, with threads that load and write back block rows while it computes, in buffers of `side` rows."""
 
     def __init__(self, engine: Engine, memory: DeviceMemory, buffers: int, side: int) -> None:
         self.engine, self.memory = engine, memory
@@ -62,16 +52,13 @@ class DevicePipeline:
         self._writing: deque[Future[None]] = deque()
 
     def prefetch(self, rows: slice, ready: Task = nothing, loaded: Task = nothing, *, first: bool, record: Recorded | None = None) -> None:
-        """Begin to load rows as soon as there is a free buffer and `ready` returns, and then tell `loaded`.
-
-        What is recorded of them comes from the record.
-        """
+        """Begin to load rows, from a record if given, when a buffer is free and `ready` returns; call `loaded` afterwards."""
 
         def load() -> Loaded:
             resident = self.memory.resident(rows)
             buffer = self._free.get() if resident is None else resident
             if buffer is None:
-                self._free.put(None)  # for whoever waits after this one
+                self._free.put(None)  # for the next waiting thread
                 raise CancelledError
             ready()
             with self.memory.active():
@@ -86,7 +73,7 @@ class DevicePipeline:
         self._loading.append(self._reader.submit(load))
 
     def load(self) -> Loaded:
-        """The next of the rows that are prefetched, when they are there."""
+        """Wait for the next prefetched rows, and return them."""
         return self._loading.popleft().result()
 
     def write_back(
@@ -100,9 +87,9 @@ class DevicePipeline:
         record: Recorded | None = None,
         publish: Task = nothing,
     ) -> None:
-        """Begin to write rows back when they are computed and recorded, `publish` them to other processes, and then tell `done`.
+        """Begin to record computed rows, write them back and `publish` them to other processes; then call `done`.
 
-        The buffer is free then, unless it is kept. An error is told to `failed` at once, because all may be waiting for these rows.
+        The buffer is freed, unless `keep`. An error goes to `failed` at once, because every device may wait for these rows.
         """
         computed = self.memory.event()
 
@@ -126,7 +113,7 @@ class DevicePipeline:
         self._submit(write)
 
     def release(self, row: Loaded, done: Task = nothing) -> None:
-        """Free the buffer of rows that are not needed any more, when they are neither computed with nor being written back; tell `done`."""
+        """Free the buffer of rows that are no longer needed, when the device has finished with it; then call `done`."""
         computed = self.memory.event()
 
         def free() -> None:
@@ -141,7 +128,7 @@ class DevicePipeline:
             self._free.put(row.buffer)
 
     def _submit(self, task: Task) -> None:
-        """Give the writer a task, and raise what its earlier ones have raised."""
+        """Queue a task of the writer; raise errors of earlier tasks."""
         while self._writing and self._writing[0].done():
             self._writing.popleft().result()
         self._writing.append(self._writer.submit(task))
@@ -155,14 +142,14 @@ class DevicePipeline:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """End the threads, when what they began is done."""
+        """End the threads after their current tasks."""
         self._free.put(None)
         self._reader.shutdown(cancel_futures=True)
         self._writer.shutdown()
 
 
 def resident_pipelines(engines: Sequence[Engine], memories: Sequence[PeerMemory], rows: Sequence[slice]) -> list[DevicePipeline]:
-    """Of devices in whose memories a matrix is distributed block-cyclically; for what that takes see `resident_bytes`."""
+    """Return pipelines of devices over whose memories a matrix is distributed block-cyclically; see `resident_bytes`."""
     buffers: dict[int, Any] = {}
     side = max(r.stop - r.start for r in rows)
     shares = [ResidentMemory(memory, rows[device :: len(memories)], buffers) for device, memory in enumerate(memories)]

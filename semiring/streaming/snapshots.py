@@ -1,7 +1,7 @@
-"""The checkpoint of a closure whose matrix is in memory: a snapshot of it now and then, from which other processes go on.
+"""The checkpoint of a closure whose matrix is in memory: occasional snapshots, from which other processes continue.
 
-A round changes the whole matrix, which is written to disk in much more time than a round takes. So the matrix stays where it is computed,
-and every now and then each block row is also written to a file as it leaves a round, the same round for all of them.
+A round changes the whole matrix, and writing it to disk takes much longer than a round. So the matrix stays in memory, and from time to
+time each block row is also written to a file after a round, the same round for all block rows.
 """
 
 from __future__ import annotations
@@ -20,35 +20,35 @@ import numpy as np
 from semiring.arrays.pieces import DISK, slices
 from semiring.kernels.limits import ValueStatistics
 from semiring.streaming.folder import CheckpointFolder
-from semiring.streaming.storage import Matrix, Rows, rows_of
+from semiring.streaming.storage import Matrix, RowStorage, rows_of
 
 __all__ = ["EVERY", "Snapshots"]
 
 Array = np.ndarray[Any, Any]
 
 EVERY, SHARE = 300.0, 10
-"""Seconds between the beginnings of two snapshots at least, and how many times as long as one of them takes."""
+"""The least seconds between the starts of two snapshots, and the least multiple of a snapshot's duration."""
 
 
 class Snapshots(CheckpointFolder):
-    """A `Journal` of snapshots, which survive the machine.
+    """A `Journal` of snapshots, which survive a crash of the machine.
 
     Parameters
     ----------
     folder, given, semiring
-        See `CheckpointFolder`, as for all others.
+        See `CheckpointFolder`, also for all other parameters.
 
     Attributes
     ----------
     values, via : tuple of numpy.memmap, and numpy.memmap or None
-        The result, when it is there.
+        The complete result.
 
     Notes
     -----
-    The snapshot of round S has every block row after that round; and A_S+1*, which is the next row panel by then, after phases 1 and 2. The
-    first rank decides on it while row panel S − 1 is on its way, when no rank has begun with the rounds that count. Two sets of files take
-    turns: ``state.json`` names one of them when it is on the disk as a whole, and no earlier. So a folder takes the place of two matrices,
-    and at most a tenth of the time goes into snapshots, or five minutes of work are lost: whichever is more.
+    The snapshot of round S has every block row after round S, except A_S+1*: the next row panel is already through phases 1 and 2. The
+    first rank decides on a snapshot while row panel S − 1 is on its way, before any rank begins these rounds. Two sets of files
+    alternate, and ``state.json`` names a set only when all of it is on the disk. So a folder takes the space of two matrices. Snapshots
+    start at least five minutes apart, and take at most a tenth of the time. A crash costs the work since the last snapshot.
     """
 
     kept = "snapshots"
@@ -69,7 +69,6 @@ class Snapshots(CheckpointFolder):
         self.rounds = self._rounds()
 
     def _open_files(self) -> None:
-        """The files of both sets, or those of the result."""
         if self.finished:
             self._rename_result()
             self.values, self.via = self._arrays(begun=True)
@@ -81,17 +80,17 @@ class Snapshots(CheckpointFolder):
         return Matrix(self._given, tuple(map(rows_of, values)), None if via is None else rows_of(via))
 
     def _rounds(self) -> list[int]:
-        """How many rounds each block row was through in the last snapshot."""
+        """Return the rounds that each block row had finished in the last snapshot."""
         done = self._state.round
         return [done + (i == done > 0) for i in range(len(self.rows))]
 
     def begin(self, side: int, statistics: tuple[ValueStatistics, ...]) -> None:
-        """Settle what stays the same when another process goes on."""
+        """Record what another process needs to continue."""
         super().begin(side, statistics)
         self.rounds = self._rounds()
 
     def close(self) -> None:
-        """Let another process go on."""
+        """Unlock the folder for other processes."""
         if hasattr(self, "_disk"):
             self._disk.shutdown()
         super().close()
@@ -99,17 +98,17 @@ class Snapshots(CheckpointFolder):
     # The `Journal`.
 
     def record(self, i: int, k: int) -> Snapshot | None:
-        """Where block row i goes after round k, or where the row panel is kept that was there at the beginning."""
+        """Return the snapshot's place for block row i after round k, or the last snapshot of row panel i = k."""
         if (i, k) in self._left:
             return Snapshot(self._sets[self._target].all, self.rows[i])
         return self.begun(i, k + 1) if i == k else None
 
     def begun(self, i: int, k: int) -> Snapshot | None:
-        """Block row i before round k, if it is the first round that was left for it at the beginning."""
+        """Return the last snapshot of block row i, if k was its first unfinished round when the folder was opened."""
         return Snapshot(self._sets[self._from].all, self.rows[i]) if self._from is not None and self.rounds[i] == k else None
 
     def advance(self, i: int, rounds: int) -> None:
-        """Block row i has been through so many rounds."""
+        """Note that block row i is written; after the last block row, begin to wait for the disk."""
         with self._changing:
             if (i, rounds - 1) in self._left:
                 self._left.remove((i, rounds - 1))
@@ -117,16 +116,16 @@ class Snapshots(CheckpointFolder):
                     self._syncing = self._disk.submit(self._synchronize, self._begun)
 
     def tell(self, k: int) -> tuple[int, int]:
-        """The last round whose snapshot is on the disk as far as this rank goes, and the last one that is wanted."""
+        """Return the last round whose snapshot this rank has on the disk, and the round of the last wanted snapshot."""
         if self._syncing is not None and self._syncing.done():
-            self._syncing.result()  # a disk that is full
+            self._syncing.result()  # raises if the disk is full
         if self._first and self._settled == self._begun and time.monotonic() >= self._next and k + 2 < len(self.rows):
             self._begun_at = time.monotonic()
             return self._durable, k + 1
         return self._durable, self._begun
 
     def told(self, least: int, numbers: Array) -> None:
-        """What all ranks have told."""
+        """Name a snapshot in the state when all ranks have it on the disk; begin the snapshot that the first rank wants."""
         durable, wanted = int(numbers[:, 0].min()), int(numbers[0, 1])
         if durable > self._settled:
             self._state.turn, self._settled, self._state.round = self._target, durable, durable + 1
@@ -140,23 +139,22 @@ class Snapshots(CheckpointFolder):
                     self._durable = wanted
 
     def complete(self, rounds: int) -> None:
-        """Nothing to write down: the result follows."""
+        """Do nothing: the result follows."""
 
     @property
     def _target(self) -> int:
-        """The set of files that the next snapshot goes to."""
+        """Return the set of files for the next snapshot."""
         return 0 if self._state.turn is None else 1 - self._state.turn
 
     def _synchronize(self, round: int) -> None:
-        """Wait until a snapshot of this rank is on the disk."""
         for rows in self._sets[self._target].all:
             _to_disk(rows)
         self._durable = round
 
     # The result.
 
-    def keep_result(self, values: Sequence[Rows], via: Rows | None) -> None:
-        """Write the result, of which each rank has its own rows, in the place of the older snapshot."""
+    def keep_result(self, values: Sequence[RowStorage], via: RowStorage | None) -> None:
+        """Overwrite the older snapshot with the result; each rank writes its own rows."""
         target = self._target
         self.matrix = self._sets[target]
         with self._together():
@@ -173,7 +171,7 @@ class Snapshots(CheckpointFolder):
         self._in_turn(self._open_files)
 
     def _rename_result(self) -> None:
-        """Give the files of the result their names, and delete the others."""
+        """Rename the result's files, and delete the other set."""
         if self._first:
             for path in self.folder.glob(f"*-{self._state.turn}.npy"):
                 os.replace(path, path.with_name(path.name.replace(f"-{self._state.turn}.npy", ".npy")))
@@ -183,44 +181,37 @@ class Snapshots(CheckpointFolder):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A block row in a set of files, written and read as the `Record` of a journal is.
+    """A block row in a set of files, one for each component and for the construction matrix; see `Recorded`."""
 
-    Attributes
-    ----------
-    files : tuple of Rows
-        One for each component, and one for the construction matrix.
-    rows : slice
-    """
-
-    files: tuple[Rows, ...]
+    files: tuple[RowStorage, ...]
     rows: slice
     whole = True
 
     @property
     def columns(self) -> slice:
-        """All of them."""
+        """Return all columns."""
         return slice(0, self.files[0].shape[1])
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[_Turns]:
-        """Takes arrays, one after the other, each by some rows at a time."""
+        """Write arrays in order, each by some rows at a time."""
         yield _Turns(self)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[_Turns]:
-        """Gives the arrays back, in the same order."""
+        """Read the arrays in the same order."""
         yield _Turns(self)
 
 
 class _Turns:
-    """The files of a snapshot, one after the other."""
+    """The files of a snapshot in order."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._files, self._last = iter(snapshot.files), snapshot.rows.stop
-        self._file: Rows | None = None
+        self._file: RowStorage | None = None
 
-    def _current(self, rows: slice) -> Rows:
-        """The file of the array whose turn it is; with its last rows the turn is over."""
+    def _current(self, rows: slice) -> RowStorage:
+        """Return the current file; its last rows end its turn."""
         file = self._file or next(self._files)
         self._file = None if rows.stop == self._last else file
         return file
@@ -234,8 +225,8 @@ class _Turns:
         self._current(rows).write(rows, array)
 
 
-def _to_disk(rows: Rows) -> None:
-    """Wait until what has been written to a file is on the disk."""
+def _to_disk(rows: RowStorage) -> None:
+    """Wait until written rows are on the disk."""
     array = getattr(rows, "array", None)
     if isinstance(array, np.memmap):
         with open(str(array.filename), "r+b") as file:

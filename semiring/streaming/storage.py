@@ -1,8 +1,8 @@
 """Storage backends: matrices that are read and written by rows.
 
-`ArrayRows` are in memory, of the host or of a GPU, or in whatever is indexed like an array, such as Zarr's; `FileRows` are in a file of
-NumPy's, which need not be mapped into memory for that; `OwnRows` are some rows in memory, where other processes have the others. A
-`Matrix` is what the caller gave, where the result goes, and the construction matrix, each in a backend of its own.
+`ArrayRows` are arrays in memory, of the host or a GPU, or objects indexed like arrays, such as Zarr's. `FileRows` are NumPy files, read
+without a memory map. `OwnRows` are this process's rows of a matrix that other processes share. A `Matrix` combines the backends of input,
+result and construction matrix.
 """
 
 from __future__ import annotations
@@ -20,44 +20,33 @@ import numpy as np
 
 from semiring.arrays.devices import on_gpu
 
-__all__ = ["ArrayRows", "FileRows", "Matrix", "OwnRows", "RowAccess", "Rows", "memory_of", "rows_of"]
+__all__ = ["ArrayRows", "FileRows", "Matrix", "OwnRows", "RowAccess", "RowStorage", "memory_of", "rows_of"]
 
 Array = np.ndarray[Any, Any]
 
 _AT_ONCE = 1 << 30
-"""Bytes that one call to the system reads or writes: macOS refuses 2 GiB, where Linux takes what it likes."""
+"""Bytes of one read or write call: macOS refuses 2 GiB."""
 
 
 class RowAccess(Protocol):
-    """What rows are read from and written to."""
+    """Any object whose rows can be read and written."""
 
     def read(self, rows: slice, out: Array) -> None:
-        """Copy some rows to an array of their shape."""
+        """Copy rows to an array of their shape."""
 
     def write(self, rows: slice, array: Array) -> None:
-        """Copy an array to some rows."""
+        """Copy an array to rows."""
 
 
-class Rows(RowAccess, Protocol):
-    """A storage backend: a matrix of which whole rows are read and written.
-
-    Attributes
-    ----------
-    shape : tuple of int
-    dtype : numpy.dtype
-    """
+class RowStorage(RowAccess, Protocol):
+    """A storage backend: a matrix of this `shape` and `dtype` whose rows can be read and written."""
 
     shape: tuple[int, int]
     dtype: np.dtype[Any]
 
 
 class ArrayRows:
-    """The rows of an array in memory, or of whatever is indexed like one.
-
-    Parameters
-    ----------
-    array : array of shape (n, n)
-    """
+    """The rows of an array in memory, or of an object indexed like an array."""
 
     def __init__(self, array: Any) -> None:
         self.array = array
@@ -65,30 +54,23 @@ class ArrayRows:
         self.dtype = np.dtype(array.dtype)
 
     def read(self, rows: slice, out: Array) -> None:
-        """Copy some rows to an array of their shape."""
+        """Copy rows to an array of their shape."""
         out[...] = self.array[rows]
 
     def write(self, rows: slice, array: Array) -> None:
-        """Copy an array to some rows."""
+        """Copy an array to rows."""
         self.writable[rows] = array
 
     @property
     def writable(self) -> Any:
-        """The array, once it may be written to."""
+        """Return the array, once it may be written to."""
         return self.array
 
 
 class FileRows:
-    """The rows of a C-contiguous matrix in a file, read and written without mapping its pages into memory.
+    """The rows of a C-contiguous matrix in a file, read and written without a memory map.
 
-    Parameters
-    ----------
-    array : numpy.memmap of shape (n, n)
-
-    Attributes
-    ----------
-    by_elements : bool
-        Whether the file can be written, and every element of it is old or new when a process ends that writes.
+    `by_elements` is True if the file is writable, and a killed writer leaves each element old or new.
     """
 
     def __init__(self, array: np.memmap[Any, Any]) -> None:
@@ -98,16 +80,16 @@ class FileRows:
         self._file = os.open(str(array.filename), os.O_RDWR if array.flags.writeable else os.O_RDONLY)
         weakref.finalize(self, os.close, self._file)
         self._offset, self._row = array.offset, array.strides[0]
-        # Elements that lie across the edge of a page could be half written.
+        # Elements across a page boundary could be half written.
         self.by_elements = bool(array.flags.writeable) and array.offset % array.dtype.itemsize == 0
 
     @property
     def place(self) -> list[str | int]:
-        """The file, and the byte that the matrix begins at."""
+        """Return the file, and the byte offset of the matrix."""
         return [os.path.realpath(str(self.array.filename)), self.array.offset]
 
     def read(self, rows: slice, out: Array) -> None:
-        """Copy some rows to an array of their shape."""
+        """Copy rows to an array of their shape."""
         whole = out if out.flags.c_contiguous else np.empty(out.shape, out.dtype)
         left, at = whole.reshape(-1).view(np.uint8).data, self._offset + rows.start * self._row
         while left:
@@ -119,7 +101,7 @@ class FileRows:
             out[...] = whole
 
     def write(self, rows: slice, array: Array) -> None:
-        """Copy an array to some rows."""
+        """Copy an array to rows."""
         left, at = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data, self._offset + rows.start * self._row
         while left:
             done = os.pwritev(self._file, [left[:_AT_ONCE]], at)
@@ -127,16 +109,10 @@ class FileRows:
 
 
 class OwnRows:
-    """The rows of a matrix that one process owns, in its memory one after the other.
+    """The rows of a matrix that one process owns, contiguous in memory.
 
-    Parameters
-    ----------
-    count : int
-        Rows of the whole matrix.
-    rows : sequence of slice
-        The block rows that are its own, in ascending order.
-    store : ArrayRows
-        Their memory, an array with as many columns as the matrix, which may still be prepared.
+    The matrix has `count` rows, and the process owns the block rows `rows`, in ascending order. `store` is an array of these rows that
+    may not be ready yet.
     """
 
     def __init__(self, count: int, rows: Sequence[slice], store: ArrayRows) -> None:
@@ -146,16 +122,16 @@ class OwnRows:
 
     @classmethod
     def new(cls, n: int, rows: Sequence[slice], dtype: np.dtype[Any]) -> OwnRows:
-        """Of a square matrix, in new memory."""
+        """Allocate the owned rows of a square matrix."""
         return cls(n, rows, ArrayRows(np.empty((sum(r.stop - r.start for r in rows), n), dtype)))
 
     @property
     def array(self) -> Array:
-        """The rows one after the other."""
+        """Return the owned rows as one array."""
         return self._store.writable  # type: ignore[no-any-return]  # an array of the host
 
     def __getitem__(self, key: slice | tuple[slice, slice]) -> Array:
-        """The memory of some rows of one of its block rows, or of some columns of them."""
+        """Return some rows of one owned block row, or columns of these rows, as a view."""
         rows, *columns = key if isinstance(key, tuple) else (key,)
         number = bisect.bisect_right(self._starts, rows.start) - 1
         first = self._ends[number] + rows.start - self._starts[number]
@@ -163,16 +139,16 @@ class OwnRows:
         return found
 
     def read(self, rows: slice, out: Array) -> None:
-        """Copy some rows to an array of their shape."""
+        """Copy rows to an array of their shape."""
         out[...] = self[rows]
 
     def write(self, rows: slice, array: Array) -> None:
-        """Copy an array to some rows."""
+        """Copy an array to rows."""
         self[rows][...] = array
 
 
 def memory_of(matrix: RowAccess, rows: slice, *, writable: bool = False) -> Any | None:
-    """The memory of some rows, on the host or a GPU, or None where they are elsewhere."""
+    """Return a view of rows in host or GPU memory, or None if the rows are elsewhere."""
     if isinstance(matrix, OwnRows):
         return matrix[rows]
     if isinstance(matrix, ArrayRows) and (isinstance(matrix.array, np.ndarray) or on_gpu(matrix.array)):
@@ -180,44 +156,34 @@ def memory_of(matrix: RowAccess, rows: slice, *, writable: bool = False) -> Any 
     return None
 
 
-def rows_of(array: Any) -> Rows:
-    """The rows of a matrix, wherever it is."""
+def rows_of(array: Any) -> RowStorage:
+    """Return the storage backend of a matrix."""
     if isinstance(array, np.memmap) and _is_whole_file(array) and hasattr(os, "preadv"):
         return FileRows(array)
     return ArrayRows(array)
 
 
 def _is_whole_file(array: np.memmap[Any, Any]) -> bool:
-    """Whether the elements lie in a file as in the array: not those of a view, whose place is not known, a private copy, a deleted file."""
+    """Return True if the array is a whole matrix in a file: no view (unknown offset), private copy or deleted file."""
     mapped = isinstance(array.base, mmap.mmap) and array.filename is not None and os.path.isfile(array.filename)
     return mapped and array.flags.c_contiguous and array.mode != "c"
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """A matrix that is worked on by block rows.
+    """The storage of a closure by block rows."""
 
-    Attributes
-    ----------
-    given : tuple of Rows
-        What the caller passed, one for each component; only read.
-    values : tuple of Rows
-        Where results go, and come from again.
-    via : Rows or None
-        The construction matrix; what was there before does not count.
-    """
-
-    given: tuple[Rows, ...]
-    values: tuple[Rows, ...]
-    via: Rows | None = None
+    given: tuple[RowStorage, ...]  # the caller's matrix, for each component; only read
+    values: tuple[RowStorage, ...]  # the result, for each component, written and read again
+    via: RowStorage | None = None  # the construction matrix; its old content is ignored
 
     @property
-    def all(self) -> tuple[Rows, ...]:
-        """The components of the result, and the construction matrix if there is one."""
+    def all(self) -> tuple[RowStorage, ...]:
+        """Return the components of the result, and the construction matrix if wanted."""
         return self.values if self.via is None else (*self.values, self.via)
 
     def read(self, rows: slice, values: tuple[Array, ...], via: Array | None, *, first: bool) -> None:
-        """Copy rows to arrays: as they were given the `first` time."""
+        """Copy rows to arrays, the `first` time from the caller's matrix."""
         for matrix, out in zip(self.given if first else self.values, values, strict=True):
             matrix.read(rows, out)
         if via is not None and self.via is not None:
@@ -227,7 +193,7 @@ class Matrix:
                 self.via.read(rows, via)
 
     def write(self, rows: slice, values: tuple[Array, ...], via: Array | None) -> None:
-        """Copy arrays to rows. The construction matrix comes first: a value that is old improves once more, one that is new does not."""
+        """Copy arrays to rows, the construction matrix first: if interrupted, old values improve again, but new values would not."""
         if via is not None and self.via is not None:
             self.via.write(rows, via)
         for matrix, array in zip(self.values, values, strict=True):

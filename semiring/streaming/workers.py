@@ -1,10 +1,8 @@
-"""The closure by block rows carried out: a worker thread for each device.
+"""The executor of the closure by block rows: a worker thread for each device of this rank.
 
-What is done, and in which order, `semiring.algorithms.block_rows.steps` says. Here a step becomes an operation of a device's engine or of
-its pipeline. All loads are asked for ahead, and wait for room and for what they depend on in the pipeline's own thread.
-
-Where several ranks have devices, each has the threads of its own, and what they wait for from each other and from other ranks is in
-`semiring.streaming.dependencies`.
+`semiring.algorithms.block_rows.steps` defines the steps and their order; here each becomes an operation of a device's engine or pipeline.
+All loads are queued ahead, and wait for a buffer and their dependencies in the pipeline's thread. Dependencies between devices and ranks
+are in `semiring.streaming.dependencies`.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ from semiring.mpi.ranks import Stopped
 from semiring.streaming.buffers import Buffer
 from semiring.streaming.dependencies import Dependencies, Share, StepsOfDevice
 from semiring.streaming.journal import Journal, NoJournal, Recorded
-from semiring.streaming.layout import Distribution
+from semiring.streaming.layout import BlockCyclicDistribution
 from semiring.streaming.pipeline import DevicePipeline, Loaded, nothing
 
 __all__ = ["run_workers"]
@@ -51,35 +49,24 @@ def run_workers(
 ) -> None:
     """A ← A ⊕ A² ⊕ … or I ⊕ A ⊕ A² ⊕ …, for an idempotent ⊕.
 
-    Parameters
-    ----------
-    pipelines : sequence of DevicePipeline
-        The devices, which own block rows in a block-cyclic distribution.
-    rows : tuple of slice
-        The block rows, as `block_rows` gives them.
-    reflexive : bool
-    progress : callable, optional
-        Called with how many rounds block rows have been through, all of them together, and how many that will be: first at the beginning.
-    journal : Journal, optional
-        Where this is kept, for another process to go on.
-    share : Share, optional
-        Where other ranks have devices too.
+    The devices own block rows in a block-cyclic distribution; `share` is this rank's part if other ranks have devices too. From the
+    beginning on, `progress` takes the finished and the total rounds of all block rows. `journal` keeps the work for another process.
 
     Raises
     ------
     DivergentPivot
     BaseException
-        Whatever another rank has raised.
+        Any error of another rank.
     KeyboardInterrupt
-        When what was begun is done; a note says how to go on.
+        After the current steps; a note says how to continue.
 
     Notes
     -----
-    n³ steps. A device holds two row panels, the block row that it updates, and those that come and go; or its share of the matrix, and
-    two row panels of other devices.
+    n³ steps. A streaming device holds two row panels, the updated block row, and those being loaded or written back. Otherwise it holds
+    its share of the matrix, and two row panels of other devices.
     """
     count, here = len(rows), len(pipelines)
-    distribution = Distribution(0, (here,)) if share is None else share.distribution
+    distribution = BlockCyclicDistribution(0, (here,)) if share is None else share.distribution
     journal = NoJournal(count) if journal is None else journal
     begun = [i for i, k in enumerate(journal.rounds) if (kept := journal.begun(i, k)) is not None and not kept.whole]
     owned, look_ahead = distribution.owned(count), sum(distribution.devices) > 1
@@ -126,7 +113,6 @@ def run_workers(
 
 
 def _publish_recorded(rows: Sequence[slice], dependencies: Dependencies, pipeline: DevicePipeline) -> None:
-    """Let other ranks have the row panels that were made before this process began."""
     journal = dependencies.journal
     for k in sorted(dependencies.sent):
         record = journal.record(k, k)
@@ -135,21 +121,21 @@ def _publish_recorded(rows: Sequence[slice], dependencies: Dependencies, pipelin
 
 
 def _restore(pipeline: DevicePipeline, record: Recorded, rows: slice, target: Buffer) -> None:
-    """Copy the values of a block row that is recorded as a whole."""
+    """Copy the values of a block row from a whole record."""
     with record.reading() as source:
         pipeline.memory.restore(rows, target, record.columns, source)
 
 
 @dataclass(frozen=True)
 class _Row:
-    """A block row on the device, and what stands for it while the engine works."""
+    """A block row on the device, and the engine's form of it."""
 
     loaded: Loaded
     block: Block
 
 
 class _Worker:
-    """One device, and its program."""
+    """A device and its program."""
 
     def __init__(
         self, pipeline: DevicePipeline, program: StepsOfDevice, rows: tuple[slice, ...], dependencies: Dependencies, *, reflexive: bool
@@ -160,7 +146,7 @@ class _Worker:
         self.panels: dict[int, _Row] = {}
 
     def run(self) -> None:
-        """Ask for all loads, in their order, and do all steps."""
+        """Queue all loads in order, then do all steps."""
         for step in self.program():
             self._prefetch(step)
         for step in self.program():
@@ -203,7 +189,7 @@ class _Worker:
                 for J in _beside(K, A.shape[1]):
                     self.engine.multiply_add(A[:, K], P[:, J], A[:, J])
             case Broadcast(k):
-                self.pipeline.memory.event()()  # what `verify` fetches would wait too, and meanwhile keep all threads from the GPU
+                self.pipeline.memory.event()()  # `verify` would wait too, but meanwhile keep all threads from the GPU
                 self.engine.verify()
                 self.panels[k] = self.row
                 self._write_back(self.row, k, k, keep=True)
@@ -216,21 +202,21 @@ class _Worker:
                 self.pipeline.release(self.panels.pop(k).loaded, self._received(k, released=True))
 
     def _received(self, k: int, *, released: bool) -> Callable[[], None]:
-        """Says that the device has row panel k: where it computes with it in place, not before it is released."""
+        """Return the callback for a received row panel, to be called on release if the panel is used in its slot, else on loading."""
         share = self.dependencies.share
         in_place = share is not None and share.panels.direct and self.dependencies.is_elsewhere(k)
         return partial(self.dependencies.received, k) if in_place == released else nothing
 
     def _wait_until_free(self, i: int, k: int) -> None:
-        """Until block row i is through the rounds before k, and every device has received it if it was the row panel of one of them."""
+        """Wait until block row i has finished k rounds, and all receivers have it if it was a row panel by then."""
         self.dependencies.wait_for(i, k)
         if i < k:
             self.dependencies.wait_for_receivers(i)
 
     def _loaded(self, *, first: bool = False, begun: bool = False) -> _Row:
-        """The next block row that comes: for the `first` time, or with a round `begun`, or as the engine left it."""
+        """Return the next loaded block row: the caller's (`first`), an interrupted one (`begun`), or the engine's result."""
         loaded = self.pipeline.load()
-        # What was interrupted has elements of both forms; loading changes nothing that has the inner one.
+        # An interrupted block row has elements of both forms; `load` leaves the engine's form unchanged.
         block = (self.engine.load if first or begun else self.engine.blank)(loaded.values, loaded.via)
         block = replace(block, row=loaded.rows.start)
         if first and self.reflexive:
@@ -239,19 +225,18 @@ class _Worker:
         return _Row(loaded, block)
 
     def _write_back(self, row: _Row, i: int, k: int, *, keep: bool = False, last: bool = False) -> None:
-        """Block row i is through round k; the `last` time it is given its own form."""
+        """Write block row i back after round k, the `last` time in the caller's form."""
         if last:
             self.engine.store(row.block, row.loaded.values)
         record = None if last and i == k else self.journal.record(i, k)
         done = partial(self.dependencies.advance, i, k + 1)
-        publish = partial(self._publish, row, k) if i == k and not last else nothing
+        publish = partial(self.dependencies.publish, k, partial(self._copy, row, k)) if i == k and not last else nothing
         self.pipeline.write_back(row.loaded, done, self.dependencies.stop, keep=keep, last=last, record=record, publish=publish)
 
-    def _publish(self, row: _Row, k: int) -> None:
-        """Let other ranks have a row panel."""
-        self.dependencies.publish(k, lambda slot: self.pipeline.memory.copy(row.loaded.buffer, slot, self.rows[k]))
+    def _copy(self, row: _Row, k: int, slot: Buffer) -> None:
+        self.pipeline.memory.copy(row.loaded.buffer, slot, self.rows[k])
 
 
 def _beside(K: slice, n: int) -> list[slice]:
-    """The columns before and after a range."""
+    """Return the non-empty ranges of columns before and after K."""
     return [J for J in (slice(0, K.start), slice(K.stop, n)) if J.start < J.stop]

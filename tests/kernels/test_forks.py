@@ -34,7 +34,7 @@ from semiring.common.errors import SemiringError
 from semiring.kernels import cache, hardware
 from semiring.kernels.cpu import compiler
 from semiring.product import matmul
-from semiring.streaming import identity
+from semiring.streaming import folder as checkpoint_folder
 
 ROOT = Path(__file__).parents[2]
 
@@ -311,7 +311,7 @@ def test_a_fork_while_another_thread_computes_its_first_product(module: str, tmp
 
 def test_a_child_leaves_a_locked_file_to_its_parent(tmp_path: Path) -> None:
     pytest.importorskip("fcntl")
-    file = identity.lock_file(tmp_path / "lock")
+    file = checkpoint_folder.lock_file(tmp_path / "lock")
     assert file is not None
     ready, end = (os.pipe() for _ in range(2))
 
@@ -323,9 +323,9 @@ def test_a_child_leaves_a_locked_file_to_its_parent(tmp_path: Path) -> None:
     child = forked(stay)
     try:
         os.read(ready[0], 1)
-        assert identity.lock_file(tmp_path / "lock") is None  # the parent has it still
+        assert checkpoint_folder.lock_file(tmp_path / "lock") is None  # the parent has it still
         file.close()
-        again = identity.lock_file(tmp_path / "lock")
+        again = checkpoint_folder.lock_file(tmp_path / "lock")
         assert again is not None, "the child has it"
         again.close()
     finally:

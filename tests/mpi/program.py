@@ -31,7 +31,7 @@ import semiring as sr
 from semiring.algorithms import block_rows
 from semiring.arrays.devices import gpus
 from semiring.mpi.ranks import Ranks
-from semiring.streaming import journal, snapshots, storage, workers
+from semiring.streaming import checkpoint, snapshots, storage, workers
 
 Array = np.ndarray[Any, Any]
 INF = np.inf
@@ -478,7 +478,7 @@ def case_checkpoint_of_integers(comm: Any) -> str | None:
 def case_full_disk(comm: Any) -> str | None:
     a = matrix(150)
     expected = one_process(a, sr.MIN_PLUS, 20)
-    kinds: list[tuple[Any, int, dict[str, Any]]] = [(journal.Stream, 3, JOURNAL), (storage.FileRows, 0, {})]
+    kinds: list[tuple[Any, int, dict[str, Any]]] = [(checkpoint.Stream, 3, JOURNAL), (storage.FileRows, 0, {})]
     for kind, left, how in kinds:
         folder, write, count = folder_for(comm), kind.write, itertools.count()
 

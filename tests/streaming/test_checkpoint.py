@@ -25,11 +25,11 @@ from semiring.common.errors import CheckpointError, DivergentPivot
 from semiring.kernels.cpu.engine import CpuEngine
 from semiring.kernels.limits import ValueStatistics
 from semiring.kernels.overflow.statistics import value_statistics
-from semiring.streaming import checkpoint, identity, journal, storage
-from semiring.streaming import journal as state_file
+from semiring.streaming import checkpoint, storage
+from semiring.streaming import folder as checkpoint_folder
 from semiring.streaming.buffers import HostMemory
 from semiring.streaming.checkpoint import Checkpoint
-from semiring.streaming.identity import digests
+from semiring.streaming.folder import digests
 from semiring.streaming.layout import block_rows
 from semiring.streaming.pipeline import DevicePipeline
 from semiring.streaming.storage import Matrix, rows_of
@@ -125,10 +125,10 @@ class Fuse:
         self._patches = monkeypatch
         own = SimpleNamespace(**{name: getattr(os, name) for name in dir(os) if not name.startswith("__")})
         own.pwritev, own.truncate, own.replace = self._by_half, self._guarded(os.truncate), self._guarded(os.replace)
-        for module in (storage, journal, state_file, checkpoint):
+        for module in (storage, checkpoint_folder, checkpoint):
             monkeypatch.setattr(module, "os", own)
         monkeypatch.setattr(Path, "unlink", self._guarded(Path.unlink))
-        monkeypatch.setattr(journal.Stream, "write", self._guarded(journal.Stream.write))
+        monkeypatch.setattr(checkpoint.Stream, "write", self._guarded(checkpoint.Stream.write))
 
     @property
     def blown(self) -> bool:
@@ -390,7 +390,7 @@ def test_an_interruption_says_how_to_go_on(tmp_path):
             resume(tmp_path / "state", matrices, side=8, progress=interrupt)
     finally:
         signal.signal(signal.SIGINT, before)
-    assert re.search(r"of 8 rounds are done, and .*state has what is needed: the same call goes on", "".join(stop.value.__notes__))
+    assert re.search(r"of 8 rounds are done and kept in .*state: the same call goes on", "".join(stop.value.__notes__))
     told = []
     found = resume(tmp_path / "state", matrices, side=8, progress=lambda done, total: told.append(done))
     assert_same(found, undisturbed(matrices, side=8))
@@ -399,14 +399,14 @@ def test_an_interruption_says_how_to_go_on(tmp_path):
 
 def test_a_full_disk_is_an_error_that_can_be_mended(tmp_path, monkeypatch):
     matrices = matrices_of(sr.MIN_PLUS, 40)
-    written, write = itertools.count(), journal.Stream.write
+    written, write = itertools.count(), checkpoint.Stream.write
 
     def full(self, rows, array):
         if next(written) > 20:
             raise OSError(errno.ENOSPC, "No space left on device")
         write(self, rows, array)
 
-    monkeypatch.setattr(journal.Stream, "write", full)
+    monkeypatch.setattr(checkpoint.Stream, "write", full)
     with pytest.raises(OSError, match="No space left"):
         resume(tmp_path / "state", matrices, devices=2)
     monkeypatch.undo()
@@ -553,7 +553,7 @@ def test_digests_of_parts_are_parts_of_the_digests():
     assert whole == digests(tuple(rows_of(np.asfortranarray(m)) for m in matrices), rows)
     assert whole != digests(given[::-1], rows)
     with pytest.MonkeyPatch.context() as patches:
-        patches.setattr(identity, "_AT_ONCE", 1000)
+        patches.setattr(checkpoint_folder, "_AT_ONCE", 1000)
         assert whole == digests(given, rows)
 
 

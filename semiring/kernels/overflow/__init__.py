@@ -1,13 +1,13 @@
-"""Overflow: can a computation leave its dtype? What is checked before it, what is proved after it, and what is refused.
+"""Overflow checks: proofs before or after a computation that no number leaves its dtype, or a refusal.
 
 Integers would wrap around, and a float would overflow to ∞ and pass for an element, "no path". Neither is ever returned: the value
-statistics of the operands or of the result prove that nothing of the kind has happened, or the computation is refused.
+statistics of operands or result prove that nothing overflowed, or the computation is refused.
 
 The rules
 ---------
-Let w be the largest magnitude of a finite entry and d that of the result, p the edges of a longest path (n − 1, or n for a cycle), h the
-inner ∞ of tropical integers, half of the dtype's own, and H half of the dtype's largest number. Entries *pull ∞ back* if they have the
-other sign: negative ones under a minimum, positive ones under a maximum.
+Let w be the largest magnitude of a finite entry, d the result's, and p the edges of a longest path (n − 1, or n for a cycle). Let h be the
+inner ∞ of tropical integers, half of the dtype's ∞, and H half of the dtype's largest number. Entries *pull ∞ back* if their sign is
+opposite: negative entries under a minimum, positive entries under a maximum.
 
 ============================================  ======================================  ==========================  ===================
 computation                                   refused beforehand, unless              refused afterwards, unless  function or class
@@ -32,28 +32,31 @@ closure of integers, min or max, finite zero                                    
 closure of other integers                     (always refused)                                                    guard_for
 ============================================  ======================================  ==========================  ===================
 
-Of an exponential or a quotient of floats that could grow much nothing is known, and what is computed from it is not refused.
-What could leave its dtype is an `OverflowRiskError`, which names the reach, the limit and the remedy (`remedy`): the next wider integer
-dtype; float64 after int64 and float32; smaller entries, or exact objects, after float64. What is no element is a `DomainError`; where
-an elimination leaves the carrier (`leaves_carrier`), that is a `DivergenceError`. With ``check=False`` nothing is refused; but whether
-tropical integers pull ∞ back is found out all the same, because kernels depend on it.
+An exponential or a quotient of floats that could grow much is unknown, and results computed from an unknown number are not refused.
+
+- `OverflowRiskError`: a number could leave its dtype. The message names the reach, the limit and a remedy (`remedy`): the next wider
+  integer dtype; float64 after int64 and float32; smaller entries, or exact objects, after float64.
+- `DomainError`: an entry is no element.
+- `DivergenceError`: an elimination left the carrier (`leaves_carrier`).
+
+With ``check=False`` nothing is refused. Tropical integers are still tested for entries that pull ∞ back, because kernels depend on it.
 
 The files
 ---------
 ``semiring.kernels.limits``
-    Below the engines, which need it too: what a dtype holds (which integers stand for ±∞, also inside kernels, what is left for finite
-    numbers), errors and remedies, and `ValueStatistics`.
+    The limits of dtypes (±∞ among integers, also inside kernels; the range of finite numbers), errors and remedies, and
+    `ValueStatistics`. The module stands below the engines, which need it too.
 ``intervals``
     Interval arithmetic over the recorded operations on integers.
 ``statistics``
     Value statistics in one pass over each array, by kernels of `semiring.kernels.cpu.statistics` or `semiring.kernels.cuda.statistics`.
-    Products that take as long as to read their operands tell themselves whether these are in the safe range: `semiring.kernels.cpu.bounds`.
+    Short products, bound by reading their operands, test the safe range themselves: `semiring.kernels.cpu.bounds`.
 ``floats``
-    The magnitudes that a product of floats may reach.
+    Magnitudes in products of floats.
 ``products``
-    `ProductChecks` and `certify`: before a product. It calls all of the above.
+    `ProductChecks` and `certify`: checks before a product, by all of the above.
 ``scans``
-    `check_scan`: before a scan. It calls all of the above.
+    `check_scan`: checks before a scan, by all of the above.
 ``closures``
-    `Guard`: before and after a closure. It calls all of the above.
+    `Guard`: checks before and after a closure, by all of the above.
 """

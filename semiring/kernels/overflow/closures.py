@@ -1,6 +1,6 @@
-"""Guards of closures: one runs only where nothing can leave its dtype, or where its result proves afterwards that nothing did.
+"""Guards of closures: a proof, before or after the closure, that no number leaves the dtype.
 
-`guard_for` chooses the rule; the package's docstring has them all in a table, and the classes here say why they hold.
+`guard_for` chooses the rule. The package's docstring has a table of all rules; the classes here prove them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from semiring.arrays.devices import host, on_gpu
 from semiring.arrays.pieces import HOST, pieces, slices
 from semiring.common.errors import OverflowRiskError
 from semiring.common.units import counted
-from semiring.kernels.limits import ValueStatistics, absorbing, half_range, inner_infinity, overflow_risk, remedy, tropical
+from semiring.kernels.limits import DTypes, ValueStatistics, absorbing, half_range, inner_infinity, overflow_risk, remedy, tropical
 from semiring.kernels.overflow.intervals import stays_inside, walks_fit
 from semiring.kernels.overflow.products import certify
 from semiring.kernels.overflow.statistics import surely_elements, value_statistics
@@ -28,20 +28,14 @@ __all__ = ["Guard", "guard_for", "leaves_carrier", "statistics_of"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
-DTypes = tuple[np.dtype[Any], ...]
 
 _HARMLESS = CHOOSING | {"invert"}
 
 
 class Guard:
-    """What is checked before and after a closure; this one itself, where elements cannot leave their dtype, checks nothing.
+    """Checks before and after a closure; this base class, for elements that cannot leave their dtype, checks nothing.
 
-    Attributes
-    ----------
-    signed : bool
-        The engine's attribute of this name.
-    refuses : bool
-        Whether anything is refused.
+    `signed` is as in `Engine`. Unless `refuses`, no matrix is refused.
     """
 
     signed = False
@@ -52,32 +46,26 @@ class Guard:
 
     @property
     def needs_rows(self) -> bool:
-        """Whether `after` proves what it proves of whole rows alone (or of whole columns)."""
+        """Return True if `after` needs whole rows (or whole columns) for its proof."""
         return False
 
     def before(self, statistics: Sequence[ValueStatistics]) -> None:
-        """Refuse a matrix whose closure could wrap; the value statistics of each component, see `statistics_of`, tell."""
+        """Refuse a matrix whose closure could wrap, by the value statistics of each component (`statistics_of`)."""
 
     def after(self, values: Values, via: Array | None) -> None:
-        """Refuse a result that may have wrapped, and mend what is meant to be ∞."""
+        """Refuse a result that may have wrapped, and reset entries that stand for ∞."""
 
 
-def guard_for(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], edges: int, *, check: bool = True) -> Guard:
-    """The rule for a semiring in some dtypes.
+def guard_for(semiring: Semiring, dtypes: DTypes, edges: int, *, check: bool = True) -> Guard:
+    """Return the guard for a semiring in some dtypes.
 
-    Parameters
-    ----------
-    semiring : Semiring
-    dtypes : tuple of numpy.dtype
-    edges : int
-        How many edges a simple path may have: n − 1, or n with cycles.
-    check : bool
-        Whether anything is refused; what else a rule does it does in any case.
+    A simple path has at most `edges` edges: n − 1, or n with cycles. Without `check`, no matrix is refused, but tropical integers are
+    still converted.
 
     Raises
     ------
     OverflowRiskError
-        Where nothing could be promised.
+        If no rule covers the semiring.
     """
     rule = _rule(semiring, dtypes)
     if not check and rule is not _TropicalIntegers:
@@ -87,7 +75,7 @@ def guard_for(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], edges: int,
 
 @functools.lru_cache(maxsize=256)
 def _rule(semiring: Semiring, dtypes: DTypes) -> type[Guard]:
-    """The first of the rules that holds for a semiring in some dtypes."""
+
     kinds = {d.kind for d in dtypes}
     program = semiring.program if "O" not in kinds else None
     if program is None or kinds <= {"b"} or program.operations <= _HARMLESS:
@@ -107,28 +95,27 @@ def _rule(semiring: Semiring, dtypes: DTypes) -> type[Guard]:
     if extremum:
         return _Between
     raise OverflowRiskError(
-        f"the closure of {semiring.name} over {', '.join(map(str, dtypes))} cannot be kept from overflowing; use float64, or object arrays "
-        f"of exact numbers"
+        f"the closure of {semiring.name} over {', '.join(map(str, dtypes))} could overflow; use float64, or object arrays of exact numbers"
     )
 
 
 class _TropicalIntegers(Guard):
-    """Single integers of which ⊕ takes the minimum (maximum) and ⊗ the sum.
+    """Single integers, with min or max as ⊕ and + as ⊗.
 
-    Why `after` proves a closure of non-negative weights under a minimum; a maximum of non-positive ones is its mirror image. Let h be the
-    inner ∞, and M ≥ 2h the dtype's largest value, the caller's ∞; `before` has seen that finite weights are below h.
+    Proof for non-negative weights under a minimum; non-positive weights under a maximum are the mirror image. Let h be the inner ∞, and
+    M ≥ 2h the dtype's largest value, the caller's ∞. By `before`, finite weights are below h.
 
-    - No sum wraps. Between any two operations, each element is below h or is ∞: inside as h, outside as M. A sum of two is at most 2h,
-      and before it is used again it is ∞ if it is not below h. On a GPU the minimum with the old element, which is at most h, does
-      that; elsewhere decoding, or a search that refuses the offer. (The reference engine lets sums grow on to M and stay there.)
-    - What is computed is the closure of numbers cut off at h. Cutting off, x ↦ min(x, h), commutes with minima, and with sums of what is
-      not negative, cut off or not beforehand: so whatever the order of operations, an element is the true distance if that is below
-      h, and ∞ (or at least h) if not. None is negative, so no pivot diverges.
-    - The cut shows. Let the distance from i to j be finite and at least h. A shortest path has at least two edges, and begins with
-      vertices whose distances from i are below h, since one edge is. Of the last of these, u, that distance is in the result, and
-      it and the weight of the next edge reach h: the largest result and the largest weight do, and `after` refuses.
+    - No sum wraps. Between operations, each element is below h or is ∞: h inside, M outside. A sum of two is at most 2h. A sum from h on
+      becomes ∞ before its next use: on a GPU by the minimum with the old element, elsewhere by decoding or rejection in a search.
+      (In the reference engine, sums grow to M and no further.)
+    - The result is the closure of numbers cut off at h. The cut x ↦ min(x, h) commutes with minima and with sums of non-negative numbers.
+      So in any order of operations, an element is the true distance if that is below h, else ∞ (or at least h). No element is
+      negative, so no pivot diverges.
+    - The cut shows. Let the distance from i to j be finite and at least h. A shortest path has at least two edges, and its first vertex
+      has a distance from i below h. Let u be the last such vertex. Its distance is in the result, and together with the weight of the
+      next edge it reaches h. So the largest result plus the largest weight reaches h, and `after` refuses.
 
-    So what passes is exact, and only what really comes within a weight of h is refused.
+    Hence a result that passes is exact, and only distances within one weight of h are refused.
     """
 
     def __init__(self, semiring: Semiring, dtypes: DTypes, edges: int, *, refuses: bool = True) -> None:
@@ -158,10 +145,10 @@ class _TropicalIntegers(Guard):
             self._restore_infinity(values[0], via, found)
         elif (longest := found.largest) + self.largest >= self.limit:
             reached = f"a path of weight {longest} and an edge of {self.largest} reach {self.limit}"
-            raise overflow_risk(self.semiring, self.dtypes, f"{reached}, from where on the library cannot tell sums from ∞")
+            raise overflow_risk(self.semiring, self.dtypes, f"{reached}, where sums can no longer be told from ∞")
 
     def _restore_infinity(self, values: Array, via: Array | None, found: ValueStatistics) -> None:
-        """What is beyond the longest path is ∞ that a weight pulled back, and no path at all."""
+        """Reset entries beyond the longest path: each is an ∞ that a weight pulled back, hence no path."""
         limit = self.edges * self.largest
         low, high = found.finite or (0, 0)
         infinite = found.positive_infinity or found.negative_infinity
@@ -178,9 +165,9 @@ class _TropicalIntegers(Guard):
 
 
 class _TropicalFloats(Guard):
-    """Single floats of which ⊕ takes the minimum (maximum) and ⊗ the sum.
+    """Single floats, with min or max as ⊕ and + as ⊗.
 
-    One that overflows would pass for ∞, "no path", and a second one of the other sign would make NaN of it.
+    An overflow would pass for ∞, "no path", and two overflows of opposite signs would give NaN.
     """
 
     def __init__(self, semiring: Semiring, dtypes: DTypes, edges: int, *, refuses: bool = True) -> None:
@@ -201,18 +188,17 @@ class _TropicalFloats(Guard):
         return not self.proven
 
     def after(self, values: Values, via: Array | None) -> None:
-        # Had a path overflowed to ∞, the last vertex before that would have a finite result, and the edge from there would reach ∞.
+        # Had a path overflowed to ∞, its last vertex before would have a finite result, and the next edge would reach ∞.
         if not self.proven and (longest := statistics_of(self.semiring, values)[0].largest) + self.largest >= self.limit:
             raise self._risk(f"one edge more than a path of weight {longest:.3g}")
 
     def _risk(self, what: str) -> OverflowRiskError:
-        """That something could overflow."""
         reach = f"weights reach {self.largest:.3g}, so that {what} could pass {self.limit:.3g}, half of the largest float"
         return overflow_risk(self.semiring, self.dtypes, reach)
 
 
 class _Sums(Guard):
-    """Elements whose components add up, of which ⊕ selects one."""
+    """Elements of several components, with + as ⊗ in each component; ⊕ selects one operand."""
 
     def before(self, statistics: Sequence[ValueStatistics]) -> None:
         for dtype, found in zip(self.dtypes, statistics, strict=True):
@@ -226,10 +212,7 @@ class _Sums(Guard):
 
 
 class _Finite(Guard):
-    """Floats that are multiplied or worse: what overflowed shows in the result, since a maximum never loses an ∞.
-
-    What underflows to 0 is rounded, as always.
-    """
+    """Floats with any other ⊗: an overflow shows in the result, since a maximum never loses an ∞. Underflow to 0 is rounding."""
 
     def after(self, values: Values, via: Array | None) -> None:
         if leaves_carrier(self.semiring, values):
@@ -238,9 +221,9 @@ class _Finite(Guard):
 
 
 class _Between(Guard):
-    """A minimum or maximum of anything: entries move one way, from zero to the result, which with the input bound all that was multiplied.
+    """A minimum or maximum with any ⊗: entries move one way, from zero to the result, so input and result bound every factor.
 
-    An infinite zero bounds nothing: then no product of walks may leave the dtype, since a better one found later would hide that it did.
+    An infinite zero bounds nothing. Then no product of walks may leave the dtype, since a later, better walk would hide the overflow.
     """
 
     whole: ValueStatistics | None = None
@@ -267,17 +250,17 @@ class _Between(Guard):
 
 
 def statistics_of(semiring: Semiring, values: Values) -> tuple[ValueStatistics, ...]:
-    """The value statistics of a matrix, one a component; integers that stand for an infinite zero count as infinities."""
+    """Return the value statistics of each component of a matrix; integers that stand for an infinite zero count as infinities."""
     dtypes = tuple(v.dtype for v in values)
     if 0 in values[0].shape or all(d.kind in "bO" for d in dtypes):
-        return (ValueStatistics(),) * len(values)  # of which no rule asks anything
+        return (ValueStatistics(),) * len(values)  # no rule reads these
     infinities = absorbing(semiring, dtypes)
     found = (value_statistics(part, infinities) for part in _in_memory(values))
     return functools.reduce(lambda x, y: tuple(map(operator.or_, x, y)), found)
 
 
 def leaves_carrier(semiring: Semiring, values: Values) -> bool:
-    """Whether an element has a NaN, or an infinity with which it is no element."""
+    """Return True if an element has a NaN, or an infinity outside the carrier."""
     for parts in _in_memory(values):
         statistics = value_statistics(parts)
         if all(found.all_finite for found in statistics) or surely_elements(semiring, parts, statistics):
@@ -291,12 +274,12 @@ def leaves_carrier(semiring: Semiring, values: Values) -> bool:
 
 
 def _in_memory(values: Values) -> Iterator[Values]:
-    """The matrix itself, or block rows of one that is on disk."""
+    """Yield the matrix itself, or its block rows if it is on disk."""
     if all(on_gpu(v) or isinstance(v, np.ndarray) for v in values):
         return iter([values])
     return (tuple(v[rows] for v in values) for rows in _rows(values[0]))
 
 
 def _rows(values: Array) -> Iterator[slice]:
-    """Blocks of rows; on a GPU all rows."""
+    """Yield blocks of rows; on a GPU, all rows at once."""
     return iter([slice(None)]) if on_gpu(values) else slices(values.shape[0], values.shape[1], HOST)

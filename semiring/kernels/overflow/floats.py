@@ -1,6 +1,6 @@
-"""Whether a product of floats can overflow where ⊕ only compares, so that what overflowed to ∞ would pass for an element: no path.
+"""Bounds on products of floats whose ⊕ only compares, so that an overflow to ∞ would pass for an element, "no path".
 
-Where ⊕ adds, as in ordinary arithmetic, an ∞ from an overflow is what IEEE 754 says it is, and is left alone.
+Where ⊕ adds, as in ordinary arithmetic, an ∞ from an overflow is IEEE 754's result and stays.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import CHOOSING, fold, nodes
-from semiring.kernels.limits import Interval, ValueStatistics, overflow_risk
+from semiring.kernels.limits import DTypes, Interval, ValueStatistics, overflow_risk
 from semiring.kernels.overflow.intervals import interval_of_numbers
 
 __all__ = ["certify_floats", "magnitudes", "product_of_magnitudes"]
@@ -23,19 +23,11 @@ __all__ = ["certify_floats", "magnitudes", "product_of_magnitudes"]
 _GROWING = {"add", "sub", "mul"}
 
 _UNKNOWN = math.nan, math.nan
-"""The interval of what nothing is known of."""
+"""The interval of an unknown value."""
 
 
-def certify_floats(
-    semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], left: Sequence[ValueStatistics], right: Sequence[ValueStatistics]
-) -> None:
-    """Refuse a product of floats in which a ⊗ b of finite elements could overflow, if ⊕ only compares; the operands' statistics tell.
-
-    Raises
-    ------
-    OverflowRiskError
-        Naming the magnitudes, and what would work.
-    """
+def certify_floats(semiring: Semiring, dtypes: DTypes, left: Sequence[ValueStatistics], right: Sequence[ValueStatistics]) -> None:
+    """Raise `OverflowRiskError` if ⊕ only compares and a ⊗ b of finite elements could overflow, by the operands' statistics."""
     safe = _safe_magnitude(semiring, dtypes)
     if safe == math.inf:
         return
@@ -44,20 +36,18 @@ def certify_floats(
         product_of_magnitudes(semiring, dtypes, *sizes)
 
 
-def magnitudes(statistics: Sequence[ValueStatistics], dtypes: tuple[np.dtype[Any], ...]) -> list[float]:
-    """The largest magnitude of each component's numbers; integers are certified elsewhere and here only meet floats."""
+def magnitudes(statistics: Sequence[ValueStatistics], dtypes: DTypes) -> list[float]:
+    """Return the largest magnitude of each component. Integers are certified elsewhere; a bound on their dtype is enough here."""
     return [some.largest if d.kind == "f" else 2.0 ** (8 * d.itemsize) for some, d in zip(statistics, dtypes, strict=True)]
 
 
-def product_of_magnitudes(
-    semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], left: Sequence[float], right: Sequence[float]
-) -> Sequence[float]:
-    """The largest magnitude of each component of a ⊗ b, for operands of such magnitudes; NaN where none is known.
+def product_of_magnitudes(semiring: Semiring, dtypes: DTypes, left: Sequence[float], right: Sequence[float]) -> Sequence[float]:
+    """Return the largest magnitude of each component of a ⊗ b, NaN if unknown, for operands of these magnitudes.
 
     Raises
     ------
     OverflowRiskError
-        Where it could overflow, and ⊕ only compares.
+        If ⊗ could overflow and ⊕ only compares.
     """
     if _safe_magnitude(semiring, dtypes) == math.inf:
         return left
@@ -69,8 +59,8 @@ def product_of_magnitudes(
 
 
 @functools.lru_cache(maxsize=256)
-def _safe_magnitude(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> float:
-    """A magnitude of elements up to which no product of theirs overflows; ∞ where none ever does, or where that is no harm."""
+def _safe_magnitude(semiring: Semiring, dtypes: DTypes) -> float:
+    """Return a magnitude up to which no product of elements overflows; ∞ if no product does, or overflow does no harm."""
     floats = [d for d in dtypes if d.kind == "f"]
     if not floats or any(d.kind == "O" for d in dtypes):
         return math.inf
@@ -82,10 +72,8 @@ def _safe_magnitude(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> fl
     return usual if _product(semiring, dtypes, sizes, sizes)[1] is None else 0.0
 
 
-def _product(
-    semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], left: Sequence[float], right: Sequence[float]
-) -> tuple[list[float], str | None]:
-    """The magnitudes of ⊗ for operands of such magnitudes, and an operation of it that could overflow."""
+def _product(semiring: Semiring, dtypes: DTypes, left: Sequence[float], right: Sequence[float]) -> tuple[list[float], str | None]:
+    """Return the magnitudes of ⊗ for operands of these magnitudes, and an operation in ⊗ that could overflow."""
     limit = min(float(np.finfo(d).max) for d in dtypes if d.kind == "f")
     found: list[str] = []
 
@@ -102,13 +90,12 @@ def _product(
 
 
 def _magnitude(values: Interval) -> float:
-    """The largest magnitude in an interval."""
     least, greatest = values
     return max(-least, greatest)
 
 
 def _constant(value: Any) -> Interval:
-    """The interval of a constant; that of an infinite one is said to be 0."""
+    """Return the interval of a constant; an infinite constant counts as 0."""
     if value in (math.inf, -math.inf):
         return 0.0, 0.0
     most = sys.float_info.max
@@ -117,9 +104,9 @@ def _constant(value: Any) -> Interval:
 
 
 def _interval(op: str, args: list[Interval], limit: float) -> Interval:
-    """The interval of an operation on intervals. None is known of an exponential or a quotient that could grow much: it rarely does.
+    """Return the interval of an operation on intervals. An exponential or a quotient that could grow much is unknown.
 
-    What is not negative, say, is not known here, so that the interval of its exponential would be far too large.
+    Such growth is rare: signs, for example, are not tracked, so an exponential's interval would be far too large.
     """
     modest = limit**0.25
     chosen = args[1:] if op == "where" else args

@@ -1,6 +1,6 @@
-"""Interval arithmetic over the recorded operations of a semiring of integers: what they may give, and that nothing wraps on the way.
+"""Interval arithmetic over the recorded operations of a semiring of integers: bounds of results, and proof that nothing wraps.
 
-What stands for ±∞ absorbs sums and takes no part in the intervals; an operation that would make a number of it is refused.
+Integers that stand for ±∞ absorb sums and are no part of intervals; an operation that would turn ∞ into a number is refused.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.elements import widest
 from semiring.algebra.expression import COMPARISONS, Expr, fold, is_operation
 from semiring.common.errors import DTypeError, OverflowRiskError
-from semiring.kernels.limits import Interval, absorbing, finite_range, hull, overflow_risk, own_infinities
+from semiring.kernels.limits import DTypes, Interval, absorbing, finite_range, hull, overflow_risk, own_infinities
 
 __all__ = ["ARITHMETIC", "IntervalArithmetic", "Range", "interval_of_numbers", "stays_inside", "walks_fit"]
 
 ARITHMETIC = {"add", "sub", "mul", "neg", "abs", "shl", "floordiv"}
-"""The operations on integers that can wrap."""
+"""Operations on integers that can wrap."""
 
 _KEEP_INFINITY = {"add", "min", "max", "where"}
 
 
 class Range(NamedTuple):
-    """What an expression may be: finite values (None for none), ∞, and its dtype (None for constants and conditions)."""
+    """The possible values of an expression: a finite interval (or None), ∞, and the dtype (None for constants and conditions)."""
 
     finite: Interval | None
     infinite: bool
     dtype: np.dtype[Any] | None
 
     def __or__(self, other: Range) -> Range:
-        """What is one or the other."""
+        """Return the union of both ranges."""
         return Range(hull(self.finite, other.finite), self.infinite or other.infinite, self.dtype)
 
 
@@ -44,18 +44,18 @@ _CONDITION = Range((0, 1), False, None)
 
 
 class IntervalArithmetic:
-    """Evaluates ranges by a semiring's operations, and refuses those that leave the integers of a dtype."""
+    """Evaluate ranges by a semiring's operations; raise `OverflowRiskError` if a range leaves its integer dtype."""
 
-    def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], infinities: tuple[int, ...]) -> None:
+    def __init__(self, semiring: Semiring, dtypes: DTypes, infinities: tuple[int, ...]) -> None:
         self.semiring, self.dtypes, self.infinities = semiring, dtypes, infinities
 
     def evaluate(self, roots: Sequence[Expr], left: Sequence[Range], right: Sequence[Range]) -> list[Range]:
-        """The ranges of expressions of two operands' components."""
+        """Return the ranges of expressions of two operands' components."""
         results = fold(roots, left, right, _constant, self._apply)
         return [self._convert(result, dtype, "the result") for result, dtype in zip(results, self.dtypes, strict=True)]
 
     def sum_of(self, terms: list[Range], k: int) -> list[Range]:
-        """What up to k terms add up to, in whatever order: by doubling, as in powers by squaring."""
+        """Return the range of a ⊕-sum of up to k terms in any order, by doubling."""
         add, total, power = self.semiring.program.add, list[Range](), terms
         if all(is_operation(e, ("add",), i) for i, e in enumerate(add)):
             return [self._multiple(r, k) for r in terms]
@@ -68,7 +68,7 @@ class IntervalArithmetic:
             power = list(map(operator.or_, power, self.evaluate(add, power, power)))
 
     def _multiple(self, term: Range, k: int) -> Range:
-        """Plain sums of 0 to k terms."""
+        """Return the range of plain sums of 0 to k terms."""
         if term.finite is None or term.dtype is None or term.dtype.kind not in "iu":
             return term
         low, high = min(0, k * term.finite[0]), max(0, k * term.finite[1])
@@ -76,11 +76,10 @@ class IntervalArithmetic:
         return term._replace(finite=(low, high))
 
     def _apply(self, op: str, args: list[Range]) -> Range:
-        """The range of an operation."""
         if op == "not":
             return _CONDITION
         used = args[1:] if op == "where" else args
-        # Conditions and constants alone have the elements' dtype.
+        # Conditions and constants have no dtype; alone they take the elements'.
         dtype = widest([a.dtype for a in used if a.dtype is not None] or self.dtypes)
         if dtype.kind not in "iu":
             return _CONDITION if op in COMPARISONS else Range((-math.inf, math.inf), False, dtype)
@@ -97,23 +96,23 @@ class IntervalArithmetic:
         return Range((low, high), infinite, dtype)
 
     def _may_be_infinite(self, op: str, args: Sequence[Range], dtype: np.dtype[Any]) -> bool:
-        """Whether the result may be ∞; what would make a number of it is refused."""
+        """Return True if the result may be ∞; refuse an operation that would turn ∞ into a number."""
         kept = own_infinities(self.infinities, dtype)
         found = [a.infinite for a in args]
         if any(found) and (op not in _KEEP_INFINITY or (op == "add" and not kept)):
             what = f"{op!r} of ∞ has no meaning among integers, where only sums keep it"
             raise overflow_risk(self.semiring, [dtype], what, "use float64")
-        # A minimum is +∞ only if both are.
+        # A minimum is +∞ only if both operands are.
         return all(found) if (op, [i > 0 for i in kept]) in (("min", [True]), ("max", [False])) else any(found)
 
     def _convert(self, value: Range, dtype: np.dtype[Any], what: str) -> Range:
-        """`value` in a dtype that its values have to fit."""
+        """Return `value` in a dtype, which must hold its finite values."""
         if value.finite is not None and value.dtype is not None and value.dtype != dtype and dtype.kind in "iu":
             self._require(what, *value.finite, dtype)
         return value._replace(dtype=dtype)
 
     def _require(self, what: str, low: float, high: float, dtype: np.dtype[Any]) -> None:
-        """Refuse values that are no finite ones of a dtype."""
+        """Refuse an interval beyond the finite values of a dtype."""
         lowest, highest = finite_range(dtype, self.infinities)
         if not (lowest <= low and high <= highest):
             reach = f"{what} inside the product may reach {low} … {high}, beyond {lowest} … {highest}"
@@ -121,12 +120,11 @@ class IntervalArithmetic:
 
 
 def _constant(value: Any) -> Range:
-    """The range of a constant."""
     return Range(None, True, None) if isinstance(value, float) and math.isinf(value) else Range((value, value), False, None)
 
 
 def interval_of_numbers(op: str, args: Sequence[Interval]) -> Interval | None:
-    """The interval of an operation on intervals of integers or floats; None for one that these do not have in common."""
+    """Return the interval of an operation that integers and floats share, or None for another operation."""
     (a, b), (c, d) = args[0], args[1] if len(args) > 1 else (0, 0)
     match op:
         case "add":
@@ -144,7 +142,6 @@ def interval_of_numbers(op: str, args: Sequence[Interval]) -> Interval | None:
 
 
 def _interval(op: str, args: Sequence[Interval], dtype: np.dtype[Any]) -> Interval:
-    """The interval of an operation on intervals of integers."""
     found = interval_of_numbers(op, args)
     if found is not None:
         return found
@@ -157,14 +154,14 @@ def _interval(op: str, args: Sequence[Interval], dtype: np.dtype[Any]) -> Interv
         case "where":
             return min(a, c), max(b, d)
         case "floordiv" if c >= 0:
-            quotients = [x // max(y, 1) for x in (a, b) for y in (c, d)] + [0] * (c == 0)  # by 0 it is 0, as in NumPy
+            quotients = [x // max(y, 1) for x in (a, b) for y in (c, d)] + [0] * (c == 0)  # NumPy: x // 0 = 0
             return min(quotients), max(quotients)
         case "floordiv":
             return -max(abs(a), abs(b)), max(abs(a), abs(b))
         case "mod":
             return min(c + 1, 0), max(d - 1, 0)
         case "shl" | "shr":
-            # Beyond 64 places only 0 (or −1) stays.
+            # A shift by 64 places leaves only 0 or −1.
             powers = [2 ** int(min(max(x, 0), 64)) for x in (c, d)]
             shifted = [x * p if op == "shl" else x // p for x in (a, b) for p in powers]
             return min(shifted), max(shifted)
@@ -172,18 +169,18 @@ def _interval(op: str, args: Sequence[Interval], dtype: np.dtype[Any]) -> Interv
             top = np.iinfo(dtype).max if dtype.kind == "u" else -1
             return top - b, top - a
         case "and" | "or" | "xor":
-            bits = max(int(~int(x) if x < 0 else x).bit_length() for x in (a, b, c, d))  # −2ᵇ … 2ᵇ − 1 is closed under all of them
+            bits = max(int(~int(x) if x < 0 else x).bit_length() for x in (a, b, c, d))  # −2ᵇ … 2ᵇ − 1 is closed under and, or, xor
             return (0 if min(a, c) >= 0 else -(1 << bits)), (1 << bits) - 1
         case _:
             raise DTypeError(f"{op!r} has no meaning for integers")
 
 
-def walks_fit(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], edges: Sequence[Interval], most: int) -> bool:
-    """Whether three walks of so many edges together stay within the dtypes, however they are multiplied; of edges the ranges are given."""
+def walks_fit(semiring: Semiring, dtypes: DTypes, edges: Sequence[Interval], most: int) -> bool:
+    """Return True if three walks of `most` edges each, multiplied in any order, stay within the dtypes, given the ranges of edges."""
     arithmetic = IntervalArithmetic(semiring, dtypes, absorbing(semiring, dtypes))
     walks = [Range(interval, False, dtype) for interval, dtype in zip(edges, dtypes, strict=True)]
     try:
-        for _ in range((3 * most).bit_length()):  # by doubling
+        for _ in range((3 * most).bit_length()):  # doubling
             walks = list(map(operator.or_, walks, arithmetic.evaluate(semiring.program.mul, walks, walks)))
     except OverflowRiskError:
         return False
@@ -191,8 +188,8 @@ def walks_fit(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], edges: Sequ
 
 
 @functools.lru_cache(maxsize=256)
-def stays_inside(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> bool:
-    """Whether the carrier has bounds among the integers that ⊕, ⊗ and star of elements within them never leave, nor wrap on the way."""
+def stays_inside(semiring: Semiring, dtypes: DTypes) -> bool:
+    """Return True if the carrier is a range of integers that ⊕, ⊗ and star never leave, without wrapping on the way."""
     bounds = list(map(_integer_bounds, semiring.carrier.parts))
     if None in bounds or any(d.kind not in "iu" for d in dtypes):
         return False
@@ -206,7 +203,6 @@ def stays_inside(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> bool:
 
 
 def _integer_bounds(part: carrier.Part) -> Interval | None:
-    """The least and the greatest integer of a component's carrier."""
     ends = (part.low, part.high) if isinstance(part, carrier.Interval) else part if isinstance(part, frozenset) else ()
     if not ends or not all(isinstance(v, int) for v in ends):
         return None

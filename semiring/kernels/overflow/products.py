@@ -1,8 +1,8 @@
-"""What a product needs of its operands: that they hold elements, and that no sum or product inside it can leave its dtype.
+"""Checks of a product's operands: they hold elements, and no sum or product inside can leave its dtype.
 
-A product is refused before it is computed if one could, so nothing wrapped is ever returned. Nearly all operands are well inside of what is
-safe. That is a range of numbers, worked out once for a semiring, its dtypes and the length of the sums: finite numbers within it, and the
-infinities that are elements, need no closer check.
+A risky product is refused before it is computed, so nothing wrapped is ever returned. The *safe range* is computed once for a semiring, its
+dtypes and the length of the sums: finite numbers within it, and infinities that are elements, need no closer check. Nearly all operands
+are well within this range.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from semiring.kernels.limits import (
     FINITE,
     HIGHEST,
     LOWEST,
+    DTypes,
     RawStatistics,
     SafeRange,
     ValueStatistics,
@@ -44,44 +45,35 @@ __all__ = ["ProductChecks", "certify", "checks_for", "depends_on_values", "range
 
 Values = tuple[Any, ...]
 Statistics = Sequence[ValueStatistics]
-"""One a component of an operand."""
+"""Value statistics for each component of an operand."""
 
 _MAGNITUDES = tuple(2.0**e for e in (256, 128, 62, 48, 32, 30, 24, 20, 16, 14, 12, 8, 6, 4, 2, 0))
-"""Of which the largest that is safe is taken."""
+"""Candidates for the safe range, largest first."""
 
 
 @functools.lru_cache(maxsize=256)
-def depends_on_values(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> bool:
-    """Whether it depends on the numbers if they are elements, and what `certify` says."""
+def depends_on_values(semiring: Semiring, dtypes: DTypes) -> bool:
+    """Return True if `certify`, or membership in the carrier, depends on the numbers."""
     integers = any(d.kind in "iu" for d in dtypes) and semiring.program.operations & ARITHMETIC
     return bool(integers) or not semiring.carrier.contains_every(dtypes)
 
 
-def certify(
-    semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], left: Statistics, right: Statistics, old: Statistics | None = None, *, k: int
-) -> bool:
-    """Refuse a product that could overflow.
+def certify(semiring: Semiring, dtypes: DTypes, left: Statistics, right: Statistics, old: Statistics | None = None, *, k: int) -> bool:
+    """Refuse a product that could overflow; return True if a finite element could pull a sum with ∞ back (see `Engine.signed`).
 
     Parameters
     ----------
-    semiring : Semiring
-    dtypes : tuple of numpy.dtype
     left, right : sequences of ValueStatistics, one a component
-        Of the operands; integers that stand for an infinite zero count as infinities.
+        The operands' statistics; integers that stand for an infinite zero count as infinities.
     old : sequence of ValueStatistics, optional
-        Those of what the product is added to.
+        Statistics of the matrix that the product is added to.
     k : int
         Length of the sums.
-
-    Returns
-    -------
-    bool
-        Whether a finite element could pull a sum with ∞ back from it (see `Engine.signed`).
 
     Raises
     ------
     OverflowRiskError
-        Naming the operation, its range and the next wider dtype; or, of floats, the magnitudes and what would work.
+        With the operation, its range and the next wider dtype; or, for floats, the magnitudes and a remedy.
     """
     if k == 0:
         return False
@@ -96,25 +88,20 @@ def certify(
 
 
 def _certify_tropical(semiring: Semiring, dtype: np.dtype[Any], a: ValueStatistics, b: ValueStatistics, c: ValueStatistics) -> bool:
-    """Tropical integers: inside, half of ∞ stands for it, and every finite entry and sum must stay on this side."""
+    """Refuse tropical integers if a finite entry or sum could reach the inner ∞, half of ∞."""
     (infinity,) = absorbing(semiring, (dtype,))
     signed = a.pulls_back(minimum=infinity > 0) or b.pulls_back(minimum=infinity > 0)
     left, right = a.largest, b.largest
     size, total = max(left, right, c.largest), left + right
     limit = largest_beside(inner_infinity(infinity), signed=signed)
     if size > limit or (not signed and total > limit):
-        what = (
-            f"finite entries reach {size} and sums {total}, and beside ∞ = {infinity} the library can tell "
-            f"{'entries' if signed else 'sums'} up to {limit} from it"
-        )
-        raise overflow_risk(semiring, [dtype], what)
+        most = f"{'entries' if signed else 'sums'} may be {limit} at most"
+        raise overflow_risk(semiring, [dtype], f"finite entries reach {size} and sums {total}; with ∞ = {infinity}, {most}")
     return signed
 
 
-def _certify_integers(
-    semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], left: Statistics, right: Statistics, old: Statistics | None, k: int
-) -> None:
-    """Any other integers: by the intervals of all operations, of sums of up to k terms, and of what these are added to."""
+def _certify_integers(semiring: Semiring, dtypes: DTypes, left: Statistics, right: Statistics, old: Statistics | None, k: int) -> None:
+    """Refuse other integers by intervals of all operations, of sums of up to k terms, and of the result with `old`."""
     program, infinities = semiring.program, absorbing(semiring, dtypes)
     arithmetic = IntervalArithmetic(semiring, dtypes, infinities)
     total = arithmetic.evaluate(program.mul, *(ranges(part, dtypes) for part in (left, right)))
@@ -128,13 +115,13 @@ def _certify_integers(
         arithmetic.evaluate(program.add, ranges(start, dtypes), total)
 
 
-def ranges(statistics: Statistics, dtypes: tuple[np.dtype[Any], ...]) -> list[Range]:
-    """The ranges of the components of an operand."""
+def ranges(statistics: Statistics, dtypes: DTypes) -> list[Range]:
+    """Return the ranges of an operand's components."""
     return list(map(_range, statistics, dtypes))
 
 
 def _range(statistics: ValueStatistics, dtype: np.dtype[Any]) -> Range:
-    """The range of a component: truth values are integers, and nothing is known of floats."""
+    """Return the range of a component: truth values are 0 or 1, floats are unbounded."""
     if dtype.kind == "b":
         return Range((0, 1), False, np.dtype(np.uint8))
     if dtype.kind not in "iu":
@@ -143,17 +130,12 @@ def _range(statistics: ValueStatistics, dtype: np.dtype[Any]) -> Range:
 
 
 class ProductChecks:
-    """What has to be known of the operands of products over a semiring in some dtypes, with sums of k terms.
+    """Checks of operands of products over a semiring in some dtypes, with sums of k terms.
 
-    Attributes
-    ----------
-    needed : bool
-        Whether it depends on the numbers at all.
-    safe : SafeRange or None
-        Operands in it are neither refused nor signed.
+    The checks are `needed` if they depend on the numbers. Operands in the range `safe` are neither refused nor signed.
     """
 
-    def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], k: int) -> None:
+    def __init__(self, semiring: Semiring, dtypes: DTypes, k: int) -> None:
         self.semiring, self.dtypes, self.k = semiring, dtypes, k
         self.needed = depends_on_values(semiring, dtypes)
         self._infinities = absorbing(semiring, dtypes)
@@ -162,28 +144,20 @@ class ProductChecks:
         self.safe = _safe_range(semiring, dtypes, k) if self.needed and alike else None
 
     def asked(self, *, refuse: bool) -> bool:
-        """Whether numbers have to be read, where they are to be refused or not."""
+        """Return True if numbers have to be read, given that they may be refused or not."""
         return self.needed and (refuse or self._tropical)
 
     def are_safe(self, arrays: Sequence[Any]) -> bool:
-        """Whether small arrays of the host hold numbers of the safe range alone; False proves nothing."""
+        """Return True if small arrays of the host hold only numbers of the safe range; False proves nothing."""
         return self._are_small(arrays) and self._are_safe(self._kernel(arrays))
 
     def run(
         self, operands: Sequence[Values], threads: int | None = None, *, refuse: bool = True, names: Sequence[str] = "abc"
     ) -> tuple[bool, ValueStatistics | None]:
-        """Whether a finite element could pull a sum with ∞ back from it, and what the numbers are if that was worked out.
+        """Check operands; return True if a finite element could pull ∞ back, and the value statistics if they were computed.
 
-        Parameters
-        ----------
-        operands : sequence of tuples of arrays of the host
-            Of a, of b and of c, if there is one.
-        threads : int, optional
-        refuse : bool
-            Whether what is no element, and what could leave the dtype, is refused. Else only tropical integers are read, of which the
-            answer depends on.
-        names : sequence of str
-            Of the operands, for messages.
+        The operands are the components of a, b and, if the product has one, c, on the host. Without `refuse`, only tropical integers are
+        read, for the first result.
 
         Raises
         ------
@@ -196,19 +170,15 @@ class ProductChecks:
             return False, None
         parts = self._by_operand(value_statistics(arrays, self._infinities, threads=threads))
         whole = functools.reduce(operator.or_, [part[0] for part in parts])
-        return self._refuse(operands, parts, names) if refuse else self._is_signed(parts), whole
+        if refuse:
+            return self._refuse(operands, parts, names), whole
+        return any(part[0].pulls_back(minimum=self._infinities[0] > 0) for part in parts[:2]), whole  # tropical integers
 
     def begin(self, given: Sequence[Any], operands: Callable[[], Sequence[Values]], signs: Any = None) -> Callable[[], object]:
-        """Launches the statistics of operands on a GPU; what it returns waits for them, and refuses what `run` does.
+        """Launch the statistics of operands on a GPU; return a function that waits for them, and refuses as `run` does.
 
-        Parameters
-        ----------
-        given : sequence of arrays or Strided
-            All components of a, of b and of c, if there is one.
-        operands : callable
-            Gives the arrays of a, b and c, should one need a closer check.
-        signs : int32 array of one number, optional
-            See `semiring.kernels.cuda.statistics.begin`.
+        `given` has all components of a, b and, if the product has one, c; `operands` returns the arrays for a closer check. For `signs`
+        see `semiring.kernels.cuda.statistics.begin`.
         """
         wait = begin_raw_statistics(given, signs)
 
@@ -221,12 +191,11 @@ class ProductChecks:
         return finish
 
     def _by_operand(self, each: Statistics) -> list[Statistics]:
-        """The statistics of all components, operand by operand."""
         width = len(self.dtypes)
         return [each[i : i + width] for i in range(0, len(each), width)]
 
     def _refuse(self, operands: Sequence[Values], parts: Sequence[Statistics], names: Sequence[str] = "abc") -> bool:
-        """Refuse what is no element, and what could leave the dtype; else whether ∞ could be pulled back."""
+        """Refuse non-elements and numbers that could leave the dtype; return True if ∞ could be pulled back."""
         for name, values, part in zip(names, operands, parts, strict=False):
             if not surely_elements(self.semiring, values, part):
                 require_inside(self.semiring, values, name)
@@ -235,20 +204,18 @@ class ProductChecks:
 
     @cached_property
     def _kernel(self) -> Callable[[Sequence[Any]], list[RawStatistics]]:
-        """What reads small arrays."""
         return kernel_for(self.dtypes[0])
 
     def _are_small(self, arrays: Sequence[Any]) -> bool:
-        """Whether arrays of the host are read by one thread in one call."""
+        """Return True for arrays of the host that are read in one call, by one thread."""
         if self.safe is None:
             return False
-        for v in arrays:  # noqa: SIM110 (a generator takes longer than what it asks)
+        for v in arrays:  # noqa: SIM110 (a generator would take longer than the test)
             if type(v) is not np.ndarray or v.nbytes > SMALL or not (v.ndim == 2 or v.flags.forc):
                 return False
         return True
 
     def _are_safe(self, found: Sequence[RawStatistics]) -> bool:
-        """Whether all numbers are in the safe range."""
         if self.safe is None:
             return False
         low, high, kinds = self.safe
@@ -257,16 +224,12 @@ class ProductChecks:
                 return False
         return True
 
-    def _is_signed(self, parts: Sequence[Statistics]) -> bool:
-        """Whether an element of a or b could pull ∞ back."""
-        return any(part[0].pulls_back(minimum=self._infinities[0] > 0) for part in parts[:2])
-
 
 checks_for = functools.lru_cache(maxsize=1024)(ProductChecks)
 
 
-def _safe_range(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], k: int) -> SafeRange | None:
-    """The largest range of which it is known that no combination of its numbers is refused, nor pulls ∞ back."""
+def _safe_range(semiring: Semiring, dtypes: DTypes, k: int) -> SafeRange | None:
+    """Return the largest range whose numbers are never refused in any combination, and never pull ∞ back."""
     nothing = tuple(np.empty(0, d) for d in dtypes)
 
     def safe(some: ValueStatistics) -> bool:
@@ -292,7 +255,7 @@ def _safe_range(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], k: int) -
                 (HIGHEST, highest, ValueStatistics(bounds, positive_infinity=True)),
                 (LOWEST, lowest, ValueStatistics(bounds, negative_infinity=True)),
             ):
-                # An integer that stands for no infinity has to lie in the range itself.
+                # An integer that stands for no infinity has to be in the range itself.
                 if safe(beside) if not integers or end in infinities else bounds[0] <= end <= bounds[1]:
                     kinds |= kind
             return SafeRange(*bounds, kinds)

@@ -1,7 +1,7 @@
-"""What a scan needs of its operands: that they hold elements, and that no vector on the way can leave its dtype.
+"""Checks of a scan's operands: they hold elements, and no vector on the way can leave its dtype.
 
-The reach of the vectors is worked out step by step; where there are many, and ⊗ is seen to be associative, as that of a power of one step
-by squaring, in as many evaluations as the number of steps has bits.
+The reach of the vectors is computed step by step. For many steps of an associative ⊗, it is the reach of a power of one step, by squaring:
+as many evaluations as the number of steps has bits.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from semiring.arrays.conversion import require_inside
 from semiring.arrays.devices import namespace
 from semiring.common.errors import OverflowRiskError, SemiringError
 from semiring.common.units import counted
-from semiring.kernels.limits import ValueStatistics, absorbing, inner_infinity, largest_beside, overflow_risk, tropical
+from semiring.kernels.limits import DTypes, ValueStatistics, absorbing, inner_infinity, largest_beside, overflow_risk, tropical
 from semiring.kernels.overflow.floats import magnitudes, product_of_magnitudes
 from semiring.kernels.overflow.intervals import ARITHMETIC, IntervalArithmetic, Range
 from semiring.kernels.overflow.products import depends_on_values, ranges
@@ -39,17 +39,11 @@ _AXES = {"matrices": 3, "weights": 2, "initial": 1}
 
 
 def check_scan(
-    semiring: Semiring,
-    dtypes: tuple[np.dtype[Any], ...],
-    operands: ScanOperands,
-    threads: int | None = None,
-    *,
-    backward: bool,
-    refuse: bool = True,
+    semiring: Semiring, dtypes: DTypes, operands: ScanOperands, threads: int | None = None, *, backward: bool, refuse: bool = True
 ) -> bool:
-    """Whether a finite element could pull a sum with ∞ back from it (see `Engine.signed`), once what could go wrong is refused.
+    """Check a scan; return True if a finite element could pull a sum with ∞ back (see `Engine.signed`).
 
-    What lies beyond the lengths of sequences does not count.
+    Steps beyond a sequence's length are not checked.
 
     Raises
     ------
@@ -64,7 +58,7 @@ def check_scan(
     except SemiringError:
         if not operands.lengths.size or int(operands.lengths.min()) == operands.steps:
             raise
-    # Something may be wrong with what no sequence has.
+    # The error may lie beyond the lengths of the sequences.
     longest = {name: _used(parts[name], operands, axes) for name, axes in (("matrices", 2), ("weights", 1)) if name in parts}
     used = {f"{name}{which}": part for name, some in longest.items() for which, part in some.items()}
     return _check(semiring, dtypes, {**used, "initial": parts["initial"]}, operands, threads, backward=backward, refuse=refuse)
@@ -72,7 +66,7 @@ def check_scan(
 
 def _check(
     semiring: Semiring,
-    dtypes: tuple[np.dtype[Any], ...],
+    dtypes: DTypes,
     parts: dict[str, Values],
     operands: ScanOperands,
     threads: int | None,
@@ -80,7 +74,7 @@ def _check(
     backward: bool,
     refuse: bool,
 ) -> bool:
-    """The same of operands, or of parts of them, by names that begin with the operand's."""
+    """Check operands, or parts of operands whose names begin with the operand's."""
     infinities, width = absorbing(semiring, dtypes), len(dtypes)
     found = iter(value_statistics([v for part in parts.values() for v in part], infinities, threads=threads))
     whole: dict[str, Statistics] = {}
@@ -104,7 +98,7 @@ def _check(
 
 
 def _once(values: Values) -> Values:
-    """Components of one shape without the axes along which all of their entries repeat."""
+    """Return components of one shape without repetitions along broadcast axes."""
     if 0 in values[0].shape:
         return values
     whole = tuple(slice(None) if any(steps) else slice(1) for steps in zip(*(v.strides for v in values), strict=True))
@@ -112,7 +106,7 @@ def _once(values: Values) -> Values:
 
 
 def _used(values: Values, operands: ScanOperands, axes: int) -> dict[str, Values]:
-    """What each sequence has of arrays with steps in front of so many axes, by what to call it."""
+    """Return the used part of each sequence by its name in messages; arrays have the steps in front of `axes` axes."""
     if all(v.ndim <= axes or v.shape[-axes - 1] == 1 for v in values):
         return {"": values}
     whole = [namespace(v).broadcast_to(v, (*operands.batch, operands.steps, *v.shape[-axes:])) for v in values]
@@ -121,20 +115,18 @@ def _used(values: Values, operands: ScanOperands, axes: int) -> dict[str, Values
 
 
 def _certify_tropical(semiring: Semiring, dtype: np.dtype[Any], whole: dict[str, Statistics], steps: int, *, signed: bool) -> None:
-    """Tropical integers: every sum of a vector, a matrix and weights in each step must stay on this side of half of ∞."""
+    """Refuse tropical integers if a sum of a vector, and a matrix and weights for each step, could reach half of ∞."""
     (infinity,) = absorbing(semiring, (dtype,))
     each = sum(whole[name][0].largest for name in ("matrices", "weights") if name in whole)
     reach = whole["initial"][0].largest + steps * each
     limit = largest_beside(inner_infinity(infinity), signed=signed)
     if reach > limit:
-        what = f"{counted(steps, 'step')} may reach {reach}, and beside ∞ = {infinity} the library can tell entries up to {limit} from it"
+        what = f"{counted(steps, 'step')} may reach {reach}; with ∞ = {infinity}, entries may be {limit} at most"
         raise overflow_risk(semiring, [dtype], what)
 
 
-def _certify_integers(
-    semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], whole: dict[str, Statistics], steps: int, states: int, *, backward: bool
-) -> None:
-    """Any other integers: by the intervals of all operations."""
+def _certify_integers(semiring: Semiring, dtypes: DTypes, whole: dict[str, Statistics], steps: int, states: int, *, backward: bool) -> None:
+    """Refuse other integers by the intervals of all operations."""
     program = semiring.program
     arithmetic = IntervalArithmetic(semiring, dtypes, absorbing(semiring, dtypes))
     grows = not {e.op for e in nodes(*program.add)} <= CHOOSING - {"and", "or", "xor"}
@@ -147,10 +139,8 @@ def _certify_integers(
     _reach(semiring, operands, steps, states, product, lambda x, y: list(map(operator.or_, x, y)), backward=backward)
 
 
-def _certify_floats(
-    semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], whole: dict[str, Statistics], steps: int, *, backward: bool
-) -> None:
-    """Floats whose ⊕ only compares: by the magnitudes of ⊗."""
+def _certify_floats(semiring: Semiring, dtypes: DTypes, whole: dict[str, Statistics], steps: int, *, backward: bool) -> None:
+    """Refuse floats by the magnitudes of ⊗, if ⊕ only compares."""
     sizes = {name: tuple(magnitudes(part, dtypes)) for name, part in whole.items()}
     rounded = tuple((name, tuple(map(_power_of_two, part))) for name, part in sizes.items())
     if not _fit_surely(semiring, dtypes, rounded, 1 << steps.bit_length(), backward=backward):
@@ -158,7 +148,6 @@ def _certify_floats(
 
 
 def _power_of_two(size: float) -> float:
-    """The least power of two from a magnitude on."""
     return 2.0 ** math.ceil(math.log2(size)) if 0 < size < sys.float_info.max / 2 else size
 
 
@@ -167,10 +156,8 @@ Sizes = tuple[float, ...]
 
 
 @functools.lru_cache(maxsize=1024)
-def _fit_surely(
-    semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], sizes: tuple[tuple[str, Sizes], ...], steps: int, *, backward: bool
-) -> bool:
-    """Whether magnitudes and steps are fine, also somewhat larger ones: what is known of a few round numbers holds for most scans."""
+def _fit_surely(semiring: Semiring, dtypes: DTypes, sizes: tuple[tuple[str, Sizes], ...], steps: int, *, backward: bool) -> bool:
+    """Return True if rounded-up magnitudes and steps fit; a cache of few round numbers covers most scans."""
     try:
         _require_fit(semiring, dtypes, dict(sizes), steps, backward=backward)
     except OverflowRiskError:
@@ -178,9 +165,10 @@ def _fit_surely(
     return True
 
 
-def _require_fit(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], sizes: dict[str, Sizes], steps: int, *, backward: bool) -> None:
-    """Refuse magnitudes of operands from which so many steps could overflow."""
-    bounds = [max(map(abs, ends), default=math.inf) for ends in _carrier_ends(semiring, dtypes)]
+def _require_fit(semiring: Semiring, dtypes: DTypes, sizes: dict[str, Sizes], steps: int, *, backward: bool) -> None:
+    """Refuse magnitudes of operands with which so many steps could overflow."""
+    ends = semiring.carrier.bounds(dtypes) or [None] * len(dtypes)
+    bounds = [max(map(abs, some or ()), default=math.inf) for some in ends]
 
     def product(left: Sizes, right: Sizes, _: int) -> Sizes:
         sizes = product_of_magnitudes(semiring, dtypes, left, right)
@@ -192,17 +180,11 @@ def _require_fit(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], sizes: d
     _reach(semiring, sizes, steps, 1, product, either, backward=backward)
 
 
-def _carrier_ends(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> list[tuple[float, ...]]:
-    """The ends of each component of the carrier; none where it has none, or it is no interval."""
-    found = semiring.carrier.bounds(dtypes)
-    return [() for _ in dtypes] if found is None else [() if ends is None else ends for ends in found]
-
-
 _ASSOCIATIVE = ("add", "mul", "min", "max", "and", "or", "xor")
-"""Operations of which a ⊗ that is one of them in each component is associative, whatever else is wrong with a semiring."""
+"""Operations that make ⊗ associative, one in each component, even if the semiring breaks other laws."""
 
 _ONE_BY_ONE = 64
-"""Steps whose reach is worked out one by one, without an assumption."""
+"""Steps whose reach is computed one by one, without assuming that ⊗ is associative."""
 
 
 def _reach(
@@ -215,7 +197,7 @@ def _reach(
     *,
     backward: bool,
 ) -> Reach:
-    """What the vectors of a scan reach; `product` tells that of a product of two, with sums of so many terms."""
+    """Return the reach of a scan's vectors. `product` gives the reach of a product, with sums of so many terms; `either` a union."""
     vector = operands["initial"]
     order = [(operands[name], terms) for name, terms in (("matrices", states), ("weights", 1)) if name in operands]
     if steps > _ONE_BY_ONE and all(is_operation(e, _ASSOCIATIVE, i) for i, e in enumerate(semiring.program.mul)):
@@ -232,7 +214,7 @@ def _reach(
 
 
 def _power(step: Reach, steps: int, product: Callable[[Reach, Reach], Reach], either: Callable[[Reach, Reach], Reach]) -> Reach:
-    """The reach of products of one to so many steps."""
+    """Return the reach of products of 1 to `steps` steps."""
     total, power = None, step
     while True:
         if steps & 1:

@@ -22,6 +22,7 @@ from semiring.kernels.limits import (
     HIGHEST,
     LOWEST,
     NAN,
+    DTypes,
     RawStatistics,
     ValueStatistics,
     absorbing,
@@ -43,24 +44,16 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 
 _PIECE, SMALL = 1 << 22, 1 << 20
-"""Bytes of what a thread reads at a time, of which less than two are not worth a second thread; and of arrays that are read in one call."""
+"""Bytes that a thread reads at a time (a second thread pays from twice as many on); the most bytes of an array read in one call."""
 
 
 def value_statistics(
     arrays: Sequence[Any], infinities: tuple[int, ...] = (), *, off_diagonal_from: int | None = None, threads: int | None = None
 ) -> tuple[ValueStatistics, ...]:
-    """What the numbers of some arrays are, each read once: on the host, or all on one GPU.
+    """Return the value statistics of arrays, each read once: on the host, or all on one GPU.
 
-    Parameters
-    ----------
-    arrays : sequence of arrays with any strides
-        Truth values, integers or floats; of objects nothing is told.
-    infinities : tuple of int
-        Which of the least and the greatest value of an integer dtype stand for ±∞.
-    off_diagonal_from : int, optional
-        Count only the zeros off the diagonal, of arrays that are the block rows of matrices (…, n, n) from this row on.
-    threads : int, optional
-        Threads on the host; by default ``SEMIRING_NUM_THREADS``, or all cores.
+    Arrays of objects have empty statistics. `infinities` are the ends of integer dtypes that stand for ±∞. With `off_diagonal_from`, arrays
+    are block rows of matrices (…, n, n) from this row on, and only zeros off the diagonal are counted.
     """
     if type(arrays[0]) is not np.ndarray and on_gpu(arrays[0]):
         return begin_statistics(arrays, infinities, off_diagonal_from=off_diagonal_from)()
@@ -72,7 +65,7 @@ def value_statistics(
 def begin_statistics(
     arrays: Sequence[Any], infinities: tuple[int, ...] = (), *, off_diagonal_from: int | None = None
 ) -> Callable[[], tuple[ValueStatistics, ...]]:
-    """As `value_statistics`; what it returns waits for a GPU that reads the arrays meanwhile."""
+    """Start `value_statistics` on a GPU; return a function that waits for the results."""
     if not on_gpu(arrays[0]):
         found = value_statistics(arrays, infinities, off_diagonal_from=off_diagonal_from)
         return lambda: found
@@ -82,45 +75,35 @@ def begin_statistics(
 
 
 def begin_raw_statistics(arrays: Sequence[Any], signs: Any = None) -> Callable[[], list[RawStatistics]]:
-    """Launches the statistics of arrays on a GPU; what it returns waits for them. See `semiring.kernels.cuda.statistics.begin`."""
+    """Launch the statistics of arrays on a GPU; return a function that waits for them. See `semiring.kernels.cuda.statistics.begin`."""
     wait: Callable[[], list[RawStatistics]] = _gpu_kernels().begin(arrays, signs)
     return wait
 
 
 def flag_signs(arrays: Sequence[Any], signs: Any) -> None:
-    """Launches a test of arrays on a GPU for signs, for which nobody waits; see `semiring.kernels.cuda.statistics.begin`."""
+    """Launch a test of arrays on a GPU for signs, without waiting; see `semiring.kernels.cuda.statistics.begin`."""
     _gpu_kernels().flag_signs(arrays, signs)
 
 
 @functools.cache
 def _gpu_kernels() -> ModuleType:
-    """What is only imported where there is a GPU."""
     with importing:
         return importlib.import_module("semiring.kernels.cuda.statistics")
 
 
 def _diagonals(arrays: Sequence[Any], start: int | None) -> list[Any]:
-    """The diagonals of block rows of matrices from row `start` on; none for None."""
     return [] if start is None else [v.diagonal(start, -2, -1)[..., None, :] for v in arrays]
 
 
 def _without(count: int, found: Sequence[ValueStatistics]) -> tuple[ValueStatistics, ...]:
-    """The statistics of the first arrays, whose zeros do not count where they are among those of the others, their diagonals."""
+    """Return the statistics of the first `count` arrays; if diagonals follow, their zeros are subtracted."""
     if len(found) == count:
         return tuple(found)
     return tuple(s._replace(zeros=s.zeros - d.zeros) for s, d in zip(found[:count], found[count:], strict=True))
 
 
 def surely_elements(semiring: Semiring, values: Sequence[Any], statistics: Sequence[ValueStatistics] | None = None) -> bool:
-    """Whether value statistics prove that arrays, one a component, hold nothing but elements; False proves nothing.
-
-    Parameters
-    ----------
-    semiring : Semiring
-    values : sequence of arrays
-    statistics : sequence of ValueStatistics, optional
-        Theirs, where they are known.
-    """
+    """Return True if value statistics, given or computed, prove that the arrays hold only elements; False proves nothing."""
     dtypes = tuple([v.dtype for v in values])
     bounds = _bounds(semiring, dtypes)
     if bounds is None or not any(bounds):
@@ -130,13 +113,13 @@ def surely_elements(semiring: Semiring, values: Sequence[Any], statistics: Seque
 
 
 @functools.lru_cache(maxsize=256)
-def _bounds(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> tuple[tuple[Any, Any] | None, ...] | None:
-    """As `Carrier.bounds`."""
+def _bounds(semiring: Semiring, dtypes: DTypes) -> tuple[tuple[Any, Any] | None, ...] | None:
+
     return semiring.carrier.bounds(dtypes)
 
 
 def _on_host(arrays: Sequence[Array], infinities: tuple[int, ...], threads: int | None) -> list[ValueStatistics]:
-    """In one call of the kernel if they are small and of one dtype, else piece by piece on several threads."""
+    """Read small arrays of one dtype in one call of the kernel, others piece by piece on several threads."""
     dtype, small = arrays[0].dtype, arrays[0].dtype.kind != "O"
     arrays = list(map(as_stored, arrays))
     for v in arrays:
@@ -160,14 +143,14 @@ def _on_host(arrays: Sequence[Array], infinities: tuple[int, ...], threads: int 
 
 
 def as_stored(v: Array) -> Array:
-    """The array with its axes in the order of memory, where there are more than two: a stack of transposed matrices is contiguous."""
+    """Sort the axes of three or more by stride, so that a stack of transposed matrices becomes contiguous."""
     if v.ndim <= 2 or v.flags.forc:
         return v
     return v.transpose(sorted(range(v.ndim), key=lambda axis: -abs(v.strides[axis])))
 
 
 def _pieces(values: Array) -> Iterator[Array]:
-    """Parts of at most `_PIECE` bytes, as far as rows allow it, that are contiguous or have two dimensions."""
+    """Yield parts that are contiguous or two-dimensional, of at most `_PIECE` bytes or one row."""
     if values.dtype.kind == "O":
         return
     if values.flags.forc:
@@ -191,7 +174,7 @@ def _pieces(values: Array) -> Iterator[Array]:
 
 @functools.cache
 def kernel_for(dtype: np.dtype[Any]) -> Callable[[Sequence[Array]], list[RawStatistics]]:
-    """What reads arrays that are contiguous or have two dimensions: generated code, or NumPy where none can be generated."""
+    """Return the kernel for arrays that are contiguous or two-dimensional: compiled, or NumPy on processors without kernels."""
     with importing:
         from semiring.kernels.cpu.statistics import statistics_kernel
 
@@ -202,7 +185,7 @@ def kernel_for(dtype: np.dtype[Any]) -> Callable[[Sequence[Array]], list[RawStat
 
 
 def _by_numpy(part: Array) -> RawStatistics:
-    """The raw statistics of an array by NumPy."""
+
     if part.dtype.kind == "f":
         between, ends, nan = np.isfinite(part), (-math.inf, math.inf), bool(np.isnan(part).any())
     else:
