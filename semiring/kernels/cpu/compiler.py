@@ -1,7 +1,6 @@
-"""LLVM IR to callable machine code, through an object cache on disk.
+"""LLVM IR to machine code, through an object cache on disk.
 
-A kernel is compiled once a machine: the object code is kept under a key of everything that it depends on and loaded in about a
-millisecond afterwards.
+Object code is compiled once per machine, cached under a key of all its inputs, and loaded in about a millisecond afterwards.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class Function(Protocol):
         words : array of int
             See `semiring.kernels.cpu.arguments`.
         nanoseconds : float
-            A rough estimate of how long the code runs. Long calls hear signals, see `semiring.arrays.threads.stoppable`.
+            A rough run time. Long calls react to signals, see `semiring.arrays.threads.stoppable`.
         """
 
 
@@ -47,7 +46,7 @@ class Library:
         self._engine = engine  # owns the code
 
     def function(self, name: str) -> Function:
-        """``name(args, stop)``."""
+        """Return the function ``name(args, stop)``."""
         address = self._engine.get_function_address(name)
         assert address, name
         code = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(address)
@@ -65,7 +64,7 @@ class Library:
 
 @functools.cache
 def _generator_version() -> str:
-    """A digest of the generator's own source, so that an upgraded library never loads what an older one compiled."""
+    """Digest the generator's source, so that an upgraded library never loads older object code."""
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(path.read_bytes())
@@ -73,7 +72,7 @@ def _generator_version() -> str:
 
 
 def _machine(target: Target) -> Any:
-    """A target machine of its own: an execution engine takes it over and frees it."""
+    """Create a target machine; an execution engine takes ownership of it."""
     from llvmlite import binding as llvm
 
     llvm.initialize_native_target()
@@ -89,12 +88,12 @@ def _machine(target: Target) -> Any:
 
 
 def compile_library(key: Iterable[object], target: Target, ir: Callable[[], str]) -> Library:
-    """The library of the functions in ``ir()``, which is only called where the cache does not have it.
+    """Return the library of the functions in ``ir()``, called only on a cache miss.
 
     Parameters
     ----------
     key : iterable
-        What determines the IR, besides the generator's own source.
+        All inputs of the IR, besides the generator's source.
     target : Target
     ir : callable
         Generates the LLVM IR.
@@ -113,27 +112,26 @@ def compile_library(key: Iterable[object], target: Target, ir: Callable[[], str]
 
 
 def attributes(target: Target) -> str:
-    """The attribute groups of generated functions: #0, and #1 for those that are called and must not be inlined."""
+    """Return the attribute groups of generated functions: #0, and #1 for functions never inlined."""
     bits = 8 * target.vector_bytes
     given = f'"prefer-vector-width"="{bits}" "min-legal-vector-width"="{bits}"' + f' "tune-cpu"="{target.tune}"' * bool(target.tune)
     return f"attributes #0 = {{ nounwind {given} }}\nattributes #1 = {{ nounwind noinline {given} }}\n"
 
 
 def link(functions: Iterable[Emitter]) -> str:
-    """The IR of a module of `functions`."""
+    """Return the IR of a module of `functions`."""
     functions = list(functions)
     declarations = set[str]().union(*(f.declarations for f in functions))
     return "\n".join([*(f.text() for f in functions), *sorted(declarations), ""])
 
 
 def _compile(ir: str, target: Target) -> bytes:
-    """The object code of a module."""
     machine = _machine(target)
     return bytes(machine.emit_object(_optimised(ir, machine, target)))
 
 
 def _optimised(ir: str, machine: Any, target: Target) -> Any:
-    """The module after LLVM's passes."""
+    """Return the module after LLVM's passes."""
     from llvmlite import binding as llvm
 
     module = llvm.parse_assembly(ir + attributes(target))
@@ -151,7 +149,7 @@ def _optimised(ir: str, machine: Any, target: Target) -> Any:
 
 
 def _free(passes: Any) -> None:
-    """What llvmlite means to do with passes that nobody refers to; but it finds a method of the same name first, which does nothing."""
+    """Free the passes: llvmlite's own ``_dispose`` resolves to a base-class method that does nothing."""
     from llvmlite.binding.newpassmanagers import NewPassManager
 
     if type(passes)._dispose is not NewPassManager._dispose:
@@ -160,6 +158,6 @@ def _free(passes: Any) -> None:
 
 
 def assembly(ir: str, target: Target) -> str:
-    """The machine code of ``ir`` as text, for inspection."""
+    """Return the machine code of ``ir`` as text, for inspection."""
     machine = _machine(target)
     return str(machine.emit_assembly(_optimised(ir, machine, target)))

@@ -1,9 +1,9 @@
-"""Stacks of small matrices, one to a lane: as many as a vector has lanes are a group, packed so that the same element of all is a vector.
+"""Stacks of small matrices, one to a lane: a group has as many matrices as a vector has lanes.
 
-A group is packed by squares of vectors that are transposed, [element][lane], whatever the strides; elements of operands become inner ones.
-Then every step of a product or of a pivot block is one of whole vectors, however small the matrices are, and no lane is left at an edge; at
-the end the results are unpacked. A group that is not full repeats its last matrix. Nothing is written before the operands are packed, so
-each may be the result itself; and nothing at all where a pivot diverges.
+A group is packed as [element][lane] by transposed squares of vectors, for any strides, and operands become inner elements. Every step of
+a product or a pivot block then works on whole vectors, for matrices of any size, without edges. Results are unpacked at the end. The last
+group repeats its last matrix. Operands are packed before results are written, so each operand may be the result itself. A divergent pivot
+leaves its whole group unchanged.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from semiring.kernels.hardware import Target
 __all__ = ["LaneKernel"]
 
 _SQUARES = (16, 4, 1)
-"""Sides of the squares that are transposed, where lanes and columns are as many."""
+"""Sides of the transposed squares."""
 
 _SHAPES = ((4, 4), (2, 4), (2, 2), (1, 2), (1, 1))
-"""Rows and columns of a product whose elements are kept in registers."""
+"""Rows and columns of a register tile of a product."""
 
 
 class LaneKernel:
@@ -48,7 +48,7 @@ class LaneKernel:
         self.rows, self.columns = max(fitting, default=_SHAPES[-1], key=math.prod)
 
     def functions(self) -> list[Emitter]:
-        """All functions of the kernel."""
+        """Return all functions of the kernel."""
         group = [self._product()] if self.product else PivotKernel(self.rep, self.target, self.lanes, self.lanes).functions(self.name)
         scalars: list[Scalar] = sorted({*self.rep.outer, *([I32] if self.witness else [])})
         return [*(self._moved(s, back=back) for s in scalars for back in (False, True)), *group, self._stack()]
@@ -56,7 +56,7 @@ class LaneKernel:
     # Packing.
 
     def _moved(self, scalar: Scalar, *, back: bool) -> Emitter:
-        """``interleave(table, packed, rows, columns, down, across)`` of the matrices at the addresses of a table, or the way back."""
+        """``interleave(table, packed, rows, columns, down, across)`` of matrices at a table of addresses; ``separate`` is the inverse."""
         name = f"{'separate' if back else 'interleave'}_{scalar.kind}{scalar.bytes}"
         em = Emitter(name, "ptr %table, ptr %packed, i64 %rows, i64 %columns, i64 %down, i64 %across", attributes="#1")
         # Along the axis whose elements lie side by side; all of a contiguous matrix is one row.
@@ -91,7 +91,7 @@ class LaneKernel:
     def _move(
         self, em: Emitter, scalar: Scalar, side: int, lane: str, offset: str | int, place: tuple[str | int, str], *, back: bool
     ) -> None:
-        """A square: so many elements of as many matrices."""
+        """Move a square: `side` elements of `side` matrices."""
         first, across = place
         ir = scalar.vector(side)
         matrices = [em.at(scalar.ir, em.load("ptr", em.at("ptr", "%table", em.add(lane, r)), 8), offset) for r in range(side)]
@@ -104,7 +104,7 @@ class LaneKernel:
     # The loop over groups.
 
     def _stack(self) -> Emitter:
-        """``product_lanes(args)``, or that of pivot blocks."""
+        """``product_lanes(args)``, or the loop over groups of pivot blocks."""
         self._em = em = Emitter(f"{self.name}_lanes", ENTRY)
         rep, args = self.rep, self.args
         start, stop, m, n, k, fresh = (args.load(em, x) for x in ("start", "stop", "m", "n", "k", "fresh"))
@@ -141,7 +141,7 @@ class LaneKernel:
         return em
 
     def _find(self, lane: str, number: str) -> None:
-        """The addresses of the matrices of a lane."""
+        """Store the addresses of one lane's matrices."""
         em = self._em
         for x, offset in zip(self.args.arrays, self.args.offsets(em, number), strict=True):
             if self.product or x == "via" or x[0] == "C":
@@ -149,7 +149,6 @@ class LaneKernel:
                 em.store("ptr", place, em.at("ptr", self._tables[x], lane), 8)
 
     def _move_all(self, direction: str, arrays: Sequence[Array]) -> None:
-        """Pack matrices, or unpack them."""
         em, args = self._em, self.args
         for x in arrays:
             (rows, columns), s = self._sides[x if isinstance(x, str) else x[0]], self._scalars[x]
@@ -163,7 +162,7 @@ class LaneKernel:
             )
 
     def _take_operand(self, x: str) -> None:
-        """Pack an operand, whose elements are checked and become inner ones in their place."""
+        """Pack an operand, check its elements, and encode them in place."""
         em, rep, lanes = self._em, self.rep, self.lanes
         self._move_all("interleave", [(x, c) for c in self.components])
         low = Lowering(em, self.target, lanes)
@@ -210,14 +209,14 @@ class LaneKernel:
         codes = [(I32.vector(lanes), I32.constant(-1, lanes))] if self.witness else []
 
         def vectors(starts: list[str], place: str | int) -> list[Value]:
-            """The vector at a place of each component."""
+            """The vector of each component at a place."""
             return [
                 Value(em.load(s.vector(lanes), em.at(s.ir, p, em.mul(place, lanes)), s.bytes), s)
                 for s, p in zip(inner, starts, strict=True)
             ]
 
         def taken(sums: list[str], left: list[Value], right: list[Value], p: str) -> list[str]:
-            """The sums, and the k that won, with a term more."""
+            """Add one term to the sums, and update the winning k."""
             old = [Value(v, s) for v, s in zip(sums, inner, strict=False)]
             if not self.witness:
                 fused = low.multiply_accumulate(rep.add[0], rep.mul[0], old[0], left[0], right[0]) if len(old) == 1 else None
@@ -233,7 +232,7 @@ class LaneKernel:
             return names
 
         def tile(i: str, j: str, rows: int, columns: int) -> None:
-            """c_ij ← c_ij ⊕ Σ a_ip b_pj of some elements."""
+            """c_ij ← c_ij ⊕ Σ a_ip b_pj for a register tile."""
             width = len(inner) + len(codes)
             starts = [em.mul(em.add(i, r), k) for r in range(rows)]
 

@@ -1,9 +1,9 @@
 """The micro-kernel: one register tile of C over packed panels of A and B, and its merge with C.
 
-The accumulators start from ⊕'s zero and merge once with C, so the new values are compared with the old C as a whole. A witness
-product also looks back every `slab` steps: where a value is strictly better than a slab before, −2 − slab becomes its code in memory; the
-merge then hands the code to ``via`` wherever C itself improves. Ties keep the old value, and among new candidates the lowest k, because
-only strict improvements count and slabs come in order.
+Accumulators start from ⊕'s zero and merge with C once, so new values are compared with the old C as a whole. A witness product also
+compares every `slab` steps: where a value is strictly better than a slab before, the code −2 − slab is stored in memory. The merge
+writes the code to ``via`` wherever C itself improves. Ties keep the old value, and among new candidates the lowest k, because only
+strict improvements count and slabs come in order.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from semiring.kernels.hardware import Target
 __all__ = ["SUMMED", "MicroKernel"]
 
 SUMMED = 128
-"""Steps of a sum of `MicroKernel.sums`, and of others that are to round as little."""
+"""Steps per partial sum, to limit rounding errors."""
 
 
 class MicroKernel:
@@ -30,13 +30,13 @@ class MicroKernel:
         self.args = KernelArguments(len(rep.outer))
 
     def functions(self) -> list[Emitter]:
-        """Both; of exponentials only ``sums``, as what they stand for is found and merged elsewhere."""
+        """Return both functions; only ``sums`` for exponentials, which `ExponentialKernel` decodes and merges."""
         return [self.sums()] if self.rep.kind == "exponential" else [self.merge_edge(), self.micro()]
 
     def sums(self) -> Emitter:
         """``sums(args, A…, B…, out…, k)``: the register tile over k packed steps, to memory.
 
-        It is the sum of sums of few steps each, which rounds less than one long sum.
+        Partial sums of `SUMMED` steps are added up, which rounds less than one long sum.
         """
         pointers = "".join(f", ptr noalias readonly %A{c}, ptr noalias readonly %B{c}, ptr noalias %out{c}" for c in self.components)
         em = Emitter(f"{self.prefix}_sums", f"ptr %args{pointers}, i64 %k", attributes="#1")
@@ -53,23 +53,22 @@ class MicroKernel:
         return em
 
     def _added(self, x: list[str], y: list[str]) -> list[str]:
-        """⊕ of two inner elements."""
+        """Combine two vectors of inner elements by ⊕."""
         left, right = ([Value(v, s) for v, s in zip(values, self.rep.inner, strict=True)] for values in (x, y))
         with self._low.plain_sums():
             return [v.name for v in self._low.evaluate(self.rep.inner_add, left, right, self.rep.inner)]
 
     def _outer(self, em: Emitter, width: int) -> Lowering:
-        """Operations on outer elements."""
         return Lowering(em, self.target, width, infinities=self.rep.infinities)
 
     def _merge(self, low: Lowering, found: list[str], places: list[str], via: str, code: str) -> None:
-        """C ← C ⊕ found at `places`, one a component; where that improves C strictly, ``via`` ← code."""
+        """C ← C ⊕ found at `places`, one per component; where that improves C strictly, ``via`` ← code."""
         threshold = self.args.threshold(low.em, self.rep.inner[0], low.width) if self.rep.kind == "clamped" else ""
         candidate = [Value(self.rep.decode(low, c, found[c], threshold), s) for c, s in enumerate(self.rep.outer)]
         update(low, self.rep.add, self.rep.outer, self.rep.extremum, [candidate], places, (via, [code]) if self.witness else None)
 
     def merge_edge(self) -> Emitter:
-        """``merge_edge(args, tile…, codes, C…, via, rows, columns)``: a tile in memory that hangs over C's edge."""
+        """``merge_edge(args, tile…, codes, C…, via, rows, columns)``: merge a tile in memory that overlaps C's edge."""
         tiles = "".join(f", ptr %tile{c}" for c in self.components)
         places = "".join(f", ptr %C{c}" for c in self.components)
         signature = f"ptr %args{tiles}, ptr %codes{places}, ptr %via, i64 %rows, i64 %columns"
@@ -113,7 +112,7 @@ class MicroKernel:
         return em
 
     def _open(self, em: Emitter) -> None:
-        """What the sums of a tile need."""
+        """Prepare the sums of a tile."""
         tile, width = self.tile, self.tile.width
         self._em = em
         ones = self.args.ones(em, set(self.rep.inner), width) if self.target.fma_add else None
@@ -124,7 +123,7 @@ class MicroKernel:
         self._zeros = zero * len(self._vectors)
 
     def _open_merge(self, em: Emitter) -> None:
-        """What their merge with C needs."""
+        """Prepare the merge of a tile with C."""
         tile, cells = self.tile, self.tile.rows * self.tile.columns
         self._memory = [em.let(f"alloca [{cells} x {s.ir}], align 64") for s in self.rep.inner]
         self._codes = em.let(f"alloca [{cells} x i32], align 64") if self.witness else "null"
@@ -133,19 +132,17 @@ class MicroKernel:
         self._via_down = self.args.load(em, "via_rows") if self.witness else ""
 
     def _place(self, c: int, i: int, j: int) -> str:
-        """The address of component c of C's element (i, j)."""
         return self._em.at(self.rep.outer[c].ir, f"%C{c}", self._em.add(self._em.mul(self._down[c], i), j))
 
     def _via_place(self, i: int, j: int) -> str:
-        """The address of the witness of C's element (i, j)."""
         return self._em.at("i32", "%via", self._em.add(self._em.mul(self._via_down, i), j))
 
     def _code_place(self, i: int, j: int) -> str:
-        """The address of the code of the best slab for element (i, j)."""
+        """Return the address of the code of the best slab for element (i, j)."""
         return self._em.at("i32", self._codes, i * self.tile.columns + j)
 
     def _prefetch(self) -> None:
-        """Ask for the lines of C and ``via``, which are wanted when the sums are complete."""
+        """Prefetch the lines of C and ``via`` for the merge."""
         rows, columns = range(self.tile.rows), self.tile.columns
         for c, s in enumerate(self.rep.outer):
             for i in rows:
@@ -157,21 +154,21 @@ class MicroKernel:
                     self._em.prefetch(self._via_place(i, j), write=True)
 
     def _accumulate(self, start: str | int, stop: str | int) -> list[list[str]]:
-        """⊕ over the steps [start, stop): for each vector of the tile its components."""
+        """⊕ over the steps [start, stop): the components of each vector of the tile."""
         return self._by_vector(self._em.loop(start, stop, 1, lambda k, sums: self._step(self._low, k, sums), self._zeros))
 
     def _by_vector(self, flat: list[str]) -> list[list[str]]:
-        """Of a flat list of values those of each vector of the tile."""
+        """Split a flat list of values by vectors of the tile."""
         parts = len(self.rep.inner)
         return [flat[q : q + parts] for q in range(0, len(flat), parts)]
 
     def _best_slabs(self) -> list[list[str]]:
-        """⊕ over all steps, with the code of the best slab in memory, beside the values as the slab before left them."""
+        """⊕ over all steps, with codes of the best slabs in memory, next to the values after the previous slab."""
         self._to_memory(self._by_vector([zero for _, zero in self._zeros]), self._memory)
         return self._by_vector(self._em.loop(0, "%k", self.tile.slab, self._slab, self._zeros))
 
     def _slab(self, start: str, sums: list[str]) -> list[str]:
-        """The sums with the slab that begins at `start`."""
+        """Continue the sums with the slab that begins at `start`."""
         em, low, inner = self._em, self._low, self.rep.inner
         stop = em.smin(em.add(start, self.tile.slab), "%k")
         carried = [(ir, value) for (ir, _), value in zip(self._zeros, sums, strict=True)]
@@ -186,7 +183,7 @@ class MicroKernel:
         return found
 
     def _merge_whole(self, found: list[list[str]]) -> None:
-        """C ← C ⊕ found for a tile that lies inside C."""
+        """C ← C ⊕ found for a tile inside C."""
         outer = self._outer(self._em, self.tile.width)
         for values, (i, j) in zip(found, self._vectors, strict=True):
             via, code = "", ""
@@ -196,7 +193,7 @@ class MicroKernel:
             self._merge(outer, values, [self._place(c, i, j) for c in self.components], via, code)
 
     def _merge_part(self, found: list[list[str]]) -> None:
-        """C ← C ⊕ found for a tile that hangs over C's edge: by way of memory."""
+        """C ← C ⊕ found for a tile that overlaps C's edge, through memory."""
         em = self._em
         self._to_memory(found, self._memory)
         local = "".join(f", ptr {p}" for p in self._memory)
@@ -204,18 +201,17 @@ class MicroKernel:
         em.line(f"call void @{self.prefix}_merge_edge(ptr %args{local}, ptr {self._codes}{to}, ptr %via, i64 %rows, i64 %columns)")
 
     def _to_memory(self, found: list[list[str]], places: list[str]) -> None:
-        """The vectors of a tile to a tile in memory."""
+        """Store the vectors of a tile to memory."""
         for values, at in zip(found, self._places(places), strict=True):
             for value, place, s in zip(values, at, self.rep.inner, strict=True):
                 self._em.store(s.vector(self.tile.width), value, place, s.bytes * self.tile.width)
 
     def _from_memory(self, tiles: list[str]) -> list[list[str]]:
-        """The vectors of a tile in memory."""
         width, inner = self.tile.width, self.rep.inner
         return [[self._em.load(s.vector(width), p, s.bytes * width) for p, s in zip(at, inner, strict=True)] for at in self._places(tiles)]
 
     def _places(self, tiles: list[str]) -> list[list[str]]:
-        """For each vector of a tile in memory the addresses of its components."""
+        """Return the addresses of the components of each vector of a tile in memory."""
         at = [i * self.tile.columns + j for i, j in self._vectors]
         return [[self._em.at(s.ir, tile, cell) for tile, s in zip(tiles, self.rep.inner, strict=True)] for cell in at]
 

@@ -1,9 +1,9 @@
 """The product C ← C ⊕ A⊗B of one tile of C: packing, and the macro-kernel.
 
-The loops are those of Goto and BLIS. `Packing` copies blocks of A in panels of `rows` rows, [k][rows], and B in panels of `columns`
-columns, [k][columns], as inner elements. All strides end there: the micro-kernel reads both operands contiguously, and keeps rows ×
-vectors of C in registers over `depth` steps of k. Where a panel hangs over the edge its last row or column is repeated; what is computed
-from that is never stored. An operand that is part of C is packed whole before C changes ("held").
+The loops follow Goto and BLIS. `Packing` copies blocks of A to panels of `rows` rows, [k][rows], and B to panels of `columns` columns,
+[k][columns], as inner elements. The micro-kernel reads both contiguously, and keeps rows × vectors of C in registers over `depth` steps
+of k. A panel beyond the edge repeats its last row or column, and the results there are never stored. An operand that is part of C is
+packed whole before C changes ("held").
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Packing:
         self.args = KernelArguments(len(rep.outer))
 
     def _function(self, name: str, parameters: str, pack: Callable[[Emitter, int], None]) -> Emitter:
-        """The function that packs one component after the other."""
+        """Return the function that packs one component after the other."""
         components = range(len(self.rep.outer))
         outs = "".join(f", ptr %out{c}" for c in components)
         em = Emitter(f"{self.prefix}_{name}", f"ptr %args, {parameters}{outs}", attributes="#1")
@@ -42,14 +42,14 @@ class Packing:
         return em
 
     def steps(self, em: Emitter, k: str) -> tuple[Index, Index]:
-        """How many steps of elements a packed panel of k steps takes, and behind how many of them its elements themselves begin."""
+        """Return the length of a packed panel of k steps, in steps, and the step from which it holds raw elements."""
         if self.rep.kind != "exponential":
             return k, 0
         whole = em.round_up(k, self.tile.turn)
         return em.add(em.mul(whole, 2), 1), em.add(whole, 1)
 
     def _scale(self, em: Emitter, name: str, panel: str, to: str, lanes: int) -> None:
-        """Where elements are multiplied as exponentials: fill up the last vector of a panel with zeros, and compute them."""
+        """For exponentials: fill up the last vector of a panel with zeros, and encode the panel."""
         if self.rep.kind == "exponential":
             (scalar,), whole = self.rep.outer, em.round_up("%k", self.tile.turn)
             zero = scalar.literal(self.rep.zero[0])
@@ -62,7 +62,6 @@ class Packing:
         return self._function("pack_a", "i64 %row, i64 %step, i64 %m, i64 %k", self._pack_a)
 
     def _pack_a(self, em: Emitter, c: int) -> None:
-        """Component c of a block of A, panel by panel."""
         rows, inner, outer = self.tile.rows, self.rep.inner[c], self.rep.outer[c]
         steps, raw = self.steps(em, "%k")
         low = Lowering(em, self.target, 1)
@@ -92,7 +91,6 @@ class Packing:
         return self._function("pack_b", "i64 %step, i64 %k", self._pack_b)
 
     def _pack_b(self, em: Emitter, c: int) -> None:
-        """Component c of steps of B, panel by panel."""
         columns, inner, outer = self.tile.columns, self.rep.inner[c], self.rep.outer[c]
         steps, raw = self.steps(em, "%k")
         n, down, across = (self.args.load(em, x) for x in ("n", ("B_rows", c), ("B_columns", c)))
@@ -132,7 +130,7 @@ class Packing:
 
 
 class ProductKernel:
-    """Generates ``product(args)``, or ``product_witness(args)``, which uses the functions of `WitnessKernel`."""
+    """Generates ``product(args)``, or ``product_witness(args)``, which calls the functions of `WitnessKernel`."""
 
     def __init__(self, rep: Representation, target: Target, tile: Tile, *, witness: bool) -> None:
         self.rep, self.tile, self.witness = rep, tile, witness
@@ -144,7 +142,7 @@ class ProductKernel:
         self._exponentials = ExponentialKernel(rep, target, tile, self.name) if rep.kind == "exponential" else None
 
     def functions(self) -> list[Emitter]:
-        """All functions of the kernel."""
+        """Return all functions of the kernel."""
         functions = [self._packing.pack_a(), self._packing.pack_b(), *self._kernel.functions(), self._macro()]
         return functions + ([] if self._exponentials is None else self._exponentials.functions())
 
@@ -164,7 +162,7 @@ class ProductKernel:
         base_b = em.side_by_side(self.args.pointer(em, "packed_b"), self.rep.inner, em.mul(depths[1], n_padded))
 
         def before(p: str) -> Index:
-            """How many steps of elements the packed panels of the slabs before step p take."""
+            """Return the steps of packed panels before step p."""
             if self.rep.kind != "exponential":
                 return p
             return em.mul(em.let(f"sdiv i64 {p}, {depth}"), self.tile.panel_steps(depth))
@@ -233,7 +231,7 @@ class ProductKernel:
         return em
 
     def _copy_a(self, em: Emitter, m: str, k: str) -> None:
-        """Let a copy take A's place, which is C: the winners are looked up in its rows after C has changed."""
+        """Replace A, which is C, by a copy: winners are looked up in A's rows after C has changed."""
         copies = em.side_by_side(self.args.pointer(em, "packed_c"), self.rep.outer, em.mul(m, k))
         for c, (s, copy) in enumerate(zip(self.rep.outer, copies, strict=True)):
             start, down = self.args.pointer(em, ("A", c)), self.args.load(em, ("A_rows", c))
@@ -256,7 +254,6 @@ class ProductKernel:
             self._clear_component(em, c, m, n)
 
     def _clear_component(self, em: Emitter, c: int, m: str, n: str) -> None:
-        """Component c of C ← 0."""
         scalar = self.rep.outer[c]
         start, down, zero = self.args.pointer(em, ("C", c)), self.args.load(em, ("C_rows", c)), scalar.literal(self.rep.zero[c])
 

@@ -1,32 +1,111 @@
-"""Scans by generated code: sequences as rows of a table, which threads share out."""
+"""Scans by generated code: their forms and arguments, and calls over threads; sequences are rows of a table."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.arrays.overlap import address
 from semiring.arrays.threads import Threaded, return_scratch, run, take_scratch
+from semiring.common.units import CACHE_LINE
 from semiring.kernels.cpu.arguments import pack
+from semiring.kernels.cpu.emitter import I32
 from semiring.kernels.cpu.kernels import kernels_for
-from semiring.kernels.cpu.scan_words import ScanArrays, ScanForm, ScanWords, scratch_bytes
+from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.machine import SERIAL
 from semiring.kernels.scans import ScanOperands, ScanPlaces, sequence_offsets
 
-__all__ = ["CpuScans"]
+__all__ = ["CpuScans", "ScanArrays", "ScanForm", "ScanWords", "SequenceArrays", "SequenceWords"]
 
 Array = np.ndarray[Any, Any]
 
 _SHARES = 8
-"""Calls for each of several threads, so that sequences of unequal lengths keep all of them busy."""
+"""Calls per thread, so that sequences of unequal lengths keep all threads busy."""
+
+
+@dataclass(frozen=True)
+class ScanForm:
+    """A generated function.
+
+    Attributes
+    ----------
+    backward, weighted, witness : bool
+    """
+
+    backward: bool
+    weighted: bool
+    witness: bool
+
+    @property
+    def name(self) -> str:
+        """The function's name."""
+        words = ["scan", *("backward",) * self.backward, *("weighted",) * self.weighted, *("witness",) * self.witness]
+        return "_".join(words)
+
+    @classmethod
+    def named(cls, name: str) -> ScanForm:
+        """Return the form of the function called `name`."""
+        return cls(*(word in name.split("_") for word in ("backward", "weighted", "witness")))
+
+
+class ScanWords(NamedTuple):
+    """Words of a scan that belong to no array."""
+
+    first: int
+    last: int
+    table: int
+    states: int
+    scratch: int
+    threshold: int
+    witness_step: int
+    state_step: int
+
+
+class ScanArrays(NamedTuple):
+    """Words of one component, strides in elements: `matrix_terms` leads to the next term of a sum, `matrix_sums` to the next sum."""
+
+    matrix_step: int
+    matrix_terms: int
+    matrix_sums: int
+    weight_step: int
+    weight_stride: int
+    initial_stride: int
+    value_step: int
+
+
+class SequenceWords(NamedTuple):
+    """Words of a row of the table: the number of steps, and the addresses of the witness and of the states at v₀."""
+
+    steps: int
+    witness: int
+    states: int
+
+
+class SequenceArrays(NamedTuple):
+    """Words of one component: addresses of the first step's matrix and weights, of the initial vector, and of v₀ in the result."""
+
+    matrix: int
+    weight: int
+    initial: int
+    value: int
+
+
+def scratch_bytes(rep: Representation, states: int, width: int) -> int:
+    """Return the scratch bytes of a function on vectors of `states` elements, in registers of `width` lanes."""
+    lanes = -(-states // width) * width
+    inner, outer = sum(s.bytes for s in rep.inner), sum(s.bytes for s in rep.outer)
+    arrays = 4 * len(rep.outer) + 1
+    return lanes * (states * inner + inner + 2 * outer + I32.bytes) + arrays * CACHE_LINE
+
 
 _FIRST, _LAST, _SCRATCH = map(ScanWords._fields.index, ("first", "last", "scratch"))
 
 
 class CpuScans(Threaded):
-    """The scans over a semiring in dtypes for which it can be compiled.
+    """Scans over a semiring in compiled dtypes.
 
     Parameters
     ----------
@@ -54,16 +133,16 @@ class CpuScans(Threaded):
         axis, direction = len(batch), -1 if backward else 1
 
         def begin(v: Array) -> Array:
-            """The address of what each sequence has of an array."""
+            """The address of each sequence's part of an array."""
             return sequence_offsets(v, axis) + address(v)
 
         def at(v: Array, step: int) -> Array:
-            """Where each sequence has what belongs to the first step, or else to v₀: backward at the end of its length."""
+            """The address of each sequence's first step, or of v₀; backward, at the end of the sequence."""
             first = np.maximum(lengths - 1, 0) if step else lengths
             return begin(v) + (first * v.strides[axis] if backward else 0)
 
         def pace(v: Array | None) -> int:
-            """From step to step, in elements."""
+            """The stride from step to step, in elements."""
             return 0 if v is None else direction * v.strides[axis] // v.itemsize
 
         columns = [lengths, *(np.zeros_like(lengths) if v is None else at(v, 0) for v in (places.witness, places.states))]
@@ -82,7 +161,7 @@ class CpuScans(Threaded):
         self._share_out(form, pack(words, each), len(lengths), int(lengths.sum()) * states**2, states)
 
     def _share_out(self, form: ScanForm, template: Any, count: int, work: int, states: int) -> None:
-        """Call the function for all sequences, on several threads if that is worth it."""
+        """Call the function for all sequences, on several threads if the work is large enough."""
         function = self._kernels.function(form.name)
         size = scratch_bytes(self._kernels.representation, states, self._kernels.tile.width)
         threads = self.threads if work >= SERIAL else 1
@@ -98,7 +177,7 @@ class CpuScans(Threaded):
 
 
 def _spread(v: Array, shape: tuple[int, ...]) -> Array:
-    """An array in the whole shape, without a copy where elements lie at multiples of their size."""
+    """Broadcast an array to the whole shape; copy it first if elements are unaligned."""
     if address(v) % v.itemsize or any(step % v.itemsize for step in v.strides):
         v = v.copy()
     return np.broadcast_to(v, shape)

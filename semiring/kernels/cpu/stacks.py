@@ -1,7 +1,7 @@
-"""Stacks of matrices: the loop of compiled code over their leading axes, the ranges of matrices that threads take, and their scratch.
+"""Stacks of matrices: a compiled loop over their leading axes, ranges of matrices for threads, and scratch memory.
 
-Small matrices go one to a lane, see `lanes`; those that fill vectors by themselves one after the other, by a loop that calls the kernel of
-single matrices. Both begin with the arguments of their first matrix.
+Small matrices go one to a lane, see `lanes`. Larger matrices fill vectors by themselves, and a loop calls the kernel of single matrices.
+Both start from the arguments of the first matrix.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from semiring.kernels.machine import LANE_ELEMENTS, LANE_MOVE, LANE_SERIES, LANE
 __all__ = ["StackArguments", "StackLaunch", "stack_launch", "stack_loop"]
 
 _PIECE = 1 << 28
-"""Steps of a call of a kernel at most, because progress is reported between calls."""
+"""Most steps per call of a kernel, because progress is reported between calls."""
 
 _SHARES = 4
-"""Ranges for each thread, so that one which is held up does not hold up all."""
+"""Ranges per thread, so that a delayed range does not delay all."""
 
 _FIRST, _START, _STOP, _AXES = map(KernelWords._fields.index, ("first", "start", "stop", "axes"))
 _SHARED = tuple(map(KernelWords._fields.index, ("shared_a", "shared_b")))
@@ -36,14 +36,14 @@ _WITNESS = 4
 
 
 class StackArguments(KernelArguments):
-    """Those of a stack: behind them, for each of its leading `axes`, its length and how many elements matrices lie apart in each array."""
+    """Arguments of a stack, followed by the length of each leading axis and the element stride of each array along it."""
 
     def __init__(self, components: int) -> None:
         super().__init__(components)
         self.arrays: list[Array] = [*((name, c) for c in range(components) for name in "ABC"), "via"]
 
     def offsets(self, em: Emitter, number: str) -> list[str]:
-        """How many elements behind the first one a matrix begins in each array."""
+        """Return the offset of a matrix in each array, in elements."""
         axes, size = self.load(em, "axes"), 1 + len(self.arrays)
 
         def moved(axis: str | int, step: str, offsets: list[str]) -> list[str]:
@@ -62,7 +62,7 @@ class StackArguments(KernelArguments):
 
 
 def stack_loop(rep: Representation, name: str) -> Emitter:
-    """``product_stack(args)``, which calls ``product`` for each matrix, and the like; it ends where the pivot of one diverges."""
+    """``product_stack(args)``, which calls ``product`` for each matrix, or the like for pivot blocks, up to the first divergent pivot."""
     em, args = Emitter(f"{name}_stack", ENTRY), StackArguments(len(rep.outer))
     count = len(args.index)
     own = em.let(f"alloca [{count} x i64], align 64")
@@ -83,14 +83,14 @@ def stack_loop(rep: Representation, name: str) -> Emitter:
 
 
 class StackLaunch:
-    """How a kernel is called on stacks that lie in one way.
+    """A kernel call on stacks of one shape and one set of strides.
 
     Attributes
     ----------
     name : str
-        The kernel's.
+        Name of the kernel.
     lanes : bool
-        Whether it reads all of a group before it writes anything.
+        The kernel reads all operands of a group before it writes results.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class StackLaunch:
         self._one, self._words, self._ranges, self._steps, self._threads, self._scratch = one, words, ranges, steps, threads, scratch
 
     def takes(self, places: Sequence[int]) -> bool:
-        """Whether the kernel can read and write matrices at these addresses."""
+        """Return True if the kernel supports matrices at these addresses."""
         return not any(place & mask for place, mask in zip(places, self._one.masks, strict=True))
 
     def run(
@@ -111,19 +111,19 @@ class StackLaunch:
         meter: Meter | None = None,
         bounds: Sequence[int] | None = None,
     ) -> tuple[int | None, bool]:
-        """All matrices; it tells a pivot that diverged, after which it does not go on, or None, and whether operands go beyond `bounds`.
+        """Run all matrices up to a divergent pivot; return that pivot or None, and True if operands go beyond `bounds`.
 
         Parameters
         ----------
         kernel : callable
         places : sequence of int
-            The addresses of the first matrix.
+            Addresses of the first matrix.
         first : int
             The number of the first vertex.
         meter : Meter, optional
-            Told of the steps.
+            Receives the steps.
         bounds : sequence of int, optional
-            As words, for kernels that have lanes.
+            As words, for kernels with lanes.
         """
         template, divergent, beyond = self._one.arguments(places, first, self._words), list[int](), False
         for slot, bound in zip(BOUNDS, bounds or (), strict=False):
@@ -158,7 +158,7 @@ def stack_launch(
     threads: int,
     *strides: tuple[int, ...],
 ) -> StackLaunch | None:
-    """How a kernel is launched on stacks; None where matrices do not lie as it needs them, or are so large that each has several tasks.
+    """Return the launch of a kernel on stacks; None for unsupported strides, or matrices so large that each has several tasks.
 
     Parameters
     ----------
@@ -166,16 +166,16 @@ def stack_launch(
     tiles : tuple of Tile
         Without and with a witness.
     launch : callable
-        Gives the launch of one matrix by its strides.
+        Returns the launch of one matrix for its strides.
     name : str
-        Of the kernel of one matrix.
+        The kernel of one matrix.
     sides : tuple of int
         Rows, columns and depth.
     batch : tuple of int
         The leading axes.
     threads : int
     *strides : tuple of int
-        Of each array, with leading axes.
+        Strides of each array, with leading axes.
     """
     product, witness, count = name.startswith("product"), name.endswith("witness"), len(rep.outer)
     one = launch(*(s[-2:] for s in strides))
@@ -218,7 +218,7 @@ def stack_launch(
 
 
 def _axes(batch: tuple[int, ...], strides: Sequence[tuple[int, ...]]) -> list[tuple[int, list[int]]]:
-    """The leading axes as few ones, each with the bytes that the matrices of each array lie apart: those that follow each other are one."""
+    """Merge leading axes where possible; return each axis's length and its stride in each array, in bytes."""
     found: list[tuple[int, list[int]]] = []
     for length, *steps in zip(batch, *strides, strict=True):
         if length == 1 and found:
@@ -231,7 +231,7 @@ def _axes(batch: tuple[int, ...], strides: Sequence[tuple[int, ...]]) -> list[tu
 
 
 def _in_words(steps: Sequence[int], sizes: Sequence[int], count: int, *, product: bool, witness: bool) -> list[int]:
-    """The elements that matrices lie apart in the order of `StackArguments`: A, B and C of each component, and the witnesses."""
+    """Return an axis's strides in elements, in the order of `StackArguments`: A, B and C of each component, and the witnesses."""
     elements = [step // size for step, size in zip(steps, sizes, strict=True)]
     via = elements.pop() if witness else 0
     if not product:

@@ -16,7 +16,7 @@ _SERIES = {"exp", "expm1", "log", "log1p"}
 
 
 STRIP = 2048
-"""Sums of a product with a vector that grow side by side in the first-level cache."""
+"""Sums of a product with a vector that accumulate in the L1 cache."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class Tile(Shown):
     depth : int
         Steps of k between two merges with C (KC).
     block : int
-        Rows of A that are packed at a time (MC), a multiple of `rows`.
+        Rows of A packed at a time (MC), a multiple of `rows`.
     slab : int
-        Steps of k after which a witness product compares with C; it divides `depth`.
+        Steps of k between two comparisons with C in a witness product; it divides `depth`.
     """
 
     width: int
@@ -51,28 +51,28 @@ class Tile(Shown):
 
     @property
     def turn(self) -> int:
-        """Steps of k after which the rows of a packed panel begin on a whole vector again."""
+        """Period, in steps of k, after which a row of a packed panel starts on a whole vector again."""
         return self.width // math.gcd(self.rows, self.width)
 
     def packed_steps(self, k: int, representation: Representation) -> int:
-        """How many steps of elements the packed panels of k steps take, in slabs of `depth`."""
+        """Return the length of the packed panels of k steps, in steps, by slabs of `depth`."""
         if representation.kind != "exponential":
             return k
         slabs, rest = divmod(k, self.depth)
         return slabs * self.panel_steps(self.depth) + (self.panel_steps(rest) if rest else 0)
 
     def panel_steps(self, k: int) -> int:
-        """The same for one panel of exponentials, with the elements themselves, and one step of exponents."""
+        """Return the length of one panel of exponentials, in steps: exponentials, raw elements, and one step of exponents."""
         return 2 * (-(-k // self.turn) * self.turn) + 1
 
     def wide_bytes(self, k: int, representation: Representation) -> int:
-        """Bytes for a panel of A and one of B as exponentials in float64, where elements are float32; and a word."""
+        """Return the bytes of a panel of A and of B as float64 exponentials of float32, and one word; 0 for other elements."""
         if representation.kind != "exponential" or representation.outer[0].bytes == 8:
             return 0
         return 64 + 8 * (self.rows + self.columns) * (-(-k // self.turn) * self.turn + 1)
 
     def facts(self) -> tuple[str, list[tuple[str, str]]]:
-        """What Jupyter shows."""
+        """Return the rows shown in Jupyter."""
         return f"{self.rows} × {self.columns} elements of C in registers", [
             ("registers", f"{self.rows} × {self.vectors} vectors of {self.width} elements"),
             ("between two merges with C", f"{self.depth:,} steps"),
@@ -82,7 +82,7 @@ class Tile(Shown):
 
 
 def choose_tile(representation: Representation, target: Target, *, witness: bool = False) -> Tile:
-    """The largest register tile that leaves room for one step's operands, and cache blocks in proportion.
+    """Choose the largest register tile with room for one step's operands, and cache blocks in proportion.
 
     A witness product merges two matrices with C's, and so merges less often.
     """

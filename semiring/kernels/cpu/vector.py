@@ -1,13 +1,13 @@
-"""A matrix times a vector, or a vector times a matrix: one pass over the matrix as it lies, which checks it too, see `bounds`.
+"""A matrix times a vector, or a vector times a matrix: one pass over the matrix in place, with the check of its range (see `bounds`).
 
-Such a product takes as long as to read the matrix, so this is neither packed nor read a second time to be checked.
+Reading the matrix takes most of the time, so the matrix is neither packed nor read twice.
 
-- Where elements of the result follow each other in the matrix, its rows are *streamed*: a few at a time are added to as many sums as there
-  are columns, which the first-level cache holds. Terms of a sum come in order, and meet C every `depth` steps, as in a product of matrices.
-- Where the terms of a sum follow each other, each lane of a vector adds its own ones, and at the end the lanes are added: *dot* products,
-  of a few rows at a time. So the terms of a sum have another order than in a product of matrices, which only sums of floats can tell.
+- *streamed*: elements of the result are contiguous in the matrix. A few rows at a time are added to one sum per column, in the L1 cache.
+  Terms of a sum come in order, and meet C every `depth` steps, as in a product of matrices.
+- *dot*: terms of a sum are contiguous. Each lane adds its own terms, for a few rows at a time, and the lanes are added at the end. This
+  order of terms differs from a product of matrices, which only matters to float sums.
 
-With a witness each sum has the term that won beside it, which costs nothing that shows beside the matrix that is read.
+With a witness, each sum carries the number of the winning term, at no measurable cost.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from semiring.kernels.hardware import Target
 __all__ = ["VectorKernel"]
 
 _ROWS = 8
-"""Rows that are streamed at once, and dot products that are computed at once, unless a series makes each of them long."""
+"""Rows streamed at once, or dot products computed at once; fewer where a series makes each of them long."""
 
 _AHEAD = 1024
-"""Bytes of a row that are fetched ahead of what is read, beyond what processors foresee of so many rows."""
+"""Prefetch distance in bytes along a row, longer than hardware prefetchers reach in so many rows."""
 
 
 class VectorKernel:
-    """Generates ``matrix_vector_streamed``, ``matrix_vector_dot``, and for a vector on the left, each also with ``_witness``."""
+    """Generates ``matrix_vector_streamed``, ``matrix_vector_dot``, and the same for ``vector_matrix``, each also with ``_witness``."""
 
     def __init__(self, rep: Representation, target: Target, tile: Tile, name: str) -> None:
         self.rep, self.target, self.depth, self.name = rep, target, tile.depth, name
@@ -42,7 +42,7 @@ class VectorKernel:
         self.args = KernelArguments(len(rep.outer))
 
     def functions(self) -> list[Emitter]:
-        """The function."""
+        """Return the function."""
         self._em = em = Emitter(self.name, ENTRY)
         args, rep, lanes = self.args, self.rep, self.lanes
         matrix, vector = "AB" if self.left else "BA"
@@ -74,7 +74,7 @@ class VectorKernel:
         return [em]
 
     def _pack(self, c: int, start: str, step: str) -> None:
-        """The vector as inner elements."""
+        """Pack the vector as inner elements."""
         em, outer, inner, single = self._em, self.rep.outer[c], self.rep.inner[c], self._outer[1]
 
         def one(p: str, _: list[str]) -> None:
@@ -96,7 +96,7 @@ class VectorKernel:
     # Terms.
 
     def _elements(self, row: Sequence[str], place: str | int, width: int) -> list[Value]:
-        """Elements of a row of the matrix as inner ones, which are checked."""
+        """Load elements of a row of the matrix, check them, and encode them."""
         em, low, found = self._em, self._inner[width], []
         for c, (start, outer, inner) in enumerate(zip(row, self.rep.outer, self.rep.inner, strict=True)):
             at = em.at(outer.ir, start, place)
@@ -108,7 +108,7 @@ class VectorKernel:
         return found
 
     def _term_of(self, p: str | int) -> list[Value]:
-        """Element p of the vector in all lanes."""
+        """Broadcast element p of the vector."""
         em = self._em
         return [
             Value(em.splat(em.load(s.ir, em.at(s.ir, start, p), s.bytes), s, self.lanes), s)
@@ -125,11 +125,11 @@ class VectorKernel:
         return self._sum(width, sums, low.evaluate(self.rep.mul, a, b, inner))
 
     def _number(self, p: str | int, width: int) -> str:
-        """The witness of term p in all lanes."""
+        """Broadcast the witness of term p."""
         return self._em.splat(self._em.let(f"trunc i64 {self._em.add(self._first, p)} to i32"), I32, width)
 
     def _take(self, width: int, sums: Sequence[str], elements: list[Value], factor: list[Value], code: str) -> list[str]:
-        """As `_add`, where the witness is the last of the sums, and `code` that of this term."""
+        """`_add` with a witness: `code` is this term's witness, and the last of the sums is the winner's."""
         if not self.witness:
             return self._add(width, sums, elements, factor)
         low, rep = self._inner[width], self.rep
@@ -140,7 +140,7 @@ class VectorKernel:
         return [*(v.name for v in new), low.select(is_better(), I32, code, sums[-1])]
 
     def _both(self, width: int, left: Sequence[str], right: Sequence[str]) -> list[str]:
-        """left ⊕ right, with the witness of the one that it is, and of equal ones the lower witness."""
+        """left ⊕ right, with the winner's witness, or the lower witness for a tie."""
         if not self.witness:
             return self._sum(width, left, self._values(right))
         low, (*x, code), (*y, other) = self._inner[width], left, right
@@ -153,13 +153,11 @@ class VectorKernel:
         return [*total, low.select(equal(x, y), I32, lower, low.select(equal(total, x), I32, code, other))]
 
     def _sum(self, width: int, sums: Sequence[str], others: list[Value]) -> list[str]:
-        """sums ⊕ others."""
         low = self._inner[width]
         with low.plain_sums():
             return [v.name for v in low.evaluate(self.rep.add, self._values(sums), others, self.rep.inner)]
 
     def _values(self, names: Sequence[str]) -> list[Value]:
-        """Inner elements by their names."""
         return [Value(v, s) for v, s in zip(names, self.rep.inner, strict=True)]
 
     def _update(self, width: int, sums: Sequence[str], i: str | int) -> None:
@@ -174,7 +172,7 @@ class VectorKernel:
     # Where elements of the result follow each other.
 
     def _strip(self, start: str, _: list[str]) -> None:
-        """The sums from `start` on, of which all vectors but perhaps one are whole."""
+        """Compute the columns from `start` on, at most `STRIP`; only the last vector may be partial."""
         em, lanes = self._em, self.lanes
         columns = em.smin(em.sub(self._count, start), STRIP)
         whole = str(em.round_down(columns, lanes))
@@ -199,7 +197,7 @@ class VectorKernel:
         em.loop(0, self._k, self.depth, slab)
 
     def _stream(self, p: str | int, rows: int, start: str, whole: str, partial: str) -> None:
-        """The terms from p on, some rows of the matrix."""
+        """Add the terms from p on: some rows of the matrix."""
         em, lanes, rep = self._em, self.lanes, self.rep
         factors = [self._term_of(em.add(p, r)) for r in range(rows)]
         codes = [self._number(em.add(p, r), lanes) if self.witness else "" for r in range(rows)]
@@ -227,13 +225,13 @@ class VectorKernel:
 
     @property
     def _kept(self) -> list[tuple[Scalar, str]]:
-        """What grows in the first-level cache: the sums, and the witnesses."""
+        """Accumulators in the L1 cache: the sums, and the witnesses."""
         return [*zip(self.rep.inner, self._sums, strict=True), *([(I32, self._codes)] if self.witness else [])]
 
     # Where terms of a sum follow each other.
 
     def _dot(self, i: str, rows: int) -> None:
-        """Elements of the result from i on."""
+        """Compute `rows` elements of the result from i on."""
         em, lanes, rep = self._em, self.lanes, self.rep
         parts = len(rep.inner) + self.witness
         starts = [

@@ -1,7 +1,7 @@
-"""The witness lookup, second pass of a witness product: from the slab that won to the k that won.
+"""The witness lookup, second pass of a witness product: from the winning slab to the winning k.
 
-Where ``via`` says −2 − slab, the k is the first in that slab whose a⊗b equals C. After each `depth` steps some columns of the packed B are
-transposed, which then stay in the second-level cache while all rows of A pass by: a row of A and one of Bᵀ are read a vector at a time.
+Where ``via`` is −2 − slab, k is the first step of that slab with a⊗b equal to C. After each `depth` steps, some columns of the packed B
+are transposed and stay in the L2 cache while all rows of A pass. Rows of A and of Bᵀ are compared a vector at a time.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class WitnessKernel:
         self.args = KernelArguments(len(rep.outer))
 
     def functions(self) -> list[Emitter]:
-        """Both functions."""
+        """Return both functions."""
         return [self._transpose(), self._resolve()]
 
     def _transpose(self) -> Emitter:
-        """``transpose(args, B…, k, out…, steps, n)``: of packed panels [k][columns] so many steps of n columns, [n][transposed_rows]."""
+        """``transpose(args, B…, k, out…, steps, n)``: n columns of packed panels [k][columns], for `steps` steps, to [n][transposed]."""
         panels, outs = ("".join(f", ptr %{x}{c}" for c in self.components) for x in ("B", "out"))
         em = Emitter("transpose", f"ptr %args{panels}, i64 %k{outs}, i64 %steps, i64 %n", attributes="#1")
         long, columns, side = self.args.load(em, "transposed_rows"), self.tile.columns, min(16, self.tile.width)
@@ -70,9 +70,9 @@ class WitnessKernel:
         return em
 
     def _resolve(self) -> Emitter:
-        """``resolve(args, step, k, B…)``: every −2 − slab in ``via`` becomes first + k, where all slabs are of the k steps from `step` on.
+        """``resolve(args, step, k, B…)``: replace each −2 − slab in ``via`` by first + k, for slabs within the k steps from `step` on.
 
-        B are these steps in packed panels. The elements of a row of A lie side by side.
+        B holds these steps in packed panels. Rows of A are contiguous.
         """
         rep, args, tile = self.rep, self.args, self.tile
         panels = "".join(f", ptr %B{c}" for c in self.components)
@@ -126,11 +126,11 @@ class WitnessKernel:
         return em
 
     def _prefetch(self, em: Emitter, s: Scalar, place: str, count: str) -> None:
-        """Ask for what the next row needs, which is read in an order that no processor foresees."""
+        """Prefetch a part of the next row, whose access order no hardware prefetcher foresees."""
         em.loop(0, count, 64 // s.bytes, lambda j, _: em.prefetch(em.at(s.ir, place, j), write=False))
 
     def _entries(self, em: Emitter, a: list[str], c: list[str], j: str, codes: str, lanes: int) -> None:
-        """Resolve those of `lanes` entries of a row from j on that hold a slab of this part of the steps."""
+        """Resolve the entries among `lanes` entries of a row from j on whose slab is in this part of the steps."""
         ir, slab = I32.vector(lanes), self.tile.slab
         code = em.load(ir, em.at("i32", codes, j), 4)
         # The slab, −2 − code, less the first of this part; what is no code of a slab is less than that.
@@ -190,7 +190,7 @@ class WitnessKernel:
         (whole if self._has_slab else part)()
 
     def _hits(self, low: Lowering, a: list[str], b: list[str], wanted: list[str], p: str, steps: int) -> str:
-        """One bit for each of `steps` values of k from p on: whether a⊗b is the wanted element."""
+        """Return one bit per step of `steps` steps from p on: 1 if a⊗b is the wanted element."""
         em = low.em
         parts = [self._equal(low, a, b, wanted, em.add(p, offset)) for offset in range(0, steps, low.width)]
         if low.width == 1:
@@ -205,13 +205,13 @@ class WitnessKernel:
         return bits if lanes == 64 else em.let(f"zext i{lanes} {bits} to i64")
 
     def _wanted(self, low: Lowering, places: list[str]) -> list[str]:
-        """C's element in every lane, as inner components."""
+        """Broadcast C's element, as inner components."""
         return [
             self.rep.encode(low, c, low.em.splat(low.em.load(s.ir, places[c], s.bytes), s, low.width)) for c, s in enumerate(self.rep.outer)
         ]
 
     def _equal(self, low: Lowering, a_row: list[str], b_row: list[str], wanted: list[str], p: str | int) -> str:
-        """Whether a⊗b is the wanted element, for a vector of values of k from p on."""
+        """Compare a⊗b with the wanted element, for a vector of steps from p on."""
         em, width = low.em, low.width
         a, b = [], []
         for c, (inner, outer) in enumerate(zip(self.rep.inner, self.rep.outer, strict=True)):
