@@ -166,6 +166,14 @@ class Emitter:
         """Write a value."""
         self.line(f"store {ir} {value}, ptr {pointer}, align {align}")
 
+    def get(self, scalar: Scalar, pointer: str, index: str | int, width: int = 1) -> str:
+        """Read element `index` of an array, or `width` elements from there on."""
+        return self.load(scalar.vector(width), self.at(scalar.ir, pointer, index), scalar.bytes)
+
+    def put(self, scalar: Scalar, value: str, pointer: str, index: str | int, width: int = 1) -> None:
+        """Write element `index` of an array, or `width` elements from there on."""
+        self.store(scalar.vector(width), value, self.at(scalar.ir, pointer, index), scalar.bytes)
+
     def first_lanes(self, count: str | int, width: int) -> str:
         """Return a mask of the first `count` < `width` lanes."""
         ir = f"i{width}"

@@ -224,7 +224,7 @@ class ExponentialKernel:
 
         def loaded(t: str) -> list[str]:
             at = em.at(outer.ir, "%elements", em.mul(t, turn // lanes * stride))
-            values = [em.load(outer.vector(width), em.at(outer.ir, at, q * width), outer.bytes) for q in vectors]
+            values = [em.get(outer, at, q * width, width) for q in vectors]
             return values if outer == inner else [em.let(f"fpext {outer.vector(width)} {v} to {ir}") for v in values]
 
         def largest(t: str, found: list[str]) -> list[str]:
@@ -258,7 +258,7 @@ class ExponentialKernel:
         math_, low, ir = self.math(em, width), Lowering(em, self.target, width), scalar.vector(width)
 
         def candidate(k: str) -> str:
-            a = em.splat(em.load(scalar.ir, em.at(scalar.ir, "%A", em.mul(k, self.tile.rows)), scalar.bytes), scalar, width)
+            a = em.splat(em.get(scalar, "%A", em.mul(k, self.tile.rows)), scalar, width)
             b = em.load(ir, em.at(scalar.ir, "%B", em.mul(k, self.tile.columns)), scalar.bytes)
             return low.arithmetic("add", scalar, [a, b])
 
@@ -319,7 +319,7 @@ class ExponentialKernel:
 
         def decode(i: str, j: str, place: str, count: list[str]) -> list[str]:
             """Convert a sum to the result; NaN where the sum is too small."""
-            N = em.splat(em.load(scalar.ir, em.at(scalar.ir, exponents["%A"], i), scalar.bytes), scalar, width)
+            N = em.splat(em.get(scalar, exponents["%A"], i), scalar, width)
             both = low.arithmetic("add", scalar, [N, em.load(ir, em.at(scalar.ir, exponents["%B"], j), scalar.bytes)])
             found, right = math_.decode(em.load(ir, place, scalar.bytes), both)
             em.store(ir, low.select(right, scalar, found, unknown), place, scalar.bytes)
@@ -336,7 +336,7 @@ class ExponentialKernel:
 
         def single(i: str, j: str, place: str, _: list[str]) -> list[str]:
             """For k = 1: a ⊗ b, without an exponential."""
-            a = em.splat(em.load(scalar.ir, em.at(scalar.ir, elements["%A"], i), scalar.bytes), scalar, width)
+            a = em.splat(em.get(scalar, elements["%A"], i), scalar, width)
             b = em.load(ir, em.at(scalar.ir, elements["%B"], j), scalar.bytes)
             em.store(ir, low.arithmetic("add", scalar, [a, b]), place, scalar.bytes)
             return []
@@ -438,7 +438,7 @@ class Wide:
             exponents = [em.at(inner.ir, p, em.mul("%packed", n)) for p, n in ((panel_a, tile.rows), (panel, tile.columns))]
 
             def row(i: str, _: list[str], exponents: list[str] = exponents, first: int = first) -> None:
-                N = em.splat(em.load(inner.ir, em.at(inner.ir, exponents[0], i), inner.bytes), inner, width)
+                N = em.splat(em.get(inner, exponents[0], i), inner, width)
 
                 def vector(j: str, _: list[str]) -> None:
                     total = em.load(ir, em.at(inner.ir, sums, em.add(em.mul(i, tile.columns), j)), inner.bytes)
@@ -459,7 +459,7 @@ class Wide:
 
 def _put(em: Emitter, scalar: Scalar, place: str, vectors: Sequence[str], width: int) -> None:
     for q, x in enumerate(vectors):
-        em.store(scalar.vector(width), x, em.at(scalar.ir, place, q * width), scalar.bytes)
+        em.put(scalar, x, place, q * width, width)
 
 
 def _copy(em: Emitter, scalar: Scalar, source: str, to: str) -> None:
@@ -472,10 +472,10 @@ def _fold(em: Emitter, single: ScaledMath, buffer: str, lanes: int, turn: int) -
 
     def lane(r: str, _: list[str]) -> None:
         def larger(t: str, found: list[str]) -> list[str]:
-            return [single.larger(found[0], em.load(scalar.ir, em.at(scalar.ir, buffer, t), scalar.bytes))]
+            return [single.larger(found[0], em.get(scalar, buffer, t))]
 
         (top,) = em.loop(r, turn, lanes, larger, [(scalar.ir, scalar.literal(single.zero))])
-        em.loop(r, turn, lanes, lambda t, _: em.store(scalar.ir, top, em.at(scalar.ir, buffer, t), scalar.bytes))
+        em.loop(r, turn, lanes, lambda t, _: em.put(scalar, top, buffer, t))
 
     em.loop(0, lanes, 1, lane)
 

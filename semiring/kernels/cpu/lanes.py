@@ -16,7 +16,7 @@ from typing import Any
 from semiring.algebra.expression import nodes
 from semiring.kernels.cpu.arguments import STATUS, Array
 from semiring.kernels.cpu.bounds import BoundsCheck
-from semiring.kernels.cpu.emitter import ENTRY, I32, Emitter, Scalar
+from semiring.kernels.cpu.emitter import ENTRY, I32, I64, Emitter, Scalar
 from semiring.kernels.cpu.lowering import Lowering, Value, improve, update
 from semiring.kernels.cpu.pivot import PivotKernel
 from semiring.kernels.cpu.representation import Representation
@@ -132,7 +132,7 @@ class LaneKernel:
             self._move_all("interleave", results[len(elements) :])
             em.line(f"call void @{self.name}_group({ENTRY})")
             if not self.product:
-                em.returning(em.let(f"icmp sge i64 {em.load('i64', em.at('i64', '%args', STATUS), 8)}, 0"))
+                em.returning(em.let(f"icmp sge i64 {em.get(I64, '%args', STATUS)}, 0"))
             self._move_all("separate", results)
 
         em.loop(start, stop, self.lanes, group)
@@ -210,10 +210,7 @@ class LaneKernel:
 
         def vectors(starts: list[str], place: str | int) -> list[Value]:
             """The vector of each component at a place."""
-            return [
-                Value(em.load(s.vector(lanes), em.at(s.ir, p, em.mul(place, lanes)), s.bytes), s)
-                for s, p in zip(inner, starts, strict=True)
-            ]
+            return [Value(em.get(s, p, em.mul(place, lanes), lanes), s) for s, p in zip(inner, starts, strict=True)]
 
         def taken(sums: list[str], left: list[Value], right: list[Value], p: str) -> list[str]:
             """Add one term to the sums, and update the winning k."""

@@ -218,13 +218,13 @@ def _widest(scalars: Sequence[Scalar | None]) -> Scalar | None:
 def load_elements(low: Lowering, scalars: Sequence[Scalar], arrays: Sequence[str], i: str | int) -> list[Value]:
     """Load one vector of each component's array, from place i on."""
     em = low.em
-    return [Value(em.load(s.vector(low.width), em.at(s.ir, a, i), s.bytes), s) for s, a in zip(scalars, arrays, strict=True)]
+    return [Value(em.get(s, a, i, low.width), s) for s, a in zip(scalars, arrays, strict=True)]
 
 
 def store_elements(low: Lowering, scalars: Sequence[Scalar], arrays: Sequence[str], i: str | int, values: Sequence[Value]) -> None:
     """Store one vector of each component's array, from place i on."""
     for s, a, value in zip(scalars, arrays, values, strict=True):
-        low.em.store(s.vector(low.width), value.name, low.em.at(s.ir, a, i), s.bytes)
+        low.em.put(s, value.name, a, i, low.width)
 
 
 Via = tuple[str, Sequence[str]]

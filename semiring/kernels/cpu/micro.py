@@ -82,7 +82,7 @@ class MicroKernel:
             found, to, via, code = [], [], "", ""
             cell = em.add(em.mul(i, columns), j)
             for c, inner in enumerate(self.rep.inner):
-                found.append(em.load(inner.vector(low.width), em.at(inner.ir, f"%tile{c}", cell), inner.bytes))
+                found.append(em.get(inner, f"%tile{c}", cell, low.width))
                 to.append(em.at(self.rep.outer[c].ir, f"%C{c}", em.add(em.mul(i, down[c]), j)))
             if self.witness:
                 via = em.at("i32", "%via", em.add(em.mul(i, via_down), j))
@@ -220,10 +220,7 @@ class MicroKernel:
         em, tile, inner = low.em, self.tile, self.rep.inner
         a_row = [em.at(s.ir, f"%A{c}", em.mul(k, tile.rows)) for c, s in enumerate(inner)]
         b_row = [em.at(s.ir, f"%B{c}", em.mul(k, tile.columns)) for c, s in enumerate(inner)]
-        b = [
-            [Value(em.load(s.vector(low.width), em.at(s.ir, b_row[c], j * low.width), s.bytes), s) for c, s in enumerate(inner)]
-            for j in range(tile.vectors)
-        ]
+        b = [[Value(em.get(s, b_row[c], j * low.width, low.width), s) for c, s in enumerate(inner)] for j in range(tile.vectors)]
         out: list[str] = []
         for i in range(tile.rows):
             # A's scalars stay in memory where each use can broadcast them for free; else they are loaded once for the row.

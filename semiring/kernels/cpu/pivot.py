@@ -12,7 +12,7 @@ import functools
 from collections.abc import Callable
 
 from semiring.kernels.cpu.arguments import STATUS, KernelArguments
-from semiring.kernels.cpu.emitter import ENTRY, I32, Emitter
+from semiring.kernels.cpu.emitter import ENTRY, I32, I64, Emitter
 from semiring.kernels.cpu.lowering import Lowering, Value, Via, load_elements, store_elements, update
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.hardware import Target
@@ -138,7 +138,7 @@ class PivotKernel:
         if self.lanes > 1:
             bits = em.let(f"bitcast <{self.lanes} x i1> {condition} to i{self.lanes}")
             condition = em.let(f"icmp ne i{self.lanes} {bits}, 0")
-        em.branch(condition, lambda: em.store("i64", k, em.at("i64", "%args", STATUS), 8))
+        em.branch(condition, lambda: em.put(I64, k, "%args", STATUS))
         em.returning(condition)
 
     def _close(self, name: str, *, witness: bool) -> Emitter:

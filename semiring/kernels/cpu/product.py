@@ -54,7 +54,7 @@ class Packing:
             (scalar,), whole = self.rep.outer, em.round_up("%k", self.tile.turn)
             zero = scalar.literal(self.rep.zero[0])
             start, stop = em.mul("%k", lanes), em.mul(whole, lanes)
-            em.loop(start, stop, 1, lambda t, _: em.store(scalar.ir, zero, em.at(scalar.ir, to, t), scalar.bytes))
+            em.loop(start, stop, 1, lambda t, _: em.put(scalar, zero, to, t))
             em.line(f"call void @{self.prefix}_{name}(ptr {to}, ptr {panel}, i64 {whole})")
 
     def pack_a(self) -> Emitter:
@@ -78,8 +78,8 @@ class Packing:
             def step(k: str, _: list[str]) -> None:
                 offset, place = em.mul(k, across), em.at(inner.ir, to, em.mul(k, rows))
                 for r in range(rows):
-                    value = em.load(outer.ir, em.at(outer.ir, starts[r], offset), outer.bytes)
-                    em.store(inner.ir, self.rep.encode(low, c, value), em.at(inner.ir, place, r), inner.bytes)
+                    value = em.get(outer, starts[r], offset)
+                    em.put(inner, self.rep.encode(low, c, value), place, r)
 
             em.loop(0, "%k", 1, step)
             self._scale(em, "scale_a", begin, to, rows)
@@ -110,9 +110,9 @@ class Packing:
                     row, place = em.at(outer.ir, start, em.mul(k, down)), em.at(inner.ir, to, em.mul(k, columns))
 
                     def copy(q: str | int, offset: str | int) -> None:
-                        value = em.load(outer.vector(width), em.at(outer.ir, row, offset), outer.bytes)
+                        value = em.get(outer, row, offset, width)
                         value = self.rep.encode(low, c, value)
-                        em.store(inner.vector(width), value, em.at(inner.ir, place, q), inner.bytes)
+                        em.put(inner, value, place, q, width)
 
                     if width > 1:
                         for q in range(0, columns, width):
@@ -240,7 +240,7 @@ class ProductKernel:
                 source, to = em.at(s.ir, start, em.mul(i, down)), em.at(s.ir, copy, em.mul(i, k))
 
                 def move(p: str, lanes: int) -> None:
-                    em.store(s.vector(lanes), em.load(s.vector(lanes), em.at(s.ir, source, p), s.bytes), em.at(s.ir, to, p), s.bytes)
+                    em.put(s, em.get(s, source, p, lanes), to, p, lanes)
 
                 em.by_vectors(k, self.tile.width, move)
 
@@ -259,6 +259,6 @@ class ProductKernel:
 
         def row(i: str, _: list[str]) -> None:
             at = em.at(scalar.ir, start, em.mul(i, down))
-            em.loop(0, n, 1, lambda j, _: em.store(scalar.ir, zero, em.at(scalar.ir, at, j), scalar.bytes))
+            em.loop(0, n, 1, lambda j, _: em.put(scalar, zero, at, j))
 
         em.loop(0, m, 1, row)

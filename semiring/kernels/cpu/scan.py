@@ -98,12 +98,12 @@ class ScanKernel:
 
     def _put(self, scalar: Scalar, value: str, place: str, j: str) -> None:
         """Write a register to an array of scratch."""
-        self.em.store(scalar.vector(self.width), value, self.em.at(scalar.ir, place, j), scalar.bytes)
+        self.em.put(scalar, value, place, j, self.width)
 
     def _get(self, scalars: Sequence[Scalar], places: Sequence[str], j: str | int) -> list[Value]:
         """Read one register per component from arrays of scratch."""
         em, width = self.em, self.width
-        return [Value(em.load(s.vector(width), em.at(s.ir, p, j), s.bytes), s) for s, p in zip(scalars, places, strict=True)]
+        return [Value(em.get(s, p, j, width), s) for s, p in zip(scalars, places, strict=True)]
 
     def _fill(self, scalar: Scalar, value: str, place: str) -> None:
         """Fill an array of scratch with a register."""
@@ -169,7 +169,7 @@ class ScanKernel:
             self._copy(s, initials[c], self._steps["initial_stride"][c], self._new[c], load=True)
             self._copy(s, self._new[c], None, values[c], load=False)
         if self.form.witness:
-            em.loop(0, self._states, 1, lambda j, _: em.store("i32", "-1", em.at("i32", witness, j), 4))
+            em.loop(0, self._states, 1, lambda j, _: em.put(I32, "-1", witness, j))
         if not self.form.backward:
             self._across(lambda j: self._take(j, None))
 
@@ -295,7 +295,7 @@ class ScanKernel:
     def _factors(self, k: str, starts: list[str]) -> list[tuple[list[Value], list[Value]]]:
         """Return the factors of term k for each register: v_k and a_kj, or backward a_jk and v_k."""
         em, inner = self.em, self.rep.inner
-        v = [Value(em.splat(em.load(s.ir, em.at(s.ir, p, k), s.bytes), s, self.width), s) for s, p in zip(inner, self._vector, strict=True)]
+        v = [Value(em.splat(em.get(s, p, k), s, self.width), s) for s, p in zip(inner, self._vector, strict=True)]
         row = em.mul(k, self._lanes)
         matrix = [self._get(inner, self._matrix, em.add(row, start)) for start in starts]
         return [(a, v) if self.form.backward else (v, a) for a in matrix]
@@ -381,7 +381,7 @@ class ScanKernel:
 
         def compare(j: str, carried: list[str]) -> list[str]:
             old = [Value(name, s) for name, s in zip(carried[1:], outer, strict=True)]
-            candidate = [Value(em.load(s.ir, em.at(s.ir, p, j), s.bytes), s) for s, p in zip(outer, self._new, strict=True)]
+            candidate = [Value(em.get(s, p, j), s) for s, p in zip(outer, self._new, strict=True)]
             new, improved = improve(low, self.rep.add, outer, self.rep.extremum, old, candidate)
             return [em.select_i64(improved(), j, carried[0]), *(v.name for v in new)]
 
@@ -389,10 +389,10 @@ class ScanKernel:
 
         def back(i: str, carried: list[str]) -> list[str]:
             t, (state,) = str(em.sub(steps, i)), carried
-            em.store("i32", em.let(f"trunc i64 {state} to i32"), em.at("i32", states, em.mul(t, state_step)), 4)
+            em.put(I32, em.let(f"trunc i64 {state} to i32"), states, em.mul(t, state_step))
             # −1 led there from nowhere; the row of v₀ says −1 too.
             known = em.call("smax.i64", "i64", ("i64", state), ("i64", 0))
-            winner = em.load("i32", em.at("i32", witness, em.add(em.mul(t, witness_step), known)), 4)
+            winner = em.get(I32, witness, em.add(em.mul(t, witness_step), known))
             before = em.let(f"sext i32 {winner} to i64")
             return [em.select_i64(em.let(f"icmp slt i64 {state}, 0"), -1, before)]
 

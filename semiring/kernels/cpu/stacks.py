@@ -15,7 +15,7 @@ from semiring.common.progress import Meter
 from semiring.kernels.cpu.arguments import STATUS, Array, KernelArguments, KernelWords
 from semiring.kernels.cpu.bounds import BEYOND, BOUNDS
 from semiring.kernels.cpu.compiler import Function
-from semiring.kernels.cpu.emitter import ENTRY, Emitter
+from semiring.kernels.cpu.emitter import ENTRY, I64, Emitter
 from semiring.kernels.cpu.launch import SCRATCH, Launch, call
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.tile import Tile
@@ -48,12 +48,12 @@ class StackArguments(KernelArguments):
 
         def moved(axis: str | int, step: str, offsets: list[str]) -> list[str]:
             words = em.at("i64", "%args", em.add(em.mul(axis, size), len(self.index) + 1))
-            return [str(em.add(x, em.mul(step, em.load("i64", em.at("i64", words, i), 8)))) for i, x in enumerate(offsets)]
+            return [str(em.add(x, em.mul(step, em.get(I64, words, i)))) for i, x in enumerate(offsets)]
 
         def inner(turn: str, carried: list[str]) -> list[str]:
             rest, *offsets = carried
             axis = em.sub(axes, turn)
-            length = em.load("i64", em.at("i64", "%args", em.add(em.mul(axis, size), len(self.index))), 8)
+            length = em.get(I64, "%args", em.add(em.mul(axis, size), len(self.index)))
             whole = em.let(f"sdiv i64 {rest}, {length}")
             return [whole, *moved(axis, str(em.sub(rest, em.mul(whole, length))), offsets)]
 
@@ -66,15 +66,15 @@ def stack_loop(rep: Representation, name: str) -> Emitter:
     em, args = Emitter(f"{name}_stack", ENTRY), StackArguments(len(rep.outer))
     count = len(args.index)
     own = em.let(f"alloca [{count} x i64], align 64")
-    em.loop(0, count, 1, lambda i, _: em.store("i64", em.load("i64", em.at("i64", "%args", i), 8), em.at("i64", own, i), 8))
+    em.loop(0, count, 1, lambda i, _: em.put(I64, em.get(I64, "%args", i), own, i))
 
     def matrix(number: str, _: list[str]) -> None:
         for x, offset in zip(args.arrays, args.offsets(em, number), strict=True):
             ir = "i32" if x == "via" else rep.outer[int(x[1])].ir
             em.store("ptr", em.at(ir, args.pointer(em, x), offset), em.at("i64", own, args.index[x]), 8)
         em.line(f"call void @{name}(ptr {own}, ptr %stop)")
-        status = em.load("i64", em.at("i64", own, STATUS), 8)
-        em.store("i64", status, em.at("i64", "%args", STATUS), 8)
+        status = em.get(I64, own, STATUS)
+        em.put(I64, status, "%args", STATUS)
         em.returning(em.let(f"icmp sge i64 {status}, 0"))
 
     em.loop(args.load(em, "start"), args.load(em, "stop"), 1, matrix)

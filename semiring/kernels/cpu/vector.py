@@ -78,9 +78,9 @@ class VectorKernel:
         em, outer, inner, single = self._em, self.rep.outer[c], self.rep.inner[c], self._outer[1]
 
         def one(p: str, _: list[str]) -> None:
-            value = em.load(outer.ir, em.at(outer.ir, start, em.mul(p, step)), outer.bytes)
+            value = em.get(outer, start, em.mul(p, step))
             self._check.take(c, value, 1)
-            em.store(inner.ir, self.rep.encode(single, c, value), em.at(inner.ir, self._vector[c], p), inner.bytes)
+            em.put(inner, self.rep.encode(single, c, value), self._vector[c], p)
 
         em.loop(0, self._k, 1, one)
 
@@ -89,7 +89,7 @@ class VectorKernel:
         for s, zero, start in zip(self.rep.outer, self.rep.zero, self._result, strict=True):
 
             def one(i: str, _: list[str], s: Scalar = s, zero: str = s.literal(zero), start: str = start) -> None:
-                self._em.store(s.ir, zero, self._em.at(s.ir, start, i), s.bytes)
+                self._em.put(s, zero, start, i)
 
             self._em.loop(0, self._count, 1, one)
 
@@ -110,10 +110,7 @@ class VectorKernel:
     def _term_of(self, p: str | int) -> list[Value]:
         """Broadcast element p of the vector."""
         em = self._em
-        return [
-            Value(em.splat(em.load(s.ir, em.at(s.ir, start, p), s.bytes), s, self.lanes), s)
-            for s, start in zip(self.rep.inner, self._vector, strict=True)
-        ]
+        return [Value(em.splat(em.get(s, start, p), s, self.lanes), s) for s, start in zip(self.rep.inner, self._vector, strict=True)]
 
     def _add(self, width: int, sums: Sequence[str], elements: list[Value], factor: list[Value]) -> list[str]:
         """sums ⊕ elements ⊗ factor, or factor ⊗ elements."""
@@ -184,7 +181,7 @@ class VectorKernel:
 
             def clear(j: str, _: list[str]) -> None:
                 for s, zero, sums in zeros:
-                    em.store(s.vector(lanes), s.constant(zero, lanes), em.at(s.ir, sums, j), s.bytes)
+                    em.put(s, s.constant(zero, lanes), sums, j, lanes)
 
             em.loop(0, em.add(whole, lanes), lanes, clear)
             several = em.round_down(steps, self.rows)
@@ -221,7 +218,7 @@ class VectorKernel:
     def _merge(self, width: int, place: str | int, column: str | int) -> None:
         """C ← C ⊕ sums."""
         em = self._em
-        self._update(width, [em.load(s.vector(width), em.at(s.ir, x, place), s.bytes) for s, x in self._kept], column)
+        self._update(width, [em.get(s, x, place, width) for s, x in self._kept], column)
 
     @property
     def _kept(self) -> list[tuple[Scalar, str]]:
@@ -240,7 +237,7 @@ class VectorKernel:
         ]
 
         def terms(width: int, p: str, sums: list[str]) -> list[str]:
-            factor = [Value(em.load(s.vector(width), em.at(s.ir, x, p), s.bytes), s) for s, x in zip(rep.inner, self._vector, strict=True)]
+            factor = [Value(em.get(s, x, p, width), s) for s, x in zip(rep.inner, self._vector, strict=True)]
             found: list[str] = []
             code = ""
             if self.witness:

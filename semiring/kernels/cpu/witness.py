@@ -48,17 +48,14 @@ class WitnessKernel:
 
                 def square(p: str, _: list[str]) -> None:
                     for q in range(0, columns, side):
-                        rows = [
-                            em.load(s.vector(side), em.at(s.ir, source, em.add(em.mul(em.add(p, r), columns), q)), s.bytes)
-                            for r in range(side)
-                        ]
+                        rows = [em.get(s, source, em.add(em.mul(em.add(p, r), columns), q), side) for r in range(side)]
                         for r, column in enumerate(em.transposed(rows, s)):
-                            em.store(s.vector(side), column, em.at(s.ir, target, em.add(em.mul(long, q + r), p)), s.bytes)
+                            em.put(s, column, target, em.add(em.mul(long, q + r), p), side)
 
                 def row(p: str, _: list[str]) -> None:
                     def one(q: str, _: list[str]) -> None:
-                        value = em.load(s.ir, em.at(s.ir, source, em.add(em.mul(p, columns), q)), s.bytes)
-                        em.store(s.ir, value, em.at(s.ir, target, em.add(em.mul(q, long), p)), s.bytes)
+                        value = em.get(s, source, em.add(em.mul(p, columns), q))
+                        em.put(s, value, target, em.add(em.mul(q, long), p))
 
                     em.loop(0, columns, 1, one)
 
@@ -148,7 +145,7 @@ class WitnessKernel:
 
         def following(left: list[str]) -> list[str]:
             lane = em.call("cttz.i64", "i64", ("i64", left[0]), ("i1", "true"))
-            start = em.let(f"sext i32 {em.load('i32', em.at('i32', self._starts, lane), 4)} to i64")
+            start = em.let(f"sext i32 {em.get(I32, self._starts, lane)} to i64")
             self._entry(em, a, c, str(em.add(j, lane)), codes, start)
             return [em.let(f"and i64 {left[0]}, {em.sub(left[0], 1)}")]
 
@@ -160,7 +157,7 @@ class WitnessKernel:
         c_place = [em.at(s.ir, p, j) for s, p in zip(self.rep.outer, c, strict=True)]
 
         def write(k: str | int) -> None:
-            em.store("i32", em.let(f"trunc i64 {em.add(em.add(self._first, self._begin), k)} to i32"), em.at("i32", codes, j), 4)
+            em.put(I32, em.let(f"trunc i64 {em.add(em.add(self._first, self._begin), k)} to i32"), codes, j)
 
         def whole() -> None:
             # The last slab may be a part of one. Then one is read that ends with it: no step before that slab gives C, or it had won.
@@ -215,8 +212,8 @@ class WitnessKernel:
         em, width = low.em, low.width
         a, b = [], []
         for c, (inner, outer) in enumerate(zip(self.rep.inner, self.rep.outer, strict=True)):
-            value = em.load(outer.vector(width), em.at(outer.ir, a_row[c], p), outer.bytes)
+            value = em.get(outer, a_row[c], p, width)
             a.append(Value(self.rep.encode(low, c, value), inner))
-            b.append(Value(em.load(inner.vector(width), em.at(inner.ir, b_row[c], p), inner.bytes), inner))
+            b.append(Value(em.get(inner, b_row[c], p, width), inner))
         product = low.evaluate(self.rep.mul, a, b, self.rep.inner)
         return low.all_of([low.compare("eq", s, v.name, w) for s, v, w in zip(self.rep.inner, product, wanted, strict=True)])
