@@ -37,17 +37,7 @@ class Variable:
 
 
 class Body:
-    """A function of one `NamedTuple` of words, most of them addresses of arrays.
-
-    Parameters
-    ----------
-    name : str
-    words : type
-    numbers : str
-        The words that are numbers, not addresses.
-    arrays : dtype
-        Element types by array name; records have fields.
-    """
+    """A function of one `NamedTuple` of `words`: addresses of arrays, except for the `numbers`; `arrays` maps names to element types."""
 
     def __init__(self, name: str, words: Any, numbers: str, **arrays: Any) -> None:
         self.em, self.arguments = Emitter(name, ENTRY), Arguments(words)
@@ -87,8 +77,7 @@ class Body:
 
     def done(self) -> Emitter:
         """Finish the function and return it."""
-        self.em.line("ret void")
-        return self.em
+        return self.em.done()
 
     # Arithmetic and comparisons.
 

@@ -28,15 +28,7 @@ class Function(Protocol):
     """Machine code that is called with its arguments, without the GIL."""
 
     def __call__(self, words: array[int], nanoseconds: float = 0) -> None:
-        """Run the code.
-
-        Parameters
-        ----------
-        words : array of int
-            See `semiring.kernels.cpu.arguments`.
-        nanoseconds : float
-            A rough run time. Long calls react to signals, see `semiring.arrays.threads.stoppable`.
-        """
+        """Run the code for about `nanoseconds`; long calls react to signals, see `semiring.arrays.threads.stoppable`."""
 
 
 class Library:
@@ -88,16 +80,7 @@ def _machine(target: Target) -> Any:
 
 
 def compile_library(key: Iterable[object], target: Target, ir: Callable[[], str]) -> Library:
-    """Return the library of the functions in ``ir()``, called only on a cache miss.
-
-    Parameters
-    ----------
-    key : iterable
-        All inputs of the IR, besides the generator's source.
-    target : Target
-    ir : callable
-        Generates the LLVM IR.
-    """
+    """Return the library of the functions in ``ir()``, called only on a cache miss; `key` holds all inputs of the IR."""
     import llvmlite
     from llvmlite import binding as llvm
 

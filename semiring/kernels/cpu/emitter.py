@@ -84,6 +84,11 @@ class Emitter:
         stopped = "\nstopped:\n  ret void" if self._hears and self._loops else ""
         return self._head + "\n".join(self._lines) + stopped + "\n}\n"
 
+    def done(self) -> Emitter:
+        """Return from the function, and end it."""
+        self.line("ret void")
+        return self
+
     def fresh(self, prefix: str = "v") -> str:
         """Return an unused name."""
         self._count += 1
@@ -189,7 +194,7 @@ class Emitter:
 
     def masked_store(self, scalar: Scalar, width: int, value: str, pointer: str, mask: str) -> None:
         """Write the lanes of a mask."""
-        # LLVM 22 has the alignment as an attribute, and reads it in the place where older ones need it.
+        # LLVM 22 made the alignment an attribute, but still reads the argument that older versions need.
         arguments = (scalar.vector(width), value), ("ptr", pointer), ("i32", scalar.bytes), (f"<{width} x i1>", mask)
         self.call(f"masked.store.{scalar.overload(width)}.p0", "void", *arguments)
 
@@ -273,7 +278,7 @@ class Emitter:
         return self.repeat([("i64", str(start)), *carried], lambda values: self.let(f"icmp slt i64 {values[0]}, {stop}"), turn)[1:]
 
     def by_vectors(self, count: str | int, width: int, body: Callable[[str, int], None]) -> None:
-        """Emit ``body(i, lanes)`` for `count` elements: by vectors of `width` lanes, then one by one."""
+        """Emit ``body(i, lanes)`` for `count` elements: `width` at a time, then one by one."""
         end = self.round_down(count, width)
         self.loop(0, end, width, lambda i, _: body(i, width))
         self.loop(end, count, 1, lambda i, _: body(i, 1))

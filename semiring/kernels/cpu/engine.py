@@ -99,16 +99,7 @@ _strides = operator.attrgetter("strides")
 
 
 class CpuEngine(ArrayEngine, Threaded):
-    """`Engine` on NumPy arrays with kernels generated for this processor.
-
-    Parameters
-    ----------
-    semiring : Semiring
-    dtypes : tuple of numpy.dtype
-    threads : int, optional
-    isa : str, optional
-        A narrower instruction set of this processor.
-    """
+    """`Engine` on NumPy arrays with kernels generated for this processor; `isa` names a narrower instruction set of it."""
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], threads: int | None = None, isa: str | None = None) -> None:
         self.semiring, self.dtypes, self.requested = semiring, dtypes, threads
@@ -158,7 +149,7 @@ class CpuEngine(ArrayEngine, Threaded):
         return True
 
     def close(self, A: Block) -> None:
-        """A ← A ⊕ A² ⊕ …."""
+        """A ← A ⊕ A² ⊕ …, for an idempotent ⊕."""
         self._pivot("close" if A.via is None else "close_witness", A)
 
     def eliminate(self, A: Block) -> None:

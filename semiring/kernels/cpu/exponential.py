@@ -55,24 +55,12 @@ _LN2 = Fraction(0xB17217F7D1CF79ABC9E3B39803F2F6AF40F34326, 1 << 160)
 
 @dataclass(frozen=True)
 class ExponentRange:
-    """Exponents of packed elements in one float type.
+    """Exponents of packed elements in one float type."""
 
-    Attributes
-    ----------
-    headroom : int
-        Exponent of the largest element of a row, such that no sum of products overflows.
-    least : float
-        Smallest sum that is accurate.
-    exponent : int
-        Largest |N| that is computed by exponentials. Elements below −2 · `exponent` count as 0.
-    bits : int
-        Leading bits of L such that products with these exponents are exact.
-    """
-
-    headroom: int
-    least: float
-    exponent: int
-    bits: int
+    headroom: int  # exponent of the largest element of a row, such that no sum of products overflows
+    least: float  # smallest sum that is accurate
+    exponent: int  # largest |N| that is computed by exponentials; elements below −2 · exponent count as 0
+    bits: int  # leading bits of L such that products with these exponents are exact
 
 
 def range_of(scalar: Scalar, steps: int) -> ExponentRange:
@@ -80,7 +68,7 @@ def range_of(scalar: Scalar, steps: int) -> ExponentRange:
     bias, mantissa, exponent = (127, 23, 14) if scalar.bytes == 4 else (1023, 52, 19)
     carry = steps.bit_length() + 1  # a step is at most 2, because mantissas are at most √2
     headroom = (bias - 1 - carry) // 2
-    # An element that counts as 0 is below 2^(1 − bias), and its partner at most √2 2^headroom; all of them stay below a quarter of u.
+    # Elements that count as 0 are below 2^(1 − bias), and their factors at most √2 2^headroom: together less than u / 4.
     return ExponentRange(headroom, 2.0 ** (1 - bias + headroom + carry + mantissa + 3), 1 << exponent, mantissa - exponent)
 
 
@@ -248,8 +236,7 @@ class ExponentialKernel:
             _put(em, inner, em.at(inner.ir, "%panel", em.mul(t, turn)), encoded, width)
 
         em.loop(0, turns, 1, encode)
-        em.line("ret void")
-        return em
+        return em.done()
 
     def _exact(self) -> Emitter:
         """``exact(A, B, out, k)``: ⊕ a ⊗ b over k steps of one row and one vector of columns, from the raw elements."""
@@ -289,8 +276,7 @@ class ExponentialKernel:
             em.store(ir, low.select(finite, scalar, found, top), "%out", scalar.bytes)
 
         em.branch(low.somewhere(finite), add_up, lambda: em.store(ir, top, "%out", scalar.bytes))
-        em.line("ret void")
-        return em
+        return em.done()
 
     def _micro(self) -> Emitter:
         """``micro(args, A, B, C, via, k, rows, columns, step)``: C ← C ⊕ A⊗B for one register tile over k packed steps."""
@@ -360,8 +346,7 @@ class ExponentialKernel:
             return []
 
         each(merge, [])
-        em.line("ret void")
-        return em
+        return em.done()
 
     def _into(self, low: Lowering, out: str, edge: str, place: str, left: str | int) -> None:
         """C ← C ⊕ the vector at `out`; `left` is the number of columns up to C's edge, where the vector at `edge` is a buffer."""
@@ -453,8 +438,7 @@ class Wide:
                 em.loop(0, tile.columns, width, vector)
 
             em.loop(0, tile.rows, 1, row)
-        em.line("ret void")
-        return em
+        return em.done()
 
 
 def _put(em: Emitter, scalar: Scalar, place: str, vectors: Sequence[str], width: int) -> None:

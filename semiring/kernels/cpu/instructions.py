@@ -193,15 +193,7 @@ _FLOAT = {"lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "oeq", "ne":
 class Instructions:
     """Emits operations on vectors of `width` lanes into one function.
 
-    Parameters
-    ----------
-    em : Emitter
-    target : Target
-    width : int
-    ones : mapping from Scalar to str, optional
-        Names of vectors of 1.0 that LLVM cannot fold. With them, float sums become fma(x, 1, y).
-    infinities : sequence of int
-        Integers that absorb every sum.
+    With `ones`, vectors of 1.0 that LLVM cannot fold, float sums become fma(x, 1, y). `infinities` are integers that absorb every sum.
     """
 
     def __init__(

@@ -25,19 +25,10 @@ _LAUNCHES = 128
 
 
 class Kernels:
-    """Machine code for a semiring, its dtypes and a target.
+    """Machine code for a semiring, its dtypes and a target, and cached launches.
 
-    Attributes
-    ----------
-    representation, tile, witness_tile, target
-        Inputs of the generator.
-    pivot : int
-        See `pivot_side`.
-    function : callable
-        Returns a function by name: ``product``, ``product_witness``, ``close``, ``close_witness``, ``eliminate``, ``search_pair``,
-        a name from `search_name`, `tight_name` or `ScanForm`, or a function of `FrontKernel` or `SweepKernel`.
-    product_launch, pivot_launch, product_stack, pivot_stack : callable
-        Launches for this representation and these tiles, with an LRU cache.
+    ``function`` returns a function by name: ``product``, ``product_witness``, ``close``, ``close_witness``, ``eliminate``, ``search_pair``,
+    a name from `search_name`, `tight_name` or `ScanForm`, or a function of `FrontKernel` or `SweepKernel`.
     """
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], target: Target) -> None:

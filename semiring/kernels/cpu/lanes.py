@@ -85,8 +85,7 @@ class LaneKernel:
                 begin = str(end)
 
         em.loop(0, rows, 1, row)
-        em.line("ret void")
-        return em
+        return em.done()
 
     def _move(
         self, em: Emitter, scalar: Scalar, side: int, lane: str, offset: str | int, place: tuple[str | int, str], *, back: bool
@@ -137,8 +136,7 @@ class LaneKernel:
 
         em.loop(start, stop, self.lanes, group)
         self._check.tell()
-        em.line("ret void")
-        return em
+        return em.done()
 
     def _find(self, lane: str, number: str) -> None:
         """Store the addresses of one lane's matrices."""
@@ -262,5 +260,4 @@ class LaneKernel:
         em.loop(0, whole, self.rows, lambda i, _: rows_of(i, self.rows))
         if self.rows > 1:
             em.loop(whole, m, 1, lambda i, _: rows_of(i, 1))
-        em.line("ret void")
-        return em
+        return em.done()

@@ -50,16 +50,8 @@ def transposed_shape(tile: Tile, rep: Representation) -> tuple[int, int]:
 def tasks_of(m: int, n: int, k: int, tile: Tile, rep: Representation, threads: int, *, hold_a: bool, hold_b: bool, witness: bool) -> Tasks:
     """Cut one product into tasks.
 
-    Parameters
-    ----------
-    m, n, k : int
-    tile, rep
-    threads : int
-    hold_a, hold_b : bool
-        The operand is C itself, so a task packs its whole part of the operand before it changes C: tasks are whole rows (columns) of C.
-        With a witness, the task copies its part of A.
-    witness : bool
-        A task also has scratch for a part of Bᵀ.
+    With `hold_a` (`hold_b`) the operand is C itself, so a task packs its whole part before C changes: tasks are whole rows (columns) of C.
+    With a witness, the task copies its part of A instead, and has scratch for a part of Bᵀ.
     """
     size, packed = sum(s.bytes for s in rep.inner), tile.packed_steps(k, rep)
     limit = max(CPU_SCRATCH, m * n * size // 20) // threads
@@ -264,19 +256,9 @@ def product_launch(
     hold_b: bool,
     *strides: Strides,
 ) -> Launch:
-    """Return the launch of a product of A, B and C, one matrix per component, and the construction matrix.
+    """Return the launch of a product of A, B and C, one matrix per component, and the construction matrix, with these strides.
 
-    Parameters
-    ----------
-    rep : Representation
-    tiles : tuple of Tile
-        Without and with a witness.
-    m, n, k, threads : int
-    fresh, signed, witness : bool
-    hold_a, hold_b : bool
-        See `Held`.
-    *strides : Strides
-        One for each matrix.
+    `tiles` are without and with a witness; `hold_a` and `hold_b` are explained at `Held`.
     """
     count = len(rep.outer)
     shapes = [shape for shape in ((m, k), (k, n), (m, n)) for _ in range(count)]

@@ -49,8 +49,7 @@ class MicroKernel:
             self._to_memory([self._added(x, y) for x, y in zip(self._from_memory(out), found, strict=True)], out)
 
         em.loop(SUMMED, "%k", SUMMED, further)
-        em.line("ret void")
-        return em
+        return em.done()
 
     def _added(self, x: list[str], y: list[str]) -> list[str]:
         """Combine two vectors of inner elements by ⊕."""
@@ -95,8 +94,7 @@ class MicroKernel:
 
         wide, single = self._outer(em, width), self._outer(em, 1)
         em.loop(0, "%rows", 1, row)
-        em.line("ret void")
-        return em
+        return em.done()
 
     def micro(self) -> Emitter:
         """``micro(args, A…, B…, C…, via, k, rows, columns, step)``: one register tile of C over k packed steps."""
@@ -108,8 +106,7 @@ class MicroKernel:
         em.branch(self._full, self._prefetch)
         found = self._best_slabs() if self.witness else self._accumulate(0, "%k")
         em.branch(self._full, lambda: self._merge_whole(found), lambda: self._merge_part(found))
-        em.line("ret void")
-        return em
+        return em.done()
 
     def _open(self, em: Emitter) -> None:
         """Prepare the sums of a tile."""

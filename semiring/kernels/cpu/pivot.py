@@ -170,8 +170,7 @@ class PivotKernel:
             whole = em.select_i64(several, em.round_down(self._pivots, self._together), 0)
             em.loop(0, whole, self._together, functools.partial(group, count=self._together))
         em.loop(whole, self._pivots, 1, functools.partial(group, count=1))
-        em.line("ret void")
-        return em
+        return em.done()
 
     def _rows_function(self, name: str, count: int) -> str:
         """Return the name of the function that applies `count` pivots to rows."""
@@ -209,8 +208,7 @@ class PivotKernel:
             em.branch(em.let(f"icmp uge i64 {em.sub(i, '%k')}, {count}"), lambda: take_in(i))
 
         em.loop("%start", "%stop", 1, row)
-        em.line("ret void")
-        return em
+        return em.done()
 
     def _eliminate(self) -> Emitter:
         """Gauss-Jordan elimination."""
@@ -248,8 +246,7 @@ class PivotKernel:
             self._store(single, star, row_k, column_k)
 
         em.loop(0, self._pivots, 1, pivot)
-        em.line("ret void")
-        return em
+        return em.done()
 
     def _star(self, wide: Lowering, single: Lowering, pivot: list[Value]) -> tuple[list[Value], str]:
         """Return p* as scalars, and a condition: p* is undefined."""

@@ -38,8 +38,7 @@ class Packing:
         em = Emitter(f"{self.prefix}_{name}", f"ptr %args, {parameters}{outs}", attributes="#1")
         for c in components:
             pack(em, c)
-        em.line("ret void")
-        return em
+        return em.done()
 
     def steps(self, em: Emitter, k: str) -> tuple[Index, Index]:
         """Return the length of a packed panel of k steps, in steps, and the step from which it holds raw elements."""
@@ -227,8 +226,7 @@ class ProductKernel:
                 em.line(f"call void @resolve(ptr %args, i64 {p}, i64 {kc}{panels})")
 
         em.loop(0, k, depth, depth_slab)
-        em.line("ret void")
-        return em
+        return em.done()
 
     def _copy_a(self, em: Emitter, m: str, k: str) -> None:
         """Replace A, which is C, by a copy: winners are looked up in A's rows after C has changed."""

@@ -29,7 +29,7 @@ from semiring.kernels.limits import absorbing, inner_infinity, threshold, tropic
 from semiring.kernels.machine import worth
 
 if TYPE_CHECKING:
-    from semiring.kernels.cpu.lowering import Lowering  # which a kernel loaded from the cache does not need
+    from semiring.kernels.cpu.lowering import Lowering  # unneeded by kernels from the cache
 
 __all__ = ["Representation", "represent"]
 
@@ -38,25 +38,7 @@ _SUM, _PRODUCT = node("add", var(0), var(1)), node("mul", var(0), var(1))
 
 @dataclass(frozen=True)
 class Representation:
-    """The operations in the caller's types (outer) and in the types of packed operands and accumulators (inner).
-
-    Attributes
-    ----------
-    add, mul : tuple of Expr
-    star : tuple of Expr or None
-    star_undefined : Expr
-    outer, inner : tuple of Scalar
-    zero, one : tuple
-        0 and 1 as outer numbers.
-    inner_zero : tuple
-    infinities : tuple of int
-        Outer integers that absorb sums.
-    kind : {"plain", "order_key", "clamped", "exponential"}
-    extremum : {"min", "max"} or None
-        ⊕, if it is only a minimum or a maximum.
-    scale : Fraction
-        s of the exponentials.
-    """
+    """The operations in the caller's types (outer) and in the types of packed operands and accumulators (inner)."""
 
     add: tuple[Expr, ...]
     mul: tuple[Expr, ...]
@@ -64,13 +46,13 @@ class Representation:
     star_undefined: Expr
     outer: tuple[Scalar, ...]
     inner: tuple[Scalar, ...]
-    zero: tuple[Any, ...]
+    zero: tuple[Any, ...]  # 0 and 1 as outer numbers
     one: tuple[Any, ...]
     inner_zero: tuple[Any, ...]
-    infinities: tuple[int, ...] = ()
-    kind: str = "plain"
-    extremum: str | None = None
-    scale: Fraction = Fraction(1)
+    infinities: tuple[int, ...] = ()  # outer integers that absorb sums
+    kind: str = "plain"  # or "order_key", "clamped", "exponential"
+    extremum: str | None = None  # "min" or "max", if ⊕ is nothing else
+    scale: Fraction = Fraction(1)  # s of the exponentials
 
     @cached_property
     def step_nanoseconds(self) -> float:
@@ -110,7 +92,7 @@ class Representation:
         """Convert a vector of outer elements to inner elements."""
         inner, outer, width = self.inner[component], self.outer[component], low.width
         if self.kind == "order_key":
-            # The sum makes 0.0 of −0.0, which equals it and must not sort below it.
+            # x + 0.0 turns −0.0 into 0.0: equal numbers need equal keys.
             positive = low.em.let(f"fadd {outer.vector(width)} {name}, {outer.constant(0.0, width)}")
             bits = low.em.let(f"bitcast {outer.vector(width)} {positive} to {inner.vector(width)}")
             return _key(low, inner, bits)

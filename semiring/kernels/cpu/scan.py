@@ -39,16 +39,7 @@ _UNROLLED = 4
 
 
 class ScanKernel:
-    """Generates the function of a `ScanForm`.
-
-    Parameters
-    ----------
-    rep : Representation
-    target : Target
-    width : int
-        Lanes of a register.
-    form : ScanForm
-    """
+    """Generates the function of a `ScanForm`, in registers of `width` lanes."""
 
     def __init__(self, rep: Representation, target: Target, width: int, form: ScanForm) -> None:
         self.rep, self.width, self.form = rep, width, form
@@ -91,8 +82,7 @@ class ScanKernel:
                 self._fill(s, s.constant(element, self.width), place)
         words = len(SequenceWords._fields) + len(self.components) * len(SequenceArrays._fields)
         em.loop(first, last, 1, lambda q, _: self._sequence(em.at("i64", table, em.mul(q, words))))
-        em.line("ret void")
-        return [em]
+        return [em.done()]
 
     # Memory.
 

@@ -28,12 +28,7 @@ _SHARES = 8
 
 @dataclass(frozen=True)
 class ScanForm:
-    """A generated function.
-
-    Attributes
-    ----------
-    backward, weighted, witness : bool
-    """
+    """The options of a generated function."""
 
     backward: bool
     weighted: bool
@@ -105,16 +100,7 @@ _FIRST, _LAST, _SCRATCH = map(ScanWords._fields.index, ("first", "last", "scratc
 
 
 class CpuScans(Threaded):
-    """Scans over a semiring in compiled dtypes.
-
-    Parameters
-    ----------
-    semiring : Semiring
-    dtypes : tuple of numpy.dtype
-    threads : int, optional
-    isa : str, optional
-        A narrower instruction set of this processor.
-    """
+    """Scans over a semiring in compiled dtypes; `isa` names a narrower instruction set of this processor."""
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], threads: int | None = None, isa: str | None = None) -> None:
         self.requested = threads

@@ -78,8 +78,7 @@ def stack_loop(rep: Representation, name: str) -> Emitter:
         em.returning(em.let(f"icmp sge i64 {status}, 0"))
 
     em.loop(args.load(em, "start"), args.load(em, "stop"), 1, matrix)
-    em.line("ret void")
-    return em
+    return em.done()
 
 
 class StackLaunch:
@@ -113,17 +112,7 @@ class StackLaunch:
     ) -> tuple[int | None, bool]:
         """Run all matrices up to a divergent pivot; return that pivot or None, and True if operands go beyond `bounds`.
 
-        Parameters
-        ----------
-        kernel : callable
-        places : sequence of int
-            Addresses of the first matrix.
-        first : int
-            The number of the first vertex.
-        meter : Meter, optional
-            Receives the steps.
-        bounds : sequence of int, optional
-            As words, for kernels with lanes.
+        `places` are addresses of the first matrix, `first` is the number of the first vertex; `bounds` are words, for kernels with lanes.
         """
         template, divergent, beyond = self._one.arguments(places, first, self._words), list[int](), False
         for slot, bound in zip(BOUNDS, bounds or (), strict=False):
@@ -160,22 +149,8 @@ def stack_launch(
 ) -> StackLaunch | None:
     """Return the launch of a kernel on stacks; None for unsupported strides, or matrices so large that each has several tasks.
 
-    Parameters
-    ----------
-    rep : Representation
-    tiles : tuple of Tile
-        Without and with a witness.
-    launch : callable
-        Returns the launch of one matrix for its strides.
-    name : str
-        The kernel of one matrix.
-    sides : tuple of int
-        Rows, columns and depth.
-    batch : tuple of int
-        The leading axes.
-    threads : int
-    *strides : tuple of int
-        Strides of each array, with leading axes.
+    `name` is the kernel of one matrix, and `launch` returns the launch of one matrix for its strides. `sides` are rows, columns and depth,
+    `batch` the leading axes, and `strides` include leading axes. `tiles` are without and with a witness.
     """
     product, witness, count = name.startswith("product"), name.endswith("witness"), len(rep.outer)
     one = launch(*(s[-2:] for s in strides))

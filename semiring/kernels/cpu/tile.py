@@ -14,35 +14,20 @@ __all__ = ["STRIP", "Tile", "choose_tile"]
 
 _SERIES = {"exp", "expm1", "log", "log1p"}
 
-
 STRIP = 2048
 """Sums of a product with a vector that accumulate in the L1 cache."""
 
 
 @dataclass(frozen=True)
 class Tile(Shown):
-    """Sizes of one product kernel.
+    """Sizes of one product kernel."""
 
-    Attributes
-    ----------
-    width : int
-        Lanes of a vector.
-    rows, vectors : int
-        The micro-kernel keeps `rows` × `vectors` vectors of C in registers.
-    depth : int
-        Steps of k between two merges with C (KC).
-    block : int
-        Rows of A packed at a time (MC), a multiple of `rows`.
-    slab : int
-        Steps of k between two comparisons with C in a witness product; it divides `depth`.
-    """
-
-    width: int
-    rows: int
+    width: int  # lanes of a vector
+    rows: int  # the micro-kernel keeps rows × vectors vectors of C in registers
     vectors: int
-    depth: int
-    block: int
-    slab: int
+    depth: int  # steps of k between two merges with C (KC)
+    block: int  # rows of A packed at a time (MC), a multiple of rows
+    slab: int  # steps of k between two comparisons with C in a witness product; divides depth
 
     @property
     def columns(self) -> int:
@@ -89,8 +74,8 @@ def choose_tile(representation: Representation, target: Target, *, witness: bool
     scalars = representation.inner
     components, size = len(scalars), max(s.bytes for s in (*scalars, *representation.outer))
     width = max(2, target.vector_bytes // size)
-    # Besides C's vectors and B's row: a temporary for each component, A's broadcast scalars, the 1.0 of fused sums, the constants, and
-    # what comparisons give where no register is saved by taking operands from memory.
+    # Registers besides C's vectors and B's row: a temporary per component, A's broadcast scalars, the 1.0 of fused sums, and constants;
+    # also masks of comparisons, unless memory operands save registers.
     expressions = set(nodes(*representation.inner_add, *representation.inner_mul))
     sums = target.fma_add and any(s.kind == "f" for s in scalars) and any(e.op in ("add", "sub") for e in nodes(*representation.inner_mul))
     constants = sum(e.op == "const" for e in expressions)

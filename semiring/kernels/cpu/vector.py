@@ -70,8 +70,7 @@ class VectorKernel:
             em.loop(0, several, self.rows, lambda i, _: self._dot(i, self.rows))
             em.loop(several, self._count, 1, lambda i, _: self._dot(i, 1))
         self._check.tell()
-        em.line("ret void")
-        return [em]
+        return [em.done()]
 
     def _pack(self, c: int, start: str, step: str) -> None:
         """Pack the vector as inner elements."""

@@ -63,8 +63,7 @@ class WitnessKernel:
                 em.loop(whole, "%steps", 1, row)
 
             em.loop(0, "%n", columns, panel)
-        em.line("ret void")
-        return em
+        return em.done()
 
     def _resolve(self) -> Emitter:
         """``resolve(args, step, k, B…)``: replace each −2 − slab in ``via`` by first + k, for slabs within the k steps from `step` on.
@@ -119,8 +118,7 @@ class WitnessKernel:
             em.loop(0, "%k", steps, part)
 
         em.loop(0, n, some, columns)
-        em.line("ret void")
-        return em
+        return em.done()
 
     def _prefetch(self, em: Emitter, s: Scalar, place: str, count: str) -> None:
         """Prefetch a part of the next row, whose access order no hardware prefetcher foresees."""
