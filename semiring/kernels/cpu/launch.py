@@ -24,7 +24,7 @@ from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.tile import STRIP, Tile
 from semiring.kernels.machine import LANE_ELEMENTS, SERIAL
 
-__all__ = ["SCRATCH", "THIN", "Launch", "Strides", "call", "has_rows", "pivot_launch", "product_launch", "tasks_of"]
+__all__ = ["SCRATCH", "THIN", "WITNESS", "Launch", "Strides", "call", "has_rows", "pivot_launch", "product_launch", "tasks_of"]
 
 
 @dataclass(frozen=True)
@@ -120,62 +120,29 @@ SCRATCH = tuple(map(KernelWords._fields.index, ("packed_a", "packed_b", "packed_
 
 _FIRST, _VIA = map(KernelWords._fields.index, ("first", "via"))
 _SIDES = tuple(map(KernelWords._fields.index, ("m", "n", "k")))
-_WITNESS = 4
+WITNESS = 4
 """Bytes of a witness."""
 
 
+@dataclass(eq=False)
 class Launch:
-    """A kernel call on matrices of one shape and one set of strides.
+    """A kernel call on matrices of one shape and one set of strides."""
 
-    Parameters
-    ----------
-    operands, results : list of Extent
-        Matrices that are read, and matrices that are written.
-    relation : callable
-        Computes `held` where extents overlap, from addresses relative to the first.
-    threads : int
-        Workers.
+    name: str
+    tasks: list[array[int]]  # arguments of each call, with offsets instead of addresses
+    slots: list[int]  # argument number of each matrix's address
+    masks: list[int]  # bits of each address that must be clear
+    direct: bool  # kernels support these strides
+    operands: Sequence[Extent] = ()
+    results: Sequence[Extent] = ()
+    relation: Callable[..., Held | None] = lambda *_: None  # `held` where extents overlap, from addresses relative to the first
+    threads: int = 1
+    scratch: int = 0  # bytes per worker
+    pace: float = 0  # nanoseconds per step
+    thin: bool = False  # rows are many and too short to fill a register tile: a stack is faster
 
-    Attributes
-    ----------
-    name : str
-        Name of the kernel.
-    tasks : list of array of int
-        Arguments of each call, with offsets instead of addresses.
-    slots : list of int
-        Argument number of each matrix's address.
-    masks : list of int
-        Bits of each address that must be clear.
-    direct : bool
-        Kernels support these strides.
-    scratch : int
-        Scratch bytes per worker.
-    pace : float
-        Nanoseconds per step.
-    thin : bool
-        Rows are many and too short to fill a register tile: a stack is faster.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        tasks: list[array[int]],
-        slots: list[int],
-        masks: list[int],
-        *,
-        direct: bool,
-        operands: Sequence[Extent] = (),
-        results: Sequence[Extent] = (),
-        relation: Callable[..., Held | None] = lambda *_: None,
-        threads: int = 1,
-        scratch: int = 0,
-        thin: bool = False,
-        pace: float = 0,
-    ) -> None:
-        self.name, self.tasks, self.slots, self.masks, self.direct = name, tasks, slots, masks, direct
-        self.thin, self.scratch, self._operands, self._results, self._threads = thin, scratch, operands, results, threads
-        self._relation, self.pace = relation, pace
-        self._nanoseconds = pace * max(map(_steps, tasks), default=0)
+    def __post_init__(self) -> None:
+        self._nanoseconds = self.pace * max(map(_steps, self.tasks), default=0)
 
     def held(self, places: Sequence[int]) -> Held | None:
         """Return which operand at these addresses is the result itself, or None if some matrix has to be copied."""
@@ -184,11 +151,11 @@ class Launch:
                 return None
         if not self.direct:
             return None
-        for i, low, high in self._operands:
+        for i, low, high in self.operands:
             start, stop = places[i] + low, places[i] + high
-            for j, first, last in self._results:
+            for j, first, last in self.results:
                 if start < places[j] + last and places[j] + first < stop:
-                    return self._relation(*[place - places[0] for place in places])
+                    return self.relation(*[place - places[0] for place in places])
         return False, False
 
     def arguments(self, places: Sequence[int], first: int, task: array[int] | None = None) -> array[int]:
@@ -200,12 +167,7 @@ class Launch:
         return words
 
     def run(
-        self,
-        kernel: Function,
-        places: Sequence[int],
-        first: int,
-        meter: Meter | None = None,
-        bounds: Sequence[int] | None = None,
+        self, kernel: Function, places: Sequence[int], first: int, meter: Meter | None = None, bounds: Sequence[int] | None = None
     ) -> bool:
         """Run all tasks and report steps to the meter; return True if a product with a vector met numbers beyond `bounds` (as words)."""
         beyond = False
@@ -225,7 +187,7 @@ class Launch:
         if len(self.tasks) == 1:
             work(self.tasks[0], 0)
         else:
-            run(work, self.tasks, self._threads)
+            run(work, self.tasks, self.threads)
         return beyond
 
 
@@ -264,7 +226,7 @@ def product_launch(
     shapes = [shape for shape in ((m, k), (k, n), (m, n)) for _ in range(count)]
     layouts = [Layout(0, *s, *shape, o.bytes) for s, shape, o in zip(strides, shapes, rep.outer * 3, strict=False)]
     a, b, c = (layouts[i : i + count] for i in range(0, 3 * count, count))
-    via = [Layout(0, *s, m, n, _WITNESS) for s in strides[len(layouts) :]]
+    via = [Layout(0, *s, m, n, WITNESS) for s in strides[len(layouts) :]]
     by_tiles = hold_a or hold_b or rep.kind == "exponential"
     name = None if by_tiles else _kernel_of_vector(a, b, [*c, *via], tiles[0])
     if name is None:
@@ -339,14 +301,14 @@ def _tasks_of_vector(m: int, n: int, k: int, tile: Tile, rep: Representation, th
     starts = [*range(0, max(1, count - unit + 1), each)]
     ends = [*starts[1:], count]
     tiles = tuple((0, 1, i, j) if m == 1 else (i, j, 0, 1) for i, j in zip(starts, ends, strict=True))
-    scratch = {"packed_a": (STRIP + tile.width) * (size + _WITNESS) + line + 64, "packed_b": k * size + line}
+    scratch = {"packed_a": (STRIP + tile.width) * (size + WITNESS) + line + 64, "packed_b": k * size + line}
     return Tasks(tiles, min(threads, len(tiles)), scratch, 0)
 
 
 def pivot_launch(rep: Representation, n: int, signed: bool, *strides: Strides) -> Launch:
     """Return the launch of a pivot block of side n, with a construction matrix if one more stride is given."""
     layouts = [Layout(0, *s, n, n, o.bytes) for s, o in zip(strides, rep.outer, strict=False)]
-    via = [Layout(0, *s, n, n, _WITNESS) for s in strides[len(layouts) :]]
+    via = [Layout(0, *s, n, n, WITNESS) for s in strides[len(layouts) :]]
     words = KernelWords(m=n, n=n, k=n, first=0, threshold=rep.threshold(signed=signed), via_rows=sum(v.down // v.size for v in via))
     return Launch(
         "",

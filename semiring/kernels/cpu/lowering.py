@@ -6,7 +6,7 @@ improves strictly.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from semiring.kernels.cpu.instructions import Instructions
 
 __all__ = [
     "BroadcastOperand", "Lowering", "Value", "Via", "improve", "improved", "load_elements", "store_elements", "store_where", "update",
+    "values",
 ]  # fmt: skip
 
 
@@ -207,6 +208,24 @@ class Lowering(Instructions):
             return self._from_memory(_FUSED[scalar.bytes], a, b.name, acc.name)
         ir = scalar.vector(self.width)
         return self.em.call(f"fma.{scalar.overload(self.width)}", ir, (ir, a.name), (ir, b.name), (ir, acc.name))
+
+    def combine(self, add: Sequence[Expr], scalars: Sequence[Scalar], old: Sequence[Operand], new: Sequence[Operand]) -> list[str]:
+        """Emit old ⊕ new, with sums as sums."""
+        with self.plain_sums():
+            return [v.name for v in self.evaluate(add, old, new, scalars)]
+
+    def accumulate(
+        self, add: Sequence[Expr], mul: Sequence[Expr], scalars: Sequence[Scalar], old: list[Value], a: Sequence[Operand], b: list[Value]
+    ) -> list[str]:
+        """Emit old ⊕ a⊗b, fused where possible."""
+        if len(old) == 1 and (fused := self.multiply_accumulate(add[0], mul[0], old[0], a[0], b[0])) is not None:
+            return [fused]
+        return self.combine(add, scalars, old, self.evaluate(mul, a, b, scalars))
+
+
+def values(names: Iterable[str], scalars: Iterable[Scalar]) -> list[Value]:
+    """Return named registers as values of these types."""
+    return list(map(Value, names, scalars))
 
 
 def _widest(scalars: Sequence[Scalar | None]) -> Scalar | None:

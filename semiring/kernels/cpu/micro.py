@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from semiring.kernels.cpu.arguments import KernelArguments
 from semiring.kernels.cpu.emitter import I32, Emitter
-from semiring.kernels.cpu.lowering import BroadcastOperand, Lowering, Value, improved, store_where, update
+from semiring.kernels.cpu.lowering import BroadcastOperand, Lowering, Value, improved, store_where, update, values
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.tile import Tile
 from semiring.kernels.hardware import Target
@@ -53,9 +53,8 @@ class MicroKernel:
 
     def _added(self, x: list[str], y: list[str]) -> list[str]:
         """Combine two vectors of inner elements by ⊕."""
-        left, right = ([Value(v, s) for v, s in zip(values, self.rep.inner, strict=True)] for values in (x, y))
-        with self._low.plain_sums():
-            return [v.name for v in self._low.evaluate(self.rep.inner_add, left, right, self.rep.inner)]
+        rep = self.rep
+        return self._low.combine(rep.inner_add, rep.inner, values(x, rep.inner), values(y, rep.inner))
 
     def _outer(self, em: Emitter, width: int) -> Lowering:
         return Lowering(em, self.target, width, infinities=self.rep.infinities)
@@ -174,20 +173,20 @@ class MicroKernel:
         code = em.splat(em.let(f"trunc i64 {em.sub(-2, number)} to i32"), I32, low.width)
         before = self._from_memory(self._memory)
         for old, new, (i, j) in zip(before, self._by_vector(found), self._vectors, strict=True):
-            values = [[Value(v, s) for v, s in zip(x, inner, strict=True)] for x in (old, new)]
-            store_where(low, improved(low, inner, self.rep.extremum, *values), self._code_place(i, j), code)
+            better = improved(low, inner, self.rep.extremum, values(old, inner), values(new, inner))
+            store_where(low, better, self._code_place(i, j), code)
         self._to_memory(self._by_vector(found), self._memory)
         return found
 
     def _merge_whole(self, found: list[list[str]]) -> None:
         """C ← C ⊕ found for a tile inside C."""
         outer = self._outer(self._em, self.tile.width)
-        for values, (i, j) in zip(found, self._vectors, strict=True):
+        for vector, (i, j) in zip(found, self._vectors, strict=True):
             via, code = "", ""
             if self.witness:
                 via = self._via_place(i, j)
                 code = self._em.load(I32.vector(self.tile.width), self._code_place(i, j), 4)
-            self._merge(outer, values, [self._place(c, i, j) for c in self.components], via, code)
+            self._merge(outer, vector, [self._place(c, i, j) for c in self.components], via, code)
 
     def _merge_part(self, found: list[list[str]]) -> None:
         """C ← C ⊕ found for a tile that overlaps C's edge, through memory."""
@@ -199,8 +198,8 @@ class MicroKernel:
 
     def _to_memory(self, found: list[list[str]], places: list[str]) -> None:
         """Store the vectors of a tile to memory."""
-        for values, at in zip(found, self._places(places), strict=True):
-            for value, place, s in zip(values, at, self.rep.inner, strict=True):
+        for vector, at in zip(found, self._places(places), strict=True):
+            for value, place, s in zip(vector, at, self.rep.inner, strict=True):
                 self._em.store(s.vector(self.tile.width), value, place, s.bytes * self.tile.width)
 
     def _from_memory(self, tiles: list[str]) -> list[list[str]]:
@@ -224,16 +223,6 @@ class MicroKernel:
             lazy = [BroadcastOperand(em.at(s.ir, a_row[c], i), s) for c, s in enumerate(inner)]
             a = [x if low.embeds(self.rep.inner_mul, c, inner) else low.convert(x, x.scalar) for c, x in enumerate(lazy)]
             for j in range(tile.vectors):
-                old = accumulators[len(out) : len(out) + len(inner)]
-                out += self._update(low, [Value(v, s) for v, s in zip(old, inner, strict=True)], a, b[j])
+                old = values(accumulators[len(out) : len(out) + len(inner)], inner)
+                out += low.accumulate(self.rep.inner_add, self.rep.inner_mul, inner, old, a, b[j])
         return out
-
-    def _update(self, low: Lowering, acc: list[Value], a: list[BroadcastOperand | Value], b: list[Value]) -> list[str]:
-        """acc ⊕ a⊗b."""
-        if len(acc) == 1:
-            fused = low.multiply_accumulate(self.rep.inner_add[0], self.rep.inner_mul[0], acc[0], a[0], b[0])
-            if fused is not None:
-                return [fused]
-        product = low.evaluate(self.rep.inner_mul, a, b, self.rep.inner)
-        with low.plain_sums():
-            return [v.name for v in low.evaluate(self.rep.inner_add, acc, product, self.rep.inner)]

@@ -21,7 +21,7 @@ from fractions import Fraction
 from semiring.common.units import CACHE_LINE
 from semiring.kernels.cpu.arguments import Arguments
 from semiring.kernels.cpu.emitter import ENTRY, I32, Emitter, Scalar
-from semiring.kernels.cpu.lowering import Lowering, Value, improve
+from semiring.kernels.cpu.lowering import Lowering, Value, improve, load_elements, values
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.scans import ScanArrays, ScanForm, ScanWords, SequenceArrays, SequenceWords
 from semiring.kernels.hardware import Target
@@ -301,28 +301,19 @@ class ScanKernel:
             out, won = list[str](), list[str]()
             code = em.splat(em.let(f"trunc i64 {k} to i32"), I32, self.width) if self.form.witness else ""
             for r, (left, right) in enumerate(self._factors(k, starts)):
-                old = [Value(name, s) for name, s in zip(carried[r * count : (r + 1) * count], inner, strict=True)]
+                old = values(carried[r * count : (r + 1) * count], inner)
                 if self.form.witness:
                     new, improved = self._improved(old, left, right)
                     out += [v.name for v in new]
                     won.append(self.inner.select(improved(), I32, code, carried[len(starts) * count + r]))
                 else:
-                    out += self._accumulated(old, left, right)
+                    out += self.inner.accumulate(self.rep.add, self.rep.mul, inner, old, left, right)
             return [*out, *won]
 
         found = em.loop(0, self._states, 1, term, [*zeros * len(starts), *codes])
         for start, winners in zip(starts, found[len(starts) * count :], strict=False):
             self._put(I32, winners, self._winners, start)
         return found
-
-    def _accumulated(self, old: list[Value], left: list[Value], right: list[Value]) -> list[str]:
-        """old ⊕ left ⊗ right, as in a product of matrices."""
-        low, inner = self.inner, self.rep.inner
-        if len(inner) == 1:
-            fused = low.multiply_accumulate(self.rep.add[0], self.rep.mul[0], old[0], left[0], right[0])
-            if fused is not None:
-                return [fused]
-        return [v.name for v in low.evaluate(self.rep.add, old, low.evaluate(self.rep.mul, left, right, inner), inner)]
 
     def _improved(self, old: list[Value], left: list[Value], right: list[Value]) -> tuple[list[Value], Callable[[], str]]:
         """Return old ⊕ left ⊗ right, and an emitter of the mask of strict improvements. A sum with ∞ is clamped to ∞ and never improves."""
@@ -370,9 +361,8 @@ class ScanKernel:
         zeros = [(s.ir, s.constant(z, 1)) for s, z in zip(outer, self.rep.zero, strict=True)]
 
         def compare(j: str, carried: list[str]) -> list[str]:
-            old = [Value(name, s) for name, s in zip(carried[1:], outer, strict=True)]
-            candidate = [Value(em.get(s, p, j), s) for s, p in zip(outer, self._new, strict=True)]
-            new, improved = improve(low, self.rep.add, outer, self.rep.extremum, old, candidate)
+            old = values(carried[1:], outer)
+            new, improved = improve(low, self.rep.add, outer, self.rep.extremum, old, load_elements(low, outer, self._new, j))
             return [em.select_i64(improved(), j, carried[0]), *(v.name for v in new)]
 
         best = em.loop(0, self._states, 1, compare, [("i64", "-1"), *zeros])[0]

@@ -6,8 +6,10 @@ Both start from the arguments of the first matrix.
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 
 from semiring.arrays.threads import run
@@ -16,7 +18,7 @@ from semiring.kernels.cpu.arguments import STATUS, Array, KernelArguments, Kerne
 from semiring.kernels.cpu.bounds import BEYOND, BOUNDS
 from semiring.kernels.cpu.compiler import Function
 from semiring.kernels.cpu.emitter import ENTRY, I64, Emitter
-from semiring.kernels.cpu.launch import SCRATCH, Launch, call
+from semiring.kernels.cpu.launch import SCRATCH, WITNESS, Launch, call
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.tile import Tile
 from semiring.kernels.machine import LANE_ELEMENTS, LANE_MOVE, LANE_SERIES, LANE_SHARE, SERIAL
@@ -31,8 +33,6 @@ _SHARES = 4
 
 _FIRST, _START, _STOP, _AXES = map(KernelWords._fields.index, ("first", "start", "stop", "axes"))
 _SHARED = tuple(map(KernelWords._fields.index, ("shared_a", "shared_b")))
-_WITNESS = 4
-"""Bytes of a witness."""
 
 
 class StackArguments(KernelArguments):
@@ -81,40 +81,33 @@ def stack_loop(rep: Representation, name: str) -> Emitter:
     return em.done()
 
 
+@dataclass(eq=False)
 class StackLaunch:
-    """A kernel call on stacks of one shape and one set of strides.
+    """A kernel call on stacks of one shape and one set of strides."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the kernel.
-    lanes : bool
-        The kernel reads all operands of a group before it writes results.
-    """
+    name: str
+    one: Launch  # of the first matrix
+    words: array[int]
+    ranges: Sequence[tuple[int, int]]
+    steps: int  # per matrix
+    threads: int
+    scratch: int
 
-    def __init__(
-        self, name: str, one: Launch, words: array[int], ranges: Sequence[tuple[int, int]], *, steps: int, threads: int, scratch: int
-    ) -> None:
-        self.name, self.lanes = name, name.endswith("lanes")
-        self._one, self._words, self._ranges, self._steps, self._threads, self._scratch = one, words, ranges, steps, threads, scratch
+    def __post_init__(self) -> None:
+        self.lanes = self.name.endswith("lanes")  # all operands of a group are read before results are written
 
     def takes(self, places: Sequence[int]) -> bool:
         """Return True if the kernel supports matrices at these addresses."""
-        return not any(place & mask for place, mask in zip(places, self._one.masks, strict=True))
+        return not any(place & mask for place, mask in zip(places, self.one.masks, strict=True))
 
     def run(
-        self,
-        kernel: Function,
-        places: Sequence[int],
-        first: int,
-        meter: Meter | None = None,
-        bounds: Sequence[int] | None = None,
+        self, kernel: Function, places: Sequence[int], first: int, meter: Meter | None = None, bounds: Sequence[int] | None = None
     ) -> tuple[int | None, bool]:
         """Run all matrices up to a divergent pivot; return that pivot or None, and True if operands go beyond `bounds`.
 
         `places` are addresses of the first matrix, `first` is the number of the first vertex; `bounds` are words, for kernels with lanes.
         """
-        template, divergent, beyond = self._one.arguments(places, first, self._words), list[int](), False
+        template, divergent, beyond = self.one.arguments(places, first, self.words), list[int](), False
         for slot, bound in zip(BOUNDS, bounds or (), strict=False):
             template[slot] = bound
 
@@ -124,8 +117,8 @@ class StackLaunch:
                 return
             words = template[:]
             words[_START], words[_STOP] = some
-            steps = self._steps * (some[1] - some[0])
-            call(kernel, words, self._scratch, steps * self._one.pace)
+            steps = self.steps * (some[1] - some[0])
+            call(kernel, words, self.scratch, steps * self.one.pace)
             if words[BEYOND]:
                 beyond = True
             if words[STATUS] >= 0:
@@ -133,7 +126,7 @@ class StackLaunch:
             elif meter is not None:
                 meter.add(steps, tell=worker == 0)
 
-        run(work, self._ranges, self._threads)
+        run(work, self.ranges, self.threads)
         return divergent[0] if divergent else None, beyond
 
 
@@ -154,22 +147,19 @@ def stack_launch(
     """
     product, witness, count = name.startswith("product"), name.endswith("witness"), len(rep.outer)
     one = launch(*(s[-2:] for s in strides))
-    sizes = [o.bytes for o in rep.outer] * (3 if product else 1) + [_WITNESS] * witness
+    sizes = [o.bytes for o in rep.outer] * (3 if product else 1) + [WITNESS] * witness
     if not one.direct or len(one.tasks) > 1 or any(x % size for s, size in zip(strides, sizes, strict=True) for x in s[:-2]):
         return None
     axes = _axes(batch, [s[:-2] for s in strides])
-    (m, n, k), matrices, lanes = sides, 1, tiles[witness].width
-    for length, _ in axes:
-        matrices *= length
+    (m, n, k), matrices, lanes = sides, math.prod(length for length, _ in axes), tiles[witness].width
     areas = (m * k, k * n, m * n) if product else (0, 0, m * n)
     packed = k <= tiles[witness].depth and sum(areas) <= LANE_ELEMENTS and matrices * LANE_SHARE >= lanes
-    if product and rep.kind == "exponential":  # an exponential a step, where the tiles of the product have one an element
+    if product and rep.kind == "exponential":  # an exponential per step; the product's tiles need one per element
         packed = packed and max(sides) <= LANE_SERIES
-    words = one.tasks[0][:]
-    scratch = one.scratch
+    words, scratch = one.tasks[0][:], one.scratch
     if packed:
         inner, outer = (sum(s.bytes for s in x) * lanes for x in (rep.inner, rep.outer))
-        bytes_of = (areas[0] * inner, areas[1] * inner, areas[2] * (outer + _WITNESS * lanes * witness))
+        bytes_of = (areas[0] * inner, areas[1] * inner, areas[2] * (outer + WITNESS * lanes * witness))
         *starts, scratch = accumulate((-(-size // 64) * 64 + 64 * (count + 1) for size in bytes_of), initial=0)
         for slot, start in zip(SCRATCH, (*starts, 0, 0), strict=True):
             words[slot] = start
@@ -187,9 +177,9 @@ def stack_launch(
     most = max(unit, _PIECE // max(1, steps_of_one) // unit * unit)
     each = min(most, -(-matrices // (threads * _SHARES * unit)) * unit) if threads > 1 else most
     ranges = [(start, min(matrices, start + each)) for start in range(0, matrices, each)]
-    # What is not packed one to a lane has the words and the scratch of the kernel that one matrix has, which may be that of a vector.
+    # Unpacked stacks use the words and the scratch of one matrix's kernel, which may be a vector kernel (`one.name`).
     kind = f"{name}_lanes" if packed else f"{one.name or name}_stack"
-    return StackLaunch(kind, one, words, ranges, steps=steps_of_one, threads=threads, scratch=scratch)
+    return StackLaunch(kind, one, words, ranges, steps_of_one, threads, scratch)
 
 
 def _axes(batch: tuple[int, ...], strides: Sequence[tuple[int, ...]]) -> list[tuple[int, list[int]]]:

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from semiring.kernels.cpu.arguments import KernelArguments
 from semiring.kernels.cpu.bounds import BoundsCheck
 from semiring.kernels.cpu.emitter import ENTRY, I32, Emitter, Scalar
-from semiring.kernels.cpu.lowering import Lowering, Value, improve, update
+from semiring.kernels.cpu.lowering import Lowering, Value, improve, load_elements, update, values
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.tile import STRIP, Tile
 from semiring.kernels.hardware import Target
@@ -66,9 +66,7 @@ class VectorKernel:
         if self.streamed:
             em.loop(0, self._count, STRIP, self._strip)
         else:
-            several = em.round_down(self._count, self.rows)
-            em.loop(0, several, self.rows, lambda i, _: self._dot(i, self.rows))
-            em.loop(several, self._count, 1, lambda i, _: self._dot(i, 1))
+            em.by_vectors(self._count, self.rows, self._dot)
         self._check.tell()
         return [em.done()]
 
@@ -111,50 +109,34 @@ class VectorKernel:
         em = self._em
         return [Value(em.splat(em.get(s, start, p), s, self.lanes), s) for s, start in zip(self.rep.inner, self._vector, strict=True)]
 
-    def _add(self, width: int, sums: Sequence[str], elements: list[Value], factor: list[Value]) -> list[str]:
-        """sums ⊕ elements ⊗ factor, or factor ⊗ elements."""
-        low, inner = self._inner[width], self.rep.inner
-        a, b = (elements, factor) if self.left else (factor, elements)
-        old = self._values(sums)
-        if len(old) == 1 and (fused := low.multiply_accumulate(self.rep.add[0], self.rep.mul[0], old[0], a[0], b[0])) is not None:
-            return [fused]
-        return self._sum(width, sums, low.evaluate(self.rep.mul, a, b, inner))
-
     def _number(self, p: str | int, width: int) -> str:
         """Broadcast the witness of term p."""
         return self._em.splat(self._em.let(f"trunc i64 {self._em.add(self._first, p)} to i32"), I32, width)
 
     def _take(self, width: int, sums: Sequence[str], elements: list[Value], factor: list[Value], code: str) -> list[str]:
-        """`_add` with a witness: `code` is this term's witness, and the last of the sums is the winner's."""
-        if not self.witness:
-            return self._add(width, sums, elements, factor)
+        """sums ⊕ elements ⊗ factor, or factor ⊗ elements. With a witness, `code` is this term's, and the last sum is the winner's."""
         low, rep = self._inner[width], self.rep
         a, b = (elements, factor) if self.left else (factor, elements)
+        if not self.witness:
+            return low.accumulate(rep.add, rep.mul, rep.inner, values(sums, rep.inner), a, b)
         candidate = low.evaluate(rep.mul, a, b, rep.inner)
         with low.plain_sums():
-            new, is_better = improve(low, rep.add, rep.inner, rep.extremum, self._values(sums[:-1]), candidate)
+            new, is_better = improve(low, rep.add, rep.inner, rep.extremum, values(sums[:-1], rep.inner), candidate)
         return [*(v.name for v in new), low.select(is_better(), I32, code, sums[-1])]
 
     def _both(self, width: int, left: Sequence[str], right: Sequence[str]) -> list[str]:
         """left ⊕ right, with the winner's witness, or the lower witness for a tie."""
+        low, add, inner = self._inner[width], self.rep.add, self.rep.inner
         if not self.witness:
-            return self._sum(width, left, self._values(right))
-        low, (*x, code), (*y, other) = self._inner[width], left, right
-        total = self._sum(width, x, self._values(y))
+            return low.combine(add, inner, values(left, inner), values(right, inner))
+        (*x, code), (*y, other) = left, right
+        total = low.combine(add, inner, values(x, inner), values(y, inner))
 
         def equal(these: Sequence[str], those: Sequence[str]) -> str:
-            return low.all_of([low.compare("eq", s, v, w) for s, v, w in zip(self.rep.inner, these, those, strict=True)])
+            return low.all_of([low.compare("eq", s, v, w) for s, v, w in zip(inner, these, those, strict=True)])
 
-        lower = low.select(low.compare("lt", Scalar("u", 4), code, other), I32, code, other)  # of which −1 is the highest
+        lower = low.select(low.compare("lt", Scalar("u", 4), code, other), I32, code, other)  # −1 (no witness) is the highest
         return [*total, low.select(equal(x, y), I32, lower, low.select(equal(total, x), I32, code, other))]
-
-    def _sum(self, width: int, sums: Sequence[str], others: list[Value]) -> list[str]:
-        low = self._inner[width]
-        with low.plain_sums():
-            return [v.name for v in low.evaluate(self.rep.add, self._values(sums), others, self.rep.inner)]
-
-    def _values(self, names: Sequence[str]) -> list[Value]:
-        return [Value(v, s) for v, s in zip(names, self.rep.inner, strict=True)]
 
     def _update(self, width: int, sums: Sequence[str], i: str | int) -> None:
         """c_i ← c_i ⊕ sums, from i on."""
@@ -183,9 +165,7 @@ class VectorKernel:
                     em.put(s, s.constant(zero, lanes), sums, j, lanes)
 
             em.loop(0, em.add(whole, lanes), lanes, clear)
-            several = em.round_down(steps, self.rows)
-            em.loop(0, several, self.rows, lambda q, _: self._stream(em.add(p, q), self.rows, start, whole, partial))
-            em.loop(several, steps, 1, lambda q, _: self._stream(em.add(p, q), 1, start, whole, partial))
+            em.by_vectors(steps, self.rows, lambda q, rows: self._stream(em.add(p, q), rows, start, whole, partial))
             em.loop(0, whole, lanes, lambda j, _: self._merge(lanes, j, em.add(start, j)))
             shift = em.sub(em.add(start, lanes), self._count)  # the lanes of the last vector less the columns
             em.loop(whole, columns, 1, lambda j, _: self._merge(1, em.add(whole, em.add(j, shift)), em.add(start, j)))
@@ -236,9 +216,8 @@ class VectorKernel:
         ]
 
         def terms(width: int, p: str, sums: list[str]) -> list[str]:
-            factor = [Value(em.get(s, x, p, width), s) for s, x in zip(rep.inner, self._vector, strict=True)]
-            found: list[str] = []
-            code = ""
+            factor = load_elements(self._inner[width], rep.inner, self._vector, p)
+            found, code = list[str](), ""
             if self.witness:
                 ramp = ", ".join(f"i32 {lane}" for lane in range(width))
                 number = self._number(p, width)
