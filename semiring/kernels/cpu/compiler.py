@@ -69,10 +69,10 @@ def _machine(target: Target) -> Any:
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    llvm.initialize_native_asmparser()  # inline assembly needs it; without, the process would abort
+    llvm.initialize_native_asmparser()  # inline assembly needs it, or the process aborts
     if target.architecture == architecture():
         triple = llvm.Target.from_default_triple()
-    else:  # whose machine code can be read, though not run
+    else:  # for inspection; the code cannot run here
         llvm.initialize_all_targets()
         llvm.initialize_all_asmprinters()
         triple = llvm.Target.from_triple(f"{target.architecture}-unknown-linux-gnu")
@@ -87,7 +87,7 @@ def compile_library(key: Iterable[object], target: Target, ir: Callable[[], str]
     identity = "\n".join(map(repr, (*key, target, llvmlite.__version__, llvm.llvm_version_info, _generator_version())))
     with _lock:
         code = cache.compiled(identity, ".o", lambda: _compile(ir(), target))
-        # The engine keeps its machine. One that has compiled something is larger by most of a megabyte.
+        # The engine keeps its machine. A new machine is smaller, by most of a megabyte, than one that has compiled something.
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine(target))
         engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         engine.finalize_object()

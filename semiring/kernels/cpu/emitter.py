@@ -110,7 +110,7 @@ class Emitter:
         self._lines.append(f"{label}:")
         self._block = label
 
-    # Integer arithmetic on i64, folding what is known here.
+    # Integer arithmetic on i64, with constants folded.
 
     def add(self, x: str | int, y: str | int) -> str | int:
         """Emit x + y."""
@@ -281,7 +281,8 @@ class Emitter:
         """Emit ``body(i, lanes)`` for `count` elements: `width` at a time, then one by one."""
         end = self.round_down(count, width)
         self.loop(0, end, width, lambda i, _: body(i, width))
-        self.loop(end, count, 1, lambda i, _: body(i, 1))
+        if width > 1:
+            self.loop(end, count, 1, lambda i, _: body(i, 1))
 
     def repeat(self, carried: Sequence[Carried], more: Callable[[list[str]], str], body: Callable[[list[str]], Sequence[str]]) -> list[str]:
         """Emit ``while more(values): values = body(values)``; return the final values."""

@@ -107,7 +107,7 @@ class CpuEngine(ArrayEngine, Threaded):
         self.pivot = self._kernels.pivot
 
     @property
-    def _operations(self) -> Operations:  # type: ignore[override]  # which is derived here
+    def _operations(self) -> Operations:  # type: ignore[override]  # derived here
         """Operations ⊕ and ⊗, and 1, on arrays, where there is no kernel."""
         return operations_for(self.semiring, self.dtypes)
 
@@ -162,7 +162,7 @@ class CpuEngine(ArrayEngine, Threaded):
         if rep.extremum is None:
             super().add_identity(A)
             return
-        # The same operation, without the folding of its expression, which takes longer than a small closure.
+        # The same operation; evaluating its expression takes longer than a small closure.
         (v,) = A.values
         diagonal = v.reshape(-1)[:: v.shape[-1] + 1] if v.ndim == 2 and v.flags.c_contiguous else np.einsum("...ii->...i", v)  # views
         (np.fmin if rep.extremum == "min" else np.fmax)(rep.one[0], diagonal, out=diagonal)
@@ -242,7 +242,7 @@ class CpuEngine(ArrayEngine, Threaded):
             assign(C, copy)
             return
         a, b = (x if x.aligned else x.copied() for x in (a, b))
-        # An operand that is C itself is packed before C changes; one that is anything else of C, or a second one, is copied.
+        # An operand that is C itself is packed before C changes. Other overlaps, and a second operand in C, need a copy.
         hold_a, hold_b = a.shares(c), b.shares(c)
         if hold_a and (hold_b or a.layouts != c.layouts):
             a, hold_a = a.copied(), False
@@ -260,7 +260,7 @@ class CpuEngine(ArrayEngine, Threaded):
         """Multiply stacks: small matrices by a compiled loop, large matrices by a product each."""
         if 0 in C.values[0].shape:
             return
-        # One matrix of the result is complete before another one begins.
+        # Results are written one matrix at a time, so operands that overlap other matrices are copied.
         A, B = (X if all(matched(v, w) for v in X.values for w in C.values) else copied(X) for X in (A, B))
         if max(*A.shape, *C.shape) > _SIDE_BY_SIDE:
             self._one_by_one(A, B, C, fresh)
@@ -272,7 +272,7 @@ class CpuEngine(ArrayEngine, Threaded):
             assign(C, copy)
         elif not launch.lanes and any(np.may_share_memory(v, w) for v in (*A.values, *B.values) for w in C.values):
             self._products(copied(A), copied(B), C, fresh)
-        elif not launch.lanes and math.prod(C.batch) < self.threads:  # by the same kernel, so that bits do not depend on threads
+        elif not launch.lanes and math.prod(C.batch) < self.threads:  # same kernel: results do not depend on threads
             self._one_by_one(A, B, C, fresh)
         else:
             launch.run(self._kernels.function(launch.name), places, A.column, self.meter)

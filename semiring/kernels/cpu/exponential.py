@@ -114,7 +114,8 @@ class ScaledMath(VectorMath):
         m = self._f("add", self._expm1_near_0(self._scaled(r)), self._c(1.0))
         biased = self._int("add", n, offset)
         zero = self._i(0)
-        biased = self.em.let(f"select {self.mask} {self._positive(biased)}, {self.bits} {biased}, {self.bits} {zero}")
+        positive = self.em.let(f"icmp sgt {self.bits} {biased}, {zero}")
+        biased = self.em.let(f"select {self.mask} {positive}, {self.bits} {biased}, {self.bits} {zero}")
         y = self._f("mul", m, self._as_float(self._int("shl", biased, self._i(self.format.mantissa))))
         return self._select(self._test("olt", t, self._c(-2.0 * self.limits.exponent)), self._c(0.0), y)
 
@@ -128,7 +129,7 @@ class ScaledMath(VectorMath):
         nothing = self._test("oeq", exponents, self._c(-math.inf))
         enough = self._and(self._test("oge", total, self._c(self.limits.least)), self._test("olt", total, self._c(math.inf)))
         known = self._and(enough, self._test("ord", exponents, exponents))
-        return self._select(nothing, self._c(self.zero), y), self._or(nothing, known)
+        return self._select(nothing, self._c(self.zero), y), self.em.let(f"or {self.mask} {nothing}, {known}")
 
     def counts(self, x: str) -> str:
         """Return a mask where e^{sx} is not negligible beside 1: a few hundred negligible terms add up to less than u / 4."""
@@ -160,14 +161,8 @@ class ScaledMath(VectorMath):
     def _unscaled(self, x: str) -> str:
         return x if self.scale == 1 else self._f("mul", x, self._c(float(1 / self.scale)))
 
-    def _positive(self, x: str) -> str:
-        return self.em.let(f"icmp sgt {self.bits} {x}, {self._i(0)}")
-
     def _and(self, x: str, y: str) -> str:
         return self.em.let(f"and {self.mask} {x}, {y}")
-
-    def _or(self, x: str, y: str) -> str:
-        return self.em.let(f"or {self.mask} {x}, {y}")
 
 
 class ExponentialKernel:
@@ -205,7 +200,7 @@ class ExponentialKernel:
         outer, inner, stride = self.scalar, inner or self.scalar, stride or lanes
         width = self.tile.width * outer.bytes // inner.bytes
         math_, ir = self.math(em, width, inner), inner.vector(width)
-        # Elements of a vector belong to the same lanes again after so many vectors.
+        # The period, in elements, after which vectors start at the same lane.
         turn = math.lcm(lanes, width)
         vectors, turns = range(turn // width), em.let(f"sdiv i64 {em.mul('%k', lanes)}, {turn}")
         buffer = em.let(f"alloca [{turn} x {inner.ir}], align 64")
@@ -260,7 +255,7 @@ class ExponentialKernel:
         def add_step(k: str, _: list[str]) -> None:
             below = low.arithmetic("sub", scalar, [candidate(k), top])
             counts = math_.counts(below)
-            # The further numbers spread, the fewer of them do.
+            # Widely spread numbers have few terms that count.
             em.branch(low.somewhere(counts), lambda: add(some, low.select(counts, scalar, math_.exp(below), nothing)))
 
         def add_steps(start: str, _: list[str]) -> None:
@@ -360,7 +355,7 @@ class ExponentialKernel:
                 (total,) = low.evaluate(self.rep.add, [Value(old, scalar)], [Value(new, scalar)], self.rep.outer)
                 em.store(ir, total.name, at, scalar.bytes)
 
-            # 0 ⊕ x is x.
+            # 0 ⊕ x = x
             em.branch(low.somewhere(low.compare("ne", scalar, old, zero)), combine, lambda: em.store(ir, new, at, scalar.bytes))
 
         def partly() -> None:
@@ -383,11 +378,11 @@ class Wide:
     def __init__(self, kernel: ExponentialKernel) -> None:
         self.kernel = kernel
         tile, rep = kernel.tile, kernel.rep
-        # Vectors of half as many numbers: one half of the columns after the other.
+        # Vectors have half the width, so the columns are computed in two halves.
         self.tile = replace(tile, width=tile.width // 2)
         self.prefix = f"{kernel.prefix}_wide"
         self._sums = MicroKernel(replace(rep, inner=(self.inner,)), kernel.target, self.tile, self.prefix, witness=False)
-        # From so many vectors on it takes less time than to find them without products.
+        # The number of vectors from which float64 is faster than sums without products.
         self.worth = tile.rows * tile.vectors // 4
 
     def functions(self) -> list[Emitter]:
@@ -422,7 +417,7 @@ class Wide:
             em.line(f"call void @{self.prefix}_sums(ptr %args, ptr {panel_a}, ptr {panel}, ptr {sums}, i64 %k)")
             exponents = [em.at(inner.ir, p, em.mul("%packed", n)) for p, n in ((panel_a, tile.rows), (panel, tile.columns))]
 
-            def row(i: str, _: list[str], exponents: list[str] = exponents, first: int = first) -> None:
+            def row(i: str, _: list[str]) -> None:
                 N = em.splat(em.get(inner, exponents[0], i), inner, width)
 
                 def vector(j: str, _: list[str]) -> None:

@@ -257,7 +257,8 @@ class Instructions:
             case "min" | "max":
                 return self._extremum(op, scalar, x)
             case "add" | "sub" if scalar in self.ones:
-                return self._fused_sum(op, scalar, x)
+                y = x[1] if op == "add" else self.em.let(f"fneg {ir} {x[1]}")
+                return self.em.call(f"fma.{overload}", ir, (ir, x[0]), (ir, self.ones[scalar]), (ir, y))
             case "add" | "sub" | "mul" | "div":
                 return self.em.let(f"f{op} {ir} {x[0]}, {x[1]}")
             case "neg":
@@ -298,12 +299,6 @@ class Instructions:
 
     def _extremum(self, op: str, scalar: Scalar, x: Sequence[str]) -> str:
         return self.select(self.compare("lt" if op == "min" else "gt", scalar, x[1], x[0]), scalar, x[1], x[0])
-
-    def _fused_sum(self, op: str, scalar: Scalar, x: Sequence[str]) -> str:
-        """x ± y as fma(x, 1, ±y)."""
-        ir = scalar.vector(self.width)
-        y = x[1] if op == "add" else self.em.let(f"fneg {ir} {x[1]}")
-        return self.em.call(f"fma.{scalar.overload(self.width)}", ir, (ir, x[0]), (ir, self.ones[scalar]), (ir, y))
 
     def absorbs(self, op: str, scalar: Scalar) -> bool:
         """Return True if the operation needs `absorbing_sum`."""

@@ -66,7 +66,7 @@ def _function(rep: Representation, target: Target, tile: Tile, witness_tile: Til
 
 
 def _ir(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, name: str) -> str:
-    # The generator is imported only where the cache does not have its output.
+    # Generators are imported only on a cache miss.
     from semiring.kernels.cpu.fronts import FrontKernel
     from semiring.kernels.cpu.gustavson import GustavsonKernel
     from semiring.kernels.cpu.lanes import LaneKernel

@@ -11,13 +11,12 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from semiring.algebra.expression import nodes
 from semiring.kernels.cpu.arguments import STATUS, Array
 from semiring.kernels.cpu.bounds import BoundsCheck
 from semiring.kernels.cpu.emitter import ENTRY, I32, I64, Emitter, Scalar
-from semiring.kernels.cpu.lowering import Lowering, Value, improve, update
+from semiring.kernels.cpu.lowering import Lowering, Value, improve, update, values
 from semiring.kernels.cpu.pivot import PivotKernel
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.stacks import StackArguments
@@ -59,7 +58,7 @@ class LaneKernel:
         """``interleave(table, packed, rows, columns, down, across)`` of matrices at a table of addresses; ``separate`` is the inverse."""
         name = f"{'separate' if back else 'interleave'}_{scalar.kind}{scalar.bytes}"
         em = Emitter(name, "ptr %table, ptr %packed, i64 %rows, i64 %columns, i64 %down, i64 %across", attributes="#1")
-        # Along the axis whose elements lie side by side; all of a contiguous matrix is one row.
+        # Loop along the contiguous axis; a contiguous matrix is a single row.
         sideways = em.let(f"and i1 {em.let('icmp ne i64 %across, 1')}, {em.let('icmp eq i64 %down, 1')}")
         follows = em.let(f"and i1 {em.let('icmp eq i64 %across, 1')}, {em.let('icmp eq i64 %down, %columns')}")
         rows = em.select_i64(follows, 1, em.select_i64(sideways, "%columns", "%rows"))
@@ -75,7 +74,7 @@ class LaneKernel:
                     continue
                 end = columns if side == 1 else em.select_i64(contiguous, em.round_down(columns, side), begin)
 
-                def square(j: str, _: list[str], side: int = side) -> None:
+                def square(j: str, _: list[str]) -> None:
                     offset, first = em.add(start, em.mul(j, across)), em.add(place, em.mul(j, place_across))
                     em.loop(
                         0, self.lanes, side, lambda lane, _: self._move(em, scalar, side, lane, offset, (first, place_across), back=back)
@@ -124,7 +123,7 @@ class LaneKernel:
             em.loop(0, self.lanes, 1, lambda lane, _: self._find(lane, em.smin(em.add(g, lane), last)))
             first = em.let(f"icmp eq i64 {g}, {start}")
             for x in "AB" if self.product else "":
-                # What all matrices share is packed once.
+                # Operands shared by all matrices are packed once.
                 wanted = em.let(f"or i1 {first}, {em.let(f'xor i1 {shared[x]}, true')}")
                 em.branch(wanted, functools.partial(self._take_operand, x))
             em.branch(em.let(f"icmp ne i64 {fresh}, 0"), self._clear, lambda: self._move_all("interleave", elements))
@@ -166,7 +165,7 @@ class LaneKernel:
         low = Lowering(em, self.target, lanes)
         for c, (inner, outer) in enumerate(zip(rep.inner, rep.outer, strict=True)):
 
-            def vector(i: str, _: list[str], c: int = c, inner: Scalar = inner, outer: Scalar = outer) -> None:
+            def vector(i: str, _: list[str]) -> None:
                 place = em.at(inner.ir, self._packed[x, c], em.mul(i, lanes))
                 value = em.load(outer.vector(lanes), place, outer.bytes)
                 self._check.take(c, value, lanes)
@@ -180,7 +179,7 @@ class LaneKernel:
         em, lanes = self._em, self.lanes
         for c, (s, zero) in enumerate(zip(self.rep.outer, self.rep.zero, strict=True)):
 
-            def vector(i: str, _: list[str], c: int = c, s: Scalar = s, zero: Any = zero) -> None:
+            def vector(i: str, _: list[str]) -> None:
                 place = em.at(s.ir, self._packed["C", c], em.mul(i, lanes))
                 em.store(s.vector(lanes), s.constant(zero, lanes), place, s.bytes)
 
@@ -212,19 +211,14 @@ class LaneKernel:
 
         def taken(sums: list[str], left: list[Value], right: list[Value], p: str) -> list[str]:
             """Add one term to the sums, and update the winning k."""
-            old = [Value(v, s) for v, s in zip(sums, inner, strict=False)]
+            old = values(sums, inner)
             if not self.witness:
-                fused = low.multiply_accumulate(rep.add[0], rep.mul[0], old[0], left[0], right[0]) if len(old) == 1 else None
-                if fused is not None:
-                    return [fused]
+                return low.accumulate(rep.add, rep.mul, inner, old, left, right)
             candidate = low.evaluate(rep.mul, left, right, inner)
             with low.plain_sums():
                 new, improved = improve(low, rep.add, inner, rep.extremum, old, candidate)
-            names = [v.name for v in new]
-            if self.witness:
-                code = em.splat(em.let(f"trunc i64 {em.add(first, p)} to i32"), I32, lanes)
-                names.append(low.select(improved(), I32, code, sums[-1]))
-            return names
+            code = em.splat(em.let(f"trunc i64 {em.add(first, p)} to i32"), I32, lanes)
+            return [*(v.name for v in new), low.select(improved(), I32, code, sums[-1])]
 
         def tile(i: str, j: str, rows: int, columns: int) -> None:
             """c_ij ← c_ij ⊕ Σ a_ip b_pj for a register tile."""
@@ -251,13 +245,7 @@ class LaneKernel:
                 )  # fmt: skip
 
         def rows_of(i: str, rows: int) -> None:
-            whole = em.round_down(n, self.columns)
-            em.loop(0, whole, self.columns, lambda j, _: tile(i, j, rows, self.columns))
-            if self.columns > 1:
-                em.loop(whole, n, 1, lambda j, _: tile(i, j, rows, 1))
+            em.by_vectors(n, self.columns, lambda j, columns: tile(i, j, rows, columns))
 
-        whole = em.round_down(m, self.rows)
-        em.loop(0, whole, self.rows, lambda i, _: rows_of(i, self.rows))
-        if self.rows > 1:
-            em.loop(whole, m, 1, lambda i, _: rows_of(i, 1))
+        em.by_vectors(m, self.rows, rows_of)
         return em.done()

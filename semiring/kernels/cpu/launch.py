@@ -67,7 +67,7 @@ def tasks_of(m: int, n: int, k: int, tile: Tile, rep: Representation, threads: i
         down = max(down, math.ceil(m / max(tile.rows, limit // (size * max(1, packed)))))
         across = 1
     elif hold_b:
-        # Whole columns of B that one worker may hold.
+        # Whole columns of B, as many as a worker may hold.
         across = max(across, math.ceil(n / max(tile.columns, limit // (size * max(1, packed)))))
     height = max(1, -(-math.ceil(m / down) // tile.rows)) * tile.rows
     width = max(1, -(-math.ceil(n / across) // tile.columns)) * tile.columns

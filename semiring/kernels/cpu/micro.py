@@ -113,7 +113,7 @@ class MicroKernel:
         self._em = em
         ones = self.args.ones(em, set(self.rep.inner), width) if self.target.fma_add else None
         self._low = Lowering(em, self.target, width, ones=ones, infinities=self.rep.inner_infinities)
-        # Rows and columns where the vectors of the tile begin, and ⊕'s zero in all of them.
+        # Row and column of each vector of the tile, and ⊕'s zero for each.
         self._vectors = [(i, j * width) for i in range(tile.rows) for j in range(tile.vectors)]
         zero = [(s.vector(width), s.constant(z, width)) for s, z in zip(self.rep.inner, self.rep.inner_zero, strict=True)]
         self._zeros = zero * len(self._vectors)
@@ -219,7 +219,7 @@ class MicroKernel:
         b = [[Value(em.get(s, b_row[c], j * low.width, low.width), s) for c, s in enumerate(inner)] for j in range(tile.vectors)]
         out: list[str] = []
         for i in range(tile.rows):
-            # A's scalars stay in memory where each use can broadcast them for free; else they are loaded once for the row.
+            # A's scalars stay in memory where every use can broadcast them for free; otherwise they are loaded once per row.
             lazy = [BroadcastOperand(em.at(s.ir, a_row[c], i), s) for c, s in enumerate(inner)]
             a = [x if low.embeds(self.rep.inner_mul, c, inner) else low.convert(x, x.scalar) for c, x in enumerate(lazy)]
             for j in range(tile.vectors):

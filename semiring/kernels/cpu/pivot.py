@@ -162,7 +162,7 @@ class PivotKernel:
 
             em.loop(k, after, 1, own)
             take_in(count, 0, self._n, k)
-            em.loop(em.add(k, 1), after, 1, lambda p, _: take_in(1, k, p, p))  # by the rows of the pivots before p
+            em.loop(em.add(k, 1), after, 1, lambda p, _: take_in(1, k, p, p))  # for the rows of earlier pivots
 
         whole: str | int = 0
         if self._together > 1:
@@ -189,7 +189,7 @@ class PivotKernel:
             row_i = self._rows(em, i)
             lefts: list[list[Value]] = []
             for column in columns:
-                # a_ik as the pivots before leave it.
+                # a_ik after the earlier pivots
                 left = self._load(single, row_i, column)
                 for earlier, row_k in zip(lefts, rows, strict=False):
                     candidate = self._product(single, earlier, self._load(single, row_k, column))
@@ -253,7 +253,7 @@ class PivotKernel:
         em = single.em
         if self.rep.star is None:
             return self._one(single), self._divergent(single, pivot)
-        # On vectors, because the mathematical functions are generated for them.
+        # On vectors, because mathematical functions are generated for vectors.
         spread = self._spread(wide, pivot)
         (undefined,) = wide.evaluate([self.rep.star_undefined], spread, (), [wide.flag])
         missing = wide.compare("ne", wide.flag, undefined.name, wide.flag.constant(0, wide.width))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from semiring.kernels.cpu.arguments import KernelArguments
-from semiring.kernels.cpu.emitter import ENTRY, Emitter, Scalar
+from semiring.kernels.cpu.emitter import ENTRY, Emitter
 from semiring.kernels.cpu.exponential import ExponentialKernel
 from semiring.kernels.cpu.lowering import Lowering
 from semiring.kernels.cpu.micro import MicroKernel
@@ -234,7 +234,7 @@ class ProductKernel:
         for c, (s, copy) in enumerate(zip(self.rep.outer, copies, strict=True)):
             start, down = self.args.pointer(em, ("A", c)), self.args.load(em, ("A_rows", c))
 
-            def row(i: str, _: list[str], s: Scalar = s, copy: str = copy, start: str = start, down: str = down) -> None:
+            def row(i: str, _: list[str]) -> None:
                 source, to = em.at(s.ir, start, em.mul(i, down)), em.at(s.ir, copy, em.mul(i, k))
 
                 def move(p: str, lanes: int) -> None:
@@ -248,15 +248,11 @@ class ProductKernel:
 
     def _clear(self, em: Emitter, m: str, n: str) -> None:
         """C ← 0."""
-        for c in self.components:
-            self._clear_component(em, c, m, n)
+        for c, (s, zero) in enumerate(zip(self.rep.outer, self.rep.zero, strict=True)):
+            start, down = self.args.pointer(em, ("C", c)), self.args.load(em, ("C_rows", c))
 
-    def _clear_component(self, em: Emitter, c: int, m: str, n: str) -> None:
-        scalar = self.rep.outer[c]
-        start, down, zero = self.args.pointer(em, ("C", c)), self.args.load(em, ("C_rows", c)), scalar.literal(self.rep.zero[c])
+            def row(i: str, _: list[str]) -> None:
+                at = em.at(s.ir, start, em.mul(i, down))
+                em.loop(0, n, 1, lambda j, _: em.put(s, s.literal(zero), at, j))
 
-        def row(i: str, _: list[str]) -> None:
-            at = em.at(scalar.ir, start, em.mul(i, down))
-            em.loop(0, n, 1, lambda j, _: em.put(scalar, zero, at, j))
-
-        em.loop(0, m, 1, row)
+            em.loop(0, m, 1, row)

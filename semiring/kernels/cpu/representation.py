@@ -2,9 +2,9 @@
 
 - *order keys*: a semiring that only compares floats runs on integers of the same order, on processors that compare integers faster
   (`Target.order_keys`). The key ``x ^ ((x >> 31) & 0x7fffffff)`` is its own inverse, except that −0.0 comes back as 0.0.
-- *clamped*: tropical integers, whose ∞ is the dtype's largest (smallest) value, are clamped to half the range, so that ∞ + ∞ does not
-  wrap and a step is one addition and one minimum. On the way out, everything beyond a threshold between the finite values and the
-  infinite sums is ∞ again.
+- *clamped*: tropical integers, with the dtype's largest (smallest) value as ∞, are clamped to half the range. Then ∞ + ∞ does not wrap,
+  and a step is an addition and a minimum. On the way out, everything beyond a threshold between the finite values and the infinite
+  sums is ∞ again.
 - *exponential*: where ⊕ is log(e^{sa} + e^{sb}) / s and ⊗ is a sum, elements become exponentials, to multiply and add; see `exponential`.
 - *plain*: unchanged. Integer sums test for an infinite operand.
 """

@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 
 from semiring.common.units import CACHE_LINE
 from semiring.kernels.cpu.arguments import Arguments
 from semiring.kernels.cpu.emitter import ENTRY, I32, Emitter, Scalar
 from semiring.kernels.cpu.lowering import Lowering, Value, improve, load_elements, values
+from semiring.kernels.cpu.pivot import outer_product
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.scans import ScanArrays, ScanForm, ScanWords, SequenceArrays, SequenceWords
 from semiring.kernels.hardware import Target
@@ -67,7 +68,7 @@ class ScanKernel:
             scalar = self.rep.inner[0]
             word = args.load(em, "threshold")
             self._threshold = em.splat(em.let(f"trunc i64 {word} to {scalar.ir}") if scalar.bytes < 8 else word, scalar, self.width)
-        # One after the other: the vector, as inner elements; the new one and the weights, as outer ones; winners; the matrix.
+        # Scratch arrays: the vector (inner), the new vector and the weights (outer), the winners, and the matrix (inner).
         arrays: list[tuple[Scalar, str | int]] = [(s, lanes) for s in (*self.rep.inner, *self.rep.outer * 2, I32)]
         arrays += [(s, em.mul(lanes, self._states)) for s in self.rep.inner]
         places, at = list[str](), scratch
@@ -77,9 +78,9 @@ class ScanKernel:
         count = len(self.components)
         self._vector, self._new, self._weights = (places[i * count : (i + 1) * count] for i in range(3))
         self._winners, self._matrix = places[3 * count], places[3 * count + 1 :]
-        for arrays_of, elements in ((self._new, self.rep.zero), (self._weights, self.rep.one)):  # what pads them
+        for arrays_of, elements in ((self._new, self.rep.zero), (self._weights, self.rep.one)):  # padding
             for place, element, s in zip(arrays_of, elements, self.rep.outer, strict=True):
-                self._fill(s, s.constant(element, self.width), place)
+                self._across(lambda j: self._put(s, s.constant(element, self.width), place, j))
         words = len(SequenceWords._fields) + len(self.components) * len(SequenceArrays._fields)
         em.loop(first, last, 1, lambda q, _: self._sequence(em.at("i64", table, em.mul(q, words))))
         return [em.done()]
@@ -89,15 +90,6 @@ class ScanKernel:
     def _put(self, scalar: Scalar, value: str, place: str, j: str) -> None:
         """Write a register to an array of scratch."""
         self.em.put(scalar, value, place, j, self.width)
-
-    def _get(self, scalars: Sequence[Scalar], places: Sequence[str], j: str | int) -> list[Value]:
-        """Read one register per component from arrays of scratch."""
-        em, width = self.em, self.width
-        return [Value(em.get(s, p, j, width), s) for s, p in zip(scalars, places, strict=True)]
-
-    def _fill(self, scalar: Scalar, value: str, place: str) -> None:
-        """Fill an array of scratch with a register."""
-        self._across(lambda j: self._put(scalar, value, place, j))
 
     def _across(self, body: Callable[[str], None]) -> None:
         """Run ``body`` for each register of a vector."""
@@ -121,7 +113,7 @@ class ScanKernel:
 
         def contiguous() -> None:
             em.loop(0, self._whole, self.width, lambda j, _: move(self.wide, j, j))
-            if self._rest:  # one register: a wide load of what was stored by parts would wait for all of them
+            if self._rest:  # one register: a wide load after narrow stores would stall
                 rest = em.let(f"icmp slt i64 {self._whole}, {self._states}")
                 em.branch(rest, lambda: move(self.wide, self._whole, self._whole, self._rest))
             else:
@@ -191,7 +183,7 @@ class ScanKernel:
         for c, s in enumerate(self.rep.outer):
             terms, sums = self._steps["matrix_terms"][c], self._steps["matrix_sums"][c]
 
-            def row(k: str, _: list[str], c: int = c, s: Scalar = s, terms: str = terms, sums: str = sums) -> None:
+            def row(k: str, _: list[str]) -> None:
                 target = em.at(self.rep.inner[c].ir, self._matrix[c], em.mul(k, self._lanes))
                 self._copy(s, em.at(s.ir, matrix[c], em.mul(k, terms)), sums, target, load=True, encoded=c)
 
@@ -220,11 +212,11 @@ class ScanKernel:
         """Pack component c of a matrix with contiguous terms, by squares of vectors."""
         em, inner, begin = self.em, self.rep.inner[c], "0"
         for side in (x for x in _SQUARES if x <= self.width):
-            end, low = str(em.round_down(self._states, side)), Lowering(em, self.wide.target, side)
+            end, wide = str(em.round_down(self._states, side)), Lowering(em, self.wide.target, side)
 
-            def square(k: str, j: str, count: int, side: int = side, low: Lowering = low) -> None:
+            def square(k: str, j: str, count: int) -> None:
                 """`side` terms of `count` sums; `count` is 1 or `side`."""
-                low = low if count == side else self.single
+                low = wide if count == side else self.single
                 for offset in range(0, side, count):
                     term = em.add(k, offset)
                     places = [em.at(s.ir, matrix, em.add(em.mul(em.add(j, r), sums), term)) for r in range(count)]
@@ -233,7 +225,7 @@ class ScanKernel:
                         to = em.at(inner.ir, self._matrix[c], em.add(em.mul(em.add(term, q), self._lanes), j))
                         em.store(inner.vector(count), column, to, inner.bytes)
 
-            def several(k: str, _: list[str], side: int = side, end: str = end, square: Callable[[str, str, int], None] = square) -> None:
+            def several(k: str, _: list[str]) -> None:
                 em.loop(0, end, side, lambda j, _: square(k, j, side))
                 em.loop(end, self._states, 1, lambda j, _: square(k, j, 1))
 
@@ -242,22 +234,15 @@ class ScanKernel:
 
     def _take(self, j: str, weights: list[str] | None) -> None:
         """Convert a register of the new vector to the next operand: forward the weighted result itself, backward w ⊗ result."""
-        new = self._get(self.rep.outer, self._new, j)
+        new = load_elements(self.wide, self.rep.outer, self._new, j)
         if weights is not None:
-            w = self._get(self.rep.outer, weights, j)
-            new = self._weighed(*((w, new) if self.form.backward else (new, w)))
+            w = load_elements(self.wide, self.rep.outer, weights, j)
+            new = outer_product(self.rep, self.wide, *((w, new) if self.form.backward else (new, w)), self._threshold)
             if not self.form.backward:
                 for s, value, place in zip(self.rep.outer, new, self._new, strict=True):
                     self._put(s, value.name, place, j)
         for c, (s, value, place) in enumerate(zip(self.rep.inner, new, self._vector, strict=True)):
             self._put(s, self.rep.encode(self.wide, c, value.name), place, j)
-
-    def _weighed(self, left: list[Value], right: list[Value]) -> list[Value]:
-        if self.rep.kind != "clamped":
-            return self.wide.evaluate(self.rep.mul, left, right, self.rep.outer)
-        a, b = ([Value(self.rep.encode(self.wide, 0, x.name), self.rep.inner[0])] for (x,) in (left, right))
-        (total,) = self.inner.evaluate(self.rep.mul, a, b, self.rep.inner)
-        return [self._decoded(0, total.name)]
 
     def _decoded(self, c: int, name: str) -> Value:
         """Convert a register of inner elements to outer elements."""
@@ -287,7 +272,7 @@ class ScanKernel:
         em, inner = self.em, self.rep.inner
         v = [Value(em.splat(em.get(s, p, k), s, self.width), s) for s, p in zip(inner, self._vector, strict=True)]
         row = em.mul(k, self._lanes)
-        matrix = [self._get(inner, self._matrix, em.add(row, start)) for start in starts]
+        matrix = [load_elements(self.wide, inner, self._matrix, em.add(row, start)) for start in starts]
         return [(a, v) if self.form.backward else (v, a) for a in matrix]
 
     def _fold(self, starts: list[str]) -> list[str]:
@@ -338,7 +323,7 @@ class ScanKernel:
             return [low.arithmetic("max" if scale > 0 else "min", s, [m, x]) for m, x in zip(old, terms(k), strict=True)]
 
         found = em.loop(0, self._states, 1, largest, [(ir, zero)] * len(starts))
-        # Where all terms are zero so is the sum, log 0, and where one is infinite otherwise, so is that: nothing is taken out.
+        # An infinite maximum is not subtracted: the sum is 0 if all terms are 0 (log 0), and infinite if a term is.
         infinity = s.constant(math.inf, self.width)
         infinite = [low.compare("eq", s, low.arithmetic("abs", s, [m]), infinity) for m in found]
         most = [low.select(i, s, s.constant(0.0, self.width), m) for i, m in zip(infinite, found, strict=True)]
@@ -370,7 +355,7 @@ class ScanKernel:
         def back(i: str, carried: list[str]) -> list[str]:
             t, (state,) = str(em.sub(steps, i)), carried
             em.put(I32, em.let(f"trunc i64 {state} to i32"), states, em.mul(t, state_step))
-            # −1 led there from nowhere; the row of v₀ says −1 too.
+            # State −1 has no predecessor; the row of v₀ holds −1 too.
             known = em.call("smax.i64", "i64", ("i64", state), ("i64", 0))
             winner = em.get(I32, witness, em.add(em.mul(t, witness_step), known))
             before = em.let(f"sext i32 {winner} to i64")

@@ -142,7 +142,7 @@ def stack_launch(
 ) -> StackLaunch | None:
     """Return the launch of a kernel on stacks; None for unsupported strides, or matrices so large that each has several tasks.
 
-    `name` is the kernel of one matrix, and `launch` returns the launch of one matrix for its strides. `sides` are rows, columns and depth,
+    `name` is the kernel of a single matrix, and `launch` returns a launch for given strides. `sides` are rows, columns and depth,
     `batch` the leading axes, and `strides` include leading axes. `tiles` are without and with a witness.
     """
     product, witness, count = name.startswith("product"), name.endswith("witness"), len(rep.outer)

@@ -46,7 +46,7 @@ class VectorKernel:
         self._em = em = Emitter(self.name, ENTRY)
         args, rep, lanes = self.args, self.rep, self.lanes
         matrix, vector = "AB" if self.left else "BA"
-        # From element to element of the result, and from term to term of a sum.
+        # Strides along the result, and along the terms of a sum.
         along, term = ("rows", "columns") if self.left else ("columns", "rows")
         self._count, self._k = args.load(em, "m" if self.left else "n"), args.load(em, "k")
         self._matrix, self._result = ([args.pointer(em, (x, c)) for c in self.components] for x in (matrix, "C"))
@@ -85,7 +85,7 @@ class VectorKernel:
         """C ← 0."""
         for s, zero, start in zip(self.rep.outer, self.rep.zero, self._result, strict=True):
 
-            def one(i: str, _: list[str], s: Scalar = s, zero: str = s.literal(zero), start: str = start) -> None:
+            def one(i: str, _: list[str], zero: str = s.literal(zero), start: str = start) -> None:
                 self._em.put(s, zero, start, i)
 
             self._em.loop(0, self._count, 1, one)
@@ -147,7 +147,7 @@ class VectorKernel:
             low, rep.add, rep.outer, rep.extremum, [found], places, (self._em.at("i32", self._via, i), [sums[-1]]) if self.witness else None
         )
 
-    # Where elements of the result follow each other.
+    # Streamed rows.
 
     def _strip(self, start: str, _: list[str]) -> None:
         """Compute the columns from `start` on, at most `STRIP`; only the last vector may be partial."""
@@ -167,7 +167,7 @@ class VectorKernel:
             em.loop(0, em.add(whole, lanes), lanes, clear)
             em.by_vectors(steps, self.rows, lambda q, rows: self._stream(em.add(p, q), rows, start, whole, partial))
             em.loop(0, whole, lanes, lambda j, _: self._merge(lanes, j, em.add(start, j)))
-            shift = em.sub(em.add(start, lanes), self._count)  # the lanes of the last vector less the columns
+            shift = em.sub(em.add(start, lanes), self._count)  # column start + j is lane j + shift of the last vector
             em.loop(whole, columns, 1, lambda j, _: self._merge(1, em.add(whole, em.add(j, shift)), em.add(start, j)))
 
         em.loop(0, self._k, self.depth, slab)
@@ -204,7 +204,7 @@ class VectorKernel:
         """Accumulators in the L1 cache: the sums, and the witnesses."""
         return [*zip(self.rep.inner, self._sums, strict=True), *([(I32, self._codes)] if self.witness else [])]
 
-    # Where terms of a sum follow each other.
+    # Dot products.
 
     def _dot(self, i: str, rows: int) -> None:
         """Compute `rows` elements of the result from i on."""

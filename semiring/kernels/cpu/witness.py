@@ -20,7 +20,7 @@ __all__ = ["WitnessKernel"]
 class WitnessKernel:
     """Generates ``resolve(args, step, k, B…)``, which the product calls, and ``transpose``."""
 
-    # Of the part of the steps that is looked at: its first one, how many they are, whether no fewer than a slab, where the last one begins.
+    # The current part of the steps: first step, number of steps, whether it has a whole slab, and the start of the last slab.
     _begin: str | int
     _steps: str
     _has_slab: bool
@@ -43,7 +43,7 @@ class WitnessKernel:
         whole = em.round_down("%steps", side)
         for c, s in enumerate(self.rep.inner):
 
-            def panel(j: str, _: list[str], c: int = c, s: Scalar = s) -> None:
+            def panel(j: str, _: list[str]) -> None:
                 source, target = em.at(s.ir, f"%B{c}", em.mul(j, "%k")), em.at(s.ir, f"%out{c}", em.mul(j, long))
 
                 def square(p: str, _: list[str]) -> None:
@@ -128,7 +128,7 @@ class WitnessKernel:
         """Resolve the entries among `lanes` entries of a row from j on whose slab is in this part of the steps."""
         ir, slab = I32.vector(lanes), self.tile.slab
         code = em.load(ir, em.at("i32", codes, j), 4)
-        # The slab, −2 − code, less the first of this part; what is no code of a slab is less than that.
+        # The number of the slab within this part; other codes become larger unsigned numbers.
         before = em.let(f"trunc i64 {em.add(em.let(f'sdiv i64 {self._begin}, {slab}'), 2)} to i32")
         number = em.let(
             f"sub {ir} {em.let(f'sub {ir} zeroinitializer, {code}' if lanes > 1 else f'sub i32 0, {code}')}, {em.splat(before, I32, lanes)}"
@@ -158,7 +158,7 @@ class WitnessKernel:
             em.put(I32, em.let(f"trunc i64 {em.add(em.add(self._first, self._begin), k)} to i32"), codes, j)
 
         def whole() -> None:
-            # The last slab may be a part of one. Then one is read that ends with it: no step before that slab gives C, or it had won.
+            # For a partial last slab, read the slab that ends with it: an earlier step cannot equal C, or its slab would have won.
             start = em.smin(begin, self._last_slab)
             low = Lowering(em, self.target, self.tile.width, infinities=self.rep.inner_infinities)
             bits = self._hits(low, a, b, self._wanted(low, c_place), start, self.tile.slab)
@@ -171,7 +171,7 @@ class WitnessKernel:
                 wanted = self._wanted(low, c_place)
                 end = em.add(start, em.round_down(em.sub(self._steps, start), width))
 
-                def search(p: str, found: list[str], low: Lowering = low, wanted: list[str] = wanted) -> list[str]:
+                def search(p: str, found: list[str]) -> list[str]:
                     bits = self._hits(low, a, b, wanted, p, low.width)
                     hit = em.let(f"icmp ne i64 {bits}, 0")
                     none = em.let(f"icmp eq i64 {found[0]}, {self._steps}")
