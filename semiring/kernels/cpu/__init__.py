@@ -55,5 +55,6 @@ deviations        deviations of the k shortest paths
 Sequences:
 
 scan              a vector through a long product of matrices
-scans             forms and arguments of scans, and calls over threads
+scan_words        forms and arguments of scans
+scans             scans over threads
 """

@@ -24,7 +24,7 @@ from semiring.kernels.cpu.emitter import ENTRY, I32, Emitter, Scalar
 from semiring.kernels.cpu.lowering import Lowering, Value, improve, load_elements, values
 from semiring.kernels.cpu.pivot import outer_product
 from semiring.kernels.cpu.representation import Representation
-from semiring.kernels.cpu.scans import ScanArrays, ScanForm, ScanWords, SequenceArrays, SequenceWords
+from semiring.kernels.cpu.scan_words import ScanArrays, ScanForm, ScanWords, SequenceArrays, SequenceWords
 from semiring.kernels.hardware import Target
 
 __all__ = ["ScanKernel"]
@@ -187,7 +187,7 @@ class ScanKernel:
                 target = em.at(self.rep.inner[c].ir, self._matrix[c], em.mul(k, self._lanes))
                 self._copy(s, em.at(s.ir, matrix[c], em.mul(k, terms)), sums, target, load=True, encoded=c)
 
-            def rows(row: Callable[..., None] = row) -> None:
+            def rows() -> None:
                 em.loop(0, self._states, 1, row)
 
             downwards = em.let(f"icmp slt i64 {self._steps['matrix_step'][c]}, 0")

@@ -1,100 +1,26 @@
-"""Scans by generated code: their forms and arguments, and calls over threads; sequences are rows of a table."""
+"""Scans by generated code: sequences are rows of a table, shared out among threads."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.arrays.overlap import address
 from semiring.arrays.threads import Threaded, return_scratch, run, take_scratch
-from semiring.common.units import CACHE_LINE
 from semiring.kernels.cpu.arguments import pack
-from semiring.kernels.cpu.emitter import I32
 from semiring.kernels.cpu.kernels import kernels_for
-from semiring.kernels.cpu.representation import Representation
+from semiring.kernels.cpu.scan_words import ScanArrays, ScanForm, ScanWords, scratch_bytes
 from semiring.kernels.machine import SERIAL
 from semiring.kernels.scans import ScanOperands, ScanPlaces, sequence_offsets
 
-__all__ = ["CpuScans", "ScanArrays", "ScanForm", "ScanWords", "SequenceArrays", "SequenceWords"]
+__all__ = ["CpuScans"]
 
 Array = np.ndarray[Any, Any]
 
 _SHARES = 8
 """Calls per thread, so that sequences of unequal lengths keep all threads busy."""
-
-
-@dataclass(frozen=True)
-class ScanForm:
-    """The options of a generated function."""
-
-    backward: bool
-    weighted: bool
-    witness: bool
-
-    @property
-    def name(self) -> str:
-        """The function's name."""
-        words = ["scan", *("backward",) * self.backward, *("weighted",) * self.weighted, *("witness",) * self.witness]
-        return "_".join(words)
-
-    @classmethod
-    def named(cls, name: str) -> ScanForm:
-        """Return the form of the function called `name`."""
-        return cls(*(word in name.split("_") for word in ("backward", "weighted", "witness")))
-
-
-class ScanWords(NamedTuple):
-    """Words of a scan that belong to no array."""
-
-    first: int
-    last: int
-    table: int
-    states: int
-    scratch: int
-    threshold: int
-    witness_step: int
-    state_step: int
-
-
-class ScanArrays(NamedTuple):
-    """Words of one component, strides in elements: `matrix_terms` leads to the next term of a sum, `matrix_sums` to the next sum."""
-
-    matrix_step: int
-    matrix_terms: int
-    matrix_sums: int
-    weight_step: int
-    weight_stride: int
-    initial_stride: int
-    value_step: int
-
-
-class SequenceWords(NamedTuple):
-    """Words of a row of the table: the number of steps, and the addresses of the witness and of the states at v₀."""
-
-    steps: int
-    witness: int
-    states: int
-
-
-class SequenceArrays(NamedTuple):
-    """Words of one component: addresses of the first step's matrix and weights, of the initial vector, and of v₀ in the result."""
-
-    matrix: int
-    weight: int
-    initial: int
-    value: int
-
-
-def scratch_bytes(rep: Representation, states: int, width: int) -> int:
-    """Return the scratch bytes of a function on vectors of `states` elements, in registers of `width` lanes."""
-    lanes = -(-states // width) * width
-    inner, outer = sum(s.bytes for s in rep.inner), sum(s.bytes for s in rep.outer)
-    arrays = 4 * len(rep.outer) + 1
-    return lanes * (states * inner + inner + 2 * outer + I32.bytes) + arrays * CACHE_LINE
-
 
 _FIRST, _LAST, _SCRATCH = map(ScanWords._fields.index, ("first", "last", "scratch"))
 
