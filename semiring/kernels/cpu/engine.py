@@ -93,7 +93,7 @@ def assign(to: Block, source: Block) -> None:
 
 
 _SIDE_BY_SIDE = 512
-"""Largest side of the matrices of a stack that threads multiply one each."""
+"""Largest side of matrices of a stack for which each thread multiplies whole matrices."""
 
 _strides = operator.attrgetter("strides")
 
@@ -208,7 +208,7 @@ class CpuEngine(ArrayEngine, Threaded):
         )
 
     def _product_in_slabs(self, A: Block, B: Block, C: Block, fresh: bool, most: int) -> bool:
-        """Multiply in depth slabs of at most `most` steps, as the kernel does within itself; return False if one call is enough.
+        """Multiply in depth slabs of about `most` steps, as the kernel does within itself; return False if one call is enough.
 
         Products with witnesses are cut into many tasks anyway, for their scratch memory.
         """

@@ -218,7 +218,7 @@ class ExponentialKernel:
         if turn > lanes:
             _put(em, inner, buffer, found, width)
             _fold(em, self.math(em, 1, inner), buffer, lanes, turn)
-            found = [em.load(ir, em.at(inner.ir, buffer, q * width), inner.bytes) for q in vectors]
+            found = [em.get(inner, buffer, q * width, width) for q in vectors]
         shown, offsets = zip(*(math_.exponents(x) for x in found), strict=True)
         if turn > lanes:
             _put(em, inner, buffer, shown, width)
@@ -241,7 +241,7 @@ class ExponentialKernel:
 
         def candidate(k: str) -> str:
             a = em.splat(em.get(scalar, "%A", em.mul(k, self.tile.rows)), scalar, width)
-            b = em.load(ir, em.at(scalar.ir, "%B", em.mul(k, self.tile.columns)), scalar.bytes)
+            b = em.get(scalar, "%B", em.mul(k, self.tile.columns), width)
             return low.arithmetic("add", scalar, [a, b])
 
         some, sums = (em.let(f"alloca {ir}, align 64") for _ in range(2))
@@ -301,7 +301,7 @@ class ExponentialKernel:
         def decode(i: str, j: str, place: str, count: list[str]) -> list[str]:
             """Convert a sum to the result; NaN where the sum is too small."""
             N = em.splat(em.get(scalar, exponents["%A"], i), scalar, width)
-            both = low.arithmetic("add", scalar, [N, em.load(ir, em.at(scalar.ir, exponents["%B"], j), scalar.bytes)])
+            both = low.arithmetic("add", scalar, [N, em.get(scalar, exponents["%B"], j, width)])
             found, right = math_.decode(em.load(ir, place, scalar.bytes), both)
             em.store(ir, low.select(right, scalar, found, unknown), place, scalar.bytes)
             missing = em.let(f"zext i1 {low.somewhere(low.negated(right))} to i64")
@@ -318,7 +318,7 @@ class ExponentialKernel:
         def single(i: str, j: str, place: str, _: list[str]) -> list[str]:
             """For k = 1: a ⊗ b, without an exponential."""
             a = em.splat(em.get(scalar, elements["%A"], i), scalar, width)
-            b = em.load(ir, em.at(scalar.ir, elements["%B"], j), scalar.bytes)
+            b = em.get(scalar, elements["%B"], j, width)
             em.store(ir, low.arithmetic("add", scalar, [a, b]), place, scalar.bytes)
             return []
 
@@ -421,8 +421,8 @@ class Wide:
                 N = em.splat(em.get(inner, exponents[0], i), inner, width)
 
                 def vector(j: str, _: list[str]) -> None:
-                    total = em.load(ir, em.at(inner.ir, sums, em.add(em.mul(i, tile.columns), j)), inner.bytes)
-                    both = low.arithmetic("add", inner, [N, em.load(ir, em.at(inner.ir, exponents[1], j), inner.bytes)])
+                    total = em.get(inner, sums, em.add(em.mul(i, tile.columns), j), width)
+                    both = low.arithmetic("add", inner, [N, em.get(inner, exponents[1], j, width)])
                     found, right = math_.decode(total, both)
                     place = em.at(outer.ir, "%results", em.add(em.mul(i, kernel.tile.columns), em.add(j, first)))
                     old = em.load(results, place, outer.bytes)

@@ -146,15 +146,11 @@ def represent(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, order_ke
         return plain
     scale = program.exponential
     if scale is not None and zero == ((-math.inf if scale > 0 else math.inf),):
-        add = (log_add(scale),)
-        return Representation(add, mul, star, undefined, outer, outer, zero, one, (0.0,), (), "exponential", None, scale)
+        return replace(plain, add=(log_add(scale),), inner_zero=(0.0,), infinities=(), kind="exponential", extremum=None, scale=scale)
     (scalar,), operations = outer, {e.op for e in nodes(*add, *mul)}
     if order_keys and scalar.kind == "f" and operations <= {"var", "min", "max"}:
-        inner = Scalar("i", scalar.bytes)
-        key = key_of(zero[0], scalar.bytes)
-        return Representation(add, mul, star, undefined, outer, (inner,), zero, one, (key,), (), "order_key", extremum)
+        inner, key = Scalar("i", scalar.bytes), key_of(zero[0], scalar.bytes)
+        return replace(plain, inner=(inner,), inner_zero=(key,), infinities=(), kind="order_key")
     if tropical(semiring, dtypes):
-        return Representation(
-            add, mul, star, undefined, outer, outer, zero, one, (inner_infinity(zero[0]),), infinities, "clamped", extremum
-        )
+        return replace(plain, inner_zero=(inner_infinity(zero[0]),), kind="clamped")
     return plain

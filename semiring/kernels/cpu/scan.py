@@ -63,11 +63,8 @@ class ScanKernel:
         if self.wide.target.masks:
             self._rest = em.first_lanes(em.sub(self._states, self._whole), self.width)
         self._steps = {name: [args.load(em, (name, c)) for c in self.components] for name in ScanArrays._fields}
-        self._threshold = ""
-        if self.rep.kind == "clamped":
-            scalar = self.rep.inner[0]
-            word = args.load(em, "threshold")
-            self._threshold = em.splat(em.let(f"trunc i64 {word} to {scalar.ir}") if scalar.bytes < 8 else word, scalar, self.width)
+        clamped = self.rep.kind == "clamped"
+        self._threshold = em.splat_word(args.load(em, "threshold"), self.rep.inner[0], self.width) if clamped else ""
         # Scratch arrays: the vector (inner), the new vector and the weights (outer), the winners, and the matrix (inner).
         arrays: list[tuple[Scalar, str | int]] = [(s, lanes) for s in (*self.rep.inner, *self.rep.outer * 2, I32)]
         arrays += [(s, em.mul(lanes, self._states)) for s in self.rep.inner]
@@ -80,16 +77,12 @@ class ScanKernel:
         self._winners, self._matrix = places[3 * count], places[3 * count + 1 :]
         for arrays_of, elements in ((self._new, self.rep.zero), (self._weights, self.rep.one)):  # padding
             for place, element, s in zip(arrays_of, elements, self.rep.outer, strict=True):
-                self._across(lambda j: self._put(s, s.constant(element, self.width), place, j))
+                self._across(lambda j: self.em.put(s, s.constant(element, self.width), place, j, self.width))
         words = len(SequenceWords._fields) + len(self.components) * len(SequenceArrays._fields)
         em.loop(first, last, 1, lambda q, _: self._sequence(em.at("i64", table, em.mul(q, words))))
         return [em.done()]
 
     # Memory.
-
-    def _put(self, scalar: Scalar, value: str, place: str, j: str) -> None:
-        """Write a register to an array of scratch."""
-        self.em.put(scalar, value, place, j, self.width)
 
     def _across(self, body: Callable[[str], None]) -> None:
         """Run ``body`` for each register of a vector."""
@@ -240,9 +233,9 @@ class ScanKernel:
             new = outer_product(self.rep, self.wide, *((w, new) if self.form.backward else (new, w)), self._threshold)
             if not self.form.backward:
                 for s, value, place in zip(self.rep.outer, new, self._new, strict=True):
-                    self._put(s, value.name, place, j)
+                    self.em.put(s, value.name, place, j, self.width)
         for c, (s, value, place) in enumerate(zip(self.rep.inner, new, self._vector, strict=True)):
-            self._put(s, self.rep.encode(self.wide, c, value.name), place, j)
+            self.em.put(s, self.rep.encode(self.wide, c, value.name), place, j, self.width)
 
     def _decoded(self, c: int, name: str) -> Value:
         """Convert a register of inner elements to outer elements."""
@@ -265,7 +258,7 @@ class ScanKernel:
         found = self._fold(starts) if scale is None else self._log_sum_exp(starts, scale)
         for r, start in enumerate(starts):
             for c, s in enumerate(self.rep.outer):
-                self._put(s, self._decoded(c, found[r * len(inner) + c]).name, self._new[c], start)
+                self.em.put(s, self._decoded(c, found[r * len(inner) + c]).name, self._new[c], start, self.width)
 
     def _factors(self, k: str, starts: list[str]) -> list[tuple[list[Value], list[Value]]]:
         """Return the factors of term k for each register: v_k and a_kj, or backward a_jk and v_k."""
@@ -297,7 +290,7 @@ class ScanKernel:
 
         found = em.loop(0, self._states, 1, term, [*zeros * len(starts), *codes])
         for start, winners in zip(starts, found[len(starts) * count :], strict=False):
-            self._put(I32, winners, self._winners, start)
+            self.em.put(I32, winners, self._winners, start, self.width)
         return found
 
     def _improved(self, old: list[Value], left: list[Value], right: list[Value]) -> tuple[list[Value], Callable[[], str]]:
