@@ -1,24 +1,60 @@
-"""The CPU engine: products, closures and searches as machine code, generated for a semiring on the processor at hand.
+"""Products, closures and searches on the CPU: machine code generated for a semiring on this processor, through LLVM.
 
-From a semiring to machine code: `representation` says how elements are held while they are multiplied, and `tile` the register tile and
-the cache blocks, for the processor that `semiring.kernels.hardware` tells of. `lowering`, with `instructions`, makes vector instructions
-of the recorded ⊕ and ⊗, which `emitter` writes as LLVM IR; `arguments` says what a kernel is called with; `exponents` has numbers as
-powers of two; `compiler` compiles and keeps it.
+Generating code:
 
-The kernels: `product` packs panels and has the macro-kernel, the loops of Goto and BLIS around the micro-kernel in `micro`; `exponential`
-makes products of exponentials of those over log Σ exp; `witness` finds which k won; `pivot` closes a pivot block; `stacks` calls these for
-all matrices of a stack, and `lanes` has small ones one to a lane; `vector` multiplies a matrix and a vector; `bounds` has the check of
-operands that is part of a product; `scan` takes vectors through long products; `search` finds rows of the closure of a sparse graph,
-`pair_search` one path, `tight_edges` trees of rows that were found otherwise, and `hops` hop counts from many vertices at once;
-`strong_components` and `transposition` are of sparse patterns;
-`spanning_tree` has minimum spanning forests, and the rows that they tell;
-`sparse` multiplies compressed rows by a dense matrix, and `gustavson` by compressed rows; `elimination_tree` analyses a sparse pattern,
-`fronts` eliminates it, and `sweeps` goes through what is left, of which `tally` counts and adds up distances; `statistics` reads what
-numbers there are; `boolean` has the kernels on bits, and their engine. Loops over the vertices of a graph are written with `body`:
-`policy_iteration`, `betweenness`, and the `deviations` of paths.
+representation    inner elements: order keys, clamped ∞, exponentials
+tile              register tile and cache blocks of the product
+arguments         argument words of kernels
+emitter           LLVM IR as text
+body              loops over arrays and graphs as LLVM IR
+instructions      vector instructions; exp and log
+lowering          expressions of a semiring as vector instructions
+compiler          LLVM IR to machine code, through the cache
+kernels           kernels of one semiring, and their cached launches
 
-Calling them: `kernels` has those of a semiring, `engine` takes operands as they lie, or copies; `launch` cuts a product into tasks and
-fills in their arguments, `stacks` a stack, `searches` searches, with `hop_counts`, `eliminations` sparse eliminations, `sparse_products`,
-with `sparse_words`, products of sparse matrices, and `scans` sequences, with `scan_words`; `semiring.arrays.threads` runs tasks, and keeps
-scratch memory.
+Dense matrices:
+
+engine            operations of `Engine` on NumPy arrays
+launch            tasks and arguments of products and pivot blocks
+product           packing, and the loops around the micro-kernel (Goto, BLIS)
+micro             register tile of C and its merge with C
+exponential       products of exponentials where ⊕ is log Σ exp
+witness           lookup of the winning k
+pivot             closure of a pivot block
+vector            matrix × vector and vector × matrix
+stacks            loops over stacks of matrices, and their launches
+lanes             small matrices of a stack, one to a lane
+bounds            check of operands within a product
+statistics        value statistics of arrays
+boolean           Boolean matrices as bits, and their engine
+
+Sparse matrices and graphs:
+
+sparse            sparse × dense products by compressed rows
+gustavson         sparse × sparse products by compressed rows
+sparse_words      forms and arguments of sparse products
+sparse_products   sparse products over threads
+transposition     transpose of a sparse pattern, and the symmetry test
+elimination_tree  analysis of a sparse pattern for elimination
+fronts            multifrontal elimination
+sweeps            rows and columns of the closure from eliminated panels
+tally             statistics of rows of distances during a sweep
+eliminations      sparse elimination and its sweeps over threads
+search            rows of a closure: Dijkstra, and label-correcting rounds
+pair_search       one path, by search from both ends
+searches          searches from many sources over threads
+tight_edges       shortest-path trees from known distances
+hops              hop counts from many sources, as bits
+hop_counts        hop counts over threads
+strong_components strong components and their reachable sets
+spanning_tree     minimum spanning forests, and bottleneck paths
+policy_iteration  cycle means by policy iteration
+betweenness       betweenness centrality
+deviations        deviations of the k shortest paths
+
+Sequences:
+
+scan              a vector through a long product of matrices
+scan_words        forms and arguments of scans
+scans             scans over threads
 """

@@ -1,7 +1,6 @@
-"""LLVM IR to callable machine code, through an object cache on disk.
+"""LLVM IR to machine code, through an object cache on disk.
 
-A kernel is compiled once a machine: the object code is kept under a key of everything that it depends on and loaded in about a
-millisecond afterwards.
+Object code is compiled once per machine, cached under a key of all its inputs, and loaded in about a millisecond afterwards.
 """
 
 from __future__ import annotations
@@ -29,15 +28,7 @@ class Function(Protocol):
     """Machine code that is called with its arguments, without the GIL."""
 
     def __call__(self, words: array[int], nanoseconds: float = 0) -> None:
-        """Run the code.
-
-        Parameters
-        ----------
-        words : array of int
-            See `semiring.kernels.cpu.arguments`.
-        nanoseconds : float
-            A rough estimate of how long the code runs. Long calls hear signals, see `semiring.arrays.threads.stoppable`.
-        """
+        """Run the code for about `nanoseconds`; long calls react to signals, see `semiring.arrays.threads.stoppable`."""
 
 
 class Library:
@@ -47,7 +38,7 @@ class Library:
         self._engine = engine  # owns the code
 
     def function(self, name: str) -> Function:
-        """``name(args, stop)``."""
+        """Return the function ``name(args, stop)``."""
         address = self._engine.get_function_address(name)
         assert address, name
         code = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(address)
@@ -65,7 +56,7 @@ class Library:
 
 @functools.cache
 def _generator_version() -> str:
-    """A digest of the generator's own source, so that an upgraded library never loads what an older one compiled."""
+    """Digest the generator's source, so that an upgraded library never loads older object code."""
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(path.read_bytes())
@@ -73,15 +64,15 @@ def _generator_version() -> str:
 
 
 def _machine(target: Target) -> Any:
-    """A target machine of its own: an execution engine takes it over and frees it."""
+    """Create a target machine; an execution engine takes ownership of it."""
     from llvmlite import binding as llvm
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    llvm.initialize_native_asmparser()  # inline assembly needs it; without, the process would abort
+    llvm.initialize_native_asmparser()  # inline assembly needs it, or the process aborts
     if target.architecture == architecture():
         triple = llvm.Target.from_default_triple()
-    else:  # whose machine code can be read, though not run
+    else:  # for inspection; the code cannot run here
         llvm.initialize_all_targets()
         llvm.initialize_all_asmprinters()
         triple = llvm.Target.from_triple(f"{target.architecture}-unknown-linux-gnu")
@@ -89,23 +80,14 @@ def _machine(target: Target) -> Any:
 
 
 def compile_library(key: Iterable[object], target: Target, ir: Callable[[], str]) -> Library:
-    """The library of the functions in ``ir()``, which is only called where the cache does not have it.
-
-    Parameters
-    ----------
-    key : iterable
-        What determines the IR, besides the generator's own source.
-    target : Target
-    ir : callable
-        Generates the LLVM IR.
-    """
+    """Return the library of the functions in ``ir()``, called only on a cache miss; `key` holds all inputs of the IR."""
     import llvmlite
     from llvmlite import binding as llvm
 
     identity = "\n".join(map(repr, (*key, target, llvmlite.__version__, llvm.llvm_version_info, _generator_version())))
     with _lock:
         code = cache.compiled(identity, ".o", lambda: _compile(ir(), target))
-        # The engine keeps its machine. One that has compiled something is larger by most of a megabyte.
+        # The engine keeps its machine. A new machine is smaller, by most of a megabyte, than one that has compiled something.
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine(target))
         engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         engine.finalize_object()
@@ -113,27 +95,26 @@ def compile_library(key: Iterable[object], target: Target, ir: Callable[[], str]
 
 
 def attributes(target: Target) -> str:
-    """The attribute groups of generated functions: #0, and #1 for those that are called and must not be inlined."""
+    """Return the attribute groups of generated functions: #0, and #1 for functions never inlined."""
     bits = 8 * target.vector_bytes
     given = f'"prefer-vector-width"="{bits}" "min-legal-vector-width"="{bits}"' + f' "tune-cpu"="{target.tune}"' * bool(target.tune)
     return f"attributes #0 = {{ nounwind {given} }}\nattributes #1 = {{ nounwind noinline {given} }}\n"
 
 
 def link(functions: Iterable[Emitter]) -> str:
-    """The IR of a module of `functions`."""
+    """Return the IR of a module of `functions`."""
     functions = list(functions)
     declarations = set[str]().union(*(f.declarations for f in functions))
     return "\n".join([*(f.text() for f in functions), *sorted(declarations), ""])
 
 
 def _compile(ir: str, target: Target) -> bytes:
-    """The object code of a module."""
     machine = _machine(target)
     return bytes(machine.emit_object(_optimised(ir, machine, target)))
 
 
 def _optimised(ir: str, machine: Any, target: Target) -> Any:
-    """The module after LLVM's passes."""
+    """Return the module after LLVM's passes."""
     from llvmlite import binding as llvm
 
     module = llvm.parse_assembly(ir + attributes(target))
@@ -151,7 +132,7 @@ def _optimised(ir: str, machine: Any, target: Target) -> Any:
 
 
 def _free(passes: Any) -> None:
-    """What llvmlite means to do with passes that nobody refers to; but it finds a method of the same name first, which does nothing."""
+    """Free the passes: llvmlite's own ``_dispose`` resolves to a base-class method that does nothing."""
     from llvmlite.binding.newpassmanagers import NewPassManager
 
     if type(passes)._dispose is not NewPassManager._dispose:
@@ -160,6 +141,6 @@ def _free(passes: Any) -> None:
 
 
 def assembly(ir: str, target: Target) -> str:
-    """The machine code of ``ir`` as text, for inspection."""
+    """Return the machine code of ``ir`` as text, for inspection."""
     machine = _machine(target)
     return str(machine.emit_assembly(_optimised(ir, machine, target)))

@@ -1,4 +1,4 @@
-"""Writing LLVM IR as text: names, blocks, loops, and typed vector values."""
+"""LLVM IR as text: names, blocks, loops, and typed vector values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Carried = tuple[str, str]
 
 @dataclass(frozen=True, order=True)
 class Scalar:
-    """An element type: ``kind`` is f, i or u; ``bytes`` its size."""
+    """An element type: `kind` is f, i or u; `bytes` is the size."""
 
     kind: str
     bytes: int
@@ -28,27 +28,27 @@ class Scalar:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """NumPy's name of the scalar."""
+        """NumPy's dtype of the scalar."""
         return np.dtype(f"{self.kind}{self.bytes}")
 
     def overload(self, width: int) -> str:
-        """The part of an intrinsic's name that stands for a vector of them."""
+        """Return the suffix of an intrinsic's name for a vector of this type."""
         name = ("f" if self.kind == "f" else "i") + str(8 * self.bytes)
         return name if width == 1 else f"v{width}{name}"
 
     def vector(self, width: int) -> str:
-        """LLVM's name of a vector of `width` of them (the scalar itself for 1)."""
+        """Return LLVM's name of a vector of `width` lanes, or of the scalar for 1 lane."""
         return self.ir if width == 1 else f"<{width} x {self.ir}>"
 
     def literal(self, value: Any) -> str:
-        """A constant as LLVM writes it; floats by their bits, so that nothing is rounded on the way."""
+        """Return a constant in LLVM's syntax: floats by their bits, without rounding."""
         if self.kind == "f":
             rounded = float(np.float32(value)) if self.bytes == 4 else float(value)
             return f"0x{struct.unpack('<Q', struct.pack('<d', rounded))[0]:016X}"
         return str(int(value))
 
     def constant(self, value: Any, width: int) -> str:
-        """A constant vector."""
+        """Return a constant vector."""
         return self.literal(value) if width == 1 else f"splat ({self.ir} {self.literal(value)})"
 
 
@@ -57,19 +57,18 @@ I64 = Scalar("i", 8)
 
 
 def scalar_type(dtype: np.dtype[Any]) -> Scalar:
-    """The element type of a NumPy dtype; a bool is a byte."""
+    """Return the element type of a NumPy dtype; a bool is a byte."""
     return Scalar("u", 1) if dtype.kind == "b" else Scalar(dtype.kind, dtype.itemsize)
 
 
 ENTRY = "ptr %args, ptr %stop"
-"""The parameters of a function that Python calls: its arguments, and a word that becomes 1 when the function shall stop."""
+"""Parameters of a function called from Python: arguments, and a word that becomes 1 to stop the function."""
 
 
 class Emitter:
     """The body of one function.
 
-    A function with the parameter ``%stop`` returns soon after the word there has become 1. Each turn of a loop with loops or calls inside
-    looks at the word.
+    A function with the parameter ``%stop`` returns soon after that word becomes 1: every loop with inner loops or calls polls the word.
     """
 
     def __init__(self, name: str, parameters: str, *, attributes: str = "#0") -> None:
@@ -81,22 +80,27 @@ class Emitter:
         self.declarations: set[str] = set()
 
     def text(self) -> str:
-        """The whole function."""
+        """Return the whole function."""
         stopped = "\nstopped:\n  ret void" if self._hears and self._loops else ""
         return self._head + "\n".join(self._lines) + stopped + "\n}\n"
 
+    def done(self) -> Emitter:
+        """Return from the function, and end it."""
+        self.line("ret void")
+        return self
+
     def fresh(self, prefix: str = "v") -> str:
-        """A name that nothing else has."""
+        """Return an unused name."""
         self._count += 1
         return f"{prefix}{self._count}"
 
     def line(self, text: str) -> None:
-        """An instruction without a result."""
+        """Emit an instruction without a result."""
         self._lines.append("  " + text)
         self._loops += text.startswith("call void @") and not text.startswith("call void @llvm.")
 
     def let(self, text: str) -> str:
-        """An instruction with a result: its name."""
+        """Emit an instruction and return the name of its result."""
         name = "%" + self.fresh()
         self.line(f"{name} = {text}")
         return name
@@ -106,10 +110,10 @@ class Emitter:
         self._lines.append(f"{label}:")
         self._block = label
 
-    # Integer arithmetic on i64, folding what is known here.
+    # Integer arithmetic on i64, with constants folded.
 
     def add(self, x: str | int, y: str | int) -> str | int:
-        """x + y."""
+        """Emit x + y."""
         if isinstance(x, int) and isinstance(y, int):
             return x + y
         if y == 0:
@@ -117,11 +121,11 @@ class Emitter:
         return y if x == 0 else self.let(f"add nsw i64 {x}, {y}")
 
     def sub(self, x: str | int, y: str | int) -> str | int:
-        """x − y."""
+        """Emit x − y."""
         return x if y == 0 else self.let(f"sub nsw i64 {x}, {y}")
 
     def mul(self, x: str | int, y: str | int) -> str | int:
-        """x · y."""
+        """Emit x · y."""
         if isinstance(x, int) and isinstance(y, int):
             return x * y
         if x == 0 or y == 0:
@@ -131,44 +135,52 @@ class Emitter:
         return y if x == 1 else self.let(f"mul nsw i64 {x}, {y}")
 
     def smin(self, x: str | int, y: str | int) -> str:
-        """min(x, y)."""
+        """Emit min(x, y)."""
         return self.call("smin.i64", "i64", ("i64", x), ("i64", y))
 
     def round_up(self, x: str | int, step: int) -> str | int:
-        """x rounded up to a multiple of step."""
+        """Round x up to a multiple of step."""
         return self.round_down(self.add(x, step - 1), step)
 
     def round_down(self, x: str | int, step: int) -> str | int:
-        """x rounded down to a multiple of step, for x ≥ 0."""
+        """Round x ≥ 0 down to a multiple of step."""
         return self.mul(self.let(f"sdiv i64 {x}, {step}"), step)
 
     def select_i64(self, condition: str, yes: str | int, no: str | int, *, unpredictable: bool = False) -> str:
-        """``yes if condition else no``; never by a branch if that would be `unpredictable`."""
+        """Emit ``yes if condition else no``; `unpredictable` asks LLVM for a select instead of a branch."""
         return self.let(f"select i1 {condition}, i64 {yes}, i64 {no}{', !unpredictable !{}' if unpredictable else ''}")
 
     # Memory.
 
     def at(self, ir: str, pointer: str, index: str | int) -> str:
-        """The address of element `index`."""
+        """Return the address of element `index`."""
         return pointer if index == 0 else self.let(f"getelementptr inbounds {ir}, ptr {pointer}, i64 {index}")
 
     def side_by_side(self, start: str, scalars: Sequence[Scalar], count: str | int) -> list[str]:
-        """Where arrays of `count` elements begin, one for each type, that lie one after the other on whole cache lines from `start` on."""
+        """Return the starts of arrays of `count` elements, one per type, laid out from `start` on cache lines."""
         starts = [start]
         for scalar in scalars[:-1]:
             starts.append(self.at("i8", starts[-1], self.round_up(self.mul(count, scalar.bytes), 64)))
         return starts
 
     def load(self, ir: str, pointer: str, align: int) -> str:
-        """Read."""
+        """Read a value."""
         return self.let(f"load {ir}, ptr {pointer}, align {align}")
 
     def store(self, ir: str, value: str, pointer: str, align: int) -> None:
-        """Write."""
+        """Write a value."""
         self.line(f"store {ir} {value}, ptr {pointer}, align {align}")
 
+    def get(self, scalar: Scalar, pointer: str, index: str | int, width: int = 1) -> str:
+        """Read element `index` of an array, or `width` elements from there on."""
+        return self.load(scalar.vector(width), self.at(scalar.ir, pointer, index), scalar.bytes)
+
+    def put(self, scalar: Scalar, value: str, pointer: str, index: str | int, width: int = 1) -> None:
+        """Write element `index` of an array, or `width` elements from there on."""
+        self.store(scalar.vector(width), value, self.at(scalar.ir, pointer, index), scalar.bytes)
+
     def first_lanes(self, count: str | int, width: int) -> str:
-        """A mask of the first `count` < `width` lanes."""
+        """Return a mask of the first `count` < `width` lanes."""
         ir = f"i{width}"
         number = self.let(f"trunc i64 {count} to {ir}") if width < 64 else count
         bits = self.let(f"sub {ir} {self.let(f'shl {ir} 1, {number}')}, 1")
@@ -182,19 +194,19 @@ class Emitter:
 
     def masked_store(self, scalar: Scalar, width: int, value: str, pointer: str, mask: str) -> None:
         """Write the lanes of a mask."""
-        # LLVM 22 has the alignment as an attribute, and reads it in the place where older ones need it.
+        # LLVM 22 made the alignment an attribute, but still reads the argument that older versions need.
         arguments = (scalar.vector(width), value), ("ptr", pointer), ("i32", scalar.bytes), (f"<{width} x i1>", mask)
         self.call(f"masked.store.{scalar.overload(width)}.p0", "void", *arguments)
 
     def gather(self, scalar: Scalar, width: int, pointer: str, index: Scalar, places: str, mask: str) -> str:
-        """Read elements at a vector of places, of the lanes of a mask; the others are 0."""
+        """Gather elements at a vector of places, for the lanes of a mask; the other lanes are 0."""
         ir = scalar.vector(width)
         pointers = self.let(f"getelementptr {scalar.ir}, ptr {pointer}, {index.vector(width)} {places}")
         arguments = (f"<{width} x ptr>", pointers), ("i32", scalar.bytes), (f"<{width} x i1>", mask), (ir, "zeroinitializer")
         return self.call(f"masked.gather.{scalar.overload(width)}.v{width}p0", ir, *arguments)
 
     def half(self, vector: str, scalar: Scalar, width: int, upper: int) -> str:
-        """The lower or the upper half of a vector."""
+        """Return the lower or the upper half of a vector."""
         half, ir = width // 2, scalar.vector(width)
         if half == 1:
             return self.let(f"extractelement {ir} {vector}, i64 {upper}")
@@ -202,19 +214,19 @@ class Emitter:
         return self.let(f"shufflevector {ir} {vector}, {ir} poison, <{half} x i32> <{lanes}>")
 
     def variable(self, value: int) -> str:
-        """Where an i64 is kept that changes; made outside of loops, it becomes a register."""
+        """Return the address of a mutable i64; created outside of loops, it becomes a register."""
         place = self.let("alloca i64, align 8")
         self.store("i64", str(value), place, 8)
         return place
 
     def prefetch(self, pointer: str, *, write: bool) -> None:
-        """Ask for a cache line."""
+        """Prefetch a cache line."""
         self.call("prefetch.p0", "void", ("ptr", pointer), ("i32", int(write)), ("i32", 3), ("i32", 1))
 
     # Vectors.
 
     def splat(self, value: str, scalar: Scalar, width: int) -> str:
-        """A vector whose lanes are all `value`."""
+        """Return a vector with `value` in all lanes."""
         if width == 1:
             return value
         v = scalar.vector(width)
@@ -222,11 +234,11 @@ class Emitter:
         return self.let(f"shufflevector {v} {one}, {v} poison, <{width} x i32> zeroinitializer")
 
     def splat_word(self, word: str, scalar: Scalar, width: int) -> str:
-        """The integer of an i64 in all lanes of a vector."""
+        """Return a vector with an integer, given as i64, in all lanes."""
         return self.splat(word if scalar.bytes == 8 else self.let(f"trunc i64 {word} to {scalar.ir}"), scalar, width)
 
     def transposed(self, rows: list[str], scalar: Scalar) -> list[str]:
-        """The columns of a square of vectors, whose side is a power of two: log₂(side) perfect shuffles of its rows."""
+        """Transpose a square of vectors, whose side is a power of two, by log₂(side) perfect shuffles of its rows."""
         side = len(rows)
         ir, half = scalar.vector(side), side // 2
         halves = [", ".join(f"i32 {start + i + side * other}" for i in range(half) for other in (0, 1)) for start in (0, half)]
@@ -239,7 +251,7 @@ class Emitter:
         return rows
 
     def call(self, function: str, result: str, *args: tuple[str, str | int]) -> str:
-        """A call of ``llvm.function`` with (type, value) arguments."""
+        """Call ``llvm.function`` with (type, value) arguments."""
         self.declarations.add(f"declare {result} @llvm.{function}({', '.join(ir for ir, _ in args)})")
         text = f"call {result} @llvm.{function}({', '.join(f'{ir} {value}' for ir, value in args)})"
         if result == "void":
@@ -257,7 +269,7 @@ class Emitter:
         body: Callable[[str, list[str]], Sequence[str] | None],
         carried: Sequence[Carried] = (),
     ) -> list[str]:
-        """``for i in range(start, stop, step)``, with values carried from turn to turn; returns their last ones."""
+        """Emit ``for i in range(start, stop, step)`` with loop-carried values; return their final names."""
 
         def turn(values: list[str]) -> list[str]:
             new = list(body(values[0], values[1:]) or ())
@@ -266,13 +278,14 @@ class Emitter:
         return self.repeat([("i64", str(start)), *carried], lambda values: self.let(f"icmp slt i64 {values[0]}, {stop}"), turn)[1:]
 
     def by_vectors(self, count: str | int, width: int, body: Callable[[str, int], None]) -> None:
-        """``body(i, lanes)`` for so many elements: by vectors of `width` lanes, then one by one."""
+        """Emit ``body(i, lanes)`` for `count` elements: `width` at a time, then one by one."""
         end = self.round_down(count, width)
         self.loop(0, end, width, lambda i, _: body(i, width))
-        self.loop(end, count, 1, lambda i, _: body(i, 1))
+        if width > 1:
+            self.loop(end, count, 1, lambda i, _: body(i, 1))
 
     def repeat(self, carried: Sequence[Carried], more: Callable[[list[str]], str], body: Callable[[list[str]], Sequence[str]]) -> list[str]:
-        """``while more(values): values = body(values)``; returns the last ones."""
+        """Emit ``while more(values): values = body(values)``; return the final values."""
         before, head, inner, after = self._block, self.fresh("head"), self.fresh("body"), self.fresh("after")
         self.line(f"br label %{head}")
         self.start(head)
@@ -295,7 +308,7 @@ class Emitter:
         return values
 
     def _entered(self, condition: str, inner: str, after: str, *, hears: bool) -> str:
-        """The end of a loop's head, which goes to the body or behind the loop, and looks at ``%stop`` on the way if the loop `hears`."""
+        """Return the branch that ends a loop's head; a loop that `hears` polls ``%stop`` on entry to the body."""
         if not hears:
             return f"  br i1 {condition}, label %{inner}, label %{after}"
         look, word, stop = (self.fresh(prefix) for prefix in ("look", "v", "v"))
@@ -310,7 +323,7 @@ class Emitter:
         )
 
     def branch(self, condition: str, yes: Callable[[], None], no: Callable[[], None] | None = None) -> None:
-        """``if condition: yes() else: no()``."""
+        """Emit ``if condition: yes() else: no()``."""
         then, other, after = self.fresh("then"), self.fresh("else"), self.fresh("after")
         self.line(f"br i1 {condition}, label %{then}, label %{other if no else after}")
         self.start(then)
@@ -323,7 +336,7 @@ class Emitter:
         self.start(after)
 
     def returning(self, condition: str) -> None:
-        """``if condition: return``."""
+        """Emit ``if condition: return``."""
         then, after = self.fresh("then"), self.fresh("after")
         self.line(f"br i1 {condition}, label %{then}, label %{after}")
         self.start(then)

@@ -1,8 +1,7 @@
-"""The CPU engine: operands that lie as kernels need them, or are copied.
+"""The CPU engine: dense operations on NumPy arrays, with copies where kernels cannot read or write the layout.
 
-A product or a pivot block whose matrices lie as before goes straight to the launch that is kept for them. Else `Operand` says what they
-share and how they lie: an operand that is the result itself is packed before the result changes, and what kernels cannot take as it lies
-is copied.
+A product or a pivot block with known strides goes straight to its cached launch. Otherwise `Operand` finds overlaps and layouts: an
+operand that is the result itself is packed before the result changes, and an unsupported layout is copied.
 """
 
 from __future__ import annotations
@@ -36,33 +35,33 @@ Array = np.ndarray[Any, Any]
 
 
 class Operand:
-    """A block that is one matrix, and the layouts of its components."""
+    """A block of a single matrix, with the layouts of its components."""
 
     def __init__(self, block: Block) -> None:
         self.block = block
         self.layouts = [layout(v) for v in block.values]
 
     def copied(self) -> Operand:
-        """A contiguous copy, to be read."""
+        """Copy the block contiguously, for reading."""
         return Operand(copied(self.block))
 
     def shares(self, other: Operand) -> bool:
-        """Whether they have elements in common."""
+        """Return True if both have elements in common."""
         return any(share(x, y) for x in self.layouts for y in other.layouts)
 
     @property
     def aligned(self) -> bool:
-        """Whether elements lie at multiples of their size, as kernels count; a field of packed records may lie between them."""
+        """True if strides and addresses are multiples of the element size; fields of packed records may not be."""
         return all(x.address % x.size == x.down % x.size == x.across % x.size == 0 for x in self.layouts)
 
     @property
     def contiguous_rows(self) -> bool:
-        """Whether the elements of a row lie side by side."""
+        """True if the elements of each row are contiguous."""
         return all(map(has_rows, self.layouts))
 
     @property
     def writable(self) -> bool:
-        """Whether kernels can write to it."""
+        """True if kernels can write to the block."""
         via = self.block.via
         return (
             self.contiguous_rows
@@ -72,13 +71,13 @@ class Operand:
 
 
 def copied(block: Block, *, via: bool = False) -> Block:
-    """A contiguous copy of a block; with its construction matrix, if it has one, on request."""
+    """Copy a block contiguously; on request also its construction matrix."""
     kept = _on_cache_lines(block.via) if via and block.via is not None else None
     return Block(tuple(map(_on_cache_lines, block.values)), kept, block.row, block.column)
 
 
 def _on_cache_lines(matrix: NDArray[Any]) -> NDArray[Any]:
-    """A contiguous copy that begins on a cache line, so that no vector of a row of whole lines lies in two."""
+    """Copy a matrix to the start of a cache line, so that no vector of a row of whole lines straddles two."""
     (elements,) = new_scratch(matrix.nbytes).arrays([(matrix.size, matrix.dtype)])
     copy = elements.reshape(matrix.shape)
     copy[...] = matrix
@@ -86,7 +85,7 @@ def _on_cache_lines(matrix: NDArray[Any]) -> NDArray[Any]:
 
 
 def assign(to: Block, source: Block) -> None:
-    """Write the elements of a block, and its construction matrix, to another one."""
+    """Copy the elements of a block, and its construction matrix, to another block."""
     for x, y in zip(to.values, source.values, strict=True):
         x[...] = y
     if to.via is not None:
@@ -94,22 +93,13 @@ def assign(to: Block, source: Block) -> None:
 
 
 _SIDE_BY_SIDE = 512
-"""Matrices of a stack up to this side run one a thread."""
+"""Largest side of matrices of a stack for which each thread multiplies whole matrices."""
 
 _strides = operator.attrgetter("strides")
 
 
 class CpuEngine(ArrayEngine, Threaded):
-    """`Engine` on NumPy arrays with kernels generated for this processor.
-
-    Parameters
-    ----------
-    semiring : Semiring
-    dtypes : tuple of numpy.dtype
-    threads : int, optional
-    isa : str, optional
-        A narrower instruction set of this processor.
-    """
+    """`Engine` on NumPy arrays with kernels generated for this processor; `isa` names a narrower instruction set of it."""
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], threads: int | None = None, isa: str | None = None) -> None:
         self.semiring, self.dtypes, self.requested = semiring, dtypes, threads
@@ -117,8 +107,8 @@ class CpuEngine(ArrayEngine, Threaded):
         self.pivot = self._kernels.pivot
 
     @property
-    def _operations(self) -> Operations:  # type: ignore[override]  # which is derived here
-        """⊕, ⊗ and 1 on arrays, for what has no kernel."""
+    def _operations(self) -> Operations:  # type: ignore[override]  # derived here
+        """Operations ⊕ and ⊗, and 1, on arrays, where there is no kernel."""
         return operations_for(self.semiring, self.dtypes)
 
     # The operations of `Engine`.
@@ -132,9 +122,9 @@ class CpuEngine(ArrayEngine, Threaded):
         self._product(A, B, C, fresh=True)
 
     def multiply_within(self, A: Block, B: Block, C: Block, safe: SafeRange, are_safe: Callable[[Sequence[Array]], bool]) -> bool:
-        """C ← A⊗B where operands are read only once: whether that was done, and all their numbers are in the safe range.
+        """C ← A⊗B with the range check in the same pass; return True if all numbers of A and B are in the safe range.
 
-        Where it says no, C holds no product. It shares no memory with A and B. `are_safe` tells it of a few rows that are left.
+        On False, C holds no valid product. C shares no memory with A and B. `are_safe` checks rows left over from groups of 16.
         """
         bounds = bounds_in_words(safe, self.dtypes[0])
         if bounds is None or 0 in A.values[0].shape or 0 in C.values[0].shape:
@@ -159,7 +149,7 @@ class CpuEngine(ArrayEngine, Threaded):
         return True
 
     def close(self, A: Block) -> None:
-        """A ← A ⊕ A² ⊕ …."""
+        """A ← A ⊕ A² ⊕ …, for an idempotent ⊕."""
         self._pivot("close" if A.via is None else "close_witness", A)
 
     def eliminate(self, A: Block) -> None:
@@ -172,7 +162,7 @@ class CpuEngine(ArrayEngine, Threaded):
         if rep.extremum is None:
             super().add_identity(A)
             return
-        # The same operation, without the folding of its expression, which takes longer than a small closure.
+        # The same operation; evaluating its expression takes longer than a small closure.
         (v,) = A.values
         diagonal = v.reshape(-1)[:: v.shape[-1] + 1] if v.ndim == 2 and v.flags.c_contiguous else np.einsum("...ii->...i", v)  # views
         (np.fmin if rep.extremum == "min" else np.fmax)(rep.one[0], diagonal, out=diagonal)
@@ -180,7 +170,7 @@ class CpuEngine(ArrayEngine, Threaded):
     # Products.
 
     def _product(self, A: Block, B: Block, C: Block, *, fresh: bool) -> None:
-        """C ← C ⊕ A⊗B, or A⊗B where C is `fresh`."""
+        """C ← C ⊕ A⊗B, or C ← A⊗B where C is `fresh`."""
         if len(C.values[0].shape) > 2:
             self._products(A, B, C, fresh)
             return
@@ -196,14 +186,14 @@ class CpuEngine(ArrayEngine, Threaded):
             launch.run(kernel, places, A.column, self.meter)
 
     def _thin_product(self, A: Block, B: Block, C: Block, fresh: bool) -> None:
-        """A product of many short rows: a stack of some at a time, and what is left."""
+        """Multiply many short rows: groups of rows as a stack, and then the remainder."""
         a, b, c, rest = self._thin_parts(A, B, C)
         self._products(a, b, c, fresh)
         if rest.start < rest.stop:
             self._product(A[rest, slice(None)], B, C[rest, slice(None)], fresh=fresh)
 
     def _thin_parts(self, A: Block, B: Block, C: Block) -> tuple[Block, Block, Block, slice]:
-        """Stacks of some rows of A, of all of B, and of some rows of C; and the rows that are left."""
+        """Return stacks of groups of rows of A, all of B, and groups of rows of C; and the slice of remaining rows."""
         many = A.shape[0] // THIN
         top = slice(0, many * THIN)
 
@@ -218,9 +208,9 @@ class CpuEngine(ArrayEngine, Threaded):
         )
 
     def _product_in_slabs(self, A: Block, B: Block, C: Block, fresh: bool, most: int) -> bool:
-        """A product of more than so many steps in slabs of its depth, one after the other, as the kernel has them within itself.
+        """Multiply in depth slabs of about `most` steps, as the kernel does within itself; return False if one call is enough.
 
-        Others, whose operands or witnesses take so much scratch memory, are cut into many tasks in any case: then there are none.
+        Products with witnesses are cut into many tasks anyway, for their scratch memory.
         """
         (m, n), k, depth = C.shape, A.shape[1], self._kernels.tile.depth
         slab = max(1, -(-most // (m * n * depth))) * depth
@@ -234,7 +224,7 @@ class CpuEngine(ArrayEngine, Threaded):
     def _launch(
         self, A: Block, B: Block, C: Block, fresh: bool, hold_a: bool = False, hold_b: bool = False
     ) -> tuple[Function, Launch, list[int]]:
-        """The kernel of a product, how it is run, and the addresses of its matrices."""
+        """Return a product's kernel, its launch, and the addresses of its matrices."""
         (m, k), (_, n), witness = A.values[0].shape, C.values[0].shape, C.via is not None
         threads = 1 if m * n * k < (SERIAL if m > 1 < n else VECTOR_SERIAL) else self.threads
         matrices = (*A.values, *B.values, *C.values, C.via) if witness else (*A.values, *B.values, *C.values)
@@ -242,7 +232,7 @@ class CpuEngine(ArrayEngine, Threaded):
         return self._kernels.function(launch.name), launch, list(map(address, matrices))
 
     def _product_with_copies(self, A: Block, B: Block, C: Block, fresh: bool) -> None:
-        """One product whose matrices kernels may not be able to take as they lie, or where an operand is part of the result."""
+        """Multiply where a layout may need a copy, or an operand overlaps the result."""
         if 0 in C.shape:
             return
         a, b, c = Operand(A), Operand(B), Operand(C)
@@ -252,7 +242,7 @@ class CpuEngine(ArrayEngine, Threaded):
             assign(C, copy)
             return
         a, b = (x if x.aligned else x.copied() for x in (a, b))
-        # An operand that is C itself is packed before C changes; one that is anything else of C, or a second one, is copied.
+        # An operand that is C itself is packed before C changes. Other overlaps, and a second operand in C, need a copy.
         hold_a, hold_b = a.shares(c), b.shares(c)
         if hold_a and (hold_b or a.layouts != c.layouts):
             a, hold_a = a.copied(), False
@@ -263,15 +253,14 @@ class CpuEngine(ArrayEngine, Threaded):
         self._run(a.block, b.block, C, fresh, hold_a, hold_b)
 
     def _run(self, A: Block, B: Block, C: Block, fresh: bool, hold_a: bool = False, hold_b: bool = False) -> None:
-        """One product whose matrices lie as the kernels need them."""
         kernel, launch, places = self._launch(A, B, C, fresh, hold_a, hold_b)
         launch.run(kernel, places, A.column, self.meter)
 
     def _products(self, A: Block, B: Block, C: Block, fresh: bool) -> None:
-        """The products of a stack: of small matrices by compiled code, of large ones one by one."""
+        """Multiply stacks: small matrices by a compiled loop, large matrices by a product each."""
         if 0 in C.values[0].shape:
             return
-        # One matrix of the result is complete before another one begins.
+        # Results are written one matrix at a time, so operands that overlap other matrices are copied.
         A, B = (X if all(matched(v, w) for v in X.values for w in C.values) else copied(X) for X in (A, B))
         if max(*A.shape, *C.shape) > _SIDE_BY_SIDE:
             self._one_by_one(A, B, C, fresh)
@@ -283,18 +272,17 @@ class CpuEngine(ArrayEngine, Threaded):
             assign(C, copy)
         elif not launch.lanes and any(np.may_share_memory(v, w) for v in (*A.values, *B.values) for w in C.values):
             self._products(copied(A), copied(B), C, fresh)
-        elif not launch.lanes and math.prod(C.batch) < self.threads:  # by the same kernel, so that bits do not depend on threads
+        elif not launch.lanes and math.prod(C.batch) < self.threads:  # same kernel: results do not depend on threads
             self._one_by_one(A, B, C, fresh)
         else:
             launch.run(self._kernels.function(launch.name), places, A.column, self.meter)
 
     def _one_by_one(self, A: Block, B: Block, C: Block, fresh: bool) -> None:
-        """The products of a stack, each by all threads."""
         for index in np.ndindex(C.batch):
             self._product(A.at(index), B.at(index), C.at(index), fresh=fresh)
 
     def _stack_launch(self, A: Block, B: Block, C: Block, *, fresh: bool) -> tuple[StackLaunch | None, list[int]]:
-        """How products of a stack are launched, if their matrices lie as kernels need them, and the addresses of the first ones."""
+        """Return the launch of a stack of products, or None for an unsupported layout; and the addresses of the first matrices."""
         (m, k), n, witness = A.shape, C.shape[1], C.via is not None
         matrices = (*A.values, *B.values, *C.values, C.via) if witness else (*A.values, *B.values, *C.values)
         strides = map(_strides, matrices)
@@ -304,7 +292,7 @@ class CpuEngine(ArrayEngine, Threaded):
     # Pivot blocks.
 
     def _pivot(self, name: str, A: Block) -> None:
-        """Close a pivot block, or those of a stack."""
+        """Close a pivot block, or a stack of pivot blocks."""
         if 0 in A.values[0].shape:
             return
         if not (self._close_stack if len(A.values[0].shape) > 2 else self._close_one)(name, A):
@@ -315,7 +303,7 @@ class CpuEngine(ArrayEngine, Threaded):
                 assign(A, copy)
 
     def _close_one(self, name: str, A: Block) -> bool:
-        """Close a pivot block; False where a copy has to take its place."""
+        """Close a pivot block; return False if its layout needs a copy."""
         n, matrices = A.values[0].shape[0], A.values if A.via is None else (*A.values, A.via)
         launch, places = self._kernels.pivot_launch(n, self.signed, *map(_strides, matrices)), list(map(address, matrices))
         if launch.held(places) is None:
@@ -329,7 +317,7 @@ class CpuEngine(ArrayEngine, Threaded):
         return True
 
     def _close_stack(self, name: str, A: Block) -> bool:
-        """Close the pivot blocks of a stack; False where a copy has to take its place."""
+        """Close a stack of pivot blocks; return False if the layout needs a copy."""
         n, matrices = A.values[0].shape[-1], A.values if A.via is None else (*A.values, A.via)
         launch = self._kernels.pivot_stack(name, n, A.batch, self.threads, self.signed, *map(_strides, matrices))
         places = list(map(address, matrices))

@@ -1,44 +1,172 @@
 """Products over a ⊕ that is log Σ exp: a product of exponentials, and a logarithm at the end, instead of exponentials at each step.
 
-With L = ln 2 / s, a number is x = n L + r with a whole n and |s r| ≤ ln 2 / 2, so that e^{sx} = e^{sr} 2ⁿ. Let N be the largest n of a row
-of A (of a column of B) among the steps that are packed together. Elements are packed as e^{sr} 2^{n − N + headroom}, the micro-kernel adds
-up products of those, and from a sum 2ᵉ m in the place (i, j) the result is (N_i + N_j − 2 headroom + e) L + log(m) / s. Exponents are whole
-numbers, whose sum is exact however large they are, so that nothing cancels but what cancels in the result.
+With L = ln 2 / s, a number is x = n L + r with an integer n and |s r| ≤ ln 2 / 2, so that e^{sx} = e^{sr} 2ⁿ. L is a sum of three floats.
+The first two have few bits, so that their products with n are exact.
 
-An element whose exponential is too small to be a normal number counts as 0. That is below a rounding of every sum from `Range.least` on.
-Where a sum is less, or an exponent is beyond `Range.exponent`, exponentials of float32 are multiplied once more in float64 (`Wide`), if a
-tile has many such elements, and else, or if that does not suffice either, the element is found from what was packed without any product:
-M + log(Σ exp(s (a + b − M))) / s, with M the largest a + b. So each panel has the exponentials, the exponents N, and the elements.
+Let N be the largest n of a row of A (of a column of B) among the steps that are packed together. Elements are packed as
+e^{sr} 2^{n − N + headroom}, and the micro-kernel adds up their products. A sum 2ᵉ m at (i, j) gives the result
 
-Which of these ways an element is found by follows from the numbers and from the place of its register tile, not from threads.
+    (N_i + N_j − 2 headroom + e) L + log(m) / s.
 
-The error, with u half the distance from 1 to the next float: an exponential is within 3 u of itself, so that a sum of k ≤ 512 products,
-added up in sums of 128, is within (min(k, 128) + 12) u, and what it stands for within (min(k, 128) + 12) u + 5 u max(1, |r|) of the result
-r. Without products it is within min(k, 128) u + 24 u max(1, |r|), as each a + b is rounded too. A merge with C adds 6 u max(1, |r|), and
-weighs the errors of what it merges by their shares of the result. So all of it is within min(k, 128) u + (32 ⌈k/512⌉ + 32) u max(1, |r|);
-for |s| < 1 times 1 / |s|, as r is the logarithm of a sum by s.
+Exponents are integers, and sums of them are exact at any size, so nothing cancels that does not cancel in the result.
+
+An exponential below the normal numbers counts as 0. From `ExponentRange.least` on, the loss is below a rounding of the sum. Smaller sums,
+and exponents beyond `ExponentRange.exponent`, are computed again:
+
+1. in float64 (`Wide`), if elements are float32 and a tile has many such sums;
+2. otherwise, or if float64 fails too, from the raw elements: M + log(Σ exp(s (a + b − M))) / s, with M the largest a + b.
+
+Each panel therefore has the exponentials, the exponents N, and the raw elements. The choice depends on the numbers and on the place of the
+register tile, not on threads.
+
+Error bounds, with u half the distance from 1 to the next float, and r the result:
+
+- An exponential is within 3 u of its value.
+- A sum of k ≤ 512 products, in partial sums of 128, is within (min(k, 128) + 12) u.
+- Its logarithm is within (min(k, 128) + 12) u + 5 u max(1, |r|).
+- Without products, the result is within min(k, 128) u + 24 u max(1, |r|), because each a + b is rounded too.
+- A merge with C adds 6 u max(1, |r|), and weighs the errors of its operands by their shares of the result.
+
+In total: min(k, 128) u + (32 ⌈k/512⌉ + 32) u max(1, |r|); for |s| < 1 times 1 / |s|, because r is a logarithm divided by s.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from semiring.kernels.cpu.arguments import KernelArguments
 from semiring.kernels.cpu.emitter import Emitter, Scalar
-from semiring.kernels.cpu.exponents import ScaledMath, range_of
+from semiring.kernels.cpu.instructions import VectorMath
 from semiring.kernels.cpu.lowering import Lowering, Value
 from semiring.kernels.cpu.micro import SUMMED, MicroKernel
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.tile import Tile
 from semiring.kernels.hardware import Target
 
-__all__ = ["ExponentialKernel"]
+__all__ = ["ExponentRange", "ExponentialKernel", "ScaledMath", "range_of"]
+
+
+_LN2 = Fraction(0xB17217F7D1CF79ABC9E3B39803F2F6AF40F34326, 1 << 160)
+"""ln 2, to 160 bits."""
+
+
+@dataclass(frozen=True)
+class ExponentRange:
+    """Exponents of packed elements in one float type."""
+
+    headroom: int  # exponent of the largest element of a row, such that no sum of products overflows
+    least: float  # smallest sum that is accurate
+    exponent: int  # largest |N| that is computed by exponentials; elements below −2 · exponent count as 0
+    bits: int  # leading bits of L such that products with these exponents are exact
+
+
+def range_of(scalar: Scalar, steps: int) -> ExponentRange:
+    """Return the exponent range for sums of `steps` terms."""
+    bias, mantissa, exponent = (127, 23, 14) if scalar.bytes == 4 else (1023, 52, 19)
+    carry = steps.bit_length() + 1  # a step is at most 2, because mantissas are at most √2
+    headroom = (bias - 1 - carry) // 2
+    # Elements that count as 0 are below 2^(1 − bias), and their factors at most √2 2^headroom: together less than u / 4.
+    return ExponentRange(headroom, 2.0 ** (1 - bias + headroom + carry + mantissa + 3), 1 << exponent, mantissa - exponent)
+
+
+class ScaledMath(VectorMath):
+    """Emits m and n with e^{sx} = m 2ⁿ, and the inverse."""
+
+    def __init__(self, em: Emitter, scalar: Scalar, width: int, *, fma: bool, scale: Fraction, limits: ExponentRange) -> None:
+        super().__init__(em, scalar, width, fma=fma)
+        self.scale, self.limits = scale, limits
+        self.mask = "i1" if width == 1 else f"<{width} x i1>"
+        self.magic = 1.5 * 2.0**self.format.mantissa  # adding it rounds to the nearest integer, which is then in the low bits
+        self.parts = _parts(_LN2 / scale, limits.bits, self.format.mantissa + 1)
+
+    def larger(self, x: str, y: str) -> str:
+        """Return x or y, whichever is larger times s; x where y is NaN."""
+        return self._select(self._test("ogt" if self.scale > 0 else "olt", y, x), y, x)
+
+    @property
+    def zero(self) -> float:
+        """The number whose exponential is 0."""
+        return -math.inf if self.scale > 0 else math.inf
+
+    def exponents(self, x: str) -> tuple[str, str]:
+        """Return N for the largest element x of a row, and the offset from n to an element's biased exponent.
+
+        N is a float: −∞ for rows of zeros, and NaN beyond the range.
+        """
+        t = self._exponent(x)
+        magnitude = self.em.call(f"fabs.{self.scalar.overload(self.width)}", self.ir, (self.ir, t))
+        within = self._test("ole", magnitude, self._c(float(self.limits.exponent)))
+        whole, n = self._nearest(self._select(within, t, self._c(0.0)))
+        nothing = self._test("oeq", x, self._c(self.zero))
+        shown = self._select(within, whole, self._select(nothing, self._c(-math.inf), self._c(math.nan)))
+        return shown, self._int("sub", self._i(self.format.bias + self.limits.headroom), n)
+
+    def encode(self, x: str, offset: str) -> str:
+        """Return e^{sx} 2^{headroom − N}, or 0 below the normal numbers; `offset` comes from `exponents`."""
+        t = self._exponent(x)
+        whole, n = self._nearest(t)
+        r = x
+        for part in self.parts:
+            r = self._multiply_add(whole, self._c(-part), r)
+        m = self._f("add", self._expm1_near_0(self._scaled(r)), self._c(1.0))
+        biased = self._int("add", n, offset)
+        zero = self._i(0)
+        positive = self.em.let(f"icmp sgt {self.bits} {biased}, {zero}")
+        biased = self.em.let(f"select {self.mask} {positive}, {self.bits} {biased}, {self.bits} {zero}")
+        y = self._f("mul", m, self._as_float(self._int("shl", biased, self._i(self.format.mantissa))))
+        return self._select(self._test("olt", t, self._c(-2.0 * self.limits.exponent)), self._c(0.0), y)
+
+    def decode(self, total: str, exponents: str) -> tuple[str, str]:
+        """Return the result of a sum, and a mask of accurate results; `exponents` is N_i + N_j."""
+        whole, s, tail = self._log_parts(total)
+        whole = self._f("add", self._f("add", exponents, self._c(-2.0 * self.limits.headroom)), whole)
+        y = self._unscaled(self._f("add", tail, self._f("add", s, s)))
+        for part in reversed(self.parts):
+            y = self._multiply_add(whole, self._c(part), y)
+        nothing = self._test("oeq", exponents, self._c(-math.inf))
+        enough = self._and(self._test("oge", total, self._c(self.limits.least)), self._test("olt", total, self._c(math.inf)))
+        known = self._and(enough, self._test("ord", exponents, exponents))
+        return self._select(nothing, self._c(self.zero), y), self.em.let(f"or {self.mask} {nothing}, {known}")
+
+    def counts(self, x: str) -> str:
+        """Return a mask where e^{sx} is not negligible beside 1: a few hundred negligible terms add up to less than u / 4."""
+        return self._test("oge", self._scaled(x), self._c(-float(self.format.mantissa + 14) * math.log(2)))
+
+    def exp(self, x: str) -> str:
+        """e^{sx} for s x ≤ 0, where `counts` holds."""
+        n, p = self._reduced(self._scaled(x))
+        return self._f("mul", self._f("add", p, self._c(1.0)), self._power_of_two(n))
+
+    def log(self, x: str) -> str:
+        """log(x) / s for finite x ≥ 1."""
+        whole, s, tail = self._log_parts(x)
+        low = self._multiply_add(whole, self._c(self.format.ln2_low), tail)
+        return self._unscaled(self._multiply_add(whole, self._c(self.format.ln2_high), self._f("add", low, self._f("add", s, s))))
+
+    def _exponent(self, x: str) -> str:
+        """s x / ln 2, which is n before rounding."""
+        return self._f("mul", x, self._c(float(self.scale / _LN2)))
+
+    def _nearest(self, t: str) -> tuple[str, str]:
+        """Round to the nearest integer, as a float and as an integer."""
+        shifted = self._f("add", t, self._c(self.magic))
+        return self._f("sub", shifted, self._c(self.magic)), self._int("sub", self._as_bits(shifted), self._as_bits_of(self.magic))
+
+    def _scaled(self, x: str) -> str:
+        return x if self.scale == 1 else self._f("mul", x, self._c(float(self.scale)))
+
+    def _unscaled(self, x: str) -> str:
+        return x if self.scale == 1 else self._f("mul", x, self._c(float(1 / self.scale)))
+
+    def _and(self, x: str, y: str) -> str:
+        return self.em.let(f"and {self.mask} {x}, {y}")
 
 
 class ExponentialKernel:
-    """Generates, under the prefix of a product, what packing calls, ``scale_a`` and ``scale_b``, and ``micro`` with what it calls."""
+    """Generates ``scale_a`` and ``scale_b`` for packing, and ``micro`` with its helpers, under the prefix of a product."""
 
     def __init__(self, rep: Representation, target: Target, tile: Tile, prefix: str) -> None:
         self.rep, self.target, self.tile, self.prefix = rep, target, tile, prefix
@@ -47,39 +175,39 @@ class ExponentialKernel:
         self.wide = Wide(self) if self.scalar.bytes == 4 else None
 
     def functions(self) -> list[Emitter]:
-        """All of them."""
+        """Return all functions."""
         scales = [self.scale("scale_a", self.tile.rows), self.scale("scale_b", self.tile.columns)]
         return [*scales, self._exact(), self._micro(), *(self.wide.functions() if self.wide else ())]
 
     def begin_columns(self, em: Emitter) -> None:
-        """In the macro-kernel, before other columns of B are multiplied."""
+        """Mark the float64 panel of B as missing, before other columns of B."""
         if self.wide is not None:
             em.store("i64", "0", self.args.pointer(em, "wide"), 8)
 
     def math(self, em: Emitter, width: int, inner: Scalar | None = None) -> ScaledMath:
-        """Exponentials and logarithms of so many numbers."""
+        """Return exponentials and logarithms of vectors of `width` lanes."""
         inner = inner or self.scalar
         limits = range_of(inner, self.tile.depth)
         return ScaledMath(em, inner, width, fma=self.target.fma, scale=self.rep.scale, limits=limits)
 
     def scale(self, name: str, lanes: int, stride: int | None = None, inner: Scalar | None = None) -> Emitter:
-        """``scale(elements, panel, k)``: a panel of the exponentials of [k][lanes] elements, and behind them the exponents of the lanes.
+        """``scale(elements, panel, k)``: encode [k][lanes] elements to a panel, followed by the exponents N of the lanes.
 
-        From step to step of k there are `stride` elements, all of them lanes unless these are whole vectors; `inner` is the type of
-        exponentials, if it is another one.
+        `stride` is the number of elements per step of k, by default `lanes`; with another stride, `lanes` are whole vectors. `inner` is the
+        panel's float type.
         """
         em = Emitter(f"{self.prefix}_{name}", "ptr %elements, ptr %panel, i64 %k", attributes="#1")
         outer, inner, stride = self.scalar, inner or self.scalar, stride or lanes
         width = self.tile.width * outer.bytes // inner.bytes
         math_, ir = self.math(em, width, inner), inner.vector(width)
-        # Elements of a vector belong to the same lanes again after so many vectors.
+        # The period, in elements, after which vectors start at the same lane.
         turn = math.lcm(lanes, width)
         vectors, turns = range(turn // width), em.let(f"sdiv i64 {em.mul('%k', lanes)}, {turn}")
         buffer = em.let(f"alloca [{turn} x {inner.ir}], align 64")
 
         def loaded(t: str) -> list[str]:
             at = em.at(outer.ir, "%elements", em.mul(t, turn // lanes * stride))
-            values = [em.load(outer.vector(width), em.at(outer.ir, at, q * width), outer.bytes) for q in vectors]
+            values = [em.get(outer, at, q * width, width) for q in vectors]
             return values if outer == inner else [em.let(f"fpext {outer.vector(width)} {v} to {ir}") for v in values]
 
         def largest(t: str, found: list[str]) -> list[str]:
@@ -90,7 +218,7 @@ class ExponentialKernel:
         if turn > lanes:
             _put(em, inner, buffer, found, width)
             _fold(em, self.math(em, 1, inner), buffer, lanes, turn)
-            found = [em.load(ir, em.at(inner.ir, buffer, q * width), inner.bytes) for q in vectors]
+            found = [em.get(inner, buffer, q * width, width) for q in vectors]
         shown, offsets = zip(*(math_.exponents(x) for x in found), strict=True)
         if turn > lanes:
             _put(em, inner, buffer, shown, width)
@@ -103,18 +231,17 @@ class ExponentialKernel:
             _put(em, inner, em.at(inner.ir, "%panel", em.mul(t, turn)), encoded, width)
 
         em.loop(0, turns, 1, encode)
-        em.line("ret void")
-        return em
+        return em.done()
 
     def _exact(self) -> Emitter:
-        """``exact(A, B, out, k)``: ⊕ a ⊗ b over k steps of one row and one vector of columns, as they were before exponentials."""
+        """``exact(A, B, out, k)``: ⊕ a ⊗ b over k steps of one row and one vector of columns, from the raw elements."""
         em = Emitter(f"{self.prefix}_exact", "ptr %A, ptr %B, ptr %out, i64 %k", attributes="#1")
         scalar, width = self.scalar, self.tile.width
         math_, low, ir = self.math(em, width), Lowering(em, self.target, width), scalar.vector(width)
 
         def candidate(k: str) -> str:
-            a = em.splat(em.load(scalar.ir, em.at(scalar.ir, "%A", em.mul(k, self.tile.rows)), scalar.bytes), scalar, width)
-            b = em.load(ir, em.at(scalar.ir, "%B", em.mul(k, self.tile.columns)), scalar.bytes)
+            a = em.splat(em.get(scalar, "%A", em.mul(k, self.tile.rows)), scalar, width)
+            b = em.get(scalar, "%B", em.mul(k, self.tile.columns), width)
             return low.arithmetic("add", scalar, [a, b])
 
         some, sums = (em.let(f"alloca {ir}, align 64") for _ in range(2))
@@ -128,7 +255,7 @@ class ExponentialKernel:
         def add_step(k: str, _: list[str]) -> None:
             below = low.arithmetic("sub", scalar, [candidate(k), top])
             counts = math_.counts(below)
-            # The further numbers spread, the fewer of them do.
+            # Widely spread numbers have few terms that count.
             em.branch(low.somewhere(counts), lambda: add(some, low.select(counts, scalar, math_.exp(below), nothing)))
 
         def add_steps(start: str, _: list[str]) -> None:
@@ -144,8 +271,7 @@ class ExponentialKernel:
             em.store(ir, low.select(finite, scalar, found, top), "%out", scalar.bytes)
 
         em.branch(low.somewhere(finite), add_up, lambda: em.store(ir, top, "%out", scalar.bytes))
-        em.line("ret void")
-        return em
+        return em.done()
 
     def _micro(self) -> Emitter:
         """``micro(args, A, B, C, via, k, rows, columns, step)``: C ← C ⊕ A⊗B for one register tile over k packed steps."""
@@ -163,7 +289,7 @@ class ExponentialKernel:
         unknown = scalar.constant(math.nan, width)
 
         def each(body: Callable[[str, str, str, list[str]], list[str]], carried: list[tuple[str, str]]) -> list[str]:
-            """``body(i, j, place in the tile, carried)`` for all vectors of the tile."""
+            """Run ``body(i, j, place in the tile, carried)`` for all vectors of the tile."""
 
             def row(i: str, values: list[str]) -> list[str]:
                 start = em.at(scalar.ir, results, em.mul(i, tile.columns))
@@ -173,9 +299,9 @@ class ExponentialKernel:
             return em.loop(0, "%rows", 1, row, carried)
 
         def decode(i: str, j: str, place: str, count: list[str]) -> list[str]:
-            """What a sum stands for; NaN where it is too small to tell."""
-            N = em.splat(em.load(scalar.ir, em.at(scalar.ir, exponents["%A"], i), scalar.bytes), scalar, width)
-            both = low.arithmetic("add", scalar, [N, em.load(ir, em.at(scalar.ir, exponents["%B"], j), scalar.bytes)])
+            """Convert a sum to the result; NaN where the sum is too small."""
+            N = em.splat(em.get(scalar, exponents["%A"], i), scalar, width)
+            both = low.arithmetic("add", scalar, [N, em.get(scalar, exponents["%B"], j, width)])
             found, right = math_.decode(em.load(ir, place, scalar.bytes), both)
             em.store(ir, low.select(right, scalar, found, unknown), place, scalar.bytes)
             missing = em.let(f"zext i1 {low.somewhere(low.negated(right))} to i64")
@@ -190,9 +316,9 @@ class ExponentialKernel:
                 em.branch(many, lambda: em.line(f"call void @{self.prefix}_wide(ptr %args, {pointers}, i64 {packed}, i64 %k)"))
 
         def single(i: str, j: str, place: str, _: list[str]) -> list[str]:
-            """The only a ⊗ b, which needs no exponential."""
-            a = em.splat(em.load(scalar.ir, em.at(scalar.ir, elements["%A"], i), scalar.bytes), scalar, width)
-            b = em.load(ir, em.at(scalar.ir, elements["%B"], j), scalar.bytes)
+            """For k = 1: a ⊗ b, without an exponential."""
+            a = em.splat(em.get(scalar, elements["%A"], i), scalar, width)
+            b = em.get(scalar, elements["%B"], j, width)
             em.store(ir, low.arithmetic("add", scalar, [a, b]), place, scalar.bytes)
             return []
 
@@ -215,11 +341,10 @@ class ExponentialKernel:
             return []
 
         each(merge, [])
-        em.line("ret void")
-        return em
+        return em.done()
 
     def _into(self, low: Lowering, out: str, edge: str, place: str, left: str | int) -> None:
-        """C ← C ⊕ the vector at `out`, of which `left` elements belong to C; at its edge by way of the vector at `edge`."""
+        """C ← C ⊕ the vector at `out`; `left` is the number of columns up to C's edge, where the vector at `edge` is a buffer."""
         em, scalar, width = low.em, self.scalar, self.tile.width
         ir, zero = scalar.vector(width), scalar.constant(self.rep.zero[0], width)
 
@@ -230,7 +355,7 @@ class ExponentialKernel:
                 (total,) = low.evaluate(self.rep.add, [Value(old, scalar)], [Value(new, scalar)], self.rep.outer)
                 em.store(ir, total.name, at, scalar.bytes)
 
-            # 0 ⊕ x is x.
+            # 0 ⊕ x = x
             em.branch(low.somewhere(low.compare("ne", scalar, old, zero)), combine, lambda: em.store(ir, new, at, scalar.bytes))
 
         def partly() -> None:
@@ -243,9 +368,9 @@ class ExponentialKernel:
 
 
 class Wide:
-    """Generates ``wide``: sums of float32's exponentials that are too small, once more in float64.
+    """Generates ``wide``: sums of float32 exponentials that are too small, computed again in float64.
 
-    The panel of B is converted where it is wanted first, and kept until other columns are multiplied; that of A each time.
+    B's panel is converted at its first use and kept until other columns of B are multiplied; A's panel is converted each time.
     """
 
     inner = Scalar("f", 8)
@@ -253,21 +378,21 @@ class Wide:
     def __init__(self, kernel: ExponentialKernel) -> None:
         self.kernel = kernel
         tile, rep = kernel.tile, kernel.rep
-        # Vectors of half as many numbers: one half of the columns after the other.
+        # Vectors have half the width, so the columns are computed in two halves.
         self.tile = replace(tile, width=tile.width // 2)
         self.prefix = f"{kernel.prefix}_wide"
         self._sums = MicroKernel(replace(rep, inner=(self.inner,)), kernel.target, self.tile, self.prefix, witness=False)
-        # From so many vectors on it takes less time than to find them without products.
+        # The number of vectors from which float64 is faster than sums without products.
         self.worth = tile.rows * tile.vectors // 4
 
     def functions(self) -> list[Emitter]:
-        """All of them."""
+        """Return all functions."""
         tile, scale = self.kernel.tile, self.kernel.scale
         scales = [scale("wide_a", tile.rows, inner=self.inner), scale("wide_b", self.tile.columns, tile.columns, self.inner)]
         return [*scales, self._sums.sums(), self._wide()]
 
     def _wide(self) -> Emitter:
-        """``wide(args, A, B, results, packed, k)``: put in the place of NaN what sums in float64 tell; A and B are elements."""
+        """``wide(args, A, B, results, packed, k)``: replace NaN in `results` by sums in float64; A and B are raw elements."""
         em = Emitter(self.prefix, "ptr %args, ptr %A, ptr %B, ptr %results, i64 %packed, i64 %k", attributes="#1")
         kernel, inner, outer, tile = self.kernel, self.inner, self.kernel.scalar, self.tile
         width = tile.width
@@ -292,12 +417,12 @@ class Wide:
             em.line(f"call void @{self.prefix}_sums(ptr %args, ptr {panel_a}, ptr {panel}, ptr {sums}, i64 %k)")
             exponents = [em.at(inner.ir, p, em.mul("%packed", n)) for p, n in ((panel_a, tile.rows), (panel, tile.columns))]
 
-            def row(i: str, _: list[str], exponents: list[str] = exponents, first: int = first) -> None:
-                N = em.splat(em.load(inner.ir, em.at(inner.ir, exponents[0], i), inner.bytes), inner, width)
+            def row(i: str, _: list[str]) -> None:
+                N = em.splat(em.get(inner, exponents[0], i), inner, width)
 
                 def vector(j: str, _: list[str]) -> None:
-                    total = em.load(ir, em.at(inner.ir, sums, em.add(em.mul(i, tile.columns), j)), inner.bytes)
-                    both = low.arithmetic("add", inner, [N, em.load(ir, em.at(inner.ir, exponents[1], j), inner.bytes)])
+                    total = em.get(inner, sums, em.add(em.mul(i, tile.columns), j), width)
+                    both = low.arithmetic("add", inner, [N, em.get(inner, exponents[1], j, width)])
                     found, right = math_.decode(total, both)
                     place = em.at(outer.ir, "%results", em.add(em.mul(i, kernel.tile.columns), em.add(j, first)))
                     old = em.load(results, place, outer.bytes)
@@ -308,30 +433,39 @@ class Wide:
                 em.loop(0, tile.columns, width, vector)
 
             em.loop(0, tile.rows, 1, row)
-        em.line("ret void")
-        return em
+        return em.done()
 
 
 def _put(em: Emitter, scalar: Scalar, place: str, vectors: Sequence[str], width: int) -> None:
-    """Vectors, one after the other."""
     for q, x in enumerate(vectors):
-        em.store(scalar.vector(width), x, em.at(scalar.ir, place, q * width), scalar.bytes)
+        em.put(scalar, x, place, q * width, width)
 
 
 def _copy(em: Emitter, scalar: Scalar, source: str, to: str) -> None:
-    """One element."""
     em.store(scalar.ir, em.load(scalar.ir, source, scalar.bytes), to, scalar.bytes)
 
 
 def _fold(em: Emitter, single: ScaledMath, buffer: str, lanes: int, turn: int) -> None:
-    """Each element of the buffer ← the largest of those whose places differ by multiples of `lanes`."""
+    """Replace each element of the buffer by the largest at the same place modulo `lanes`."""
     scalar = single.scalar
 
     def lane(r: str, _: list[str]) -> None:
         def larger(t: str, found: list[str]) -> list[str]:
-            return [single.larger(found[0], em.load(scalar.ir, em.at(scalar.ir, buffer, t), scalar.bytes))]
+            return [single.larger(found[0], em.get(scalar, buffer, t))]
 
         (top,) = em.loop(r, turn, lanes, larger, [(scalar.ir, scalar.literal(single.zero))])
-        em.loop(r, turn, lanes, lambda t, _: em.store(scalar.ir, top, em.at(scalar.ir, buffer, t), scalar.bytes))
+        em.loop(r, turn, lanes, lambda t, _: em.put(scalar, top, buffer, t))
 
     em.loop(0, lanes, 1, lane)
+
+
+def _parts(value: Fraction, bits: int, last: int) -> list[float]:
+    """Split a number into three floats; the first two have `bits` bits each, and the third has `last` bits."""
+    parts = []
+    for size in (bits, bits, last):
+        magnitude = abs(value)
+        exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length() if value else 0
+        unit = Fraction(2) ** (exponent - size + 1)
+        parts.append(float(round(value / unit) * unit))
+        value -= Fraction(parts[-1])
+    return parts

@@ -1,12 +1,11 @@
 """Operations on vector registers of one element type, as LLVM instructions; exp and log from +, ×, ÷ and bit operations.
 
-A minimum reaches the machine as one instruction, exact and without fast-math: on x86 a compare-and-select on ordered values is one
-``vminps``, on ARM ``minnum`` is one ``fminnm``. A NaN candidate never wins; on ARM one that was there
-before does not stay either, and −0.0 is below 0.0.
+A minimum is one machine instruction, exact and without fast-math: a compare-and-select on ordered values is ``vminps`` on x86,
+and ``minnum`` is ``fminnm`` on ARM. A NaN candidate never wins; on ARM, an old NaN is also replaced, and −0.0 is below 0.0.
 
-exp, expm1, log and log1p call no mathematical library, so that every instruction set gives the same code and whole vectors stay in
-registers. The series are the plain ones (eˣ = Σ xᵏ/k!, log m = 2 artanh((m−1)/(m+1))) on ranges reduced until the first omitted term is
-below half a unit in the last place; results are within 2 units of it.
+exp, expm1, log and log1p call no mathematical library, so results are the same on every instruction set and vectors stay in
+registers. The series are eˣ = Σ xᵏ/k! and log m = 2 artanh((m−1)/(m+1)), on ranges reduced until the first omitted term is
+below half a unit in the last place. Results are within 2 units.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ __all__ = ["Instructions"]
 
 @dataclass(frozen=True)
 class _Format:
-    """What the reductions need to know of an IEEE format."""
+    """Constants of an IEEE format for the range reductions."""
 
     mantissa: int
     bias: int
@@ -36,7 +35,7 @@ class _Format:
     lowest: float
     highest: float
     ln2_high: float
-    """ln 2 with so few bits that a multiple n·ln2_high is exact."""
+    """ln 2 rounded so that n·ln2_high is exact."""
     ln2_low: float
     """ln 2 − ln2_high."""
 
@@ -48,7 +47,7 @@ _FORMATS = {
 
 
 class VectorMath:
-    """Emits the functions for vectors of `width` lanes of one float type."""
+    """Emits mathematical functions of vectors of `width` lanes of one float type."""
 
     def __init__(self, em: Emitter, scalar: Scalar, width: int, *, fma: bool) -> None:
         self.em, self.scalar, self.width, self.fma = em, scalar, width, fma
@@ -66,51 +65,45 @@ class VectorMath:
         return self.integer.constant(value, self.width)
 
     def _f(self, op: str, x: str, y: str) -> str:
-        """An operation on floats."""
         return self.em.let(f"f{op} {self.ir} {x}, {y}")
 
     def _int(self, op: str, x: str, y: str) -> str:
-        """An operation on integers."""
         return self.em.let(f"{op} {self.bits} {x}, {y}")
 
     def _test(self, op: str, x: str, y: str) -> str:
-        """A comparison of floats."""
         return self.em.let(f"fcmp {op} {self.ir} {x}, {y}")
 
     def _select(self, condition: str, yes: str, no: str) -> str:
-        """``yes`` in the lanes where the condition holds, ``no`` in the others."""
         mask = "i1" if self.width == 1 else f"<{self.width} x i1>"
         return self.em.let(f"select {mask} {condition}, {self.ir} {yes}, {self.ir} {no}")
 
     def _as_bits(self, x: str) -> str:
-        """The bits of floats."""
         return self.em.let(f"bitcast {self.ir} {x} to {self.bits}")
 
     def _as_float(self, x: str) -> str:
-        """The floats of bits."""
         return self.em.let(f"bitcast {self.bits} {x} to {self.ir}")
 
     def _multiply_add(self, x: str, y: str, z: str) -> str:
-        """x·y + z, rounded once where there is an instruction for it."""
+        """x·y + z, rounded once if the target has fused multiply-adds."""
         if self.fma:
             overload = self.scalar.overload(self.width)
             return self.em.call(f"fma.{overload}", self.ir, (self.ir, x), (self.ir, y), (self.ir, z))
         return self._f("add", self._f("mul", x, y), z)
 
     def _polynomial(self, x: str, coefficients: list[float]) -> str:
-        """Horner's scheme, the constant term first in the list."""
+        """Evaluate by Horner's scheme, constant term first."""
         total = self._c(coefficients[-1])
         for c in reversed(coefficients[:-1]):
             total = self._multiply_add(total, x, self._c(c))
         return total
 
     def _power_of_two(self, n: str) -> str:
-        """2ⁿ of an integer vector in the range of normal exponents."""
+        """Raise 2 to an integer vector, for normal results."""
         biased = self._int("add", n, self._i(self.format.bias))
         return self._as_float(self._int("shl", biased, self._i(self.format.mantissa)))
 
     def _reduced(self, x: str) -> tuple[str, str]:
-        """n (as integers) and expm1(x − n ln 2), for x as far as the results differ from their limits."""
+        """Return n (as integers) and expm1(x − n ln 2), with x clamped to the range where results are neither 0 nor ∞."""
         f = self.format
         x = self._select(self._test("olt", x, self._c(f.lowest)), self._c(f.lowest), x)
         x = self._select(self._test("ogt", x, self._c(f.highest)), self._c(f.highest), x)
@@ -128,11 +121,10 @@ class VectorMath:
         return self._multiply_add(self._f("mul", r, r), tail, r)
 
     def _as_bits_of(self, value: float) -> str:
-        """The bits of a constant."""
         return self._as_bits(self._c(value))
 
     def exp(self, x: str) -> str:
-        """eˣ = (p + 1) 2ⁿ; subnormal results and overflow to +∞ included."""
+        """eˣ = (p + 1) 2ⁿ, including subnormal results and overflow to +∞."""
         n, p = self._reduced(x)
         half = self._int("ashr", n, self._i(1))
         # 2ⁿ in two factors: n may leave the range of normal exponents
@@ -140,7 +132,7 @@ class VectorMath:
         return self._f("mul", y, self._power_of_two(self._int("sub", n, half)))
 
     def expm1(self, x: str) -> str:
-        """eˣ − 1 = p 2ⁿ + (2ⁿ − 1), so that no digit of p is lost."""
+        """eˣ − 1 = p 2ⁿ + (2ⁿ − 1), without cancellation in p."""
         n, p = self._reduced(x)
         half = self._int("ashr", n, self._i(1))
         scale = self._power_of_two(self._int("sub", n, half))
@@ -176,7 +168,7 @@ class VectorMath:
         return self._select(self._test("ult", x, self._c(0.0)), self._c(math.nan), y)
 
     def _log_parts(self, x: str) -> tuple[str, str, str]:
-        """e, s and t with log x = e ln 2 + 2 s + t for normal x > 0, where |2 s + t| ≤ ln 2 / 2 and t is small beside s."""
+        """Return e, s and t with log x = e ln 2 + 2 s + t for normal x > 0, where |2 s + t| ≤ ln 2 / 2 and |t| ≪ |s|."""
         f = self.format
         bits = self._as_bits(x)
         exponent = self._int("sub", self._int("ashr", bits, self._i(f.mantissa)), self._i(f.bias))
@@ -201,15 +193,7 @@ _FLOAT = {"lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "oeq", "ne":
 class Instructions:
     """Emits operations on vectors of `width` lanes into one function.
 
-    Parameters
-    ----------
-    em : Emitter
-    target : Target
-    width : int
-    ones : mapping from Scalar to the name of a vector of 1.0 that LLVM cannot see through, or None
-        With it, sums of floats become fma(x, 1, y).
-    infinities : sequence of int
-        Integers that absorb every sum they take part in.
+    With `ones`, vectors of 1.0 that LLVM cannot fold, float sums become fma(x, 1, y). `infinities` are integers that absorb every sum.
     """
 
     def __init__(
@@ -228,45 +212,44 @@ class Instructions:
 
     @contextmanager
     def plain_sums(self) -> Iterator[None]:
-        """Sums written as sums: ⊕ has its own pipes to itself."""
+        """Emit sums as sums within the block, not as fma(x, 1, y): ⊕ has execution units to itself."""
         ones, self.ones = self.ones, {}
         yield
         self.ones = ones
 
     def select(self, test: str, scalar: Scalar, yes: str, no: str) -> str:
-        """``yes if test else no`` in every lane."""
+        """Emit ``yes if test else no`` in every lane."""
         ir = scalar.vector(self.width)
         return self.em.let(f"select {self.mask} {test}, {ir} {yes}, {ir} {no}")
 
     def any_of(self, tests: Iterable[str]) -> str:
-        """Where one of `tests` holds."""
+        """Return a mask of the lanes where some test holds."""
         return functools.reduce(lambda x, y: self.em.let(f"or {self.mask} {x}, {y}"), tests)
 
     def all_of(self, tests: Iterable[str]) -> str:
-        """Where all of `tests` hold."""
+        """Return a mask of the lanes where all tests hold."""
         return functools.reduce(lambda x, y: self.em.let(f"and {self.mask} {x}, {y}"), tests)
 
     def negated(self, test: str) -> str:
-        """Where `test` does not hold."""
+        """Return the negation of a mask."""
         return self.em.let(f"xor {self.mask} {test}, {'true' if self.width == 1 else 'splat (i1 true)'}")
 
     def somewhere(self, test: str) -> str:
-        """Whether `test` holds in some lane."""
+        """Return an i1: true if `test` holds in some lane."""
         return test if self.width == 1 else self.em.call(f"vector.reduce.or.v{self.width}i1", "i1", (self.mask, test))
 
     def compare(self, op: str, scalar: Scalar, x: str, y: str) -> str:
-        """A vector of truth values."""
+        """Return a vector of truth values."""
         if scalar.kind == "f":
             return self.em.let(f"fcmp {_FLOAT[op]} {scalar.vector(self.width)} {x}, {y}")
         table = _SIGNED if scalar.kind == "i" else _UNSIGNED
         return self.em.let(f"icmp {table[op]} {scalar.vector(self.width)} {x}, {y}")
 
     def arithmetic(self, op: str, scalar: Scalar, x: Sequence[str]) -> str:
-        """The result of an operation whose operands and result have one type."""
+        """Emit an operation whose operands and result share one type."""
         return self._on_floats(op, scalar, x) if scalar.kind == "f" else self._on_integers(op, scalar, x)
 
     def _on_floats(self, op: str, scalar: Scalar, x: Sequence[str]) -> str:
-        """An operation on floats."""
         ir, overload = scalar.vector(self.width), scalar.overload(self.width)
         match op:
             case "min" | "max" if self.target.minnum:
@@ -274,7 +257,8 @@ class Instructions:
             case "min" | "max":
                 return self._extremum(op, scalar, x)
             case "add" | "sub" if scalar in self.ones:
-                return self._fused_sum(op, scalar, x)
+                y = x[1] if op == "add" else self.em.let(f"fneg {ir} {x[1]}")
+                return self.em.call(f"fma.{overload}", ir, (ir, x[0]), (ir, self.ones[scalar]), (ir, y))
             case "add" | "sub" | "mul" | "div":
                 return self.em.let(f"f{op} {ir} {x[0]}, {x[1]}")
             case "neg":
@@ -293,7 +277,6 @@ class Instructions:
         raise DTypeError(f"{op!r} has no meaning for floats")
 
     def _on_integers(self, op: str, scalar: Scalar, x: Sequence[str]) -> str:
-        """An operation on integers."""
         ir = scalar.vector(self.width)
         match op:
             case "min" | "max":
@@ -315,21 +298,14 @@ class Instructions:
         raise DTypeError(f"{op!r} has no meaning for integers")
 
     def _extremum(self, op: str, scalar: Scalar, x: Sequence[str]) -> str:
-        """The minimum or maximum of integers."""
         return self.select(self.compare("lt" if op == "min" else "gt", scalar, x[1], x[0]), scalar, x[1], x[0])
 
-    def _fused_sum(self, op: str, scalar: Scalar, x: Sequence[str]) -> str:
-        """x ± y as a fused multiply-add."""
-        ir = scalar.vector(self.width)
-        y = x[1] if op == "add" else self.em.let(f"fneg {ir} {x[1]}")
-        return self.em.call(f"fma.{scalar.overload(self.width)}", ir, (ir, x[0]), (ir, self.ones[scalar]), (ir, y))
-
     def absorbs(self, op: str, scalar: Scalar) -> bool:
-        """Whether the operation has to be an `absorbing_sum`."""
+        """Return True if the operation needs `absorbing_sum`."""
         return op == "add" and bool(self.infinities) and scalar.kind != "f"
 
     def absorbing_sum(self, scalar: Scalar, x: Sequence[str], variables: Sequence[str]) -> str:
-        """A sum that is infinite where one of `variables` is."""
+        """Return a sum that is infinite where one of `variables` is infinite."""
         total = self.em.let(f"add {scalar.vector(self.width)} {x[0]}, {x[1]}")
         for infinity in own_infinities(self.infinities, scalar.dtype):
             infinite = scalar.constant(infinity, self.width)
@@ -338,7 +314,7 @@ class Instructions:
         return total
 
     def _shift(self, op: str, scalar: Scalar, x: Sequence[str]) -> str:
-        """As in Python where the count is as large as the element or larger: nothing is left, or only the sign."""
+        """Shift as in Python for counts of the element's size or more: to 0, or to the sign."""
         ir, last = scalar.vector(self.width), scalar.constant(8 * scalar.bytes - 1, self.width)
         beyond = self.em.let(f"icmp ugt {ir} {x[1]}, {last}")
         count = self.select(beyond, scalar, last, x[1])
@@ -348,7 +324,7 @@ class Instructions:
         return self.select(beyond, scalar, scalar.constant(0, self.width), shifted)
 
     def _division(self, op: str, scalar: Scalar, x: Sequence[str]) -> str:
-        """Python's // and % (rounded towards −∞); 0 where the divisor is 0, as NumPy gives, instead of a trap."""
+        """Python's // and % (rounded towards −∞); division by 0 gives 0, as in NumPy, instead of a trap."""
         ir, zero = scalar.vector(self.width), scalar.constant(0, self.width)
         none = self.compare("eq", scalar, x[1], zero)
         one = scalar.constant(1, self.width)

@@ -1,4 +1,4 @@
-"""The kernels of one semiring in its dtypes for one processor, each compiled at its first use, and the launches that are kept for them."""
+"""The kernels of a semiring in its dtypes for a processor, compiled at first use, with cached launches."""
 
 from __future__ import annotations
 
@@ -21,23 +21,14 @@ from semiring.kernels.hardware import Target, host
 __all__ = ["Kernels", "kernels_for", "pivot_side"]
 
 _LAUNCHES = 128
-"""Ways in which matrices lie, whose launches are kept: a recursive or blocked closure has a dozen."""
+"""Cached launches, one per combination of shapes and strides: a recursive or blocked closure has a dozen."""
 
 
 class Kernels:
-    """Machine code for one semiring, its dtypes and one target.
+    """Machine code for a semiring, its dtypes and a target, and cached launches.
 
-    Attributes
-    ----------
-    representation, tile, witness_tile, target
-        What the code was generated from.
-    pivot : int
-        See `pivot_side`.
-    function : callable
-        ``product``, ``product_witness``, ``close``, ``close_witness``, ``eliminate``, what `search_name` or `ScanForm`
-        names, ``search_pair``, what `tight_name` names, or a function of `FrontKernel` or `SweepKernel`.
-    product_launch, pivot_launch, product_stack, pivot_stack : callable
-        Those of this representation and these tiles; what was used last is kept.
+    ``function`` returns a function by name: ``product``, ``product_witness``, ``close``, ``close_witness``, ``eliminate``, ``search_pair``,
+    a name from `search_name`, `tight_name` or `ScanForm`, or a function of `FrontKernel` or `SweepKernel`.
     """
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], target: Target) -> None:
@@ -56,30 +47,26 @@ class Kernels:
     def _product_stack(
         self, sides: tuple[int, int, int], batch: tuple[int, ...], threads: int, fresh: bool, signed: bool, witness: bool, *strides: Strides
     ) -> StackLaunch | None:
-        """How products of stacks are launched, see `stack_launch`."""
         one = functools.partial(product_launch, self.representation, self._tiles, *sides, 1, fresh, signed, witness, False, False)
         name = "product_witness" if witness else "product"
         return stack_launch(self.representation, self._tiles, one, name, sides, batch, threads, *strides)
 
     def _pivot_stack(self, name: str, n: int, batch: tuple[int, ...], threads: int, signed: bool, *strides: Strides) -> StackLaunch | None:
-        """How stacks of pivot blocks are launched."""
         one = functools.partial(pivot_launch, self.representation, n, signed)
         return stack_launch(self.representation, self._tiles, one, name, (n, n, n), batch, threads, *strides)
 
     def ir(self, name: str) -> str:
-        """The LLVM IR of a function and those that it calls."""
+        """Return the LLVM IR of a function and its callees."""
         return _ir(self.representation, self.target, self.tile, self.witness_tile, name)
 
 
 def _function(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, name: str) -> Function:
-    """A function, compiled or from the cache."""
     library = compile_library((name, *_identity(rep), tile, witness_tile), target, lambda: _ir(rep, target, tile, witness_tile, name))
     return library.function(name)
 
 
 def _ir(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, name: str) -> str:
-    """The LLVM IR of a function and those that it calls."""
-    # The generator is imported only where the cache does not have its output.
+    # Generators are imported only on a cache miss.
     from semiring.kernels.cpu.fronts import FrontKernel
     from semiring.kernels.cpu.gustavson import GustavsonKernel
     from semiring.kernels.cpu.lanes import LaneKernel
@@ -130,13 +117,13 @@ def _ir(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, nam
 
 
 def _identity(rep: Representation) -> tuple[object, ...]:
-    """A representation for the key of a cache: its repr, and in full the expressions, which their repr abbreviates."""
+    """Return the cache key of a representation: its repr, with the expressions in full, because their own repr is shortened."""
     programs = (rep.add, rep.mul, rep.star or (), (rep.star_undefined,))
     return (replace(rep, add=(), mul=(), star=None, star_undefined=const(False)), *map(flat, programs))
 
 
 def kernels_for(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], isa: str | None = None) -> Kernels:
-    """The kernels of `semiring` in `dtypes` for this processor (or the instruction set `isa` of it)."""
+    """Return the kernels of `semiring` in `dtypes` for this processor, or for one of its instruction sets."""
     return _kernels(semiring, dtypes, host(isa))
 
 
@@ -145,5 +132,5 @@ _kernels = functools.lru_cache(maxsize=cache.LOADED)(Kernels)
 
 @functools.lru_cache(maxsize=cache.LOADED)
 def pivot_side(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> int:
-    """The side of the largest block that is closed element by element: each step of it costs as much as a few dozen of exponentials."""
+    """Return the side of the largest block closed element by element; 32 for log Σ exp, whose steps cost dozens of exponentials."""
     return 32 if represent(semiring, dtypes).kind == "exponential" else 128

@@ -1,9 +1,9 @@
-"""Stacks of small matrices, one to a lane: as many as a vector has lanes are a group, packed so that the same element of all is a vector.
+"""Stacks of small matrices, one to a lane: a group has as many matrices as a vector has lanes.
 
-A group is packed by squares of vectors that are transposed, [element][lane], whatever the strides; elements of operands become inner ones.
-Then every step of a product or of a pivot block is one of whole vectors, however small the matrices are, and no lane is left at an edge; at
-the end the results are unpacked. A group that is not full repeats its last matrix. Nothing is written before the operands are packed, so
-each may be the result itself; and nothing at all where a pivot diverges.
+A group is packed as [element][lane] by transposed squares of vectors, for any strides, and operands become inner elements. Every step of
+a product or a pivot block then works on whole vectors, for matrices of any size, without edges. Results are unpacked at the end. The last
+group repeats its last matrix. Operands are packed before results are written, so each operand may be the result itself. A divergent pivot
+leaves its whole group unchanged.
 """
 
 from __future__ import annotations
@@ -11,13 +11,12 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from semiring.algebra.expression import nodes
 from semiring.kernels.cpu.arguments import STATUS, Array
 from semiring.kernels.cpu.bounds import BoundsCheck
-from semiring.kernels.cpu.emitter import ENTRY, I32, Emitter, Scalar
-from semiring.kernels.cpu.lowering import Lowering, Value, improve, update
+from semiring.kernels.cpu.emitter import ENTRY, I32, I64, Emitter, Scalar
+from semiring.kernels.cpu.lowering import Lowering, Value, improve, update, values
 from semiring.kernels.cpu.pivot import PivotKernel
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.stacks import StackArguments
@@ -27,10 +26,10 @@ from semiring.kernels.hardware import Target
 __all__ = ["LaneKernel"]
 
 _SQUARES = (16, 4, 1)
-"""Sides of the squares that are transposed, where lanes and columns are as many."""
+"""Sides of the transposed squares."""
 
 _SHAPES = ((4, 4), (2, 4), (2, 2), (1, 2), (1, 1))
-"""Rows and columns of a product whose elements are kept in registers."""
+"""Rows and columns of a register tile of a product."""
 
 
 class LaneKernel:
@@ -48,7 +47,7 @@ class LaneKernel:
         self.rows, self.columns = max(fitting, default=_SHAPES[-1], key=math.prod)
 
     def functions(self) -> list[Emitter]:
-        """All functions of the kernel."""
+        """Return all functions of the kernel."""
         group = [self._product()] if self.product else PivotKernel(self.rep, self.target, self.lanes, self.lanes).functions(self.name)
         scalars: list[Scalar] = sorted({*self.rep.outer, *([I32] if self.witness else [])})
         return [*(self._moved(s, back=back) for s in scalars for back in (False, True)), *group, self._stack()]
@@ -56,10 +55,10 @@ class LaneKernel:
     # Packing.
 
     def _moved(self, scalar: Scalar, *, back: bool) -> Emitter:
-        """``interleave(table, packed, rows, columns, down, across)`` of the matrices at the addresses of a table, or the way back."""
+        """``interleave(table, packed, rows, columns, down, across)`` of matrices at a table of addresses; ``separate`` is the inverse."""
         name = f"{'separate' if back else 'interleave'}_{scalar.kind}{scalar.bytes}"
         em = Emitter(name, "ptr %table, ptr %packed, i64 %rows, i64 %columns, i64 %down, i64 %across", attributes="#1")
-        # Along the axis whose elements lie side by side; all of a contiguous matrix is one row.
+        # Loop along the contiguous axis; a contiguous matrix is a single row.
         sideways = em.let(f"and i1 {em.let('icmp ne i64 %across, 1')}, {em.let('icmp eq i64 %down, 1')}")
         follows = em.let(f"and i1 {em.let('icmp eq i64 %across, 1')}, {em.let('icmp eq i64 %down, %columns')}")
         rows = em.select_i64(follows, 1, em.select_i64(sideways, "%columns", "%rows"))
@@ -75,7 +74,7 @@ class LaneKernel:
                     continue
                 end = columns if side == 1 else em.select_i64(contiguous, em.round_down(columns, side), begin)
 
-                def square(j: str, _: list[str], side: int = side) -> None:
+                def square(j: str, _: list[str]) -> None:
                     offset, first = em.add(start, em.mul(j, across)), em.add(place, em.mul(j, place_across))
                     em.loop(
                         0, self.lanes, side, lambda lane, _: self._move(em, scalar, side, lane, offset, (first, place_across), back=back)
@@ -85,13 +84,12 @@ class LaneKernel:
                 begin = str(end)
 
         em.loop(0, rows, 1, row)
-        em.line("ret void")
-        return em
+        return em.done()
 
     def _move(
         self, em: Emitter, scalar: Scalar, side: int, lane: str, offset: str | int, place: tuple[str | int, str], *, back: bool
     ) -> None:
-        """A square: so many elements of as many matrices."""
+        """Move a square: `side` elements of `side` matrices."""
         first, across = place
         ir = scalar.vector(side)
         matrices = [em.at(scalar.ir, em.load("ptr", em.at("ptr", "%table", em.add(lane, r)), 8), offset) for r in range(side)]
@@ -104,7 +102,7 @@ class LaneKernel:
     # The loop over groups.
 
     def _stack(self) -> Emitter:
-        """``product_lanes(args)``, or that of pivot blocks."""
+        """``product_lanes(args)``, or the loop over groups of pivot blocks."""
         self._em = em = Emitter(f"{self.name}_lanes", ENTRY)
         rep, args = self.rep, self.args
         start, stop, m, n, k, fresh = (args.load(em, x) for x in ("start", "stop", "m", "n", "k", "fresh"))
@@ -125,23 +123,22 @@ class LaneKernel:
             em.loop(0, self.lanes, 1, lambda lane, _: self._find(lane, em.smin(em.add(g, lane), last)))
             first = em.let(f"icmp eq i64 {g}, {start}")
             for x in "AB" if self.product else "":
-                # What all matrices share is packed once.
+                # Operands shared by all matrices are packed once.
                 wanted = em.let(f"or i1 {first}, {em.let(f'xor i1 {shared[x]}, true')}")
                 em.branch(wanted, functools.partial(self._take_operand, x))
             em.branch(em.let(f"icmp ne i64 {fresh}, 0"), self._clear, lambda: self._move_all("interleave", elements))
             self._move_all("interleave", results[len(elements) :])
             em.line(f"call void @{self.name}_group({ENTRY})")
             if not self.product:
-                em.returning(em.let(f"icmp sge i64 {em.load('i64', em.at('i64', '%args', STATUS), 8)}, 0"))
+                em.returning(em.let(f"icmp sge i64 {em.get(I64, '%args', STATUS)}, 0"))
             self._move_all("separate", results)
 
         em.loop(start, stop, self.lanes, group)
         self._check.tell()
-        em.line("ret void")
-        return em
+        return em.done()
 
     def _find(self, lane: str, number: str) -> None:
-        """The addresses of the matrices of a lane."""
+        """Store the addresses of one lane's matrices."""
         em = self._em
         for x, offset in zip(self.args.arrays, self.args.offsets(em, number), strict=True):
             if self.product or x == "via" or x[0] == "C":
@@ -149,7 +146,6 @@ class LaneKernel:
                 em.store("ptr", place, em.at("ptr", self._tables[x], lane), 8)
 
     def _move_all(self, direction: str, arrays: Sequence[Array]) -> None:
-        """Pack matrices, or unpack them."""
         em, args = self._em, self.args
         for x in arrays:
             (rows, columns), s = self._sides[x if isinstance(x, str) else x[0]], self._scalars[x]
@@ -163,13 +159,13 @@ class LaneKernel:
             )
 
     def _take_operand(self, x: str) -> None:
-        """Pack an operand, whose elements are checked and become inner ones in their place."""
+        """Pack an operand, check its elements, and encode them in place."""
         em, rep, lanes = self._em, self.rep, self.lanes
         self._move_all("interleave", [(x, c) for c in self.components])
         low = Lowering(em, self.target, lanes)
         for c, (inner, outer) in enumerate(zip(rep.inner, rep.outer, strict=True)):
 
-            def vector(i: str, _: list[str], c: int = c, inner: Scalar = inner, outer: Scalar = outer) -> None:
+            def vector(i: str, _: list[str]) -> None:
                 place = em.at(inner.ir, self._packed[x, c], em.mul(i, lanes))
                 value = em.load(outer.vector(lanes), place, outer.bytes)
                 self._check.take(c, value, lanes)
@@ -183,7 +179,7 @@ class LaneKernel:
         em, lanes = self._em, self.lanes
         for c, (s, zero) in enumerate(zip(self.rep.outer, self.rep.zero, strict=True)):
 
-            def vector(i: str, _: list[str], c: int = c, s: Scalar = s, zero: Any = zero) -> None:
+            def vector(i: str, _: list[str]) -> None:
                 place = em.at(s.ir, self._packed["C", c], em.mul(i, lanes))
                 em.store(s.vector(lanes), s.constant(zero, lanes), place, s.bytes)
 
@@ -210,30 +206,22 @@ class LaneKernel:
         codes = [(I32.vector(lanes), I32.constant(-1, lanes))] if self.witness else []
 
         def vectors(starts: list[str], place: str | int) -> list[Value]:
-            """The vector at a place of each component."""
-            return [
-                Value(em.load(s.vector(lanes), em.at(s.ir, p, em.mul(place, lanes)), s.bytes), s)
-                for s, p in zip(inner, starts, strict=True)
-            ]
+            """The vector of each component at a place."""
+            return [Value(em.get(s, p, em.mul(place, lanes), lanes), s) for s, p in zip(inner, starts, strict=True)]
 
         def taken(sums: list[str], left: list[Value], right: list[Value], p: str) -> list[str]:
-            """The sums, and the k that won, with a term more."""
-            old = [Value(v, s) for v, s in zip(sums, inner, strict=False)]
+            """Add one term to the sums, and update the winning k."""
+            old = values(sums, inner)
             if not self.witness:
-                fused = low.multiply_accumulate(rep.add[0], rep.mul[0], old[0], left[0], right[0]) if len(old) == 1 else None
-                if fused is not None:
-                    return [fused]
+                return low.accumulate(rep.add, rep.mul, inner, old, left, right)
             candidate = low.evaluate(rep.mul, left, right, inner)
             with low.plain_sums():
                 new, improved = improve(low, rep.add, inner, rep.extremum, old, candidate)
-            names = [v.name for v in new]
-            if self.witness:
-                code = em.splat(em.let(f"trunc i64 {em.add(first, p)} to i32"), I32, lanes)
-                names.append(low.select(improved(), I32, code, sums[-1]))
-            return names
+            code = em.splat(em.let(f"trunc i64 {em.add(first, p)} to i32"), I32, lanes)
+            return [*(v.name for v in new), low.select(improved(), I32, code, sums[-1])]
 
         def tile(i: str, j: str, rows: int, columns: int) -> None:
-            """c_ij ← c_ij ⊕ Σ a_ip b_pj of some elements."""
+            """c_ij ← c_ij ⊕ Σ a_ip b_pj for a register tile."""
             width = len(inner) + len(codes)
             starts = [em.mul(em.add(i, r), k) for r in range(rows)]
 
@@ -257,14 +245,7 @@ class LaneKernel:
                 )  # fmt: skip
 
         def rows_of(i: str, rows: int) -> None:
-            whole = em.round_down(n, self.columns)
-            em.loop(0, whole, self.columns, lambda j, _: tile(i, j, rows, self.columns))
-            if self.columns > 1:
-                em.loop(whole, n, 1, lambda j, _: tile(i, j, rows, 1))
+            em.by_vectors(n, self.columns, lambda j, columns: tile(i, j, rows, columns))
 
-        whole = em.round_down(m, self.rows)
-        em.loop(0, whole, self.rows, lambda i, _: rows_of(i, self.rows))
-        if self.rows > 1:
-            em.loop(whole, m, 1, lambda i, _: rows_of(i, 1))
-        em.line("ret void")
-        return em
+        em.by_vectors(m, self.rows, rows_of)
+        return em.done()

@@ -1,7 +1,7 @@
-"""Launches: a product is cut into tasks, and what follows from how matrices lie is worked out once; a call only adds where they lie.
+"""Launches: the tasks of a product and all arguments that follow from shapes and strides; a call only adds addresses.
 
-A task is a tile of C. Every task packs the operands that it reads, so tasks share nothing and need no barrier; the cost is that a
-part of B is packed once for each row of tasks, and a part of A once for each column of them.
+A task is a tile of C. Every task packs its own operands, so tasks share nothing and need no barrier. The cost: a part of B is packed
+once per row of tasks, and a part of A once per column of tasks.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.tile import STRIP, Tile
 from semiring.kernels.machine import LANE_ELEMENTS, SERIAL
 
-__all__ = ["SCRATCH", "THIN", "Launch", "Strides", "call", "has_rows", "pivot_launch", "product_launch", "tasks_of"]
+__all__ = ["SCRATCH", "THIN", "WITNESS", "Launch", "Strides", "call", "has_rows", "pivot_launch", "product_launch", "tasks_of"]
 
 
 @dataclass(frozen=True)
@@ -38,28 +38,20 @@ class Tasks:
 
 
 _LOOKUP_COLUMNS, _LOOKUP_BYTES = 128, 4096
-"""Columns of B, and bytes of each, that stay in the second-level cache, transposed, while witnesses are looked up in them."""
+"""Columns of B, and bytes of each column, that stay transposed in the L2 cache during the witness lookup."""
 
 
 def transposed_shape(tile: Tile, rep: Representation) -> tuple[int, int]:
-    """How many columns of B, and how many steps of each, are transposed at a time."""
+    """Return the number of columns of B, and of steps per column, transposed at a time."""
     steps = max(1, _LOOKUP_BYTES // sum(s.bytes for s in rep.inner) // tile.slab) * tile.slab
     return max(1, _LOOKUP_COLUMNS // tile.columns) * tile.columns, min(steps, tile.depth)
 
 
 def tasks_of(m: int, n: int, k: int, tile: Tile, rep: Representation, threads: int, *, hold_a: bool, hold_b: bool, witness: bool) -> Tasks:
-    """Tasks of one product.
+    """Cut one product into tasks.
 
-    Parameters
-    ----------
-    m, n, k : int
-    tile, rep
-    threads : int
-    hold_a, hold_b : bool
-        The operand is C itself, so a task packs its whole part of it before it changes C: then tasks are whole rows (columns) of C.
-        With a witness it copies that of A.
-    witness : bool
-        A task also has some of Bᵀ.
+    With `hold_a` (`hold_b`) the operand is C itself, so a task packs its whole part before C changes: tasks are whole rows (columns) of C.
+    With a witness, the task copies its part of A instead, and has scratch for a part of Bᵀ.
     """
     size, packed = sum(s.bytes for s in rep.inner), tile.packed_steps(k, rep)
     limit = max(CPU_SCRATCH, m * n * size // 20) // threads
@@ -75,7 +67,7 @@ def tasks_of(m: int, n: int, k: int, tile: Tile, rep: Representation, threads: i
         down = max(down, math.ceil(m / max(tile.rows, limit // (size * max(1, packed)))))
         across = 1
     elif hold_b:
-        # Whole columns of B that one worker may hold.
+        # Whole columns of B, as many as a worker may hold.
         across = max(across, math.ceil(n / max(tile.columns, limit // (size * max(1, packed)))))
     height = max(1, -(-math.ceil(m / down) // tile.rows)) * tile.rows
     width = max(1, -(-math.ceil(n / across) // tile.columns)) * tile.columns
@@ -103,104 +95,71 @@ Strides = tuple[int, int]
 """Bytes from row to row and from column to column."""
 
 Extent = tuple[int, int, int]
-"""The number of a matrix, and its first byte and the one after its last, seen from its address."""
+"""The number of a matrix, and the range of its bytes (first, last + 1) relative to its address."""
 
 Held = tuple[bool, bool]
-"""Whether A, and whether B, is C itself, and so is packed before C changes."""
+"""True for A, and for B, if the operand is C itself and therefore packed before C changes."""
 
 THIN = 16
-"""Rows of a product whose rows are many and short that are one matrix of a stack."""
+"""Rows of a product with many short rows that form one matrix of a stack."""
 
 _SHARES = 4
-"""Parts of dot products for each thread, so that one which is held up does not hold up all; rows that are streamed had better be long."""
+"""Parts of dot products per thread, so that a delayed part does not delay all; streamed rows have one part per thread, to stay long."""
 
 _DOT = 4
-"""Vectors from which on the terms of a sum are added lane by lane."""
+"""Vectors per sum from which terms are added lane by lane."""
 
 _SCATTERED_ROWS, _SCATTERED_BYTES = 64, 2048
-"""Rows of a pivot block, and bytes from one to the next, from which on a copy is closed in its place."""
+"""Rows of a pivot block, and bytes between rows, from which a contiguous copy is closed instead."""
 
 _RELATIONS = 512
-"""Ways in which operands and results lie to each other that are remembered: blocks of one matrix lie in few."""
+"""Cached overlaps of operands and results; blocks of one matrix have few."""
 
 SCRATCH = tuple(map(KernelWords._fields.index, ("packed_a", "packed_b", "packed_c", "transposed", "wide")))
-"""Where the parts of scratch memory stand among the arguments, of all kernels; each reads those that it has."""
+"""Argument numbers of the scratch buffers, the same for all kernels."""
 
 _FIRST, _VIA = map(KernelWords._fields.index, ("first", "via"))
 _SIDES = tuple(map(KernelWords._fields.index, ("m", "n", "k")))
-_WITNESS = 4
+WITNESS = 4
 """Bytes of a witness."""
 
 
+@dataclass(eq=False)
 class Launch:
-    """How a kernel is called on matrices that lie in one way.
+    """A kernel call on matrices of one shape and one set of strides."""
 
-    Parameters
-    ----------
-    operands, results : list of Extent
-        The matrices that are read, and those that are written.
-    relation : callable
-        What `held` gives, where their extents meet: it follows from the addresses less the first of them.
-    threads : int
-        Workers.
+    name: str
+    tasks: list[array[int]]  # arguments of each call, with offsets instead of addresses
+    slots: list[int]  # argument number of each matrix's address
+    masks: list[int]  # bits of each address that must be clear
+    direct: bool  # kernels support these strides
+    operands: Sequence[Extent] = ()
+    results: Sequence[Extent] = ()
+    relation: Callable[..., Held | None] = lambda *_: None  # `held` where extents overlap, from addresses relative to the first
+    threads: int = 1
+    scratch: int = 0  # bytes per worker
+    pace: float = 0  # nanoseconds per step
+    thin: bool = False  # rows are many and too short to fill a register tile: a stack is faster
 
-    Attributes
-    ----------
-    name : str
-        The kernel's.
-    tasks : list of array of int
-        The arguments of each call, with offsets in place of addresses.
-    slots : list of int
-        Where in them the address of each matrix is added.
-    masks : list of int
-        The bits of each address that have to be clear.
-    direct : bool
-        Whether kernels can read and write matrices that lie like this.
-    scratch : int
-        Bytes of scratch of each worker.
-    pace : float
-        Nanoseconds of a step.
-    thin : bool
-        Whether rows are many and so short that a register tile would be filled badly: they had better be a stack.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        tasks: list[array[int]],
-        slots: list[int],
-        masks: list[int],
-        *,
-        direct: bool,
-        operands: Sequence[Extent] = (),
-        results: Sequence[Extent] = (),
-        relation: Callable[..., Held | None] = lambda *_: None,
-        threads: int = 1,
-        scratch: int = 0,
-        thin: bool = False,
-        pace: float = 0,
-    ) -> None:
-        self.name, self.tasks, self.slots, self.masks, self.direct = name, tasks, slots, masks, direct
-        self.thin, self.scratch, self._operands, self._results, self._threads = thin, scratch, operands, results, threads
-        self._relation, self.pace = relation, pace
-        self._nanoseconds = pace * max(map(_steps, tasks), default=0)
+    def __post_init__(self) -> None:
+        self._nanoseconds = self.pace * max(map(_steps, self.tasks), default=0)
 
     def held(self, places: Sequence[int]) -> Held | None:
-        """Which operand of matrices at these addresses is the result itself; None where a copy has to take the place of a matrix."""
+        """Return which operand at these addresses is the result itself, or None if some matrix has to be copied."""
         for place, mask in zip(places, self.masks, strict=True):
             if place & mask:
                 return None
         if not self.direct:
             return None
-        for i, low, high in self._operands:
+        for i, low, high in self.operands:
             start, stop = places[i] + low, places[i] + high
-            for j, first, last in self._results:
+            for j, first, last in self.results:
                 if start < places[j] + last and places[j] + first < stop:
-                    return self._relation(*[place - places[0] for place in places])
+                    return self.relation(*[place - places[0] for place in places])
         return False, False
 
     def arguments(self, places: Sequence[int], first: int, task: array[int] | None = None) -> array[int]:
-        """The arguments of a task, or of the only one, on matrices at these addresses; `first` is the number of the first vertex."""
+        """Return the arguments of a task (default: the only one) for these addresses; `first` is the number of the first vertex."""
         words = (task or self.tasks[0])[:]
         for slot, place in zip(self.slots, places, strict=True):
             words[slot] += place
@@ -208,14 +167,9 @@ class Launch:
         return words
 
     def run(
-        self,
-        kernel: Function,
-        places: Sequence[int],
-        first: int,
-        meter: Meter | None = None,
-        bounds: Sequence[int] | None = None,
+        self, kernel: Function, places: Sequence[int], first: int, meter: Meter | None = None, bounds: Sequence[int] | None = None
     ) -> bool:
-        """All tasks, of whose steps a meter is told; whether a product with a vector has met numbers beyond `bounds`, given as words."""
+        """Run all tasks and report steps to the meter; return True if a product with a vector met numbers beyond `bounds` (as words)."""
         beyond = False
 
         def work(task: array[int], worker: int) -> None:
@@ -233,17 +187,16 @@ class Launch:
         if len(self.tasks) == 1:
             work(self.tasks[0], 0)
         else:
-            run(work, self.tasks, self._threads)
+            run(work, self.tasks, self.threads)
         return beyond
 
 
 def _steps(words: array[int]) -> int:
-    """The steps of a task."""
     return math.prod([words[side] for side in _SIDES])
 
 
 def call(kernel: Function, words: array[int], size: int, nanoseconds: float) -> None:
-    """Call a kernel with arguments, and with so many bytes of this thread's scratch memory, which begins at 0 in them."""
+    """Call a kernel with `size` bytes of this thread's scratch memory; the words hold offsets into it."""
     scratch = take_scratch(size)
     for slot in SCRATCH:
         words[slot] += scratch.address
@@ -265,25 +218,15 @@ def product_launch(
     hold_b: bool,
     *strides: Strides,
 ) -> Launch:
-    """How a product is launched on A, B and C, one matrix a component, and the construction matrix.
+    """Return the launch of a product of A, B and C, one matrix per component, and the construction matrix, with these strides.
 
-    Parameters
-    ----------
-    rep : Representation
-    tiles : tuple of Tile
-        Without and with a witness.
-    m, n, k, threads : int
-    fresh, signed, witness : bool
-    hold_a, hold_b : bool
-        See `Held`.
-    *strides : Strides
-        One for each matrix.
+    `tiles` are without and with a witness; `hold_a` and `hold_b` are explained at `Held`.
     """
     count = len(rep.outer)
     shapes = [shape for shape in ((m, k), (k, n), (m, n)) for _ in range(count)]
     layouts = [Layout(0, *s, *shape, o.bytes) for s, shape, o in zip(strides, shapes, rep.outer * 3, strict=False)]
     a, b, c = (layouts[i : i + count] for i in range(0, 3 * count, count))
-    via = [Layout(0, *s, m, n, _WITNESS) for s in strides[len(layouts) :]]
+    via = [Layout(0, *s, m, n, WITNESS) for s in strides[len(layouts) :]]
     by_tiles = hold_a or hold_b or rep.kind == "exponential"
     name = None if by_tiles else _kernel_of_vector(a, b, [*c, *via], tiles[0])
     if name is None:
@@ -335,7 +278,7 @@ def product_launch(
 
 
 def _kernel_of_vector(a: Sequence[Layout], b: Sequence[Layout], c: Sequence[Layout], tile: Tile) -> str | None:
-    """The kernel of a product with a vector whose matrix lies as it needs it, see `VectorKernel`; None for any other product."""
+    """Return the name of the matrix-vector kernel for these layouts, see `VectorKernel`; None for other products and layouts."""
     m, n, k = c[0].rows, c[0].columns, a[0].columns
     if k == 0 or (m > 1 < n) or not all(z.down == z.size or m == 1 for z in c):
         return None
@@ -347,26 +290,25 @@ def _kernel_of_vector(a: Sequence[Layout], b: Sequence[Layout], c: Sequence[Layo
 
 
 def _is_thin(m: int, n: int, k: int, tile: Tile) -> bool:
-    """Whether the rows of a product are many and short."""
     return m >= THIN * tile.width and 2 * n <= tile.columns and k <= tile.depth and THIN * (k + n) + k * n <= LANE_ELEMENTS
 
 
 def _tasks_of_vector(m: int, n: int, k: int, tile: Tile, rep: Representation, threads: int, *, shares: int) -> Tasks:
-    """Tasks of a product with a vector: parts of the result, which begin on cache lines and are no less than a vector."""
+    """Cut a product with a vector into parts of the result that start on cache lines and have at least one vector."""
     count, size, line = max(m, n), sum(s.bytes for s in rep.inner), 64 * len(rep.inner)
     unit = max(64, tile.width)
     each = max(unit, -(-count // (shares * threads * unit)) * unit) if threads > 1 else count
     starts = [*range(0, max(1, count - unit + 1), each)]
     ends = [*starts[1:], count]
     tiles = tuple((0, 1, i, j) if m == 1 else (i, j, 0, 1) for i, j in zip(starts, ends, strict=True))
-    scratch = {"packed_a": (STRIP + tile.width) * (size + _WITNESS) + line + 64, "packed_b": k * size + line}
+    scratch = {"packed_a": (STRIP + tile.width) * (size + WITNESS) + line + 64, "packed_b": k * size + line}
     return Tasks(tiles, min(threads, len(tiles)), scratch, 0)
 
 
 def pivot_launch(rep: Representation, n: int, signed: bool, *strides: Strides) -> Launch:
-    """How a pivot block of side n and its construction matrix are closed, with these strides."""
+    """Return the launch of a pivot block of side n, with a construction matrix if one more stride is given."""
     layouts = [Layout(0, *s, n, n, o.bytes) for s, o in zip(strides, rep.outer, strict=False)]
-    via = [Layout(0, *s, n, n, _WITNESS) for s in strides[len(layouts) :]]
+    via = [Layout(0, *s, n, n, WITNESS) for s in strides[len(layouts) :]]
     words = KernelWords(m=n, n=n, k=n, first=0, threshold=rep.threshold(signed=signed), via_rows=sum(v.down // v.size for v in via))
     return Launch(
         "",
@@ -379,14 +321,14 @@ def pivot_launch(rep: Representation, n: int, signed: bool, *strides: Strides) -
 
 @functools.lru_cache(maxsize=16)
 def _slots(names: str, components: int) -> list[int]:
-    """Where the addresses of matrices stand among the arguments."""
+    """Return the argument numbers of the matrices' addresses."""
     index = KernelArguments(components).index
     return [index[name, c] for name in names for c in range(components)]
 
 
 @functools.lru_cache(maxsize=_RELATIONS)
 def _held(A: tuple[Layout, ...], B: tuple[Layout, ...], C: tuple[Layout, ...], *places: int) -> Held | None:
-    """`Launch.held` exactly, of matrices that lie like this at these addresses."""
+    """`Launch.held`, exactly, for matrices of these layouts at these addresses."""
     placed = [x._replace(address=place) for x, place in zip((*A, *B, *C), places, strict=False)]
     a, b, c = (placed[i : i + len(C)] for i in range(0, 3 * len(C), len(C)))
     hold_a, hold_b = (any(share(x, z) for x in operand for z in c) for operand in (a, b))
@@ -395,15 +337,15 @@ def _held(A: tuple[Layout, ...], B: tuple[Layout, ...], C: tuple[Layout, ...], *
 
 
 def _is_aligned(x: Layout) -> bool:
-    """Whether elements of a matrix lie apart by multiples of their size, as kernels count; a field of packed records may lie between."""
+    """Return True if strides are multiples of the element size; fields of packed records may have others."""
     return x.down % x.size == x.across % x.size == 0
 
 
 def _is_scattered(x: Layout) -> bool:
-    """Whether the rows of a pivot block lie so far apart that they meet in few sets of a cache: two copies take less time than that."""
+    """Return True if rows are so far apart that they compete for few cache sets: copying twice is faster."""
     return x.rows >= _SCATTERED_ROWS and x.down >= max(_SCATTERED_BYTES, 2 * x.columns * x.size)
 
 
 def has_rows(x: Layout) -> bool:
-    """Whether the elements of a row lie side by side."""
+    """Return True if the elements of each row are contiguous."""
     return x.across == x.size or x.columns <= 1

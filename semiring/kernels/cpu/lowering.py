@@ -1,12 +1,12 @@
-"""From recorded expressions to vector instructions: types, conversions, conditions, operands in memory, and C ← C ⊕ candidate.
+"""Recorded expressions as vector instructions: types, conversions, conditions, memory operands, and C ← C ⊕ candidate.
 
-Every constant is emitted in the element's type. `update` merges one vector of candidates with C in memory, with the witness where C
+Every constant is emitted in the element's type. `update` merges a vector of candidates with C in memory, and writes the witness where C
 improves strictly.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,12 +17,13 @@ from semiring.kernels.cpu.instructions import Instructions
 
 __all__ = [
     "BroadcastOperand", "Lowering", "Value", "Via", "improve", "improved", "load_elements", "store_elements", "store_where", "update",
+    "values",
 ]  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Value:
-    """A vector in a register: its name and element type; a condition has none."""
+    """A vector in a register: its name and element type; None for a condition."""
 
     name: str
     scalar: Scalar | None
@@ -30,7 +31,7 @@ class Value:
 
 @dataclass(frozen=True)
 class BroadcastOperand:
-    """A scalar in memory, wanted in every lane: loaded when an instruction cannot take it from memory itself."""
+    """A scalar in memory to broadcast; loaded if the instruction cannot broadcast a memory operand itself."""
 
     pointer: str
     scalar: Scalar
@@ -38,7 +39,7 @@ class BroadcastOperand:
 
 @dataclass(frozen=True)
 class _Constant:
-    """A number of the expression, which has no type yet."""
+    """A number of the expression, still untyped."""
 
     value: Any
 
@@ -57,19 +58,19 @@ _EMBEDDED = {
 """AVX-512 instructions that broadcast a scalar memory operand for free, by operation and type (all commute)."""
 
 _FUSED = {4: "vfmadd231ps", 8: "vfmadd231pd"}
-"""Their fused product and sum of floats, by size."""
+"""Fused multiply-adds of floats with a memory operand, by size."""
 
 
 class Lowering(Instructions):
     """Emits expressions over vectors: `Instructions` with types."""
 
     flag = Scalar("u", 1)
-    """What a condition is as a number."""
+    """The type of a condition as a number."""
 
     _default: Scalar | None = None
 
     def evaluate(self, roots: Sequence[Expr], left: Sequence[Operand], right: Sequence[Operand], results: Sequence[Scalar]) -> list[Value]:
-        """The values of `roots` for the components of two operands, each in its result's type."""
+        """Return the values of `roots` for the components of two operands, each converted to its result type."""
         self._default = _widest([*(x.scalar for x in (*left, *right)), *results])
         values: list[Operand | _Constant] = fold(roots, left, right, _Constant, self._operation)
         return [self.convert(value, scalar) for value, scalar in zip(values, results, strict=True)]
@@ -77,7 +78,7 @@ class Lowering(Instructions):
     # Operands.
 
     def convert(self, x: Operand | _Constant, scalar: Scalar) -> Value:
-        """`x` in a register, as elements of type `scalar`."""
+        """Return `x` in a register, as elements of type `scalar`."""
         if isinstance(x, _Constant):
             return Value(scalar.constant(element(x.value, scalar.dtype, ordered=True), self.width), scalar)
         if isinstance(x, BroadcastOperand):
@@ -103,7 +104,7 @@ class Lowering(Instructions):
         return Value(self.em.let(f"{op} {old.vector(self.width)} {x.name} to {to}"), scalar)
 
     def condition(self, x: Operand | _Constant) -> str:
-        """`x` as a vector of truth values."""
+        """Return `x` as a vector of truth values."""
         if isinstance(x, _Constant):
             return self._truth(x.value)
         if isinstance(x, Value) and x.scalar is None:
@@ -112,13 +113,12 @@ class Lowering(Instructions):
         return found.name
 
     def _common(self, args: Sequence[Operand | _Constant]) -> Scalar:
-        """The type in which an operation is computed; conditions and constants alone have the elements'."""
+        """Return the type of an operation on `args`; conditions and constants alone take the elements' type."""
         return _widest([a.scalar for a in args if not isinstance(a, _Constant)]) or self._default or Scalar("i", 4)
 
     # Operations.
 
     def _operation(self, op: str, args: list[Operand | _Constant]) -> Operand | _Constant:
-        """An operation on what its arguments have become."""
         if op in COMPARISONS:
             return self._compare(op, args)
         if op == "not":
@@ -136,12 +136,10 @@ class Lowering(Instructions):
         return Value(self.arithmetic(op, scalar, x), scalar)
 
     def _truth(self, value: Any) -> str:
-        """A condition that is known."""
         word = "true" if value else "false"
         return word if self.width == 1 else f"splat (i1 {word})"
 
     def _where(self, args: list[Operand | _Constant]) -> Value:
-        """``yes`` or ``no`` of three arguments, by the first of them."""
         test = self.condition(args[0])
         if all(not isinstance(a, _Constant) and a.scalar is None for a in args[1:]):
             yes, no = self.condition(args[1]), self.condition(args[2])
@@ -151,7 +149,6 @@ class Lowering(Instructions):
         return Value(self.select(test, scalar, yes, no), scalar)
 
     def _compare(self, op: str, args: list[Operand | _Constant]) -> Value:
-        """A comparison of two arguments."""
         if all(not isinstance(a, _Constant) and a.scalar is None for a in args):
             args = [self.convert(a, self.flag) for a in args]
         scalar = self._common(args)
@@ -159,7 +156,7 @@ class Lowering(Instructions):
         return Value(self.compare(op, scalar, x, y), None)
 
     def _embed(self, op: str, args: list[Operand | _Constant], scalar: Scalar) -> Value | None:
-        """The operation with its scalar operand taken from memory by the instruction itself, where there is one."""
+        """Emit the operation with a broadcast memory operand, if there is such an instruction."""
         if not self._broadcasts(scalar) or len(args) != 2:
             return None
         scalars = [a for a in args if isinstance(a, BroadcastOperand) and a.scalar == scalar]
@@ -173,18 +170,18 @@ class Lowering(Instructions):
         return Value(self._from_memory(name, memory, other), scalar)
 
     def _broadcasts(self, scalar: Scalar) -> bool:
-        """Whether instructions on these vectors take a scalar from memory."""
+        """True if instructions on these vectors can broadcast a memory operand."""
         return self.target.embedded_broadcast and self.width * scalar.bytes == self.target.vector_bytes
 
     def _from_memory(self, code: str, memory: BroadcastOperand, *registers: str) -> str:
-        """An instruction on a scalar in memory and one register, or on two, of which the second is where a fused sum goes on from."""
+        """Emit an instruction on a scalar in memory and a register; a second register is the addend of a fused multiply-add."""
         ir, place = memory.scalar.vector(self.width), f"ptr elementtype({memory.scalar.ir}) {memory.pointer}"
         constraints = "=v,*m,v" + ",0" * (len(registers) - 1)
         operands = ", ".join(f"{ir} {name}" for name in registers)
         return self.em.let(f'call {ir} asm "{code} $1{{1to{self.width}}}, $2, $0", "{constraints}"({place}, {operands})')
 
     def embeds(self, roots: Sequence[Expr], component: int, scalars: Sequence[Scalar]) -> bool:
-        """Whether every use of the left operand's `component` in `roots` can take it from memory."""
+        """Return True if every use of the left operand's `component` in `roots` can be a broadcast memory operand."""
         uses = [e for e in nodes(*roots) if any(isinstance(a, Expr) and a.op == "var" and a.args == (0, component) for a in e.args)]
         scalar = scalars[component]
         return (
@@ -201,7 +198,7 @@ class Lowering(Instructions):
         )
 
     def multiply_accumulate(self, add: Expr, mul: Expr, acc: Value, a: Operand, b: Value) -> str | None:
-        """acc + a·b in one instruction, where ⊕ and ⊗ are + and × of floats and the target has it (one rounding less)."""
+        """Emit acc + a·b as one fused instruction (one rounding less); None unless ⊕ and ⊗ are + and × of floats and the target has one."""
         scalar = acc.scalar
         if scalar is None or scalar.kind != "f" or not self.target.fma:
             return None
@@ -212,39 +209,57 @@ class Lowering(Instructions):
         ir = scalar.vector(self.width)
         return self.em.call(f"fma.{scalar.overload(self.width)}", ir, (ir, a.name), (ir, b.name), (ir, acc.name))
 
+    def combine(self, add: Sequence[Expr], scalars: Sequence[Scalar], old: Sequence[Operand], new: Sequence[Operand]) -> list[str]:
+        """Emit old ⊕ new, with sums as sums."""
+        with self.plain_sums():
+            return [v.name for v in self.evaluate(add, old, new, scalars)]
+
+    def accumulate(
+        self, add: Sequence[Expr], mul: Sequence[Expr], scalars: Sequence[Scalar], old: list[Value], a: Sequence[Operand], b: list[Value]
+    ) -> list[str]:
+        """Emit old ⊕ a⊗b, fused where possible."""
+        if len(old) == 1 and (fused := self.multiply_accumulate(add[0], mul[0], old[0], a[0], b[0])) is not None:
+            return [fused]
+        return self.combine(add, scalars, old, self.evaluate(mul, a, b, scalars))
+
+
+def values(names: Iterable[str], scalars: Iterable[Scalar]) -> list[Value]:
+    """Return named registers as values of these types."""
+    return list(map(Value, names, scalars))
+
 
 def _widest(scalars: Sequence[Scalar | None]) -> Scalar | None:
-    """The type in which an operation on several is computed; a condition has none."""
+    """Return the common type of several operands, ignoring conditions."""
     found = {s.dtype for s in scalars if s is not None}
     return scalar_type(widest(found)) if found else None
 
 
 def load_elements(low: Lowering, scalars: Sequence[Scalar], arrays: Sequence[str], i: str | int) -> list[Value]:
-    """The elements from place i on, as many as there are lanes, of arrays one a component."""
+    """Load one vector of each component's array, from place i on."""
     em = low.em
-    return [Value(em.load(s.vector(low.width), em.at(s.ir, a, i), s.bytes), s) for s, a in zip(scalars, arrays, strict=True)]
+    return [Value(em.get(s, a, i, low.width), s) for s, a in zip(scalars, arrays, strict=True)]
 
 
 def store_elements(low: Lowering, scalars: Sequence[Scalar], arrays: Sequence[str], i: str | int, values: Sequence[Value]) -> None:
-    """Write elements from place i on."""
+    """Store one vector of each component's array, from place i on."""
     for s, a, value in zip(scalars, arrays, values, strict=True):
-        low.em.store(s.vector(low.width), value.name, low.em.at(s.ir, a, i), s.bytes)
+        low.em.put(s, value.name, a, i, low.width)
 
 
 Via = tuple[str, Sequence[str]]
-"""Where the witness is kept (an address), and the vector of i32 to put there, one for each candidate."""
+"""The witness's address, and vectors of i32 to store there, one per candidate."""
 
 
 def improve(
     low: Lowering, add: Sequence[Expr], scalars: Sequence[Scalar], extremum: str | None, old: Sequence[Value], candidate: Sequence[Value]
 ) -> tuple[list[Value], Callable[[], str]]:
-    """old ⊕ candidate, and what emits where that is strictly better; `extremum` says that ⊕ is min or max alone."""
+    """Return old ⊕ candidate, and a function that emits the mask of strict improvements; `extremum` is set if ⊕ is only min or max."""
     new = low.evaluate(add, old, candidate, scalars)
     return new, lambda: improved(low, scalars, extremum, old, new)
 
 
 def improved(low: Lowering, scalars: Sequence[Scalar], extremum: str | None, old: Sequence[Value], new: Sequence[Value]) -> str:
-    """Where old ⊕ something, which is `new`, is strictly better than old."""
+    """Return a mask where `new` = old ⊕ something is strictly better than old."""
     order = {"min": "lt", "max": "gt", None: "ne"}[extremum]
     return low.any_of([low.compare(order, s, v.name, o.name) for s, v, o in zip(scalars, new, old, strict=True)])
 
@@ -258,7 +273,7 @@ def update(
     places: Sequence[str],
     via: Via | None,
 ) -> None:
-    """Emit C ← C ⊕ candidate at `places`, one address a component, for one candidate after the other."""
+    """Emit C ← C ⊕ candidate for each candidate in turn; `places` has one address per component."""
     em, width = low.em, low.width
     value = [Value(em.load(s.vector(width), p, s.bytes), s) for s, p in zip(scalars, places, strict=True)]
     better = []
@@ -276,7 +291,7 @@ def update(
 
 
 def store_where(low: Lowering, condition: str, place: str, code: str) -> None:
-    """Emit the store of a vector of witnesses where the condition holds."""
+    """Store a vector of witnesses under a mask."""
     em, ir = low.em, I32.vector(low.width)
     if low.target.masks and low.width > 1:
         em.masked_store(I32, low.width, code, place, condition)

@@ -1,16 +1,16 @@
 """The micro-kernel: one register tile of C over packed panels of A and B, and its merge with C.
 
-The accumulators start from ⊕'s zero and merge once with C, so the new values are compared with the old C as a whole. A witness
-product also looks back every `slab` steps: where a value is strictly better than a slab before, −2 − slab becomes its code in memory; the
-merge then hands the code to ``via`` wherever C itself improves. Ties keep the old value, and among new candidates the lowest k, because
-only strict improvements count and slabs come in order.
+Accumulators start from ⊕'s zero and merge with C once, so new values are compared with the old C as a whole. A witness product also
+compares every `slab` steps: where a value is strictly better than a slab before, the code −2 − slab is stored in memory. The merge
+writes the code to ``via`` wherever C itself improves. Ties keep the old value, and among new candidates the lowest k, because only
+strict improvements count and slabs come in order.
 """
 
 from __future__ import annotations
 
 from semiring.kernels.cpu.arguments import KernelArguments
 from semiring.kernels.cpu.emitter import I32, Emitter
-from semiring.kernels.cpu.lowering import BroadcastOperand, Lowering, Value, improved, store_where, update
+from semiring.kernels.cpu.lowering import BroadcastOperand, Lowering, Value, improved, store_where, update, values
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.tile import Tile
 from semiring.kernels.hardware import Target
@@ -18,7 +18,7 @@ from semiring.kernels.hardware import Target
 __all__ = ["SUMMED", "MicroKernel"]
 
 SUMMED = 128
-"""Steps of a sum of `MicroKernel.sums`, and of others that are to round as little."""
+"""Steps per partial sum, to limit rounding errors."""
 
 
 class MicroKernel:
@@ -30,13 +30,13 @@ class MicroKernel:
         self.args = KernelArguments(len(rep.outer))
 
     def functions(self) -> list[Emitter]:
-        """Both; of exponentials only ``sums``, as what they stand for is found and merged elsewhere."""
+        """Return both functions; only ``sums`` for exponentials, which `ExponentialKernel` decodes and merges."""
         return [self.sums()] if self.rep.kind == "exponential" else [self.merge_edge(), self.micro()]
 
     def sums(self) -> Emitter:
         """``sums(args, A…, B…, out…, k)``: the register tile over k packed steps, to memory.
 
-        It is the sum of sums of few steps each, which rounds less than one long sum.
+        Partial sums of `SUMMED` steps are added up, which rounds less than one long sum.
         """
         pointers = "".join(f", ptr noalias readonly %A{c}, ptr noalias readonly %B{c}, ptr noalias %out{c}" for c in self.components)
         em = Emitter(f"{self.prefix}_sums", f"ptr %args{pointers}, i64 %k", attributes="#1")
@@ -49,27 +49,24 @@ class MicroKernel:
             self._to_memory([self._added(x, y) for x, y in zip(self._from_memory(out), found, strict=True)], out)
 
         em.loop(SUMMED, "%k", SUMMED, further)
-        em.line("ret void")
-        return em
+        return em.done()
 
     def _added(self, x: list[str], y: list[str]) -> list[str]:
-        """⊕ of two inner elements."""
-        left, right = ([Value(v, s) for v, s in zip(values, self.rep.inner, strict=True)] for values in (x, y))
-        with self._low.plain_sums():
-            return [v.name for v in self._low.evaluate(self.rep.inner_add, left, right, self.rep.inner)]
+        """Combine two vectors of inner elements by ⊕."""
+        rep = self.rep
+        return self._low.combine(rep.inner_add, rep.inner, values(x, rep.inner), values(y, rep.inner))
 
     def _outer(self, em: Emitter, width: int) -> Lowering:
-        """Operations on outer elements."""
         return Lowering(em, self.target, width, infinities=self.rep.infinities)
 
     def _merge(self, low: Lowering, found: list[str], places: list[str], via: str, code: str) -> None:
-        """C ← C ⊕ found at `places`, one a component; where that improves C strictly, ``via`` ← code."""
+        """C ← C ⊕ found at `places`, one per component; where that improves C strictly, ``via`` ← code."""
         threshold = self.args.threshold(low.em, self.rep.inner[0], low.width) if self.rep.kind == "clamped" else ""
         candidate = [Value(self.rep.decode(low, c, found[c], threshold), s) for c, s in enumerate(self.rep.outer)]
         update(low, self.rep.add, self.rep.outer, self.rep.extremum, [candidate], places, (via, [code]) if self.witness else None)
 
     def merge_edge(self) -> Emitter:
-        """``merge_edge(args, tile…, codes, C…, via, rows, columns)``: a tile in memory that hangs over C's edge."""
+        """``merge_edge(args, tile…, codes, C…, via, rows, columns)``: merge a tile in memory that overlaps C's edge."""
         tiles = "".join(f", ptr %tile{c}" for c in self.components)
         places = "".join(f", ptr %C{c}" for c in self.components)
         signature = f"ptr %args{tiles}, ptr %codes{places}, ptr %via, i64 %rows, i64 %columns"
@@ -83,7 +80,7 @@ class MicroKernel:
             found, to, via, code = [], [], "", ""
             cell = em.add(em.mul(i, columns), j)
             for c, inner in enumerate(self.rep.inner):
-                found.append(em.load(inner.vector(low.width), em.at(inner.ir, f"%tile{c}", cell), inner.bytes))
+                found.append(em.get(inner, f"%tile{c}", cell, low.width))
                 to.append(em.at(self.rep.outer[c].ir, f"%C{c}", em.add(em.mul(i, down[c]), j)))
             if self.witness:
                 via = em.at("i32", "%via", em.add(em.mul(i, via_down), j))
@@ -96,8 +93,7 @@ class MicroKernel:
 
         wide, single = self._outer(em, width), self._outer(em, 1)
         em.loop(0, "%rows", 1, row)
-        em.line("ret void")
-        return em
+        return em.done()
 
     def micro(self) -> Emitter:
         """``micro(args, A…, B…, C…, via, k, rows, columns, step)``: one register tile of C over k packed steps."""
@@ -109,22 +105,21 @@ class MicroKernel:
         em.branch(self._full, self._prefetch)
         found = self._best_slabs() if self.witness else self._accumulate(0, "%k")
         em.branch(self._full, lambda: self._merge_whole(found), lambda: self._merge_part(found))
-        em.line("ret void")
-        return em
+        return em.done()
 
     def _open(self, em: Emitter) -> None:
-        """What the sums of a tile need."""
+        """Prepare the sums of a tile."""
         tile, width = self.tile, self.tile.width
         self._em = em
         ones = self.args.ones(em, set(self.rep.inner), width) if self.target.fma_add else None
         self._low = Lowering(em, self.target, width, ones=ones, infinities=self.rep.inner_infinities)
-        # Rows and columns where the vectors of the tile begin, and ⊕'s zero in all of them.
+        # Row and column of each vector of the tile, and ⊕'s zero for each.
         self._vectors = [(i, j * width) for i in range(tile.rows) for j in range(tile.vectors)]
         zero = [(s.vector(width), s.constant(z, width)) for s, z in zip(self.rep.inner, self.rep.inner_zero, strict=True)]
         self._zeros = zero * len(self._vectors)
 
     def _open_merge(self, em: Emitter) -> None:
-        """What their merge with C needs."""
+        """Prepare the merge of a tile with C."""
         tile, cells = self.tile, self.tile.rows * self.tile.columns
         self._memory = [em.let(f"alloca [{cells} x {s.ir}], align 64") for s in self.rep.inner]
         self._codes = em.let(f"alloca [{cells} x i32], align 64") if self.witness else "null"
@@ -133,19 +128,17 @@ class MicroKernel:
         self._via_down = self.args.load(em, "via_rows") if self.witness else ""
 
     def _place(self, c: int, i: int, j: int) -> str:
-        """The address of component c of C's element (i, j)."""
         return self._em.at(self.rep.outer[c].ir, f"%C{c}", self._em.add(self._em.mul(self._down[c], i), j))
 
     def _via_place(self, i: int, j: int) -> str:
-        """The address of the witness of C's element (i, j)."""
         return self._em.at("i32", "%via", self._em.add(self._em.mul(self._via_down, i), j))
 
     def _code_place(self, i: int, j: int) -> str:
-        """The address of the code of the best slab for element (i, j)."""
+        """Return the address of the code of the best slab for element (i, j)."""
         return self._em.at("i32", self._codes, i * self.tile.columns + j)
 
     def _prefetch(self) -> None:
-        """Ask for the lines of C and ``via``, which are wanted when the sums are complete."""
+        """Prefetch the lines of C and ``via`` for the merge."""
         rows, columns = range(self.tile.rows), self.tile.columns
         for c, s in enumerate(self.rep.outer):
             for i in rows:
@@ -157,21 +150,21 @@ class MicroKernel:
                     self._em.prefetch(self._via_place(i, j), write=True)
 
     def _accumulate(self, start: str | int, stop: str | int) -> list[list[str]]:
-        """⊕ over the steps [start, stop): for each vector of the tile its components."""
+        """⊕ over the steps [start, stop): the components of each vector of the tile."""
         return self._by_vector(self._em.loop(start, stop, 1, lambda k, sums: self._step(self._low, k, sums), self._zeros))
 
     def _by_vector(self, flat: list[str]) -> list[list[str]]:
-        """Of a flat list of values those of each vector of the tile."""
+        """Split a flat list of values by vectors of the tile."""
         parts = len(self.rep.inner)
         return [flat[q : q + parts] for q in range(0, len(flat), parts)]
 
     def _best_slabs(self) -> list[list[str]]:
-        """⊕ over all steps, with the code of the best slab in memory, beside the values as the slab before left them."""
+        """⊕ over all steps, with codes of the best slabs in memory, next to the values after the previous slab."""
         self._to_memory(self._by_vector([zero for _, zero in self._zeros]), self._memory)
         return self._by_vector(self._em.loop(0, "%k", self.tile.slab, self._slab, self._zeros))
 
     def _slab(self, start: str, sums: list[str]) -> list[str]:
-        """The sums with the slab that begins at `start`."""
+        """Continue the sums with the slab that begins at `start`."""
         em, low, inner = self._em, self._low, self.rep.inner
         stop = em.smin(em.add(start, self.tile.slab), "%k")
         carried = [(ir, value) for (ir, _), value in zip(self._zeros, sums, strict=True)]
@@ -180,23 +173,23 @@ class MicroKernel:
         code = em.splat(em.let(f"trunc i64 {em.sub(-2, number)} to i32"), I32, low.width)
         before = self._from_memory(self._memory)
         for old, new, (i, j) in zip(before, self._by_vector(found), self._vectors, strict=True):
-            values = [[Value(v, s) for v, s in zip(x, inner, strict=True)] for x in (old, new)]
-            store_where(low, improved(low, inner, self.rep.extremum, *values), self._code_place(i, j), code)
+            better = improved(low, inner, self.rep.extremum, values(old, inner), values(new, inner))
+            store_where(low, better, self._code_place(i, j), code)
         self._to_memory(self._by_vector(found), self._memory)
         return found
 
     def _merge_whole(self, found: list[list[str]]) -> None:
-        """C ← C ⊕ found for a tile that lies inside C."""
+        """C ← C ⊕ found for a tile inside C."""
         outer = self._outer(self._em, self.tile.width)
-        for values, (i, j) in zip(found, self._vectors, strict=True):
+        for vector, (i, j) in zip(found, self._vectors, strict=True):
             via, code = "", ""
             if self.witness:
                 via = self._via_place(i, j)
                 code = self._em.load(I32.vector(self.tile.width), self._code_place(i, j), 4)
-            self._merge(outer, values, [self._place(c, i, j) for c in self.components], via, code)
+            self._merge(outer, vector, [self._place(c, i, j) for c in self.components], via, code)
 
     def _merge_part(self, found: list[list[str]]) -> None:
-        """C ← C ⊕ found for a tile that hangs over C's edge: by way of memory."""
+        """C ← C ⊕ found for a tile that overlaps C's edge, through memory."""
         em = self._em
         self._to_memory(found, self._memory)
         local = "".join(f", ptr {p}" for p in self._memory)
@@ -204,18 +197,17 @@ class MicroKernel:
         em.line(f"call void @{self.prefix}_merge_edge(ptr %args{local}, ptr {self._codes}{to}, ptr %via, i64 %rows, i64 %columns)")
 
     def _to_memory(self, found: list[list[str]], places: list[str]) -> None:
-        """The vectors of a tile to a tile in memory."""
-        for values, at in zip(found, self._places(places), strict=True):
-            for value, place, s in zip(values, at, self.rep.inner, strict=True):
+        """Store the vectors of a tile to memory."""
+        for vector, at in zip(found, self._places(places), strict=True):
+            for value, place, s in zip(vector, at, self.rep.inner, strict=True):
                 self._em.store(s.vector(self.tile.width), value, place, s.bytes * self.tile.width)
 
     def _from_memory(self, tiles: list[str]) -> list[list[str]]:
-        """The vectors of a tile in memory."""
         width, inner = self.tile.width, self.rep.inner
         return [[self._em.load(s.vector(width), p, s.bytes * width) for p, s in zip(at, inner, strict=True)] for at in self._places(tiles)]
 
     def _places(self, tiles: list[str]) -> list[list[str]]:
-        """For each vector of a tile in memory the addresses of its components."""
+        """Return the addresses of the components of each vector of a tile in memory."""
         at = [i * self.tile.columns + j for i, j in self._vectors]
         return [[self._em.at(s.ir, tile, cell) for tile, s in zip(tiles, self.rep.inner, strict=True)] for cell in at]
 
@@ -224,26 +216,13 @@ class MicroKernel:
         em, tile, inner = low.em, self.tile, self.rep.inner
         a_row = [em.at(s.ir, f"%A{c}", em.mul(k, tile.rows)) for c, s in enumerate(inner)]
         b_row = [em.at(s.ir, f"%B{c}", em.mul(k, tile.columns)) for c, s in enumerate(inner)]
-        b = [
-            [Value(em.load(s.vector(low.width), em.at(s.ir, b_row[c], j * low.width), s.bytes), s) for c, s in enumerate(inner)]
-            for j in range(tile.vectors)
-        ]
+        b = [[Value(em.get(s, b_row[c], j * low.width, low.width), s) for c, s in enumerate(inner)] for j in range(tile.vectors)]
         out: list[str] = []
         for i in range(tile.rows):
-            # A's scalars stay in memory where each use can broadcast them for free; else they are loaded once for the row.
+            # A's scalars stay in memory where every use can broadcast them for free; otherwise they are loaded once per row.
             lazy = [BroadcastOperand(em.at(s.ir, a_row[c], i), s) for c, s in enumerate(inner)]
             a = [x if low.embeds(self.rep.inner_mul, c, inner) else low.convert(x, x.scalar) for c, x in enumerate(lazy)]
             for j in range(tile.vectors):
-                old = accumulators[len(out) : len(out) + len(inner)]
-                out += self._update(low, [Value(v, s) for v, s in zip(old, inner, strict=True)], a, b[j])
+                old = values(accumulators[len(out) : len(out) + len(inner)], inner)
+                out += low.accumulate(self.rep.inner_add, self.rep.inner_mul, inner, old, a, b[j])
         return out
-
-    def _update(self, low: Lowering, acc: list[Value], a: list[BroadcastOperand | Value], b: list[Value]) -> list[str]:
-        """acc ⊕ a⊗b."""
-        if len(acc) == 1:
-            fused = low.multiply_accumulate(self.rep.inner_add[0], self.rep.inner_mul[0], acc[0], a[0], b[0])
-            if fused is not None:
-                return [fused]
-        product = low.evaluate(self.rep.inner_mul, a, b, self.rep.inner)
-        with low.plain_sums():
-            return [v.name for v in low.evaluate(self.rep.inner_add, acc, product, self.rep.inner)]

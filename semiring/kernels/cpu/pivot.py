@@ -1,9 +1,9 @@
 """The closure of one pivot block in place: ``close(args)`` for an idempotent ⊕ and ``eliminate(args)`` with star(pivot).
 
-The block is the matrix C of the arguments, of side n, whose first k vertices are pivots: all of them, or fewer of a front of a sparse
-elimination, see `fronts`. Each pivot is tested before it is used; the first divergent one ends the kernel with its
-number in ``status``. The same text closes a group of a stack, whose matrices lie packed one to a lane: then what is an element of a row is
-a vector of them, and the kernel ends where the pivot of one matrix diverges.
+The block is the matrix C of the arguments, of side n. Its first k vertices are pivots: all, or fewer for a front of a sparse elimination
+(see `fronts`). Each pivot is tested before use; the first divergent pivot ends the kernel with its number in ``status``. The same code
+closes a group of a stack, packed one matrix to a lane: an element of a row is then a vector. A divergent pivot of any of its matrices
+ends the kernel.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import functools
 from collections.abc import Callable
 
 from semiring.kernels.cpu.arguments import STATUS, KernelArguments
-from semiring.kernels.cpu.emitter import ENTRY, I32, Emitter
+from semiring.kernels.cpu.emitter import ENTRY, I32, I64, Emitter
 from semiring.kernels.cpu.lowering import Lowering, Value, Via, load_elements, store_elements, update
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.hardware import Target
@@ -21,11 +21,11 @@ __all__ = ["PivotKernel", "outer_product"]
 
 Body = Callable[[Lowering, str], None]
 Pivot = tuple[list[Value], list[str]]
-"""What a row is multiplied by, in all lanes, and the addresses of the pivot's row."""
+"""The left factor of a row, in all lanes, and the addresses of the pivot's row."""
 
 
 def outer_product(rep: Representation, low: Lowering, left: list[Value], right: list[Value], threshold: str) -> list[Value]:
-    """left ⊗ right of outer elements; of tropical integers as in a product of matrices: a sum at half of ∞ is ∞ before the next one."""
+    """Return left ⊗ right of outer elements; tropical integers are clamped as in a matrix product, so a sum beyond half of ∞ becomes ∞."""
     if rep.kind != "clamped":
         return low.evaluate(rep.mul, left, right, rep.outer)
     a, b = ([Value(rep.encode(low, 0, x.name), rep.inner[0])] for (x,) in (left, right))
@@ -34,17 +34,17 @@ def outer_product(rep: Representation, low: Lowering, left: list[Value], right: 
 
 
 _UNROLLED = 4
-"""Vectors that one turn of the innermost loop handles."""
+"""Vectors per turn of the innermost loop."""
 
 _TOGETHER = 4
-"""Components of pivots that one pass over a row takes in: each pass reads and writes it once."""
+"""Components of pivots applied in one pass over a row, which is read and written once."""
 
 _SEVERAL = 24
-"""Vertices from which on that takes less time; smaller blocks stay in the first-level cache."""
+"""Smallest side for which joint pivots are faster; smaller blocks stay in the L1 cache."""
 
 
 class PivotKernel:
-    """Generates ``close``, ``close_witness`` and ``eliminate``, or with so many `lanes` their groups, as ``close_group``."""
+    """Generates ``close``, ``close_witness`` and ``eliminate``, or with several `lanes` functions of groups, such as ``close_group``."""
 
     def __init__(self, rep: Representation, target: Target, width: int, lanes: int = 1) -> None:
         self.rep, self.target, self.width, self.lanes = rep, target, width, lanes
@@ -53,7 +53,7 @@ class PivotKernel:
         self._together = max(1, _TOGETHER // len(rep.outer))
 
     def functions(self, name: str) -> list[Emitter]:
-        """The function called `name`, after those that it calls."""
+        """Return the function called `name`, after its callees."""
         if name == "eliminate":
             return [self._eliminate()]
         witness = name == "close_witness"
@@ -61,11 +61,11 @@ class PivotKernel:
         return [*(self._rows_take_in(name, count, witness=witness) for count in counts), self._close(name, witness=witness)]
 
     def _kernel(self, name: str) -> str:
-        """The function for one block, or for a group."""
+        """Return the function's name for one block, or for a group."""
         return name if self.lanes == 1 else f"{name}_group"
 
     def _open(self, name: str, parameters: str = ENTRY) -> tuple[Emitter, Lowering, Lowering]:
-        """The function, its operations on vectors and on single elements (of a group, all lanes), and what all its steps need."""
+        """Begin a function; return the emitter, operations on vectors, and operations on single elements (all lanes for a group)."""
         called = self.lanes > 1 or parameters != ENTRY
         em = Emitter(name, parameters, attributes="#1" if called else "#0")
         wide, single = (Lowering(em, self.target, w, infinities=self.rep.infinities) for w in (self.width, self.lanes))
@@ -84,25 +84,23 @@ class PivotKernel:
         return em, wide, single
 
     def _rows(self, em: Emitter, i: str) -> list[str]:
-        """The addresses of row i, one a component."""
+        """Return the addresses of row i, one per component."""
         return [em.at(s.ir, self._start[c], em.mul(i, self._down[c])) for c, s in enumerate(self.rep.outer)]
 
     def _load(self, low: Lowering, rows: list[str], j: str) -> list[Value]:
-        """The elements of a row from column j on."""
         return load_elements(low, self.rep.outer, rows, j)
 
     def _store(self, low: Lowering, values: list[Value], rows: list[str], j: str) -> None:
-        """Write the elements of a row from column j on."""
         store_elements(low, self.rep.outer, rows, j, values)
 
     def _spread(self, low: Lowering, scalars: list[Value]) -> list[Value]:
-        """Single elements in all lanes; those of a group are."""
+        """Broadcast single elements to all lanes; elements of a group are vectors already."""
         if self.lanes > 1:
             return scalars
         return [Value(low.em.splat(v.name, s, low.width), s) for v, s in zip(scalars, self.rep.outer, strict=True)]
 
     def _along(self, wide: Lowering, single: Lowering, body: Body, vectors: int = _UNROLLED) -> None:
-        """``body`` for all columns: by several vectors, by vectors, then one by one."""
+        """Run ``body`` for all columns: by several vectors, by vectors, then one by one."""
         em, width = wide.em, self.width
 
         def several(j: str, _: list[str]) -> None:
@@ -118,38 +116,36 @@ class PivotKernel:
             em.loop(self._ends[1], self._long, 1, lambda j, _: body(single, j))
 
     def _product(self, low: Lowering, left: list[Value], right: list[Value]) -> list[Value]:
-        """left ⊗ right."""
         return outer_product(self.rep, low, left, right, self._threshold[low])
 
     def _take_in(self, low: Lowering, pivots: list[Pivot], row_i: list[str], j: str, via: Via | None) -> None:
-        """a_ij ← a_ij ⊕ left a_kj for one pivot after the other."""
+        """a_ij ← a_ij ⊕ left a_kj for each pivot in turn."""
         candidates = [self._product(low, left, self._load(low, row_k, j)) for left, row_k in pivots]
         places = [low.em.at(s.ir, row_i[c], j) for c, s in enumerate(self.rep.outer)]
         update(low, self.rep.add, self.rep.outer, self.rep.extremum, candidates, places, via)
 
     def _one(self, low: Lowering) -> list[Value]:
-        """1 in all lanes."""
         return [Value(s.constant(v, low.width), s) for v, s in zip(self.rep.one, self.rep.outer, strict=True)]
 
     def _divergent(self, low: Lowering, pivot: list[Value]) -> str:
-        """Whether 1 ⊕ p ≠ 1, for scalars."""
+        """Emit 1 ⊕ p ≠ 1, for scalars."""
         one = self._one(low)
         total = low.evaluate(self.rep.add, one, pivot, self.rep.outer)
         return low.any_of([low.compare("ne", s, t.name, o.name) for s, t, o in zip(self.rep.outer, total, one, strict=True)])
 
     def _refuse(self, em: Emitter, condition: str, k: str) -> None:
-        """Where the condition holds, in one lane at least, end the kernel at pivot k."""
+        """End the kernel at pivot k where the condition holds in some lane."""
         if self.lanes > 1:
             bits = em.let(f"bitcast <{self.lanes} x i1> {condition} to i{self.lanes}")
             condition = em.let(f"icmp ne i{self.lanes} {bits}, 0")
-        em.branch(condition, lambda: em.store("i64", k, em.at("i64", "%args", STATUS), 8))
+        em.branch(condition, lambda: em.put(I64, k, "%args", STATUS))
         em.returning(condition)
 
     def _close(self, name: str, *, witness: bool) -> Emitter:
-        """Warshall's and Floyd's algorithm, some pivots at a time.
+        """Warshall's and Floyd's algorithm, several pivots at a time.
 
-        Each of their rows takes in those before it, is tested, and then waits for those after it: every other row takes in all of them in
-        one pass as it would one by one. A pivot's own row would only gain p a_kj, and 1 ⊕ p = 1.
+        Each pivot row applies the pivots before it, is tested, and then waits for the pivots after it. Other rows apply all pivots in
+        a single pass, with the same result. A pivot's own row would only gain p a_kj, and 1 ⊕ p = 1.
         """
         em, _, single = self._open(self._kernel(name))
 
@@ -166,7 +162,7 @@ class PivotKernel:
 
             em.loop(k, after, 1, own)
             take_in(count, 0, self._n, k)
-            em.loop(em.add(k, 1), after, 1, lambda p, _: take_in(1, k, p, p))  # by the rows of the pivots before p
+            em.loop(em.add(k, 1), after, 1, lambda p, _: take_in(1, k, p, p))  # for the rows of earlier pivots
 
         whole: str | int = 0
         if self._together > 1:
@@ -174,15 +170,14 @@ class PivotKernel:
             whole = em.select_i64(several, em.round_down(self._pivots, self._together), 0)
             em.loop(0, whole, self._together, functools.partial(group, count=self._together))
         em.loop(whole, self._pivots, 1, functools.partial(group, count=1))
-        em.line("ret void")
-        return em
+        return em.done()
 
     def _rows_function(self, name: str, count: int) -> str:
-        """The name of the function by which rows take in so many pivots."""
+        """Return the name of the function that applies `count` pivots to rows."""
         return f"{self._kernel(name)}_rows_{count}"
 
     def _rows_take_in(self, name: str, count: int, *, witness: bool) -> Emitter:
-        """``rows(args, start, stop, k)``: these rows, but for the pivots' own, take in `count` pivots from k on, one after the other."""
+        """``rows(args, start, stop, k)``: apply `count` pivots from k on, in turn, to these rows, except to the pivots' own."""
         em, wide, single = self._open(self._rows_function(name, count), "ptr %args, i64 %start, i64 %stop, i64 %k")
         pivots = [str(em.add("%k", t)) for t in range(count)]
         rows, columns = [self._rows(em, k) for k in pivots], [str(em.mul(k, self.lanes)) for k in pivots]
@@ -194,7 +189,7 @@ class PivotKernel:
             row_i = self._rows(em, i)
             lefts: list[list[Value]] = []
             for column in columns:
-                # a_ik as the pivots before leave it.
+                # a_ik after the earlier pivots
                 left = self._load(single, row_i, column)
                 for earlier, row_k in zip(lefts, rows, strict=False):
                     candidate = self._product(single, earlier, self._load(single, row_k, column))
@@ -213,11 +208,10 @@ class PivotKernel:
             em.branch(em.let(f"icmp uge i64 {em.sub(i, '%k')}, {count}"), lambda: take_in(i))
 
         em.loop("%start", "%stop", 1, row)
-        em.line("ret void")
-        return em
+        return em.done()
 
     def _eliminate(self) -> Emitter:
-        """Gauss and Jordan's elimination."""
+        """Gauss-Jordan elimination."""
         em, wide, single = self._open(self._kernel("eliminate"))
 
         def pivot(k: str, _: list[str]) -> None:
@@ -252,15 +246,14 @@ class PivotKernel:
             self._store(single, star, row_k, column_k)
 
         em.loop(0, self._pivots, 1, pivot)
-        em.line("ret void")
-        return em
+        return em.done()
 
     def _star(self, wide: Lowering, single: Lowering, pivot: list[Value]) -> tuple[list[Value], str]:
-        """p* as scalars, and whether it is missing."""
+        """Return p* as scalars, and a condition: p* is undefined."""
         em = single.em
         if self.rep.star is None:
             return self._one(single), self._divergent(single, pivot)
-        # On vectors, because the mathematical functions are generated for them.
+        # On vectors, because mathematical functions are generated for vectors.
         spread = self._spread(wide, pivot)
         (undefined,) = wide.evaluate([self.rep.star_undefined], spread, (), [wide.flag])
         missing = wide.compare("ne", wide.flag, undefined.name, wide.flag.constant(0, wide.width))

@@ -1,9 +1,9 @@
 """The product C ← C ⊕ A⊗B of one tile of C: packing, and the macro-kernel.
 
-The loops are those of Goto and BLIS. `Packing` copies blocks of A in panels of `rows` rows, [k][rows], and B in panels of `columns`
-columns, [k][columns], as inner elements. All strides end there: the micro-kernel reads both operands contiguously, and keeps rows ×
-vectors of C in registers over `depth` steps of k. Where a panel hangs over the edge its last row or column is repeated; what is computed
-from that is never stored. An operand that is part of C is packed whole before C changes ("held").
+The loops follow Goto and BLIS. `Packing` copies blocks of A to panels of `rows` rows, [k][rows], and B to panels of `columns` columns,
+[k][columns], as inner elements. The micro-kernel reads both contiguously, and keeps rows × vectors of C in registers over `depth` steps
+of k. A panel beyond the edge repeats its last row or column, and the results there are never stored. An operand that is part of C is
+packed whole before C changes ("held").
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from semiring.kernels.cpu.arguments import KernelArguments
-from semiring.kernels.cpu.emitter import ENTRY, Emitter, Scalar
+from semiring.kernels.cpu.emitter import ENTRY, Emitter
 from semiring.kernels.cpu.exponential import ExponentialKernel
 from semiring.kernels.cpu.lowering import Lowering
 from semiring.kernels.cpu.micro import MicroKernel
@@ -32,29 +32,28 @@ class Packing:
         self.args = KernelArguments(len(rep.outer))
 
     def _function(self, name: str, parameters: str, pack: Callable[[Emitter, int], None]) -> Emitter:
-        """The function that packs one component after the other."""
+        """Return the function that packs one component after the other."""
         components = range(len(self.rep.outer))
         outs = "".join(f", ptr %out{c}" for c in components)
         em = Emitter(f"{self.prefix}_{name}", f"ptr %args, {parameters}{outs}", attributes="#1")
         for c in components:
             pack(em, c)
-        em.line("ret void")
-        return em
+        return em.done()
 
     def steps(self, em: Emitter, k: str) -> tuple[Index, Index]:
-        """How many steps of elements a packed panel of k steps takes, and behind how many of them its elements themselves begin."""
+        """Return the length of a packed panel of k steps, in steps, and the step from which it holds raw elements."""
         if self.rep.kind != "exponential":
             return k, 0
         whole = em.round_up(k, self.tile.turn)
         return em.add(em.mul(whole, 2), 1), em.add(whole, 1)
 
     def _scale(self, em: Emitter, name: str, panel: str, to: str, lanes: int) -> None:
-        """Where elements are multiplied as exponentials: fill up the last vector of a panel with zeros, and compute them."""
+        """For exponentials: fill up the last vector of a panel with zeros, and encode the panel."""
         if self.rep.kind == "exponential":
             (scalar,), whole = self.rep.outer, em.round_up("%k", self.tile.turn)
             zero = scalar.literal(self.rep.zero[0])
             start, stop = em.mul("%k", lanes), em.mul(whole, lanes)
-            em.loop(start, stop, 1, lambda t, _: em.store(scalar.ir, zero, em.at(scalar.ir, to, t), scalar.bytes))
+            em.loop(start, stop, 1, lambda t, _: em.put(scalar, zero, to, t))
             em.line(f"call void @{self.prefix}_{name}(ptr {to}, ptr {panel}, i64 {whole})")
 
     def pack_a(self) -> Emitter:
@@ -62,7 +61,6 @@ class Packing:
         return self._function("pack_a", "i64 %row, i64 %step, i64 %m, i64 %k", self._pack_a)
 
     def _pack_a(self, em: Emitter, c: int) -> None:
-        """Component c of a block of A, panel by panel."""
         rows, inner, outer = self.tile.rows, self.rep.inner[c], self.rep.outer[c]
         steps, raw = self.steps(em, "%k")
         low = Lowering(em, self.target, 1)
@@ -79,8 +77,8 @@ class Packing:
             def step(k: str, _: list[str]) -> None:
                 offset, place = em.mul(k, across), em.at(inner.ir, to, em.mul(k, rows))
                 for r in range(rows):
-                    value = em.load(outer.ir, em.at(outer.ir, starts[r], offset), outer.bytes)
-                    em.store(inner.ir, self.rep.encode(low, c, value), em.at(inner.ir, place, r), inner.bytes)
+                    value = em.get(outer, starts[r], offset)
+                    em.put(inner, self.rep.encode(low, c, value), place, r)
 
             em.loop(0, "%k", 1, step)
             self._scale(em, "scale_a", begin, to, rows)
@@ -92,7 +90,6 @@ class Packing:
         return self._function("pack_b", "i64 %step, i64 %k", self._pack_b)
 
     def _pack_b(self, em: Emitter, c: int) -> None:
-        """Component c of steps of B, panel by panel."""
         columns, inner, outer = self.tile.columns, self.rep.inner[c], self.rep.outer[c]
         steps, raw = self.steps(em, "%k")
         n, down, across = (self.args.load(em, x) for x in ("n", ("B_rows", c), ("B_columns", c)))
@@ -112,9 +109,9 @@ class Packing:
                     row, place = em.at(outer.ir, start, em.mul(k, down)), em.at(inner.ir, to, em.mul(k, columns))
 
                     def copy(q: str | int, offset: str | int) -> None:
-                        value = em.load(outer.vector(width), em.at(outer.ir, row, offset), outer.bytes)
+                        value = em.get(outer, row, offset, width)
                         value = self.rep.encode(low, c, value)
-                        em.store(inner.vector(width), value, em.at(inner.ir, place, q), inner.bytes)
+                        em.put(inner, value, place, q, width)
 
                     if width > 1:
                         for q in range(0, columns, width):
@@ -132,7 +129,7 @@ class Packing:
 
 
 class ProductKernel:
-    """Generates ``product(args)``, or ``product_witness(args)``, which uses the functions of `WitnessKernel`."""
+    """Generates ``product(args)``, or ``product_witness(args)``, which calls the functions of `WitnessKernel`."""
 
     def __init__(self, rep: Representation, target: Target, tile: Tile, *, witness: bool) -> None:
         self.rep, self.tile, self.witness = rep, tile, witness
@@ -144,7 +141,7 @@ class ProductKernel:
         self._exponentials = ExponentialKernel(rep, target, tile, self.name) if rep.kind == "exponential" else None
 
     def functions(self) -> list[Emitter]:
-        """All functions of the kernel."""
+        """Return all functions of the kernel."""
         functions = [self._packing.pack_a(), self._packing.pack_b(), *self._kernel.functions(), self._macro()]
         return functions + ([] if self._exponentials is None else self._exponentials.functions())
 
@@ -164,7 +161,7 @@ class ProductKernel:
         base_b = em.side_by_side(self.args.pointer(em, "packed_b"), self.rep.inner, em.mul(depths[1], n_padded))
 
         def before(p: str) -> Index:
-            """How many steps of elements the packed panels of the slabs before step p take."""
+            """Return the steps of packed panels before step p."""
             if self.rep.kind != "exponential":
                 return p
             return em.mul(em.let(f"sdiv i64 {p}, {depth}"), self.tile.panel_steps(depth))
@@ -229,20 +226,19 @@ class ProductKernel:
                 em.line(f"call void @resolve(ptr %args, i64 {p}, i64 {kc}{panels})")
 
         em.loop(0, k, depth, depth_slab)
-        em.line("ret void")
-        return em
+        return em.done()
 
     def _copy_a(self, em: Emitter, m: str, k: str) -> None:
-        """Let a copy take A's place, which is C: the winners are looked up in its rows after C has changed."""
+        """Replace A, which is C, by a copy: winners are looked up in A's rows after C has changed."""
         copies = em.side_by_side(self.args.pointer(em, "packed_c"), self.rep.outer, em.mul(m, k))
         for c, (s, copy) in enumerate(zip(self.rep.outer, copies, strict=True)):
             start, down = self.args.pointer(em, ("A", c)), self.args.load(em, ("A_rows", c))
 
-            def row(i: str, _: list[str], s: Scalar = s, copy: str = copy, start: str = start, down: str = down) -> None:
+            def row(i: str, _: list[str]) -> None:
                 source, to = em.at(s.ir, start, em.mul(i, down)), em.at(s.ir, copy, em.mul(i, k))
 
                 def move(p: str, lanes: int) -> None:
-                    em.store(s.vector(lanes), em.load(s.vector(lanes), em.at(s.ir, source, p), s.bytes), em.at(s.ir, to, p), s.bytes)
+                    em.put(s, em.get(s, source, p, lanes), to, p, lanes)
 
                 em.by_vectors(k, self.tile.width, move)
 
@@ -252,16 +248,11 @@ class ProductKernel:
 
     def _clear(self, em: Emitter, m: str, n: str) -> None:
         """C ← 0."""
-        for c in self.components:
-            self._clear_component(em, c, m, n)
+        for c, (s, zero) in enumerate(zip(self.rep.outer, self.rep.zero, strict=True)):
+            start, down = self.args.pointer(em, ("C", c)), self.args.load(em, ("C_rows", c))
 
-    def _clear_component(self, em: Emitter, c: int, m: str, n: str) -> None:
-        """Component c of C ← 0."""
-        scalar = self.rep.outer[c]
-        start, down, zero = self.args.pointer(em, ("C", c)), self.args.load(em, ("C_rows", c)), scalar.literal(self.rep.zero[c])
+            def row(i: str, _: list[str]) -> None:
+                at = em.at(s.ir, start, em.mul(i, down))
+                em.loop(0, n, 1, lambda j, _: em.put(s, s.literal(zero), at, j))
 
-        def row(i: str, _: list[str]) -> None:
-            at = em.at(scalar.ir, start, em.mul(i, down))
-            em.loop(0, n, 1, lambda j, _: em.store(scalar.ir, zero, em.at(scalar.ir, at, j), scalar.bytes))
-
-        em.loop(0, m, 1, row)
+            em.loop(0, m, 1, row)

@@ -1,13 +1,12 @@
-"""How elements are held while they are multiplied: sometimes not as the user wrote them.
+"""Inner elements: the form of elements within kernels, which may differ from the caller's.
 
-- *order keys*: a semiring that only compares floats runs on integers that sort alike, where the machine compares those faster
-  (`Target.order_keys`): ``x ^ ((x >> 31) & 0x7fffffff)``, which is its own inverse (but for −0.0, which comes back as 0.0).
-- *clamped*: tropical integers, whose ∞ is the dtype's largest (smallest) value for the user, are clamped to half the range inside, so that
-  ∞ + ∞ does not wrap and one addition and one minimum are a whole step. On the way out everything at or beyond a threshold between the
-  finite values and the infinite sums is ∞ again.
-- *exponential*: where ⊕ is log(e^{sa} + e^{sb}) / s and ⊗ is a sum, elements are exponentials, which are multiplied and added; see
-  `exponential`, which has the exponents too.
-- as they are, otherwise. Integer sums then test for an infinite operand.
+- *order keys*: a semiring that only compares floats runs on integers of the same order, on processors that compare integers faster
+  (`Target.order_keys`). The key ``x ^ ((x >> 31) & 0x7fffffff)`` is its own inverse, except that −0.0 comes back as 0.0.
+- *clamped*: tropical integers, with the dtype's largest (smallest) value as ∞, are clamped to half the range. Then ∞ + ∞ does not wrap,
+  and a step is an addition and a minimum. On the way out, everything beyond a threshold between the finite values and the infinite
+  sums is ∞ again.
+- *exponential*: where ⊕ is log(e^{sa} + e^{sb}) / s and ⊗ is a sum, elements become exponentials, to multiply and add; see `exponential`.
+- *plain*: unchanged. Integer sums test for an infinite operand.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from semiring.kernels.limits import absorbing, inner_infinity, threshold, tropic
 from semiring.kernels.machine import worth
 
 if TYPE_CHECKING:
-    from semiring.kernels.cpu.lowering import Lowering  # which a kernel loaded from the cache does not need
+    from semiring.kernels.cpu.lowering import Lowering  # unneeded by kernels from the cache
 
 __all__ = ["Representation", "represent"]
 
@@ -39,25 +38,7 @@ _SUM, _PRODUCT = node("add", var(0), var(1)), node("mul", var(0), var(1))
 
 @dataclass(frozen=True)
 class Representation:
-    """The operations in the elements' own types (outer) and in the types of packed operands and accumulators (inner).
-
-    Attributes
-    ----------
-    add, mul : tuple of Expr
-    star : tuple of Expr or None
-    star_undefined : Expr
-    outer, inner : tuple of Scalar
-    zero, one : tuple
-        0 and 1 as outer numbers.
-    inner_zero : tuple
-    infinities : tuple of int
-        Outer integers that absorb sums.
-    kind : {"plain", "order_key", "clamped", "exponential"}
-    extremum : {"min", "max"} or None
-        What ⊕ is, if it is that and nothing else.
-    scale : Fraction
-        s, of exponentials.
-    """
+    """The operations in the caller's types (outer) and in the types of packed operands and accumulators (inner)."""
 
     add: tuple[Expr, ...]
     mul: tuple[Expr, ...]
@@ -65,37 +46,37 @@ class Representation:
     star_undefined: Expr
     outer: tuple[Scalar, ...]
     inner: tuple[Scalar, ...]
-    zero: tuple[Any, ...]
+    zero: tuple[Any, ...]  # 0 and 1 as outer numbers
     one: tuple[Any, ...]
     inner_zero: tuple[Any, ...]
-    infinities: tuple[int, ...] = ()
-    kind: str = "plain"
-    extremum: str | None = None
-    scale: Fraction = Fraction(1)
+    infinities: tuple[int, ...] = ()  # outer integers that absorb sums
+    kind: str = "plain"  # or "order_key", "clamped", "exponential"
+    extremum: str | None = None  # "min" or "max", if ⊕ is nothing else
+    scale: Fraction = Fraction(1)  # s of the exponentials
 
     @cached_property
     def step_nanoseconds(self) -> float:
-        """A rough estimate of what a step of a product takes, by its operations."""
+        """A rough run time of one step of a product, from its operations."""
         return sum(map(worth, nodes(*self.inner_add, *self.inner_mul))) / 4
 
     @property
     def by_steps(self) -> Representation:
-        """The same where exponentials are left as logarithms, for kernels that add one step after the other."""
+        """The same with logarithms instead of exponentials, for kernels that add one step after the other."""
         return replace(self, kind="plain", inner_zero=self.zero) if self.kind == "exponential" else self
 
     @property
     def unpacked(self) -> Representation:
-        """The same for kernels that read operands where they lie, again and again: only tropical integers are held in another way."""
+        """The same for kernels that read operands in place repeatedly: only tropical integers are encoded."""
         return self if self.kind == "clamped" else replace(self, kind="plain", inner=self.outer, inner_zero=self.zero)
 
     @property
     def inner_add(self) -> tuple[Expr, ...]:
-        """⊕ of inner elements."""
+        """The operation ⊕ of inner elements."""
         return (_SUM,) if self.kind == "exponential" else self.add
 
     @property
     def inner_mul(self) -> tuple[Expr, ...]:
-        """⊗ of inner elements."""
+        """The operation ⊗ of inner elements."""
         return (_PRODUCT,) if self.kind == "exponential" else self.mul
 
     @property
@@ -104,14 +85,14 @@ class Representation:
         return () if self.kind == "clamped" else self.infinities
 
     def threshold(self, *, signed: bool) -> int:
-        """What `decode` compares tropical integers with; 0 where elements are none."""
+        """Return the threshold of `decode` for tropical integers, or 0 for other elements."""
         return threshold(int(self.inner_zero[0]), signed=signed) if self.kind == "clamped" else 0
 
     def encode(self, low: Lowering, component: int, name: str) -> str:
-        """A vector of outer elements as inner ones."""
+        """Convert a vector of outer elements to inner elements."""
         inner, outer, width = self.inner[component], self.outer[component], low.width
         if self.kind == "order_key":
-            # The sum makes 0.0 of −0.0, which equals it and must not sort below it.
+            # x + 0.0 turns −0.0 into 0.0: equal numbers need equal keys.
             positive = low.em.let(f"fadd {outer.vector(width)} {name}, {outer.constant(0.0, width)}")
             bits = low.em.let(f"bitcast {outer.vector(width)} {positive} to {inner.vector(width)}")
             return _key(low, inner, bits)
@@ -122,7 +103,7 @@ class Representation:
         return name
 
     def decode(self, low: Lowering, component: int, name: str, threshold: str) -> str:
-        """A vector of inner elements as outer ones; `threshold` is a vector for tropical integers."""
+        """Convert a vector of inner elements to outer elements; `threshold` is a vector for tropical integers."""
         inner, outer, width = self.inner[component], self.outer[component], low.width
         if self.kind == "order_key":
             bits = _key(low, inner, name)
@@ -135,7 +116,7 @@ class Representation:
 
 
 def _key(low: Lowering, inner: Scalar, bits: str) -> str:
-    """The order key of the bits of floats, and the bits of an order key."""
+    """Convert bits of floats to order keys, or back."""
     ir = inner.vector(low.width)
     sign = low.em.let(f"ashr {ir} {bits}, {inner.constant(8 * inner.bytes - 1, low.width)}")
     flip = low.em.let(f"and {ir} {sign}, {inner.constant((1 << (8 * inner.bytes - 1)) - 1, low.width)}")
@@ -143,14 +124,14 @@ def _key(low: Lowering, inner: Scalar, bits: str) -> str:
 
 
 def key_of(value: float, size: int) -> int:
-    """The order key of a float of `size` bytes."""
+    """Return the order key of a float of `size` bytes."""
     pair = ("<f", "<i") if size == 4 else ("<d", "<q")
     bits = int(struct.unpack(pair[1], struct.pack(pair[0], value))[0])
     return bits ^ ((1 << (8 * size - 1)) - 1) if bits < 0 else bits
 
 
 def represent(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, order_keys: bool = False) -> Representation:
-    """The representation of `semiring` in `dtypes`; `order_keys` where floats are better compared as integers."""
+    """Return the representation of `semiring` in `dtypes`; `order_keys` on processors that compare integers faster than floats."""
     program = semiring.program
     zero, one = semiring.identities(dtypes)
     outer = tuple(map(scalar_type, dtypes))
@@ -165,15 +146,11 @@ def represent(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, order_ke
         return plain
     scale = program.exponential
     if scale is not None and zero == ((-math.inf if scale > 0 else math.inf),):
-        add = (log_add(scale),)
-        return Representation(add, mul, star, undefined, outer, outer, zero, one, (0.0,), (), "exponential", None, scale)
+        return replace(plain, add=(log_add(scale),), inner_zero=(0.0,), infinities=(), kind="exponential", extremum=None, scale=scale)
     (scalar,), operations = outer, {e.op for e in nodes(*add, *mul)}
     if order_keys and scalar.kind == "f" and operations <= {"var", "min", "max"}:
-        inner = Scalar("i", scalar.bytes)
-        key = key_of(zero[0], scalar.bytes)
-        return Representation(add, mul, star, undefined, outer, (inner,), zero, one, (key,), (), "order_key", extremum)
+        inner, key = Scalar("i", scalar.bytes), key_of(zero[0], scalar.bytes)
+        return replace(plain, inner=(inner,), inner_zero=(key,), infinities=(), kind="order_key")
     if tropical(semiring, dtypes):
-        return Representation(
-            add, mul, star, undefined, outer, outer, zero, one, (inner_infinity(zero[0]),), infinities, "clamped", extremum
-        )
+        return replace(plain, inner_zero=(inner_infinity(zero[0]),), kind="clamped")
     return plain

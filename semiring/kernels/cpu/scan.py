@@ -1,27 +1,28 @@
 """Scans: vectors through a long product of matrices, generated for a semiring as one loop over time.
 
-Forward v_t = (v_{t−1} ⊗ A_t) ⊗ w_t, as α of a hidden Markov model, and backward v_{t−1} = A_t ⊗ (w_t ⊗ v_t), as its β; the function does
-not see which way time runs, because the caller gives it strides of either sign. It handles sequences one after the other, each a row of a
-table, so that one call does a whole batch; the vector stays in a core's first-level cache from step to step.
+A forward step is v_t = (v_{t−1} ⊗ A_t) ⊗ w_t, like α of a hidden Markov model.
+A backward step is v_{t−1} = A_t ⊗ (w_t ⊗ v_t), like β. The direction of time is only in the signs of the strides. Sequences are rows of
+a table, and a call runs a whole batch of rows in turn. The vector stays in the L1 cache from step to step.
 
-The lanes of a vector register are the entries of the new vector. A matrix is packed, as inner elements whose rows are padded to whole
-registers, once if it is the same in all steps. Where ⊕ is log(eᵃ + eᵇ), a column is one sum of exponentials with the maximum taken out,
-m + log Σ exp(x_k − m), in two passes, instead of as many logarithms as there are terms.
+The lanes of a register are entries of the new vector. A matrix is packed as inner elements, with rows padded to whole registers; once,
+if all steps share the matrix. Where ⊕ is log(eᵃ + eᵇ), a column is m + log Σ exp(x_k − m), with m the maximum, in two passes, instead of
+a logarithm per term.
 
-With a witness, each step also tells the k that won, and at the end the states of the best sequence are followed back (Viterbi 1967).
+With a witness, each step also stores the winning k, and at the end the states of the best sequence are followed back (Viterbi 1967).
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 
 from semiring.common.units import CACHE_LINE
 from semiring.kernels.cpu.arguments import Arguments
 from semiring.kernels.cpu.emitter import ENTRY, I32, Emitter, Scalar
-from semiring.kernels.cpu.lowering import Lowering, Value, improve
+from semiring.kernels.cpu.lowering import Lowering, Value, improve, load_elements, values
+from semiring.kernels.cpu.pivot import outer_product
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.scan_words import ScanArrays, ScanForm, ScanWords, SequenceArrays, SequenceWords
 from semiring.kernels.hardware import Target
@@ -29,26 +30,17 @@ from semiring.kernels.hardware import Target
 __all__ = ["ScanKernel"]
 
 _AHEAD = 2
-"""Steps ahead of which a matrix is asked for, where time runs against the order of memory."""
+"""Prefetch distance in steps, for matrices in descending memory order."""
 
 _SQUARES = (16, 8, 4, 1)
 """Sides of the squares in which a matrix is transposed."""
 
 _UNROLLED = 4
-"""Registers of the new vector that one turn of the loop over a matrix's rows handles."""
+"""Registers of the new vector per turn of the loop over a matrix's rows."""
 
 
 class ScanKernel:
-    """Generates a `ScanForm`'s function.
-
-    Parameters
-    ----------
-    rep : Representation
-    target : Target
-    width : int
-        Lanes of a register.
-    form : ScanForm
-    """
+    """Generates the function of a `ScanForm`, in registers of `width` lanes."""
 
     def __init__(self, rep: Representation, target: Target, width: int, form: ScanForm) -> None:
         self.rep, self.width, self.form = rep, width, form
@@ -61,7 +53,7 @@ class ScanKernel:
         self.inner = Lowering(self.em, target, width, infinities=rep.inner_infinities)
 
     def functions(self) -> list[Emitter]:
-        """The function."""
+        """Return the function."""
         em, args = self.em, self.args
         first, last = args.load(em, "first"), args.load(em, "last")
         table, scratch = args.pointer(em, "table"), args.pointer(em, "scratch")
@@ -71,12 +63,9 @@ class ScanKernel:
         if self.wide.target.masks:
             self._rest = em.first_lanes(em.sub(self._states, self._whole), self.width)
         self._steps = {name: [args.load(em, (name, c)) for c in self.components] for name in ScanArrays._fields}
-        self._threshold = ""
-        if self.rep.kind == "clamped":
-            scalar = self.rep.inner[0]
-            word = args.load(em, "threshold")
-            self._threshold = em.splat(em.let(f"trunc i64 {word} to {scalar.ir}") if scalar.bytes < 8 else word, scalar, self.width)
-        # One after the other: the vector, as inner elements; the new one and the weights, as outer ones; winners; the matrix.
+        clamped = self.rep.kind == "clamped"
+        self._threshold = em.splat_word(args.load(em, "threshold"), self.rep.inner[0], self.width) if clamped else ""
+        # Scratch arrays: the vector (inner), the new vector and the weights (outer), the winners, and the matrix (inner).
         arrays: list[tuple[Scalar, str | int]] = [(s, lanes) for s in (*self.rep.inner, *self.rep.outer * 2, I32)]
         arrays += [(s, em.mul(lanes, self._states)) for s in self.rep.inner]
         places, at = list[str](), scratch
@@ -86,37 +75,23 @@ class ScanKernel:
         count = len(self.components)
         self._vector, self._new, self._weights = (places[i * count : (i + 1) * count] for i in range(3))
         self._winners, self._matrix = places[3 * count], places[3 * count + 1 :]
-        for arrays_of, elements in ((self._new, self.rep.zero), (self._weights, self.rep.one)):  # what pads them
+        for arrays_of, elements in ((self._new, self.rep.zero), (self._weights, self.rep.one)):  # padding
             for place, element, s in zip(arrays_of, elements, self.rep.outer, strict=True):
-                self._fill(s, s.constant(element, self.width), place)
+                self._across(lambda j: self.em.put(s, s.constant(element, self.width), place, j, self.width))
         words = len(SequenceWords._fields) + len(self.components) * len(SequenceArrays._fields)
         em.loop(first, last, 1, lambda q, _: self._sequence(em.at("i64", table, em.mul(q, words))))
-        em.line("ret void")
-        return [em]
+        return [em.done()]
 
     # Memory.
 
-    def _put(self, scalar: Scalar, value: str, place: str, j: str) -> None:
-        """Write a register to an array of scratch."""
-        self.em.store(scalar.vector(self.width), value, self.em.at(scalar.ir, place, j), scalar.bytes)
-
-    def _get(self, scalars: Sequence[Scalar], places: Sequence[str], j: str | int) -> list[Value]:
-        """Registers out of arrays of scratch, one a component."""
-        em, width = self.em, self.width
-        return [Value(em.load(s.vector(width), em.at(s.ir, p, j), s.bytes), s) for s, p in zip(scalars, places, strict=True)]
-
-    def _fill(self, scalar: Scalar, value: str, place: str) -> None:
-        """Write a register all over an array of scratch."""
-        self._across(lambda j: self._put(scalar, value, place, j))
-
     def _across(self, body: Callable[[str], None]) -> None:
-        """``body`` for each register of a vector."""
+        """Run ``body`` for each register of a vector."""
         self.em.loop(0, self._lanes, self.width, lambda j, _: body(j))
 
     def _copy(self, scalar: Scalar, source: str, stride: str | None, target: str, *, load: bool, encoded: int | None = None) -> None:
-        """Copy a vector to scratch, where it is padded, or back; in memory elements lie `stride` apart, or side by side.
+        """Copy a vector to padded scratch, or back; `stride` is the element stride in memory, or None for contiguous elements.
 
-        On the way those of the component that is `encoded` become inner ones.
+        With `encoded`, a component's number, elements become inner elements.
         """
         em, inner = self.em, scalar if encoded is None else self.rep.inner[encoded]
 
@@ -131,7 +106,7 @@ class ScanKernel:
 
         def contiguous() -> None:
             em.loop(0, self._whole, self.width, lambda j, _: move(self.wide, j, j))
-            if self._rest:  # one register: a wide load of what was stored by parts would wait for all of them
+            if self._rest:  # one register: a wide load after narrow stores would stall
                 rest = em.let(f"icmp slt i64 {self._whole}, {self._states}")
                 em.branch(rest, lambda: move(self.wide, self._whole, self._whole, self._rest))
             else:
@@ -150,7 +125,7 @@ class ScanKernel:
     # One sequence.
 
     def _sequence(self, row: str) -> None:
-        """All steps of the sequence of a row of the table."""
+        """Run all steps of the sequence in a row of the table."""
         em = self.em
 
         def word(name: str | tuple[str, int], ir: str = "i64") -> str:
@@ -162,14 +137,14 @@ class ScanKernel:
         witness_step = self.args.load(em, "witness_step") if self.form.witness else ""
 
         def at(name: str, places: list[str], t: str | int) -> list[str]:
-            """Where the arrays of a step are."""
+            """The addresses of a step's arrays."""
             return [em.at(s.ir, p, em.mul(t, self._steps[name][c])) for c, (p, s) in enumerate(zip(places, self.rep.outer, strict=True))]
 
         for c, s in enumerate(self.rep.outer):
             self._copy(s, initials[c], self._steps["initial_stride"][c], self._new[c], load=True)
             self._copy(s, self._new[c], None, values[c], load=False)
         if self.form.witness:
-            em.loop(0, self._states, 1, lambda j, _: em.store("i32", "-1", em.at("i32", witness, j), 4))
+            em.loop(0, self._states, 1, lambda j, _: em.put(I32, "-1", witness, j))
         if not self.form.backward:
             self._across(lambda j: self._take(j, None))
 
@@ -196,16 +171,16 @@ class ScanKernel:
             self._follow(steps, witness, witness_step, word("states", "ptr"))
 
     def _pack(self, matrix: list[str]) -> None:
-        """The matrix of a step: row k has what the term k of each sum is multiplied by."""
+        """Pack the matrix of a step: row k holds the factors of term k of each sum."""
         em = self.em
         for c, s in enumerate(self.rep.outer):
             terms, sums = self._steps["matrix_terms"][c], self._steps["matrix_sums"][c]
 
-            def row(k: str, _: list[str], c: int = c, s: Scalar = s, terms: str = terms, sums: str = sums) -> None:
+            def row(k: str, _: list[str]) -> None:
                 target = em.at(self.rep.inner[c].ir, self._matrix[c], em.mul(k, self._lanes))
                 self._copy(s, em.at(s.ir, matrix[c], em.mul(k, terms)), sums, target, load=True, encoded=c)
 
-            def rows(row: Callable[..., None] = row) -> None:
+            def rows() -> None:
                 em.loop(0, self._states, 1, row)
 
             downwards = em.let(f"icmp slt i64 {self._steps['matrix_step'][c]}, 0")
@@ -214,7 +189,7 @@ class ScanKernel:
             em.branch(across, functools.partial(self._pack_transposed, c, s, matrix[c], sums), rows)
 
     def _prefetch(self, s: Scalar, matrix: str, c: int) -> None:
-        """Ask for a matrix of component c to come, from its last element down: as time goes, which a processor then foresees."""
+        """Prefetch component c of a later matrix from its last element down: a direction that the processor's prefetcher then follows."""
         em = self.em
         ahead = em.at(s.ir, matrix, em.mul(self._steps["matrix_step"][c], _AHEAD))
         down = em.call("smax.i64", "i64", ("i64", self._steps["matrix_terms"][c]), ("i64", self._steps["matrix_sums"][c]))
@@ -227,14 +202,14 @@ class ScanKernel:
         em.loop(0, self._states, 1, row)
 
     def _pack_transposed(self, c: int, s: Scalar, matrix: str, sums: str) -> None:
-        """Component c of a matrix whose terms lie side by side, by squares of vectors."""
+        """Pack component c of a matrix with contiguous terms, by squares of vectors."""
         em, inner, begin = self.em, self.rep.inner[c], "0"
         for side in (x for x in _SQUARES if x <= self.width):
-            end, low = str(em.round_down(self._states, side)), Lowering(em, self.wide.target, side)
+            end, wide = str(em.round_down(self._states, side)), Lowering(em, self.wide.target, side)
 
-            def square(k: str, j: str, count: int, side: int = side, low: Lowering = low) -> None:
-                """`side` terms of `count` sums, of one or as many."""
-                low = low if count == side else self.single
+            def square(k: str, j: str, count: int) -> None:
+                """`side` terms of `count` sums; `count` is 1 or `side`."""
+                low = wide if count == side else self.single
                 for offset in range(0, side, count):
                     term = em.add(k, offset)
                     places = [em.at(s.ir, matrix, em.add(em.mul(em.add(j, r), sums), term)) for r in range(count)]
@@ -243,7 +218,7 @@ class ScanKernel:
                         to = em.at(inner.ir, self._matrix[c], em.add(em.mul(em.add(term, q), self._lanes), j))
                         em.store(inner.vector(count), column, to, inner.bytes)
 
-            def several(k: str, _: list[str], side: int = side, end: str = end, square: Callable[[str, str, int], None] = square) -> None:
+            def several(k: str, _: list[str]) -> None:
                 em.loop(0, end, side, lambda j, _: square(k, j, side))
                 em.loop(end, self._states, 1, lambda j, _: square(k, j, 1))
 
@@ -251,58 +226,50 @@ class ScanKernel:
             begin = end
 
     def _take(self, j: str, weights: list[str] | None) -> None:
-        """A register of the vector that is multiplied next, out of the new one: forward the result itself, backward w ⊗ it."""
-        new = self._get(self.rep.outer, self._new, j)
+        """Convert a register of the new vector to the next operand: forward the weighted result itself, backward w ⊗ result."""
+        new = load_elements(self.wide, self.rep.outer, self._new, j)
         if weights is not None:
-            w = self._get(self.rep.outer, weights, j)
-            new = self._weighed(*((w, new) if self.form.backward else (new, w)))
+            w = load_elements(self.wide, self.rep.outer, weights, j)
+            new = outer_product(self.rep, self.wide, *((w, new) if self.form.backward else (new, w)), self._threshold)
             if not self.form.backward:
                 for s, value, place in zip(self.rep.outer, new, self._new, strict=True):
-                    self._put(s, value.name, place, j)
+                    self.em.put(s, value.name, place, j, self.width)
         for c, (s, value, place) in enumerate(zip(self.rep.inner, new, self._vector, strict=True)):
-            self._put(s, self.rep.encode(self.wide, c, value.name), place, j)
-
-    def _weighed(self, left: list[Value], right: list[Value]) -> list[Value]:
-        """left ⊗ right, of outer elements."""
-        if self.rep.kind != "clamped":
-            return self.wide.evaluate(self.rep.mul, left, right, self.rep.outer)
-        a, b = ([Value(self.rep.encode(self.wide, 0, x.name), self.rep.inner[0])] for (x,) in (left, right))
-        (total,) = self.inner.evaluate(self.rep.mul, a, b, self.rep.inner)
-        return [self._decoded(0, total.name)]
+            self.em.put(s, self.rep.encode(self.wide, c, value.name), place, j, self.width)
 
     def _decoded(self, c: int, name: str) -> Value:
-        """A register of inner elements as outer ones."""
+        """Convert a register of inner elements to outer elements."""
         return Value(self.rep.decode(self.wide, c, name, self._threshold), self.rep.outer[c])
 
     # The product of a vector and a matrix.
 
     def _multiply(self) -> None:
-        """The new vector out of the one that is there, by several registers at a time and then one by one."""
+        """Compute the new vector, by several registers at a time and then one by one."""
         em = self.em
         several = str(em.round_down(self._lanes, _UNROLLED * self.width))
         em.loop(0, several, _UNROLLED * self.width, lambda j, _: self._columns(j, _UNROLLED))
         em.loop(several, self._lanes, self.width, lambda j, _: self._columns(j, 1))
 
     def _columns(self, j: str, registers: int) -> None:
-        """So many registers of the new vector, from lane j on."""
+        """Compute `registers` registers of the new vector, from lane j on."""
         em, inner = self.em, self.rep.inner
         starts = [str(em.add(j, r * self.width)) for r in range(registers)]
         scale = self.rep.scale if self.rep.kind == "exponential" else None
         found = self._fold(starts) if scale is None else self._log_sum_exp(starts, scale)
         for r, start in enumerate(starts):
             for c, s in enumerate(self.rep.outer):
-                self._put(s, self._decoded(c, found[r * len(inner) + c]).name, self._new[c], start)
+                self.em.put(s, self._decoded(c, found[r * len(inner) + c]).name, self._new[c], start, self.width)
 
     def _factors(self, k: str, starts: list[str]) -> list[tuple[list[Value], list[Value]]]:
-        """What term k of the sums of each register is the product of: v_k and a_kj, or backward a_jk and v_k."""
+        """Return the factors of term k for each register: v_k and a_kj, or backward a_jk and v_k."""
         em, inner = self.em, self.rep.inner
-        v = [Value(em.splat(em.load(s.ir, em.at(s.ir, p, k), s.bytes), s, self.width), s) for s, p in zip(inner, self._vector, strict=True)]
+        v = [Value(em.splat(em.get(s, p, k), s, self.width), s) for s, p in zip(inner, self._vector, strict=True)]
         row = em.mul(k, self._lanes)
-        matrix = [self._get(inner, self._matrix, em.add(row, start)) for start in starts]
+        matrix = [load_elements(self.wide, inner, self._matrix, em.add(row, start)) for start in starts]
         return [(a, v) if self.form.backward else (v, a) for a in matrix]
 
     def _fold(self, starts: list[str]) -> list[str]:
-        """⊕ over all terms, the first one first; the winners are written where they are wanted."""
+        """⊕ over all terms, in order; winners are stored for a witness."""
         em, inner = self.em, self.rep.inner
         count = len(inner)
         zeros = [(s.vector(self.width), s.constant(z, self.width)) for s, z in zip(inner, self._zero, strict=True)]
@@ -312,31 +279,22 @@ class ScanKernel:
             out, won = list[str](), list[str]()
             code = em.splat(em.let(f"trunc i64 {k} to i32"), I32, self.width) if self.form.witness else ""
             for r, (left, right) in enumerate(self._factors(k, starts)):
-                old = [Value(name, s) for name, s in zip(carried[r * count : (r + 1) * count], inner, strict=True)]
+                old = values(carried[r * count : (r + 1) * count], inner)
                 if self.form.witness:
                     new, improved = self._improved(old, left, right)
                     out += [v.name for v in new]
                     won.append(self.inner.select(improved(), I32, code, carried[len(starts) * count + r]))
                 else:
-                    out += self._accumulated(old, left, right)
+                    out += self.inner.accumulate(self.rep.add, self.rep.mul, inner, old, left, right)
             return [*out, *won]
 
         found = em.loop(0, self._states, 1, term, [*zeros * len(starts), *codes])
         for start, winners in zip(starts, found[len(starts) * count :], strict=False):
-            self._put(I32, winners, self._winners, start)
+            self.em.put(I32, winners, self._winners, start, self.width)
         return found
 
-    def _accumulated(self, old: list[Value], left: list[Value], right: list[Value]) -> list[str]:
-        """old ⊕ left ⊗ right, as a product of matrices computes it."""
-        low, inner = self.inner, self.rep.inner
-        if len(inner) == 1:
-            fused = low.multiply_accumulate(self.rep.add[0], self.rep.mul[0], old[0], left[0], right[0])
-            if fused is not None:
-                return [fused]
-        return [v.name for v in low.evaluate(self.rep.add, old, low.evaluate(self.rep.mul, left, right, inner), inner)]
-
     def _improved(self, old: list[Value], left: list[Value], right: list[Value]) -> tuple[list[Value], Callable[[], str]]:
-        """The same, and what emits where that is strictly better; a sum with ∞ that a finite element pulls back is ∞, and never is."""
+        """Return old ⊕ left ⊗ right, and an emitter of the mask of strict improvements. A sum with ∞ is clamped to ∞ and never improves."""
         low, inner = self.inner, self.rep.inner
         product = low.evaluate(self.rep.mul, left, right, inner)
         if self.rep.kind == "clamped":
@@ -344,7 +302,7 @@ class ScanKernel:
         return improve(low, self.rep.add, inner, self.rep.extremum, old, product)
 
     def _log_sum_exp(self, starts: list[str], scale: Fraction) -> list[str]:
-        """m + log(Σ exp(s (x_k − m))) / s over all terms x_k, where m is the one whose multiple by the scale s is the largest."""
+        """m + log(Σ exp(s (x_k − m))) / s over all terms x_k, where m is the term with the largest s·m."""
         em, low, (s,) = self.em, self.inner, self.rep.inner
         ir, zero = s.vector(self.width), s.constant(self.rep.zero[0], self.width)
 
@@ -358,7 +316,7 @@ class ScanKernel:
             return [low.arithmetic("max" if scale > 0 else "min", s, [m, x]) for m, x in zip(old, terms(k), strict=True)]
 
         found = em.loop(0, self._states, 1, largest, [(ir, zero)] * len(starts))
-        # Where all terms are zero so is the sum, log 0, and where one is infinite otherwise, so is that: nothing is taken out.
+        # An infinite maximum is not subtracted: the sum is 0 if all terms are 0 (log 0), and infinite if a term is.
         infinity = s.constant(math.inf, self.width)
         infinite = [low.compare("eq", s, low.arithmetic("abs", s, [m]), infinity) for m in found]
         most = [low.select(i, s, s.constant(0.0, self.width), m) for i, m in zip(infinite, found, strict=True)]
@@ -375,25 +333,24 @@ class ScanKernel:
     # The states.
 
     def _follow(self, steps: str, witness: str, witness_step: str, states: str) -> None:
-        """The best entry of the last vector, the first of those that tie, and which led to it, step by step back to the first vector."""
+        """Find the best entry of the last vector (the first among ties), and follow the winners back to the first vector."""
         em, low, outer = self.em, self.single, self.rep.outer
         state_step = self.args.load(em, "state_step")
         zeros = [(s.ir, s.constant(z, 1)) for s, z in zip(outer, self.rep.zero, strict=True)]
 
         def compare(j: str, carried: list[str]) -> list[str]:
-            old = [Value(name, s) for name, s in zip(carried[1:], outer, strict=True)]
-            candidate = [Value(em.load(s.ir, em.at(s.ir, p, j), s.bytes), s) for s, p in zip(outer, self._new, strict=True)]
-            new, improved = improve(low, self.rep.add, outer, self.rep.extremum, old, candidate)
+            old = values(carried[1:], outer)
+            new, improved = improve(low, self.rep.add, outer, self.rep.extremum, old, load_elements(low, outer, self._new, j))
             return [em.select_i64(improved(), j, carried[0]), *(v.name for v in new)]
 
         best = em.loop(0, self._states, 1, compare, [("i64", "-1"), *zeros])[0]
 
         def back(i: str, carried: list[str]) -> list[str]:
             t, (state,) = str(em.sub(steps, i)), carried
-            em.store("i32", em.let(f"trunc i64 {state} to i32"), em.at("i32", states, em.mul(t, state_step)), 4)
-            # −1 led there from nowhere; the row of v₀ says −1 too.
+            em.put(I32, em.let(f"trunc i64 {state} to i32"), states, em.mul(t, state_step))
+            # State −1 has no predecessor; the row of v₀ holds −1 too.
             known = em.call("smax.i64", "i64", ("i64", state), ("i64", 0))
-            winner = em.load("i32", em.at("i32", witness, em.add(em.mul(t, witness_step), known)), 4)
+            winner = em.get(I32, witness, em.add(em.mul(t, witness_step), known))
             before = em.let(f"sext i32 {winner} to i64")
             return [em.select_i64(em.let(f"icmp slt i64 {state}, 0"), -1, before)]
 

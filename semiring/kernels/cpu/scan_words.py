@@ -1,4 +1,4 @@
-"""What is told to the functions of scans: their names, the words of their arguments, and the scratch memory that they need."""
+"""Forms and arguments of generated scans: names, words, and scratch memory."""
 
 from __future__ import annotations
 
@@ -14,12 +14,7 @@ __all__ = ["ScanArrays", "ScanForm", "ScanWords", "SequenceArrays", "SequenceWor
 
 @dataclass(frozen=True)
 class ScanForm:
-    """Which function is generated.
-
-    Attributes
-    ----------
-    backward, weighted, witness : bool
-    """
+    """The options of a generated function."""
 
     backward: bool
     weighted: bool
@@ -27,18 +22,18 @@ class ScanForm:
 
     @property
     def name(self) -> str:
-        """Of the function."""
+        """The function's name."""
         words = ["scan", *("backward",) * self.backward, *("weighted",) * self.weighted, *("witness",) * self.witness]
         return "_".join(words)
 
     @classmethod
     def named(cls, name: str) -> ScanForm:
-        """The form of the function of a name."""
+        """Return the form of the function called `name`."""
         return cls(*(word in name.split("_") for word in ("backward", "weighted", "witness")))
 
 
 class ScanWords(NamedTuple):
-    """The words of a scan that belong to no array."""
+    """Words of a scan that belong to no array."""
 
     first: int
     last: int
@@ -51,7 +46,7 @@ class ScanWords(NamedTuple):
 
 
 class ScanArrays(NamedTuple):
-    """The words of one component: strides in elements, of a matrix from step to step, from term to term of a sum and from sum to sum."""
+    """Words of one component, strides in elements: `matrix_terms` leads to the next term of a sum, `matrix_sums` to the next sum."""
 
     matrix_step: int
     matrix_terms: int
@@ -63,7 +58,7 @@ class ScanArrays(NamedTuple):
 
 
 class SequenceWords(NamedTuple):
-    """The words of a row of the table that belong to no component: steps, and where the witness and the states of v₀ are."""
+    """Words of a row of the table: the number of steps, and the addresses of the witness and of the states at v₀."""
 
     steps: int
     witness: int
@@ -71,7 +66,7 @@ class SequenceWords(NamedTuple):
 
 
 class SequenceArrays(NamedTuple):
-    """Those of one component: where the matrix and the weights of the first step, the initial vector, and v₀ of the result are."""
+    """Words of one component: addresses of the first step's matrix and weights, of the initial vector, and of v₀ in the result."""
 
     matrix: int
     weight: int
@@ -80,7 +75,7 @@ class SequenceArrays(NamedTuple):
 
 
 def scratch_bytes(rep: Representation, states: int, width: int) -> int:
-    """Bytes of scratch of a function on vectors of so many states, in registers of `width` lanes."""
+    """Return the scratch bytes of a function on vectors of `states` elements, in registers of `width` lanes."""
     lanes = -(-states // width) * width
     inner, outer = sum(s.bytes for s in rep.inner), sum(s.bytes for s in rep.outer)
     arrays = 4 * len(rep.outer) + 1

@@ -1,4 +1,4 @@
-"""Scans by generated code: sequences as rows of a table, which threads share out."""
+"""Scans by generated code: sequences are rows of a table, shared out among threads."""
 
 from __future__ import annotations
 
@@ -20,22 +20,13 @@ __all__ = ["CpuScans"]
 Array = np.ndarray[Any, Any]
 
 _SHARES = 8
-"""Calls for each of several threads, so that sequences of unequal lengths keep all of them busy."""
+"""Calls per thread, so that sequences of unequal lengths keep all threads busy."""
 
 _FIRST, _LAST, _SCRATCH = map(ScanWords._fields.index, ("first", "last", "scratch"))
 
 
 class CpuScans(Threaded):
-    """The scans over a semiring in dtypes for which it can be compiled.
-
-    Parameters
-    ----------
-    semiring : Semiring
-    dtypes : tuple of numpy.dtype
-    threads : int, optional
-    isa : str, optional
-        A narrower instruction set of this processor.
-    """
+    """Scans over a semiring in compiled dtypes; `isa` names a narrower instruction set of this processor."""
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], threads: int | None = None, isa: str | None = None) -> None:
         self.requested = threads
@@ -54,16 +45,16 @@ class CpuScans(Threaded):
         axis, direction = len(batch), -1 if backward else 1
 
         def begin(v: Array) -> Array:
-            """The address of what each sequence has of an array."""
+            """The address of each sequence's part of an array."""
             return sequence_offsets(v, axis) + address(v)
 
         def at(v: Array, step: int) -> Array:
-            """Where each sequence has what belongs to the first step, or else to v₀: backward at the end of its length."""
+            """The address of each sequence's first step, or of v₀; backward, at the end of the sequence."""
             first = np.maximum(lengths - 1, 0) if step else lengths
             return begin(v) + (first * v.strides[axis] if backward else 0)
 
         def pace(v: Array | None) -> int:
-            """From step to step, in elements."""
+            """The stride from step to step, in elements."""
             return 0 if v is None else direction * v.strides[axis] // v.itemsize
 
         columns = [lengths, *(np.zeros_like(lengths) if v is None else at(v, 0) for v in (places.witness, places.states))]
@@ -82,7 +73,7 @@ class CpuScans(Threaded):
         self._share_out(form, pack(words, each), len(lengths), int(lengths.sum()) * states**2, states)
 
     def _share_out(self, form: ScanForm, template: Any, count: int, work: int, states: int) -> None:
-        """Call the function for all sequences, on several threads if that is worth it."""
+        """Call the function for all sequences, on several threads if the work is large enough."""
         function = self._kernels.function(form.name)
         size = scratch_bytes(self._kernels.representation, states, self._kernels.tile.width)
         threads = self.threads if work >= SERIAL else 1
@@ -98,7 +89,7 @@ class CpuScans(Threaded):
 
 
 def _spread(v: Array, shape: tuple[int, ...]) -> Array:
-    """An array in the whole shape, without a copy where elements lie at multiples of their size."""
+    """Broadcast an array to the whole shape; copy it first if elements are unaligned."""
     if address(v) % v.itemsize or any(step % v.itemsize for step in v.strides):
         v = v.copy()
     return np.broadcast_to(v, shape)

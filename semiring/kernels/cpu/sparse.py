@@ -22,7 +22,7 @@ from semiring.common.units import CACHE_LINE
 from semiring.kernels.cpu.arguments import Arguments
 from semiring.kernels.cpu.bounds import BoundsCheck
 from semiring.kernels.cpu.emitter import ENTRY, I32, I64, Emitter, Scalar
-from semiring.kernels.cpu.exponents import ScaledMath, range_of
+from semiring.kernels.cpu.exponential import ScaledMath, range_of
 from semiring.kernels.cpu.lowering import Lowering, Value, improve
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.sparse_words import SparseArrays, SparseForm, SparseWords

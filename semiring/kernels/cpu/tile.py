@@ -14,35 +14,20 @@ __all__ = ["STRIP", "Tile", "choose_tile"]
 
 _SERIES = {"exp", "expm1", "log", "log1p"}
 
-
 STRIP = 2048
-"""Sums of a product with a vector that grow side by side in the first-level cache."""
+"""Sums of a product with a vector that accumulate in the L1 cache."""
 
 
 @dataclass(frozen=True)
 class Tile(Shown):
-    """Sizes of one product kernel.
+    """Sizes of one product kernel."""
 
-    Attributes
-    ----------
-    width : int
-        Lanes of a vector.
-    rows, vectors : int
-        The micro-kernel keeps `rows` × `vectors` vectors of C in registers.
-    depth : int
-        Steps of k between two merges with C (KC).
-    block : int
-        Rows of A that are packed at a time (MC), a multiple of `rows`.
-    slab : int
-        Steps of k after which a witness product compares with C; it divides `depth`.
-    """
-
-    width: int
-    rows: int
+    width: int  # lanes of a vector
+    rows: int  # the micro-kernel keeps rows × vectors vectors of C in registers
     vectors: int
-    depth: int
-    block: int
-    slab: int
+    depth: int  # steps of k between two merges with C (KC)
+    block: int  # rows of A packed at a time (MC), a multiple of rows
+    slab: int  # steps of k between two comparisons with C in a witness product; divides depth
 
     @property
     def columns(self) -> int:
@@ -51,28 +36,28 @@ class Tile(Shown):
 
     @property
     def turn(self) -> int:
-        """Steps of k after which the rows of a packed panel begin on a whole vector again."""
+        """Period, in steps of k, after which a row of a packed panel starts on a whole vector again."""
         return self.width // math.gcd(self.rows, self.width)
 
     def packed_steps(self, k: int, representation: Representation) -> int:
-        """How many steps of elements the packed panels of k steps take, in slabs of `depth`."""
+        """Return the length of the packed panels of k steps, in steps, by slabs of `depth`."""
         if representation.kind != "exponential":
             return k
         slabs, rest = divmod(k, self.depth)
         return slabs * self.panel_steps(self.depth) + (self.panel_steps(rest) if rest else 0)
 
     def panel_steps(self, k: int) -> int:
-        """The same for one panel of exponentials, with the elements themselves, and one step of exponents."""
+        """Return the length of one panel of exponentials, in steps: exponentials, raw elements, and one step of exponents."""
         return 2 * (-(-k // self.turn) * self.turn) + 1
 
     def wide_bytes(self, k: int, representation: Representation) -> int:
-        """Bytes for a panel of A and one of B as exponentials in float64, where elements are float32; and a word."""
+        """Return the bytes of a panel of A and of B as float64 exponentials of float32, and one word; 0 for other elements."""
         if representation.kind != "exponential" or representation.outer[0].bytes == 8:
             return 0
         return 64 + 8 * (self.rows + self.columns) * (-(-k // self.turn) * self.turn + 1)
 
     def facts(self) -> tuple[str, list[tuple[str, str]]]:
-        """What Jupyter shows."""
+        """Return the rows shown in Jupyter."""
         return f"{self.rows} × {self.columns} elements of C in registers", [
             ("registers", f"{self.rows} × {self.vectors} vectors of {self.width} elements"),
             ("between two merges with C", f"{self.depth:,} steps"),
@@ -82,15 +67,15 @@ class Tile(Shown):
 
 
 def choose_tile(representation: Representation, target: Target, *, witness: bool = False) -> Tile:
-    """The largest register tile that leaves room for one step's operands, and cache blocks in proportion.
+    """Choose the largest register tile with room for one step's operands, and cache blocks in proportion.
 
     A witness product merges two matrices with C's, and so merges less often.
     """
     scalars = representation.inner
     components, size = len(scalars), max(s.bytes for s in (*scalars, *representation.outer))
     width = max(2, target.vector_bytes // size)
-    # Besides C's vectors and B's row: a temporary for each component, A's broadcast scalars, the 1.0 of fused sums, the constants, and
-    # what comparisons give where no register is saved by taking operands from memory.
+    # Registers besides C's vectors and B's row: a temporary per component, A's broadcast scalars, the 1.0 of fused sums, and constants;
+    # also masks of comparisons, unless memory operands save registers.
     expressions = set(nodes(*representation.inner_add, *representation.inner_mul))
     sums = target.fma_add and any(s.kind == "f" for s in scalars) and any(e.op in ("add", "sub") for e in nodes(*representation.inner_mul))
     constants = sum(e.op == "const" for e in expressions)

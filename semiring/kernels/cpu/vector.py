@@ -1,13 +1,13 @@
-"""A matrix times a vector, or a vector times a matrix: one pass over the matrix as it lies, which checks it too, see `bounds`.
+"""A matrix times a vector, or a vector times a matrix: one pass over the matrix in place, with the check of its range (see `bounds`).
 
-Such a product takes as long as to read the matrix, so this is neither packed nor read a second time to be checked.
+Reading the matrix takes most of the time, so the matrix is neither packed nor read twice.
 
-- Where elements of the result follow each other in the matrix, its rows are *streamed*: a few at a time are added to as many sums as there
-  are columns, which the first-level cache holds. Terms of a sum come in order, and meet C every `depth` steps, as in a product of matrices.
-- Where the terms of a sum follow each other, each lane of a vector adds its own ones, and at the end the lanes are added: *dot* products,
-  of a few rows at a time. So the terms of a sum have another order than in a product of matrices, which only sums of floats can tell.
+- *streamed*: elements of the result are contiguous in the matrix. A few rows at a time are added to one sum per column, in the L1 cache.
+  Terms of a sum come in order, and meet C every `depth` steps, as in a product of matrices.
+- *dot*: terms of a sum are contiguous. Each lane adds its own terms, for a few rows at a time, and the lanes are added at the end. This
+  order of terms differs from a product of matrices, which only matters to float sums.
 
-With a witness each sum has the term that won beside it, which costs nothing that shows beside the matrix that is read.
+With a witness, each sum carries the number of the winning term, at no measurable cost.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from semiring.kernels.cpu.arguments import KernelArguments
 from semiring.kernels.cpu.bounds import BoundsCheck
 from semiring.kernels.cpu.emitter import ENTRY, I32, Emitter, Scalar
-from semiring.kernels.cpu.lowering import Lowering, Value, improve, update
+from semiring.kernels.cpu.lowering import Lowering, Value, improve, load_elements, update, values
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.tile import STRIP, Tile
 from semiring.kernels.hardware import Target
@@ -25,14 +25,14 @@ from semiring.kernels.hardware import Target
 __all__ = ["VectorKernel"]
 
 _ROWS = 8
-"""Rows that are streamed at once, and dot products that are computed at once, unless a series makes each of them long."""
+"""Rows streamed at once, or dot products computed at once; fewer where a series makes each of them long."""
 
 _AHEAD = 1024
-"""Bytes of a row that are fetched ahead of what is read, beyond what processors foresee of so many rows."""
+"""Prefetch distance in bytes along a row, longer than hardware prefetchers reach in so many rows."""
 
 
 class VectorKernel:
-    """Generates ``matrix_vector_streamed``, ``matrix_vector_dot``, and for a vector on the left, each also with ``_witness``."""
+    """Generates ``matrix_vector_streamed``, ``matrix_vector_dot``, and the same for ``vector_matrix``, each also with ``_witness``."""
 
     def __init__(self, rep: Representation, target: Target, tile: Tile, name: str) -> None:
         self.rep, self.target, self.depth, self.name = rep, target, tile.depth, name
@@ -42,11 +42,11 @@ class VectorKernel:
         self.args = KernelArguments(len(rep.outer))
 
     def functions(self) -> list[Emitter]:
-        """The function."""
+        """Return the function."""
         self._em = em = Emitter(self.name, ENTRY)
         args, rep, lanes = self.args, self.rep, self.lanes
         matrix, vector = "AB" if self.left else "BA"
-        # From element to element of the result, and from term to term of a sum.
+        # Strides along the result, and along the terms of a sum.
         along, term = ("rows", "columns") if self.left else ("columns", "rows")
         self._count, self._k = args.load(em, "m" if self.left else "n"), args.load(em, "k")
         self._matrix, self._result = ([args.pointer(em, (x, c)) for c in self.components] for x in (matrix, "C"))
@@ -66,21 +66,18 @@ class VectorKernel:
         if self.streamed:
             em.loop(0, self._count, STRIP, self._strip)
         else:
-            several = em.round_down(self._count, self.rows)
-            em.loop(0, several, self.rows, lambda i, _: self._dot(i, self.rows))
-            em.loop(several, self._count, 1, lambda i, _: self._dot(i, 1))
+            em.by_vectors(self._count, self.rows, self._dot)
         self._check.tell()
-        em.line("ret void")
-        return [em]
+        return [em.done()]
 
     def _pack(self, c: int, start: str, step: str) -> None:
-        """The vector as inner elements."""
+        """Pack the vector as inner elements."""
         em, outer, inner, single = self._em, self.rep.outer[c], self.rep.inner[c], self._outer[1]
 
         def one(p: str, _: list[str]) -> None:
-            value = em.load(outer.ir, em.at(outer.ir, start, em.mul(p, step)), outer.bytes)
+            value = em.get(outer, start, em.mul(p, step))
             self._check.take(c, value, 1)
-            em.store(inner.ir, self.rep.encode(single, c, value), em.at(inner.ir, self._vector[c], p), inner.bytes)
+            em.put(inner, self.rep.encode(single, c, value), self._vector[c], p)
 
         em.loop(0, self._k, 1, one)
 
@@ -88,15 +85,15 @@ class VectorKernel:
         """C ← 0."""
         for s, zero, start in zip(self.rep.outer, self.rep.zero, self._result, strict=True):
 
-            def one(i: str, _: list[str], s: Scalar = s, zero: str = s.literal(zero), start: str = start) -> None:
-                self._em.store(s.ir, zero, self._em.at(s.ir, start, i), s.bytes)
+            def one(i: str, _: list[str], zero: str = s.literal(zero), start: str = start) -> None:
+                self._em.put(s, zero, start, i)
 
             self._em.loop(0, self._count, 1, one)
 
     # Terms.
 
     def _elements(self, row: Sequence[str], place: str | int, width: int) -> list[Value]:
-        """Elements of a row of the matrix as inner ones, which are checked."""
+        """Load elements of a row of the matrix, check them, and encode them."""
         em, low, found = self._em, self._inner[width], []
         for c, (start, outer, inner) in enumerate(zip(row, self.rep.outer, self.rep.inner, strict=True)):
             at = em.at(outer.ir, start, place)
@@ -108,59 +105,38 @@ class VectorKernel:
         return found
 
     def _term_of(self, p: str | int) -> list[Value]:
-        """Element p of the vector in all lanes."""
+        """Broadcast element p of the vector."""
         em = self._em
-        return [
-            Value(em.splat(em.load(s.ir, em.at(s.ir, start, p), s.bytes), s, self.lanes), s)
-            for s, start in zip(self.rep.inner, self._vector, strict=True)
-        ]
-
-    def _add(self, width: int, sums: Sequence[str], elements: list[Value], factor: list[Value]) -> list[str]:
-        """sums ⊕ elements ⊗ factor, or factor ⊗ elements."""
-        low, inner = self._inner[width], self.rep.inner
-        a, b = (elements, factor) if self.left else (factor, elements)
-        old = self._values(sums)
-        if len(old) == 1 and (fused := low.multiply_accumulate(self.rep.add[0], self.rep.mul[0], old[0], a[0], b[0])) is not None:
-            return [fused]
-        return self._sum(width, sums, low.evaluate(self.rep.mul, a, b, inner))
+        return [Value(em.splat(em.get(s, start, p), s, self.lanes), s) for s, start in zip(self.rep.inner, self._vector, strict=True)]
 
     def _number(self, p: str | int, width: int) -> str:
-        """The witness of term p in all lanes."""
+        """Broadcast the witness of term p."""
         return self._em.splat(self._em.let(f"trunc i64 {self._em.add(self._first, p)} to i32"), I32, width)
 
     def _take(self, width: int, sums: Sequence[str], elements: list[Value], factor: list[Value], code: str) -> list[str]:
-        """As `_add`, where the witness is the last of the sums, and `code` that of this term."""
-        if not self.witness:
-            return self._add(width, sums, elements, factor)
+        """sums ⊕ elements ⊗ factor, or factor ⊗ elements. With a witness, `code` is this term's, and the last sum is the winner's."""
         low, rep = self._inner[width], self.rep
         a, b = (elements, factor) if self.left else (factor, elements)
+        if not self.witness:
+            return low.accumulate(rep.add, rep.mul, rep.inner, values(sums, rep.inner), a, b)
         candidate = low.evaluate(rep.mul, a, b, rep.inner)
         with low.plain_sums():
-            new, is_better = improve(low, rep.add, rep.inner, rep.extremum, self._values(sums[:-1]), candidate)
+            new, is_better = improve(low, rep.add, rep.inner, rep.extremum, values(sums[:-1], rep.inner), candidate)
         return [*(v.name for v in new), low.select(is_better(), I32, code, sums[-1])]
 
     def _both(self, width: int, left: Sequence[str], right: Sequence[str]) -> list[str]:
-        """left ⊕ right, with the witness of the one that it is, and of equal ones the lower witness."""
+        """left ⊕ right, with the winner's witness, or the lower witness for a tie."""
+        low, add, inner = self._inner[width], self.rep.add, self.rep.inner
         if not self.witness:
-            return self._sum(width, left, self._values(right))
-        low, (*x, code), (*y, other) = self._inner[width], left, right
-        total = self._sum(width, x, self._values(y))
+            return low.combine(add, inner, values(left, inner), values(right, inner))
+        (*x, code), (*y, other) = left, right
+        total = low.combine(add, inner, values(x, inner), values(y, inner))
 
         def equal(these: Sequence[str], those: Sequence[str]) -> str:
-            return low.all_of([low.compare("eq", s, v, w) for s, v, w in zip(self.rep.inner, these, those, strict=True)])
+            return low.all_of([low.compare("eq", s, v, w) for s, v, w in zip(inner, these, those, strict=True)])
 
-        lower = low.select(low.compare("lt", Scalar("u", 4), code, other), I32, code, other)  # of which −1 is the highest
+        lower = low.select(low.compare("lt", Scalar("u", 4), code, other), I32, code, other)  # −1 (no witness) is the highest
         return [*total, low.select(equal(x, y), I32, lower, low.select(equal(total, x), I32, code, other))]
-
-    def _sum(self, width: int, sums: Sequence[str], others: list[Value]) -> list[str]:
-        """sums ⊕ others."""
-        low = self._inner[width]
-        with low.plain_sums():
-            return [v.name for v in low.evaluate(self.rep.add, self._values(sums), others, self.rep.inner)]
-
-    def _values(self, names: Sequence[str]) -> list[Value]:
-        """Inner elements by their names."""
-        return [Value(v, s) for v, s in zip(names, self.rep.inner, strict=True)]
 
     def _update(self, width: int, sums: Sequence[str], i: str | int) -> None:
         """c_i ← c_i ⊕ sums, from i on."""
@@ -171,10 +147,10 @@ class VectorKernel:
             low, rep.add, rep.outer, rep.extremum, [found], places, (self._em.at("i32", self._via, i), [sums[-1]]) if self.witness else None
         )
 
-    # Where elements of the result follow each other.
+    # Streamed rows.
 
     def _strip(self, start: str, _: list[str]) -> None:
-        """The sums from `start` on, of which all vectors but perhaps one are whole."""
+        """Compute the columns from `start` on, at most `STRIP`; only the last vector may be partial."""
         em, lanes = self._em, self.lanes
         columns = em.smin(em.sub(self._count, start), STRIP)
         whole = str(em.round_down(columns, lanes))
@@ -186,20 +162,18 @@ class VectorKernel:
 
             def clear(j: str, _: list[str]) -> None:
                 for s, zero, sums in zeros:
-                    em.store(s.vector(lanes), s.constant(zero, lanes), em.at(s.ir, sums, j), s.bytes)
+                    em.put(s, s.constant(zero, lanes), sums, j, lanes)
 
             em.loop(0, em.add(whole, lanes), lanes, clear)
-            several = em.round_down(steps, self.rows)
-            em.loop(0, several, self.rows, lambda q, _: self._stream(em.add(p, q), self.rows, start, whole, partial))
-            em.loop(several, steps, 1, lambda q, _: self._stream(em.add(p, q), 1, start, whole, partial))
+            em.by_vectors(steps, self.rows, lambda q, rows: self._stream(em.add(p, q), rows, start, whole, partial))
             em.loop(0, whole, lanes, lambda j, _: self._merge(lanes, j, em.add(start, j)))
-            shift = em.sub(em.add(start, lanes), self._count)  # the lanes of the last vector less the columns
+            shift = em.sub(em.add(start, lanes), self._count)  # column start + j is lane j + shift of the last vector
             em.loop(whole, columns, 1, lambda j, _: self._merge(1, em.add(whole, em.add(j, shift)), em.add(start, j)))
 
         em.loop(0, self._k, self.depth, slab)
 
     def _stream(self, p: str | int, rows: int, start: str, whole: str, partial: str) -> None:
-        """The terms from p on, some rows of the matrix."""
+        """Add the terms from p on: some rows of the matrix."""
         em, lanes, rep = self._em, self.lanes, self.rep
         factors = [self._term_of(em.add(p, r)) for r in range(rows)]
         codes = [self._number(em.add(p, r), lanes) if self.witness else "" for r in range(rows)]
@@ -223,17 +197,17 @@ class VectorKernel:
     def _merge(self, width: int, place: str | int, column: str | int) -> None:
         """C ← C ⊕ sums."""
         em = self._em
-        self._update(width, [em.load(s.vector(width), em.at(s.ir, x, place), s.bytes) for s, x in self._kept], column)
+        self._update(width, [em.get(s, x, place, width) for s, x in self._kept], column)
 
     @property
     def _kept(self) -> list[tuple[Scalar, str]]:
-        """What grows in the first-level cache: the sums, and the witnesses."""
+        """Accumulators in the L1 cache: the sums, and the witnesses."""
         return [*zip(self.rep.inner, self._sums, strict=True), *([(I32, self._codes)] if self.witness else [])]
 
-    # Where terms of a sum follow each other.
+    # Dot products.
 
     def _dot(self, i: str, rows: int) -> None:
-        """Elements of the result from i on."""
+        """Compute `rows` elements of the result from i on."""
         em, lanes, rep = self._em, self.lanes, self.rep
         parts = len(rep.inner) + self.witness
         starts = [
@@ -242,9 +216,8 @@ class VectorKernel:
         ]
 
         def terms(width: int, p: str, sums: list[str]) -> list[str]:
-            factor = [Value(em.load(s.vector(width), em.at(s.ir, x, p), s.bytes), s) for s, x in zip(rep.inner, self._vector, strict=True)]
-            found: list[str] = []
-            code = ""
+            factor = load_elements(self._inner[width], rep.inner, self._vector, p)
+            found, code = list[str](), ""
             if self.witness:
                 ramp = ", ".join(f"i32 {lane}" for lane in range(width))
                 number = self._number(p, width)

@@ -1,7 +1,7 @@
-"""The witness lookup, second pass of a witness product: from the slab that won to the k that won.
+"""The witness lookup, second pass of a witness product: from the winning slab to the winning k.
 
-Where ``via`` says −2 − slab, the k is the first in that slab whose a⊗b equals C. After each `depth` steps some columns of the packed B are
-transposed, which then stay in the second-level cache while all rows of A pass by: a row of A and one of Bᵀ are read a vector at a time.
+Where ``via`` is −2 − slab, k is the first step of that slab with a⊗b equal to C. After each `depth` steps, some columns of the packed B
+are transposed and stay in the L2 cache while all rows of A pass. Rows of A and of Bᵀ are compared a vector at a time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["WitnessKernel"]
 class WitnessKernel:
     """Generates ``resolve(args, step, k, B…)``, which the product calls, and ``transpose``."""
 
-    # Of the part of the steps that is looked at: its first one, how many they are, whether no fewer than a slab, where the last one begins.
+    # The current part of the steps: first step, number of steps, whether it has a whole slab, and the start of the last slab.
     _begin: str | int
     _steps: str
     _has_slab: bool
@@ -32,33 +32,30 @@ class WitnessKernel:
         self.args = KernelArguments(len(rep.outer))
 
     def functions(self) -> list[Emitter]:
-        """Both functions."""
+        """Return both functions."""
         return [self._transpose(), self._resolve()]
 
     def _transpose(self) -> Emitter:
-        """``transpose(args, B…, k, out…, steps, n)``: of packed panels [k][columns] so many steps of n columns, [n][transposed_rows]."""
+        """``transpose(args, B…, k, out…, steps, n)``: n columns of packed panels [k][columns], for `steps` steps, to [n][transposed]."""
         panels, outs = ("".join(f", ptr %{x}{c}" for c in self.components) for x in ("B", "out"))
         em = Emitter("transpose", f"ptr %args{panels}, i64 %k{outs}, i64 %steps, i64 %n", attributes="#1")
         long, columns, side = self.args.load(em, "transposed_rows"), self.tile.columns, min(16, self.tile.width)
         whole = em.round_down("%steps", side)
         for c, s in enumerate(self.rep.inner):
 
-            def panel(j: str, _: list[str], c: int = c, s: Scalar = s) -> None:
+            def panel(j: str, _: list[str]) -> None:
                 source, target = em.at(s.ir, f"%B{c}", em.mul(j, "%k")), em.at(s.ir, f"%out{c}", em.mul(j, long))
 
                 def square(p: str, _: list[str]) -> None:
                     for q in range(0, columns, side):
-                        rows = [
-                            em.load(s.vector(side), em.at(s.ir, source, em.add(em.mul(em.add(p, r), columns), q)), s.bytes)
-                            for r in range(side)
-                        ]
+                        rows = [em.get(s, source, em.add(em.mul(em.add(p, r), columns), q), side) for r in range(side)]
                         for r, column in enumerate(em.transposed(rows, s)):
-                            em.store(s.vector(side), column, em.at(s.ir, target, em.add(em.mul(long, q + r), p)), s.bytes)
+                            em.put(s, column, target, em.add(em.mul(long, q + r), p), side)
 
                 def row(p: str, _: list[str]) -> None:
                     def one(q: str, _: list[str]) -> None:
-                        value = em.load(s.ir, em.at(s.ir, source, em.add(em.mul(p, columns), q)), s.bytes)
-                        em.store(s.ir, value, em.at(s.ir, target, em.add(em.mul(q, long), p)), s.bytes)
+                        value = em.get(s, source, em.add(em.mul(p, columns), q))
+                        em.put(s, value, target, em.add(em.mul(q, long), p))
 
                     em.loop(0, columns, 1, one)
 
@@ -66,13 +63,12 @@ class WitnessKernel:
                 em.loop(whole, "%steps", 1, row)
 
             em.loop(0, "%n", columns, panel)
-        em.line("ret void")
-        return em
+        return em.done()
 
     def _resolve(self) -> Emitter:
-        """``resolve(args, step, k, B…)``: every −2 − slab in ``via`` becomes first + k, where all slabs are of the k steps from `step` on.
+        """``resolve(args, step, k, B…)``: replace each −2 − slab in ``via`` by first + k, for slabs within the k steps from `step` on.
 
-        B are these steps in packed panels. The elements of a row of A lie side by side.
+        B holds these steps in packed panels. Rows of A are contiguous.
         """
         rep, args, tile = self.rep, self.args, self.tile
         panels = "".join(f", ptr %B{c}" for c in self.components)
@@ -122,18 +118,17 @@ class WitnessKernel:
             em.loop(0, "%k", steps, part)
 
         em.loop(0, n, some, columns)
-        em.line("ret void")
-        return em
+        return em.done()
 
     def _prefetch(self, em: Emitter, s: Scalar, place: str, count: str) -> None:
-        """Ask for what the next row needs, which is read in an order that no processor foresees."""
+        """Prefetch a part of the next row, whose access order no hardware prefetcher foresees."""
         em.loop(0, count, 64 // s.bytes, lambda j, _: em.prefetch(em.at(s.ir, place, j), write=False))
 
     def _entries(self, em: Emitter, a: list[str], c: list[str], j: str, codes: str, lanes: int) -> None:
-        """Resolve those of `lanes` entries of a row from j on that hold a slab of this part of the steps."""
+        """Resolve the entries among `lanes` entries of a row from j on whose slab is in this part of the steps."""
         ir, slab = I32.vector(lanes), self.tile.slab
         code = em.load(ir, em.at("i32", codes, j), 4)
-        # The slab, −2 − code, less the first of this part; what is no code of a slab is less than that.
+        # The number of the slab within this part; other codes become larger unsigned numbers.
         before = em.let(f"trunc i64 {em.add(em.let(f'sdiv i64 {self._begin}, {slab}'), 2)} to i32")
         number = em.let(
             f"sub {ir} {em.let(f'sub {ir} zeroinitializer, {code}' if lanes > 1 else f'sub i32 0, {code}')}, {em.splat(before, I32, lanes)}"
@@ -148,7 +143,7 @@ class WitnessKernel:
 
         def following(left: list[str]) -> list[str]:
             lane = em.call("cttz.i64", "i64", ("i64", left[0]), ("i1", "true"))
-            start = em.let(f"sext i32 {em.load('i32', em.at('i32', self._starts, lane), 4)} to i64")
+            start = em.let(f"sext i32 {em.get(I32, self._starts, lane)} to i64")
             self._entry(em, a, c, str(em.add(j, lane)), codes, start)
             return [em.let(f"and i64 {left[0]}, {em.sub(left[0], 1)}")]
 
@@ -160,10 +155,10 @@ class WitnessKernel:
         c_place = [em.at(s.ir, p, j) for s, p in zip(self.rep.outer, c, strict=True)]
 
         def write(k: str | int) -> None:
-            em.store("i32", em.let(f"trunc i64 {em.add(em.add(self._first, self._begin), k)} to i32"), em.at("i32", codes, j), 4)
+            em.put(I32, em.let(f"trunc i64 {em.add(em.add(self._first, self._begin), k)} to i32"), codes, j)
 
         def whole() -> None:
-            # The last slab may be a part of one. Then one is read that ends with it: no step before that slab gives C, or it had won.
+            # For a partial last slab, read the slab that ends with it: an earlier step cannot equal C, or its slab would have won.
             start = em.smin(begin, self._last_slab)
             low = Lowering(em, self.target, self.tile.width, infinities=self.rep.inner_infinities)
             bits = self._hits(low, a, b, self._wanted(low, c_place), start, self.tile.slab)
@@ -176,7 +171,7 @@ class WitnessKernel:
                 wanted = self._wanted(low, c_place)
                 end = em.add(start, em.round_down(em.sub(self._steps, start), width))
 
-                def search(p: str, found: list[str], low: Lowering = low, wanted: list[str] = wanted) -> list[str]:
+                def search(p: str, found: list[str]) -> list[str]:
                     bits = self._hits(low, a, b, wanted, p, low.width)
                     hit = em.let(f"icmp ne i64 {bits}, 0")
                     none = em.let(f"icmp eq i64 {found[0]}, {self._steps}")
@@ -190,7 +185,7 @@ class WitnessKernel:
         (whole if self._has_slab else part)()
 
     def _hits(self, low: Lowering, a: list[str], b: list[str], wanted: list[str], p: str, steps: int) -> str:
-        """One bit for each of `steps` values of k from p on: whether a⊗b is the wanted element."""
+        """Return one bit per step of `steps` steps from p on: 1 if a⊗b is the wanted element."""
         em = low.em
         parts = [self._equal(low, a, b, wanted, em.add(p, offset)) for offset in range(0, steps, low.width)]
         if low.width == 1:
@@ -205,18 +200,18 @@ class WitnessKernel:
         return bits if lanes == 64 else em.let(f"zext i{lanes} {bits} to i64")
 
     def _wanted(self, low: Lowering, places: list[str]) -> list[str]:
-        """C's element in every lane, as inner components."""
+        """Broadcast C's element, as inner components."""
         return [
             self.rep.encode(low, c, low.em.splat(low.em.load(s.ir, places[c], s.bytes), s, low.width)) for c, s in enumerate(self.rep.outer)
         ]
 
     def _equal(self, low: Lowering, a_row: list[str], b_row: list[str], wanted: list[str], p: str | int) -> str:
-        """Whether a⊗b is the wanted element, for a vector of values of k from p on."""
+        """Compare a⊗b with the wanted element, for a vector of steps from p on."""
         em, width = low.em, low.width
         a, b = [], []
         for c, (inner, outer) in enumerate(zip(self.rep.inner, self.rep.outer, strict=True)):
-            value = em.load(outer.vector(width), em.at(outer.ir, a_row[c], p), outer.bytes)
+            value = em.get(outer, a_row[c], p, width)
             a.append(Value(self.rep.encode(low, c, value), inner))
-            b.append(Value(em.load(inner.vector(width), em.at(inner.ir, b_row[c], p), inner.bytes), inner))
+            b.append(Value(em.get(inner, b_row[c], p, width), inner))
         product = low.evaluate(self.rep.mul, a, b, self.rep.inner)
         return low.all_of([low.compare("eq", s, v.name, w) for s, v, w in zip(self.rep.inner, product, wanted, strict=True)])
