@@ -21,7 +21,7 @@ collect_ignore = ["mpi/program.py", "mpi/sparse.py"]  # ranks run them; to colle
 os.environ.setdefault("SEMIRING_TRACEBACK", "full")
 
 # The first example of a kind may compile a kernel.
-settings.register_profile("semiring", deadline=None, max_examples=50)
+settings.register_profile("semiring", deadline=None, max_examples=20)
 settings.load_profile("semiring")
 
 

@@ -47,6 +47,7 @@ def test_every_constant_goes_by_its_name_and_every_semiring_by_its_own():
     assert as_semiring(mine) is mine
 
 
+@pytest.mark.sampled(31)
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_every_law_of_every_built_in_in_every_dtype(name, dtype):
     report = check(semirings()[name], dtype)
@@ -164,6 +165,7 @@ def test_distance_count_counts_shortest_paths():
     assert s.mul(s.zero, (1, 4)) == s.zero
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "object"])
 def test_the_laws_of_k_best(dtype):
     assert check(k_best(3), dtype).ok

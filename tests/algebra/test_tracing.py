@@ -383,7 +383,7 @@ def _nan_free(table):
 _GUARDED = _nan_free(ops.TABLE)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(_SOURCES)
 def test_random_callables_agree_with_python(source):
     function = eval(f"lambda a, b: {source}", {"ops": ops, "inf": math.inf})  # generated above
@@ -401,7 +401,7 @@ def test_random_callables_agree_with_python(source):
             assert found == function(a, b), (a, b, recorded)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(_SOURCES)
 def test_random_callables_agree_with_numpy(source):
     function = eval(f"lambda a, b: {source}", {"ops": ops, "inf": math.inf})  # generated above
@@ -433,7 +433,7 @@ _BIT_SOURCES = st.recursive(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(_BIT_SOURCES)
 def test_random_bit_operations_agree_with_python(source):
     function = eval(f"lambda a, b: {source}")  # generated above
@@ -465,6 +465,7 @@ CONDITIONS = {
 }
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
 @pytest.mark.parametrize("function", CONDITIONS.values(), ids=list(CONDITIONS))
 def test_joined_comparisons_are_conditions_in_every_dtype(function: Any, dtype: str) -> None:

@@ -28,8 +28,9 @@ SEMIRINGS = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", SEMIRINGS)
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_the_path_is_as_good_as_the_row_says(name: str, data: st.DataObject) -> None:
     semiring, weights = SEMIRINGS[name]

@@ -176,6 +176,7 @@ def test_the_owner_broadcasts_and_the_others_receive(devices: int) -> None:
             assert (Receive(k) in program) == (k % devices != device)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("look_ahead", [False, True])
 @pytest.mark.parametrize("devices", DEVICES)
 def test_resumed_anywhere_nothing_is_done_twice(devices: int, look_ahead: bool) -> None:
@@ -233,6 +234,7 @@ def beside(K: slice, n: int) -> list[slice]:
     return [J for J in (slice(0, K.start), slice(K.stop, n)) if J.start < J.stop]
 
 
+@pytest.mark.sampled(11)
 @pytest.mark.parametrize("look_ahead", [False, True])
 @pytest.mark.parametrize("devices", DEVICES)
 @pytest.mark.parametrize(("n", "side"), [(1, 1), (6, 2), (13, 3), (20, 8)])

@@ -57,7 +57,7 @@ def test_a_long_chain() -> None:
     assert steps_of([2] * 301) == 299 * 8
 
 
-@pytest.mark.sampled(27)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize(("semiring", "dtypes"), CASES, ids=name)
 def test_all_semirings_and_dtypes(semiring: sr.Semiring, dtypes: DTypes) -> None:
     rng = np.random.default_rng(0)

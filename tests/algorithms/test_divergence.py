@@ -164,6 +164,7 @@ def rounded_up_potentials(n: int, dtype: Any, seed: int) -> tuple[np.ndarray[Any
     return rounded_up_differences(p), p
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("overwrite", [False, True])
@@ -192,6 +193,7 @@ def large_and_tiny(seed: int, dtype: Any, density: float) -> np.ndarray[Any, Any
     return a
 
 
+@pytest.mark.sampled(17)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("density", [1.0, 0.4, 0.15])
 @pytest.mark.parametrize("seed", range(8))

@@ -20,6 +20,7 @@ METHODS = ("iterative", "blocked", "recursive")
 INF = np.inf
 
 
+@pytest.mark.sampled(29)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("block", [None, 1, 5, 64])
 @pytest.mark.parametrize("n", [0, 1, 2, 63, 64, 65, 150])
@@ -265,6 +266,7 @@ def test_a_star_with_a_handled_division(device: str) -> None:
         assert [v.item() for v in found] == [4 / 3, expected]
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", ["int16", "int32", "int64", "float32", "float64"])
 def test_an_infinite_star_among_numbers_that_add(device: str, dtype: str) -> None:

@@ -158,8 +158,9 @@ KINDS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=50)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_extreme_eccentricities_are_those_of_all_searches(kind: str, data: st.DataObject) -> None:
     matrix = data.draw(patterns())

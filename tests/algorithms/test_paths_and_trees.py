@@ -43,6 +43,7 @@ def test_the_four_vertex_example_with_a_zero_cycle(method: str, block: int | Non
     testing.assert_paths_valid(paths, a)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("semiring", SELECTIVE, ids=lambda s: s.name)
 @given(data=st.data())
 def test_every_path_is_real_simple_and_of_the_right_weight(semiring: sr.Semiring, data: st.DataObject) -> None:
@@ -71,6 +72,7 @@ def test_zero_cycles_on_every_level_do_not_make_expansions_explode() -> None:
     testing.assert_paths_valid(paths, a, pairs=pairs)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_rounded_weights(method: str, dtype: Any) -> None:
@@ -80,6 +82,7 @@ def test_rounded_weights(method: str, dtype: Any) -> None:
     testing.assert_paths_valid(sr.apsp(a, paths=True, method=method), a)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("method", METHODS)
 def test_rounded_weights_of_either_sign(method: str) -> None:
     rng = np.random.default_rng(6)

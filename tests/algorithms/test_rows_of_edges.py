@@ -101,7 +101,7 @@ def assert_trees(semiring: Any, edges: CSR, sources: Array, values: Values, tree
                 assert all(o == x[row, v] for o, x in zip(offer, values, strict=True))
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("case", CASES, ids=name)
 @examples(40)
 @given(data=st.data())
@@ -307,6 +307,7 @@ def test_compiled_searches_finish(shape: str, best_first: bool) -> None:
     np.testing.assert_allclose(values, csgraph.dijkstra(matrix(edges)))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("reflexive", [True, False])
 @pytest.mark.parametrize("weight", [0.0, 0.1, 3.0])
 def test_equal_edges(weight: float, reflexive: bool) -> None:

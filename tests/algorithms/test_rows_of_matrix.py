@@ -35,6 +35,7 @@ def rows(semiring: Any, values: Any, sources: Any, **how: Any) -> Any:
     return rows_of_matrix(engine_for(semiring, dtypes, witness=True), values, np.asarray(sources, dtype=np.intp), **how)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("semiring", "dtype"), CASES, ids=lambda v: getattr(v, "name", str(v)))
 @examples(15)
 @given(data=st.data())

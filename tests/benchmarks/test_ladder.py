@@ -49,6 +49,7 @@ def test_a_graph_can_be_started_again() -> None:
         np.testing.assert_array_equal(prepared.result()[0].get(), floyd_warshall(w.get()))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("arch", [75, 80, 86, 90, 100])
 @pytest.mark.parametrize("side", [16, 32])
 def test_the_historical_kernel_compiles(side: int, arch: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ def test_the_same_seed_draws_the_same_problems() -> None:
     assert {p.kind for p in draw(len(KINDS), 7)} == set(KINDS)
 
 
+@pytest.mark.sampled(11)
 @pytest.mark.parametrize("problem", PROBLEMS, ids=str)
 def test_strategies_agree(problem: Problem) -> None:
     g = graph(problem)

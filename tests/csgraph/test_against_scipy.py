@@ -92,7 +92,7 @@ def arguments(draw, n):
     return {"directed": draw(st.booleans()), "unweighted": draw(st.booleans()), "indices": indices}
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.data())
 def test_distances_and_predecessors_are_right(data):
     graph = data.draw(graphs())
@@ -130,7 +130,7 @@ def test_distances_and_predecessors_are_right(data):
         np.testing.assert_array_equal(np.ma.getdata(graph), np.ma.getdata(before))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     graphs(least=-2, kinds=("dense", "csr", "masked"), most=12), st.sampled_from(["FW", "BF", "J", "D"]), st.sampled_from(["cpu", "auto"])
 )
@@ -158,7 +158,7 @@ def test_negative_weights_and_cycles(graph, method, device):
     require_trees(weights, distances, predecessors, range(n))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_dijkstra_from_the_nearest_and_up_to_a_limit(data):
     weights = weights_of(data.draw(graphs(kinds=("csr", "dense"))))
@@ -222,7 +222,7 @@ def outcome(function, *args, **options):
             return error
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=160, deadline=None)
 @given(st.data())
 def test_ugly_calls_end_as_scipys(data):
     name = data.draw(st.sampled_from(SEVERAL))
@@ -255,6 +255,7 @@ def test_ugly_calls_end_as_scipys(data):
         np.testing.assert_array_equal(before == NONE, expected == NONE)
 
 
+@pytest.mark.sampled(22)
 @pytest.mark.parametrize("device", ["cpu", "auto"])
 @pytest.mark.parametrize("name", ["shortest_path", "dijkstra", "bellman_ford", "johnson"])
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array, sp.coo_array, np.ma.masked_equal], ids=lambda form: form.__name__)

@@ -20,7 +20,7 @@ CHAIN = np.array([[0.0, 1, 5], [0, 0, 2], [0, 0, 0]])
 BEFORE = np.array([[-9999, 0, 1], [-9999, -9999, 1], [-9999, -9999, -9999]], dtype=np.int32)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=32, deadline=None)
 @given(st.integers(0, 9), st.integers(0, 10**6), st.booleans(), st.sampled_from(["dense", "csr", "csc"]))
 def test_what_predecessors_say_is_what_was_found(n, seed, directed, kind):
     rng = np.random.default_rng(seed)

@@ -202,6 +202,7 @@ def require_numbers(kind: Kind, found: Any, expected: Any) -> None:
     np.testing.assert_array_equal(numbers, expected)
 
 
+@pytest.mark.sampled(43)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("kind", rows())
 def test_the_same_kind_comes_out(kind: Kind, layout: str) -> None:
@@ -368,7 +369,7 @@ def answers(array: Array) -> dict[str, tuple[Any, ...]]:
     return found
 
 
-@pytest.mark.sampled(26)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", ["u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8"])
 def test_swapped_bytes_give_what_native_ones_do(dtype: str, layout: str) -> None:

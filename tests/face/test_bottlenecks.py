@@ -94,6 +94,7 @@ def test_widest_paths_are_those_of_networkx() -> None:
             assert closed[i, j] == width
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
 @pytest.mark.parametrize("name", ["min-max", "max-min"])
 @given(n=st.integers(0, 23), density=st.sampled_from([0, 0.03, 0.1, 0.4, 1]), reflexive=st.booleans(), seed=st.integers(0, 10**6))

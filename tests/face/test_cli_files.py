@@ -127,6 +127,7 @@ NO_NUMBERS = [
 NO_FLOATS = ["1e400", "-1e400", "1e-400", "0." + 400 * "0" + "1", 400 * "9" + ".", "9" * 5000]
 
 
+@pytest.mark.sampled(68)
 @pytest.mark.parametrize("weight", NO_NUMBERS + NO_FLOATS)
 @pytest.mark.parametrize("line", [1, 2])
 @pytest.mark.parametrize("ends", ["a,b", "c,d", "u,v", "from,to"])

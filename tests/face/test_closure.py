@@ -204,6 +204,7 @@ TAKING_SEMIRINGS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.sampled(19)
 @pytest.mark.parametrize("name", ["max-min", "MAX_MIN", "max_min", "Max-Min", " max-min\n"])
 @pytest.mark.parametrize("call", TAKING_SEMIRINGS.values(), ids=TAKING_SEMIRINGS.keys())
 def test_a_semiring_of_the_catalogue_goes_by_its_name(call: Any, name: str) -> None:

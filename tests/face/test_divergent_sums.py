@@ -108,6 +108,7 @@ def assert_reason(a: Array, error: sr.DivergenceError) -> None:
         assert "overwritten" in str(error)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("way", WAYS)
 @given(data=st.data())
 def test_numbers_around_the_spectral_radius_1(way: str, data: st.DataObject) -> None:
@@ -120,6 +121,7 @@ def test_numbers_around_the_spectral_radius_1(way: str, data: st.DataObject) -> 
     judge(a, way, diverges=radius(a) >= 1)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("way", [way for way in WAYS if way != "float32"])
 def test_a_gap_of_a_trillionth_tells_sums_from_divergence(way: str) -> None:
     rng = np.random.default_rng(7)
@@ -130,6 +132,7 @@ def test_a_gap_of_a_trillionth_tells_sums_from_divergence(way: str) -> None:
             judge(a, way, diverges=gap > 0, rtol=0.05)  # rounding the entries moves the gap by some ε · n
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("way", WAYS)
 @given(data=st.data())
 def test_graphs_without_weights_converge_exactly_where_no_cycle_is(way: str, data: st.DataObject) -> None:
@@ -248,6 +251,7 @@ def test_solutions_keep_their_digits_whatever_the_signs(gap: float, last: float)
     np.testing.assert_allclose(f.closure(), np.linalg.inv(np.array([[0.5, -0.25], [-0.25, 0.5]])))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("n", [40, 150])
 def test_random_matrices_with_signs_are_as_exact_as_numpys_inverse(n: int, dtype: str) -> None:

@@ -25,6 +25,7 @@ from semiring.planning.costs import closure_seconds
 no_gpu = pytest.mark.skipif(gpus() > 0, reason="there is a GPU")
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("name", sorted(sr.semirings()))
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_every_semiring_is_explained(name: str, device: str) -> None:
@@ -73,6 +74,7 @@ def test_the_method_is_the_one_that_runs(semiring: sr.Semiring, method: str, blo
     assert ("by elimination" in plan.method) == (semiring is sr.PLUS_TIMES)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("semiring", [sr.MIN_PLUS, sr.PLUS_TIMES], ids=repr)
 @pytest.mark.parametrize(
     ("n", "how"), [(100, {}), (300, {}), (300, {"method": "iterative"}), (500, {"method": "blocked"}), (300, {"method": "recursive"})]

@@ -48,6 +48,7 @@ def roads(n: int, rng: np.random.Generator, *, directed: bool = False, share: fl
     return matrix if directed else (matrix + matrix.T).tocsr()
 
 
+@pytest.mark.sampled(29)
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 17, 97, 300])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 @pytest.mark.parametrize("directed", [False, True])
@@ -80,6 +81,7 @@ def test_distances_are_scipys(n: int, dtype: str, directed: bool) -> None:
         same(rows, expected[sources])
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("semiring", CLOSED)
 @pytest.mark.usefixtures("fronts")
 def test_every_semirings_closure(semiring: str) -> None:
@@ -197,6 +199,7 @@ def test_cycles_that_only_rounding_makes_negative_do_no_harm() -> None:
 
 
 class TestPaths:
+    @pytest.mark.sampled(3)
     @pytest.mark.parametrize("semiring", ["min-plus", "max-min", "max-times", "distance-hops"])
     @pytest.mark.parametrize("zeros", [False, True])
     def test_they_are_real_and_best(self, semiring: str, zeros: bool) -> None:

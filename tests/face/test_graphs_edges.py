@@ -374,6 +374,7 @@ class TestSciPy:
         with pytest.raises(DTypeError, match=r"graph\[0, 1\] is 9223372036854775808.*dtype=np\.uint64"):
             sr.apsp(graph)
 
+    @pytest.mark.sampled(2)
     @pytest.mark.parametrize("missing", [0.0, np.inf, -np.inf, np.nan])
     def test_what_pydata_does_not_store_is_no_edge(self, missing: float) -> None:
         pydata = pytest.importorskip("sparse")

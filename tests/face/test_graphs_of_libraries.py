@@ -73,7 +73,7 @@ def answers(graph: Any, labels: Any, **how: Any) -> Any:
 
 class TestIGraph:
     @given(edge_lists)
-    @settings(max_examples=40)
+    @settings(max_examples=20)
     def test_agrees_with_igraph(self, igraph: Any, drawn: Any) -> None:
         n, triples, directed = drawn
         graph = igraph.Graph(n, [(u, v) for u, v, _ in triples], directed=directed)
@@ -111,7 +111,7 @@ class TestIGraph:
 
 class TestRustworkx:
     @given(edge_lists)
-    @settings(max_examples=40)
+    @settings(max_examples=20)
     def test_agrees_with_rustworkx(self, rustworkx: Any, drawn: Any) -> None:
         n, triples, directed = drawn
         graph = (rustworkx.PyDiGraph if directed else rustworkx.PyGraph)()
@@ -202,7 +202,7 @@ class TestRustworkx:
 
 class TestNetworKit:
     @given(edge_lists)
-    @settings(max_examples=40)
+    @settings(max_examples=20)
     def test_agrees_with_networkit(self, networkit: Any, drawn: Any) -> None:
         n, triples, directed = drawn
         graph = networkit.Graph(n, weighted=True, directed=directed)

@@ -235,6 +235,7 @@ def test_one_row_of_other_data_is_another_input(tmp_path, kind):
     np.testing.assert_array_equal(call(matrix, block=64), found)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("paths", [False, True])
 @pytest.mark.parametrize("overwrite", [False, True])
 @devices

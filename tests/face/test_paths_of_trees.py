@@ -43,6 +43,7 @@ def _graph(seed: int, least: int = 0) -> Any:
     return sp.coo_array((rng.integers(least, 5, m).astype(float), rng.integers(0, n, (2, m))), shape=(n, n)).tocsr()
 
 
+@pytest.mark.sampled(11)
 @pytest.mark.parametrize("reflexive", [True, False])
 @pytest.mark.parametrize("semiring", WALKS, ids=str)
 @pytest.mark.parametrize("seed", range(8))

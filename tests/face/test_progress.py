@@ -58,6 +58,7 @@ CALLS: dict[str, Callable[..., Any]] = {
 }
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("name", CALLS)
 def test_who_asks_is_told(name: str) -> None:
     told: list[sr.Progress] = []
@@ -99,6 +100,7 @@ def test_a_batch_is_one_call() -> None:
     assert {now.total for now in told} == {7 * 90**3}
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("paths", [False, True])
 @pytest.mark.parametrize("semiring", [sr.MIN_PLUS, sr.PLUS_TIMES, sr.LOG, sr.MAX_TIMES, sr.BOOLEAN], ids=str)
 @pytest.mark.parametrize("threads", [1, 3])

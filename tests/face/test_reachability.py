@@ -23,7 +23,7 @@ Array = np.ndarray[Any, Any]
 
 
 ALIKE = st.just(1.0)
-FEW = settings(max_examples=30)
+FEW = settings(max_examples=20)
 
 
 @st.composite
@@ -40,6 +40,7 @@ def graphs(draw: st.DrawFn, lengths: Any = ALIKE) -> tuple[Any, Array]:
     return sr.edges(listed, nodes=range(n), directed=directed), matrix
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("reflexive", [False, True])
 @pytest.mark.parametrize("kind", ["any", "acyclic", "chains"])
 @settings(max_examples=15, deadline=None)
@@ -184,6 +185,7 @@ def test_diameter_and_radius_of_what_is_not_searched() -> None:
         sr.diameter(sr.edges([(0, 1, -1.0), (1, 0, 0.5)]))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("bins", [64, 3, [0.0, 1.5, 4.0, 20.0]])
 @pytest.mark.parametrize("length", [0, 1, 2.5])
 @FEW

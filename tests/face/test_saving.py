@@ -64,6 +64,7 @@ CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.filterwarnings("ignore::semiring.NonEdgeWarning")  # of a matrix of zeros
 @pytest.mark.parametrize(("semiring", "dtype"), CASES, ids=lambda x: getattr(x, "name", x))
 @settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -91,7 +92,7 @@ names = st.recursive(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=24)
 @given(nodes=st.lists(names, min_size=2, max_size=6, unique_by=lambda name: name))
 def test_names_come_back(nodes: list[Any], tmp_path_factory: pytest.TempPathFactory) -> None:
     paths = sr.apsp(sr.edges([(nodes[0], nodes[1], 1.0)], nodes=nodes), paths=True)
@@ -371,7 +372,7 @@ def is_told_or_the_same(path: Path, paths: sr.Paths, *, mmap: bool) -> None:
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("how", [".npz", ".npz, mmap", ".npz, deflated", ".zarr", ".zarr.zip"])
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=32, deadline=None)
 @given(data=st.data())
 def test_a_damaged_file_is_told_or_the_same(how: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     suffix, *more = how.split(", ")
@@ -419,7 +420,7 @@ def places(written: Any) -> list[tuple[Any, Any]]:
 
 
 @pytest.mark.parametrize("mmap", [False, True])
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(data=st.data())
 def test_whatever_the_header_says_is_told_or_harmless(mmap: bool, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("header") / "p.npz"
@@ -447,7 +448,7 @@ def test_whatever_the_header_says_is_told_or_harmless(mmap: bool, data: st.DataO
 
 
 @pytest.mark.parametrize("mmap", [False, True])
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_other_members_are_told_or_harmless(mmap: bool, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("members") / "p.npz"
@@ -544,6 +545,7 @@ def takes_little(path: Path, message: str, *, mmap: bool = False) -> None:
 HUGE = bytes(30 << 20)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 @pytest.mark.parametrize("name", ["value0.npy", "via.npy", "paths.json"])
 def test_members_that_are_far_larger_unpacked_are_not_unpacked(name: str, method: int, tmp_path: Path) -> None:
@@ -564,6 +566,7 @@ def test_a_member_is_unpacked_no_further_than_it_announces(tmp_path: Path) -> No
     takes_little(path, "Bad CRC-32")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("suffix", SUFFIXES[1:])
 @pytest.mark.parametrize("name", ["value0/c/0/0", "value0/zarr.json", "zarr.json"])
 def test_files_of_zarr_that_are_far_larger_unpacked_are_not_unpacked(name: str, suffix: str, tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ def assert_scan(
         assert found.states.tolist() == path
 
 
-@pytest.mark.sampled(31)
+@pytest.mark.sampled(11)
 @pytest.mark.parametrize(("semiring", "dtypes"), CASES, ids=name)
 @pytest.mark.parametrize("reverse", [False, True], ids=["forward", "backward"])
 def test_all_semirings_and_dtypes(semiring: sr.Semiring, dtypes: DTypes, reverse: bool) -> None:
@@ -129,6 +129,7 @@ def test_all_semirings_and_dtypes(semiring: sr.Semiring, dtypes: DTypes, reverse
             assert dtypes[0].itemsize <= 2
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("semiring", [sr.LOG, sr.MAX_PLUS, sr.MIN_MAX, sr.PLUS_TIMES, sr.DISTANCE_COUNT], ids=name)
 def test_the_instruction_sets_agree(semiring: sr.Semiring, isa: str) -> None:
@@ -249,6 +250,7 @@ def test_forward_and_backward_of_a_hidden_markov_model() -> None:
     np.testing.assert_array_equal(sr.scan(a, sr.LOG, pi, weights=seen, last=True), alpha[-1])
 
 
+@pytest.mark.sampled(18)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int16"])
 @pytest.mark.parametrize("states", [*range(1, 10), 15, 16, 17, 20, 31, 33, 64, 71])
 def test_a_matrix_a_step_in_any_order_of_time_and_memory(states: int, dtype: str) -> None:
@@ -330,6 +332,7 @@ def test_a_semiring_of_ones_own() -> None:
     assert found.states.tolist() == expected.states.tolist()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", ["i2", "i4", "i8", "u2"])
 def test_integers_never_wrap(dtype: str) -> None:
     limit = np.iinfo(dtype).max // 2

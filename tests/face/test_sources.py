@@ -99,6 +99,7 @@ CASES: list[tuple[Any, Any]] = [
 ]
 
 
+@pytest.mark.sampled(14)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("semiring", "dtype"), CASES, ids=lambda v: getattr(v, "name", str(v)))
 @settings(max_examples=10)
@@ -114,6 +115,7 @@ def test_it_is_the_rectangle_of_the_whole(semiring: Any, dtype: Any, way: str, d
     assert_equal(asked(a, semiring, way, reflexive=reflexive, sources=sources, targets=targets), expected)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("dtype", ["float64", "int32", object])
 @settings(max_examples=20)
@@ -153,7 +155,7 @@ def weight_of(a: Any, path: list[int]) -> Any:
 
 
 @pytest.mark.parametrize("way", WAYS)
-@settings(max_examples=50)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_paths(way: str, data: st.DataObject) -> None:
     n = data.draw(st.integers(1, 7))
@@ -245,6 +247,7 @@ def test_a_far_negative_cycle(way: str) -> None:
     assert asked(a, sr.MIN_PLUS, way, targets=[5])[0, 0] == 5
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("seed", range(3))
 def test_where_only_rounding_makes_a_cycle_negative(way: str, seed: int) -> None:

@@ -64,6 +64,7 @@ def test_all_formats(first: str, second: str, m: int, k: int, n: int, seed: int)
         np.testing.assert_array_equal(found.witness, expected.witness)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "i8", "u2"])
 def test_numbers_as_scipy_multiplies_them(dtype: str) -> None:
     a, b = drawn(40, 30, 0).astype(dtype), drawn(30, 50, 1).astype(dtype)
@@ -95,6 +96,7 @@ def test_results_are_of_the_kind_of_the_first_operand(kind: Any) -> None:
     assert type(sr.matmul(a, drawn(6, 6, 1), sr.MIN_PLUS)) is kind
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", [sparse.COO, sparse.GCXS])
 @pytest.mark.parametrize("fill", [0, INF])
 def test_arrays_of_pydata(kind: Any, fill: float) -> None:
@@ -168,6 +170,7 @@ def test_zeros_and_infinities_that_are_stored() -> None:
     assert sr.matmul(a, np.array([3.0, 4.0]), sr.MIN_PLUS).tolist() == [3.0, INF]
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("complement", [False, True])
 @pytest.mark.parametrize("kind", ["csr", "csc", "dia", "dense", "pydata"])
 @pytest.mark.parametrize("stored", ["csr", "csc"])

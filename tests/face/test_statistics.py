@@ -63,6 +63,7 @@ def test_networkx(way: str, weighted: bool) -> None:
         assert np.array_equal(found.bins, np.arange(1, found.diameter + 2))
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("dtype", ["float32", "int16", "int64", object])
 @pytest.mark.parametrize("seed", range(3))
 def test_dense_and_disconnected(way: str, dtype: Any, seed: int) -> None:

@@ -112,7 +112,7 @@ def spoiler(data: st.DataObject, n: int, pool: list[Any], vertices: tuple[str, .
     return change
 
 
-relaxed = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+relaxed = settings(max_examples=24, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.mark.filterwarnings("ignore::semiring.NonEdgeWarning")

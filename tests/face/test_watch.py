@@ -62,6 +62,7 @@ def replayed(recording: sr.Recording) -> Any:
     return matrix
 
 
+@pytest.mark.sampled(22)
 @pytest.mark.parametrize("reflexive", [True, False])
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(

@@ -72,6 +72,7 @@ def roads(**others: Any) -> Table:
     return {"from": ["A", "B"], "to": ["B", "C"], **others}
 
 
+@pytest.mark.sampled(120)
 @pytest.mark.parametrize("name", [*NAMES, *map(str.upper, NAMES), *UNITS])
 def test_a_usual_name_is_the_weight(distances: Callable[[Table], Any], name: str) -> None:
     for table in (roads(**{name: [3, 4]}), roads(id=[7, 8], **{name: [3.0, 4.0]}, note=["x", "y"]), {name: [3, 4]} | roads()):
@@ -80,6 +81,7 @@ def test_a_usual_name_is_the_weight(distances: Callable[[Table], Any], name: str
             assert distances(table) == [0, 3, 7]
 
 
+@pytest.mark.sampled(41)
 @pytest.mark.parametrize("name", OTHERS)
 def test_no_other_column_is(distances: Callable[[Table], Any], name: str, capsys: pytest.CaptureFixture[str]) -> None:
     for table in (roads(**{name: [3, 4]}), {name: [3, 4]} | roads()):

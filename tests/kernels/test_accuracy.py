@@ -176,7 +176,7 @@ def on_engines(cases: Sequence[tuple[Semiring, DTypes]]) -> list[Any]:
     ]
 
 
-@pytest.mark.sampled(24)
+@pytest.mark.sampled(17)
 @pytest.mark.parametrize(("engine", "semiring", "dtypes"), on_engines(CASES))
 def test_sums_and_products(engine: str, semiring: Semiring, dtypes: DTypes) -> None:
     elements = sample(semiring, dtypes)
@@ -188,6 +188,7 @@ def test_sums_and_products(engine: str, semiring: Semiring, dtypes: DTypes) -> N
     assert_accurate(semiring, sums, pairs(semiring, dtypes, "add"), roundings=4 if semiring is LOG else 0.5, least=float(semiring is LOG))
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 @pytest.mark.parametrize("semiring", [PLUS_TIMES, LOG], ids=name)
@@ -206,6 +207,7 @@ def exact_stars(semiring: Semiring, values: tuple[float, ...]) -> list[Exact]:
     return [applied(semiring, "star", (mpmath.mpf(v),)) for v in values]
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
     ("semiring", "dtype", "values"),
@@ -224,6 +226,7 @@ FUNCTIONS: dict[str, tuple[Callable[[Any], Any], float]] = {
 """The functions of `ops`, and from where on they are defined."""
 
 
+@pytest.mark.sampled(17)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 @pytest.mark.parametrize("function", FUNCTIONS)

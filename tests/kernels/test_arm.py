@@ -95,6 +95,7 @@ def test_the_loop_is_found_as_macos_writes_it(monkeypatch: pytest.MonkeyPatch) -
     assert inner_loop(machine_code(kernels, "product"), "product_micro") == expected
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("function", ["product_witness", "close", "eliminate", "product_lanes", "product_vector", "tight_trees"])
 def test_every_kind_of_kernel_is_generated(function: str) -> None:
     assert "fminnm" in machine_code(made(MIN_PLUS, "f4", "generic"), function)

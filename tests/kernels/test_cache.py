@@ -74,6 +74,7 @@ def test_cold_then_warm(folder: Path, compilations: list[str]) -> None:
     assert len(compilations) == 1
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "damage",
     [

@@ -53,7 +53,7 @@ def weights(dtype: np.dtype[Any], shape: tuple[int, ...], rng: np.random.Generat
     return rng.choice(np.array(values, dtype), shape)
 
 
-@pytest.mark.sampled(19)
+@pytest.mark.sampled(7)
 @each
 @dtypes
 @pytest.mark.parametrize("semiring", SEMIRINGS, ids=name)
@@ -73,7 +73,7 @@ def test_products(semiring: Semiring, dtype: np.dtype[Any], isa: str, zen: bool,
                 assert_equal(results[0].via, results[1].via)
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(3)
 @each
 @dtypes
 def test_sums(dtype: np.dtype[Any], isa: str, zen: bool) -> None:
@@ -94,6 +94,7 @@ def test_sums(dtype: np.dtype[Any], isa: str, zen: bool) -> None:
             np.testing.assert_allclose(results[0].values[0], results[1].values[0], rtol=1e-4)
 
 
+@pytest.mark.sampled(9)
 @each
 @dtypes
 @pytest.mark.parametrize("semiring", SEMIRINGS, ids=name)
@@ -108,6 +109,7 @@ def test_closures(semiring: Semiring, dtype: np.dtype[Any], isa: str, zen: bool)
     assert_equal(results[0].via, results[1].via)
 
 
+@pytest.mark.sampled(3)
 @each
 def test_zeros_of_either_sign_tie(isa: str, zen: bool) -> None:
     """Bit patterns would tell them apart and name the wrong k, or one for what is no improvement."""

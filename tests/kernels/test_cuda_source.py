@@ -237,6 +237,7 @@ def test_a_thread_block_has_room_for_every_number_of_states(size: int, constant:
     assert fits(DISTANCE_COUNT, (np.dtype("f8"),) * 2, 1024)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_kernels_of_elements_compile(arch: int) -> None:
     for body, names, dtypes, numbers in (

@@ -74,7 +74,7 @@ def normal(rng: np.random.Generator, shape: tuple[int, int], dtype: str, spread:
 SHAPES = [(1, 1, 1), (2, 3, 4), (7, 13, 17), (5, 2, 70), (65, 33, 66), (97, 513, 3), (3, 1100, 3), (40, 4, 1), (1, 600, 1)]
 
 
-@pytest.mark.sampled(22)
+@pytest.mark.sampled(8)
 @dtypes
 @isas
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -88,6 +88,7 @@ def test_any_spread(shape: tuple[int, int, int], isa: str, dtype: str) -> None:
             assert_within(product(a, b, c, isa=isa), a, b, 4 + math.sqrt(k), c, most=2)
 
 
+@pytest.mark.sampled(3)
 @dtypes
 @isas
 def test_rows_and_columns_far_apart(dtype: str, isa: str) -> None:
@@ -111,6 +112,7 @@ def test_what_is_masked_by_large_numbers(dtype: str) -> None:
     assert_within(product(a, b), a, b, 4 + math.sqrt(80), most=200)
 
 
+@pytest.mark.sampled(21)
 @dtypes
 @pytest.mark.parametrize("k", [1, 2, 511, 512, 513, 1537])
 @pytest.mark.parametrize("value", [0.0, -0.1, 1 / 3, 77.7, -1234.5])
@@ -163,6 +165,7 @@ SPECIAL = [
 ]
 
 
+@pytest.mark.sampled(3)
 @dtypes
 @isas
 @examples(60)
@@ -184,6 +187,7 @@ def recorded(add: Callable[[Any, Any], Any], zero: float) -> Semiring:
     return Semiring("spelled", add, lambda a, b: a + b, zero, 0)
 
 
+@pytest.mark.sampled(3)
 @dtypes
 @pytest.mark.parametrize(
     ("semiring", "scale"),
@@ -229,6 +233,7 @@ def test_the_same_bits_however_matrices_lie(layout: str, dtype: str) -> None:
         np.testing.assert_array_equal(out, expected)
 
 
+@pytest.mark.sampled(5)
 @dtypes
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("n", [20, 190, 530])

@@ -135,6 +135,7 @@ def test_threads_that_are_not_the_main_one_go_on(endless: Function) -> None:
     np.testing.assert_allclose(found[0], np.log(np.exp(a) @ np.exp(a)), rtol=1e-12)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("witness", [False, True])
 def test_a_scan_of_hours(threads: int, witness: bool) -> None:

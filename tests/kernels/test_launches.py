@@ -85,6 +85,7 @@ def test_different_strides_of_one_pivot_block() -> None:
             np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("witness", [False, True])
 @pytest.mark.parametrize("fresh", [False, True])
 def test_operands_that_meet_the_result_in_one_call_and_not_in_the_next(witness: bool, fresh: bool) -> None:

@@ -74,7 +74,7 @@ RECORDED: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @lengths
 @pytest.mark.parametrize("dtype", WHOLE, ids=str)
 def test_operations_on_two_integers(dtype: np.dtype[Any], isa: str, lanes: int | None) -> None:
@@ -85,7 +85,7 @@ def test_operations_on_two_integers(dtype: np.dtype[Any], isa: str, lanes: int |
         np.testing.assert_array_equal(elementwise(RECORDED[operation], x, y, isa=isa, lanes=lanes), expected, err_msg=operation)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @isas
 @pytest.mark.parametrize("dtype", WHOLE, ids=str)
 def test_operations_on_one_integer(dtype: np.dtype[Any], isa: str) -> None:
@@ -101,6 +101,7 @@ def test_operations_on_one_integer(dtype: np.dtype[Any], isa: str) -> None:
         np.testing.assert_array_equal(right, np.array([int(p) >> places for p in x], dtype))
 
 
+@pytest.mark.sampled(10)
 @lengths
 @pytest.mark.parametrize("dtype", WHOLE, ids=str)
 def test_shifts_by_elements(dtype: np.dtype[Any], isa: str, lanes: int | None) -> None:
@@ -112,6 +113,7 @@ def test_shifts_by_elements(dtype: np.dtype[Any], isa: str, lanes: int | None) -
     np.testing.assert_array_equal(right, np.array([int(p) >> q for p, q in zip(x, limit, strict=True)], dtype))
 
 
+@pytest.mark.sampled(10)
 @lengths
 @pytest.mark.parametrize("dtype", WHOLE, ids=str)
 def test_infinities_absorb_sums(dtype: np.dtype[Any], isa: str, lanes: int | None) -> None:
@@ -127,6 +129,7 @@ def test_infinities_absorb_sums(dtype: np.dtype[Any], isa: str, lanes: int | Non
     )
 
 
+@pytest.mark.sampled(3)
 @lengths
 @pytest.mark.parametrize("dtype", REAL, ids=str)
 def test_operations_on_floats(dtype: np.dtype[Any], isa: str, lanes: int | None) -> None:

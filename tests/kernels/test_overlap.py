@@ -31,7 +31,7 @@ spans = st.tuples(st.integers(0, 9), st.integers(0, 9)).map(lambda ends: slice(m
 # Overlap.
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(rows=st.tuples(spans, spans), columns=st.tuples(spans, spans))
 def test_blocks_of_one_matrix_share_exactly_what_numpy_says(rows: tuple[slice, slice], columns: tuple[slice, slice]) -> None:
     whole = np.zeros((9, 9), np.float32)
@@ -39,7 +39,7 @@ def test_blocks_of_one_matrix_share_exactly_what_numpy_says(rows: tuple[slice, s
     assert share(layout(x), layout(y)) == overlap(x, y) == np.shares_memory(x, y)
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(
     offsets=st.tuples(st.integers(0, 40), st.integers(0, 40)),
     shapes=st.tuples(*[st.tuples(st.integers(0, 4), st.integers(0, 4))] * 2),
@@ -58,7 +58,7 @@ def test_whatever_shares_memory_is_found(offsets: Any, shapes: Any, strides: Any
         assert found
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(
     starts=st.tuples(*[st.tuples(st.integers(0, 3), st.integers(0, 4), st.integers(0, 4))] * 2),
     depth=st.integers(1, 3),
@@ -93,7 +93,7 @@ TILES = [
 ]
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(
     m=st.integers(1, 5000),
     n=st.integers(1, 5000),
@@ -125,7 +125,7 @@ def test_a_plan_covers_each_element_once(m: int, n: int, k: int, threads: int, t
     assert {corner: count for corner, count in corners.items() if count} == {(0, 0): 1, (m, n): 1, (0, n): -1, (m, 0): -1}
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(
     m=st.integers(1, 5000),
     n=st.integers(1, 5000),
@@ -219,7 +219,7 @@ def test_a_thin_operand_that_crosses_two_to_the_31_bytes() -> None:
 # Blocks.
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(rows=st.tuples(st.integers(-12, 12), st.integers(-12, 12)), columns=st.tuples(st.integers(0, 12), st.integers(0, 12)))
 def test_blocks_are_numpys_slices(rows: tuple[int, int], columns: tuple[int, int]) -> None:
     values = np.arange(2 * 90).reshape(2, 9, 10)

@@ -50,7 +50,7 @@ def test_as_defined(semiring: Semiring, dtypes: DTypes) -> None:
             assert scalars(semiring, found if len(dtypes) > 1 else (found,)) == defined(semiring, a, b, old)[0]
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("semiring", "dtypes"), SELECTIVE, ids=name)
 def test_witness_as_defined(semiring: Semiring, dtypes: DTypes) -> None:
     rng = np.random.default_rng(2)

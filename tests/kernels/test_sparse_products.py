@@ -82,7 +82,7 @@ def room(count: int) -> None:
     """There is any."""
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("witness", [False, True], ids=name)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{name(case[0])}-{name(case[1])}")
 def test_all_semirings(case: Any, witness: bool) -> None:
@@ -153,6 +153,7 @@ def test_a_mask_selects(index: type, complement: bool) -> None:
         np.testing.assert_array_equal(found, np.where(there ^ complement, values, np.inf))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 @pytest.mark.parametrize("entries", ["ascending", "shuffled", "twice in B", "twice in the mask"])
 def test_short_rows_of_a_mask(entries: str, index: type) -> None:
@@ -299,7 +300,7 @@ def log_products(a: Array, b: Array, semiring: Semiring = LOG, isa: str | None =
     return [whole, np.concatenate([column, whole[:, 1:]], axis=1), turned.T, found]
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("isa", ISAS)
 def test_sums_of_exponentials(isa: str, dtype: str) -> None:

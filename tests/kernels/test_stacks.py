@@ -262,6 +262,7 @@ def test_stacks_of_truth_values() -> None:
     np.testing.assert_array_equal(found, [closure(one, BOOLEAN) for one in a])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("semiring", [MIN_PLUS, PLUS_TIMES, LOG], ids=str)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_bits_depend_neither_on_threads_nor_on_checks(semiring: Semiring, dtype: str) -> None:

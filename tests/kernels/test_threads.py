@@ -65,6 +65,7 @@ def test_a_wrong_argument_is_named(value: Any, semiring: Any) -> None:
 THREADS = (1, 2, 3, 5, 40)
 
 
+@pytest.mark.sampled(11)
 @pytest.mark.parametrize(("m", "k", "n"), [(300, 300, 300), (1, 5000, 1000), (900, 7, 611), (97, 2500, 131), (401, 1030, 33)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("semiring", [MIN_PLUS, PLUS_TIMES, LOG], ids=repr)

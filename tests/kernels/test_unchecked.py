@@ -40,7 +40,7 @@ def same(x: Any, y: Any) -> None:
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("semiring", "dtype", "low", "high"), CASES, ids=str)
 @pytest.mark.parametrize("witness", [False, True])
 def test_same_results(semiring: Semiring, dtype: str, low: float, high: float, witness: bool) -> None:

@@ -53,7 +53,7 @@ def assert_engines_agree(semiring: Semiring, a: Values, b: Values, isa: str, *, 
     return found
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(4)
 @isas
 @pytest.mark.parametrize(
     ("semiring", "dtypes"), [c for c in CASES if c[1][0] in (np.dtype("float32"), np.dtype("int64"), np.dtype("uint8"))], ids=name
@@ -74,6 +74,7 @@ NIBBLES = Semiring("nibbles", operator.or_, lambda a, b: (a & 15) & b | (a >> 4)
 LEVELS = Semiring("levels", max, lambda a, b: min(a, b) if (a ^ b) & 1 else min(a, b) // 2, 0, 100)
 
 
+@pytest.mark.sampled(3)
 @isas
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_lukasiewicz(dtype: str, isa: str) -> None:
@@ -83,6 +84,7 @@ def test_lukasiewicz(dtype: str, isa: str) -> None:
     np.testing.assert_array_equal(found, np.maximum(a[:, :, None] + b[None] - 1, 0).max(axis=1))
 
 
+@pytest.mark.sampled(5)
 @isas
 @pytest.mark.parametrize("dtype", ["int16", "int32", "uint8", "uint64"])
 def test_counting_modulo_a_prime(dtype: str, isa: str) -> None:
@@ -92,6 +94,7 @@ def test_counting_modulo_a_prime(dtype: str, isa: str) -> None:
     np.testing.assert_array_equal(found, a @ b % 7)
 
 
+@pytest.mark.sampled(5)
 @isas
 @pytest.mark.parametrize(("semiring", "dtype"), [(NIBBLES, "uint8"), (NIBBLES, "int32"), (LEVELS, "uint16"), (LEVELS, "int64")])
 def test_bits_and_branches(semiring: Semiring, dtype: str, isa: str) -> None:
@@ -118,7 +121,7 @@ MIXED = [
 ]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("semiring", [STEPS, DEAREST], ids=name)
 @pytest.mark.parametrize(("kinds", "isa"), [(k, isa) for isa in ISAS for k in (MIXED if isa == ISAS[0] else MIXED[:2])])
 def test_components_of_different_dtypes(semiring: Semiring, kinds: tuple[str, str], isa: str) -> None:
@@ -144,6 +147,7 @@ def test_three_components(isa: str) -> None:
     assert_engines_agree(TRIPLE, a, b, isa)
 
 
+@pytest.mark.sampled(6)
 @isas
 @pytest.mark.parametrize(
     "kinds", [("float32", "int16"), ("float64", "uint32"), ("float64", "float32"), ("int16", "uint16"), ("int64", "uint8")], ids="-".join
@@ -323,6 +327,7 @@ def test_random_expressions_of_pairs(first: Any, second: Any, kinds: tuple[str, 
         assume(False)
 
 
+@pytest.mark.sampled(1)
 @isas
 def test_witnesses_on_every_instruction_set(isa: str) -> None:
     rng = np.random.default_rng(0)

@@ -43,6 +43,7 @@ def arguments(function: str, dtype: Any) -> Array:
     return np.concatenate([every, near, rng.uniform(0, 3, 10_000), np.arange(1, 100) * float(info.smallest_subnormal)]).astype(dtype)
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("function", FUNCTIONS)

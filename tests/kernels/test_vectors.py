@@ -81,6 +81,7 @@ def large(dtype: Any = np.float32, seed: int = 0) -> Array:
     return np.random.default_rng(seed).integers(0, 100, (LARGE, LARGE + 1)).astype(dtype)
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("place", [(0, 0), (LARGE - 1, LARGE), (LARGE - 1, 0), (300, 17)])
 @pytest.mark.parametrize(("semiring", "bad", "error"), [
     (MIN_PLUS, math.nan, DomainError),
@@ -113,6 +114,7 @@ def test_elements_pass(semiring: Any, value: float) -> None:
     np.testing.assert_array_equal(matmul(a, v, semiring), expected)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("count", [1, 7, 150])
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_witnesses_of_stacks_are_the_first_that_win(count: int, order: Any) -> None:
@@ -171,6 +173,7 @@ def test_stacks_and_thin_products_are_checked_while_they_are_multiplied(bad: flo
         matmul(np.zeros((4085, 4)), b, MIN_PLUS)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("shape", [(4085, 4, 12), (513, 1, 1), (1027, 30, 16), (300, 200, 5)])
 @pytest.mark.parametrize("witness", [False, True])
 def test_thin_products_are_those_of_tiles(shape: tuple[int, int, int], witness: bool) -> None:
@@ -191,6 +194,7 @@ def test_thin_products_are_those_of_tiles(shape: tuple[int, int, int], witness: 
         np.testing.assert_array_equal(matmul(a, b, PLUS_TIMES), np.concatenate(sums))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", ["u1", "u2", "i2", "i4", "u8", "i8", "f4", "f8"])
 def test_bounds_hold_what_they_say(dtype: str) -> None:
     """The kernel's words against comparisons, at all ends."""

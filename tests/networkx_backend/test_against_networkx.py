@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Note. conversions to backend graphs:UserWarning"),
     pytest.mark.usefixtures("no_first_rows"),
 ]
-FEW = settings(max_examples=30)
+FEW = settings(max_examples=20)
 
 LENGTHS: list[tuple[str, dict[str, Any]]] = [
     ("all_pairs_bellman_ford_path_length", {}),
@@ -118,7 +118,7 @@ def test_every_function_is_compared() -> None:
     assert compared | {"centroid"} == get_info()["functions"].keys()  # which is another name of barycenter
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("name", "arguments"), LENGTHS)
 @FEW
 @given(graph=graphs(MIXED))
@@ -146,6 +146,7 @@ BY_SEARCHES: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("name", "arguments"), BY_SEARCHES)
 @FEW
 @given(graph=graphs(INTEGERS))
@@ -158,6 +159,7 @@ def test_searches_of_larger_graphs_answer_as_well(name: str, arguments: dict[str
         agree(ours, outcome(name, graph, "networkx", **arguments))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("name", "arguments"), PATHS)
 @FEW
 @given(graph=graphs(MIXED))
@@ -260,6 +262,7 @@ SIGNED_FUNCTIONS = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", SIGNED_FUNCTIONS)
 @FEW
 @given(graph=graphs(SIGNED))

@@ -49,6 +49,7 @@ def blocks(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     return made
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", LENGTHS + PATHS)
 def test_rows_of_both_are_one_answer(name: str, kind: Any, blocks: list[tuple[int, int]]) -> None:
@@ -72,6 +73,7 @@ def test_lengths_and_paths_of_both_are_one_answer(blocks: list[tuple[int, int]])
         blocks.clear()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["all_pairs_dijkstra", *LENGTHS, *PATHS])
 def test_the_first_rows_and_near_targets_read_no_graph(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any) -> None:
@@ -108,6 +110,7 @@ def test_rows_before_a_negative_cycle_are_found_and_then_networkx_refuses(name: 
         next(found)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("weight", [-0.5, float("inf"), None, "7"])
 def test_what_is_read_late_and_refused_ends_as_in_networkx(weight: Any) -> None:
     graph = graph_of()

@@ -51,6 +51,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
@@ -70,7 +71,7 @@ def test_weighted_grids_are_eliminated(taken: list[str], monkeypatch: pytest.Mon
     assert taken == ["elimination"]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("whole", [False, True])

@@ -34,6 +34,7 @@ def problem(n: int, m: int, s: int, *, dtype: str = "f8", threads: int | None = 
     return closure_problem(semiring, (np.dtype(dtype),), (n, n), Options(paths, threads=threads), edges=m, searches=s, **more)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", COSTS)
 @given(data=st.data())
 def test_more_work_costs_more(name: str, data: st.DataObject) -> None:

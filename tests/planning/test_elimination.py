@@ -66,6 +66,7 @@ def are_trees(graph: Any, roots: Any, found: Any, *, backward: bool = False) -> 
         assert before[root] < 0
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.usefixtures("eliminated")
 @pytest.mark.parametrize("weights", ["whole", "zero", "real", "negative"])
 def test_predecessors(weights: str) -> None:

@@ -239,6 +239,7 @@ class SlowEnd(HostMemory):
         super().save(rows, buffer, columns, to)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("n", [6, 11])
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_an_inner_form_survives_too(tmp_path, n, overwrite):
@@ -291,6 +292,7 @@ def test_cut_short_on_a_gpu(tmp_path, dtype, overwrite):
 SIDES = (1, 3, 7, 16, 40)
 
 
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("devices", [1, 2, 3])
 @pytest.mark.parametrize(("n", "side"), [(n, side) for side in SIDES for n in {1, side - 1, side, side + 1, 2 * side + 1} if n > 0])
 def test_block_edges(tmp_path, n, side, devices):
@@ -428,6 +430,7 @@ def changed(matrices, at):
     return (values,)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("what", "there", "here"),
     [

@@ -64,6 +64,7 @@ def close(
     return values, via
 
 
+@pytest.mark.sampled(30)
 @pytest.mark.parametrize("devices", [1, 2, 3])
 @pytest.mark.parametrize(("n", "side"), [c for c in itertools.product(NUMBERS, SIDES) if c[0] <= 40 * c[1]])
 def test_distances(n, side, devices):
@@ -72,6 +73,7 @@ def test_distances(n, side, devices):
     np.testing.assert_array_equal(found, sr.apsp(w))
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("devices", [1, 3])
 @pytest.mark.parametrize(("n", "side"), [(1, 1), (65, 64), (130, 64), (257, 100)])
 @pytest.mark.parametrize("dtype", [np.float64, np.int32])
@@ -87,6 +89,7 @@ def test_paths(n, side, devices, dtype):
         assert total == (values[0][i, j] if path else np.inf)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("n", "side"), [(1, 1), (65, 64), (130, 13), (200, 64)])
 def test_what_is_there_in_the_moment_changes_no_bit(n, side):
     """Devices, threads and memory; with sums that round, and paths that tie."""

@@ -53,6 +53,7 @@ def test_non_negative_sums_are_exact_up_to_half_of_infinity(dtype: np.dtype[Any]
             matmul(single(dtype, 5), single(dtype, beyond), MIN_PLUS, device=device)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("dtype", SIGNED, ids=str)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize(("semiring", "sign"), [(MIN_PLUS, 1), (MAX_PLUS, -1)], ids=["min-plus", "max-plus"])

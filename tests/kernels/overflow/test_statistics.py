@@ -144,6 +144,7 @@ def test_numpy_tells_the_same(data: st.DataObject, dtype: np.dtype[Any]) -> None
     assert found == value_statistics((values,))[0]
 
 
+@pytest.mark.sampled(11)
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("dtype", ["bool", *FLOATS, *INTEGERS])
 def test_every_instruction_set(dtype: str, isa: str) -> None:
