@@ -20,7 +20,7 @@ import numpy as np
 from semiring.arrays.overlap import address
 from semiring.arrays.threads import run, thread_count
 from semiring.kernels.cpu.arguments import pack
-from semiring.kernels.cpu.betweenness import BetweennessWords, Scratch, betweenness_function
+from semiring.kernels.cpu.betweenness import BetweennessScratch, BetweennessWords, betweenness_function
 
 __all__ = ["Searched", "betweenness"]
 
@@ -76,13 +76,13 @@ def betweenness(
     step = max(1, -(-len(sources) // _BLOCKS))
     firsts = range(0, len(sources), step)
     totals, ready, lock = (np.zeros(n), np.zeros(m if edges else 0)), dict[int, tuple[Array, Array]](), threading.Lock()
-    added, free = 0, list[Scratch]()
+    added, free = 0, list[BetweennessScratch]()
 
     def work(first: int, worker: int) -> None:
         nonlocal added
         with lock:
             scratch = free.pop() if free else None
-        scratch = scratch or Scratch.of(n, m, weighted=weighted)
+        scratch = scratch or BetweennessScratch.of(n, m, weighted=weighted)
         found = np.zeros(n), np.zeros(m if edges else 0)
         block = first, min(first + step, len(sources)), address(counts), int(worth is None), int(ends)
         sums = address(found[0]), address(found[1]) if edges else 0

@@ -1,7 +1,6 @@
-"""The arguments that a generated kernel is called with: one address, of an array of 64-bit words.
+"""The argument array of a generated kernel: one address of an array of 64-bit words.
 
-The fields of a `NamedTuple` name and order them, once for the caller, who fills one in (`pack`), and for the generator, which reads them
-(`Arguments`).
+A `NamedTuple` names and orders the words. The caller fills one in (`pack`); the generator reads the words by name (`Arguments`).
 """
 
 from __future__ import annotations
@@ -16,18 +15,18 @@ from semiring.kernels.cpu.emitter import Emitter, Scalar
 __all__ = ["STATUS", "Arguments", "Array", "KernelArguments", "KernelWords", "MatrixWords", "pack"]
 
 Array = str | tuple[str, int]
-"""A matrix, by its name and its component, or the witnesses, "via"."""
+"""A matrix argument: (name, component), or "via" for the witnesses."""
 
 
 class Arguments:
-    """The words of a kernel's arguments: those of a `NamedTuple` by their names, and those of each component by (name, component).
+    """The words of a kernel's arguments, by name; the words of each component by (name, component).
 
     Parameters
     ----------
     words : type
         A `NamedTuple`.
     each : type, optional
-        Another one, of which there is one for each component behind it.
+        A second `NamedTuple`, repeated for each component.
     components : int
     """
 
@@ -36,28 +35,28 @@ class Arguments:
         self.index = {name: i for i, name in enumerate(names)}
 
     def place(self, em: Emitter, name: Array) -> str:
-        """The address of a word."""
+        """Return the address of a word."""
         return em.at("i64", "%args", self.index[name])
 
     def load(self, em: Emitter, name: Array) -> str:
-        """The word as i64."""
+        """Load a word as i64."""
         return em.load("i64", self.place(em, name), 8)
 
     def pointer(self, em: Emitter, name: Array) -> str:
-        """The word as an address."""
+        """Load a word as an address."""
         return em.load("ptr", self.place(em, name), 8)
 
 
 def pack(words: Sequence[int], each: Sequence[Sequence[int]] = ()) -> array[int]:
-    """The argument array: a `NamedTuple` of words, and one for each component."""
+    """Pack a `NamedTuple` of words, and one for each component, into the argument array."""
     return array("q", [*words, *chain.from_iterable(each)])
 
 
 class KernelWords(NamedTuple):
-    """The words of a product and of a pivot block that do not belong to a matrix; a kernel reads those that it needs.
+    """The words of a product or a pivot block that belong to no matrix (see `MatrixWords`); a kernel reads only some.
 
-    Of a stack these are the words of its first matrix, and the matrices from `start` to `stop` are wanted, counted along leading axes;
-    an operand may be `shared` by all. A product with a vector answers whether numbers are `beyond` bounds, see `vector`.
+    For a stack, the words describe the first matrix. Matrices `start` … `stop` − 1 are computed, counted along the leading axes, and an
+    operand may be shared by all. A product with a vector sets `beyond` if a number is out of bounds (see `vector`).
     """
 
     m: int
@@ -91,11 +90,11 @@ class KernelWords(NamedTuple):
 
 
 STATUS = KernelWords._fields.index("status")
-"""Where a kernel of a pivot block puts its answer: the pivot that stopped it, or −1 as before."""
+"""The position of the word in which a kernel of a pivot block returns its divergent pivot; −1 if none."""
 
 
 class MatrixWords(NamedTuple):
-    """The words of one component: the address of each matrix, and its strides in elements from row to row and column to column."""
+    """The words of one component: each matrix's address, and its strides in elements between rows and between columns."""
 
     A: int
     A_rows: int
@@ -109,17 +108,17 @@ class MatrixWords(NamedTuple):
 
 
 class KernelArguments(Arguments):
-    """Those of a product and of a pivot block, which are `KernelWords`, and `MatrixWords` for each component."""
+    """The arguments of a product or a pivot block: `KernelWords`, and `MatrixWords` for each component."""
 
     def __init__(self, components: int) -> None:
         super().__init__(KernelWords, MatrixWords, components)
 
     def threshold(self, em: Emitter, scalar: Scalar, width: int) -> str:
-        """A vector of what `Representation.decode` compares tropical integers with."""
+        """Return a vector of the threshold with which `Representation.decode` compares tropical integers."""
         return em.splat_word(self.load(em, "threshold"), scalar, width)
 
     def ones(self, em: Emitter, scalars: set[Scalar], width: int) -> dict[Scalar, str]:
-        """Vectors of 1.0 that are known only at run time, so that LLVM does not fold fma(x, 1, y) back to a sum."""
+        """Return vectors of 1.0 that are known only at run time, so that LLVM does not fold fma(x, 1, y) back to a sum."""
         found = {}
         for scalar in sorted(s for s in scalars if s.kind == "f"):
             one = em.load(scalar.ir, self.place(em, f"one_f{scalar.bytes}"), scalar.bytes)

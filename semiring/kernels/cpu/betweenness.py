@@ -1,10 +1,11 @@
-"""Brandes's algorithm as compiled loops: from each source a search that counts shortest paths, and on the way back each vertex's share.
+"""Brandes's algorithm as compiled loops: a search from each source counts shortest paths, and the way back accumulates dependencies.
 
-``levels`` searches breadth-first, and ``lengths`` best-first, by Dijkstra's algorithm. Both count the shortest paths to each vertex, σ, as
-float64, and go back through the vertices in the order in which they were found, the last one first: the dependency of u on the source is
-δ_u = Σ σ_u (worth_v + δ_v) / σ_v over the edges u → v of shortest paths. Paths tie where float64 sums of their weights, from the source on,
-are equal. ``lengths`` remembers the edges by which paths came, in the order that NetworkX's search has, with its ties: an edge of weight 0
-counts for a vertex that was found before, whether or not its paths were handed on already.
+``levels`` searches breadth-first, ``lengths`` best-first (Dijkstra's algorithm). Both count the shortest paths σ to each vertex as float64,
+and visit the vertices in reverse order of discovery. The dependency of a source on u is δ_u = Σ σ_u (worth_v + δ_v) / σ_v, summed over the
+edges u → v of shortest paths. Paths tie if their float64 lengths, summed from the source, are equal.
+
+``lengths`` stores the edges of shortest paths in NetworkX's order, ties included. So an edge of weight 0 counts for a vertex found before,
+even if that vertex has already passed its paths on.
 """
 
 from __future__ import annotations
@@ -23,27 +24,27 @@ from semiring.kernels.cpu.lowering import Lowering, Value
 from semiring.kernels.cpu.search import Heap
 from semiring.kernels.hardware import host
 
-__all__ = ["BetweennessWords", "Scratch", "betweenness_function"]
+__all__ = ["BetweennessScratch", "BetweennessWords", "betweenness_function"]
 
 Array = np.ndarray[Any, Any]
 
 _LEVEL = np.dtype([("paths", np.float64), ("level", np.int64)])
-"""Of each vertex, breadth-first: σ, in whose place (worth + δ) / σ comes, and its level, −1 before it is found."""
+"""The breadth-first record of a vertex: σ, later replaced by (worth + δ) / σ, and the level, −1 until found."""
 
 _LENGTH = np.dtype(
     [("paths", np.float64), ("distance", np.float64), ("share", np.float64), ("before", np.int32), ("edge", np.int32), ("found", np.int64)]
 )
-"""Best-first: σ, the distance, δ, the vertex that σ comes from first, the last edge of a list, −1 for none, and what is known of it."""
+"""The best-first record of a vertex: σ, distance, δ, the first predecessor, the last edge of a linked list (−1: none), and the state."""
 
 _NEW, _SEEN, _FINAL = 0, 1, 2
-"""Of a vertex, best-first: nothing is known, a path is known, the shortest one is."""
+"""The states of a vertex, best-first: unknown, reached by some path, or final."""
 
 
 class BetweennessWords(NamedTuple):
-    """The arguments: a graph in compressed rows, the sources from `first` up to `last`, and what is added up over them.
+    """The arguments: a graph in compressed rows, the sources `first` … `last` − 1, and the sums over these sources.
 
-    `worth` says how much a path to each vertex counts, and `own` is 0 where a path to the source itself counts nothing. `edges` is 0 where
-    nothing is added up of edges. `ends` is 1 where both ends of a path count as well.
+    `worth` weights the paths to each vertex. `own` is 0 if a path to the source itself counts nothing; `edges` is 0 if no sums of edges are
+    wanted. `ends` is 1 if a path counts for both ends too.
     """
 
     n: int
@@ -81,8 +82,8 @@ _ARRAYS: dict[str, Any] = {
 }
 
 
-class Scratch(NamedTuple):
-    """Memory for the searches of one thread."""
+class BetweennessScratch(NamedTuple):
+    """The memory of one thread's searches."""
 
     records: Array
     order: Array
@@ -90,32 +91,27 @@ class Scratch(NamedTuple):
     queue: Array
 
     @classmethod
-    def of(cls, n: int, m: int, *, weighted: bool) -> Scratch:
-        """For a graph of n vertices and m edges."""
+    def of(cls, n: int, m: int, *, weighted: bool) -> BetweennessScratch:
+        """Allocate memory for a graph of n vertices and m edges."""
         if not weighted:
             return cls(np.empty(n, _LEVEL), np.empty(n, np.int32), np.empty(0, np.int32), np.empty(0))
         # An entry of the queue has a vertex, a distance and a number, in arrays that begin on cache lines.
         return cls(np.empty(n, _LENGTH), np.empty(n, np.int32), np.empty(m, np.int32), np.empty(3 * (m + 1) + 24))
 
     def words(self) -> tuple[int, ...]:
-        """The last words of the arguments."""
+        """Return the last words of the arguments."""
         return (*map(address, self), len(self.links) + 1)
 
 
-def betweenness_function(*, weighted: bool) -> Function:
-    """The function for searches best-first, or breadth-first."""
-    return _function("lengths" if weighted else "levels")
-
-
 @functools.cache
-def _function(name: str) -> Function:
-    """A function, compiled or from the cache."""
+def betweenness_function(*, weighted: bool) -> Function:
+    """Return the compiled loop of best-first searches, or of breadth-first searches."""
     library = compile_library(("betweenness",), host(), lambda: link([_levels(), _lengths()]))
-    return library.function(name)
+    return library.function("lengths" if weighted else "levels")
 
 
 def _each_source(b: Body, search: Callable[[str, Variable], None], back: Callable[[str, str], None]) -> Emitter:
-    """For each source a search, which fills the order, and a way back through it."""
+    """Emit a search from each source, which fills `order`, and the way back through the order."""
     em, found = b.em, Variable(b.em)
 
     def source(i: str, _: list[str]) -> None:
@@ -124,25 +120,28 @@ def _each_source(b: Body, search: Callable[[str, Variable], None], back: Callabl
         search(s, found)
         count = found.get()
 
-        def ends() -> None:
+        def count_ends() -> None:
             b.put("nodes", s, b.f("fadd", b.get("nodes", s), b.as_float(str(em.sub(count, 1)))))
 
-        em.branch(b.is_("ne", b["ends"], 0), ends)
+        em.branch(b.is_("ne", b["ends"], 0), count_ends)
         em.loop(0, count, 1, lambda k, _: back(s, b.get("order", em.sub(em.sub(count, 1), k))))
 
     em.loop(b["first"], b["last"], 1, source)
     return b.done()
 
 
+def _put(b: Body, v: str, **fields: str | int) -> None:
+    for field, value in fields.items():
+        b.put("records", v, value, field)
+
+
 def _worth(b: Body, s: str, v: str) -> str:
-    """What a path from s to v counts."""
+    """Emit the weight of a path from s to v."""
     nothing = b.both(b.is_("eq", s, v), b.is_("eq", b["own"], 0))
     return b.select(nothing, F64.literal(0), b.get("worth", v))
 
 
 def _keep(b: Body, s: str, v: str, share: str) -> None:
-    """Add up what a vertex other than the source has."""
-
     def add() -> None:
         more = b.select(b.is_("ne", b["ends"], 0), F64.literal(1), F64.literal(0))
         b.put("nodes", v, b.f("fadd", b.get("nodes", v), b.f("fadd", share, more)))
@@ -151,7 +150,6 @@ def _keep(b: Body, s: str, v: str, share: str) -> None:
 
 
 def _keep_edge(b: Body, e: str, share: str) -> None:
-    """Add up what an edge has, where that is wanted."""
     em = b.em
 
     def add() -> None:
@@ -162,7 +160,7 @@ def _keep_edge(b: Body, e: str, share: str) -> None:
 
 
 def _levels() -> Emitter:
-    """``levels(args)``: the edges of shortest paths are those that lead one level further."""
+    """Emit ``levels(args)``: an edge of shortest paths leads one level further."""
     b = Body("levels", BetweennessWords, _NUMBERS, **_ARRAYS, records=_LEVEL)
     em = b.em
 
@@ -170,9 +168,10 @@ def _levels() -> Emitter:
         return b.get("starts", u), b.get("starts", em.add(u, 1))
 
     def search(s: str, found: Variable) -> None:
+        em.loop(0, b["n"], 1, lambda v, _: _put(b, v, level=-1))
+
         def find(v: str, level: str, paths: str) -> None:
-            b.put("records", v, level, "level")
-            b.put("records", v, paths, "paths")
+            _put(b, v, level=level, paths=paths)
             b.put("order", found.get(), v)
             found.add(1)
 
@@ -185,12 +184,10 @@ def _levels() -> Emitter:
                 level = b.get("records", v, "level")
 
                 def more() -> None:
-                    b.put("records", v, b.f("fadd", b.get("records", v, "paths"), paths), "paths")
+                    _put(b, v, paths=b.f("fadd", b.get("records", v, "paths"), paths))
 
-                def known() -> None:
-                    em.branch(b.is_("eq", level, further), more)
-
-                em.branch(b.is_("slt", level, 0), lambda: find(v, further, paths), known)
+                new = b.is_("slt", level, 0)
+                em.branch(new, lambda: find(v, further, paths), lambda: em.branch(b.is_("eq", level, further), more))
 
             em.loop(*edges(u), 1, edge)
             return [str(em.add(carried[0], 1))]
@@ -209,23 +206,19 @@ def _levels() -> Emitter:
             return [b.f("fadd", carried[0], share)]
 
         (share,) = em.loop(*edges(u), 1, edge, [("double", F64.literal(0))])
-        b.put("records", u, b.f("fdiv", b.f("fadd", _worth(b, s, u), share), paths), "paths")
+        _put(b, u, paths=b.f("fdiv", b.f("fadd", _worth(b, s, u), share), paths))
         _keep(b, s, u, share)
 
-    def search_anew(s: str, found: Variable) -> None:
-        em.loop(0, b["n"], 1, lambda v, _: b.put("records", v, -1, "level"))
-        search(s, found)
-
-    return _each_source(b, search_anew, back)
+    return _each_source(b, search, back)
 
 
 def _lengths() -> Emitter:
-    """``lengths(args)``: by NetworkX's rules, of which the order of ties and the lists of edges are part."""
+    """Emit ``lengths(args)`` by NetworkX's rules, including its order of ties."""
     b = Body("lengths", BetweennessWords, _NUMBERS, **_ARRAYS, records=_LENGTH)
     em = b.em
 
     def earlier(new: Sequence[Value], old: Sequence[Value]) -> str:
-        """Whether an entry comes before another: by the distance, or by its number where that is the same."""
+        """Compare entries by distance, then by number."""
         first = b.is_("slt", new[1].name, old[1].name)
         return b.either(b.less(new[0].name, old[0].name), b.both(em.let(f"fcmp oeq double {new[0].name}, {old[0].name}"), first))
 
@@ -239,29 +232,17 @@ def _lengths() -> Emitter:
     def record(v: str, field: str) -> str:
         return b.get("records", v, field)
 
-    def put(v: str, field: str, value: str | int) -> None:
-        b.put("records", v, value, field)
-
     def search(s: str, found: Variable) -> None:
-        def forget(v: str, _: list[str]) -> None:
-            put(v, "found", _NEW)
-            put(v, "edge", -1)
-            put(v, "paths", F64.literal(0))
-            put(v, "share", F64.literal(0))
-
-        em.loop(0, b["n"], 1, forget)
-        put(s, "paths", F64.literal(1))
-        put(s, "distance", F64.literal(0))
-        put(s, "before", s)
-        put(s, "found", _SEEN)
-        push(s, F64.literal(0))
+        zero = F64.literal(0)
+        em.loop(0, b["n"], 1, lambda v, _: _put(b, v, found=_NEW, edge=-1, paths=zero, share=zero))
+        _put(b, s, paths=F64.literal(1), distance=zero, before=s, found=_SEEN)
+        push(s, zero)
 
         def turn(_: list[str]) -> list[str]:
             u, (walk, *_number) = heap.pop()
 
             def leave() -> None:
-                put(u, "paths", b.f("fadd", record(u, "paths"), record(record(u, "before"), "paths")))
-                put(u, "found", _FINAL)
+                _put(b, u, paths=b.f("fadd", record(u, "paths"), record(record(u, "before"), "paths")), found=_FINAL)
                 b.put("order", found.get(), u)
                 found.add(1)
                 em.loop(b.get("starts", u), b.get("starts", em.add(u, 1)), 1, edge)
@@ -272,23 +253,16 @@ def _lengths() -> Emitter:
                 shorter = b.either(b.is_("eq", known, _NEW), b.both(b.is_("eq", known, _SEEN), b.less(distance, record(v, "distance"))))
 
                 def take() -> None:
-                    put(v, "distance", distance)
-                    put(v, "found", _SEEN)
-                    put(v, "paths", F64.literal(0))
-                    put(v, "before", u)
-                    put(v, "edge", e)
+                    _put(b, v, distance=distance, found=_SEEN, paths=zero, before=u, edge=e)
                     b.put("links", e, -1)
                     push(v, distance)
 
                 def tie() -> None:
-                    put(v, "paths", b.f("fadd", record(v, "paths"), record(u, "paths")))
+                    _put(b, v, paths=b.f("fadd", record(v, "paths"), record(u, "paths")))
                     b.put("links", e, record(v, "edge"))
-                    put(v, "edge", e)
+                    _put(b, v, edge=e)
 
-                def same() -> None:
-                    em.branch(em.let(f"fcmp oeq double {distance}, {record(v, 'distance')}"), tie)
-
-                em.branch(shorter, take, same)
+                em.branch(shorter, take, lambda: em.branch(em.let(f"fcmp oeq double {distance}, {record(v, 'distance')}"), tie))
 
             em.branch(b.is_("ne", record(u, "found"), _FINAL), leave)
             return []
@@ -302,7 +276,7 @@ def _lengths() -> Emitter:
             (e,) = carried
             v = b.get("tails", e)
             part = b.f("fmul", record(v, "paths"), each)
-            put(v, "share", b.f("fadd", record(v, "share"), part))
+            _put(b, v, share=b.f("fadd", record(v, "share"), part))
             _keep_edge(b, e, part)
             return [b.get("links", e)]
 

@@ -1,10 +1,10 @@
 """Bit-packed Boolean matrices on the CPU: kernels by the method of the Four Russians, and their engine.
 
 Arlazarov, Dinic, Kronrod and Faradžev (1970): 8 rows of B are combined into a table of their 256 unions, and 8 bits of a row of A pick the
-union that goes into C: one load and one OR stand for 8 × 512 bit-steps. A strip is 512 columns, so a table is 16 KiB.
+union for C. So one load and one OR replace 8 × 512 bit-steps. A strip has 512 columns, so a table takes 16 KiB.
 
-A packed matrix is rows of 64-bit words, bit j of a row in word j // 64; its columns are padded to whole strips with zeros. The engine packs
-matrices for as long as an algorithm runs.
+A packed matrix has rows of 64-bit words, bit j of a row in word j // 64; zeros pad the columns to whole strips. The engine keeps matrices
+packed while an algorithm runs.
 """
 
 from __future__ import annotations
@@ -26,28 +26,30 @@ from semiring.kernels.hardware import host
 
 __all__ = ["GROUP", "STRIP", "BitsKernel", "BooleanEngine"]
 
+Array = np.ndarray[Any, Any]
+
 STRIP = 512
-"""Columns of a strip: what one table row holds."""
+"""The columns of a strip, and of a table row."""
 
 _WORDS = STRIP // 64
 _VECTOR = I64.vector(_WORDS)
 GROUP = 64
-"""Steps of k whose tables (one for 8 of them) are built together; C is read and written once for all of them."""
+"""Steps of k that share a pass over C; one table covers 8 of them."""
 
 _TABLES = GROUP // 8
 _TABLE_BYTES = 256 * STRIP // 8
 TABLE_SPACE = _TABLES * _TABLE_BYTES
-"""Bytes of the tables of a group."""
+"""The bytes of a group's tables."""
 
 
 _UNROLLED = 4
-"""Rows that one turn of the closure's innermost loop handles."""
+"""Rows per turn of the closure's innermost loop."""
 
 
 class BitWords(NamedTuple):
     """The arguments of all functions: addresses, strides in words (of A, in groups of bits), and sizes.
 
-    `bits_pack` and `bits_unpack` have the bytes in place of A, `a_groups` bytes from row to row, and k columns.
+    In `bits_pack` and `bits_unpack`, A is the matrix of bytes, with k columns and rows `a_groups` bytes apart.
     """
 
     a: int
@@ -67,22 +69,21 @@ _POINTERS = {"a", "b", "c", "tables", "own"}
 
 
 class BitsKernel:
-    """Generates ``bits_product``, ``bits_close``, ``bits_identity``, ``bits_pack`` and ``bits_unpack``, each of an array of `BitWords`."""
+    """Generates ``bits_product``, ``bits_close``, ``bits_identity``, ``bits_pack`` and ``bits_unpack``; each takes `BitWords`."""
 
     def functions(self) -> list[Emitter]:
-        """All functions."""
+        """Emit all functions."""
         return [self._product(), self._close(), self._identity(), self._pack(), self._unpack()]
 
     def _words(self, em: Emitter) -> dict[str, str]:
-        """The arguments, by their names."""
         args = Arguments(BitWords)
         return {name: (args.pointer if name in _POINTERS else args.load)(em, name) for name in BitWords._fields}
 
     def _product(self) -> Emitter:
-        """C ← C ∪ A·B for m rows, `words` words (whole strips) of columns and k steps.
+        """Emit C ← C ∪ A·B for m rows, `words` words (whole strips) of columns and k steps.
 
-        A is given by groups of `GROUP` columns: the bits of one group of all rows are contiguous. A strip of C is copied to `own` and
-        back, because rows of a matrix are often a power of two apart and would evict each other.
+        A is stored by groups of `GROUP` columns: the bits of one group are contiguous over all rows. A strip of C is copied to `own` and
+        back, because rows of a matrix are often a power of two apart and would evict each other from the cache.
         """
         em = Emitter("bits_product", ENTRY)
         x = self._words(em)
@@ -123,7 +124,7 @@ class BitsKernel:
         return em
 
     def _build(self, em: Emitter, x: dict[str, str], w: str, k: str, table: str) -> None:
-        """All 256 unions of 8 rows of B from row k on. Rows beyond the last are never picked: A's bits there are 0."""
+        """Fill a table with the 256 unions of 8 rows of B from row k on. Rows beyond the last are never picked: A's bits there are 0."""
         em.store(_VECTOR, "zeroinitializer", table, 64)
         last = em.sub(x["k"], 1)
         for bit in range(8):
@@ -138,7 +139,7 @@ class BitsKernel:
             em.loop(0, 1 << bit, 1, union)
 
     def _close(self) -> Emitter:
-        """Warshall's algorithm on the m × m block C: row i takes in row k wherever it has bit k, which it keeps."""
+        """Emit Warshall's algorithm on the m × m block C: for each k, row i takes in row k if it has bit k."""
         em = Emitter("bits_close", ENTRY)
         x = self._words(em)
         whole = em.round_down(x["m"], _UNROLLED)
@@ -172,7 +173,6 @@ class BitsKernel:
         return em
 
     def _identity(self) -> Emitter:
-        """C ← I ∪ C for a square C."""
         em = Emitter("bits_identity", ENTRY)
         x = self._words(em)
 
@@ -186,7 +186,7 @@ class BitsKernel:
         return em
 
     def _pack(self) -> Emitter:
-        """C ← the bits of bytes, for m rows of k columns of a C that is 0."""
+        """Emit C ← the bits of bytes, for m rows of k columns of a C that is 0."""
 
         def pack(em: Emitter, octets: str, bits: str, column: str, count: int) -> None:
             source, target = em.at("i8", octets, column), em.at("i8", bits, em.let(f"lshr i64 {column}, 3"))
@@ -202,7 +202,7 @@ class BitsKernel:
         return self._converted("bits_pack", pack)
 
     def _unpack(self) -> Emitter:
-        """Bytes 0 and 1 ← the bits of C, for m rows of k columns."""
+        """Emit bytes 0 and 1 ← the bits of C, for m rows of k columns."""
 
         def unpack(em: Emitter, octets: str, bits: str, column: str, count: int) -> None:
             source, target = em.at("i8", bits, em.let(f"lshr i64 {column}, 3")), em.at("i8", octets, column)
@@ -217,7 +217,7 @@ class BitsKernel:
         return self._converted("bits_unpack", unpack)
 
     def _converted(self, name: str, convert: Callable[[Emitter, str, str, str, int], None]) -> Emitter:
-        """``convert(em, bytes, bits, column, count)`` along each row: 64 columns at a time, then 8, and one by one what is left."""
+        """Emit ``convert(em, bytes, bits, column, count)`` along each row: 64 columns at a time, then 8, then single ones."""
         em = Emitter(name, ENTRY)
         x = self._words(em)
         ends = [0, em.round_down(x["k"], 64), em.round_down(x["k"], 8), x["k"]]
@@ -232,17 +232,15 @@ class BitsKernel:
         return em
 
 
-Array = np.ndarray[Any, Any]
-
 _ROWS = 2048
-"""Rows of C in a task: enough to pay for the tables."""
+"""The rows of C per task: enough to pay for building the tables."""
 
 _CONVERTED = 1 << 20
-"""Elements that a thread packs or unpacks at a time."""
+"""The elements packed or unpacked by a thread at a time."""
 
 
 class BooleanEngine(Immediate, Threaded):
-    """`Engine` for (∨, ∧) on bits, without witnesses.
+    """An `Engine` for (∨, ∧) on bits, without witnesses.
 
     Parameters
     ----------
@@ -258,29 +256,27 @@ class BooleanEngine(Immediate, Threaded):
         self.semiring, self.dtypes, self.requested = semiring, dtypes, threads
 
     def load(self, values: tuple[Array, ...], via: Array | None = None, *, owned: bool = True) -> PackedBlock:
-        """The block that holds `values` as bits."""
+        """Pack `values` into a block of bits."""
         (a,), A = values, self.blank(values, via)
         self._convert("bits_pack", a if _has_rows(a) else np.ascontiguousarray(a), A.values[0])
         return A
 
     def blank(self, values: tuple[Array, ...], via: Array | None = None) -> PackedBlock:
-        """The block that stands for what a product will be."""
+        """Return a block of zeros for a product in the shape of `values`."""
         assert via is None
         *rows, n = values[0].shape
         return PackedBlock((np.zeros((*rows, -(-n // STRIP) * (STRIP // 64)), dtype=np.uint64),), None, 0, 0, n, STRIP)
 
     def store(self, A: Block, values: tuple[Array, ...]) -> None:
-        """Write the block's elements into `values`."""
+        """Unpack the block into `values`."""
         (words,), (to,) = A.values, values
-        if _has_rows(to):
-            self._convert("bits_unpack", to, words)
-        else:
-            rows = np.empty(to.shape, dtype=bool)
-            self._convert("bits_unpack", rows, words)
+        rows = to if _has_rows(to) else np.empty(to.shape, dtype=bool)
+        self._convert("bits_unpack", rows, words)
+        if rows is not to:
             to[...] = rows
 
     def _convert(self, name: str, octets: Array, words: Array) -> None:
-        """Between bytes, whose rows are contiguous, and bits: of a stack, as one matrix of all rows."""
+        """Convert between bytes, in contiguous rows, and bits; a stack counts as one matrix of all rows."""
         if octets.size == 0:
             return
         octets, words = (v.reshape(-1, v.shape[-1]) for v in (octets, words))
@@ -305,7 +301,6 @@ class BooleanEngine(Immediate, Threaded):
             self._multiply_add(_apart(a[index], c[index]), _apart(b[index], c[index]), c[index], k)
 
     def _multiply_add(self, a: Array, b: Array, c: Array, k: int) -> None:
-        """C ← C ∪ A·B of one matrix of words, by tasks of some strips and rows."""
         m, words = c.shape
         if 0 in (m, words, k):
             return
@@ -320,15 +315,8 @@ class BooleanEngine(Immediate, Threaded):
             i, j = task
             rows, across = min(_ROWS, m - i), min(wide, words - j)
             scratch = take_scratch(TABLE_SPACE + rows * STRIP // 8)
-            _call(
-                product,
-                BitWords(
-                    *(places[0] + 8 * i, m),
-                    *(places[1] + 8 * j, b_rows // 8),
-                    *(places[2] + i * c_rows + 8 * j, c_rows // 8),
-                    *(rows, across, k, scratch.address, scratch.address + TABLE_SPACE),
-                ),
-            )
+            parts = places[0] + 8 * i, m, places[1] + 8 * j, b_rows // 8, places[2] + i * c_rows + 8 * j, c_rows // 8
+            _call(product, BitWords(*parts, rows, across, k, scratch.address, scratch.address + TABLE_SPACE))
             return_scratch(scratch)
             if self.meter is not None:
                 self.meter.add(rows * across * 64 * k, tell=worker == 0)
@@ -342,7 +330,7 @@ class BooleanEngine(Immediate, Threaded):
         self.multiply_add(A, B, C)
 
     def close(self, A: Block) -> None:
-        """A ← A ∪ A² ∪ …; every pivot is harmless."""
+        """A ← A ∪ A² ∪ …; no pivot can diverge."""
         self._square("bits_close", A.values[0])
         if self.meter is not None:
             self.meter.add(A.values[0].size * A.shape[0] * 64)
@@ -357,7 +345,7 @@ class BooleanEngine(Immediate, Threaded):
         self._square("bits_identity", A.values[0])
 
     def _square(self, name: str, a: Array) -> None:
-        """What is done to a square matrix, or to those of a batch."""
+        """Apply a function to a square matrix, or to each matrix of a stack."""
         if a.ndim > 2:
             for index in np.ndindex(a.shape[:-2]):
                 self._square(name, a[index])
@@ -368,22 +356,19 @@ class BooleanEngine(Immediate, Threaded):
 
 @functools.cache
 def _functions() -> dict[str, Function]:
-    """The machine code, which is one for all semirings of truth values."""
     names = ("bits_product", "bits_close", "bits_identity", "bits_pack", "bits_unpack")
     library = compile_library(("bits",), host(), lambda: link(BitsKernel().functions()))
     return {name: library.function(name) for name in names}
 
 
 def _call(kernel: Function, words: BitWords) -> None:
-    """Call a function of the library."""
     kernel(pack(words), words.m * words.words * words.k / 20)
 
 
 def _has_rows(v: Array) -> bool:
-    """Whether bytes can be converted as they lie: contiguous, or a matrix whose rows are."""
     return v.flags.c_contiguous or (v.ndim == 2 and v.strides[-1] == 1)
 
 
 def _apart(operand: Array, c: Array) -> Array:
-    """`operand`, copied if it is part of the result."""
+    """Return `operand`, copied if it overlaps the result."""
     return operand.copy() if overlap(operand, c) else operand

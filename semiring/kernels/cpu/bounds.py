@@ -1,12 +1,12 @@
-"""Bounds: kernels that read a matrix only once tell whether all of its numbers are among those that need no closer look.
+"""Bounds: a kernel that reads a matrix only once checks on the way that all numbers are in the safe range.
 
-These are the numbers from a least to a greatest one, and perhaps an infinity beside them. On a circle of the dtype's words, on which
-numbers have the order of their size (see `statistics`), with the infinity as 0, they are 0 and the words from L to H. So
+The safe numbers run from a least to a greatest one; an infinity may be safe too. On the circle of the dtype's words, ordered by the size of
+the numbers (see `statistics`) and rotated so that the infinity is 0, the safe words are 0 and L … H. So
 
     z = key − infinity  is at most H, and
-    z − 1               is at least L − 1, where that of the infinity itself is the largest word;
+    z − 1               is at least L − 1 (for the infinity itself, z − 1 is the largest word);
 
-the maximum of one and the minimum of the other, without a branch, tell whether anything lies beyond.
+the maximum of z and the minimum of z − 1, found without a branch, show whether any number is out of bounds.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from semiring.kernels.limits import HIGHEST, LOWEST, SafeRange, finite_range
 __all__ = ["BEYOND", "BOUNDS", "BoundsCheck", "bounds_in_words"]
 
 BOUNDS = tuple(map(KernelWords._fields.index, ("origin", "least", "most")))
-"""Where the words of `bounds_in_words` stand among the arguments."""
+"""The positions of the words of `bounds_in_words` among the arguments."""
 
 BEYOND = KernelWords._fields.index("beyond")
-"""Where a kernel answers whether anything lies beyond."""
+"""The position of the word in which a kernel answers that some number is out of bounds."""
 
 
 @functools.lru_cache(maxsize=1024)
 def bounds_in_words(safe: SafeRange, dtype: np.dtype[Any]) -> tuple[int, int, int] | None:
-    """The infinity, L − 1 and H; None where numbers are no single range with at most one end of the dtype beside it."""
+    """Return the infinity, L − 1 and H; None if the safe numbers are not a single range and at most one infinity."""
     bits = 8 * dtype.itemsize
 
     def key(x: float) -> int:
@@ -56,14 +56,14 @@ def bounds_in_words(safe: SafeRange, dtype: np.dtype[Any]) -> tuple[int, int, in
 
 
 class BoundsCheck:
-    """Generates the check into a kernel, for vectors of some widths: what it begins with, what each vector takes, and the answer."""
+    """Generates the check into a kernel, for vectors of the given widths: the start, the step for each vector, and the answer."""
 
     def __init__(self, em: Emitter, args: Arguments, scalars: Sequence[Scalar], widths: Sequence[int]) -> None:
         self._em, self._args, self._scalars = em, args, scalars
         self._ends = {(c, w): self._begin(s, w) for c, s in enumerate(scalars) for w in widths}
 
     def _begin(self, s: Scalar, width: int) -> tuple[str, str, str]:
-        """The infinity, and where the greatest z and the least z − 1 are kept, which are registers."""
+        """Emit the infinity, and the registers of the greatest z and the least z − 1."""
         em, word = self._em, Scalar("i", s.bytes)
         ir = word.vector(width)
         most, least = (em.let(f"alloca {ir}, align 64") for _ in range(2))
@@ -72,7 +72,7 @@ class BoundsCheck:
         return em.splat(em.load(word.ir, self._args.place(em, "origin"), s.bytes), word, width), most, least
 
     def take(self, c: int, x: str, width: int, mask: str = "") -> None:
-        """A vector of component c, or the lanes of a mask."""
+        """Check a vector of component c, or only the lanes of a mask."""
         em, s = self._em, self._scalars[c]
         origin, most, least = self._ends[c, width]
         word = Scalar("i", s.bytes)
@@ -88,7 +88,7 @@ class BoundsCheck:
             em.store(ir, em.let(f"select <{width} x i1> {mask}, {ir} {new}, {ir} {old}") if mask else new, place, s.bytes)
 
     def tell(self) -> None:
-        """Answer whether anything was beyond."""
+        """Store the answer: 1 if any number was out of bounds."""
         em, beyond = self._em, "false"
         for (c, width), (_, most, least) in self._ends.items():
             word = Scalar("i", self._scalars[c].bytes)

@@ -1,9 +1,9 @@
-"""Shortest paths around what is forbidden, as a compiled loop: the searches of Yen's algorithm, drawn towards one target.
+"""Shortest paths that avoid some vertices and edges, as a compiled loop: the searches of Yen's algorithm, directed at one target.
 
-Each search begins at a vertex of a path that is known, may not meet the vertices before it, and may not leave by certain edges. What is
-left is Dijkstra's algorithm with costs w + h_v − h_u, where h_v is the distance from v to the target in the whole graph, so that a search
-looks at little beside the path that it finds (A*: Hart, Nilsson and Raphael, 1968). Nothing is cleared between searches: a mark counts
-where it is that of the search at hand.
+Each search begins at a vertex of a known path. It may not meet the path's earlier vertices, nor leave the start by certain edges. The
+search is Dijkstra's algorithm with costs w + h_v − h_u (A*: Hart, Nilsson and Raphael, 1968). Here h_v is the distance from v to the target
+in the whole graph, so the search sees little beside the path. Nothing is cleared between searches: each has a number, and marks with other
+numbers do not count.
 """
 
 from __future__ import annotations
@@ -30,14 +30,15 @@ Array = np.ndarray[Any, Any]
 _RECORD = np.dtype(
     [("distance", np.float64), ("seen", np.int64), ("final", np.int64), ("blocked", np.int64), ("avoided", np.int64), ("before", np.int64)]
 )
-"""Of each vertex: its distance from where paths begin, the vertex before it, and the marks of searches that have seen it, found the
-shortest path to it, may not meet it, and may not go there straight from where they begin."""
+"""The record of a vertex: distance from the path's start, predecessor, and marks. A mark is the number of the last search that saw the
+vertex, made it final, or may not step to it from the start; or the number of the last `open` whose searches may not meet the vertex.
+"""
 
 _LARGEST = float(np.finfo(np.float64).max)
 
 
-class _Words(NamedTuple):
-    """The arguments; `length` becomes how many vertices lie on the way, 0 where there is none."""
+class _DeviationWords(NamedTuple):
+    """The arguments; `length` becomes the number of vertices on the way, 0 if no way exists."""
 
     starts: int
     heads: int
@@ -55,7 +56,7 @@ class _Words(NamedTuple):
     length: int = 0
 
 
-_LENGTH = _Words._fields.index("length")
+_BEGIN, _MARK, _BLOCKED, _LENGTH = map(_DeviationWords._fields.index, ("begin", "mark", "blocked", "length"))
 
 
 class Deviations:
@@ -66,7 +67,7 @@ class Deviations:
     starts, heads, weights : int64, int32 and float64 array
         The graph in compressed rows.
     ahead : float64 array of shape (n,)
-        The distance from each vertex to the target, ∞ where there is no path.
+        The distance from each vertex to the target, ∞ without a path.
     target : int
     """
 
@@ -77,26 +78,26 @@ class Deviations:
         self._owned = starts, heads, weights, ahead, self._records, self._queue, self._distances, self._way
         self._function, self._mark, self._blocked = _function(), 0, 1
         graph = *map(address, self._owned[:6]), m + 1
-        self._words = pack(_Words._make((*graph, 0, target, 0, 0, address(self._distances), address(self._way), 0)))
+        self._words = pack(_DeviationWords._make((*graph, 0, target, 0, 0, address(self._distances), address(self._way), 0)))
 
     def open(self) -> None:
-        """Let searches meet every vertex again."""
+        """Unblock all vertices."""
         self._blocked += 1
 
     def block(self, vertices: Sequence[int]) -> None:
-        """Let searches meet some vertices no more."""
+        """Block some vertices in the following searches."""
         self._records["blocked"][list(vertices)] = self._blocked
 
     def search(self, begin: int, distance: float, avoided: Sequence[int], limit: float) -> tuple[float, list[int]] | None:
-        """The shortest way on from a vertex to the target, and what it comes to; None where there is none up to a limit.
+        """Return the length of the shortest way on from a vertex to the target, and its vertices; None if no way is within the limit.
 
         Parameters
         ----------
         begin : int
         distance : float
-            What has been gone until there.
+            The length of the path up to `begin`.
         avoided : sequence of int
-            Where it may not go from there.
+            Vertices that may not follow `begin`.
         limit : float
         """
         self._mark += 1
@@ -109,22 +110,18 @@ class Deviations:
         return (float(self._distances[0]), self._way[:length][::-1].tolist()) if length else None
 
 
-_BEGIN, _MARK, _BLOCKED = map(_Words._fields.index, ("begin", "mark", "blocked"))
-
-
 @functools.cache
 def _function() -> Function:
-    """``deviate(args)``, compiled or from the cache."""
     return compile_library(("deviations",), host(), lambda: link([_deviate()])).function("deviate")
 
 
 def _deviate() -> Emitter:
     arrays = {"starts": np.int64, "heads": np.int32, "weights": np.float64, "ahead": np.float64, "distances": np.float64, "way": np.int32}
-    b = Body("deviate", _Words, "room begin target mark blocked length", **arrays, records=_RECORD)
+    b = Body("deviate", _DeviationWords, "room begin target mark blocked length", **arrays, records=_RECORD)
     em, begin, target, mark, limit = b.em, b["begin"], b["target"], b["mark"], b.get("distances", 1)
 
     def better(new: Sequence[Value], old: Sequence[Value]) -> str:
-        """Of walks that promise the same the longer one, which is closer to the target, and then that which was offered first."""
+        """Compare walks by total length; ties go to the longer known part, which is closer to the target, then to the first offer."""
         (total, length, number), (old_total, old_length, old_number) = ([v.name for v in element] for element in (new, old))
         first = b.both(em.let(f"fcmp oeq double {length}, {old_length}"), b.is_("slt", number, old_number))
         tie = b.both(em.let(f"fcmp oeq double {total}, {old_total}"), b.either(b.less(old_length, length), first))
@@ -165,10 +162,10 @@ def _deviate() -> Emitter:
             b.put("records", u, mark, "final")
             distance = record(u, "distance")
 
-            def on() -> None:
+            def go_on() -> None:
                 em.loop(b.get("starts", u), b.get("starts", em.add(u, 1)), 1, lambda e, _: edge(u, distance, e))
 
-            em.branch(b.is_("eq", u, target), lambda: done.set(1), on)
+            em.branch(b.is_("eq", u, target), lambda: done.set(1), go_on)
 
         em.branch(b.is_("ne", record(u, "final"), mark), leave)
         return []
