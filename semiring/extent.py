@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from semiring.algebra.catalogue import MIN_PLUS
-from semiring.algorithms.eccentricities import extreme_eccentricity
+from semiring.algorithms.distances import extreme_eccentricity
 from semiring.common.docstrings import described_by
 from semiring.common.errors import noted, raised_here
 from semiring.graphs import edges_of

@@ -285,7 +285,7 @@ def power(
     -----
     At most 2 log₂ k products. Those of sparse arrays become dense where that is predicted to be faster, and there is room for it.
     """
-    from semiring.algorithms.power import power as raise_to  # only where they are wanted: a first call should be quick
+    from semiring.algorithms.chain import power as raise_to  # only where they are wanted: a first call should be quick
     from semiring.execution.sparse_power import power_operand, sparse_power
     from semiring.product import matmul
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algorithms.csr import CSR
-from semiring.algorithms.hops import distance_sums
+from semiring.algorithms.distances import distance_sums
 from semiring.algorithms.rows_of_edges import search_order
 from semiring.arrays.devices import device_of, host
 from semiring.arrays.exchange import borrowed, lends_memory

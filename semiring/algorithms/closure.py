@@ -35,7 +35,6 @@ from semiring.algorithms import components
 from semiring.algorithms.divergence import Diagnosis, divergent_loop, is_min_plus, may_improve
 from semiring.algorithms.potentials import close_by_potentials, inverse
 from semiring.algorithms.spanning_tree import close_symmetric, is_bottleneck
-from semiring.algorithms.stacks import close_together
 from semiring.algorithms.task import Task, steps_for
 from semiring.arrays.devices import host, on_gpu, to_gpu
 from semiring.arrays.pieces import HOST, pieces
@@ -136,9 +135,49 @@ def closure(
         _close_matrix(task, values, via, statistics, Diagnosis(semiring, kept, name))
         return
     for piece in pieces(batch, max(1, HOST // values[0].shape[-1] ** 2)):
-        if not close_together(task, tuple(v[piece] for v in values), None if via is None else via[piece]):
+        if not _close_together(task, tuple(v[piece] for v in values), None if via is None else via[piece]):
             for index in itertools.product(*(range(length)[some] for some, length in zip(piece, batch, strict=True))):
                 _close_of_stack(task, values, via, kept, name, index)
+
+
+def _close_together(task: Task, values: Values, via: Array | None) -> bool:
+    """Close the matrices of a stack at once, each a single pivot block; False leaves them as they were, because one needs a closer look.
+
+    The statistics of the whole stack bound those of each matrix, so that what they allow would be allowed to each, with the same result.
+    """
+    engine, n = task.engine, values[0].shape[-1]
+    if n > engine.pivot or any(d.kind == "O" for d in engine.dtypes):
+        return False
+    kept = tuple(v.copy() for v in values)
+    guard = guard_for(engine.semiring, engine.dtypes, n - 1 if task.reflexive else n, check=task.check)
+    meter, engine.meter = engine.meter, None
+    try:
+        statistics = task.statistics(values)
+        if statistics:
+            guard.before(statistics)
+        engine.signed = guard.signed
+        if task.eliminate:
+            task.run_elimination(values)
+            if task.check:
+                task.require_elements(values)
+        else:
+            task.accumulate(values, via)
+            if not statistics or may_improve(engine.semiring, statistics):
+                stopped = divergent_loop(engine.semiring, [v.diagonal(0, -2, -1).ravel() for v in values])
+                if stopped is not None:
+                    raise DivergentPivot(stopped % n)
+        guard.after(values, via)
+    except SemiringError:
+        for v, before in zip(values, kept, strict=True):
+            v[...] = before
+        if via is not None:
+            via.fill(-1)
+        return False
+    finally:
+        engine.meter = meter
+    if meter is not None:
+        meter.add(values[0].size * n * (2 if task.eliminate and not task.reflexive else 1))
+    return True
 
 
 def _close_of_stack(

@@ -36,8 +36,8 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import is_operation, node, var
+from semiring.algorithms.bellman_ford import Relaxation
 from semiring.algorithms.csr import CSR
-from semiring.algorithms.relaxation import Relaxation
 from semiring.arrays.pieces import CACHE, slices
 from semiring.kernels.cpu.strong_components import strong_components
 from semiring.kernels.operations import Operations, operations_for

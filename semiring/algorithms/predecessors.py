@@ -25,10 +25,9 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algorithms.bellman_ford import exact_weight, rounding
+from semiring.algorithms.bellman_ford import exact_weight, relaxation, rounding
 from semiring.algorithms.csr import consecutive
 from semiring.algorithms.extraction import erase_loops
-from semiring.algorithms.relaxation import relaxation
 from semiring.arrays.devices import host, on_gpu, to_gpu
 from semiring.arrays.pieces import CACHE, HOST, slices
 from semiring.common.errors import GraphError

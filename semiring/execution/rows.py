@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algorithms.best_path import best_path, pays
 from semiring.algorithms.closure import closure as close
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.divergence import extremum_of, may_improve
+from semiring.algorithms.rows_of_edges import best_path, pays
 from semiring.algorithms.rows_of_matrix import reachable, rows_of_matrix
 from semiring.algorithms.spanning_tree import SpanningForest, is_symmetric
 from semiring.arrays.devices import device_of, holds_symbols, host, is_gpu, namespace, on_device, on_gpu

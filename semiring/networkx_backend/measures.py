@@ -9,8 +9,7 @@ import networkx as nx
 import numpy as np
 
 from semiring.algorithms.csr import CSR
-from semiring.algorithms.eccentricities import extreme_eccentricity, extreme_of
-from semiring.algorithms.hops import distance_sums
+from semiring.algorithms.distances import distance_sums, extreme_eccentricity, extreme_of
 from semiring.arrays.conversion import Array
 from semiring.arrays.memory import require_memory
 from semiring.arrays.pieces import GPU

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from semiring.algorithms.distances import DistanceSums
 from semiring.algorithms.distribution import Distribution, cell_exponent
-from semiring.algorithms.hops import DistanceSums
 from semiring.arrays.memory import require_bytes
 from semiring.common.errors import GraphError
 from semiring.results.farthest import Greatest
