@@ -1,9 +1,23 @@
-"""A chain of matrix products in the order of the fewest steps, by the usual dynamic program (Godbole 1973; Cormen et al., chapter 14).
+"""Products of several matrices: a chain in the order of the fewest steps, and powers by repeated squaring.
 
-Factors stay in their places, as ⊗ need not commute; only the brackets move. With one column at the end no product of two matrices is made:
+A chain is bracketed by the usual dynamic program (Godbole 1973; Cormen et al., chapter 14). Factors keep their places, because ⊗ need not
+commute. With a single column at the end, no two matrices are multiplied:
 
 >>> bracketed([100, 100, 100, 1])
 '(0 (1 2))'
+
+A^k is the product of those of A, A², A⁴, A⁸, … whose exponents are the bits of k: about 2 log₂ k products. (A closure by squaring I ⊕ A
+would take n³ log n steps; the algorithms of `semiring.algorithms` take n³.) The shortest walks of exactly five edges around the triangle
+0 → 1 → 2 → 0, with a loop at 0, are A⁵ = A ⊗ A⁴:
+
+>>> from semiring import MIN_PLUS, matmul
+>>> inf = np.inf
+>>> a = np.array([[10, 1, inf], [inf, inf, 1], [1, inf, inf]])
+>>> (fifth,) = power((a,), 5, MIN_PLUS, lambda x, y: matmul(x, y, MIN_PLUS))
+>>> fifth
+array([[23., 14.,  5.],
+       [ 5., 23., 14.],
+       [14.,  5., 23.]])
 """
 
 from __future__ import annotations
@@ -24,25 +38,24 @@ Matrix = TypeVar("Matrix")
 Values = tuple[np.ndarray[Any, Any], ...]
 
 Ends = tuple[int, int]
-"""The first and the last factor of a product."""
+"""Numbers of the first and the last factor of a product."""
 
 
 def multiply_chain(factors: Sequence[Matrix], sides: Sequence[float], multiply: Callable[[Matrix, Matrix, Ends], Matrix]) -> Matrix:
-    """The product of all factors.
+    """Multiply two or more factors. NumPy takes O(n³) operations for n factors to choose the order.
 
     Parameters
     ----------
     factors : sequence
-        At least two.
     sides : sequence of numbers
-        The rows of the first factor, and then the columns of each.
+        Rows of the first factor, then the columns of each factor.
     multiply : callable
-        The product of two, which are those of some neighbours; `Ends` tells of which. O(n³) operations, of NumPy, choose the order.
+        Returns the product of two neighbours, given the `Ends` of the product.
 
     Raises
     ------
     SemiringError
-        That of a product, with a note which factors it is of.
+        The error of a product, with a note that names its factors.
     """
     splits, whole = _splits(sides), (0, len(factors) - 1)
     found: dict[Ends, Matrix] = {(i, i): factor for i, factor in enumerate(factors)}
@@ -64,12 +77,12 @@ def multiply_chain(factors: Sequence[Matrix], sides: Sequence[float], multiply: 
 
 
 def bracketed(sides: Sequence[float]) -> str:
-    """How factors of these sides are multiplied, in brackets."""
+    """Return the chosen order for factors of these sides, as text with brackets."""
     return multiply_chain([str(i) for i in range(len(sides) - 1)], sides, lambda x, y, _: f"({x} {y})")
 
 
 def _splits(sides: Sequence[float]) -> np.ndarray[Any, Any]:
-    """For each product of neighbours the last factor of its left part; of those that take as many steps the one farthest right."""
+    """Return for each product of neighbours the last factor of the left part; on a tie the one farthest right."""
     p, n = np.array(sides, float), len(sides) - 1
     steps, splits = np.zeros((n, n)), np.zeros((n, n), int)
     for length in range(1, n):
@@ -83,13 +96,13 @@ def _splits(sides: Sequence[float]) -> np.ndarray[Any, Any]:
 
 
 Stored = tuple[Values, Callable[[tuple[int, ...]], tuple[int, ...]]]
-"""Entries, one array a component, and what tells the row and the column of one by its index."""
+"""Stored entries, one array a component, and a function from the index of an entry to its row and column."""
 
 
 def power(
     values: Values, k: int, semiring: Semiring, multiply: Callable[[Any, Any], Any], stored: Callable[[Values], Stored] | None = None
 ) -> Values:
-    """A^k for k ≥ 0, or of a sparse matrix for k ≥ 1, by repeated squaring.
+    """Return A^k by repeated squaring, for k ≥ 0; for k ≥ 1 if A is sparse.
 
     Parameters
     ----------
@@ -98,20 +111,19 @@ def power(
     k : int
     semiring : Semiring
     multiply : callable
-        The product of two matrices, each an array, or a tuple of them where elements have several components.
+        Returns the product of two matrices: arrays, or tuples of arrays for elements of several components.
     stored : callable, optional
-        Of matrices that are no arrays, the entries that are stored, and where one of them stands.
+        Returns the stored entries of a sparse matrix, see `Stored`.
 
     Raises
     ------
     SemiringError
-        That of a product, with a note which power it is of; `DomainError` where a power has left the carrier.
+        The error of a product, with a note that names its power; `DomainError` if a power has left the carrier.
     """
     if k == 0:
         return _identity(values, semiring)
 
     def product(x: Values, i: int, y: Values, j: int) -> Values:
-        """The power i + j, from the powers i and j."""
         for operand, exponent in ((x, i), (y, j)):
             if exponent > 1:
                 _require_inside(semiring, exponent, *((operand, tuple) if stored is None else stored(operand)))
@@ -127,7 +139,7 @@ def power(
     square, exponent = values, 1
     result, reached = values, 0
     while True:
-        # Invariant: square = A^exponent, and result = A^reached, where reached is k without its bits from that of the exponent on.
+        # Invariant: square = A^exponent, and result = A^reached for reached = k mod exponent.
         if k & exponent:
             result = product(result, reached, square, exponent) if reached else square
             reached += exponent
@@ -138,23 +150,18 @@ def power(
 
 
 def _require_inside(semiring: Semiring, exponent: int, values: Values, where: Callable[[tuple[int, ...]], tuple[int, ...]]) -> None:
-    """Refuse a power that has an element outside the carrier, because a product of it would mean nothing."""
     index = None if surely_elements(semiring, values) else outside(semiring, values)
     if index is not None:
         element = ", ".join(str(v[index]) for v in values)
         raise DomainError(
             f"power {exponent} of the matrix has the element {element} at [{', '.join(map(str, where(index)))}], outside the carrier of "
-            f"{semiring.name}, {semiring.carrier}: it overflowed, or ⊕ and ⊗ do not stay in the carrier"
+            f"{semiring.name}, {semiring.carrier}: it overflowed, or ⊕ and ⊗ leave the carrier"
         )
 
 
 def _identity(values: Values, semiring: Semiring) -> Values:
-    """I, in the shape and the dtypes of a matrix."""
     zero, one = semiring.identities([v.dtype for v in values])
-    out = []
-    for v, low, high in zip(values, zero, one, strict=True):
-        matrix = np.full_like(v, low, order="C")
-        i = np.arange(v.shape[-1])
-        matrix[..., i, i] = high
-        out.append(matrix)
-    return tuple(out)
+    matrices, i = tuple(np.full_like(v, z, order="C") for v, z in zip(values, zero, strict=True)), np.arange(values[0].shape[-1])
+    for matrix, unit in zip(matrices, one, strict=True):
+        matrix[..., i, i] = unit
+    return matrices
