@@ -1,17 +1,19 @@
-"""Extreme eccentricities by bounds: diameter and periphery, radius and center of a sparse graph, by a few searches out of n.
+"""Statistics of all distances of a sparse graph without rows of distances: sums and counts by hops, extreme eccentricities by bounds.
 
-Takes and Kosters (2011, 2013): a search from v tells its eccentricity e(v), the greatest distance from it, and by the triangle inequality
-bounds those of all others,
+`distance_sums` serves graphs with equally long edges. Breadth-first searches from many vertices at once count hops along reversed edges, a
+bit for each vertex (`semiring.kernels.cpu.hops`), so that each vertex counts its own distances to all others.
+
+`extreme_eccentricity` finds diameter and periphery, radius and center by a few searches out of n (Takes and Kosters, 2011, 2013). A search
+from v finds the eccentricity e(v), the greatest distance from v, and the triangle inequality bounds all other eccentricities,
 
     max(d(w, v), e(v) − d(v, w))  ≤  e(w)  ≤  d(w, v) + e(v),
 
-where a second search, backward, finds d(w, v) unless the graph is symmetric. Vertices that cannot be extreme any more are not searched
-from. For the diameter the next search is from a vertex with, by turns, the greatest upper and the least lower bound. For the radius it is
-from one with the least lower bound, and a search backward from the vertex f that is farthest from there raises all e(w) to d(w, f): most
-others have to go as far to the same end (as in SumSweep; Borassi et al., 2015).
+where a backward search finds d(w, v) unless the graph is symmetric. The search for the diameter goes on from a vertex with, by turns, the
+greatest upper and the least lower bound. The search for the radius takes the least lower bound; a backward search from the farthest vertex
+f raises each e(w) to d(w, f), because most vertices have to go as far to the same end (as in SumSweep; Borassi et al., 2015).
 
-What comes out is exactly the greatest or the least of the n eccentricities that searches find. Where sums are rounded, a distance of at
-most n edges is off by at most n·ε of itself, so that bounds are taken for so much wider, and no vertex counts as known without a search.
+The result is exactly the greatest or least of the n eccentricities that searches find. A rounded distance of at most n edges is off by at
+most n·ε of itself; the bounds are widened by as much, and no eccentricity counts as known without a search.
 
 Examples
 --------
@@ -21,6 +23,9 @@ Examples
 (3.0, array([0, 3]))
 >>> extreme_eccentricity(line, greatest=False, every=True)
 (2.0, array([1, 2]))
+>>> found = distance_sums(line)
+>>> found.connected, found.totals, found.farthest, found.distances, found.counts
+(array([3, 3, 3, 3]), array([6., 4., 4., 6.]), array([3., 2., 2., 3.]), array([1., 2., 3.]), array([6, 4, 2]))
 """
 
 from __future__ import annotations
@@ -47,17 +52,17 @@ Array = np.ndarray[Any, Any]
 
 
 class DistanceSums(NamedTuple):
-    """What the distances between different vertices come to.
+    """Statistics of the distances between different vertices.
 
     Attributes
     ----------
     connected : int array of shape (n,)
-        How many others each vertex reaches.
+        Number of other vertices that each vertex reaches.
     totals, farthest : float64 array of shape (n,)
-        The sum of the distances to these, and the greatest of them, 0 where there is none.
+        Sum and maximum of the distances from each vertex; 0 for a vertex that reaches none.
     distances : float64 array of shape (k,)
     counts : int array of shape (k,)
-        How many pairs are so far apart.
+        Number of pairs at each distance.
     """
 
     connected: Array
@@ -68,16 +73,10 @@ class DistanceSums(NamedTuple):
 
 
 def distance_sums(edges: CSR, *, threads: int | None = None, meter: Meter | None = None) -> DistanceSums | None:
-    """What the distances of all pairs come to where all edges are equally long; None where they are not, or rounding plays a part.
+    """Count the distances of all pairs where all edges are equally long; None where they are not, or where rounding plays a part.
 
-    Nothing is rounded where k·w is exact for each number k of hops, and so are the sums of distances in float64, in any order.
-
-    Parameters
-    ----------
-    edges : CSR
-    threads : int, optional
-    meter : Meter, optional
-        Told of n + m steps for each search that is done.
+    Nothing is rounded if k·w is exact for each number k of hops, and so are sums of distances in float64, in any order. The meter gets n +
+    m steps for each search.
     """
     m = len(edges.heads)
     if not m or edges.dtypes[0].kind == "O" or search_order(MIN_PLUS, edges) != "levels" or not _is_exact(edges.weights[0][0], 1, m):
@@ -97,29 +96,21 @@ def distance_sums(edges: CSR, *, threads: int | None = None, meter: Meter | None
 
 
 def _is_exact(length: Any, hops: int, total: int) -> bool:
-    """Whether so many hops of a length are exact in its dtype, and a sum of so many hops in float64."""
+    """Return True if so many hops of a length are exact in its dtype, and a sum of `total` hops in float64."""
     dtype, whole = length.dtype, length.item().as_integer_ratio()[0]
     bits = np.finfo(dtype).nmant + 1 if dtype.kind == "f" else 63
     return bool(hops * whole <= 1 << bits and hops * length.item() < half_range(dtype) and total * whole <= 1 << 53)
 
 
 _PART, _FEW = {"levels": 128, "best": 4}, 16
-"""The part of all searches after which these are given up, as there are faster ways to all of them; and some that are always made."""
+"""The divisor of n, and an addend, that limit the number of searches; beyond, other ways to all distances are faster."""
 
 
 def extreme_eccentricity(edges: CSR, *, greatest: bool, every: bool, threads: int | None = None) -> tuple[float, Array] | None:
-    """The greatest eccentricity, or the least, and vertices that have it; None where bounds are of no use.
+    """Find the greatest eccentricity, or the least, and the vertices that have it (`every`: all of them; else one or more).
 
-    That is so without vertices, where distances may not be float64, and for graphs with negative edges if potentials are not found quickly,
-    if `every` vertex is wanted, or if the least eccentricity is 0 or less.
-
-    Parameters
-    ----------
-    edges : CSR
-    greatest : bool
-    every : bool
-        Whether all of the vertices are wanted, or one.
-    threads : int, optional
+    Return None where bounds are of no use: without vertices; where distances may not be float64; and for graphs with negative edges if
+    potentials are not found quickly, if `every` vertex is wanted, or if the least eccentricity is 0 or less.
     """
     order, n, slack = search_order(MIN_PLUS, edges), edges.n, _slack(edges)
     if not n or slack is None:
@@ -157,10 +148,10 @@ def extreme_eccentricity(edges: CSR, *, greatest: bool, every: bool, threads: in
 
 
 def extreme_of(edges: CSR, farthest: Array, *, greatest: bool, every: bool, threads: int | None = None) -> tuple[float, Array]:
-    """The greatest or the least of given eccentricities, all of them finite, and the vertices that have it; no edge is negative.
+    """Find the greatest or least of given finite eccentricities and the vertices that have it; no edge is negative.
 
-    A distance may be the sum of its edges in any order, and rounded so. Where `every` vertex is wanted, those that may be extreme are
-    searched from, so that eccentricities are equal where those of searches are.
+    A distance may be the rounded sum of its edges in any order. If `every` vertex is wanted, candidates are searched from again, so that
+    eccentricities are equal exactly where those of searches are.
     """
     best, slack, order = farthest.max() if greatest else farthest.min(), _slack(edges), search_order(MIN_PLUS, edges)
     near = np.flatnonzero(np.abs(farthest - best) <= best * slack) if slack else np.flatnonzero(farthest == best)
@@ -175,7 +166,7 @@ def extreme_of(edges: CSR, farthest: Array, *, greatest: bool, every: bool, thre
 
 
 def _slack(edges: CSR) -> float | None:
-    """The relative rounding of a bound: 0 if weights are whole numbers and all sums exact; None for large integers."""
+    """Return the relative rounding of a bound: 0 if all weights and sums are exact whole numbers; None for large integers."""
     (weights,) = edges.weights
     if weights.dtype.kind == "O":
         return None
@@ -186,37 +177,31 @@ def _slack(edges: CSR) -> float | None:
 
 
 class _Bounds:
-    """What is known of all eccentricities.
-
-    Attributes
-    ----------
-    lower, upper : float64 array of shape (n,)
-        Equal where they are the eccentricity itself.
-    """
+    """Lower and upper bounds of all eccentricities, equal where an eccentricity is known."""
 
     def __init__(self, n: int, slack: float, margin: float = 0.0) -> None:
         self.slack, self.margin = slack, margin
         self.lower, self.upper = np.zeros(n), np.full(n, math.inf)
 
     def learn(self, there: Array | None, back: Array) -> None:
-        """Narrow the bounds by the distances to a vertex, and those from it if they are known."""
+        """Narrow the bounds by the distances `back` to a vertex v, and `there` from v if known."""
         unknown = self.lower < self.upper
         if there is None:
             np.fmax(self.lower, back * (1 - self.slack) - self.margin, out=self.lower, where=unknown)
             return
         farthest = float(there.max())
-        with np.errstate(invalid="ignore"):  # where ∞ − ∞ is NaN, which bounds nothing
+        with np.errstate(invalid="ignore"):  # ∞ − ∞ is NaN, which bounds nothing
             np.fmax(self.lower, np.fmax(back, farthest - there) * (1 - self.slack) - self.margin, out=self.lower, where=unknown)
         np.minimum(self.upper, (back + farthest) * (1 + self.slack) + self.margin, out=self.upper, where=unknown)
-        same = (there == 0) & (back == 0)  # v itself, and vertices whose distances are those of v
+        same = (there == 0) & (back == 0)  # v itself, and vertices at distance 0 both ways
         self.lower[same] = self.upper[same] = farthest
 
     def candidates(self, *, greatest: bool, every: bool) -> Array:
-        """The vertices that may be more extreme than what is known (`every`: or as extreme)."""
+        """List the vertices that may be more extreme than the best known one (`every`: or as extreme)."""
         bound, best = (-self.upper, -self.lower.max()) if greatest else (self.lower, self.upper.min())
         return np.flatnonzero((self.lower < self.upper) & ((bound <= best) if every else (bound < best)))
 
     def extreme(self, *, greatest: bool) -> tuple[float, Array]:
-        """The greatest or the least eccentricity, where there are no candidates, and who is known to have it."""
+        """Return the extreme eccentricity and the vertices known to have it, once no candidates are left."""
         value = float(self.lower.max() if greatest else self.upper.min())
         return value, np.flatnonzero((self.lower == value) & (self.upper == value))
