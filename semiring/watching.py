@@ -9,8 +9,7 @@ import numpy as np
 from semiring.algebra.catalogue import MIN_PLUS, as_semiring
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.closure import closure as close
-from semiring.algorithms.phases import phases
-from semiring.algorithms.recorder import Recorder
+from semiring.algorithms.recorder import Recorder, phases
 from semiring.algorithms.schedules import eliminates, require_method, settled
 from semiring.arrays.devices import device_of, host, on_device, on_gpu, to_gpu
 from semiring.common.docstrings import described_by

@@ -1,14 +1,26 @@
-"""Bellman's and Ford's algorithm over a semiring: a cycle whose weight c has 1 ⊕ c ≠ 1, or potentials that show there is none.
+"""Bellman–Ford over a semiring: relaxation of edges, p_v ← p_v ⊕ p_u ⊗ a_uv, and the search for a cycle of weight c with 1 ⊕ c ≠ 1.
 
-It begins at a virtual source that reaches every vertex, and the graph of predecessors is searched for cycles as it grows (Cherkassky and
-Goldberg, 1999). Rounding can invent such a cycle, so each is confirmed by its `exact_weight`.
+Bellman (1958), Ford (1956). `Relaxation` reads a dense or sparse matrix by blocks of rows and computes floats in double precision.
+`find_cycle` starts from a virtual source that reaches every vertex, and looks for cycles of predecessors while these grow (Cherkassky and
+Goldberg, 1999). Rounding can invent such a cycle, so each candidate is confirmed by its `exact_weight`.
 
 Examples
 --------
-The cycle 1 → 2 → 3 → 1 has the length −3 + 1 + 1:
+One round from vertex 0, and another one from the vertices that changed:
 
 >>> from semiring import MIN_PLUS
 >>> inf = np.inf
+>>> graph = relaxation(MIN_PLUS, (np.array([[0, 3, inf, 7], [8, 0, 2, inf], [5, inf, 0, 1], [2, inf, inf, 0]]),))
+>>> p, predecessor, active = (np.array([0, inf, inf, inf]),), np.full(4, -1), np.array([0])
+>>> for _ in range(2):
+...     for offer, who in graph.offers(p, active):
+...         active = np.flatnonzero(graph.take(p, offer, who, predecessor))
+...     print(p[0], predecessor, active)
+[ 0.  3. inf  7.] [-1  0 -1  0] [1 3]
+[0. 3. 5. 7.] [-1  0  1  0] [2]
+
+The cycle 1 → 2 → 3 → 1 has the length −3 + 1 + 1:
+
 >>> roads = np.array([[0, 1, inf, inf], [inf, 0, -3, inf], [inf, inf, 0, 1], [inf, 1, inf, 0]])
 >>> cycle, _ = find_cycle(MIN_PLUS, (roads,), 0)
 >>> cycle
@@ -16,7 +28,7 @@ The cycle 1 → 2 → 3 → 1 has the length −3 + 1 + 1:
 >>> exact_weight(MIN_PLUS, (roads,), [*cycle, cycle[0]])
 Fraction(-1, 1)
 
-With one more on the last of its edges there is none, and the distances from the virtual source are potentials:
+With 1 more on its last edge the cycle is harmless, and the distances from the virtual source are potentials:
 
 >>> roads[3, 1] = 2
 >>> cycle, (p,) = find_cycle(MIN_PLUS, (roads,), 0)
@@ -30,45 +42,201 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import numpy as np
 
 from semiring.algebra import ops
 from semiring.algebra.definition import Semiring
-from semiring.algebra.expression import evaluate
+from semiring.algebra.expression import ARITHMETIC, BITWISE, evaluate
 from semiring.algebra.laws import is_selective
-from semiring.algorithms.relaxation import Relaxation, relaxation
+from semiring.algorithms.csr import SparseArray, combine_runs
+from semiring.arrays.pieces import CACHE, slices
 from semiring.kernels.operations import Operations
 
-__all__ = ["exact_weight", "find_cycle", "rounding"]
+__all__ = ["Relaxation", "better", "compared", "exact_weight", "filled", "find_cycle", "relaxation", "rounding"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
 
 
+def relaxation(semiring: Semiring, values: Values) -> Relaxation:
+    """Return the relaxation of a dense matrix, or of the components of a sparse one (`CSR.arrays`)."""
+    return (_SparseRelaxation if isinstance(values[0], SparseArray) else Relaxation)(semiring, values)
+
+
+class Relaxation:
+    """Bellman–Ford steps on a dense matrix of shape (n, n): p_v ← p_v ⊕ p_u ⊗ a_uv for values p of the vertices.
+
+    The edges come in the dtypes of the search, which hold the weight of any walk of n edges.
+    """
+
+    def __init__(self, semiring: Semiring, values: Values) -> None:
+        self.n = int(values[0].shape[0])
+        self.dtypes = _search_dtypes(semiring, tuple(v.dtype for v in values))
+        self.operations = Operations(semiring, self.dtypes)
+        self._values = values
+        self._zero, _ = semiring.identities([v.dtype for v in values])
+
+    def everywhere(self, element: tuple[Any, ...]) -> Values:
+        """Give every vertex the same element."""
+        return tuple(filled(self.n, e, d) for e, d in zip(element, self.dtypes, strict=True))
+
+    def rows(self, vertices: Array) -> Values:
+        """Return the rows of some vertices."""
+        return self._widened(tuple(v[vertices] for v in self._values))
+
+    def diagonal(self) -> Values:
+        """Return the loops of all vertices."""
+        return self._widened(tuple(v.diagonal() for v in self._values))
+
+    def _widened(self, parts: Values) -> Values:
+        """Convert elements to the dtypes of the search, in which "no edge" may be another number."""
+        found = []
+        for part, dtype, old, new in zip(parts, self.dtypes, self._zero, self.operations.zero, strict=True):
+            wide = part.astype(dtype)
+            if dtype != part.dtype and part.dtype.kind in "iu":
+                wide[part == old] = new
+            found.append(wide)
+        return tuple(found)
+
+    def multiply(self, p: Values, edges: Values) -> Values:
+        """Return p ⊗ a, without a warning on overflow."""
+        with np.errstate(all="ignore"):
+            return self.operations.mul(p, edges)
+
+    def offers(self, p: Values, active: Array) -> Iterator[tuple[Values, Array]]:
+        """Yield, for each block of `active` vertices, the best value it offers to each vertex, and the vertex that offers it.
+
+        `p` is read block by block, so that an offer taken at once is passed on within the same sweep.
+        """
+        for some in slices(len(active), self.n, CACHE):
+            block = active[some]
+            candidates = self.multiply(tuple(v[block, None] for v in p), self.rows(block))
+            yield self._best(candidates, np.broadcast_to(block[:, None], (len(block), self.n)))
+
+    def take(self, p: Values, offer: Values, who: Array, predecessor: Array, tolerance: float = 0.0) -> Array:
+        """Accept offers where they are better: update p and the predecessors in place, and mark the vertices that changed."""
+        better = self.accepts(p, offer, tolerance)
+        for old, new in zip(p, offer, strict=True):
+            old[better] = new[better]
+        predecessor[better] = who[better]
+        return better
+
+    def changes(self, old: Values, new: Values) -> Array:
+        """Mark where old ⊕ new is not old."""
+        return self._compare(old, new, 0.0)[0]
+
+    def accepts(self, old: Values, new: Values, tolerance: float = 0.0) -> Array:
+        """Mark where `new` replaces `old`: old ⊕ new is new, and differs from old by more than the tolerance."""
+        changed, wins = self._compare(old, new, tolerance)
+        return changed & wins
+
+    def _compare(self, old: Values, new: Values, tolerance: float) -> tuple[Array, Array]:
+        return compared(self.operations, old, new, tolerance if self.dtypes[0].kind == "f" else 0)
+
+    def _best(self, candidates: Values, who: Array) -> tuple[Values, Array]:
+        """Return the best of each column and its row; the first on a tie."""
+        while len(who) > 1:
+            half = -(-len(who) // 2)
+            first, second = (tuple(c[part] for c in candidates) for part in (slice(0, len(who) - half), slice(half, None)))
+            better = self.accepts(first, second)
+            best = tuple(np.where(better, s, f) for f, s in zip(first, second, strict=True))
+            middle = slice(len(who) - half, half)
+            candidates = tuple(np.concatenate([b, c[middle]]) for b, c in zip(best, candidates, strict=True))
+            who = np.concatenate([np.where(better, who[half:], who[: len(who) - half]), who[middle]])
+        return tuple(c[0] for c in candidates), who[0]
+
+
+class _SparseRelaxation(Relaxation):
+    """Bellman–Ford steps on a sparse matrix: only stored edges are read."""
+
+    def offers(self, p: Values, active: Array) -> Iterator[tuple[Values, Array]]:
+        """Yield offers by blocks with about as many edges as a block of dense rows has entries."""
+        edges = cast(SparseArray, self._values[0]).edges
+        ends = np.cumsum(edges.starts[active + 1] - edges.starts[active])
+        cuts = np.unique(np.searchsorted(ends, np.arange(CACHE, ends[-1] if len(ends) else 0, CACHE), side="right"))
+        for block in np.split(active, cuts):
+            position, number = edges.leaving(block)
+            tails, heads = block[position], edges.heads[number]
+            weights = self._widened(tuple(w[number] for w in edges.weights))
+            candidates = self.multiply(tuple(v[tails] for v in p), weights)
+            order = np.argsort(heads, kind="stable")
+            heads, (*best, winners) = combine_runs(
+                heads[order], (*(c[order] for c in candidates), tails[order]), partial(better, self.operations)
+            )
+            offer, who = self.everywhere(self.operations.zero), np.zeros(self.n, dtype=np.intp)
+            for array, entries in zip((*offer, who), (*best, winners), strict=True):
+                array[heads] = entries
+            yield offer, who
+
+
+def compared(operations: Operations, old: Values, new: Values, tolerance: float = 0) -> tuple[Array, Array]:
+    """Mark where old ⊕ new is not old (by more than the tolerance), and where old ⊕ new is new."""
+    with np.errstate(all="ignore"):
+        total = operations.add(old, new)
+        changed = np.zeros(total[0].shape, dtype=bool)
+        wins = np.ones(total[0].shape, dtype=bool)
+        for t, o, c in zip(total, old, new, strict=True):
+            changed |= np.asarray(t != o, dtype=bool)
+            wins &= np.asarray(t == c, dtype=bool)
+        if tolerance:
+            changed &= ~(np.abs(total[0] - old[0]) <= tolerance)
+    return changed, wins
+
+
+def better(operations: Operations, first: Values, second: Values) -> Values:
+    """Return the better of two elements, each with the vertex that offers it as its last array; the first on a tie."""
+    changed, wins = compared(operations, first[:-1], second[:-1])
+    return tuple(np.where(changed & wins, s, f) for f, s in zip(first, second, strict=True))
+
+
+def filled(shape: int | tuple[int, ...], element: Any, dtype: np.dtype[Any]) -> Array:
+    """Return an array of one element, which may be any object."""
+    array = np.empty(shape, dtype=dtype)
+    array.fill(element)  # as one object, if it is a sequence
+    return array
+
+
+def _search_dtypes(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> tuple[np.dtype[Any], ...]:
+    """Return dtypes that hold the weight of any walk of n edges, also where the dtypes of the matrix may not."""
+    if any(d.kind == "O" for d in dtypes):
+        return dtypes
+    operations = semiring.program.operations
+    floats, wide = np.dtype(np.float64), np.dtype(np.int64)
+    if not operations & ARITHMETIC or operations & BITWISE:
+        whole = dict[str, np.dtype[Any]]()
+    elif operations & ARITHMETIC == {"add"}:
+        # Sums of n weights of the dtype fit, or the closure would have been refused.
+        whole = {"i": wide}
+    else:
+        whole = {"i": floats, "u": floats}
+    return tuple(floats if d.kind == "f" else whole.get(d.kind, d) for d in dtypes)
+
+
 def find_cycle(semiring: Semiring, values: Values, start: int, tolerance: float = 0.0) -> tuple[list[int] | None, Values]:
-    """Bellman–Ford: the vertices of a cycle whose weight c has 1 ⊕ c ≠ 1, in order; or None and potentials that show there is none.
+    """Find a cycle of weight c with 1 ⊕ c ≠ 1, as its vertices in order; without one, return None and potentials that prove it.
 
     Parameters
     ----------
     semiring : Semiring
     values : tuple of arrays of shape (n, n)
     start : int
-        A vertex that is likely to reach such a cycle: it is searched from there before it is searched everywhere.
+        Vertex likely to reach such a cycle; the first search starts here, the second everywhere.
     tolerance : float
-        By how much the weight of a path may be rounded already: cycles within it are harmless.
+        Bound of the rounding error already in the weight of a path; a cycle within this bound of 1 is harmless.
 
     Returns
     -------
     cycle : list of int or None
     p : tuple of arrays of shape (n,)
-        Where there is no cycle: p_v ⊕ p_u ⊗ a_uv = p_v for all u and v (with a selective ⊕, and to rounding).
+        Without a cycle: p_v ⊕ p_u ⊗ a_uv = p_v for all u and v (for a selective ⊕, and up to rounding).
 
     Notes
     -----
-    Complete for a selective ⊕, but for cycles that rounding hides: O(n³) steps at worst, O(n²) for each sweep over the vertices that
-    changed. For others (distances that count paths) also cycles of edges that tie are tried.
+    Complete for a selective ⊕, except for cycles hidden by rounding: O(n³) steps at worst, O(n²) for each sweep over the changed vertices.
+    For other ⊕ (distances that count paths) cycles of tying edges are tried as well.
     """
     graph = relaxation(semiring, values)
     everywhere = graph.everywhere(graph.operations.one)
@@ -98,13 +266,13 @@ def _improving(semiring: Semiring, graph: Relaxation, p: Values, values: Values,
             changed |= graph.take(p, offer, who, predecessor, least)
             chained += 1
         active = np.flatnonzero(changed)[:: -1 if sweep % 2 else 1]
-        # Often at first; and before integers that run around a cycle gain n more weights.
+        # Search often at first, and before integers on a cycle have gained n more weights.
         if sweep >= search or chained >= graph.n or not len(active) or sweep == graph.n + 1:
             search, chained = sweep + 1 + sweep // 4, 0
             for cycle in _cycles(predecessor):
                 if _diverges(semiring, values, cycle, tolerance):
                     return cycle
-                # Rounding made it: what follows has to improve by more than that.
+                # Rounding made this cycle: later offers have to improve by more.
                 least = max(2 * least, _ulp(p[0]))
                 predecessor[cycle[0]] = -1
         if not len(active):
@@ -113,13 +281,12 @@ def _improving(semiring: Semiring, graph: Relaxation, p: Values, values: Values,
 
 
 def _cycles(predecessor: Array) -> Iterator[list[int]]:
-    """The cycles of a graph in which every vertex has one predecessor or none (−1)."""
     n = len(predecessor)
     ancestor = np.append(np.where(predecessor < 0, n, predecessor), n)
     step = ancestor
     for _ in range(max(1, n.bit_length())):
         ancestor = ancestor[ancestor]
-    # Whoever still has an ancestor 2ⁿ or more generations back descends from a cycle, and that ancestor lies on it.
+    # A vertex with an ancestor n or more generations back descends from a cycle, and that ancestor is on the cycle.
     left = set(np.unique(ancestor[:n]).tolist()) - {n}
     while left:
         start = v = left.pop()
@@ -131,12 +298,12 @@ def _cycles(predecessor: Array) -> Iterator[list[int]]:
 
 
 def _tying(semiring: Semiring, graph: Relaxation, p: Values, values: Values, tolerance: float) -> list[int] | None:
-    """A divergent cycle of edges that change p, though they do not improve it: for a ⊕ that is not selective."""
+    """Find a divergent cycle of edges that change p without improving it, for a ⊕ that is not selective."""
     edges = []
     for u in range(graph.n):
         offer = graph.multiply(tuple(v[u] for v in p), tuple(r[0] for r in graph.rows(np.array([u]))))
         edges.append(np.flatnonzero(graph.changes(p, offer)))
-    # Peel off what no edge enters; then each vertex has a predecessor among the rest.
+    # Peel off vertices without an incoming edge; then each remaining vertex has a predecessor.
     source = np.repeat(np.arange(graph.n), [len(e) for e in edges])
     target = np.concatenate(edges) if edges else source
     while len(source):
@@ -150,7 +317,7 @@ def _tying(semiring: Semiring, graph: Relaxation, p: Values, values: Values, tol
 
 
 def _diverges(semiring: Semiring, values: Values, cycle: Sequence[int], tolerance: float) -> bool:
-    """Whether 1 ⊕ c ≠ 1 for the exact weight c of a cycle."""
+    """Return True if 1 ⊕ c ≠ 1 for the exact weight c of a cycle."""
     weight = exact_weight(semiring, values, [*cycle, cycle[0]])
     weight, one = (v if isinstance(v, tuple) else (v,) for v in (weight, semiring.one))
     if tolerance and abs(weight[0] - one[0]) <= tolerance:
@@ -161,7 +328,7 @@ def _diverges(semiring: Semiring, values: Values, cycle: Sequence[int], toleranc
 
 
 def exact_weight(semiring: Semiring, values: Values, path: Sequence[int]) -> Any:
-    """The ⊗-product of a path's edges, with floats as the fractions they are."""
+    """Return the ⊗-product of a path's edges, with each finite float as the fraction it represents."""
     weight: Sequence[Any] = semiring.one if isinstance(semiring.one, tuple) else [semiring.one]
     objects = any(v.dtype.kind == "O" for v in values)
     multiply = Operations(semiring, tuple(v.dtype for v in values)).mul if objects else None
@@ -173,21 +340,19 @@ def exact_weight(semiring: Semiring, values: Values, path: Sequence[int]) -> Any
 
 
 def _exact(value: Any) -> Any:
-    """A number as Python's own, and a finite float as the fraction that it is."""
     if isinstance(value, np.generic):
         value = value.item()
     return Fraction(value) if isinstance(value, float) and math.isfinite(value) else value
 
 
 def rounding(values: Values) -> float:
-    """How far n rounded sums of the weights can be off: n · ε · the largest finite magnitude (0 where elements are exact)."""
+    """Bound the error of n rounded sums of weights: n · ε · the largest finite magnitude (0 for exact dtypes)."""
     if values[0].dtype.kind != "f":
         return 0.0
     return len(values[0]) * max(map(_ulp, values[0]))
 
 
 def _ulp(array: Array) -> float:
-    """The rounding of the largest finite magnitude of a vector."""
     if array.dtype.kind != "f":
         return 0.0
     magnitude = np.abs(array)

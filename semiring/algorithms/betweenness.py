@@ -1,7 +1,7 @@
 """Betweenness: which share of all shortest paths leads through each vertex, and along each edge, by Brandes's algorithm (2001).
 
-The paths from one source are a search, and its vertices, the last one first, hand on what depends on them. Sources are independent: they
-are cut into blocks, whatever number of threads there is, and what the blocks find is added up in their order.
+A search from each source counts the shortest paths; then its vertices, farthest first, pass their dependencies back. Sources are cut
+into blocks, the same for any number of threads, and the sums of blocks are added in order: results do not depend on the threads.
 
 Examples
 --------
@@ -27,18 +27,11 @@ __all__ = ["Searched", "betweenness"]
 Array = np.ndarray[Any, Any]
 
 _BLOCKS = 64
-"""Into which the sources are cut at most."""
+"""Blocks of sources, at most."""
 
 
 class Searched(NamedTuple):
-    """A graph in compressed rows, the edges of a vertex in any order, each without a weight or none below 0.
-
-    Attributes
-    ----------
-    starts : int64 array of shape (n + 1,)
-    heads : int32 array of shape (m,)
-    weights : float64 array of shape (m,), or None
-    """
+    """A graph in compressed rows: int64 starts, int32 heads in any order within a row, and non-negative float64 weights or None."""
 
     starts: Array
     heads: Array
@@ -48,24 +41,24 @@ class Searched(NamedTuple):
 def betweenness(
     graph: Searched, sources: Array, *, worth: Array | None = None, ends: bool = False, edges: bool = False, threads: int | None = None
 ) -> tuple[Array, Array]:
-    """Sums over all shortest paths from some sources, of which those between the same two vertices share 1, for each vertex and edge.
+    """Sum, for each vertex and each edge, its share of the shortest paths from some sources; the paths of a pair share 1.
 
     Parameters
     ----------
     graph : Searched
     sources : int64 array
     worth : float64 array of shape (n,), optional
-        What the paths to each vertex count, instead of 1; to a source itself nothing.
+        Value of the paths to each vertex, instead of 1; the path from a source to itself counts nothing.
     ends : bool
-        Count a path for its ends as well, not just for what is between.
+        Count a path for its end vertices too.
     edges : bool
+        Fill the second array, which is empty otherwise.
     threads : int, optional
 
     Returns
     -------
     nodes : float64 array of shape (n,)
     edges : float64 array of shape (m,)
-        Empty where it was not asked for.
     """
     starts, heads, weights = graph
     n, m, weighted = len(starts) - 1, len(heads), weights is not None

@@ -1,22 +1,21 @@
 """Blocked closure by block rows: the order of its steps, on one device or distributed over several.
 
 The four phases of Katz and Kider (2008); with a construction matrix, those of the united algorithm of Matsumoto, Nakasato and Sedukhin
-(2012). The matrix is cut into block rows A_0*, A_1*, …, of which a device need not have more than two at a time. Round K has the pivot
-block A_KK and the *row panel* A_K*:
+(2012). The matrix is cut into block rows A_0*, A_1*, …; a device needs memory for two at a time. Round K has the pivot block A_KK and the
+*row panel* A_K*:
 
     phase 1   A_KK ← A_KK ⊕ A_KK² ⊕ …          `ClosePivot`
     phase 2   A_KJ ← A_KJ ⊕ A_KK A_KJ          `UpdatePivotRow`, for all J ≠ K
     phase 3   A_IK ← A_IK ⊕ A_IK A_KK          `UpdatePivotColumn`, for each I ≠ K
     phase 4   A_IJ ← A_IJ ⊕ A_IK A_KJ          `UpdateRest`, for each I ≠ K and all J ≠ K
 
-Matsumoto et al. move square blocks between host and device, and reuse the one that two updates in a row share. Here a whole block row
-moves, so that every copy is contiguous, and the row panel stays on the device for a round: with b rows in each, a round moves n² elements
-each way for n²b multiply-adds.
+Matsumoto et al. move square blocks between host and device, and reuse the block that two successive updates share. Here a whole block row
+moves, so that every copy is contiguous, and the row panel stays on the device for a round. With b rows in each block row, a round moves n²
+elements each way for n²b multiply-adds.
 
-Between devices the block rows are distributed block-cyclically. The owner of block row K does phases 1 and 2 and broadcasts the row panel;
-everybody does phases 3 and 4 for the block rows of its own. Each device follows a program of its own, which `steps` yields. What carries
-it out, by threads, on GPUs, from disk or with messages, is not known here: it has to keep the dependencies that `Load`, `Receive` and
-`Store` name, and no others. `semiring.streaming.workers` does.
+The block rows are distributed block-cyclically over devices. The owner of block row K runs phases 1 and 2 and broadcasts the row panel;
+each device runs phases 3 and 4 for the block rows it owns. `steps` yields the program of one device. An executor (threads, GPUs, disk or
+messages: `semiring.streaming.workers`) has to keep the dependencies named by `Load`, `Receive` and `StoreBlockRow`, and no others.
 
 Four block rows on one device begin with round 0:
 
@@ -43,7 +42,7 @@ A1J ← A1J ⊕ A11 A1J
 broadcast A1*
 release A0*
 
-In all rounds, (I, K) for the update of block row I by row panel K; A1*, A2*, A3* come last in the round before their own:
+The updates of block row I by row panel K, as (I, K), in all rounds; A1*, A2*, A3* come last in the round before their own:
 
 >>> def updates(program):
 ...     return [(step.i, step.k) for step in program if isinstance(step, UpdateRest)]
@@ -65,147 +64,124 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 __all__ = [
-    "Broadcast", "ClosePivot", "Load", "Receive", "Release", "Step", "Store", "UpdatePivotColumn", "UpdatePivotRow", "UpdateRest",
+    "Broadcast", "ClosePivot", "Load", "Receive", "Release", "Step", "StoreBlockRow", "UpdatePivotColumn", "UpdatePivotRow", "UpdateRest",
     "block_cyclic", "steps",
 ]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
-    """A_I* comes to its owner's device, to be updated in round K, or to be the first row panel.
+class _OfPanel:
+    """A step of the row panel A_K*."""
 
-    It has to be through the rounds before K. If I < K, it was a row panel, and every receiver must have got it.
-    """
+    text: ClassVar[str]
+    k: int
 
+    def __str__(self) -> str:
+        return self.text.format(k=self.k)
+
+
+@dataclass(frozen=True, slots=True)
+class _OfBlockRow:
+    """A step of block row A_I* in round K."""
+
+    text: ClassVar[str]
     i: int
     k: int
 
     def __str__(self) -> str:
-        return f"load A{self.i}*"
+        return self.text.format(i=self.i, k=self.k)
 
 
-@dataclass(frozen=True, slots=True)
-class ClosePivot:
+class Load(_OfBlockRow):
+    """Load A_I* to its owner's device, to be updated in round K, or to be the first row panel.
+
+    A_I* must be through the rounds before K. If I < K, it was a row panel, and every receiver must have got it.
+    """
+
+    text = "load A{i}*"
+
+
+class ClosePivot(_OfPanel):
     """A_KK ← A_KK ⊕ A_KK² ⊕ … (phase 1)."""
 
-    k: int
-
-    def __str__(self) -> str:
-        k = self.k
-        return f"A{k}{k} ← A{k}{k} ⊕ A{k}{k}² ⊕ …"
+    text = "A{k}{k} ← A{k}{k} ⊕ A{k}{k}² ⊕ …"
 
 
-@dataclass(frozen=True, slots=True)
-class UpdatePivotRow:
+class UpdatePivotRow(_OfPanel):
     """A_KJ ← A_KJ ⊕ A_KK A_KJ for all J ≠ K (phase 2)."""
 
-    k: int
-
-    def __str__(self) -> str:
-        k = self.k
-        return f"A{k}J ← A{k}J ⊕ A{k}{k} A{k}J"
+    text = "A{k}J ← A{k}J ⊕ A{k}{k} A{k}J"
 
 
-@dataclass(frozen=True, slots=True)
-class Broadcast:
-    """The owner of A_K*, which is the row panel of round K from now on, lets all receivers have it, and keeps it until it releases it."""
+class Broadcast(_OfPanel):
+    """Offer A_K*, the row panel of round K from now on, to all receivers; the owner keeps A_K* until its release."""
 
-    k: int
-
-    def __str__(self) -> str:
-        return f"broadcast A{self.k}*"
+    text = "broadcast A{k}*"
 
 
-@dataclass(frozen=True, slots=True)
-class Receive:
-    """The row panel A_K* comes to a device that has not made it. Its owner must have broadcast it.
+class Receive(_OfPanel):
+    """Receive the row panel A_K*, which its owner must have broadcast.
 
-    Where a closure is resumed it comes from a snapshot, since A_K* itself may be through later rounds.
+    A resumed closure reads it from a snapshot, since A_K* itself may be through later rounds.
     """
 
-    k: int
-
-    def __str__(self) -> str:
-        return f"receive A{self.k}*"
+    text = "receive A{k}*"
 
 
-@dataclass(frozen=True, slots=True)
-class UpdatePivotColumn:
+class UpdatePivotColumn(_OfBlockRow):
     """A_IK ← A_IK ⊕ A_IK A_KK (phase 3)."""
 
-    i: int
-    k: int
-
-    def __str__(self) -> str:
-        i, k = self.i, self.k
-        return f"A{i}{k} ← A{i}{k} ⊕ A{i}{k} A{k}{k}"
+    text = "A{i}{k} ← A{i}{k} ⊕ A{i}{k} A{k}{k}"
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateRest:
+class UpdateRest(_OfBlockRow):
     """A_IJ ← A_IJ ⊕ A_IK A_KJ for all J ≠ K (phase 4)."""
 
-    i: int
-    k: int
-
-    def __str__(self) -> str:
-        i, k = self.i, self.k
-        return f"A{i}J ← A{i}J ⊕ A{i}{k} A{k}J"
+    text = "A{i}J ← A{i}J ⊕ A{i}{k} A{k}J"
 
 
-@dataclass(frozen=True, slots=True)
-class Store:
-    """A_I*, which is through round K, goes back. As the last row panel, which is I = K, every receiver must have got it."""
+class StoreBlockRow(_OfBlockRow):
+    """Write A_I*, which is through round K, back. If I = K, it is the last row panel, and every receiver must have got it."""
 
-    i: int
-    k: int
-
-    def __str__(self) -> str:
-        return f"store A{self.i}*"
+    text = "store A{i}*"
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
-    """The row panel A_K* is not needed on this device any more."""
+class Release(_OfPanel):
+    """Free the row panel A_K* on this device."""
 
-    k: int
-
-    def __str__(self) -> str:
-        return f"release A{self.k}*"
+    text = "release A{k}*"
 
 
-Step = Load | ClosePivot | UpdatePivotRow | Broadcast | Receive | UpdatePivotColumn | UpdateRest | Store | Release
+Step = Load | ClosePivot | UpdatePivotRow | Broadcast | Receive | UpdatePivotColumn | UpdateRest | StoreBlockRow | Release
 
 
 def block_cyclic(device: int, devices: int, count: int) -> range:
-    """The block rows that a device owns, of so many, in a block-cyclic distribution: all devices stay busy to the last round."""
+    """Return the block rows that a device owns in a block-cyclic distribution: all devices stay busy to the last round."""
     return range(device, count, devices)
 
 
 def steps(
     rounds: Sequence[int], own: Collection[int] | None = None, *, look_ahead: bool = False, begun: Collection[int] = ()
 ) -> Iterator[Step]:
-    """The program of one device for A ← A ⊕ A² ⊕ …, for an idempotent ⊕.
+    """Yield the program of one device for A ← A ⊕ A² ⊕ …, for an idempotent ⊕; all devices together do n³ multiply-adds.
+
+    Before round K each A_IJ is the sum over the paths from I to J whose intermediate vertices are in block rows before K: the edges alone
+    for K = 0, all paths in the end.
 
     Parameters
     ----------
     rounds : sequence of int
-        How many rounds each block row has been through, its own one counted from when it is a row panel: zeros at the beginning.
-        More where an interrupted closure is resumed.
+        Completed rounds of each block row, counting the round in which it is the row panel: zeros at first, more on a resumed closure.
     own : collection of int, optional
-        The block rows that the device owns, in ascending order: all of them by default.
+        Block rows of the device, ascending; all by default.
     look_ahead : bool
-        Make the next row panel first in a round, while other devices are busy with this one, and not last, when this one is about to go:
-        a device has three block rows then, not two.
+        Make the next row panel first in a round, while other devices are busy with this one, and not last. A device then holds three block
+        rows instead of two.
     begun : collection of int
-        The block rows that are through phase 3 of the first round that is left for them.
-
-    Notes
-    -----
-    n³ multiply-adds of all devices together. Before round K each A_IJ is the sum over the paths from I to J whose intermediate vertices are
-    in block rows before K: the edges alone for K = 0, all paths in the end.
+        Block rows that are through phase 3 of their first remaining round.
     """
     count = len(rounds)
     own = range(count) if own is None else own
@@ -213,31 +189,31 @@ def steps(
         yield Load(0, 0)
         yield from _make_row_panel(0)
     for k in range(count):
-        # Invariant: block rows are through all rounds before k, and A_K* through round k too: its owner has broadcast it, or is about to.
+        # Invariant: block rows are through all rounds before k, and A_K* is through round k, broadcast now or next.
         left = [i for i in own if i != k and rounds[i] <= k]
-        left.sort(key=lambda i: (i == k + 1) != look_ahead)  # the next row panel last, or first; the others in their order
+        left.sort(key=lambda i: (i == k + 1) != look_ahead)  # the next row panel last, or first
         is_own, is_last = k in own, k == count - 1
         made_here = is_own and rounds[k] <= k
         if not made_here and (left or (is_own and is_last)):
             yield Receive(k)
         for i in left:
-            # Invariant: the block rows before i in this order are through round k; A_K* does not change, whoever reads it.
+            # Invariant: the block rows before i in this order are through round k, and A_K* does not change.
             yield Load(i, k)
-            if i not in begun or rounds[i] < k:  # else it was done before the interruption
+            if i not in begun or rounds[i] < k:  # else done before the interruption
                 yield UpdatePivotColumn(i, k)
             yield UpdateRest(i, k)
             if i == k + 1:
                 yield from _make_row_panel(i)
             else:
-                yield Store(i, k)
+                yield StoreBlockRow(i, k)
         if is_own and is_last:
-            yield Store(k, k)
+            yield StoreBlockRow(k, k)
         elif made_here or left:
             yield Release(k)
 
 
 def _make_row_panel(k: int) -> Iterator[Step]:
-    """Phases 1 and 2, on the device that has A_K*, through the rounds before k."""
+    """Yield phases 1 and 2 of A_K*, which is through the rounds before k."""
     yield ClosePivot(k)
     yield UpdatePivotRow(k)
     yield Broadcast(k)

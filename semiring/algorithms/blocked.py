@@ -1,11 +1,11 @@
 """Blocked Floyd–Warshall in four phases, for distances alone or united with the construction matrix.
 
-Venkataraman, Sahni and Mukhopadhyaya (2003); Katz and Kider (2008). The four phases are those of Matsumoto, Nakasato and Sedukhin (2012).
-Katz and Kider count three: the independent block (1), those that depend on one other block (2 and 3), and on two (4).
+Venkataraman, Sahni and Mukhopadhyaya (2003); Katz and Kider (2008). The phases are numbered as by Matsumoto, Nakasato and Sedukhin (2012).
+Katz and Kider count three: the independent block (1), blocks with one dependency (2 and 3), and blocks with two (4).
 
-On a block that carries `via` the same text is Matsumoto's *united* algorithm (their Algorithms 3–6): every update that improves a value
-strictly also records the intermediate vertex, in the construction matrix. `via` holds global 0-based vertices, the block's first vertex
-plus k; their Algorithms 4 and 6 print that offset one block too far, and Algorithm 5 omits it.
+On a block with `via` the same text is Matsumoto's *united* algorithm (Algorithms 3–6): every update that improves a value strictly also
+records the intermediate vertex in the construction matrix. `via` holds global 0-based vertices, the block's first vertex plus k.
+(Algorithms 4 and 6 print that offset one block too far, and Algorithm 5 omits it.)
 
 Examples
 --------
@@ -34,8 +34,8 @@ array([[ 0.,  3.,  5.,  7.],
        [ 5.,  8.,  0.,  1.],
        [ 2.,  5.,  7.,  0.]])
 
-Both rounds, with the construction matrix. The best path from 1 to 0 goes through 2, that from 2 to 0 through 3, and −1 says that the rest
-are edges: 1 → 2 → 3 → 0.
+Both rounds, with the construction matrix. The best path from 1 to 0 goes through 2, the one from 2 to 0 through 3, and −1 marks edges:
+1 → 2 → 3 → 0.
 
 >>> a, via = roads.copy(), np.full((4, 4), -1, dtype=np.int32)
 >>> blocked(engine, engine.load((a,), via), 2)
@@ -61,8 +61,8 @@ __all__ = ["blocked", "blocked_elimination"]
 def blocked(engine: Primitives, A: Block, b: int) -> None:
     """A ← A ⊕ A² ⊕ … in place with blocks of side b, for an idempotent ⊕; with `via` where A has one.
 
-    n³ steps; each of the n/b rounds sweeps over the matrix once. The last block is what is left. On matrices that are packed into bits b is
-    a multiple of the engine's alignment, to which `semiring.algorithms.schedules` rounds it up.
+    n³ steps; each of the n/b rounds sweeps over the matrix once. The last block may be smaller. On matrices packed into bits,
+    `semiring.algorithms.schedules` rounds b up to a multiple of the engine's alignment.
     """
     for K, others in blocks(A, b):
         # Invariant: a_ij is the ⊕ of all paths from i to j whose inner vertices are below those of K.
@@ -79,7 +79,7 @@ def blocked(engine: Primitives, A: Block, b: int) -> None:
 def blocked_elimination(engine: Primitives, A: Block, b: int) -> None:
     """A ← A* in place with blocks of side b, for any closed semiring: block Gauss–Jordan elimination.
 
-    The phases run in the order 1, 3, 4, 2, and the panels are true products, because ⊕ does not forgive a path counted twice.
+    The phases run in the order 1, 3, 4, 2, and the panels are products without ⊕ C, because a path counted twice would change the sum.
 
     Examples
     --------
@@ -98,8 +98,8 @@ def blocked_elimination(engine: Primitives, A: Block, b: int) -> None:
            [0., 0., 0., 1.]])
     """
     for K, others in blocks(A, b):
-        # Invariant: with k the vertices below those of K, and r the rest, and A for the matrix that was given,
-        # A_kk is A_kk*, A_kr is A_kk* A_kr, A_rk is A_rk A_kk*, and A_rr is A_rr ⊕ A_rk A_kk* A_kr.
+        # Invariant, for the vertices k below those of K, the rest r, and the input A on the right:
+        # A_kk = A_kk*, A_kr = A_kk* A_kr, A_rk = A_rk A_kk*, A_rr = A_rr ⊕ A_rk A_kk* A_kr.
         # Phase 1: A_KK ← A_KK*
         engine.eliminate(A[K, K])
         for I in others:

@@ -1,20 +1,20 @@
 """The closure of a matrix over any semiring: A* = I ⊕ A ⊕ A² ⊕ …, or A⁺ without I.
 
-Read from top to bottom: a closure needs laws of its semiring, which say how it is computed (`steps_for`); every matrix is refused if a
-result could leave the dtype (its guard, before), falls into components where that saves work, and each of those is closed by the schedule
-(over min and max a symmetric one by a minimum spanning tree instead);
-should a pivot diverge, either there is a cycle for it or only rounding, against which potentials help; and the guard has the last word.
+1. The laws of the semiring decide how to compute (`steps_for`), and a guard refuses a matrix whose results could leave the dtype.
+2. The matrix is split into components where that saves work; each is closed by a schedule (`Task`). Symmetric matrices over min and max
+   are closed by a minimum spanning tree instead.
+3. A divergent pivot means a divergent cycle, which is an error, or a rounding error, which potentials repair.
+4. The guard checks the results.
 
-What is done with a matrix is in `Task`: it is loaded, a schedule accumulates or eliminates, and it is stored. Stacks of small matrices are
-closed all at once, unless one of them needs a closer look. So are matrices in the memory of a GPU, while the host goes on; divergent
-pivots are read back at the end, and where there is one, the closure is repeated on the host, which finds the reason.
+A stack of small matrices is closed at once unless the checks fail, and then matrix by matrix. Matrices on a GPU are closed
+asynchronously; divergent pivots are read back at the end, and then the closure is repeated on the host, which finds the reason.
 
 Examples
 --------
 >>> from semiring import MIN_PLUS
 >>> inf = np.inf
 >>> a = np.array([[inf, 3, inf, 7], [8, inf, 2, inf], [5, inf, inf, 1], [2, inf, inf, inf]])
->>> closure(engine_for(MIN_PLUS, (a.dtype,)), (a,), reflexive=False)  # A⁺: on the diagonal, the shortest cycles
+>>> closure(engine_for(MIN_PLUS, (a.dtype,)), (a,), reflexive=False)  # A⁺: the diagonal has the shortest cycles
 >>> a
 array([[8., 3., 5., 6.],
        [5., 8., 2., 3.],
@@ -35,7 +35,6 @@ from semiring.algorithms import components
 from semiring.algorithms.divergence import Diagnosis, divergent_loop, is_min_plus, may_improve
 from semiring.algorithms.potentials import close_by_potentials, inverse
 from semiring.algorithms.spanning_tree import close_symmetric, is_bottleneck
-from semiring.algorithms.stacks import close_together
 from semiring.algorithms.task import Task, steps_for
 from semiring.arrays.devices import host, on_gpu, to_gpu
 from semiring.arrays.pieces import HOST, pieces
@@ -53,9 +52,8 @@ __all__ = ["closure"]
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
 
-
 _FEW = 64
-"""Vertices that are worth a closure of their own."""
+"""Vertices of a component worth a separate closure."""
 
 
 def closure(
@@ -87,32 +85,31 @@ def closure(
     reflexive : bool
         A* with the identity, or A⁺ without.
     kept : callable
-        Gives the arrays as they were, to find the cycle that keeps the closure from converging; None if they were overwritten.
+        Returns the input arrays for the search of a divergent cycle, or None if they were overwritten.
     names : sequence, optional
         The caller's names of the vertices, for errors.
     verify : callable, optional
-        Raises what is wrong with a matrix on a GPU, which may still be looked at, and gives what the numbers of each component are. It may
-        be called when `values` have changed.
+        Checks a matrix on a GPU, raises errors, and returns the value statistics of each component; may run after `values` have changed.
     check : bool
-        Whether what could leave the dtype is refused.
+        Refuse numbers that could leave the dtype.
     shortcuts : bool
-        Whether another algorithm may close some matrices: on the CPU a minimum spanning tree (`spanning_tree`). A GPU may count hops
-        instead, in bits, between all vertices of a sparse graph whose edges are all equally long.
+        Let another algorithm close the matrix: on the CPU a minimum spanning tree (`spanning_tree`); on a GPU hop counts, in bits, if the
+        edges of a sparse graph are all equally long.
 
     Raises
     ------
     SemiringError, LawError, OverflowRiskError
     DivergenceError
-        Where the closure does not exist; `NegativeCycleError` for min-plus. `values` then holds no result.
+        If the closure does not exist; `NegativeCycleError` for min-plus. `values` then holds no result.
 
     Notes
     -----
-    n³ steps (fewer where the graph falls into components), scratch of one row or stripe; A⁺ by elimination takes 2n³ and a copy of
-    the matrix, because A⁺ = A ⊗ A*. Where only rounding makes a cycle improve, as much again, and a construction matrix.
+    n³ steps (fewer if the graph falls into components), scratch of one row or stripe; A⁺ by elimination takes 2n³ and a copy of the matrix,
+    because A⁺ = A ⊗ A*. If only rounding makes a cycle improve, as much again, and a construction matrix.
 
-    Sums of floats that select, such as distances: with non-negative weights an element is within h · ε · Σ|w| of the weight of a best
-    path of h edges; with negative ones within n · ε · the largest magnitude of a weight or an element, because cycles within that of
-    0 cannot be told from 0. A cycle that is negative by less may go unreported.
+    Sums of floats that select, such as distances: with non-negative weights an element is within h · ε · Σ|w| of the weight of a best path
+    of h edges; with negative weights within n · ε · the largest magnitude of a weight or element. A negative cycle within that bound of 0
+    cannot be told from 0 and may go unreported.
     """
     semiring, dtypes = engine.semiring, engine.dtypes
     task = Task(engine, check, shortcuts, *steps_for(semiring, dtypes, method, block, reflexive, via is not None, semiring.running(dtypes)))
@@ -136,15 +133,54 @@ def closure(
         _close_matrix(task, values, via, statistics, Diagnosis(semiring, kept, name))
         return
     for piece in pieces(batch, max(1, HOST // values[0].shape[-1] ** 2)):
-        if not close_together(task, tuple(v[piece] for v in values), None if via is None else via[piece]):
+        if not _close_together(task, tuple(v[piece] for v in values), None if via is None else via[piece]):
             for index in itertools.product(*(range(length)[some] for some, length in zip(piece, batch, strict=True))):
                 _close_of_stack(task, values, via, kept, name, index)
+
+
+def _close_together(task: Task, values: Values, via: Array | None) -> bool:
+    """Close a stack of matrices of one pivot block each; False leaves the stack as it was, because one matrix needs a closer look.
+
+    The value statistics of the stack bound those of each matrix, so the same checks hold for each matrix, with the same result.
+    """
+    engine, n = task.engine, values[0].shape[-1]
+    if n > engine.pivot or any(d.kind == "O" for d in engine.dtypes):
+        return False
+    kept = tuple(v.copy() for v in values)
+    guard = guard_for(engine.semiring, engine.dtypes, n - 1 if task.reflexive else n, check=task.check)
+    meter, engine.meter = engine.meter, None
+    try:
+        statistics = task.statistics(values)
+        if statistics:
+            guard.before(statistics)
+        engine.signed = guard.signed
+        if task.eliminate:
+            task.run_elimination(values)
+            if task.check:
+                task.require_elements(values)
+        else:
+            task.accumulate(values, via)
+            if not statistics or may_improve(engine.semiring, statistics):
+                stopped = divergent_loop(engine.semiring, [v.diagonal(0, -2, -1).ravel() for v in values])
+                if stopped is not None:
+                    raise DivergentPivot(stopped % n)
+        guard.after(values, via)
+    except SemiringError:
+        for v, before in zip(values, kept, strict=True):
+            v[...] = before
+        if via is not None:
+            via.fill(-1)
+        return False
+    finally:
+        engine.meter = meter
+    if meter is not None:
+        meter.add(values[0].size * n * (2 if task.eliminate and not task.reflexive else 1))
+    return True
 
 
 def _close_of_stack(
     task: Task, values: Values, via: Array | None, kept: Callable[[], Values | None], name: Callable[[int], Any], index: tuple[int, ...]
 ) -> None:
-    """One matrix of a stack."""
 
     def input_matrix() -> Values | None:
         arrays = kept()
@@ -159,13 +195,13 @@ def _close_of_stack(
 
 
 def _expect(engine: Engine, steps: int) -> None:
-    """Tell the engine's meter of so many steps more, or fewer, than it knew of."""
+    """Add steps, which may be negative, to the number that the engine's meter expects."""
     if engine.meter is not None:
         engine.meter.expect(steps)
 
 
 def _close_matrix(task: Task, values: Values, via: Array | None, statistics: Sequence[ValueStatistics], diagnosis: Diagnosis) -> None:
-    """One matrix on the host: component by component where that saves work, between the two looks of its guard."""
+    """Close one matrix on the host, component by component where that saves work."""
     engine, n = task.engine, len(values[0])
     guard = guard_for(engine.semiring, engine.dtypes, n - 1 if task.reflexive else n, check=task.check)
     statistics = statistics or task.statistics(values)
@@ -199,7 +235,7 @@ def _close_matrix(task: Task, values: Values, via: Array | None, statistics: Seq
 
 
 def _close_block(task: Task, diagnosis: Diagnosis, values: Values, via: Array | None, vertices: Array, *, doubtful: bool = True) -> None:
-    """The closure of one matrix as a whole. `vertices` tells the vertex of each row; `doubtful` whether a cycle may diverge."""
+    """Close one matrix as a whole; `vertices` holds the vertex of each row, and `doubtful` is True if a cycle may diverge."""
     engine = task.engine
     if task.eliminate:
         _eliminate(task, values, diagnosis, vertices)
@@ -214,7 +250,6 @@ def _close_block(task: Task, diagnosis: Diagnosis, values: Values, via: Array | 
 
 
 def _eliminate(task: Task, values: Values, diagnosis: Diagnosis, vertices: Array) -> None:
-    """The closure of one matrix by elimination."""
     try:
         task.run_elimination(values)
     except DivergentPivot as stop:
@@ -224,14 +259,14 @@ def _eliminate(task: Task, values: Values, diagnosis: Diagnosis, vertices: Array
 
 
 def _mend(task: Task, values: Values, via: Array | None, p: Values, diagnosis: Diagnosis, vertices: Array) -> None:
-    """The closure where rounding made a cycle improve: once more, by potentials p, so that none can."""
+    """Repeat a closure with potentials p, so that rounding cannot make a cycle improve."""
     engine = task.engine
     back = inverse(engine.semiring, p)
     if back is None:
         raise diagnosis.no_inverse(engine.dtypes)
     kept = diagnosis.kept()
     if kept is None:
-        # Without the input it goes on from what was closed so far, which are weights of paths in any case.
+        # Without the input, continue from the elements so far, which are weights of paths in any case.
         edges = tuple(v.copy() for v in values)
     else:
         edges = kept if len(vertices) == len(kept[0]) else tuple(v[np.ix_(vertices, vertices)] for v in kept)
@@ -250,7 +285,7 @@ def _mend(task: Task, values: Values, via: Array | None, p: Values, diagnosis: D
 
 
 def _close_on_host(task: Task, values: Values, via: Array | None, given: Values | None, names: Sequence[Any] | None, vertex: int) -> None:
-    """The closure of arrays on a GPU once more on the CPU, which finds the cycle of a divergent pivot, or that only rounding made one."""
+    """Repeat the closure of GPU arrays on the CPU, which finds the cycle of a divergent pivot, or only a rounding error."""
     semiring, dtypes = task.engine.semiring, task.engine.dtypes
     if given is None:
         raise Diagnosis(semiring, lambda: None, int if names is None else names.__getitem__).error(None, None, vertex) from None
@@ -273,29 +308,20 @@ def close_asynchronously(
     verify: Callable[[], Sequence[ValueStatistics]] | None,
     repeat: Callable[[int], None],
 ) -> None:
-    """values ← A* or A⁺, in place.
+    """values ← A* or A⁺ on a GPU, in place; `repeat` closes the matrices elsewhere, or raises, given a vertex whose pivot diverged.
 
-    Parameters
-    ----------
-    task : Task
-    values : tuple of CuPy arrays of shape (…, n, n)
-    via : int32 CuPy array of shape (…, n, n) or None
-    verify : callable or None
-        See `closure`.
-    repeat : callable
-        Closes the matrices once more elsewhere, or raises, given a vertex whose pivot diverged.
+    `values` are CuPy arrays of shape (…, n, n), and `via` an int32 one or None; for `verify` see `closure`.
     """
     engine, n = task.engine, values[0].shape[-1]
     guard = guard_for(engine.semiring, engine.dtypes, n - 1 if task.reflexive else n, check=task.check)
 
     def verified() -> Sequence[ValueStatistics]:
-        """What the numbers are, once they are verified and found to stay in range."""
         statistics = task.statistics(values) if verify is None else verify()
         if statistics:
             guard.before(statistics)
         return statistics
 
-    # One block is closed before its numbers are known: a kernel for any numbers takes less than the GPU would wait.
+    # Close one block before its numbers are known: a kernel for any numbers costs less than the wait.
     alone = values[0].ndim == 2 and n <= engine.pivot
     soon = alone and verify is not None and not (task.eliminate or tropical(engine.semiring, engine.dtypes))
     statistics = () if soon else verified()
@@ -309,7 +335,7 @@ def close_asynchronously(
             engine.meter.wait()
         if soon:
             statistics = verified()
-        if not statistics or may_improve(engine.semiring, statistics):  # else no pivot diverges, and nothing has to be waited for
+        if not statistics or may_improve(engine.semiring, statistics):  # else no pivot diverges: do not wait
             engine.verify()
     except DivergentPivot as stop:
         repeat(stop.vertex)
@@ -319,7 +345,7 @@ def close_asynchronously(
 
 
 def _close_by_levels(engine: Engine, matrix: Any, found: ValueStatistics) -> bool:
-    """Whether a matrix on a GPU, whose edges may be equally long, was closed by counting hops: in levels whose distances are exact."""
+    """Close a matrix on a GPU by counting hops, if its edges are equally long and all distances exact; return True if so."""
     n, dtype = len(matrix), matrix.dtype
     if found.finite is None or found.finite[0] < 0 or found.nan or found.negative_infinity:  # also on the diagonal
         return False

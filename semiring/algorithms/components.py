@@ -1,9 +1,9 @@
-"""Closure by connected components: what no path connects need not be multiplied.
+"""Closure by connected components: pairs without a path need no products.
 
-- Weakly connected components (`weak`, `groups`, `close_groups`): with the vertices in their order, the matrix has only its diagonal
-  blocks, and its closure is the closures of those, over every semiring.
-- Strongly connected components, for reachability alone (`condense`, `close_condensed`): their vertices reach the same, so that one vertex
-  stands for each. The graph of the components is the *condensation*.
+- Weakly connected components (`weak`, `groups`, `close_groups`): with the vertices sorted by component, the matrix is block diagonal, and
+  each block is closed alone, over every semiring.
+- Strongly connected components, for reachability alone (`condense`, `close_condensed`): the vertices of a component reach the same
+  vertices, so the *condensation*, the graph of the components, is closed instead.
 
 Both are found by passes over blocks of rows, without recursion and without a second matrix.
 
@@ -39,18 +39,11 @@ __all__ = ["close_condensed", "close_groups", "condense", "groups", "permute", "
 Array = np.ndarray[Any, Any]
 
 Close = Callable[[tuple[Array, ...], Array | None, Array], None]
-"""Closes a matrix in place, with its construction matrix or None, given the vertex of each row."""
+"""Closes a matrix in place, given its construction matrix or None, and the vertex of each row."""
 
 
 def weak(values: tuple[Array, ...], zero: tuple[Any, ...]) -> Array | None:
-    """The weakly connected component of each vertex, as its lowest vertex; None if there is only one.
-
-    Parameters
-    ----------
-    values : tuple of arrays of shape (n, n)
-    zero : tuple
-        The element that means "no edge".
-    """
+    """Label each vertex with the lowest vertex of its weakly connected component; None for one component. `zero` means "no edge"."""
     n = len(values[0])
     label = np.arange(n, dtype=np.int32)
     start, size = 0, 8
@@ -59,7 +52,7 @@ def weak(values: tuple[Array, ...], zero: tuple[Any, ...]) -> Array | None:
         edges = np.zeros((stop - start, n), dtype=bool)
         for array, nothing in zip(values, zero, strict=True):
             edges |= np.asarray(array[start:stop] != nothing, dtype=bool)
-        edges &= label[start:stop, None] != label  # what is joined already need not be listed
+        edges &= label[start:stop, None] != label  # only edges between two labels matter
         source, target = np.nonzero(edges)
         _unite(label, source + start, target)
         if not label.any():
@@ -69,14 +62,14 @@ def weak(values: tuple[Array, ...], zero: tuple[Any, ...]) -> Array | None:
 
 
 def weak_of_edges(n: int, tails: Array, heads: Array) -> Array:
-    """The weakly connected component of each vertex, as its lowest vertex; from both ends of all edges."""
+    """Label each vertex with the lowest vertex of its weakly connected component, given the ends of all edges."""
     label = np.arange(n, dtype=np.int32)
     _unite(label, tails, heads)
     return label
 
 
 def share(n: int, tails: Array, heads: Array) -> float:
-    """The steps of a closure by weakly connected components, beside the n³ of the whole matrix; from both ends of all edges."""
+    """Return the steps of a closure by weakly connected components, as a share of the n³ of the whole matrix."""
     label = weak_of_edges(n, tails, heads)
     found = float(((np.bincount(label) / n) ** 3).sum())
     return found if 2 * found <= 1 else 1.0
@@ -96,10 +89,9 @@ def _unite(label: Array, u: Array, v: Array) -> None:
 
 
 def groups(label: Array, least: int) -> tuple[Array, list[slice]] | None:
-    """An order of the vertices in which components are contiguous, and their ranges; None where that would not pay.
+    """Order the vertices by component and return the order and its ranges; None where that would not pay.
 
-    Components are joined until a range has `least` vertices, because small matrices are not worth a call each. Within a
-    range the vertices ascend.
+    Components are joined until a range has `least` vertices: small matrices are not worth a call each. Vertices ascend within a range.
     """
     n = len(label)
     sizes = np.bincount(label, minlength=n)
@@ -137,7 +129,7 @@ def permute(array: Array, order: Array) -> None:
 
 
 def close_groups(values: tuple[Array, ...], via: Array | None, order: Array, ranges: list[slice], close: Close) -> None:
-    """Close the diagonal blocks that are left when the vertices are in order of their components, as `groups` gives it."""
+    """Close the diagonal blocks of a matrix sorted by the `groups` of its vertices."""
     matrices = values if via is None else (*values, via)
     for matrix in matrices:
         permute(matrix, order)
@@ -156,14 +148,14 @@ def close_groups(values: tuple[Array, ...], via: Array | None, order: Array, ran
 
 
 def condense(edges: Array) -> tuple[Array, Array] | None:
-    """The strongly connected component of each vertex of a Boolean matrix, numbered from 0, and the matrix of the edges between them.
+    """Number the strongly connected components of a Boolean matrix, and return the number of each vertex and the matrix of the components.
 
-    Searches forward and backward from well connected vertices find the large components, which come first; all other vertices count as
-    their own, even where they are strongly connected, which is as good for a closure. None where that would not pay.
+    Searches forward and backward from well connected vertices find large components, which come first. Every other vertex counts as a
+    component by itself, even if strongly connected to another, which is as good for a closure. None where that would not pay.
     """
     n = len(edges)
     packed = np.packbits(edges, axis=1)
-    # Both degrees of a vertex on many edges are large; the second is estimated from some of the rows.
+    # A well connected vertex has large degrees both ways; the in-degree is estimated from some rows.
     weight = np.bitwise_count(packed).sum(axis=1, dtype=np.int64) * edges[:: max(1, n // 256)].sum(axis=0, dtype=np.int64)
     component = np.full(n, -1, dtype=np.intp)
     large: list[Array] = []
@@ -185,8 +177,8 @@ def condense(edges: Array) -> tuple[Array, Array] | None:
 
 
 def close_condensed(edges: Array, component: Array, between: Array, close: Close) -> None:
-    """Close the condensation that `condense` gives, and spread what its components reach out to their vertices."""
-    # The members of a component reach each other; a component of one vertex needs its own loop, which it has kept.
+    """Close the condensation that `condense` returns, and copy the rows of components to their vertices."""
+    # Members of a component reach each other; a single vertex reaches itself only by a loop.
     size = np.bincount(component)
     between[np.diag_indices(len(between))] |= size > 1
     close((between,), None, np.arange(len(between)))
@@ -195,7 +187,6 @@ def close_condensed(edges: Array, component: Array, between: Array, close: Close
 
 
 def _between(edges: Array, packed: Array, large: list[Array], alone: Array) -> Array:
-    """The edges between large components and the vertices that are alone."""
     count = len(large) + len(alone)
     between = np.zeros((count, count), dtype=bool)
     for c, members in enumerate(large):
@@ -211,7 +202,7 @@ def _between(edges: Array, packed: Array, large: list[Array], alone: Array) -> A
 
 
 def _reachable(packed: Array, root: int, *, forward: bool) -> Array:
-    """The vertices that `root` reaches, or that reach it, breadth first over rows of bits."""
+    """Mark the vertices that `root` reaches, or that reach `root`, breadth first over rows of bits."""
     n = len(packed)
     reached = np.zeros(n, dtype=bool)
     reached[root] = True

@@ -1,7 +1,4 @@
-"""Sparse matrices over a semiring in compressed rows (CSR): what searches run on, and what every list of edges becomes.
-
-`in_order` sorts coordinates and combines those of one place, `CSR.of` compresses them, and `scatter` makes a dense matrix of them.
-"""
+"""Sparse matrices in compressed rows (CSR), on which searches run; `in_order`, `CSR.of` and `scatter` convert coordinates."""
 
 from __future__ import annotations
 
@@ -23,18 +20,13 @@ Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
 
 _RADIX = 1 << 12
-"""Vertices of graphs whose edges NumPy sorts faster by both ends, in 16 bits each, than by places."""
+"""Largest n for which NumPy sorts edges faster by both ends, in 16 bits each, than by places."""
 
 
 def combine_runs(keys: Array, entries: Values, combine: Callable[[Values, Values], Values]) -> tuple[Array, Values]:
-    """Each key of a sorted array once, and what its entries combine to: neighbours pairwise, so that a run of k takes log k rounds.
+    """Return each key of a sorted array once, with its entries combined pairwise, so that a run of k entries takes log k rounds.
 
-    Parameters
-    ----------
-    keys : sorted array
-    entries : tuple of arrays, as long as the keys
-    combine : callable
-        Of two entries, each a tuple of arrays, the first of which came earlier.
+    `combine(first, second)` takes two tuples of arrays, the earlier entries first.
     """
     while (again := np.append(keys[1:] == keys[:-1], False)).any():
         starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
@@ -55,7 +47,7 @@ def _with(array: Array, where: Array, new: Array) -> Array:
 
 
 def consecutive(first: Array, size: Array) -> tuple[Array, Array]:
-    """Several runs of so many consecutive numbers, one after the other: for each number the position of its run, and the number."""
+    """Return runs of consecutive numbers, one run after the other: the position of each number's run, and the number."""
     position = np.repeat(np.arange(len(first)), size)
     return position, np.arange(len(position)) + (first - (np.cumsum(size) - size))[position]
 
@@ -63,15 +55,9 @@ def consecutive(first: Array, size: Array) -> tuple[Array, Array]:
 def in_order(
     n: int, tails: Array, heads: Array, weights: Values, combine: Callable[[Array, Values], tuple[Array, Values]]
 ) -> tuple[Array, Array, Values]:
-    """Coordinates of an n × n matrix in the order of rows, then of columns, each place once: tails, heads and weights. O(m log m).
+    """Sort coordinates of an n × n matrix by row, then column, and combine duplicates: return tails, heads and weights. O(m log m).
 
-    Parameters
-    ----------
-    n : int
-    tails, heads : int arrays
-    weights : tuple of arrays, one a component
-    combine : callable
-        Of the sorted places u·n + v and their weights, where some are there several times: each place once, and its weights.
+    `combine` takes the sorted places u·n + v and their weights, and returns each place once.
     """
     places = tails.astype(np.int64, copy=False) * n + heads
     if (places[1:] > places[:-1]).all():
@@ -88,14 +74,14 @@ def in_order(
 
 
 def in_range(vertices: Array, n: int) -> bool:
-    """Whether all numbers, of int64, are those of n vertices; without a sign, negative ones are large."""
+    """Return True if all numbers, of int64, are vertices; viewed as unsigned, negative numbers are large."""
     return not len(vertices) or bool(vertices.view(np.uint64).max() < n)
 
 
 def scatter(
     n: int, tails: Array, heads: Array, weights: Values, zero: tuple[Any, ...], dtypes: tuple[np.dtype[Any], ...], device: str = "cpu"
 ) -> Values:
-    """The dense matrix with weights in their places, and zero elsewhere; of NumPy or, for a GPU, which is the current one, of CuPy."""
+    """Return the dense matrix with weights in their places and zero elsewhere: NumPy arrays, or CuPy ones on the current GPU."""
     xp = importlib.import_module("cupy") if is_gpu(device) else np
     values = tuple([xp.full((n, n), z, dtype=d) for z, d in zip(zero, dtypes, strict=True)])
     places = xp.asarray(tails), xp.asarray(heads)
@@ -106,22 +92,21 @@ def scatter(
 
 @dataclass(frozen=True, eq=False)
 class CSR:
-    """A square sparse matrix in compressed rows: the entries that are not zero, in the order of rows, then of columns.
+    """A square sparse matrix in compressed rows, sorted by row, then column; an entry that is not stored is `zero`.
 
     Attributes
     ----------
     n : int
         The number of vertices.
     starts : int array of shape (n + 1,)
-        The edges from vertex u are those from starts[u] to starts[u + 1]; SciPy's ``indptr``.
+        The edges from vertex u are numbers starts[u] … starts[u + 1] − 1; SciPy's ``indptr``.
     heads : int array of shape (m,)
-        Where each edge leads, its column; SciPy's ``indices``.
+        The head of each edge, its column; SciPy's ``indices``.
     weights : tuple of arrays of shape (m,)
         One for each component of an element; SciPy's ``data``.
     zero : tuple
-        The element of all other entries.
     statistics : tuple of ValueStatistics
-        The value statistics of the weights, one a component; empty where they are not known.
+        Of the weights, one a component; empty if unknown.
     """
 
     n: int
@@ -141,7 +126,7 @@ class CSR:
         zero: tuple[Any, ...],
         statistics: tuple[ValueStatistics, ...] = (),
     ) -> CSR:
-        """From coordinates that are `in_order`."""
+        """Compress coordinates that are `in_order`."""
         starts = np.zeros(n + 1, dtype=np.intp)
         np.bincount(tails, minlength=n).cumsum(out=starts[1:])
         return cls(n, starts, heads.astype(np.intp, copy=False), weights, zero, statistics)
@@ -153,42 +138,41 @@ class CSR:
 
     @cached_property
     def tails(self) -> Array:
-        """Where each edge begins, its row."""
+        """Return the tail of each edge, its row."""
         return np.arange(self.n).repeat(self.starts[1:] - self.starts[:-1])
 
     @cached_property
     def places(self) -> Array:
-        """The place u·n + v of each edge in the matrix, in ascending order."""
+        """Return the ascending places u·n + v of the edges."""
         return self.tails.astype(np.int64, copy=False) * self.n + self.heads
 
     def with_weights(self, weights: Values) -> CSR:
-        """The same edges with other weights; what is known of where they are stays known."""
+        """Return the same edges with other weights; cached tails and places are kept."""
         other = CSR(self.n, self.starts, self.heads, weights, self.zero)
         other.__dict__.update({name: self.__dict__[name] for name in ("tails", "places") if name in self.__dict__})
         return other
 
     @cached_property
     def symmetric(self) -> bool:
-        """Whether each edge has one of the same weight back."""
+        """Return True if each edge has one of the same weight back."""
         return all(w.dtype.kind != "O" and is_symmetric(self.starts, self.heads, w) for w in self.weights)
 
     def transposed(self) -> CSR:
-        """The same edges the other way round; the graph itself where it is symmetric."""
+        """Return the reversed edges; the graph itself if symmetric."""
         return self if self.symmetric else self._reverse
 
     @cached_property
     def _reverse(self) -> CSR:
-        """The edges the other way round, in new arrays."""
         starts, heads, order = transposition(self.starts, self.heads)
         return CSR(self.n, starts, heads, tuple([w[order] for w in self.weights]), self.zero, self.statistics)
 
     def leaving(self, vertices: Array) -> tuple[Array, Array]:
-        """The edges from several vertices, one vertex after the other: for each the position of its vertex, and its own number."""
+        """List the edges from several vertices, one vertex after the other: the position of each edge's vertex, and its number."""
         first = self.starts[vertices]
         return consecutive(first, self.starts[vertices + 1] - first)
 
     def induced(self, vertices: Array) -> CSR:
-        """The graph on some vertices, given in ascending order, that are numbered anew from 0."""
+        """Return the subgraph of some vertices, given ascending and renumbered from 0."""
         number = np.full(self.n, -1, dtype=np.intp)
         number[vertices] = np.arange(len(vertices))
         tails, edges = self.leaving(vertices)
@@ -198,37 +182,32 @@ class CSR:
         return CSR.of(tails[inside], heads[inside], tuple(w[edges] for w in self.weights), len(vertices), self.zero)
 
     def reachable(self, sources: Array) -> Array:
-        """The vertices that a path leads to from any of the sources, with these, in ascending order."""
+        """List the vertices reachable from any of the sources, these included, ascending."""
         return reached(self.n, sources, lambda vertices: self.heads[self.leaving(vertices)[1]])
 
     def dense(self, device: str = "cpu") -> Values:
-        """The matrix itself, see `scatter`."""
+        """Return the dense matrix, see `scatter`."""
         return scatter(self.n, self.tails, self.heads, self.weights, self.zero, self.dtypes, device)
 
     @property
     def symbolic(self) -> bool:
-        """Whether a weight is SymPy's."""
+        """Return True if a weight is SymPy's."""
         return any(d.kind == "O" for d in self.dtypes) and holds_symbols(self.weights)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the edges with both their ends."""
+        """Count the bytes of the edges with both their ends."""
         return len(self.heads) * (2 * self.heads.itemsize + sum(d.itemsize for d in self.dtypes))
 
     def arrays(self) -> tuple[Any, ...]:
-        """The components of the matrix, for what reads single rows and entries of arrays."""
+        """Return the components as arrays that can be read by rows and entries."""
         return tuple(SparseArray(self, c) for c in range(len(self.weights)))
 
 
 def reached(n: int, sources: Array, heads: Callable[[Array], Array]) -> Array:
-    """The vertices that a path leads to from any of the sources, with these, in ascending order.
+    """List the vertices reachable from any of the sources, these included, ascending.
 
-    Parameters
-    ----------
-    n : int
-    sources : int array
-    heads : callable
-        Where the edges from an array of vertices lead, each vertex as often as it likes.
+    `heads` returns the heads of the edges from an array of vertices, in any order and number.
     """
     there = np.zeros(n, dtype=bool)
     there[sources] = True
@@ -241,7 +220,7 @@ def reached(n: int, sources: Array, heads: Callable[[Array], Array]) -> Array:
 
 
 class SparseArray:
-    """One component of a matrix of edges, as far as an array of shape (n, n) is read where single rows and entries are."""
+    """One component of a sparse matrix, read like a dense array: single entries, rows and the diagonal."""
 
     def __init__(self, edges: CSR, component: int) -> None:
         self.edges, self.shape = edges, (edges.n, edges.n)
@@ -255,7 +234,7 @@ class SparseArray:
         yield from (self[np.array([u])][0] for u in range(len(self)))
 
     def __getitem__(self, key: Any) -> Any:
-        """The entry ``[u, v]``, or the rows of an array of vertices."""
+        """Return the entry ``[u, v]``, or the rows of an array of vertices."""
         edges = self.edges
         if isinstance(key, tuple):
             u, v = key
@@ -268,7 +247,7 @@ class SparseArray:
         return rows
 
     def diagonal(self) -> Array:
-        """The loops at all vertices."""
+        """Return the loops of all vertices."""
         edges = self.edges
         loops = np.full(edges.n, self._zero, dtype=self.dtype)
         at = np.flatnonzero(edges.heads == edges.tails)

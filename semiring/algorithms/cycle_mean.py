@@ -1,13 +1,12 @@
 """The least mean weight of a cycle, and a cycle that has it: Howard's policy iteration.
 
-A policy takes one edge from each vertex, and so ends on cycles, of which one has the least mean λ. With costs w − λ, values v_u become
-those of the policy, v_u = cost + v at the head of its edge; and where another edge offers less, the policy takes that one. Where no edge
-does, v_u ≤ w − λ + v_v for all edges, and the sum around any cycle says that its mean is λ at least (Cochet-Terrasson et al., 1998;
-Dasdan, 2004).
+A policy takes one edge from each vertex, and so ends on cycles; λ is their least mean. With costs w − λ, values v_u are those of the
+policy, v_u = cost + v at the head of its edge; where another edge offers less, the policy takes that edge. If no edge does,
+v_u ≤ w − λ + v_v for all edges, and the sum around any cycle proves a mean of λ or more (Cochet-Terrasson et al., 1998; Dasdan, 2004).
 
-λ never rises from round to round, and as long as it stays, values only fall, as in Bellman's and Ford's algorithm: so it ends. Costs are
-multiplied by the length of the cycle, q·w − p for λ = p/q, so that of integers all values are integers, exact below 2⁵³. Elsewhere a value
-has to fall by more than rounding explains.
+λ never rises, and while λ stays, values only fall, as in Bellman's and Ford's algorithm: so the iteration ends. Costs are multiplied by the
+length of the cycle, q·w − p for λ = p/q, so that integer weights give integer values, exact below 2⁵³. Otherwise a value has to fall by
+more than rounding explains.
 
 Examples
 --------
@@ -45,25 +44,25 @@ Array = np.ndarray[Any, Any]
 _LARGEST = float(np.finfo(np.float64).max)
 
 _TOLERANCE = 2.0**-49
-"""What a value falls by at least, beside its magnitude, where numbers are rounded: several times as much as one edge is rounded by."""
+"""Least relative fall of a rounded value: several times the rounding error of one edge."""
 
 _ROUNDS = 32
-"""Rounds of policy iteration that take about as long as a search."""
+"""Rounds of policy iteration that cost about as much as a search."""
 
 
 class CriticalCycle(NamedTuple):
-    """A cycle of the least mean, and what proves it.
+    """A cycle of the least mean, and the proof.
 
     Attributes
     ----------
     vertices : list of int
         Each once, in order.
     total : float
-        The sum of its weights, correctly rounded.
+        The sum of the cycle's weights, correctly rounded.
     values : float64 array of shape (n,)
         v_u ≤ q·w − p + v_v for all edges, with q vertices and the total p; ∞ for vertices that reach no cycle.
     costs : Costs
-        With these q and p.
+        With this q and p.
     edges : array of shape (n,)
         A policy that has the cycle, see `Policy`.
     """
@@ -76,18 +75,14 @@ class CriticalCycle(NamedTuple):
 
 
 def least_cycle_mean(graph: CSR, threads: int | None = None) -> CriticalCycle | None:
-    """A cycle of the least mean weight; None where there is no cycle. Rounds of O(m) each, of which there are few dozens in practice.
+    """Find a cycle of the least mean weight; None for an acyclic graph. A few dozen rounds of O(m) each, in practice.
 
-    Parameters
-    ----------
-    graph : CSR
-        With weights of float64.
-    threads : int, optional
+    The weights of `graph` are float64.
 
     Raises
     ------
     OverflowRiskError
-        Where a sum along a cycle, times its length, could leave float64.
+        If a sum along a cycle, times its length, could leave float64.
     """
     starts, heads, (weights,) = graph.starts.astype(np.int64, copy=False), graph.heads.astype(np.int32, copy=False), graph.weights
     endless = reaching_cycles(starts, heads)
@@ -100,7 +95,7 @@ def least_cycle_mean(graph: CSR, threads: int | None = None) -> CriticalCycle | 
             f"sums of weights as large as {heaviest:.3g} may leave float64 along {counted(graph.n, 'vertex', 'vertices')}; scale them down"
         )
     policy = Policy(starts, heads, weights, np.where(endless, 0.0, np.inf), thread_count(threads))
-    largest = policy.improve(Costs(1.0, 0.0, least=-np.inf)).largest  # whatever offers the least, to begin with
+    largest = policy.improve(Costs(1.0, 0.0, least=-np.inf)).largest  # begin with the least edges
     best, along, total, length, changed = list[int](), list[float](), math.inf, 1, len(endless)
     costs = Costs(1.0, -math.inf)  # there is no mean yet
     while changed:
@@ -108,7 +103,7 @@ def least_cycle_mean(graph: CSR, threads: int | None = None) -> CriticalCycle | 
         better = None
         if found.total * length < total * found.length:
             vertices, weights_along = policy.walk(found.vertex)
-            if (summed := math.fsum(weights_along)) * length < total * len(vertices):  # not only by rounding
+            if (summed := math.fsum(weights_along)) * length < total * len(vertices):  # not by rounding alone
                 policy.values *= len(vertices) / length
                 largest *= len(vertices) / length
                 best, along, total, length, better = vertices, weights_along, summed, len(vertices), found
@@ -120,45 +115,33 @@ def least_cycle_mean(graph: CSR, threads: int | None = None) -> CriticalCycle | 
         if better:
             policy.evaluate(costs, better)
         changed, largest = policy.improve(costs)
-    policy.take(best, along)  # for another one that is as good
+    policy.take(best, along)  # the policy may have another cycle that is as good
     return CriticalCycle(best, total, policy.values, costs, policy.edges)
 
 
 def best_to_cycle(graph: CSR, cycle: CriticalCycle, threads: int | None = None) -> Array:
-    """Shortest distances to the first vertex of a critical cycle, where every edge is shorter by the mean: x = A ⊗ x over costs w − λ.
+    """Return shortest distances to the first vertex of a critical cycle over costs w − λ, x = A ⊗ x; ∞ for vertices that do not reach it.
 
-    By policy iteration again, which mostly is nearly there, as most vertices are led to the cycle; else by Dijkstra's algorithm.
-
-    Parameters
-    ----------
-    graph : CSR
-    cycle : CriticalCycle
-        Of this graph.
-    threads : int, optional
-
-    Returns
-    -------
-    float64 array of shape (n,)
-        ∞ for vertices that do not reach it.
+    Policy iteration mostly needs few rounds more, as most vertices lead to the cycle already; else Dijkstra's algorithm runs.
     """
     starts, heads, (weights,) = graph.starts.astype(np.int64, copy=False), graph.heads.astype(np.int32, copy=False), graph.weights
     end = cycle.vertices[0]
-    around = PolicyCycle(end, cycle.total, len(cycle.vertices), 0)  # of another number than all, so that values only fall
+    around = PolicyCycle(end, cycle.total, len(cycle.vertices), 0)  # a new number: values only fall
     values = np.full(graph.n, np.inf)
     values[end] = 0.0
     policy = Policy(starts, heads, weights, values, thread_count(threads), cycle.edges.copy())
-    policy.evaluate(cycle.costs, around)  # once around the cycle: after a vertex where a walk met it, values are still ∞
+    policy.evaluate(cycle.costs, around)  # around the cycle, where values may still be ∞
     for _ in range(_ROUNDS):
         policy.evaluate(cycle.costs, around)
         changed = policy.improve(cycle.costs).changed
-        policy.values[end] = 0.0  # also where a sum around the cycle is rounded to less
+        policy.values[end] = 0.0  # even if the sum around the cycle is rounded to less
         if not changed:
             return policy.values / len(cycle.vertices)
     return _searched_to_cycle(graph, cycle, threads)
 
 
 def _searched_to_cycle(graph: CSR, cycle: CriticalCycle, threads: int | None) -> Array:
-    """The same by Dijkstra's algorithm: the values of the cycle are potentials with which no edge is negative (Johnson, 1977)."""
+    """Run Dijkstra's algorithm with the values of the cycle as potentials, so that no edge is negative (Johnson, 1977)."""
     length, values, (weights,) = len(cycle.vertices), cycle.values, graph.weights
     costs = length * weights - cycle.total
     costs += values[graph.heads]

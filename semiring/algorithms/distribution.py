@@ -1,12 +1,11 @@
-"""What all distances of an eliminated graph come to: how far each vertex is from others, the sum, and a histogram. No row is ever kept.
+"""Statistics of all distances of an eliminated graph: the sum and the maximum from each vertex, and a histogram, without keeping rows.
 
-Rows are found for as many sources at a time as a sweep has, in the order of elimination, and tallied place by place. What is found of a
-place is only asked for by the supernodes below it, so that the rows of a sweep lie on a stack: those of a supernode behind those of the
-ones above it. Where the way back is as long as the way there, a sweep needs no target that comes after its sources: the last half of all
-rows is left out, and each pair counts for both ways.
+A sweep finds rows for as many sources as it has lanes, in the order of elimination, and tallies them place by place. Only supernodes below
+read the values of a place, so the rows of a sweep form a stack: each supernode's rows follow those of the supernodes above. In a symmetric
+graph a sweep skips targets after its sources, the last half of all rows, and each pair counts for both ways.
 
-Cells of the histogram are ⌊distance / 2^e⌋, and e grows with the distances that were seen. A sweep that comes upon a distance beyond the
-cells is done again.
+A distance is in the cell ⌊distance / 2^e⌋ of the histogram, and e grows with the distances seen. A sweep that meets a distance beyond the
+last cell is repeated.
 """
 
 from __future__ import annotations
@@ -31,25 +30,25 @@ Array = np.ndarray[Any, Any]
 
 _COUNT = np.dtype(np.int32)
 _CELL_BYTES = 2 * COPIES * _COUNT.itemsize
-"""Of a cell, in the table of one sweep."""
+"""Bytes of a cell in the table of one sweep."""
 
 
 class Distribution(NamedTuple):
-    """What distances come to.
+    """Statistics of distances.
 
     Attributes
     ----------
     sums : float64 array of shape (n,)
-        Of distances from vertices, which add up to those of all pairs.
+        Sums of distances from vertices; their total is the sum over all pairs.
     farthest : array of shape (n,)
         The largest finite distance from each vertex.
     reached : int
-        Pairs between which there is a path, of all n².
+        The number of pairs with a path, of all n².
     complete : bool array of shape (n,)
-        Whether a vertex reaches all others.
+        True for vertices that reach all others.
     tables : dict
-        The cells of the histogram by their exponents: the number of the first one, and how many distances of different vertices are in it
-        and in those that follow.
+        Histograms by the exponents of their cells: the number of the first cell, and the count of distances between different vertices in
+        this and each following cell.
     whole : bool
         All distances are whole numbers.
     """
@@ -63,7 +62,7 @@ class Distribution(NamedTuple):
 
 
 def cell_exponent(low: float, high: float, most: int) -> int:
-    """The least exponent with which numbers from `low` to `high` are in no more cells than `most`, whose numbers are below 2⁵³."""
+    """Return the least exponent with which `low` to `high` span at most `most` cells, with numbers below 2⁵³."""
     exponent = max(-1022, math.frexp(max(abs(low), abs(high)))[1] - 52)
     while math.floor(math.ldexp(high, -exponent)) - math.floor(math.ldexp(low, -exponent)) >= most:
         exponent += 1
@@ -73,25 +72,25 @@ def cell_exponent(low: float, high: float, most: int) -> int:
 def distribution(
     elimination: Elimination, *, symmetric: bool, least: float | None, most: int, tell: Callable[[int, int], None]
 ) -> Distribution:
-    """What the distances of a graph without negative edges come to.
+    """Compute the statistics of the distances of a graph without negative edges.
 
     Parameters
     ----------
     elimination : Elimination
         Over min-plus.
     symmetric : bool
-        Whether the way from u to v is as long as that from v to u.
+        The distance from u to v equals that from v to u.
     least : float or None
-        The least distance between different vertices; None where no two are connected.
+        The least distance between different vertices; None if no two are connected.
     most : int
-        Cells of the histogram at most, from 2; with 0 there is none.
+        The most cells of the histogram, from 2; 0 for no histogram.
     tell : callable
-        Is told how many rows are done, and by which worker.
+        Receives the number of finished rows, and the worker.
 
     Raises
     ------
     TooLargeError
-        For more cells than there is memory.
+        If the cells do not fit in memory.
     """
     found, kernels, lanes, panels = elimination.found, elimination.kernels, elimination.kernels.lanes, elimination.panels
     n, (dtype,) = found.n, kernels.dtypes
@@ -121,7 +120,7 @@ def distribution(
                 break
             cells.highest = max(cells.highest, float(part.largest.max()))
         each = slice(0, len(sources))
-        # A distance to an earlier place stands for the way back too.
+        # A distance to an earlier place counts for the way back too.
         weights = np.array([2 if symmetric else 1, 1])
         sums[sources], reached[sources] = (weights @ part.sums)[each], (weights @ part.counts)[each]
         farthest[sources] = part.largest[each]
@@ -140,15 +139,7 @@ def distribution(
 
 
 class _Cells:
-    """The histogram: cells of one width or another, which grows with the distances that were seen.
-
-    Attributes
-    ----------
-    highest : float
-        A distance that was seen, for which there are cells.
-    tables, fraction
-        See `Distribution`; the largest part of a distance behind the point.
-    """
+    """The histogram: tables of cells by exponent, the largest fraction seen, and the `highest` distance that needs a cell."""
 
     def __init__(self, least: float | None, most: int) -> None:
         self.least = self.highest = least or 0.0
@@ -157,11 +148,11 @@ class _Cells:
         self._lock = forks.lock()
 
     def first(self, exponent: int) -> int:
-        """The cell of the least distance."""
+        """Return the cell of the least distance."""
         return math.floor(math.ldexp(self.least, -exponent))
 
     def add(self, counts: Array, part: _Part) -> None:
-        """What was counted in a sweep."""
+        """Add the counts of a sweep."""
         with self._lock:
             self.fraction = max(self.fraction, float(part.fractions.max()))
             first, before = self.tables.get(part.exponent, (self.first(part.exponent), np.zeros(self.most, np.int64)))
@@ -169,7 +160,7 @@ class _Cells:
 
 
 class _Part:
-    """What one sweep tallies; see `TallyWords`."""
+    """The tallies of one sweep; see `TallyWords`."""
 
     def __init__(self, lanes: int, dtype: np.dtype[Any], cells: _Cells) -> None:
         self.sums, self.counts, self.largest = np.zeros((2, lanes)), np.zeros((2, lanes), np.int32), np.zeros(lanes, dtype)
@@ -178,7 +169,7 @@ class _Part:
         self._cells = cells
 
     def words(self, below: int, end: int, to: Array | None) -> TallyWords:
-        """The arguments of its kernel."""
+        """Return the arguments of the kernel."""
         words = TallyWords(below, end, address(self.sums), address(self.counts), address(self.largest), 0 if to is None else address(to))
         if not self._cells.most:
             return words
@@ -188,20 +179,20 @@ class _Part:
 
     @property
     def fits(self) -> bool:
-        """Whether no distance lies beyond the cells."""
+        """Return True if no distance is beyond the last cell."""
         return not (self._cells.most and self.table[:, -1].any())
 
     def counted(self, targets: tuple[int, int], *, own: int) -> Array:
-        """The distances of different vertices in each cell, for the targets of both parts, of which the last ones have the sources."""
+        """Count the distances of different vertices in each cell, for both parts of the targets; the sources are in the last part."""
         counted: Array = self.table[:, :-1].sum(axis=2, dtype=np.int64)
-        # What is infinite, of lanes without a source too, is in the first cell, as are the sources themselves.
+        # The first cell also counts ∞, lanes without a source, and the sources themselves.
         counted[:, 0] -= np.array(targets) * self.counts.shape[1] - self.counts.sum(axis=1)
         counted[int(targets[1] > 0), 0] -= own
         return counted
 
 
 def _stacked(elimination: Elimination) -> tuple[SweepLayout, int]:
-    """The rows of each supernode behind those of the ones above it, and how many there are at most."""
+    """Lay out the rows of each supernode behind those above it, and return the layout and its depth."""
     found = elimination.found
     ends = found.through(found.widths)
     numbers = np.arange(found.n)

@@ -1,13 +1,12 @@
 """Diagnosis of a divergence: the cycle c with 1 ⊕ c ≠ 1 behind a divergent pivot, or only a rounding error.
 
-A closure converges if 1 ⊕ c = 1 for the weight c of each cycle: then a walk that repeats a vertex adds nothing to the one without the
-cycle. Elimination meets such a cycle as a *divergent pivot* p, with 1 ⊕ p ≠ 1, and stops. Why that is, the matrix as it was given tells:
+A closure converges if 1 ⊕ c = 1 for the weight c of each cycle: then a walk that repeats a vertex adds nothing to the walk without the
+cycle. Elimination meets such a cycle as a *divergent pivot* p, with 1 ⊕ p ≠ 1, and stops. The input matrix tells why:
 
-- `Diagnosis` searches for the cycle (`semiring.algorithms.bellman_ford`) and raises the error that shows it. If there is none, rounding
-  made the pivot diverge, and what the search has found instead are potentials, by which the closure succeeds
-  (`semiring.algorithms.potentials`).
-- `may_improve` tells by the range of all weights that no cycle can diverge, so that nobody has to look; and `divergent_loop` looks for
-  loops that rounding made divergent after their pivot was tested.
+- `Diagnosis` searches for the cycle (`semiring.algorithms.bellman_ford`) and raises the error that shows it. Without a cycle, rounding
+  made the pivot diverge, and the search returns potentials, by which the closure succeeds (`semiring.algorithms.potentials`).
+- `may_improve` rules out divergent cycles by the range of all weights; `divergent_loop` finds loops that rounding made divergent after the
+  test of their pivot.
 """
 
 from __future__ import annotations
@@ -41,15 +40,15 @@ Values = tuple[Array, ...]
 
 @dataclass(eq=False)
 class Diagnosis:
-    """What a divergent pivot of one matrix comes from: a cycle, which is an error, or rounding, against which potentials help.
+    """Explains a divergent pivot of one matrix: a cycle, which is an error, or rounding, which potentials correct.
 
     Attributes
     ----------
     semiring : Semiring
     kept : callable
-        Gives the matrix as it was before the closure began, or None if it was overwritten.
+        Returns the input matrix, or None if it was overwritten.
     name : callable
-        The caller's name of a vertex.
+        Returns the caller's name of a vertex.
     """
 
     semiring: Semiring
@@ -58,28 +57,23 @@ class Diagnosis:
     _potentials: Values | None = None
 
     def potentials(self, vertex: int, values: Values, via: Array | None, vertices: Array) -> Values:
-        """For a divergent pivot of an accumulating closure: potentials where only rounding made it one; else raise.
+        """Return potentials for a divergent pivot of an accumulating closure if rounding alone caused it; else raise.
 
         Parameters
         ----------
         vertex : int
-            Its row in `values`.
+            The row of the pivot in `values`.
         values, via : arrays
             The matrix at that time.
         vertices : int array
-            The vertex of each row of `values`.
-
-        Returns
-        -------
-        tuple of arrays
-            A potential for each row of `values`.
+            The vertex of each row of `values`, to which the potentials belong.
 
         Raises
         ------
         DivergenceError
-            With a cycle that was confirmed with exact weights, where there is one.
+            With a cycle confirmed by exact weights, if known.
         OverflowRiskError
-            For integers with no such cycle, which wrapped.
+            For integers that wrapped.
         """
         kept = self.kept()
         if kept is None:
@@ -93,7 +87,7 @@ class Diagnosis:
         return tuple(p[vertices] for p in self._potentials)
 
     def elimination(self, vertex: int, dtypes: tuple[np.dtype[Any], ...]) -> DivergenceError:
-        """The error for a divergent pivot of an elimination: with a cycle, or else a strongly connected component, that explains it."""
+        """Return the error for a divergent pivot of an elimination, with a cycle or a strongly connected component that explains it."""
         semiring, kept, cycle = self.semiring, self.kept(), None
         if kept is None:
             return self.error(None, None, vertex)
@@ -102,37 +96,40 @@ class Diagnosis:
         elif (walks := weights_of_walks(semiring, kept)) is not None:
             cycle = heavy_cycle(walks, vertex)
             if cycle is None and (component := divergent_component(walks)) is not None:
-                return self._without_sum(component)
+                named = [self.name(v) for v in component]
+                where = f"the walks in the strongly connected component of {len(named):,} vertices, {listing(named)}, have no finite sum"
+                message = f"{self._problem}: {where}, though the walks around each cycle have one{self._remedy}"
+                return DivergenceError(message, vertices=named)
         else:
             operations = Operations(semiring, dtypes)
             loops = zip(*(v.diagonal() for v in kept), strict=True)
             cycle = next(([i] for i, loop in enumerate(loops) if operations.star(loop) is None), None)
         if cycle is not None:
             return self.error(cycle, exact_weight(semiring, kept, [*cycle, cycle[0]]))
-        singular = ": a leading block of I − A is singular, or a pivot overflowed" if is_inverse(semiring) else ""
-        return DivergenceError(f"{self._problem}: the pivot of vertex {self.name(vertex)!r} has no star{singular}")
+        pivoting = ", or I − A is singular or needs pivoting" if is_inverse(semiring) else ""
+        return DivergenceError(f"{self._problem}{pivoting} (found at vertex {self.name(vertex)!r})")
 
     @property
     def _problem(self) -> str:
-        return f"the closure over {self.semiring.name} does not converge"
-
-    def _without_sum(self, component: list[int]) -> DivergenceError:
-        """The error for a strongly connected component whose cycles diverge together."""
-        named = [self.name(v) for v in component]
-        where = f"the walks within the strongly connected component of {len(named):,} vertices, {listing(named)}, have no finite sum"
-        return DivergenceError(f"{self._problem}: {where}, though the walks around each cycle have one{self._remedy}", vertices=named)
+        semiring = self.semiring
+        if is_min_plus(semiring):
+            return "the graph has a negative cycle, so there are no shortest paths"
+        if semiring.star is not None:
+            return f"the sum over all walks {'is infinite' if is_inverse(semiring) else 'does not exist'} over {semiring.name}"
+        if extremum_of(semiring) is np.fmax and is_operation(semiring.program.mul[0], ("add",)):
+            return "there is no longest path"
+        return f"the closure over {semiring.name} does not exist"
 
     @property
     def _remedy(self) -> str:
-        """The way to the answer that may be meant instead."""
         if is_inverse(self.semiring):
-            return "; numpy.linalg.inv(I − A) gives the inverse of such a matrix"
+            return "; for the inverse of I − A use numpy.linalg.inv(I − A)"
         if self.semiring.star is None and not is_min_plus(self.semiring):
-            return "; a semiring in which such walks have a sum defines it by star="
+            return "; if such walks have a sum, define it by star="
         return ""
 
     def _without_input(self, vertex: int, values: Values, via: Array | None, vertices: Array) -> Values:
-        """Diagnosis by what the closure made of the input so far, whose entries are rounded weights of paths."""
+        """Diagnose by the rounded weights of paths that the closure has computed so far."""
         tolerance = rounding(values)
         pivot = values[0][vertex, vertex]
         one = self.semiring.one[0] if isinstance(self.semiring.one, tuple) else self.semiring.one
@@ -147,57 +144,54 @@ class Diagnosis:
         raise self.error(named, pivot.item() if isinstance(pivot, np.generic) else pivot, int(vertices[vertex]))
 
     def _require_rounding(self, values: Values, vertex: int) -> None:
-        """Raise where no cycle diverges, but rounding cannot be the reason either: integers wrapped, or ⊕ does not select."""
+        """Raise if rounding cannot be the reason: integers wrapped, or ⊕ does not select."""
         dtypes = [v.dtype for v in values]
         if is_selective(self.semiring, dtypes):
             if any(d.kind == "f" for d in dtypes):
                 return
             if any(d.kind in "iu" for d in dtypes):
                 raise OverflowRiskError(
-                    f"{self.semiring.name} over {', '.join(map(str, dtypes))}: the closure does not converge at vertex "
-                    f"{self.name(vertex)!r}, though no cycle explains it: a result overflowed; use a wider dtype, float64 or object"
+                    f"the closure over {self.semiring.name} overflowed {', '.join(map(str, dtypes))} at vertex {self.name(vertex)!r}; "
+                    f"use a wider dtype, float64 or object"
                 )
         raise self.error(None, None, vertex)
 
     def no_inverse(self, dtypes: tuple[np.dtype[Any], ...]) -> DivergenceError:
-        """The error where only rounding makes a cycle improve, and potentials cannot help because ⊗ has no inverse."""
-        return DivergenceError(
-            f"the closure over {self.semiring.name} does not converge in {', '.join(map(str, dtypes))}: rounding makes a cycle improve, "
-            f"though none does, and weights that ⊗ does not just add or multiply cannot be changed so that none can; use object arrays of "
-            f"exact elements, such as Fractions"
+        """Return the error for a cycle that improves by rounding alone, where ⊗ has no inverse and so no potentials."""
+        return self._rounded(
+            dtypes, "to correct this, ⊗ would have to add or multiply numbers; use object arrays of exact elements, like Fractions"
         )
 
     def only_rounding(self, dtypes: tuple[np.dtype[Any], ...]) -> DivergenceError:
-        """The error where only rounding makes a cycle improve, and the matrix is too large for what helps against that."""
-        return DivergenceError(
-            f"the closure over {self.semiring.name} does not converge in {', '.join(map(str, dtypes))}: rounding makes a cycle improve, "
-            f"though none does, and what helps takes the matrix as a whole; use a wider dtype or integers, or more memory"
+        """Return the error for a cycle that improves by rounding alone, where the matrix is too large for potentials."""
+        return self._rounded(
+            dtypes, "to correct this, the matrix would have to fit in memory; use a wider dtype or integers, or more memory"
         )
 
+    def _rounded(self, dtypes: tuple[np.dtype[Any], ...], remedy: str) -> DivergenceError:
+        return DivergenceError(f"rounding makes a cycle improve over {self.semiring.name} in {', '.join(map(str, dtypes))}: {remedy}")
+
     def error(self, cycle: Sequence[int] | None, weight: Any, vertex: int | None = None) -> DivergenceError:
-        """The error for a cycle, or for a vertex where none is known."""
-        negative = is_min_plus(self.semiring)
+        """Return the error for a cycle, or for a vertex if no cycle is known."""
+        negative, problem = is_min_plus(self.semiring), self._problem
         kind = NegativeCycleError if negative else DivergenceError
-        named = None if cycle is None else [self.name(v) for v in cycle]
-        problem = self._problem
-        if negative:
-            problem = "the graph has a negative cycle, so there are no shortest paths"
-        elif named is not None:
-            problem += f": {'the walks around a cycle have no finite sum' if self.semiring.star else '1 ⊕ c ≠ 1 for a cycle of weight c'}"
-        if named is None:
-            lost = (
-                "the input was overwritten, or is too large to be kept"
-                if self.kept() is None
-                else "no single cycle explains it; exact elements may, as Fractions"
-            )
+        if cycle is None:
+            lost = "the input was overwritten or too large to keep"
+            if self.kept() is not None:
+                lost = "no single cycle explains it; try exact elements, such as Fractions"
             return kind(f"{problem} (found at vertex {self.name(vertex or 0)!r}; {lost}){self._remedy}")
+        if self.semiring.star is not None:
+            problem += ", because the walks around this cycle have no finite sum"
+        elif not negative:
+            problem += ", because each round of this cycle changes the result"
+        named = [self.name(v) for v in cycle]
         return kind(f"{problem}: {_shown(named)}, weight {_number(weight, self.semiring.one)}{self._remedy}", named)
 
 
 def may_improve(semiring: Semiring, statistics: Sequence[ValueStatistics]) -> bool:
-    """Whether a cycle may diverge, by what the numbers of the edges are; False where none does, rounded or not.
+    """Return True if a cycle may diverge, judged by the value statistics; False if none does, rounded or not.
 
-    If 1 ⊕ a = 1 for each edge, the same holds for their products; and rounding keeps the order of sums and products.
+    If 1 ⊕ a = 1 for each edge, the same holds for products of edges, and rounding keeps the order of sums and products.
     """
     one, found = _one_of_ordered(semiring), statistics[0]
     if one is None:
@@ -208,7 +202,7 @@ def may_improve(semiring: Semiring, statistics: Sequence[ValueStatistics]) -> bo
 
 @functools.lru_cache(maxsize=256)
 def _one_of_ordered(semiring: Semiring) -> Any:
-    """The one of a semiring of single numbers whose ⊕ is their minimum or maximum, and ⊗ an operation that rounding keeps monotone."""
+    """Return the 1 of a semiring of minimum or maximum whose ⊗ rounding keeps monotone; else None."""
     if extremum_of(semiring) is None or not is_operation(semiring.program.mul[0], ("add", "mul", "min", "max")):
         return None
     return semiring.one
@@ -216,7 +210,7 @@ def _one_of_ordered(semiring: Semiring) -> Any:
 
 @functools.lru_cache(maxsize=256)
 def extremum_of(semiring: Semiring) -> np.ufunc | None:
-    """The minimum or maximum that ⊕ of single numbers is, and nothing else."""
+    """Return the ufunc of ⊕ if that is just the minimum or maximum of single numbers; else None."""
     try:
         add = semiring.program.add
     except TraceError:
@@ -227,7 +221,7 @@ def extremum_of(semiring: Semiring) -> np.ufunc | None:
 
 
 def divergent_loop(semiring: Semiring, loops: Sequence[Array]) -> int | None:
-    """A vertex whose loop rounding has made divergent after its pivot was tested."""
+    """Find a vertex whose loop rounding has made divergent after the test of its pivot."""
     dtypes = tuple(v.dtype for v in loops)
     if all(d.kind != "f" for d in dtypes):
         return None
@@ -244,7 +238,7 @@ def divergent_loop(semiring: Semiring, loops: Sequence[Array]) -> int | None:
 
 
 def is_min_plus(semiring: Semiring) -> bool:
-    """Whether this is min-plus, whatever it is called."""
+    """Return True for min-plus, under any name."""
     try:
         same = semiring.program.add == MIN_PLUS.program.add and semiring.program.mul == MIN_PLUS.program.mul
     except TraceError:
@@ -253,7 +247,6 @@ def is_min_plus(semiring: Semiring) -> bool:
 
 
 def _shown(cycle: Sequence[Any]) -> str:
-    """A cycle as text, shortened where it is long."""
     closed = [printable(v) for v in (*cycle, cycle[0])]
     if len(closed) > 12:
         closed = [*closed[:6], f"… {len(closed) - 11} more …", *closed[-5:]]
@@ -261,7 +254,7 @@ def _shown(cycle: Sequence[Any]) -> str:
 
 
 def _number(weight: Any, one: Any) -> str:
-    """Write a weight: a fraction as a float, or as 1 and the rest where that float would be the semiring's 1."""
+    """Write a weight: a fraction as a float, or as 1 and the difference if that float would equal the semiring's 1."""
     if isinstance(weight, tuple):
         return f"({', '.join(map(_number, weight, one))})"
     if isinstance(weight, Fraction):

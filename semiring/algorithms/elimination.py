@@ -1,12 +1,12 @@
-"""Sparse elimination: the closure of a sparse graph as panels of a few entries, from which any rows and columns of it follow in two sweeps.
+"""Sparse elimination: the closure of a sparse graph as panels of few entries, from which two sweeps compute any rows or columns.
 
-Eliminating a vertex takes it out of the graph and joins its neighbours by the paths through it: Gaussian elimination over a closed semiring
-(Backhouse and Carré, 1975). With S a supernode, R what it is joined with, and A the front of both,
+Eliminating a vertex removes it and joins its neighbours by the paths through it: Gaussian elimination over a closed semiring (Backhouse and
+Carré, 1975). For a supernode S, the vertices R joined with S, and the front A of both,
 
     D ← A_SS*,  A_SR ← D A_SR,  A_RR ← A_RR ⊕ A_RS A_SR,  A_RS ← A_RS D,
 
-which are the first four assignments of the recursive closure. What remains at R, its Schur complement, goes to the front of the supernode
-above (multifrontal: Duff and Reid, 1983), and with products as dense matrices it is the superFW of Sao, Kannan, Gera and Vuduc (2020).
+the first four assignments of the recursive closure. The Schur complement at R goes to the front of the supernode above (multifrontal: Duff
+and Reid, 1983). With dense products this is the superFW of Sao, Kannan, Gera and Vuduc (2020).
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ _SMALL = 192
 """The largest side of a front that is eliminated vertex by vertex."""
 
 _SHARES, _TASK = 64, 1 << 22
-"""Subtrees at least, so that threads have enough to do and few are eliminated again where little changes; and steps that are worth one."""
+"""The least number of subtrees, to keep threads busy and repeat little after small changes; and the least steps of a task."""
 
 
 def eliminate_front(engine: Primitives, A: Block, w: int, base: int, *, by_star: bool) -> None:
-    """Eliminate the first w vertices of a front; see the module. w m² steps.
+    """Eliminate the first w vertices of a front, by the equations of the module. w m² steps.
 
     Examples
     --------
-    The way from 1 to 2 goes through 0, which is eliminated:
+    The path from 1 to 2 leads through 0, which is eliminated:
 
     >>> from semiring import MIN_PLUS
     >>> from semiring.kernels import engine_for
@@ -60,24 +60,22 @@ def eliminate_front(engine: Primitives, A: Block, w: int, base: int, *, by_star:
 
 
 class Elimination:
-    """The panels of a graph, and what is kept for other weights of it.
-
-    That is the Schur complements of large subtrees and of all above them, or on a GPU all fronts.
+    """The panels of a graph, and the parts kept for other weights: Schur complements of large subtrees and above, or all fronts on a GPU.
 
     Parameters
     ----------
     engine : Engine
-        Of large fronts.
+        For large fronts.
     kernels : Eliminations
     found : Symbolic
     by_star : bool
-        By star(pivot), for any closed semiring; else ⊕ must be idempotent.
+        Eliminate by star(pivot), for any closed semiring; else ⊕ must be idempotent.
     panels : EliminationPanels, optional
-        Those that the same graph has had before.
+        EliminationPanels from an earlier elimination of the same graph.
     sweeps : CudaSweeps, optional
-        Of a GPU, which is to have the panels too, and finds rows and columns that are to lie there.
+        Holds the panels on a GPU too, and computes the rows and columns wanted on the GPU.
     fronts : CudaFronts, optional
-        Of a GPU, which eliminates in the place of the host.
+        Eliminates on a GPU instead of the host.
     """
 
     def __init__(
@@ -95,7 +93,7 @@ class Elimination:
         size = found.fill.panels
         upper, lower = panels or (tuple(np.empty(size, d) for d in kernels.dtypes) for _ in range(2))
         self._panels = EliminationPanels(upper, lower)
-        self._behind = np.zeros(len(found.parent), bool)  # supernodes whose panels only the GPU has
+        self._behind = np.zeros(len(found.parent), bool)  # supernodes with panels on the GPU alone
         self._complements = np.zeros((len(found.parent), len(kernels.dtypes)), np.int64)
         self._held: dict[int, Values] = {}
         self._subtrees, self._above = _subtrees(found)
@@ -106,7 +104,7 @@ class Elimination:
 
     @property
     def panels(self) -> EliminationPanels:
-        """The panels, on the host."""
+        """Return the panels on the host."""
         if self._behind.any():
             self.sweeps.fetch(self._panels, self._behind)
             self._behind[:] = False
@@ -114,33 +112,33 @@ class Elimination:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the panels, and of what is kept beside them."""
+        """Count the bytes of the panels and of everything kept with them."""
         arrays = (*self._panels.upper, *self._panels.lower, *(v for values in self._held.values() for v in values))
         kept = 0 if self.fronts is None else self.fronts.nbytes
         return sum(v.nbytes for v in arrays) + sum(v.nbytes for v in self.found.nodes) + kept
 
     @property
     def together(self) -> int:
-        """Rows that are found together without a thread or a lane that waits."""
+        """Return the number of rows that fill all threads and lanes."""
         return self.kernels.lanes * self.kernels.threads
 
     def run(self, weights: Values, changed: Array | None = None) -> None:
-        """Eliminate all supernodes, or those above which edges have changed.
+        """Eliminate all supernodes, or only those above edges that have changed.
 
-        On a GPU level by level; on the host subtrees of small fronts are eliminated by compiled code, one a thread, and larger fronts by
-        products on all threads, one by one.
+        A GPU goes level by level. On the host compiled code eliminates subtrees of small fronts, one a thread; larger fronts follow one by
+        one, by products on all threads.
 
         Parameters
         ----------
         weights : tuple of arrays
             Of the edges, in the order of the graph.
         changed : int array, optional
-            The numbers of edges.
+            The numbers of changed edges.
 
         Raises
         ------
         DivergentPivot
-            With a vertex. The panels are of no use then.
+            With a vertex. The panels are useless then.
         """
         kept = self._held if self.fronts is None else self.fronts.nbytes
         due = self._above_edges(changed) if changed is not None and kept else None
@@ -158,14 +156,13 @@ class Elimination:
             self.sweeps.hold(self.panels, due)
 
     def _above_edges(self, changed: Array) -> Array:
-        """Which supernodes depend on some edges."""
+        """Mark the supernodes that depend on some edges."""
         found, due = self.found, np.zeros(len(self.found.parent), bool)
         position = found.positions[changed]
         due[found.ancestors(np.minimum(found.nodes.entry_rows[position], found.nodes.entry_columns[position]))] = True
         return due
 
     def _run_here(self, weights: Values, due: Array | None) -> None:
-        """Eliminate supernodes on the host, all or those that are due."""
         found, nodes = self.found, self.found.nodes
         weights = tuple(w[found.entries] for w in weights)
         if due is None:
@@ -178,7 +175,6 @@ class Elimination:
                 self._front(s, weights, how)
 
     def _front(self, s: int, weights: Values, how: dict[str, Any]) -> None:
-        """Eliminate one front whose children are done."""
         nodes, w, m = self.found.nodes, int(self.found.widths[s]), int(self.found.sides[s])
         if m <= _SMALL:
             self.kernels.fronts(nodes, weights, self._panels, self._complements, [(s, s + 1, m * m)], self._keep_first, **how)
@@ -196,28 +192,20 @@ class Elimination:
         self._keep(s, tuple(np.ascontiguousarray(v[w:, w:]) for v in front))
 
     def _keep_first(self, s: int, stack: Values) -> None:
-        """Keep the Schur complement with which a stack begins."""
+        """Keep the Schur complement at the head of a stack."""
         self._keep(s, tuple(v[: int(self.found.beyond[s]) ** 2].copy() for v in stack))
 
     def _keep(self, s: int, complement: Values) -> None:
-        """Keep a Schur complement, and say where it lies."""
         self._held[s] = complement
         self._complements[s] = [v.ctypes.data for v in complement]
 
     # Rows and columns of the closure.
 
     def rows(self, sources: Array, targets: Array | None, out: Values, *, backward: bool = False, tell: Callable[[int, int], None]) -> None:
-        """Rows of the closure from some vertices (`backward`: columns to them), at others or all: both sweeps for some at a time.
+        """Compute rows of the closure from some vertices (`backward`: columns to them), at some targets or all, by both sweeps.
 
-        Parameters
-        ----------
-        sources : int array of shape (k,)
-        targets : int array of shape (l,), optional
-        out : tuple of arrays of shape (k, l), or `backward` (l, k)
-            Contiguous; on a GPU by rows, or `backward` by columns.
-        backward : bool
-        tell : callable
-            Is told how many rows are done, and by which worker.
+        `out` holds arrays of shape (k, l) for k sources and l targets, or `backward` (l, k): contiguous; on a GPU by rows, or `backward` by
+        columns. `tell` receives the number of finished rows, and the worker.
         """
         found, kernels = self.found, self.kernels
         places, signed = found.place[sources], self.engine.signed
@@ -227,7 +215,7 @@ class Elimination:
             self.sweeps.run(places, ends, down, tuple(v.T for v in out) if backward else out, backward=backward, signed=signed)
             tell(len(places), 0)
             return
-        order = np.argsort(places, kind="stable")  # those that are near each other in the tree have most of their ancestors in common
+        order = np.argsort(places, kind="stable")  # neighbours in the tree share most ancestors
         buffers: dict[int, Values] = {}
         panels = self.panels
 
@@ -249,7 +237,7 @@ class Elimination:
         run(some, range(0, len(order), kernels.lanes), kernels.threads)
 
     def solve(self, b: Values) -> Values:
-        """A* ⊗ b for matrices b of n rows, the least solution of x = A ⊗ x ⊕ b."""
+        """Return A* ⊗ b for matrices b of n rows, the least solution of x = A ⊗ x ⊕ b."""
         found, kernels = self.found, self.kernels
         n, k = b[0].shape
         result = tuple(np.empty((n, k), d) for d in kernels.dtypes)
@@ -269,15 +257,15 @@ class Elimination:
         return result
 
     def _down(self, places: Array | None) -> Array:
-        """The supernodes of the sweep down, for some places or all."""
+        """List the supernodes of the sweep down, for some places or all."""
         every = np.arange(len(self.found.parent)) if places is None else self.found.ancestors(places)
         return np.ascontiguousarray(every[::-1])
 
 
 def _subtrees(found: Symbolic) -> tuple[list[tuple[int, int]], list[int]]:
-    """The first and last supernodes of each task of small fronts, and the supernodes above them.
+    """Return the first and last supernode of each task of small fronts, and the supernodes above them.
 
-    A task is one of the largest subtrees worth it, or a run of whole components, which leave no Schur complements.
+    A task is one of the largest subtrees worth one, or a run of whole components, which leave no Schur complements.
     """
     parent, count = found.parent.tolist(), len(found.parent)
     steps, first = (found.widths * found.sides**2).tolist(), list(range(count))
@@ -303,7 +291,7 @@ def _subtrees(found: Symbolic) -> tuple[list[tuple[int, int]], list[int]]:
 
 
 def _stack(found: Symbolic, first: int, last: int) -> int:
-    """Elements of the fronts and Schur complements of a subtree that there are at a time."""
+    """Return the most elements that fronts and Schur complements of a subtree hold at a time."""
     some = slice(first, last + 1)
     left = found.beyond[some] ** 2
     parent = found.parent[some] - first

@@ -1,13 +1,13 @@
 """Best paths out of a construction matrix, expanded without recursion.
 
-Matsumoto, Nakasato and Sedukhin (2012), Algorithm 2: the path from i to j is the edge itself where via[i, j] is −1, and otherwise the path
-from i to k = via[i, j] followed by the one from k to j. Here the segments of all wanted paths are expanded together, one generation of
-`via` a pass. What comes out is a walk, which need not be simple: blocked and recursive schedules wander around cycles of weight 1 (zero,
-for shortest paths), again and again on every level. Such loops are erased, on the way already where a walk grows beyond n vertices.
+Matsumoto, Nakasato and Sedukhin (2012), Algorithm 2: the path from i to j is the edge itself if via[i, j] is −1, and otherwise the path from
+i to k = via[i, j] followed by the path from k to j. All wanted paths are expanded together, one generation of `via` a pass. The resulting
+walks need not be simple: blocked and recursive schedules go around cycles of weight 1 (zero, for shortest paths) on every level. Loops are
+erased, at once if a walk grows beyond n vertices.
 
-The expansion ends where ⊕ improves strictly and arithmetic is exact, or where no cycle improves on 1. With negative floats rounding
-may bend `via` into a circle, and a damaged file may hold anything. Such a path is given up here, as soon as its walk has more than n
-vertices. `SingleSource`, of `semiring.algorithms.predecessors`, finds the path again in the matrix itself.
+The expansion ends if ⊕ improves strictly and arithmetic is exact, or if no cycle improves on 1. Rounding of negative floats, or a damaged
+file, may bend `via` into a circle. Such a path is given up once its walk has more than n vertices; `SingleSource` of
+`semiring.algorithms.predecessors` finds the path again in the matrix.
 """
 
 from __future__ import annotations
@@ -26,19 +26,11 @@ Array = np.ndarray[Any, Any]
 
 
 def expand(via: Array, sources: Array, targets: Array) -> list[list[int] | None]:
-    """A simple path for each pair of vertices that has one, as the list of its vertices; None where it was given up.
+    """Return a simple path for each pair of vertices, as a list of vertices; None if the path was given up.
 
-    Parameters
-    ----------
-    via : int32 array of shape (n, n)
-        The construction matrix; of one on a GPU only what is needed comes to the host.
-    sources, targets : int arrays of shape (m,)
-        Pairs whose element is not zero. A pair of equal vertices gives a cycle, which ends where it begins.
-
-    Notes
-    -----
-    Each pass is linear in the number of vertices on the paths so far; there are as many as generations of `via`, at most n for
-    the iterative schedule and usually about log₂ of a path's edges.
+    The element of each pair must not be zero. A pair of equal vertices gives a cycle, which ends at its first vertex. Each pass is linear
+    in the number of vertices on the paths so far. Passes are the generations of `via`: at most n for the iterative schedule,
+    and usually about log₂ of a path's edges. Only the needed entries of a `via` on a GPU come to the host.
     """
     if on_gpu(via):
         found = [None if walk is None else erase_loops(walk) for walk in expand_paths(via, sources, targets)]
@@ -50,7 +42,7 @@ def expand(via: Array, sources: Array, targets: Array) -> list[list[int] | None]
 
 
 def _expand(via: Array, sources: Array, targets: Array) -> list[list[int] | None]:
-    """The segments of all pairs at once, with loops erased where they make a walk too long."""
+    """Expand the segments of all pairs at once, and erase loops where a walk is too long."""
     n, m = len(via), len(sources)
     owner, tail, head = np.arange(m), np.array(sources, dtype=np.intp), np.array(targets, dtype=np.intp)
     unsettled, circular = np.ones(m, dtype=bool), np.zeros(m, dtype=bool)
@@ -82,12 +74,11 @@ def _expand(via: Array, sources: Array, targets: Array) -> list[list[int] | None
 
 
 def _generations(n: int) -> int:
-    """The times that `via` is followed at most."""
     return 2 * n + 64
 
 
 def _circular(via: Array, sources: Array, targets: Array) -> Array:
-    """True for each pair whose walk never ends, because splitting the pair leads back to an earlier one."""
+    """Mark each pair whose walk never ends, because splitting the pair leads back to an earlier one."""
     n = len(via)
     wanted = np.asarray(sources, dtype=np.int64) * n + targets
     pairs = fresh = np.unique(wanted)
@@ -112,7 +103,7 @@ def _circular(via: Array, sources: Array, targets: Array) -> Array:
 
 
 def _without_loops(owner: Array, tail: Array, targets: Array, n: int) -> Array:
-    """The segments that are left when every walk of more than n of them drops its loops."""
+    """Return the segments left after every walk of more than n segments drops its loops."""
     left: list[int] = []
     for pair in np.unique(owner).tolist():
         start, end = np.searchsorted(owner, [pair, pair + 1]).tolist()
@@ -122,7 +113,7 @@ def _without_loops(owner: Array, tail: Array, targets: Array, n: int) -> Array:
 
 
 def _loopless(segments: range, tail: Array, target: int) -> list[int]:
-    """The segments of one walk that are left without its loops; a closed walk leaves a cycle."""
+    """Return the segments of one walk without its loops; a closed walk leaves a cycle."""
     place: dict[int, int] = {}
     path: list[int] = []
 
@@ -145,7 +136,7 @@ def _loopless(segments: range, tail: Array, target: int) -> list[int]:
 
 
 def erase_loops(walk: Sequence[int]) -> list[int]:
-    """The path that is left when a walk drops whatever lies between two visits of a vertex; a closed walk leaves a cycle."""
+    """Drop everything between two visits of a vertex; a closed walk leaves a cycle."""
     closed = len(walk) > 1 and walk[0] == walk[-1]
     inner = walk[:-1] if closed else walk
     if len(set(inner)) < len(inner):
@@ -164,6 +155,6 @@ def erase_loops(walk: Sequence[int]) -> list[int]:
 
 
 def cycle_through(via: Array, vertex: int) -> list[int] | None:
-    """The vertices of the cycle that the construction matrix holds for (vertex, vertex), each once; None if it was given up."""
+    """Return the cycle that the construction matrix holds for (vertex, vertex), each vertex once; None if given up."""
     (path,) = expand(via, np.array([vertex]), np.array([vertex]))
     return None if path is None else path[:-1]

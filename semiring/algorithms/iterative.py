@@ -1,7 +1,7 @@
 """Iterative Floyd–Warshall: one rank-1 update of the whole matrix for each vertex.
 
 Warshall (1962) for reachability, Floyd (1962) for distances; Harish and Narayanan (2007) run this form on a GPU, all elements of a
-round at once. Every other algorithm here does the same n³ steps in an order that reuses what a fast memory holds.
+round at once. Every other algorithm here does the same n³ steps in an order that reuses data in fast memory.
 
 Examples
 --------
@@ -47,15 +47,12 @@ __all__ = ["iterative"]
 
 
 def iterative(engine: Primitives, A: Block) -> None:
-    """A ← A ⊕ A² ⊕ … in place, for an idempotent ⊕; with `via` where A has one.
-
-    n³ steps in n sweeps over the matrix, each of which copies one row and one column.
-    """
+    """A ← A ⊕ A² ⊕ … in place, for an idempotent ⊕; with `via` where A has one. n³ steps in n sweeps over the matrix."""
     everything = slice(None)
     for k in range(A.shape[0]):
         # Invariant: a_ij is the ⊕ of all paths from i to j whose inner vertices are below k.
         K = slice(k, k + 1)
-        # a_kk ← a_kk ⊕ a_kk² ⊕ …, which is a_kk unless this pivot diverges: then it says so
+        # a_kk ← a_kk ⊕ a_kk² ⊕ …, which is a_kk or raises, on a divergent pivot
         engine.close(A[K, K])
         # a_ij ← a_ij ⊕ a_ik a_kj for all i and j
         engine.multiply_add(A[everything, K], A[K, everything], A)

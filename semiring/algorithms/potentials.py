@@ -1,17 +1,15 @@
 """Johnson's algorithm against rounding: a closure by potentials, with which no cycle can improve.
 
-Johnson (1977): with potentials p, such that p_v ⊕ p_u ⊗ a_uv = p_v for all edges, the element p_u ⊗ a_uv ⊗ p_v⁻¹ is harmless (for
-shortest paths p_u + a_uv − p_v ≥ 0), and the closure of that matrix is the wanted one with the same change, because the potentials of the
-vertices between cancel. Nothing improves on 1 there, so rounding cannot make a cycle improve; left alone, such cycles grow exponentially,
-though each began as one rounding error.
+Johnson (1977): for potentials p with p_v ⊕ p_u ⊗ a_uv = p_v on all edges, the reweighed element p_u ⊗ a_uv ⊗ p_v⁻¹ is harmless (for
+shortest paths p_u + a_uv − p_v ≥ 0). The potentials of inner vertices cancel, so the closure of the reweighed matrix is the reweighed
+closure. Nothing improves on 1 there, so rounding cannot make a cycle improve; otherwise one rounding error would grow exponentially.
 
-The change itself rounds, by as much as the potentials are large, which may be far more than the weights of a path. Therefore only the
-paths are taken from the closure of that matrix, and the elements are summed again along them.
+Reweighing itself rounds, in proportion to the potentials, which may exceed the weights of a path by far. Therefore only the paths are taken
+from the closure of the reweighed matrix, and the elements are summed again along these paths.
 
 Examples
 --------
-Distances from a virtual source are potentials. With them no length is negative, and which of two paths between the same vertices is
-shorter has not changed:
+Distances from a virtual source are potentials. Reweighed lengths are not negative, and paths between the same vertices keep their order:
 
 >>> from semiring import MIN_PLUS
 >>> inf = np.inf
@@ -36,8 +34,8 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import is_operation, node, var
+from semiring.algorithms.bellman_ford import Relaxation
 from semiring.algorithms.csr import CSR
-from semiring.algorithms.relaxation import Relaxation
 from semiring.arrays.pieces import CACHE, slices
 from semiring.kernels.cpu.strong_components import strong_components
 from semiring.kernels.operations import Operations, operations_for
@@ -56,18 +54,8 @@ def close_by_potentials(
 ) -> None:
     """values ← A ⊕ A² ⊕ …, in place, by Johnson's algorithm.
 
-    Parameters
-    ----------
-    semiring : Semiring
-    values : tuple of arrays of shape (n, n)
-    via : int32 array of shape (n, n)
-        The construction matrix; −1 where an element is an edge.
-    edges : tuple of arrays of shape (n, n)
-        The same as `values`, which change.
-    p, back : tuples of arrays of shape (n,)
-        Potentials, and their inverses.
-    close : callable
-        Closes values with `via`, in place.
+    `via` is −1 where an element is an edge, `edges` a copy of the input `values`, and `back` holds the inverses of the potentials p.
+    `close(values, via)` closes a matrix in place.
     """
     # a_uv ← p_u ⊗ a_uv ⊗ p_v⁻¹
     reweigh(semiring, values, p, back, clamp=True)
@@ -78,7 +66,7 @@ def close_by_potentials(
 
 
 def inverse(semiring: Semiring, p: Values) -> Values | None:
-    """The inverse of each element under ⊗, where that adds or multiplies component by component; else None."""
+    """Return the inverse of each element under ⊗ if ⊗ adds or multiplies component by component; else None."""
     found = []
     for c, (product, part) in enumerate(zip(semiring.program.mul, p, strict=True)):
         operands = (var(0, c), var(1, c))
@@ -92,11 +80,12 @@ def inverse(semiring: Semiring, p: Values) -> Values | None:
 
 
 def potentials_by_components(semiring: Semiring, edges: CSR, searches: Searches) -> Array | None:
-    """Find potentials of a sparse graph over min-plus or max-plus by its strongly connected components.
+    """Find potentials of a sparse graph over min-plus or max-plus by its strongly connected components; O(n + m) for an acyclic graph.
 
-    No cycle leads through two components. So the edges inside of components have potentials q by Bellman's and Ford's algorithm, from a
-    virtual source that reaches every vertex; a number for each component, found in topological order, does the same for the edges between
-    them: off_C = min(0, off_B + q_u + a_uv − q_v) over the edges from u in B to v in C, and p = q + off.
+    No cycle leads through two components. So edges inside components get potentials q by Bellman–Ford, from a virtual source that reaches
+    every vertex. One offset a component, found in topological order, serves the edges between components: off_C = min(0, off_B + q_u + a_uv
+    − q_v) over the edges from u in B to v in C, and p = q + off. None over other semirings, and if the search inside components takes too
+    long, as on a negative cycle.
 
     Examples
     --------
@@ -105,15 +94,6 @@ def potentials_by_components(semiring: Semiring, edges: CSR, searches: Searches)
     >>> line = CSR.of(np.array([0, 1, 2]), np.array([1, 2, 3]), (np.array([-1.0, 2.0, -5.0]),), 4, (np.inf,))
     >>> potentials_by_components(MIN_PLUS, line, searches_for(MIN_PLUS, line.dtypes, "cpu"))
     array([ 0., -1.,  0., -5.])
-
-    Returns
-    -------
-    array of shape (n,) or None
-        None over other semirings, and where the search inside of components takes too long, as on a negative cycle.
-
-    Notes
-    -----
-    O(n + m) steps without improving edges inside of components, as in an acyclic graph.
     """
     if not adds_along_paths(semiring):
         return None
@@ -143,13 +123,13 @@ def potentials_by_components(semiring: Semiring, edges: CSR, searches: Searches)
 
 
 def adds_along_paths(semiring: Semiring) -> bool:
-    """Tell if ⊗ adds numbers and ⊕ is their minimum or maximum, as min-plus and max-plus do."""
+    """Return True if ⊗ adds numbers and ⊕ is their minimum or maximum, as in min-plus and max-plus."""
     program = semiring.program
     return len(program.add) == 1 and is_operation(program.mul[0], ("add",)) and is_operation(program.add[0], ("min", "max"))
 
 
 def reweighed(semiring: Semiring, edges: CSR, p: Values, back: Values) -> CSR:
-    """A sparse graph with p_u ⊗ a_uv ⊗ p_v⁻¹ for each a_uv, and with 1 where that improves on 1, as rounding left it."""
+    """Return a sparse graph with p_u ⊗ a_uv ⊗ p_v⁻¹ for each a_uv, or 1 where rounding made that improve on 1."""
     operations = operations_for(semiring, edges.dtypes)
     with np.errstate(all="ignore"):
         weights = operations.mul(tuple(v[edges.tails] for v in p), edges.weights)
@@ -163,13 +143,7 @@ def reweighed(semiring: Semiring, edges: CSR, p: Values, back: Values) -> CSR:
 def reweigh(semiring: Semiring, values: Values, left: Values, right: Values, *, clamp: bool = False) -> None:
     """values_uv ← left_u ⊗ values_uv ⊗ right_v, in place, computed in double precision.
 
-    Parameters
-    ----------
-    semiring : Semiring
-    values : tuple of arrays of shape (n, n)
-    left, right : tuples of arrays of shape (n,)
-    clamp : bool
-        Replace what 1 ⊕ w ≠ 1 says is divergent by 1: rounding left it on the wrong side.
+    `clamp` replaces each divergent result, with 1 ⊕ w ≠ 1, by 1: rounding left it on the wrong side.
     """
     graph = Relaxation(semiring, values)
     one = graph.operations.one
@@ -182,9 +156,9 @@ def reweigh(semiring: Semiring, values: Values, left: Values, right: Values, *, 
 
 
 def resum(semiring: Semiring, values: Values, via: Array, edges: Values) -> None:
-    """values_ij ← edges_ij where via is −1 and values_ik ⊗ values_kj with k = via_ij elsewhere, in place, parts before what they form.
+    """values_ij ← edges_ij where via is −1, else values_ik ⊗ values_kj with k = via_ij, in place, parts first.
 
-    O(n²) steps for each generation of `via`. An element whose `via` rounding has bent into a circle stays as it is.
+    O(n²) steps for each generation of `via`. An element whose `via` rounding has bent into a circle keeps its value.
     """
     operations = Operations(semiring, tuple(v.dtype for v in values))
     known = via < 0

@@ -1,18 +1,17 @@
-"""Predecessor and next-hop matrices out of a construction matrix; and the paths of one source, where rounding has bent those in it.
+"""Predecessor and next-hop matrices out of a construction matrix, and the paths of one source without one.
 
-Row i of a predecessor matrix is the predecessor tree of source i: the vertex before each j on a best path from i. Of the path that the
-construction matrix describes, the last vertex before j is found down column j, from x to via[x, j], until that is −1. These pointers are
-followed by doubling, for whole blocks of columns at once.
+Row i of a predecessor matrix is the predecessor tree of source i: the vertex before each j on a best path from i. The construction matrix
+gives the last vertex before j by following column j, from x to via[x, j], until −1. These pointers are followed by doubling, for whole
+blocks of columns at once.
 
-Where elements tie, paths found pair by pair need not form a tree: predecessors may run in a circle of weight 1 (zero, for shortest
-paths). So every tree is checked, and what does not lead back to its root is attached again, by an edge that ties from a vertex u that
-does: d(root, u) ⊗ a_uv = d(root, v). Where rounding hides all such edges, the path that the construction matrix has to v is taken.
+If elements tie, paths found pair by pair need not form a tree: predecessors may run in a circle of weight 1 (zero, for shortest paths). So
+every tree is checked. A vertex that does not lead back to the root is attached again by a tying edge, d(root, u) ⊗ a_uv = d(root, v), from
+a vertex u that does. If rounding hides all such edges, the path to v in the construction matrix is taken.
 
-Next hops are the predecessors of the transposed matrices, in which ⊗ takes its operands the other way round.
+Next hops are the predecessors of the transposed matrices, with the operands of ⊗ swapped.
 
-`SingleSource` looks at the matrix that was closed instead, by the algorithm of Bellman and Ford, one edge a round. It remembers when each
-vertex changed: a path is read backwards through ever earlier rounds, so it ends even where rounding makes a cycle improve; such loops are
-then erased.
+`SingleSource` runs Bellman–Ford on the input matrix instead, one edge a round, and remembers when each vertex changed. A path is read
+backwards through earlier and earlier rounds, so it ends even if rounding makes a cycle improve; such loops are then erased.
 """
 
 from __future__ import annotations
@@ -25,10 +24,9 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algorithms.bellman_ford import exact_weight, rounding
+from semiring.algorithms.bellman_ford import exact_weight, relaxation, rounding
 from semiring.algorithms.csr import consecutive
 from semiring.algorithms.extraction import erase_loops
-from semiring.algorithms.relaxation import relaxation
 from semiring.arrays.devices import host, on_gpu, to_gpu
 from semiring.arrays.pieces import CACHE, HOST, slices
 from semiring.common.errors import GraphError
@@ -41,46 +39,33 @@ __all__ = ["NONE", "SingleSource", "follow", "next_hops", "predecessors", "roots
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
 PathFinder = Callable[[Array, Array], list[list[int]]]
-"""Simple paths of several pairs of vertices, given as an array of sources and one of targets."""
+"""Returns simple paths for pairs of vertices, given as arrays of sources and targets."""
 
 NONE = -9999
 """SciPy's number for "no predecessor"."""
 
 _CIRCLES = 2
-"""How often only circles are mended: enough where they are few; where they nest, all that is lost is better done at once."""
+"""Attempts that mend circles alone, enough for few circles; afterwards all lost vertices are attached at once."""
 
 
 def predecessors(semiring: Semiring, values: Values, via: Array, paths: Callable[[tuple[int, ...]], PathFinder]) -> Array:
-    """The vertex before j on a best path from i to j, as an int32 matrix; −9999 on the diagonal and where there is no path.
+    """Return the vertex before j on a best path from i to j, as an int32 matrix; −9999 on the diagonal and without a path.
 
-    Row i is a tree with root i: its paths are best paths all along.
-
-    Parameters
-    ----------
-    semiring : Semiring
-    values : tuple of arrays of shape (…, n, n)
-        The closure.
-    via : int32 array of shape (…, n, n)
-    paths : callable
-        For the index of a matrix: what finds simple paths in it.
-
-    Notes
-    -----
-    O(n² log h) steps for paths of h edges, in blocks that take little memory beside the result; more where elements tie.
+    Row i is a tree with root i, and its paths are best paths all along. `paths` returns a `PathFinder` for the index of a matrix of a
+    batch. O(n² log h) steps for paths of h edges, in blocks with little memory beyond the result; more if elements tie.
     """
     return _grow(semiring, values, via, paths, backward=False)
 
 
 def next_hops(semiring: Semiring, values: Values, via: Array, paths: Callable[[tuple[int, ...]], PathFinder]) -> Array:
-    """The vertex after i on a best path from i to j: column j is a tree with root j. See `predecessors`."""
+    """Return the vertex after i on a best path from i to j: column j is a tree with root j. See `predecessors`."""
     return _grow(semiring, values, via, paths, backward=True)
 
 
 def _grow(semiring: Semiring, values: Values, via: Array, paths: Callable[[tuple[int, ...]], PathFinder], *, backward: bool) -> Array:
-    """The predecessor matrix of each matrix of a batch; `backward`: the next-hop matrix."""
+    """Grow the predecessor matrix of each matrix of a batch (`backward`: the next-hop matrix)."""
 
     def grower(index: tuple[int, ...]) -> _Grower:
-        """What grows those of one matrix, on the host."""
         find = paths(index)
 
         def reversed_paths(roots: Array, ends: Array) -> list[list[int]]:
@@ -99,7 +84,7 @@ def _grow(semiring: Semiring, values: Values, via: Array, paths: Callable[[tuple
 
 
 def _grow_there(semiring: Semiring, values: Values, via: Array, grower: Callable[[tuple[int, ...]], _Grower], *, backward: bool) -> Array:
-    """The same where the arrays lie on a GPU. Trees in which rounding hides the ties come to the host, to be attached by whole paths."""
+    """Grow trees on a GPU; trees in which rounding hides the ties come to the host, to be attached by whole paths."""
     result: Array
     result, remaining = select.predecessor_trees(semiring, values, via, backward=backward, circles=_CIRCLES)
     matrix, row = np.divmod(remaining, max(1, via.shape[-1]))
@@ -113,12 +98,11 @@ def _grow_there(semiring: Semiring, values: Values, via: Array, grower: Callable
 
 
 def _turned(matrix: Array, backward: bool) -> Array:
-    """The matrix, or `backward` its transpose."""
     return matrix.T if backward else matrix
 
 
 class _Grower:
-    """Grows the predecessor trees of one matrix; `backward` where it is transposed, so that ⊗ takes its operands the other way round."""
+    """Grows the predecessor trees of one matrix (`backward`: of a transposed one, with the operands of ⊗ swapped)."""
 
     def __init__(self, semiring: Semiring, values: Values, via: Array, paths: PathFinder, *, backward: bool) -> None:
         self.operations = Operations(semiring, tuple(v.dtype for v in values))
@@ -132,7 +116,7 @@ class _Grower:
         for columns in slices(n, n, CACHE):
             down = np.ascontiguousarray(self.via[:, columns].T)
             last = follow(np.where(down < 0, everyone, down))
-            # Where rounding has bent `via` itself into a circle, j becomes its own predecessor, which the check finds.
+            # If rounding has bent `via` into a circle, j becomes its own predecessor, which the check finds.
             bent = np.take_along_axis(down, last, axis=1) >= 0
             result[:, columns] = np.where(bent, everyone[columns, None], last).T
         for rows in slices(n, n, CACHE):
@@ -144,7 +128,7 @@ class _Grower:
             self.mend(trees, reached, roots)
 
     def connected(self, rows: slice, columns: slice) -> Array:
-        """Where an element is not zero."""
+        """Mark the elements that are not zero."""
         found = np.zeros(self.values[0][rows, columns].shape, dtype=bool)
         for v, zero in zip(self.values, self.operations.zero, strict=True):
             found |= np.asarray(v[rows, columns] != zero, dtype=bool)
@@ -152,7 +136,7 @@ class _Grower:
 
     @cached_property
     def direct(self) -> tuple[Array, Array]:
-        """The edges that are best paths themselves: those into v are sources[starts[v] : starts[v + 1]]."""
+        """Return the edges that are best paths: those into v are sources[starts[v] : starts[v + 1]]."""
         sources, counts = [], [np.zeros(1, dtype=np.intp)]
         for columns in slices(self.n, self.n, CACHE):
             edges = ((self.via[:, columns] < 0) & self.connected(slice(None), columns)).T
@@ -161,12 +145,12 @@ class _Grower:
         return np.concatenate(sources), np.cumsum(np.concatenate(counts))
 
     def mend(self, trees: Array, reached: Array, roots: Array, first: int = 0) -> None:
-        """Attach again what is reached and does not lead back to its row's root; the attempts are counted from `first`.
+        """Attach again reached vertices that do not lead back to the root of their row; attempts are counted from `first`.
 
         Raises
         ------
         GraphError
-            For elements and a construction matrix that contradict each other, as in a damaged file.
+            If elements and construction matrix contradict each other, as in a damaged file.
         """
         everyone = np.arange(self.n, dtype=np.int32)
         rows = np.arange(len(roots))
@@ -181,7 +165,7 @@ class _Grower:
             rows, end, loose, lost = rows[bad], end[bad], loose[bad], lost[bad]
             wanted = lost
             if attempt < _CIRCLES:
-                # A circle, and what hangs on it, comes along when one of its vertices is attached.
+                # Attaching one vertex of a circle attaches all vertices that lead to the circle.
                 wanted = np.zeros_like(lost)
                 np.put_along_axis(wanted, end, lost, axis=1)
             elif (left := int(lost.sum())) < before:
@@ -194,7 +178,7 @@ class _Grower:
             trees[rows] = some
 
     def attach_by_ties(self, trees: Array, loose: Array, wanted: Array, roots: Array) -> bool:
-        """Attach wanted vertices by edges that tie, d(root, u) ⊗ a_uv = d(root, v), where u leads to the root. Tells if any was."""
+        """Attach wanted vertices by tying edges, d(root, u) ⊗ a_uv = d(root, v), from u that lead to the root; True if any was."""
         sources, starts = self.direct
         degree = np.diff(starts)
         edges = np.cumsum(wanted @ degree)
@@ -209,7 +193,7 @@ class _Grower:
         return progress
 
     def _ties(self, root: Array, u: Array, v: Array) -> Array:
-        """Where the path to u and the edge from there are as good as the path to v; the root itself needs no path."""
+        """Mark where the path to u and the edge u → v are as good as the path to v; the root needs no path."""
         to_u, edge, to_v = (tuple(a[at] for a in self.values) for at in ((root, u), (u, v), (root, v)))
         with np.errstate(all="ignore"):
             total = self.operations.mul(edge, to_u) if self.backward else self.operations.mul(to_u, edge)
@@ -220,7 +204,7 @@ class _Grower:
         return np.asarray(equal & (u != v))
 
     def attach_by_paths(self, trees: Array, loose: Array, targets: Array, roots: Array) -> None:
-        """Attach one loose vertex of each row by its own path, behind the last vertex there that leads to the root."""
+        """Attach one loose vertex of each row by its own path, after the last path vertex that leads to the root."""
         for i, path in enumerate(self.paths(roots, targets)):
             last = len(path) - 1
             while loose[i, path[last]]:
@@ -229,15 +213,14 @@ class _Grower:
 
 
 def _contradiction(root: int, lost: Array) -> str:
-    """The text of the error for a tree that no path can mend."""
     return (
         f"the elements and the construction matrix contradict each other: the path between vertices {root} and {lost.argmax()} leads over "
-        f"one that has none; compute both again"
+        f"a vertex without one; compute both again"
     )
 
 
 def _attach(trees: Array, loose: Array, row: Array, u: Array, v: Array) -> bool:
-    """Attach, breadth first, all vertices that edges u → v reach from vertices that lead to the root. Tells if any was."""
+    """Attach, breadth first, all vertices reached by edges u → v from vertices that lead to the root; True if any was."""
     n = loose.shape[1]
     order = np.argsort(row * n + u, kind="stable")
     tail, head = (row * n + u)[order], (row * n + v)[order]
@@ -255,7 +238,7 @@ def _attach(trees: Array, loose: Array, row: Array, u: Array, v: Array) -> bool:
 
 
 def follow(pointer: Array) -> Array:
-    """Where each pointer of a row ends, in the same row, by doubling; somewhere on a circle if it never does."""
+    """Return the end of each pointer of a row, by doubling; a vertex of the circle for a pointer that never ends."""
     rows, n = pointer.shape
     offset = np.arange(0, rows * n, n, dtype=np.intp)[:, None]
     at = (pointer + offset).ravel()
@@ -268,24 +251,15 @@ def follow(pointer: Array) -> Array:
 
 
 def roots_of(trees: Array) -> Array:
-    """Where the way back from each vertex of a predecessor tree, a row of `trees`, ends: its root, or somewhere on a circle."""
+    """Return the root to which each vertex of a predecessor tree, a row of `trees`, leads back; or a vertex on a circle."""
     return follow(np.where(trees < 0, np.arange(trees.shape[1]), trees))
 
 
 class SingleSource:
-    """The best paths of at least one edge from one source to every vertex, by the algorithm of Bellman and Ford.
+    """The best paths of one or more edges from a source to every vertex, by Bellman–Ford, for a selective ⊕.
 
-    Parameters
-    ----------
-    semiring : Semiring
-        With a selective ⊕.
-    values : tuple of arrays of shape (n, n)
-        The matrix that was closed, or the components of a sparse one.
-    source : int
-
-    Notes
-    -----
-    At most n rounds of O(n) steps for each vertex that changed; floats in double precision.
+    `values` are dense arrays of shape (n, n), or the components of a sparse matrix. At most n rounds of O(n) steps for each changed vertex;
+    floats in double precision.
     """
 
     def __init__(self, semiring: Semiring, values: Values, source: int) -> None:
@@ -305,7 +279,7 @@ class SingleSource:
             self._rounds.append((active, predecessor[active]))
 
     def path(self, target: int) -> list[int]:
-        """The vertices of the path to `target` (a cycle for the source itself); empty where there is none."""
+        """Return the vertices of the path to `target` (a cycle for the source itself); empty without a path."""
         walk, v = [target], target
         for vertices, predecessors in reversed(self._rounds):
             i = int(np.searchsorted(vertices, v))
@@ -316,7 +290,7 @@ class SingleSource:
 
 
 def weighs(semiring: Semiring, values: Values, path: Sequence[int], element: Sequence[Any]) -> bool:
-    """Whether a path of the matrix has the weight `element`, as far as rounding may tell: else the matrix is another one."""
+    """Return True if a path has the weight `element`, up to rounding; otherwise the matrix is another one."""
     weight = exact_weight(semiring, values, path)
     first = weight[0] if isinstance(weight, tuple) else weight
     if values[0].dtype.kind != "f":

@@ -1,7 +1,7 @@
 """Recursive closure in place (R-Kleene): two closures of half the side and six products, which are nearly all of the work.
 
-Buluç, Gilbert and Budak (2010), Fig. 3, whose eight assignments are numbered below. It accumulates, so that ⊕ must be idempotent;
-`recursive_elimination` is the order that any closed semiring needs.
+Buluç, Gilbert and Budak (2010), Fig. 3, whose eight assignments are numbered below, accumulates: ⊕ must be idempotent.
+`recursive_elimination` has the order for any closed semiring.
 
 Examples
 --------
@@ -54,7 +54,7 @@ def recursive(engine: Primitives, A: Block, base: int) -> None:
     if A.shape[0] <= base:
         return engine.close(A)
     A11, A12, A21, A22 = quarter(A, base)
-    # (1) to (4): then A has all paths whose inner vertices are of the first half.
+    # (1) to (4): all paths with inner vertices in the first half
     close_first(engine, A11, A12, A21, A22, base)
     # (5) A22 ← A22 ⊕ A22² ⊕ …
     recursive(engine, A22, base)
@@ -67,7 +67,7 @@ def recursive(engine: Primitives, A: Block, base: int) -> None:
 
 
 def close_first(engine: Primitives, A11: Block, A12: Block, A21: Block, A22: Block, base: int) -> None:
-    """The first four assignments: A ← A ⊕ the paths whose inner vertices are all of the first part, which need not be a half."""
+    """Run the first four assignments, A ← A ⊕ the paths with all inner vertices in the first part, which need not be a half."""
     # (1) A11 ← A11 ⊕ A11² ⊕ …
     recursive(engine, A11, base)
     if 0 in A22.shape:
@@ -83,7 +83,7 @@ def close_first(engine: Primitives, A11: Block, A12: Block, A21: Block, A22: Blo
 def recursive_elimination(engine: Primitives, A: Block, base: int) -> None:
     """A ← A* in place, for any closed semiring, with true products of S = A11* and T = A22*.
 
-    (Fig. 3's own order would compute A21 S S A12, which only an idempotent ⊕ forgives.)
+    (The order of Fig. 3 would compute A21 S S A12, which is A21 S A12 for an idempotent ⊕ only.)
 
     Examples
     --------
@@ -110,14 +110,14 @@ def recursive_elimination(engine: Primitives, A: Block, base: int) -> None:
     recursive_elimination(engine, A22, base)
     # A12 ← S A12 T
     engine.multiply(A12, A22, A12)
-    # A11 ← S ⊕ (S A12 T) (A21 S): the left factor is scaled by T, and the right one not yet
+    # A11 ← S ⊕ (S A12 T) (A21 S): only the left factor has T yet
     engine.multiply_add(A12, A21, A11)
     # A21 ← T A21 S
     engine.multiply(A22, A21, A21)
 
 
 def eliminate_first(engine: Primitives, A11: Block, A12: Block, A21: Block, A22: Block, base: int) -> None:
-    """The first four of them: the first part, which need not be a half, is eliminated, and A22 is its Schur complement."""
+    """Eliminate the first part, which need not be a half; A22 becomes its Schur complement."""
     # A11 ← S
     recursive_elimination(engine, A11, base)
     if 0 in A22.shape:

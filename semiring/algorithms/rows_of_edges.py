@@ -37,15 +37,15 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algorithms.bellman_ford import exact_weight, find_cycle
+from semiring.algorithms.bellman_ford import better, compared, exact_weight, filled, find_cycle
 from semiring.algorithms.csr import CSR, combine_runs
 from semiring.algorithms.divergence import Diagnosis, extremum_of
 from semiring.algorithms.potentials import adds_along_paths, inverse, potentials_by_components, reweighed
 from semiring.algorithms.predecessors import roots_of
-from semiring.algorithms.relaxation import better, compared, filled
 from semiring.arrays.pieces import HOST, slices
 from semiring.common.forks import cached_property
 from semiring.common.progress import Meter
+from semiring.kernels.limits import half_range
 from semiring.kernels.machine import FEW_STEPS, HOPS
 from semiring.kernels.operations import Operations, operations_for
 from semiring.kernels.overflow.closures import guard_for, statistics_of
@@ -54,7 +54,7 @@ from semiring.kernels.select import searches_for
 if TYPE_CHECKING:
     from semiring.kernels.cpu.searches import Searches
 
-__all__ = ["MANY", "Order", "Reach", "reach", "rows_of_edges", "search_order"]
+__all__ = ["MANY", "Order", "Reach", "best_path", "pays", "reach", "rows_of_edges", "search_order"]
 
 Order = Literal["best", "levels", "rounds"]
 """Best first, breadth first, or in rounds."""
@@ -390,3 +390,34 @@ def _put(values: Values, places: Any, elements: tuple[Any, ...]) -> None:
     """Write elements, one a component, to places."""
     for array, entries in zip(values, elements, strict=True):
         array[places] = entries
+
+
+def best_path(edges: CSR, source: int, target: int, searches: Searches) -> tuple[Array, tuple[Any, ...]]:
+    """Find the vertices of a best path between two different vertices, none without a path, and its element. O(m) at most for symmetry.
+
+    The element is multiplied up from the source, edge by edge, as rows of the closure are.
+
+    Parameters
+    ----------
+    edges : CSR
+        None of which improves on 1.
+    source, target : int
+    searches : Searches
+    """
+    back = edges.transposed()
+    ahead, behind = ((g.starts, g.heads, g.weights) for g in (edges, back))
+    vertices, element, _ = searches.path(ahead, behind, source, target)
+    return (np.zeros(0, np.int64), edges.zero) if vertices is None else (vertices, element)
+
+
+def pays(edges: CSR) -> bool:
+    """Tell whether a search from both ends is right and fast: a graph with few edges a vertex is searched faster than it is transposed."""
+    return (2 * len(edges.heads) > 3 * edges.n or edges.symmetric) and _is_bounded(edges)
+
+
+def _is_bounded(edges: CSR) -> bool:
+    """Tell whether all paths stay far from the ends of the dtype, so that vertices without a path are known."""
+    if all(d.kind == "b" for d in edges.dtypes):
+        return True
+    known = len(edges.dtypes) == len(edges.statistics) == 1 and edges.statistics[0].finite is not None
+    return known and edges.n * max(map(abs, edges.statistics[0].finite or (0,))) < half_range(edges.dtypes[0])

@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
+from semiring.algorithms.bellman_ford import filled
 from semiring.algorithms.csr import reached
-from semiring.algorithms.relaxation import filled
 from semiring.arrays.devices import differ, equal, host, namespace
 from semiring.arrays.pieces import GPU, slices
 from semiring.kernels.engine import Block, Engine

@@ -1,8 +1,8 @@
-"""Sums of walks: where I ⊕ A ⊕ A² ⊕ … of numbers diverges though an elimination by star goes on, and what makes it diverge.
+"""Sums over walks: tests whether I ⊕ A ⊕ A² ⊕ … of numbers diverges though elimination by star succeeds, and finds the cause.
 
 Where ⊕ and ⊗ keep numbers non-negative, so does the limit of partial sums. The star of a pivot p > 1 over plus-times, 1 / (1 − p), is
-negative: then I − A has an inverse, and the sum has no limit. For A ≥ 0 the inverse has a negative entry exactly where the spectral radius
-of A is above 1 (Perron and Frobenius; Berman and Plemmons, 1994, chapter 6). So the result of an elimination tells whether it is the sum.
+negative: then I − A has an inverse, and the sum has no limit. For A ≥ 0 the inverse has a negative entry exactly if the spectral radius of
+A is above 1 (Perron and Frobenius; Berman and Plemmons, 1994, chapter 6). So the result of an elimination tells if it is the sum.
 
 Examples
 --------
@@ -44,22 +44,22 @@ __all__ = ["Sums", "Walks", "diverged", "divergent_component", "heavy_cycle", "i
 Array = np.ndarray[Any, Any]
 Values = tuple[Any, ...]
 Sums = tuple[Any, ...]
-"""For each component True, False, or a bool array with one entry for each matrix of a stack."""
+"""True, False, or a bool array with one entry for each matrix of a stack, for each component."""
 
 _KEEP = {
     "abs", "add", "and", "div", "exp", "expm1", "floordiv", "log1p", "max", "min", "mod", "mul", "or", "shl", "shr", "sqrt", "xor",
 }  # fmt: skip
-"""The operations that give no negative number for operands without one."""
+"""Operations without a negative result for non-negative operands."""
 
 _ROUNDS = 200
-"""Steps of the power iteration that looks for the divergent component."""
+"""Steps of power iteration for the divergent component."""
 
 
 @functools.lru_cache(maxsize=256)
 def signs(semiring: Semiring) -> tuple[frozenset[int] | None, ...]:
-    """Find for each component the components whose signs decide its own: it is never negative where these are not. None if no signs do.
+    """Find the components whose signs decide each component's: if none of them is negative, neither is the component. None if no signs do.
 
-    Dual numbers (p, r) multiply to (p·p', p·r' + r·p'): the sign of r depends on both components, and the sign of p on p alone.
+    Dual numbers (p, r) multiply to (p·p', p·r' + r·p'): the sign of r depends on both components, the sign of p on p alone.
     """
     program = _program(semiring)
     if program is None:
@@ -71,7 +71,7 @@ def signs(semiring: Semiring) -> tuple[frozenset[int] | None, ...]:
     def operation(op: str, args: list[frozenset[int] | None]) -> frozenset[int] | None:
         if op in COMPARISONS or op == "not":
             return _NOTHING
-        if op == "where":  # chooses, whatever the sign of its condition
+        if op == "where":  # the sign of the condition does not matter
             return _union(args[1:])
         return _union(args) if op in _KEEP else None
 
@@ -98,12 +98,12 @@ def _union(needs: Iterable[frozenset[int] | None]) -> frozenset[int] | None:
 
 
 def is_inverse(semiring: Semiring) -> bool:
-    """Tell whether the closure is (I − A)⁻¹ of ordinary numbers, whatever the name of the semiring."""
+    """Return True if the closure is (I − A)⁻¹ of ordinary numbers, under any name of the semiring."""
     return semiring.star is not None and semiring.components == 1 and _adds_products(semiring)
 
 
 def _adds_products(semiring: Semiring) -> bool:
-    """Tell whether ⊕ and ⊗ add and multiply the first component."""
+    """Return True if ⊕ and ⊗ add and multiply the first component."""
     program = _program(semiring)
     return program is not None and is_operation(program.add[0], ("add",)) and is_operation(program.mul[0], ("mul",))
 
@@ -116,14 +116,7 @@ def _program(semiring: Semiring) -> Program | None:
 
 
 def nonnegative_sums(semiring: Semiring, values: Values) -> Sums:
-    """Tell for each component whether its closure sums non-negative numbers.
-
-    Returns
-    -------
-    tuple
-        For each component False, True for all matrices of a stack, or a bool array with one entry for each matrix. The tuple is empty where
-        all are False.
-    """
+    """Return, for each component, where its closure sums non-negative numbers; empty if all are False."""
     if semiring.star is None or not any(needs := signs(semiring)):
         return ()
     least = [True if not v.size or _least(v, None) >= 0 else _least(v, (-2, -1)[-v.ndim :]) >= 0 for v in values]
@@ -131,13 +124,9 @@ def nonnegative_sums(semiring: Semiring, values: Values) -> Sums:
 
 
 def diverged(values: Values, sums: Sums) -> int | None:
-    """Find a row with a negative number in a result that sums non-negative numbers; None where no row has one.
+    """Find a row with a negative number in a result of shape (…, k, n) that sums non-negative numbers, else None.
 
-    Parameters
-    ----------
-    values : tuple of arrays of shape (…, k, n)
-    sums : tuple
-        The answer of `nonnegative_sums` for the edges.
+    `sums` is the answer of `nonnegative_sums` for the edges.
     """
     for v, summed in zip(values, sums, strict=True):
         if summed is not False and v.size and not _least(v, None) >= 0:
@@ -150,7 +139,7 @@ def diverged(values: Values, sums: Sums) -> int | None:
 
 
 def _least(array: Any, axes: tuple[int, ...] | None) -> Any:
-    """Find the least number along some axes, or all; for objects −1, 0, or NaN beside a symbol or an element without an order."""
+    """Return the least number along some axes, or all; for objects −1, 0, or NaN for symbols and elements without an order."""
     if array.dtype.kind == "O":
         array = np.asarray(np.frompyfunc(_sign, 1, 1)(array), dtype=np.float64)
     return array.min(axis=axes)
@@ -164,14 +153,9 @@ def _sign(x: Any) -> float:
 
 
 class Walks(NamedTuple):
-    """Edges with positive numbers, or their logarithms, whose ordinary sums of products converge exactly where the closure does.
+    """Edges with positive weights, or their logarithms; the ordinary sums of products converge exactly if the closure does.
 
-    Attributes
-    ----------
-    edges : CSR
-        With one weight an edge.
-    scale : float or None
-        The factor that makes the weights natural logarithms; None for the numbers themselves.
+    `scale` makes the weights natural logarithms; None for the numbers themselves.
     """
 
     edges: CSR
@@ -179,15 +163,15 @@ class Walks(NamedTuple):
 
     @property
     def numbers(self) -> Array:
-        """The weights as float64."""
+        """Return the weights as float64."""
         (weights,) = self.edges.weights
         return weights.astype(np.float64) if self.scale is None else np.exp(self.scale * weights.astype(np.float64))
 
 
 def weights_of_walks(semiring: Semiring, values: Values) -> Walks | None:
-    """Give the non-negative numbers that decide whether a closure converges; None for a semiring without such numbers.
+    """Return the non-negative numbers that decide if a closure converges; None for a semiring without such numbers.
 
-    They are the first component of structured elements, where ⊕ and ⊗ add and multiply it.
+    Structured elements have these numbers in the first component, which ⊕ and ⊗ add and multiply.
     """
     first, program = values[0], _program(semiring)
     scale = None if program is None else program.exponential
@@ -216,18 +200,18 @@ def _heavier(a: Any, b: Any) -> Any:
 
 _PRODUCTS = Semiring("largest product of most edges", _heavier, lambda a, b: (a[0] * b[0], a[1] + b[1]), (0, -math.inf), (1, 0))
 _SUMS = Semiring("largest sum of most edges", _heavier, lambda a, b: (a[0] + b[0], a[1] + b[1]), (-math.inf, -math.inf), (0, 0))
-"""Elements (weight, edges) with 1 ⊕ c ≠ 1 for a cycle c exactly where its weight is at least that of no edge."""
+"""Elements (weight, edges) with 1 ⊕ c ≠ 1 for a cycle c exactly if its weight is no less than the weight of the empty walk."""
 
 
 def heavy_cycle(walks: Walks, vertex: int) -> list[int] | None:
-    """Find a cycle whose numbers multiply to 1 or more, and give its vertices in order; the search begins at `vertex`."""
+    """Find a cycle whose numbers multiply to 1 or more, as its vertices in order; the search begins at `vertex`."""
     semiring, edges = _PRODUCTS if walks.scale is None else _SUMS, walks.edges
     counted = CSR(edges.n, edges.starts, edges.heads, (*edges.weights, np.ones(len(edges.heads))), semiring.zero)
     return find_cycle(semiring, counted.arrays(), vertex)[0]
 
 
 def divergent_component(walks: Walks) -> list[int] | None:
-    """Find the strongly connected component whose walks grow fastest, and give its vertices; None for numbers beyond floats.
+    """Find the strongly connected component whose walks grow fastest, as its vertices; None for numbers beyond floats.
 
     The least growth of an entry in a power iteration bounds the spectral radius from below (Collatz, 1942; Wielandt, 1950).
     """

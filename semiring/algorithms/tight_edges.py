@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.algorithms.bellman_ford import better
 from semiring.algorithms.csr import CSR, combine_runs
 from semiring.algorithms.divergence import extremum_of
 from semiring.algorithms.predecessors import roots_of
-from semiring.algorithms.relaxation import better
 from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.kernels.operations import operations_for
 from semiring.kernels.select import searches_for

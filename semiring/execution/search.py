@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algorithms.best_path import best_path
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.factorization import Factorization
 from semiring.algorithms.reachability import Condensation
-from semiring.algorithms.rows_of_edges import rows_of_edges
+from semiring.algorithms.rows_of_edges import best_path, rows_of_edges
 from semiring.algorithms.spanning_tree import SpanningForest
 from semiring.algorithms.symbolic import analysed
 from semiring.algorithms.tight_edges import grow_trees

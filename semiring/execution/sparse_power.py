@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algorithms.power import Stored, power
+from semiring.algorithms.chain import Stored, power
 from semiring.arrays.devices import gpu_name, namespace, on_gpu
 from semiring.arrays.memory import fits, require_memory
 from semiring.common.errors import GraphError, ShapeError

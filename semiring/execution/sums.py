@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.catalogue import MIN_PLUS
-from semiring.algorithms.eccentricities import extreme_eccentricity
-from semiring.algorithms.hops import DistanceSums, distance_sums
+from semiring.algorithms.distances import DistanceSums, distance_sums, extreme_eccentricity
 from semiring.arrays.devices import host
 from semiring.arrays.exchange import borrowed, lends_memory
 from semiring.arrays.pieces import HOST, slices

@@ -10,8 +10,7 @@ import numpy as np
 
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algorithms.csr import CSR
-from semiring.algorithms.eccentricities import extreme_eccentricity, extreme_of
-from semiring.algorithms.hops import DistanceSums
+from semiring.algorithms.distances import DistanceSums, extreme_eccentricity, extreme_of
 from semiring.arrays.conversion import Array
 from semiring.arrays.memory import require_memory
 from semiring.arrays.pieces import GPU

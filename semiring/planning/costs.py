@@ -10,12 +10,11 @@ import math
 from typing import Any
 
 from semiring.algebra.definition import Semiring
-from semiring.algorithms.best_path import pays
 from semiring.algorithms.components import share
 from semiring.algorithms.csr import CSR
+from semiring.algorithms.distances import counts_hops
 from semiring.algorithms.factorization import sums_converge
-from semiring.algorithms.hops import counts_hops
-from semiring.algorithms.rows_of_edges import MANY, reach, search_order
+from semiring.algorithms.rows_of_edges import MANY, pays, reach, search_order
 from semiring.algorithms.spanning_tree import is_bottleneck
 from semiring.algorithms.symbolic import Fill, analysed
 from semiring.arrays.devices import gpus, is_gpu

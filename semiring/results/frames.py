@@ -13,8 +13,7 @@ from typing import Any, overload
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algorithms.phases import Phase
-from semiring.algorithms.recorder import Area, Call, Change
+from semiring.algorithms.recorder import Area, Call, Change, Phase
 from semiring.common.errors import printable
 from semiring.common.units import counted
 

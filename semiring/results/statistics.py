@@ -13,7 +13,7 @@ import numpy as np
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algorithms.distribution import Distribution, cell_exponent
 from semiring.algorithms.factorization import Factorization
-from semiring.algorithms.hops import DistanceSums
+from semiring.algorithms.distances import DistanceSums
 from semiring.arrays.memory import require_bytes
 from semiring.common.errors import GraphError
 from semiring.common.html import BAR, Shown, beside

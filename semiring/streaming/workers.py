@@ -19,7 +19,7 @@ from semiring.algorithms.block_rows import (
     Receive,
     Release,
     Step,
-    Store,
+    StoreBlockRow,
     UpdatePivotColumn,
     UpdatePivotRow,
     UpdateRest,
@@ -193,10 +193,10 @@ class _Worker:
                 self.engine.verify()
                 self.panels[k] = self.row
                 self._write_back(self.row, k, k, keep=True)
-            case Store(i, k) if i == k:
+            case StoreBlockRow(i, k) if i == k:
                 self._wait_until_free(k, k + 1)
                 self._write_back(self.panels.pop(k), k, k, last=True)
-            case Store(i, k):
+            case StoreBlockRow(i, k):
                 self._write_back(self.row, i, k, last=k == len(self.rows) - 1)
             case Release(k):
                 self.pipeline.release(self.panels.pop(k).loaded, self._received(k, released=True))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csgraph
 
 import semiring as sr
-from semiring.algorithms.best_path import best_path, pays
+from semiring.algorithms.rows_of_edges import best_path, pays
 from semiring.execution import search
 from semiring.graphs import edges_of
 from semiring.kernels.select import searches_for

@@ -19,7 +19,7 @@ from semiring.algorithms.block_rows import (
     Receive,
     Release,
     Step,
-    Store,
+    StoreBlockRow,
     UpdatePivotColumn,
     UpdatePivotRow,
     UpdateRest,
@@ -36,7 +36,7 @@ DEVICES = (1, 2, 3, 5)
 
 
 class Machine:
-    """Devices with a program each, whose steps come in any order that keeps the dependencies `Load`, `Receive` and `Store` name.
+    """Devices with a program each, whose steps come in any order that keeps the dependencies `Load`, `Receive` and `StoreBlockRow` name.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class Machine:
                 return self.rounds[i] >= k and (i >= k or self.missing[i] == 0)
             case Receive(k):
                 return self.rounds[k] > k
-            case Store(i, k):
+            case StoreBlockRow(i, k):
                 return i != k or self.missing[i] == 0
         return True
 
@@ -84,14 +84,14 @@ class Machine:
         match step:
             case Load() | Receive():
                 self.held[device] += 1
-            case Store() | Release():
+            case StoreBlockRow() | Release():
                 self.held[device] -= 1
         match step:
             case Receive(k):
                 self.missing[k] -= 1
             case Broadcast(k):
                 self.rounds[k] = k + 1
-            case Store(i, k):
+            case StoreBlockRow(i, k):
                 self.rounds[i] = k + 1
         self.most = max(self.most, *self.held)
 

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from scipy.sparse import csgraph
 
 import semiring as sr
-from semiring.algorithms import eccentricities, hops, rows_of_edges
+from semiring.algorithms import distances, rows_of_edges
 from semiring.algorithms.csr import CSR
-from semiring.algorithms.eccentricities import extreme_eccentricity
-from semiring.algorithms.hops import distance_sums
+from semiring.algorithms.distances import distance_sums, extreme_eccentricity
 from semiring.kernels.cpu.hop_counts import hop_order, hop_sums
 from semiring.kernels.select import searches_for
 
@@ -175,7 +174,7 @@ def test_extreme_eccentricities_are_those_of_all_searches(kind: str, data: st.Da
     (rows,) = rows_of_edges.rows_of_edges(sr.MIN_PLUS, edges, every, searches=searches_for(sr.MIN_PLUS, edges.dtypes, "cpu"))
     expected = rows.max(axis=1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(eccentricities, "_FEW", 1000)
+        patch.setattr(distances, "_FEW", 1000)
         for greatest in (False, True):
             value = expected.max() if greatest else expected.min()
             one, some = (extreme_eccentricity(edges, greatest=greatest, every=every) for every in (False, True))
@@ -200,7 +199,7 @@ def test_a_few_searches_suffice(monkeypatch: pytest.MonkeyPatch) -> None:
         asked += 1
         return rows_of_edges.rows_of_edges(*args, **more)
 
-    monkeypatch.setattr(eccentricities, "rows_of_edges", search)
+    monkeypatch.setattr(distances, "rows_of_edges", search)
     found = extreme_eccentricity(weighted(grid), greatest=True, every=True)
     assert found is not None
     assert found[0] == 2 * (side - 1)
@@ -219,4 +218,4 @@ def test_bounds_that_do_not_get_on_are_given_up() -> None:
     ring = np.roll(np.eye(200, dtype=bool), 1, axis=1)
     edges = weighted(ring | ring.T)
     assert extreme_eccentricity(edges, greatest=True, every=True) is None
-    assert hops.distance_sums(edges) is not None
+    assert distances.distance_sums(edges) is not None

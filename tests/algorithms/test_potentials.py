@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from scipy.sparse import csgraph, csr_array
 
 import semiring as sr
-from semiring.algorithms import eccentricities, rows_of_edges
+from semiring.algorithms import distances as searched_distances
+from semiring.algorithms import rows_of_edges
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.potentials import potentials_by_components
 from semiring.kernels.cpu.searches import Searches
@@ -140,7 +141,7 @@ def test_the_radius_takes_few_searches_where_ways_back_differ(shape: str, monkey
         made.append(1)
         return search(*args, **kwargs)
 
-    monkeypatch.setattr(eccentricities, "rows_of_edges", counted)
+    monkeypatch.setattr(searched_distances, "rows_of_edges", counted)
     leaves = np.arange(1, n)
     parents = 0 * leaves if shape == "star" else (leaves * rng.random(n - 1)).astype(int)
     graph = csr_array((rng.random(2 * n - 2), (np.r_[parents, leaves], np.r_[leaves, parents])), shape=(n, n))
@@ -149,7 +150,7 @@ def test_the_radius_takes_few_searches_where_ways_back_differ(shape: str, monkey
     assert len(made) <= 20
     tails, heads = graph.nonzero()
     edges = CSR.of(tails, heads, (graph[tails, heads],), n, (INF,))
-    center = eccentricities.extreme_eccentricity(edges, greatest=False, every=True)
+    center = searched_distances.extreme_eccentricity(edges, greatest=False, every=True)
     assert center is not None
     assert center[1].tolist() == np.flatnonzero(expected <= expected.min() * (1 + 1e-12)).tolist()
 

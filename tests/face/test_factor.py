@@ -21,7 +21,7 @@ from scipy.sparse import csgraph
 from scipy.sparse.linalg import splu
 
 import semiring as sr
-from semiring.algorithms import elimination, ordering
+from semiring.algorithms import elimination, symbolic
 from semiring.algorithms.bellman_ford import exact_weight
 from semiring.arrays import memory
 from semiring.graphs import read_graph
@@ -390,10 +390,10 @@ def test_any_graph_in_any_order(data: st.DataObject) -> None:
     np.testing.assert_array_equal(f[sources, targets], expected[np.ix_(sources, targets)])
 
 
-@pytest.mark.parametrize("order", [*ordering.ORDERS, "natural"])
+@pytest.mark.parametrize("order", [*symbolic.ORDERS, "natural"])
 def test_orders(order: str) -> None:
     assert sr.factor(sp.csr_array((0, 0)), order=order).closure().shape == (0, 0)
-    module = ordering.ORDERS.get(order, ("numpy",))[0]
+    module = symbolic.ORDERS.get(order, ("numpy",))[0]
     pytest.importorskip(module)
     grid = nx.convert_node_labels_to_integers(nx.grid_2d_graph(12, 13))
     f = sr.factor(grid, order=order)

@@ -25,7 +25,7 @@ from scipy.sparse.csgraph import floyd_warshall
 import semiring as sr
 from semiring import watching
 from semiring.algorithms import blocked, iterative, recursive
-from semiring.algorithms.phases import EQUATIONS
+from semiring.algorithms.recorder import EQUATIONS
 from semiring.kernels import machine
 from semiring.results import recording_pictures
 
