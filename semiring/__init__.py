@@ -1,32 +1,30 @@
-"""Semiring matrix algebra: products, closures and paths from one definition in plain Python.
+"""Find shortest paths, closures and matrix products over any semiring, from one definition in plain Python.
 
 >>> import numpy as np, semiring as sr
 >>> sr.apsp(np.array([[0.0, 1.0], [np.inf, 0.0]]))
 array([[ 0.,  1.],
        [inf,  0.]])
 
-What users call, by module; `planning` shows how a call is computed, and `execution` computes it:
+The modules of the public functions; `planning` decides how to compute a call, and `execution` computes it:
 
     solve.py         apsp, closure, transitive_closure, power
     product.py       matmul, multi_dot
     sequences.py     scan
-    summary.py       statistics
-    extent.py        diameter, radius
+    summary.py       statistics, diameter, radius
     reachability.py  reachability
     elimination.py   factor
     cycles.py        cycle_mean
     alternatives.py  k_shortest_paths
     explanation.py   explain, the plan of a call
     watching.py      watch, a closure step by step
-    testing.py       random matrices, a closure by brute force, and checks of paths, for tests of one's own
+    testing.py       random matrices, brute-force closures and checks of paths for the tests of users
     config.py        show_config
     cli.py, demo.py  python -m semiring
-    csgraph/, networkx_backend/  the same in the places of SciPy's and NetworkX's functions
+    csgraph/, networkx_backend/  replacements for functions of SciPy and NetworkX
 
-Packages from the ground up, each of which imports only those before it: `common` (errors, forks), `algebra` (what a semiring is), `arrays`
-(of any library, and where they lie), `kernels` (one fast product per engine), `algorithms` (closures and paths as compositions of it),
-`mpi` (processes on several machines), `streaming` (matrices by block rows), `planning`, `graphs` (what is read), `files`, `results` (what
-is handed back), `execution`.
+Packages below them, from the ground up: `common`, `algebra` (definition of a semiring), `arrays` (libraries, devices), `kernels` (one fast
+product per engine), `algorithms` (closures and paths from products). Above these: `mpi` (several machines), `streaming` (block rows),
+`planning`, `graphs` (input), `files`, `results` (output), `execution`. Each package imports only earlier ones.
 """
 
 from __future__ import annotations
@@ -79,8 +77,6 @@ if TYPE_CHECKING:
     from semiring.cycles import cycle_mean as cycle_mean
     from semiring.elimination import factor as factor
     from semiring.explanation import explain as explain
-    from semiring.extent import diameter as diameter
-    from semiring.extent import radius as radius
     from semiring.files.reading import read_edges as read_edges
     from semiring.graphs import EdgeList as EdgeList
     from semiring.graphs import NonEdgeWarning as NonEdgeWarning
@@ -105,6 +101,8 @@ if TYPE_CHECKING:
     from semiring.solve import closure as closure
     from semiring.solve import power as power
     from semiring.solve import transitive_closure as transitive_closure
+    from semiring.summary import diameter as diameter
+    from semiring.summary import radius as radius
     from semiring.summary import statistics as statistics
     from semiring.watching import watch as watch
 
@@ -128,7 +126,6 @@ _HOMES = {
     "semiring.cycles": "CycleMean cycle_mean",
     "semiring.elimination": "factor",
     "semiring.explanation": "explain",
-    "semiring.extent": "diameter radius",
     "semiring.files.reading": "read_edges",
     "semiring.planning": "Plan Problem",
     "semiring.graphs": "EdgeList NonEdgeWarning edges",
@@ -144,7 +141,7 @@ _HOMES = {
     "semiring.results.statistics": "Statistics",
     "semiring.sequences": "Decoded scan",
     "semiring.solve": "apsp closure power transitive_closure",
-    "semiring.summary": "statistics",
+    "semiring.summary": "diameter radius statistics",
     "semiring.watching": "watch",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
@@ -154,7 +151,7 @@ __all__ = [*_HOME, "ops", "testing"]  # pyright: ignore[reportUnsupportedDunderA
 
 
 def __getattr__(name: str) -> Any:
-    """The public names, imported at their first use."""
+    """Import a public name on first use."""
     if name in _HOME:
         with importing:
             value = getattr(importlib.import_module(_HOME[name]), name)

@@ -1,4 +1,4 @@
-"""``python -m semiring``."""
+"""The entry point of ``python -m semiring``."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""`k_shortest_paths`: the shortest path between two vertices, and the next best ones that meet no vertex twice."""
+"""`k_shortest_paths`: the k shortest simple paths between two vertices."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["SimplePath", "k_shortest_paths"]
 
 
 class SimplePath(NamedTuple):
-    """A path that meets no vertex twice, and its length; `k_shortest_paths` finds the shortest ones.
+    """A path without a repeated vertex, and the length of the path, from `k_shortest_paths`.
 
     Examples
     --------
@@ -32,9 +32,9 @@ class SimplePath(NamedTuple):
     Attributes
     ----------
     distance : float
-        The sum of the weights of its edges.
+        The sum of the edge weights.
     path : list
-        Its vertices, by their names.
+        The names of the vertices, in order.
     """
 
     distance: float
@@ -46,7 +46,7 @@ class SimplePath(NamedTuple):
 def k_shortest_paths(
     graph: Any, source: Any, target: Any, k: int, *, weight: Any = None, nonedge: Any = None, threads: int | None = None
 ) -> list[SimplePath]:
-    """The k shortest simple paths between two vertices, the shortest first.
+    """Return the k shortest paths between two vertices that visit no vertex twice, shortest first.
 
     Examples
     --------
@@ -61,19 +61,19 @@ def k_shortest_paths(
     Parameters
     ----------
     graph : sparse array, graph of another library, what `edges` gives, or array of shape (n, n)
-        See `apsp`. Weights may be negative; of parallel edges, and of entries that SciPy stores twice, the lightest counts. Weights are
-        float64, to which integers beyond 2⁵³ are rounded.
+        See `apsp`. Weights may be negative. The lightest of parallel edges, or of duplicate entries in a SciPy array, counts. Weights
+        are converted to float64, which rounds integers beyond 2⁵³.
     source, target : vertex
-        By its name, or by its number where vertices have none.
+        The name of a vertex, or the number if vertices have no names.
     k : int
-        How many paths are wanted.
+        The number of paths.
     weight, nonedge
         As for `apsp`.
 
     Returns
     -------
     list of SimplePath
-        Fewer where there are no more; with the same source and target the path of one vertex alone.
+        At most k paths. If source and target are the same vertex, the only path is this vertex.
 
     Other Parameters
     ----------------
@@ -83,20 +83,19 @@ def k_shortest_paths(
     Raises
     ------
     GraphError
-        For a source or a target that is no vertex of the graph, or a k that is no whole number from 0; and as for `apsp`.
+        If source or target is not one vertex of the graph, or k is not a whole number from 0; and as for `apsp`.
     NegativeCycleError
-        Where a negative cycle leads to the target.
+        If a negative cycle leads to the target.
 
     Notes
     -----
-    Yen's algorithm, with Lawler's refinement: for each path as many searches as it has vertices from where it leaves an earlier one, each
-    of which is drawn towards the target by the distances to it (A*), and cut off where what it finds cannot be among the k. Weights are
-    float64; which of equally long paths come first is not defined. Yen, "Finding the k shortest loopless paths in a network", 1971;
-    Lawler, "A procedure for computing the k best solutions", 1972.
+    Yen's algorithm with Lawler's refinement: each path takes one A* search from every vertex after the point where the path leaves an
+    earlier path. A search stops early if no result can be among the k. The order of equally long paths is not defined. Yen, "Finding the
+    k shortest loopless paths in a network", 1971; Lawler, "A procedure for computing the k best solutions", 1972.
     """
     require_threads(threads)
     if isinstance(k, bool) or not isinstance(k, Integral) or k < 0:
-        raise GraphError(f"k is {k!r}; it must be a whole number from 0")
+        raise GraphError(f"k is {k!r}; k must be a whole number from 0")
     with noted("the paths", MIN_PLUS, graph):
         edges, labels = one_graph(graph, MIN_PLUS, nonedge=nonedge, dtype=np.float64, weight=weight)
         ends = [_one(vertex, edges.n, labels, what) for vertex, what in ((source, "source"), (target, "target"))]
@@ -106,8 +105,7 @@ def k_shortest_paths(
 
 
 def _one(vertex: Any, n: int, labels: Any, what: str) -> int:
-    """The number of one vertex."""
     found = chosen(vertex, n, labels, what)
     if vertex is None or not found.single:
-        raise GraphError(f"{what} is one vertex, not {vertex!r}")
+        raise GraphError(f"{what} must be one vertex, not {vertex!r}")
     return int(found.numbers[0])

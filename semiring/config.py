@@ -1,4 +1,4 @@
-"""`show_config`: what the library found on this machine."""
+"""`show_config`: print the versions, the processor and the settings that the library found on this machine."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ EXTRAS = {
     "cuda12": ("cupy-cuda12x",),
     "cuda13": ("cupy-cuda13x",),
 }
-"""The optional packages by the name of the extra that installs them."""
+"""Optional packages, by the name of the extra that installs them."""
 
 
 def installed(package: str) -> str | None:
-    """The version of a distribution, read from its metadata without importing it; None where it is not installed."""
+    """Return the version of a distribution from its metadata, without an import; None if it is not installed."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
@@ -35,11 +35,10 @@ def installed(package: str) -> str | None:
 
 
 def show_config() -> None:
-    """Print versions, the processor, and what the library makes of them.
+    """Print versions, processor, threads, kernel cache, memory, GPUs and optional packages, as bug reports need them.
 
-    Shown are the vector instructions that kernels are generated for, the threads, the cache of compiled kernels, the available
-    memory, the GPUs (or why there is none), the engines and the optional packages. The environment variables ``SEMIRING_ISA``,
-    ``SEMIRING_NUM_THREADS`` and ``SEMIRING_CACHE_DIR`` change three of them.
+    The environment variables ``SEMIRING_ISA`` (vector instructions), ``SEMIRING_NUM_THREADS`` and ``SEMIRING_CACHE_DIR`` change the
+    settings.
 
     Examples
     --------
@@ -59,20 +58,19 @@ def show_config() -> None:
 
     Notes
     -----
-    Compiled kernels are code that this process will run. Their folder is made so that only you can enter it, and nothing is loaded from a
-    folder or a file that belongs to another user or that others can write to: it is compiled instead, and the line says so. A folder
-    that you name with ``SEMIRING_CACHE_DIR`` keeps the permissions that you gave it. (On Windows it is as safe as the place it lies in.)
+    Compiled kernels are code that this process will run, so the library creates the cache folder for you alone. It loads no file that
+    another user owns or can write to, but compiles the kernel again; the line ``cache`` says so. A folder named by
+    ``SEMIRING_CACHE_DIR`` keeps its permissions. On Windows the cache is as safe as its parent folder.
     """
     for name, value in _lines():
         print(f"{name:<10} {value}")
 
 
 def _lines() -> list[tuple[str, str]]:
-    """What is shown: names and values."""
     vectors, engines = _vectors()
     number, names = _gpus()
     lines = [
-        ("semiring", __version__ if installed("semiring") else f"{__version__}, used from its source folder"),
+        ("semiring", __version__ if installed("semiring") else f"{__version__}, imported from its source folder"),
         ("Python", f"{platform.python_version()}, NumPy {installed('numpy')}, llvmlite {installed('llvmlite')}"),
         ("processor", f"{_processor()}, {platform.system()} {platform.machine()}"),
         ("vectors", vectors),
@@ -82,16 +80,13 @@ def _lines() -> list[tuple[str, str]]:
         ("GPUs", names),
         ("engines", f"{'cuda (CUDA C++), ' if number else ''}{engines}"),
     ]
-    for extra, packages in EXTRAS.items():
+    for i, (extra, packages) in enumerate(EXTRAS.items()):
         found = [f"{p} {version}" for p in packages if (version := installed(p))]
-        lines.append(("", f"{extra}: {', '.join(found) or 'not installed'}"))
-    first = len(lines) - len(EXTRAS)
-    lines[first] = ("extras", lines[first][1])
+        lines.append(("" if i else "extras", f"{extra}: {', '.join(found) or 'not installed'}"))
     return lines
 
 
 def _processor() -> str:
-    """The name of the processor, as Linux or Python knows it."""
     try:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):
@@ -102,21 +97,18 @@ def _processor() -> str:
 
 
 def _vectors() -> tuple[str, str]:
-    """The vector instructions, and the engines that the processor runs."""
+    """Return descriptions of the vector instructions and of the engines that run on this processor."""
     from semiring.kernels.hardware import host
 
+    reference = "reference (NumPy, exact objects)"
     try:
         target = host()
     except SemiringError as error:
-        return str(error), "reference (NumPy, exact objects)"
-    return (
-        f"{target.isa}, {target.registers} registers of {target.vector_bytes} bytes, for {target.cpu}",
-        "cpu (LLVM), reference (NumPy, exact objects)",
-    )
+        return str(error), reference
+    return f"{target.isa}, {target.registers} registers of {target.vector_bytes} bytes, for {target.cpu}", f"cpu (LLVM), {reference}"
 
 
 def _threads() -> str:
-    """How many threads compute, or what is wrong with the number that is set."""
     from semiring.arrays.threads import thread_count
 
     try:
@@ -126,14 +118,13 @@ def _threads() -> str:
 
 
 def _cache() -> str:
-    """The folder of compiled kernels, and what it holds."""
     from semiring.common.units import counted, format_bytes
     from semiring.kernels import cache
 
     folder = cache.folder()
     try:
         if not cache.is_trusted(folder.stat()):
-            return f"{folder}, not used: it belongs to another user, or others can write to it"
+            return f"{folder}, not used: another user owns it or can write to it"
         sizes = [entry.stat().st_size for entry in os.scandir(folder) if entry.is_file()]
     except OSError:
         return f"{folder}, empty"
@@ -141,7 +132,6 @@ def _cache() -> str:
 
 
 def _memory() -> str:
-    """The free memory of the host."""
     from semiring.arrays.memory import free_on
     from semiring.common.units import format_bytes
 
@@ -150,7 +140,7 @@ def _memory() -> str:
 
 
 def _gpus() -> tuple[int, str]:
-    """How many GPUs there are, and which."""
+    """Return the number of GPUs, and their names or why CuPy finds none."""
     from semiring.arrays.devices import gpus, why_no_gpu
 
     number = gpus()

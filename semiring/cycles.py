@@ -1,4 +1,4 @@
-"""`cycle_mean`: the maximum or minimum cycle mean of a graph, a critical cycle and an eigenvector over max-plus or min-plus."""
+"""`cycle_mean`: the maximum or minimum cycle mean of a graph, with a critical cycle and an eigenvector."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CycleMean(Shown):
-    """The cycle mean of a graph, a cycle that has it, and an eigenvector; `cycle_mean` makes it.
+    """The cycle mean of a graph, with a critical cycle and an eigenvector, from `cycle_mean`.
 
     Examples
     --------
@@ -40,11 +40,11 @@ class CycleMean(Shown):
     Attributes
     ----------
     mean : float
-        The greatest mean weight of a cycle over max-plus, the least over min-plus; the semiring's zero where there is no cycle.
+        The greatest mean weight of a cycle over max-plus, the least over min-plus; the semiring's zero without a cycle.
     cycle : list or None
-        The vertices of a critical cycle, which has this mean, each once, in order; None where there is no cycle.
+        The vertices of a critical cycle (a cycle with this mean), each once, in order; None without a cycle.
     total : float
-        The sum of its weights, correctly rounded: the mean is this over the number of its edges.
+        The sum of the weights of the cycle, correctly rounded; the mean is the total over the number of edges.
     nodes : tuple
         The vertices of the graph.
     """
@@ -60,10 +60,10 @@ class CycleMean(Shown):
 
     @cached_property
     def eigenvector(self) -> Array:
-        """A vector x with A ⊗ x = λ ⊗ x for the mean λ, found when it is asked for first; O(m log m) for m edges.
+        """A vector x with A ⊗ x = λ ⊗ x for the mean λ, computed on first access in O(m log m) for m edges.
 
-        It has the weights of the best paths from each vertex to the first one of `cycle`, each edge counting its weight less the mean;
-        the semiring's zero for vertices that do not reach it, of which there are none in a strongly connected graph.
+        Entry i is the weight of the best path from vertex i to the first vertex of `cycle`, where each edge counts as weight − λ. The entry
+        is the semiring's zero if i does not reach the cycle; in a strongly connected graph every vertex does.
 
         Examples
         --------
@@ -80,12 +80,11 @@ class CycleMean(Shown):
         return 0.0 + self._sign * best_to_cycle(self._graph, self._critical, self._threads)
 
     def facts(self) -> tuple[str, list[tuple[str, str]]]:
-        """What Jupyter shows."""
-        length = 0 if self.cycle is None else len(self.cycle)
+        """Return the title and the rows of the table in Jupyter."""
         facts = [("mean", f"{self.mean:.6g}")]
         if self.cycle is not None:
-            more = " …" if length > 8 else ""
-            facts += [("edges", f"{length:,}"), ("critical cycle", " → ".join(map(repr, self.cycle[:8])) + more)]
+            more = " …" if len(self.cycle) > 8 else ""
+            facts += [("edges", f"{len(self.cycle):,}"), ("critical cycle", " → ".join(map(repr, self.cycle[:8])) + more)]
         return f"cycle mean of {counted(len(self.nodes), 'vertex', 'vertices')}", facts
 
     def __repr__(self) -> str:
@@ -103,11 +102,11 @@ def cycle_mean(
     nonedge: Any = None,
     threads: int | None = None,
 ) -> CycleMean:
-    """Maximum cycle mean of a graph, the eigenvalue of its matrix over max-plus, with a critical cycle and an eigenvector.
+    """Return the maximum mean edge weight of a cycle (the eigenvalue over max-plus), a critical cycle and an eigenvector.
 
     Examples
     --------
-    Trains leave a station when all those have come that others wait for; in the long run every 5 minutes, as the slowest cycle tells:
+    A train leaves a station once the connecting trains have arrived. The slowest cycle sets the pace: 5 minutes in the long run.
 
     >>> import semiring as sr
     >>> trains = sr.edges([("A", "B", 4), ("B", "C", 3), ("C", "A", 8), ("B", "A", 2)])
@@ -125,9 +124,9 @@ def cycle_mean(
     Parameters
     ----------
     graph : sparse array, graph of another library, what `edges` gives, or array of shape (n, n)
-        See `apsp`. A loop is a cycle of one edge, of mean 0 for each 0 on the diagonal of a dense matrix: where it is none, have −∞ there,
-        over min-plus ∞, or pass ``nonedge=0`` if no 0 is an edge. Of parallel edges, and of entries that SciPy stores twice, the heaviest
-        counts, over min-plus the lightest. Weights are float64, to which integers beyond 2⁵³ are rounded.
+        See `apsp`. A loop is a cycle of one edge: a 0 on the diagonal of a dense matrix is a cycle of mean 0. Write −∞ instead (over
+        min-plus ∞), or pass ``nonedge=0`` if no 0 is an edge. The heaviest of parallel edges, or of duplicate entries in a SciPy array,
+        counts (over min-plus the lightest). Weights are converted to float64, which rounds integers beyond 2⁵³.
     semiring : Semiring or str
         `MAX_PLUS`, or `MIN_PLUS` for the minimum cycle mean.
     weight, nonedge
@@ -147,22 +146,22 @@ def cycle_mean(
     GraphError, ShapeError, DTypeError, DomainError
         As for `apsp`.
     LawError
-        For another semiring.
+        If the semiring is not max-plus or min-plus.
     OverflowRiskError
-        Where weights are so large that sums of them could leave float64.
+        If sums of the weights could leave float64.
 
     Notes
     -----
-    Howard's policy iteration, with weights of float64: rounds of O(m) steps for m edges, mostly a few dozens at most. Of integers the mean
-    is that of an exactly critical cycle, where the cycle's length times the longest path stays below 2⁵³; else no cycle's mean is better by
-    more than rounding explains. The graph need not be strongly connected: the mean is that of all cycles. Cochet-Terrasson, Cohen,
-    Gaubert, McGettrick and Quadrat, "Numerical computation of spectral elements in max-plus algebra", 1998; Dasdan, "Experimental
-    analysis of the fastest optimum cycle ratio and mean algorithms", 2004.
+    Howard's policy iteration in float64: rounds of O(m) steps for m edges, usually a few dozen rounds at most. For integers the cycle is
+    exactly critical if the length of the cycle times the longest path stays below 2⁵³; otherwise the mean is optimal up to rounding. The
+    graph need not be strongly connected: all cycles count. Cochet-Terrasson, Cohen, Gaubert, McGettrick and Quadrat, "Numerical computation
+    of spectral elements in max-plus algebra", 1998; Dasdan, "Experimental analysis of the fastest optimum cycle ratio and mean
+    algorithms", 2004.
     """
     require_threads(threads)
     semiring = as_semiring(semiring)
     if semiring not in (MAX_PLUS, MIN_PLUS):
-        raise LawError(f"a cycle mean is of {MAX_PLUS.name} or {MIN_PLUS.name}, and this is {semiring.name}")
+        raise LawError(f"cycle_mean needs {MAX_PLUS.name} or {MIN_PLUS.name}, not {semiring.name}")
     with noted("the cycle mean", semiring, graph):
         edges, labels = one_graph(graph, semiring, nonedge=nonedge, dtype=np.float64, weight=weight)
     sign = -1.0 if semiring == MAX_PLUS else 1.0

@@ -1,7 +1,7 @@
-"""All shortest routes of the US airport network, with the routes themselves: the README's main command.
+"""The demo of the README: find all shortest routes of the US airport network.
 
-The airports and the routes flown between them come with the PyPI package bokeh_sampledata (public-domain data of OurAirports and of
-the US Bureau of Transportation Statistics).
+The PyPI package bokeh_sampledata brings the airports and routes (public-domain data of OurAirports and of the US Bureau of
+Transportation Statistics).
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ Array = np.ndarray[Any, Any]
 
 EARTH_RADIUS_KM = 6371.0088
 JOURNEYS = (("BRW", "EYW"), ("ADK", "PQI"), ("CDV", "PBG"), ("STC", "PIR"))
-"""From the Arctic to the Caribbean, from coast to coast, the most stops, and the longest way round."""
+"""Journeys to print: from the Arctic to the Caribbean, from coast to coast, the most stops, the longest detour."""
 
 
 class Airports(NamedTuple):
-    """The airports of the network and the routes between them.
+    """Airports of a network, and the distances of the routes between them.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Airports(NamedTuple):
     latitude, longitude : float64 array
         In degrees.
     distances : float64 array of shape (n, n)
-        The great-circle distance in km for every route flown, ∞ where there is none, 0 on the diagonal.
+        Great-circle distances in km of the routes, ∞ without a route, 0 on the diagonal.
     """
 
     labels: tuple[str, ...]
@@ -53,9 +53,9 @@ class Airports(NamedTuple):
 
 
 def load_airports() -> Airports:
-    """The US airport network of bokeh_sampledata: airports with at least one route, and the routes, each in its direction.
+    """Load the US airport network of bokeh_sampledata: all airports with a route, and the directed routes.
 
-    The package's data files are read as they are, so that neither it nor pandas is imported.
+    The function reads the data files of the package directly, without importing bokeh_sampledata or pandas.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def load_airports() -> Airports:
     Raises
     ------
     ModuleNotFoundError
-        Where bokeh_sampledata is not installed, naming the extra that installs it.
+        If bokeh_sampledata is not installed; the message names the extra that installs it.
     """
     folder = _data_folder()
     routes = _rows(folder, "routes.csv")
@@ -86,29 +86,28 @@ def load_airports() -> Airports:
 
 
 def great_circle(latitude: Array, longitude: Array, other_latitude: Array, other_longitude: Array) -> Array:
-    """Distances in km on a sphere between points in degrees, by the haversine formula; the arguments broadcast."""
+    """Return great-circle distances in km between points in degrees, by the haversine formula; the arguments broadcast."""
     phi, theta, other_phi, other_theta = map(np.radians, (latitude, longitude, other_latitude, other_longitude))
     haversine = np.sin((phi - other_phi) / 2) ** 2 + np.cos(phi) * np.cos(other_phi) * np.sin((theta - other_theta) / 2) ** 2
     return np.asarray(2 * EARTH_RADIUS_KM * np.arcsin(np.sqrt(haversine)))
 
 
 def _data_folder() -> Path:
-    """The folder of bokeh_sampledata with its tables."""
     package = importlib.util.find_spec("bokeh_sampledata")
     if package is None or not package.submodule_search_locations:
-        raise ModuleNotFoundError(f"the airport data is in the package bokeh_sampledata: {install_of('demo')}")
+        raise ModuleNotFoundError(f"the demo needs the airport data of the package bokeh_sampledata: {install_of('demo')}")
     return Path(package.submodule_search_locations[0]) / "_data"
 
 
 def _rows(folder: Path, name: str) -> list[dict[str, str]]:
-    """The rows of a CSV file that may be compressed (older releases of the package do not)."""
+    """Read a CSV file, which only newer releases of the package compress."""
     packed = folder / f"{name}.gz"
     raw = gzip.decompress(packed.read_bytes()) if packed.exists() else (folder / name).read_bytes()
     return list(csv.DictReader(io.StringIO(raw.decode("utf-8"))))
 
 
 def run_demo() -> None:
-    """Print the network, a few of its shortest routes, its diameter, the time, and the comparison with SciPy."""
+    """Print the network, a few shortest routes, the diameter, the time, and a comparison with SciPy."""
     from semiring.solve import apsp
 
     airports = load_airports()
@@ -127,21 +126,20 @@ def run_demo() -> None:
                 _print_route(airports, shortest, source, target)
     longest = np.where(np.isfinite(shortest.distances), shortest.distances, -1)
     source, target = divmod(int(longest.argmax()), n)
-    print("\nThe diameter of the network, its farthest connected pair:", end="")
+    print("\nThe diameter of the network, between the farthest connected pair:", end="")
     _print_route(airports, shortest, source, target)
     print()
     _compare_with_scipy(airports.distances, shortest.distances)
 
 
 def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
-    """The seconds that `work` took, and its result."""
+    """Return the seconds that `work` takes, and its result."""
     start = time.perf_counter()
     result = work()
     return time.perf_counter() - start, result
 
 
 def _print_route(airports: Airports, shortest: Any, source: int, target: int) -> None:
-    """A route, leg by leg."""
     route = shortest.path(source, target)
     latitude, longitude = airports.latitude, airports.longitude
     apart = great_circle(latitude[source], longitude[source], latitude[target], longitude[target])
@@ -153,15 +151,15 @@ def _print_route(airports: Airports, shortest: Any, source: int, target: int) ->
 
 
 def _compare_with_scipy(distances: Array, shortest: Array) -> None:
-    """The same by SciPy, where that is installed: its time, and how far the distances are apart."""
+    """Print the time that SciPy takes, if installed, and the largest difference of the distances."""
     try:
         from scipy.sparse.csgraph import csgraph_from_dense, shortest_path
     except ImportError:
-        print(f"SciPy is not installed, so there is nothing to compare with: {install_of('demo')}")
+        print(f"SciPy is not installed, so the comparison is left out: {install_of('demo')}")
         return
     seconds, theirs = _timed(lambda: shortest_path(csgraph_from_dense(distances, null_value=np.inf)))
-    same_pairs = np.array_equal(np.isfinite(theirs), np.isfinite(shortest))
-    known = np.isfinite(theirs) & np.isfinite(shortest)
+    connected, connected_here = np.isfinite(theirs), np.isfinite(shortest)
+    known = connected & connected_here
     difference = np.abs(theirs[known] - shortest[known]).max(initial=0)
-    verdict = "the same pairs connected" if same_pairs else "OTHER PAIRS CONNECTED"
+    verdict = "the same pairs connected" if np.array_equal(connected, connected_here) else "OTHER PAIRS CONNECTED"
     print(f"SciPy's shortest_path: {verdict}, largest difference {difference:.1e} km; {duration(seconds)}, distances only")

@@ -1,4 +1,4 @@
-"""`factor`, a sparse graph eliminated once: any rows, columns and entries of its closure afterwards, and new weights in little time."""
+"""`factor`: eliminate a sparse graph once, then ask for rows, columns and entries of the closure, or change weights."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def factor(
     threads: int | None = None,
     check: bool = True,
 ) -> Factor:
-    """Factorize a sparse graph for many shortest paths: what its closure takes, in little more memory than the graph.
+    """Prepare a sparse graph once; later distance queries are fast.
+
+    The result takes little more memory than the graph, far less than the closure.
 
     Examples
     --------
@@ -44,7 +46,7 @@ def factor(
     >>> f["Spiez", ["Biel", "Jura"]]
     array([ 82., 152.])
 
-    A road is closed, and only what depends on it is eliminated again:
+    Close a road; only the part of the factor that depends on this road is eliminated again:
 
     >>> f.update((["Thun"], ["Bern"], [float("inf")]))
     >>> float(f["Spiez", "Jura"])
@@ -53,12 +55,12 @@ def factor(
     Parameters
     ----------
     graph : sparse array, graph of another library, what `edges` gives, or array of shape (n, n)
-        See `apsp`. A vertex may have a loop. Parallel edges combine with ⊕; no edge is what is not stored.
+        See `apsp`. A vertex may have a loop. Parallel edges combine with ⊕; entries that are not stored are no edges.
     semiring : Semiring or str
-        With the laws of a closure; one of the catalogue also by its name.
+        Any semiring that permits a closure, or the name of a semiring of the catalogue.
     order : str or sequence of vertices
-        The order of elimination: "metis" (nested dissection, by pymetis), "minimum degree" (by SciPy), "natural", or the vertices. "auto"
-        is the first that ``pip install -e ".[sparse]"`` brings.
+        The order of elimination: "metis" (nested dissection, by pymetis), "minimum degree" (by SciPy), "natural", or the vertices.
+        "auto" takes the first of these that is installed (``pip install -e ".[sparse]"``).
     weight, nonedge, dtype
         As for `apsp`.
 
@@ -69,34 +71,32 @@ def factor(
     Other Parameters
     ----------------
     device : str
-        "cuda", "cuda:0", … has a GPU eliminate, and rows, columns and closures found there, which are left there as arrays of CuPy;
-        "auto" is the CPU.
+        "cuda", "cuda:0", … eliminates and answers on a GPU; rows, columns and closures are then CuPy arrays. "auto" is the CPU.
     threads : int, optional
         By default ``SEMIRING_NUM_THREADS``, or all cores.
     check : bool
-        False looks for no overflow.
+        False skips the check for overflow.
 
     Raises
     ------
     GraphError, ShapeError, DTypeError, DomainError
-        As for `apsp`; an order that is unknown, or does not name each vertex once.
+        As for `apsp`; also for an unknown order, or an order that does not name each vertex once.
     LawError
-        Without the laws of a closure.
+        If the semiring lacks a law that a closure needs.
     DivergenceError
-        Where the closure does not exist; `NegativeCycleError` for min-plus, which names the cycle.
+        If the closure does not exist; for min-plus a `NegativeCycleError` that names the cycle.
     OverflowRiskError
-        Integers or floats so large that a path could leave the dtype.
+        If weights are so large that a path could leave the dtype.
     TooLargeError
-        Where fill takes more memory than there is.
+        If the fill does not fit into memory.
     SemiringError
-        For a device that is not there.
+        If the device does not exist.
 
     Notes
     -----
-    On planar graphs of n vertices O(n log n) memory, O(n^1.5) steps for the elimination and O(n log n) for each row; on graphs without
-    small separators, such as random ones, nearly as much as for a dense matrix. Backhouse and Carré (1975); Sao, Kannan, Gera and Vuduc,
-    PPoPP 2020. Floats with negative weights are within n · ε of the largest magnitude; smaller negative cycles
-    pass for rounding.
+    A planar graph of n vertices takes O(n log n) memory, O(n^1.5) steps of elimination and O(n log n) steps for each row. A graph without
+    small separators, such as a random graph, costs nearly as much as a dense matrix. Backhouse and Carré (1975); Sao, Kannan, Gera and
+    Vuduc, PPoPP 2020. With negative floats, results are within n · ε of the largest magnitude; smaller negative cycles pass for rounding.
     """
     require_threads(threads)
     refuse_arrays(check=check)

@@ -1,8 +1,8 @@
-"""Functions for the callables of a semiring, where operators and the built-in ``min``, ``max`` and ``abs`` do not do.
+"""Functions for the ⊕ and ⊗ of a semiring that Python's operators and ``min``, ``max`` and ``abs`` cannot express.
 
-They work on Python scalars (Fractions too, and integers of any size), NumPy scalars and arrays (of objects too), SymPy expressions, and
-the symbols with which a callable is recorded. Operators (``+ - * / // % & | ^ << >> ~ < <= == != >= >``) and the built-in ``min``,
-``max`` and ``abs`` need no such help. Where a function of real numbers has no value (the logarithm of −1), it gives NaN, as NumPy does.
+The functions take Python scalars (also Fractions and integers of any size), NumPy scalars and arrays (also of objects), SymPy
+expressions, and the symbols with which a callable is recorded. Operators (``+ - * / // % & | ^ << >> ~ < <= == != >= >``) and the
+built-in ``min``, ``max`` and ``abs`` need no such help. A real function without a value (the logarithm of −1) gives NaN, as in NumPy.
 
 Examples
 --------

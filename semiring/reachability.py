@@ -1,4 +1,4 @@
-"""Who reaches whom in a sparse graph, without a matrix."""
+"""`reachability`: the vertices that each vertex of a sparse graph reaches, without an n × n matrix."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Reachability", "reachability"]
 @raised_here
 @described_by(apsp, transitive_closure)
 def reachability(graph: Any, *, reflexive: bool = False, weight: str | float | None = None, nonedge: Any = None) -> Reachability:
-    """Which vertices can be reached from which, without a matrix: counts, sets and single answers.
+    """Find which vertices each vertex reaches, as counts, sets and single answers, without an n × n matrix.
 
     Examples
     --------
@@ -35,10 +35,8 @@ def reachability(graph: Any, *, reflexive: bool = False, weight: str | float | N
     Parameters
     ----------
     graph : array of shape (n, n), sparse array, graph of another library, or what `edges` gives
-        What is an edge: see `transitive_closure`.
-    reflexive
-        As for `transitive_closure`.
-    weight
+        See `transitive_closure`.
+    reflexive, weight
         As for `transitive_closure`.
     nonedge
         As for `apsp`.
@@ -50,21 +48,21 @@ def reachability(graph: Any, *, reflexive: bool = False, weight: str | float | N
     Raises
     ------
     GraphError
-        For several graphs.
+        If the argument holds several graphs.
     SemiringError
         As for `transitive_closure`.
 
     Notes
     -----
-    The strongly connected components are found in O(n + m), and the sets of what each of the c components reaches in O(m·c / 32) at most.
-    The sets take c²/16 bytes at most, and less where few vertices are reached. The matrix itself: `transitive_closure`.
+    O(n + m) steps find the c strongly connected components, and at most O(m·c / 32) steps the components that each component reaches.
+    These sets take at most c²/16 bytes, less if few vertices are reached. For the whole matrix call `transitive_closure`.
     """
     with noted("the reachability", BOOLEAN, graph):
         listed = edges_of(graph, BOOLEAN, nonedge=nonedge, presence=True, weight=weight)
         if listed is None:
             read = read_graph(graph, BOOLEAN, nonedge=nonedge, presence=True)
             if read.batch:
-                raise GraphError(f"reachability is of one graph, not of a batch of shape {read.batch}; pass one at a time")
+                raise GraphError(f"reachability takes one graph, not a batch of shape {read.batch}; pass one graph at a time")
             matrix = host(read.values[0])
             tails, heads = np.nonzero(matrix)
             listed = CSR.of(tails, heads, (matrix[tails, heads],), len(matrix), (False,)), read.labels

@@ -1,4 +1,4 @@
-"""`scan`, vectors through a long product of matrices over a semiring: hidden Markov models, Viterbi's algorithm, random fields."""
+"""`scan`: multiply a vector by a long sequence of matrices (hidden Markov models, Viterbi's algorithm, random fields)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def scan(
 ) -> Any:
     """Multiply a vector by a sequence of matrices: v[t] = (v[t−1] ⊗ A[t]) ⊗ w[t] for t = 1, …, T.
 
-    The product with the weights w[t] is entry by entry. With ``reverse`` v[t−1] = A[t] ⊗ (w[t] ⊗ v[t]), from the last vector to the first.
+    The product with the weights w[t] is elementwise. With ``reverse``, v[t−1] = A[t] ⊗ (w[t] ⊗ v[t]) from the last vector to the first.
 
     Examples
     --------
@@ -51,51 +51,51 @@ def scan(
     matrices : array of shape (S, S) or (…, T, S, S)
         One A for all steps, or A[1], …, A[T], in arrays of any library. Over a structured semiring every operand is a tuple of arrays.
     semiring : Semiring or str
-        One of the catalogue, also by name, or your own.
+        A semiring of the catalogue (also by name), or your own.
     initial : array of shape (…, S), optional
-        v[0], or with ``reverse`` the last vector; by default 1 in each state.
+        v[0], or with ``reverse`` the last vector; by default the semiring's one in each state.
     weights : array of shape (…, T, S), optional
-        w[1], …, w[T], as of observations.
+        w[1], …, w[T], such as the weights of observations.
     lengths : int or array of shape (…,), optional
-        The steps of each sequence of a batch; what lies beyond is not looked at.
+        The number of steps of each sequence of a batch; later entries are ignored.
     reverse : bool
     witness : bool
-        Also return which k won, and the states of the best sequence. ⊕ must be selective.
+        Also return the winning k of every step, and the states of the best sequence. ⊕ must be selective (pick one operand).
     last : bool
-        Only the vector that is computed last.
+        Return only the last vector to be computed.
 
     Returns
     -------
     array, tuple of arrays, or Decoded
         v[0], …, v[T] in the shape (…, T + 1, S), zero beyond the end of a sequence; with `last` (…, S). With `witness` a named tuple
-        ``(values, witness, states)``. Leading axes broadcast; dtypes, libraries and devices are as of `matmul`.
+        ``(values, witness, states)``. Leading axes broadcast; `matmul` describes dtypes, libraries and devices.
 
     Other Parameters
     ----------------
     device : {"auto", "cpu", "cuda", "cuda:0", …, "reference"}
-        "auto" computes where the operands lie.
+        "auto" computes on the device of the operands.
     threads : int, optional
-        Of the CPU, which share out sequences.
+        CPU threads, which share the sequences of a batch.
     check : bool
-        False looks for nothing that raises `DomainError` or `OverflowRiskError`.
+        False skips the checks that raise `DomainError` or `OverflowRiskError`.
 
     Raises
     ------
     ShapeError, GraphError
-        Operands that do not fit each other, lie on different devices, or cannot be read.
+        If operands have shapes that do not fit, are on different devices, or cannot be read.
     DTypeError, DomainError
-        A dtype in which the semiring has no meaning; NaN, or an element outside the carrier.
+        If the semiring is not defined for the dtype, or an entry is NaN or outside the carrier.
     OverflowRiskError
-        Numbers so large, or so many steps, that a vector could leave the dtype.
+        If large numbers or many steps could make a vector leave the dtype.
     LawError
-        A witness is asked for and ⊕ is not selective.
+        If ``witness=True`` and ⊕ is not selective.
     TooLargeError
-        A GPU that has not the memory.
+        If the GPU lacks the memory.
 
     Notes
     -----
-    T·S² steps; nothing of the size T·S² is made. Over LOG these are a hidden Markov model's α and, reversed, β (Rabiner, "A tutorial on
-    hidden Markov models", 1989); over MAX_PLUS the states are Viterbi's (1967). More: How to, Sequences.
+    T·S² steps, without an array of T·S² entries. Over LOG the vectors are the α (and, reversed, the β) of a hidden Markov model (Rabiner,
+    "A tutorial on hidden Markov models", 1989); over MAX_PLUS the states are Viterbi's (1967). More: How-to, Sequences.
     """
     if type(semiring) is not Semiring or hasattr(witness, "shape") or hasattr(reverse, "shape") or hasattr(last, "shape"):
         semiring = as_semiring(semiring)

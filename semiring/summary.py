@@ -1,4 +1,4 @@
-"""Statistics of a graph: diameter, radius, eccentricities, average path length and the histogram of distances, without n² numbers."""
+"""`statistics`, `diameter` and `radius`: summaries of all shortest distances of a graph, without an n × n matrix where possible."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.common.docstrings import described_by
 from semiring.common.errors import noted, raised_here
-from semiring.execution.sums import add_distances, add_distances_of_ranks
+from semiring.execution.sums import add_distances, add_distances_of_ranks, extreme_distance
 from semiring.planning.options import ComputationOptions, Options, takes
 from semiring.results.statistics import BINS, RunningDistances, Statistics, statistics_from
 from semiring.solve import apsp
 
-__all__ = ["Statistics", "statistics"]
+__all__ = ["Statistics", "diameter", "radius", "statistics"]
 
 Array = np.ndarray[Any, Any]
 
@@ -24,7 +24,7 @@ Array = np.ndarray[Any, Any]
 @described_by(apsp)
 @takes(ComputationOptions)
 def statistics(graph: Any, *, bins: int | Sequence[float] | Array | None = BINS, **options: Unpack[ComputationOptions]) -> Statistics:
-    """Diameter, radius, eccentricities, average path length and histogram of all shortest distances of a graph.
+    """Return diameter, radius, eccentricities, average path length and histogram of all shortest distances of a graph.
 
     Examples
     --------
@@ -41,9 +41,9 @@ def statistics(graph: Any, *, bins: int | Sequence[float] | Array | None = BINS,
     graph : array of shape (n, n), sparse array, graph of another library, or what `edges` gives
         See `apsp`.
     bins : int, increasing sequence of numbers, or None
-        The edges of the histogram's bins, as for `numpy.histogram`; what lies outside of them is not counted. A number from 2: at most so
-        many bins of one width, a power of two, which are chosen by the distances; where all of these are whole numbers it is at least 1.
-        None for no histogram, which takes half the time where the graph is eliminated.
+        The bin edges of the histogram, as for `numpy.histogram`; distances outside are not counted. A number from 2 gives at most so many
+        bins, chosen by the distances. The bins have one width, a power of two, at least 1 if all distances are whole numbers. None omits
+        the histogram, which takes half the time if the graph is eliminated.
     weight, nonedge, dtype
         As for `apsp`.
 
@@ -59,16 +59,16 @@ def statistics(graph: Any, *, bins: int | Sequence[float] | Array | None = BINS,
     Raises
     ------
     GraphError
-        For several graphs, or bins that do not increase.
+        If the argument holds several graphs, or the bins do not increase.
     NegativeCycleError, SemiringError
         As for `apsp`.
 
     Notes
     -----
-    Distances are found some rows at a time where that is predicted to be faster than the closure, or that does not fit, and are summed as
-    float64, row by row, so that of the same distances all numbers are the same to the last bit, by however many processes. Those of sparse
-    graphs that are eliminated are summed in the order of elimination. Where all edges of a sparse graph are equal, hops are counted without
-    a row. `diameter` and `radius` take a few searches. More: How it works, Planning.
+    The distances are computed some rows at a time if this is predicted to be faster than the closure, or the closure does not fit. They are
+    summed as float64 row by row, so any number of processes gives the same result to the last bit. Eliminated graphs are summed in the
+    order of elimination. A sparse graph with equal edges needs only hop counts. `diameter` and `radius` take a few searches. More: How it
+    works, Planning.
     """
     given = Options.of(options, "statistics", ComputationOptions)
     with noted("the statistics", MIN_PLUS, graph):
@@ -78,3 +78,97 @@ def statistics(graph: Any, *, bins: int | Sequence[float] | Array | None = BINS,
         else:
             labels, n, found = add_distances_of_ranks(graph, bins, given)
     return statistics_from(found, tuple(range(n)) if labels is None else tuple(labels))
+
+
+@raised_here
+@described_by(apsp)
+@takes(ComputationOptions)
+def diameter(graph: Any, **options: Unpack[ComputationOptions]) -> float:
+    """Return the diameter of a graph: the greatest of all shortest distances.
+
+    Examples
+    --------
+    >>> import semiring as sr
+    >>> ways = sr.edges([("a", "b", 1.5), ("b", "c", 2.0)], directed=False)
+    >>> sr.diameter(ways)
+    3.5
+
+    Parameters
+    ----------
+    graph : array of shape (n, n), sparse array, graph of another library, or what `edges` gives
+        See `apsp`.
+    weight, nonedge, dtype
+        As for `apsp`.
+
+    Returns
+    -------
+    float
+        ∞ unless every vertex reaches every other one; NaN for a graph without vertices.
+
+    Other Parameters
+    ----------------
+    device, threads, overwrite, memory_limit, checkpoint, progress, comm
+        As for `apsp`.
+
+    Raises
+    ------
+    NegativeCycleError, SemiringError
+        As for `apsp`.
+
+    Notes
+    -----
+    Each search of a sparse graph bounds the eccentricities of all vertices (Takes and Kosters, 2011), until no other vertex can have a
+    greater one. Dense graphs, and graphs that need many searches, take as long as `statistics`. `Statistics.farthest` names the pair.
+    """
+    return _extreme(graph, Options.of(options, "diameter", ComputationOptions), greatest=True)
+
+
+@raised_here
+@described_by(diameter)
+@takes(ComputationOptions)
+def radius(graph: Any, **options: Unpack[ComputationOptions]) -> float:
+    """Return the radius of a graph: the distance from the most central vertex to the vertex farthest from it.
+
+    Examples
+    --------
+    >>> import semiring as sr
+    >>> ways = sr.edges([("a", "b", 1.5), ("b", "c", 2.0)], directed=False)
+    >>> sr.radius(ways)
+    2.0
+
+    Parameters
+    ----------
+    graph, weight, nonedge, dtype
+        As for `diameter`.
+
+    Returns
+    -------
+    float
+        ∞ unless some vertex reaches every other one; NaN for a graph without vertices.
+
+    Other Parameters
+    ----------------
+    device, threads, overwrite, memory_limit, checkpoint, progress, comm
+        As for `apsp`.
+
+    Raises
+    ------
+    NegativeCycleError, SemiringError
+        As for `apsp`.
+
+    Notes
+    -----
+    The method is the same as for `diameter`. `Paths.center` names the most central vertices.
+    """
+    return _extreme(graph, Options.of(options, "radius", ComputationOptions), greatest=False)
+
+
+def _extreme(graph: Any, options: Options, *, greatest: bool) -> float:
+    """Return the greatest or the least eccentricity, by searches of a sparse graph or from all distances."""
+    if options.comm is None:
+        with noted("the diameter" if greatest else "the radius", MIN_PLUS, graph):
+            found = extreme_distance(graph, options, greatest=greatest)
+        if found is not None:
+            return found
+    whole = statistics(graph, **{name: getattr(options, name) for name in ComputationOptions.__optional_keys__})
+    return whole.diameter if greatest else whole.radius

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.catalogue import MIN_PLUS
+from semiring.algorithms.distances import DistanceSums
 from semiring.algorithms.distribution import Distribution, cell_exponent
 from semiring.algorithms.factorization import Factorization
-from semiring.algorithms.distances import DistanceSums
 from semiring.arrays.memory import require_bytes
 from semiring.common.errors import GraphError
 from semiring.common.html import BAR, Shown, beside

@@ -113,7 +113,7 @@ class TestAPSP:
     def test_no_path_and_no_vertex(self, run: Run, tmp_path: Path) -> None:
         path = tmp_path / "one_way.txt"
         path.write_text("7 9\n")
-        hint = "its edges are directed; with --undirected there is a path\n"
+        hint = "the edges are directed; with --undirected there is a path\n"
         assert run("apsp", path, "--from", "9", "--to", "7") == (0, "no path from 9 to 7\n", hint)
         assert run("apsp", path, "--from", "9", "--to", "7", "--undirected")[1:] == ("1: 9 → 7\n", "")
         path.write_text("7 9\n8 10\n")
@@ -211,7 +211,7 @@ class TestInput:
         with pytest.raises(SystemExit) as caught:
             main(["apsp", str(roads), "--encoding", encoding])
         assert caught.value.code == 2
-        assert f"there is no encoding {encoding!r}; utf-8, latin-1" in capsys.readouterr().err
+        assert f"unknown encoding {encoding!r}; examples are utf-8, latin-1" in capsys.readouterr().err
 
     def test_a_guessed_header_is_a_warning(self, run: Run, tmp_path: Path) -> None:
         path = tmp_path / "roads.csv"

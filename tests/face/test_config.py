@@ -60,7 +60,7 @@ def test_the_environment_counts(capsys: pytest.CaptureFixture[str], monkeypatch:
 def test_a_cache_that_is_not_trusted(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SEMIRING_CACHE_DIR", str(tmp_path))
     tmp_path.chmod(0o777)
-    assert shown(capsys)["cache"] == f"{tmp_path}, not used: it belongs to another user, or others can write to it"
+    assert shown(capsys)["cache"] == f"{tmp_path}, not used: another user owns it or can write to it"
 
 
 def test_a_wrong_setting_is_shown_not_raised(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
