@@ -1,9 +1,9 @@
 """Best paths out of a construction matrix, expanded without recursion.
 
 Matsumoto, Nakasato and Sedukhin (2012), Algorithm 2: the path from i to j is the edge itself if via[i, j] is −1, and otherwise the path
-from i to k = via[i, j] followed by the path from k to j. All wanted paths are expanded together, one generation of `via` a pass. The resulting
-walks need not be simple: blocked and recursive schedules go around cycles of weight 1 (zero, for shortest paths) on every level. Loops are
-erased, at once if a walk grows beyond n vertices.
+from i to k = via[i, j] followed by the path from k to j. All wanted paths are expanded together, one generation of `via` a pass. The
+resulting walks need not be simple: blocked and recursive schedules go around cycles of weight 1 (zero, for shortest paths) on every
+level. Loops are erased, at once if a walk grows beyond n vertices.
 
 The expansion ends if ⊕ improves strictly and arithmetic is exact, or if no cycle improves on 1. Rounding of negative floats, or a damaged
 file, may bend `via` into a circle. Such a path is given up once its walk has more than n vertices; `SingleSource` of
