@@ -279,8 +279,8 @@ def examine(p: Problem, budget: Budget) -> Outcome:
     plan = planned(p, g)
     costs = dict(plan.considered) or {plan.strategy: plan.seconds or 0.0}
     predicted = {name: costs[s.name] for name, s in STRATEGIES.items() if s.name in costs}
-    searched = plan.strategy == "search from both ends"  # of one pair; the strategies search its row
-    choice = next(name for name, s in STRATEGIES.items() if s.name == ("search" if searched else plan.strategy))
+    planned_name = plan.strategy.removesuffix(" from both ends")  # of one pair; the strategies search its row
+    choice = next(name for name, s in STRATEGIES.items() if s.name == planned_name)
     limit = _STOP * min(t.seconds for t in times.values())
     # The searches of a dense graph are not among the strategies.
     expected = times[choice].seconds if choice in times else costs[plan.strategy]

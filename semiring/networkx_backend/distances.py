@@ -19,7 +19,7 @@ from semiring.execution.question import Given, Question
 from semiring.execution.strategy import rows_in_turn, solve_edges
 from semiring.graphs.coo import COO
 from semiring.kernels.overflow.statistics import value_statistics
-from semiring.planning import plan
+from semiring.planning import Plan, plan
 from semiring.planning.options import Options
 
 __all__ = [
@@ -351,9 +351,9 @@ def distances(graph: Any, weight: Any, method: str | None = None, *, paths: bool
     return Distances(list(graph), found.distances, found.predecessors()) if paths else Distances(list(graph), found, None)
 
 
-def by_rows(edges: CSR) -> Iterator[Rows]:
-    """All distances along edges, some rows at a time where they are found so."""
+def by_rows(edges: CSR, how: Plan | None = None) -> Iterator[Rows]:
+    """Yield all distances along edges, some rows at a time, by a plan or by a new one."""
     question, given = Question(MIN_PLUS, wanted="rows"), Given(edges)
-    how = plan(question.problem(given))
+    how = plan(question.problem(given)) if how is None else how
     for first, matrix in rows_in_turn(how, given, question):
         yield Rows(matrix, first)

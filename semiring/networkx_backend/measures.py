@@ -17,7 +17,7 @@ from semiring.arrays.pieces import GPU
 from semiring.execution.question import Given
 from semiring.execution.sums import hop_sums
 from semiring.networkx_backend.distances import Rows, algorithm, by_rows, sparse
-from semiring.planning import edges_problem, plan
+from semiring.planning import Plan, edges_problem, plan
 from semiring.planning.options import Options
 from semiring.solve import apsp
 
@@ -53,12 +53,13 @@ def _incoming(G: Any, distance: Any) -> tuple[list[int], list[Any]]:
     edges = sparse(G, distance)
     if G.is_directed():
         edges = edges.transposed()
-    if (sums := _counted(edges)) is not None:
+    how, sums = _planned(edges)
+    if sums is not None:
         exact = np.float64 if edges.dtypes[0].kind == "f" else np.int64  # a sum needs more than the dtype of a distance
         return (sums.connected + 1).tolist(), sums.totals.astype(exact).tolist()
     reached: list[int] = []
     totals: list[Any] = []
-    for rows in by_rows(edges):
+    for rows in by_rows(edges, how):
         reached += rows.reached.sum(axis=1).tolist()
         totals += rows.totals()
     return reached, totals
@@ -123,17 +124,18 @@ def _eccentricities(G: Any, nodes: Any, weight: Any) -> dict[Any, Any]:
     return dict(zip(wanted, farthest[some].tolist(), strict=True))
 
 
-def _counted(edges: CSR) -> DistanceSums | None:
-    """Count the pairs of each distance, if that is planned and nothing is rounded."""
+def _planned(edges: CSR) -> tuple[Plan | None, DistanceSums | None]:
+    """Return the plan of all distances by rows, or the pairs of each distance, if hop counts are planned and nothing is rounded."""
     how = plan(edges_problem(MIN_PLUS, edges, Options(), wanted="sums"))
-    return hop_sums(how, Given(edges), Options()) if how.strategy == "hop counts" else None
+    return (None, hop_sums(how, Given(edges), Options())) if how.strategy == "hop counts" else (how, None)
 
 
-def _farthest(edges: CSR) -> tuple[Array, Array]:
-    """Whether each node reaches all others, and the distance to the farthest one."""
-    if (sums := _counted(edges)) is not None:
+def _farthest(edges: CSR, how: Plan | None = None) -> tuple[Array, Array]:
+    """Return True for each node that reaches all others, and the distance to the farthest one."""
+    how, sums = _planned(edges) if how is None else (how, None)
+    if sums is not None:
         return sums.connected == edges.n - 1, sums.farthest.astype(edges.dtypes[0])
-    found = [(rows.reached.all(axis=1), rows.matrix.max(axis=1, initial=0)) for rows in by_rows(edges)]
+    found = [(rows.reached.all(axis=1), rows.matrix.max(axis=1, initial=0)) for rows in by_rows(edges, how)]
     reaches, farthest = map(np.concatenate, zip(*found, strict=True))
     return reaches, farthest
 
@@ -156,7 +158,7 @@ def _extreme(G: Any, weight: Any, *, greatest: bool, every: bool) -> tuple[Any, 
         first = np.zeros(1, np.intp)
         _require_connected(G, connected=all(len(part.reachable(first)) == edges.n for part in {edges, edges.transposed()}))
     else:
-        reaches, farthest = _farthest(edges)
+        reaches, farthest = _farthest(edges, None if how.strategy == "bounds" else how)
         _require_connected(G, connected=bool(reaches.all()))
         found = extreme_of(edges, farthest, greatest=greatest, every=every)
     value, vertices = found

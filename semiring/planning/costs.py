@@ -188,8 +188,6 @@ def edges_problem(
     order = search_order(semiring, edges)
     if wanted == "pair" and (order == "rounds" or not pays(edges)):
         wanted = "elements"
-    if wanted == "sums" and not (order == "levels" and counts_hops(edges)):
-        wanted = "rows"
     problem = closure_problem(
         semiring,
         edges.dtypes,
@@ -203,7 +201,12 @@ def edges_problem(
         spans=is_bottleneck(semiring, edges.dtypes) and bool(len(edges.heads)) and edges.symmetric,
         **more,
     )
-    return problem if wanted in ("sums", "extremes") else _tried(problem, edges, eliminable=reflexive)
+    if wanted in ("sums", "extremes"):
+        open_ = edges.n > machine.PART and problem.has_any_way and str(problem.device) in ("auto", "cpu")
+        if open_ and (wanted == "extremes" or (order == "levels" and counts_hops(edges))):
+            return problem
+        problem = problem._replace(wanted="rows")
+    return _tried(problem, edges, eliminable=reflexive)
 
 
 def _tried(problem: Problem, edges: CSR, *, eliminable: bool) -> Problem:

@@ -230,8 +230,8 @@ def _by_ranks(problem: Problem) -> Plan:
 
 def _sparse(problem: Problem, shared: tuple[str, ...] | None) -> Plan:
     """Plan the closure of a sparse graph, or some of its rows, by the strategy that is predicted to be the fastest."""
-    if problem.wanted in ("sums", "extremes") and (without := _without_rows(problem)) is not None:
-        return without
+    if problem.wanted in ("sums", "extremes"):
+        return _without_rows(problem)
     considered = _ways_of_edges(problem)
     strategy = min(considered, key=lambda name: considered[name][0])
     seconds, device = considered[strategy]
@@ -256,10 +256,8 @@ def _sparse(problem: Problem, shared: tuple[str, ...] | None) -> Plan:
     return Plan(problem, (device,), strategy, algorithm, seconds=seconds, memory={device: size}, considered=ways)
 
 
-def _without_rows(problem: Problem) -> Plan | None:
-    """Plan sums or extremes of distances without a row of them: by hop counts, or by bounds; None if neither applies."""
-    if problem.n <= machine.PART or not problem.has_any_way or str(problem.device) not in ("auto", "cpu"):
-        return None
+def _without_rows(problem: Problem) -> Plan:
+    """Plan sums or extremes of distances without a row of them: by hop counts, or by bounds."""
     seconds = search_seconds(problem, compiled=True)
     if problem.wanted == "extremes":
         return Plan(problem, ("cpu",), "bounds", "eccentricities bounded by searches", seconds=seconds)
