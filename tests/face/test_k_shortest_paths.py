@@ -99,7 +99,7 @@ def test_names_and_refusals() -> None:
     with pytest.raises(sr.GraphError, match="target"):
         sr.k_shortest_paths(graph, "a", "x", 1, weight="cost")
     for several in (["a", "b"], None):
-        with pytest.raises(sr.GraphError, match="source is one vertex"):
+        with pytest.raises(sr.GraphError, match="source must be one vertex"):
             sr.k_shortest_paths(graph, several, "c", 1, weight="cost")
     for k in (-1, 1.5, True):
         wrong: Any = k
