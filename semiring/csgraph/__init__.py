@@ -4,16 +4,14 @@ Every public name of SciPy's module is here, so that one line of a program chang
 
     from semiring.csgraph import shortest_path  # instead of: from scipy.sparse.csgraph import shortest_path
 
-- `shortest_path`, `floyd_warshall`, `dijkstra`, `bellman_ford` and `johnson` are a closure on the CPU or a GPU, or where that is predicted
-  to be slower, with few edges or few sources, products of a few rows, or searches, this library's or SciPy's own. `explain` tells which,
-  and why. Beside SciPy's arguments they take ``dtype`` and ``device``.
-- `construct_dist_matrix`, `reconstruct_path`, `csgraph_from_dense`, `csgraph_from_masked` and `csgraph_masked_from_dense` do what SciPy's
-  do, without the flaws that they tell of.
+- `shortest_path`, `floyd_warshall`, `dijkstra`, `bellman_ford` and `johnson` compute a closure on the CPU or a GPU, products of a few rows,
+  or searches, by this library or SciPy: the predicted fastest. `explain` returns the plan. ``dtype`` and ``device`` are new arguments.
+- `construct_dist_matrix`, `reconstruct_path`, `csgraph_from_dense`, `csgraph_from_masked` and `csgraph_masked_from_dense` replace SciPy's
+  functions, without the flaws that their docstrings name.
 - `yen` finds simple paths by this library's searches. All else is SciPy's own.
 
-The functions for shortest paths, in `shortest`, pass their arguments to `solving.solve`. That lets `call.read_call` check them, for which
-`reading.read` reads the graph by SciPy's conventions, and computes what the call's plan says. `alternatives` has `yen`, and `conversions`
-the other functions.
+The functions of `shortest` pass their arguments to `solving.solve`. `call.read_call` checks the arguments, `reading.read` reads the graph by
+SciPy's conventions, and `solving` runs the plan of the call. `alternatives` has `yen`, and `conversions` the other functions.
 
 >>> from semiring import csgraph
 >>> csgraph.shortest_path([[0, 1, 5], [0, 0, 2], [0, 0, 0]])

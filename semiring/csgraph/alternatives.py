@@ -68,7 +68,7 @@ def yen(
     if not (0 <= source < graph.n and 0 <= sink < graph.n):
         raise ValueError(f"source and sink must have 0 <= vertex < {graph.n}, and are {source} and {sink}")
     if graph.negative and not unweighted:
-        bellman_ford(csgraph, directed, [source])  # which tells of a negative cycle, as SciPy's yen does
+        bellman_ford(csgraph, directed, [source])  # Bellman–Ford reports a negative cycle, as SciPy's yen does
     csr = in_dtype((graph.unweighted(infinite=True) if unweighted else graph).csr, np.dtype(np.float64))
     with AsBoth():
         found = list(simple_paths(csr if directed else both_ways(csr), source, sink, K))

@@ -1,6 +1,6 @@
-"""A call of one of SciPy's functions: its arguments, checked, the graph that they are about, and how it is computed.
+"""A call of one of SciPy's functions: checked arguments, the graph, and the plan.
 
-`read_call` makes a `Call` of a `Request`, and finds everything that can be wrong with it. Errors are those of both libraries: `AsBoth`.
+`read_call` makes a `Call` of a `Request`, and raises every error of the arguments. `AsBoth` makes errors of both libraries' classes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["METHODS", "AsBoth", "Call", "NegativeCycleError", "Request", "cut", 
 class NegativeCycleError(OwnNegativeCycleError, ScipyNegativeCycleError):  # type: ignore[misc]  # SciPy's class has no types
     """The graph has a cycle of negative weight: shortest paths do not exist.
 
-    It is SciPy's ``NegativeCycleError`` and `semiring.NegativeCycleError`, so that either catches it.
+    The class derives from SciPy's ``NegativeCycleError`` and from `semiring.NegativeCycleError`: handlers of either class catch it.
 
     Examples
     --------
@@ -45,7 +45,7 @@ class NegativeCycleError(OwnNegativeCycleError, ScipyNegativeCycleError):  # typ
     Attributes
     ----------
     cycle : list of int or None
-        The vertices of one such cycle, in order; None where SciPy found it, which does not tell.
+        The vertices of a negative cycle, in order; None from SciPy's searches, which do not report them.
     """
 
     def __init__(self, message: str = "", cycle: list[int] | None = None) -> None:
@@ -108,7 +108,7 @@ class Call:
 
     @property
     def negative(self) -> bool:
-        """Whether an edge is negative and counts so."""
+        """True if the weight of an edge is negative and counts."""
         return not self.request.unweighted and self.graph.negative
 
     @cached_property
@@ -126,7 +126,7 @@ class Call:
 
     @cached_property
     def csr(self) -> CSR:
-        """Its edges in compressed rows, in both directions where they have none."""
+        """The edges in compressed rows; undirected edges in both directions."""
         return self._by_direction(self.weighed)
 
     @cached_property
@@ -144,7 +144,7 @@ class Call:
 
     @cached_property
     def plan(self) -> Plan:
-        """How it is computed."""
+        """The plan of the call."""
         n, request, dense = self.graph.n, self.request, self.graph.dense
         options = Options(bool(request.return_predecessors), device=request.device)
         sources = None if self.sources is None else len(self.sources)
@@ -157,19 +157,19 @@ class Call:
 
     @property
     def bytes(self) -> int:
-        """What the closure needs: the matrix, and the construction matrix and the predecessors of its paths."""
+        """Bytes of the closure: the matrix, and for paths the construction matrix and the predecessors."""
         return int(self.graph.n**2 * (self.dtype.itemsize + 8 * bool(self.request.return_predecessors)))
 
     @property
     def in_place(self) -> bool:
-        """Whether the result has to replace the caller's array, as SciPy's Floyd–Warshall promises for a C-ordered one of its own dtype."""
+        """True if the result must replace the caller's array, as SciPy's Floyd–Warshall does for C-ordered float64."""
         array = self.graph.dense
         if not self.request.overwrite or self.request.method != "FW" or not isinstance(array, np.ndarray):
             return False
         return bool(array.dtype == self.dtype and array.flags.c_contiguous and array.flags.writeable)
 
     def refuse_loops(self, weights: Array) -> None:
-        """Of negative weights: a loop is a negative cycle, but not to SciPy's Floyd–Warshall, which overwrites the diagonal."""
+        """Raise an error for loops of negative weight, except for SciPy's Floyd–Warshall, which overwrites the diagonal."""
         if self.request.method != "FW" and (weights < 0).any():
             vertex = int(np.argmin(weights))
             raise NegativeCycleError(f"Negative cycle detected on node {vertex}: its edge to itself weighs {weights[vertex]}", [vertex])
@@ -180,7 +180,7 @@ def read_call(csgraph: Any, request: Request) -> Call:
     graph = read(csgraph)
     n, dtype = graph.n, np.dtype(request.dtype)
     if dtype not in (np.float32, np.float64):
-        raise DTypeError(f"distances are float64 or float32, not {dtype}: ∞ means that there is no path")
+        raise DTypeError(f"distances are float64 or float32, not {dtype}: ∞ means no path")
     if request.method not in METHODS:
         raise ValueError(f"unrecognized method '{request.method}'; use one of {', '.join(METHODS)}")
     if request.method == "auto":
@@ -207,7 +207,7 @@ def read_call(csgraph: Any, request: Request) -> Call:
 
 
 def cut(limit: float, distances: Any, predecessors: Any = None) -> None:
-    """Whatever is further away than the limit is not connected."""
+    """Disconnect all vertices beyond the limit, in place."""
     if limit != np.inf:
         beyond = ~(distances <= limit)
         distances[beyond] = np.inf

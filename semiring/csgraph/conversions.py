@@ -163,8 +163,8 @@ def construct_dist_matrix(graph: Any, predecessors: Any, directed: bool = True, 
 
     Notes
     -----
-    O(n² log h) for paths of h edges. Where predecessors do not lead back to the vertex of their row there is no path; SciPy gives the
-    length of what there is of it.
+    O(n² log h) for paths of h edges. Predecessors that do not lead back to the vertex of their row are no path; SciPy returns the length
+    of the part.
     """
     edges = np.ascontiguousarray(read(graph).matrix(np.dtype(np.float64)))
     before = np.asarray(predecessors)
@@ -232,8 +232,8 @@ def reconstruct_path(csgraph: Any, predecessors: Any, directed: bool = True) -> 
     Raises
     ------
     ValueError
-        Where the graph has no such edge: SciPy's stores 0 there, or ∞ with ``directed=False``, and ∞ too for edges of weight 0. Also for
-        another shape, and for floats, of which SciPy before 1.18 made what it could.
+        For an edge that the graph lacks: SciPy stores 0, or ∞ with ``directed=False``, and ∞ too for edges of weight 0. Also for another
+        shape, and for floats, which SciPy converts before version 1.18.
     IndexError
         For a vertex that does not exist.
     """

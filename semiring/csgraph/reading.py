@@ -1,12 +1,14 @@
-"""What SciPy calls a graph, by its conventions: a dense matrix with ∞ for non-edges, or its edges in compressed rows (CSR).
+"""Graphs by SciPy's conventions: a dense matrix with ∞ for non-edges, or edges in compressed rows (CSR).
 
-In a dense array 0, NaN and ±∞ are no edges; in a masked array what is masked, NaN or infinite, so that 0 is an edge; in a sparse array
-what is not stored, NaN or ∞, and of parallel edges the lightest counts. Where edges are counted instead of weighed, whatever is stored or
-not masked is one, as in SciPy, whose Floyd–Warshall alone goes by the weight there too. SciPy's own reading takes every dense weight below
-1e-8 for 0 (it compares as `numpy.ma.masked_values` does), and its Floyd–Warshall the zeros of masked arrays for non-edges; here it is all
-as said.
+- A dense array has no edge at 0, NaN and ±∞.
+- A masked array has no edge at masked, NaN and infinite entries; 0 is an edge.
+- A sparse array has an edge at each stored entry except NaN and ∞; the lightest of parallel edges counts.
 
-`read` gives a `CSGraph`; the functions after it change compressed rows of float64 weights.
+Unweighted calls count every stored or unmasked entry as an edge, as SciPy does except for Floyd–Warshall. SciPy reads every dense weight
+below 1e-8 as 0 (it compares by `numpy.ma.masked_values`), and its Floyd–Warshall reads zeros of masked arrays as non-edges; here both are
+edges.
+
+`read` returns a `CSGraph`. The functions below it change compressed rows of float64 weights.
 """
 
 from __future__ import annotations
@@ -40,12 +42,12 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 
 _EXACT = frozenset(map(np.dtype, (np.float16, np.float32, np.float64)))
-"""What is read as it is; everything else as float64, as SciPy does."""
+"""Dtypes that are read without conversion; others become float64, as in SciPy."""
 
 _HALF, _FLOAT64 = np.dtype(np.float16), np.dtype(np.float64)
 
 _ZERO = (np.inf,)
-"""What all other entries of a matrix of edges are."""
+"""The entry for no edge."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,12 +85,12 @@ class CSGraph:
 
     @property
     def n(self) -> int:
-        """How many vertices there are."""
+        """The number of vertices."""
         return self.entries.n if self.entries is not None else len(self.dense)
 
     @cached_property
     def negative(self) -> bool:
-        """Whether an edge is negative."""
+        """True if an edge is negative."""
         if self.entries is not None:
             return self.csr.statistics[0].negative
         if self.statistics is not None:
@@ -98,12 +100,12 @@ class CSGraph:
 
     @cached_property
     def absent(self) -> Any:
-        """Where a dense array has no edge."""
+        """Marks the entries of a dense array without an edge."""
         return nulls(self.dense, 0) if self.missing is None else self.missing
 
     @cached_property
     def ready(self) -> bool:
-        """Whether a dense array is ∞ where it has no edge, but for loops, which may be 0 then."""
+        """True if a dense array has ∞ for every missing edge, except for loops, which may be 0."""
         found = self.statistics
         if found is None or found.nan or found.negative_infinity:
             return False
@@ -124,7 +126,7 @@ class CSGraph:
         return CSR.of(tails, heads, (host(self.dense)[there].astype(np.float64),), self.n, _ZERO)
 
     def unweighted(self, *, infinite: bool) -> CSGraph:
-        """Each edge of weight 1, with `infinite` also those of no finite weight; a dense array of them is one number, seen everywhere."""
+        """Give each edge the weight 1, with `infinite` edges of infinite weight too; a dense array becomes one broadcast number."""
         if self.entries is not None:
             csr = self.entries if infinite else self.csr
             return replace(self, entries=_weighing(csr, (np.ones_like(csr.weights[0]),)), scipys=None)
@@ -135,7 +137,7 @@ class CSGraph:
             return replace(self, dense=ones, missing=missing, statistics=None)
 
     def reached_from(self, sources: Array, *, directed: bool) -> CSGraph:
-        """Only those edges that a path from one of the sources can take."""
+        """Keep the edges that paths from the sources can take."""
         csr = self.csr if directed else both_ways(self.csr)
         reached = np.zeros(self.n + 1, dtype=bool)
         reached[breadth_first_order(as_scipys(with_root(csr, sources)), self.n, return_predecessors=False)] = True
@@ -151,22 +153,22 @@ class CSGraph:
     def matrix(
         self, dtype: np.dtype[Any], *, overwrite: bool = False, borrow: bool = False, paths: bool = False, device: str = "cpu"
     ) -> Any:
-        """The edges as a dense matrix with ∞ elsewhere, but for loops, which may be 0 where there are none.
+        """Return the edges as a dense matrix with ∞ elsewhere; a missing loop may be 0.
 
         Parameters
         ----------
         dtype : float32 or float64
         overwrite, borrow : bool
-            Whether it may be the caller's own, to be overwritten or only to be read.
+            Permits to return the caller's array, to be overwritten, or to be read only.
         paths : bool
-            Whether predecessors have to fit into memory as well.
+            True if predecessors must fit into memory too.
         device : str
-            Where the matrix of a sparse array is made.
+            The device on which the matrix of a sparse array is made.
 
         Raises
         ------
         TooLargeError, DTypeError
-            Where there is no memory for it, or no place for a weight in float32.
+            For too little memory, or a weight beyond float32.
         """
         if self.entries is not None:
             require_memory(self.n, (dtype,), via=paths)
@@ -232,7 +234,7 @@ def require_square(array: Any) -> None:
 
 
 def nulls(array: Any, null_value: float | None, *, nan_null: bool = True, infinity_null: bool = True) -> Any:
-    """Where a dense array has no edge: at `null_value` exactly, NaN and ±∞."""
+    """Mark the entries of a dense array without an edge: `null_value` exactly, NaN and ±∞."""
     xp = namespace(array)
     missing = xp.zeros(array.shape, dtype=bool) if null_value is None or np.isnan(null_value) else equal(array, null_value)
     if array.dtype.kind in "fc":
@@ -246,7 +248,7 @@ def nulls(array: Any, null_value: float | None, *, nan_null: bool = True, infini
 
 
 def _read_sparse(graph: Any) -> CSGraph:
-    """What a sparse array stores."""
+    """Read the stored entries of a sparse array."""
     stored = graph.nnz
     if graph.ndim != 2:
         raise ShapeError("compressed-sparse graph must be 2-D")
@@ -307,7 +309,7 @@ def with_root(csr: CSR, sources: Array) -> CSR:
 
 
 def in_dtype(csr: CSR, dtype: np.dtype[Any]) -> CSR:
-    """The same with weights of a dtype, and what these are; one that the dtype cannot hold becomes infinite."""
+    """Convert weights to a dtype, with their value statistics; too large a weight becomes infinite."""
     if csr.weights[0].dtype == dtype:
         return csr if csr.statistics else _weighing(csr, csr.weights)
     with np.errstate(over="ignore"):
@@ -315,7 +317,7 @@ def in_dtype(csr: CSR, dtype: np.dtype[Any]) -> CSR:
 
 
 def is_held(csr: CSR, dtype: np.dtype[Any]) -> bool:
-    """Whether a dtype can hold all weights."""
+    """Return True if a dtype can hold all weights."""
     if dtype == np.float64:
         return True
     (found,) = csr.statistics or value_statistics(csr.weights)
@@ -336,7 +338,7 @@ def require_held(csr: CSR, dtype: np.dtype[Any]) -> None:
 
 
 def as_scipys(csr: CSR, given: CSGraph | None = None) -> Any:
-    """Compressed rows as SciPy's functions take them: those of a graph as it was given, if these are its `entries`."""
+    """Return compressed rows as SciPy's array; the caller's own, if the rows are its `entries`."""
     if given is not None and given.scipys is not None and csr is given.entries:
         return given.scipys
     index = np.int32 if max(csr.n, len(csr.heads)) <= np.iinfo(np.int32).max else np.int64

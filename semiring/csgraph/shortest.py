@@ -29,7 +29,7 @@ def shortest_path(
     dtype: Any = np.float64,
     device: Any = "auto",
 ) -> Any:
-    """Shortest paths between all vertices, or from some: `scipy.sparse.csgraph.shortest_path`, faster where a matrix product is.
+    """Find shortest paths between all vertices or from some, as `scipy.sparse.csgraph.shortest_path`, often faster.
 
     Examples
     --------
@@ -48,49 +48,48 @@ def shortest_path(
     Parameters
     ----------
     csgraph : array_like, masked array, sparse array or matrix of shape (n, n)
-        The weight of the edge from i to j at [i, j]. Dense: 0, NaN and ±∞ are no edges; masked: what is masked is none, and 0 is an edge;
-        sparse (also PyData's): what is stored is an edge, 0 too, and of parallel edges in CSR and CSC the lightest counts.
+        The weight of the edge from i to j at [i, j]. Dense: 0, NaN and ±∞ are no edges. Masked: masked entries are no edges, and 0 is an
+        edge. Sparse, also PyData's: stored entries are edges, 0 too, and the lightest of parallel edges in CSR and CSC counts.
     method : {"auto", "FW", "D", "BF", "J"}
-        SciPy's algorithm, of which only the conventions count here: "FW" takes no `indices`, permits `overwrite` and ignores negative
-        edges from a vertex to itself.
+        SciPy's name of an algorithm, which selects only conventions here: "FW" takes no `indices`, permits `overwrite` and ignores
+        negative edges from a vertex to itself.
     directed : bool
-        Whether an edge goes one way only; otherwise the lighter one of two opposite edges goes both ways.
+        False makes each edge go both ways; the lighter one of two opposite edges counts.
     return_predecessors : bool
         Return the predecessors too.
     unweighted : bool
         Count edges instead of adding weights.
     overwrite : bool
-        Put the result in the place of a C-ordered dense matrix of its dtype ("FW" only, which "auto" takes for dense graphs).
+        Write the result into a C-ordered dense matrix of the same dtype ("FW" only, which "auto" takes for dense graphs).
     indices : int or array_like of int, optional
         The vertices that paths begin at; negative ones count from the end.
 
     Returns
     -------
     dist_matrix : array of shape (n, n), or the shape of `indices` and n
-        ∞ where there is no path; on the GPU of a graph that lies there.
+        Distances, ∞ without a path; on the GPU of the graph, if any.
     predecessors : int32 array of the same shape
-        With ``return_predecessors=True``: the vertex before j on a shortest path from i to j, −9999 on the diagonal and where there is no
-        path.
+        With ``return_predecessors=True``: the vertex before j on a shortest path from i to j, −9999 on the diagonal and without a path.
 
     Other Parameters
     ----------------
     dtype : {float64, float32}
-        Of the distances, and of the computation.
+        The dtype of distances and computation.
     device : {"auto", "cpu", "cuda", "cuda:0", …}
-        "auto" takes what is predicted to be fastest, SciPy's own searches too (`explain` tells).
+        "auto" takes the predicted fastest, among them SciPy's own searches; see `explain`.
 
     Raises
     ------
     NegativeCycleError
-        SciPy's class and `semiring.NegativeCycleError` in one. With `indices` only for a cycle that a path from one of them reaches.
+        SciPy's class and `semiring.NegativeCycleError` in one. With `indices` only for cycles within reach.
     ValueError, TypeError
-        For what is no such graph, method or dtype, and indices out of range or with "FW".
+        For a bad graph, method or dtype, and indices out of range or with "FW".
     TooLargeError
-        A MemoryError, where `device` asks for a closure that does not fit.
+        A MemoryError, if `device` asks for a closure that does not fit.
 
     Notes
     -----
-    What is better than in SciPy: How-to, Coming from SciPy.
+    Differences from SciPy: How-to, Coming from SciPy.
     """
     return solve(csgraph, Request(method, directed, return_predecessors, unweighted, overwrite, indices, dtype=dtype, device=device))
 
@@ -155,7 +154,7 @@ def dijkstra(
     dtype: Any = np.float64,
     device: Any = "auto",
 ) -> Any:
-    """Shortest paths from some vertices, also up to a limit or from the nearest one only: `shortest_path` with ``method="D"``.
+    """Find shortest paths from some vertices, up to a limit, or from the nearest one only: `shortest_path` with ``method="D"``.
 
     Examples
     --------
@@ -169,17 +168,17 @@ def dijkstra(
     csgraph, directed, indices, return_predecessors, unweighted
         As for `shortest_path`.
     limit : float
-        What is further away counts as not connected. With negative weights a path may leave the limit and come back: a vertex within it
-        can have a predecessor beyond it.
+        Vertices beyond the limit count as not connected. With negative weights a path may leave the limit and come back: a vertex within
+        can have a predecessor beyond.
     min_only : bool
-        Only the distance of each vertex from the nearest of the `indices`. That is one search, which is SciPy's whatever `device` says.
+        Return only the distance of each vertex from the nearest of the `indices`. SciPy's search does this on every `device`.
 
     Returns
     -------
     dist_matrix : array of the shape of `indices` and n; of shape (n,) with ``min_only=True``
     predecessors : int32 array of the same shape
     sources : int32 array of shape (n,)
-        With ``min_only=True`` and ``return_predecessors=True``: the nearest source of each vertex, −9999 where there is none.
+        With ``min_only=True`` and ``return_predecessors=True``: the nearest source of each vertex, −9999 for none.
 
     Other Parameters
     ----------------
@@ -308,7 +307,7 @@ def explain(
     dtype: Any = np.float64,
     device: Any = "auto",
 ) -> Plan:
-    """The plan of a call with these arguments: a closure or searches, by this library or by SciPy. Nothing is computed.
+    """Return the plan of a call with these arguments: a closure or searches, by this library or by SciPy. Nothing is computed.
 
     Examples
     --------
@@ -327,9 +326,8 @@ def explain(
     Returns
     -------
     Plan
-        Its text says it; ``strategy`` is "whole" for the closure of the whole matrix, "rows by products" for products of rows with it,
-        "search" for the searches of this library, "elimination" for sparse elimination, and "SciPy" for SciPy's searches. ``considered``
-        tells what each is predicted to take.
+        ``strategy`` is "whole" for the closure of the whole matrix, "rows by products" for products of rows with the matrix, "search" for
+        the searches of this library, "elimination", or "SciPy" for SciPy's searches. ``considered`` has predicted seconds of each.
 
     Other Parameters
     ----------------
@@ -341,7 +339,7 @@ def explain(
     Raises
     ------
     ValueError, TypeError
-        As `shortest_path`, but for what only the computation finds.
+        As `shortest_path`, without errors of the computation.
     """
     request = Request(method, directed, return_predecessors, unweighted, overwrite, indices, limit, min_only, dtype=dtype, device=device)
     return noting_the_bar(read_call(csgraph, request).plan)

@@ -109,7 +109,7 @@ def small_rows(csgraph: Any, request: Request) -> tuple[Array, ...] | None:
 
 
 def _answer(call: Call) -> tuple[Any, ...]:
-    """What the way of the plan gives, as arrays of the caller's library."""
+    """Run the plan, and return arrays of the caller's library."""
     there, plan = on_gpu(call.graph.dense), call.plan
     try:
         if plan.strategy == "whole" or plan.strategy == "block rows":
@@ -130,7 +130,7 @@ def _answer(call: Call) -> tuple[Any, ...]:
 
 
 def by_closure(call: Call) -> tuple[Any, ...]:
-    """All distances, or rows of them; on one GPU with room for it, there from the edges to the answer."""
+    """Return all distances or some rows, by the closure; on a GPU with enough memory everything between edges and answer stays there."""
     request, graph, n = call.request, call.graph, call.graph.n
     paths = bool(request.return_predecessors)
     gpu = _one_gpu(call)
@@ -169,9 +169,9 @@ def _closure(call: Call, matrix: Any) -> Any:
 
 
 def _one_gpu(call: Call) -> str | None:
-    """The one GPU with room for all that a graph of the host needs; None without it.
+    """Return the GPU with enough memory for the call; None without one.
 
-    There the matrices of sparse arrays are made, of which only the edges go there, and the trees grow, which take the host far longer.
+    Only edges of sparse arrays are copied to this GPU. It makes the matrix and grows the trees, which would take the host far longer.
     """
     if on_gpu(call.graph.dense) or not call.plan.gpu or call.plan.strategy != "whole":
         return None
@@ -271,7 +271,7 @@ def _by_scipy(call: Call, matrix: Any, sources: Array, *, paths: bool) -> tuple[
 
 
 def _copied(call: Call, matrix: Any, sources: Array, *, paths: bool) -> tuple[Array, ...]:
-    """The same in another dtype or in the caller's array, by some rows at a time, as SciPy has only float64 of its own."""
+    """Compute by SciPy some rows at a time, and copy to another dtype or the caller's array: SciPy returns new float64 arrays."""
     n = call.graph.n
     distances = call.graph.dense if call.in_place else np.empty((len(sources), n), call.dtype)
     predecessors = np.empty((len(sources) if paths else 0, n), np.int32)
@@ -283,9 +283,9 @@ def _copied(call: Call, matrix: Any, sources: Array, *, paths: bool) -> tuple[Ar
 
 
 def _nearest(call: Call, csr: CSR, sources: Array, *, paths: bool) -> tuple[Array, ...]:
-    """The distance of every vertex from the nearest source.
+    """Return the distance of every vertex from the nearest source.
 
-    SciPy has a search for that, but not for negative weights: then it begins at one more vertex, with edges of weight 0 to the sources.
+    SciPy's search takes no negative weights. With these, a search begins at a new vertex with edges of weight 0 to the sources.
     """
     n, limit = call.graph.n, call.request.limit
     if not call.negative:

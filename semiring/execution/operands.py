@@ -1,4 +1,4 @@
-"""The operands of a product: its form by their shapes and dtypes, their components as arrays, and where the result is put."""
+"""The operands of a product: form, components as arrays, and output."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ Arrays = tuple[Any, ...]
 DTypes = tuple[np.dtype[Any], ...]
 
 Places = tuple[Arrays, Any]
-"""Where a product is put, an array for each component, and its witness, or None."""
+"""Output of a product: an array for each component, and the witness or None."""
 
 WITNESS = np.dtype(np.int32)
-"""Of a witness: the k that won."""
+"""The dtype of a witness, the k that won."""
 
 _READ_ONCE = 1 << 17
-"""Bytes of operands from which on it is worth while not to read them twice."""
+"""Bytes of operands that are not read twice."""
 
 dtype_of = operator.attrgetter("dtype")
 _array = operator.attrgetter("array")
@@ -43,23 +43,23 @@ _array = operator.attrgetter("array")
 
 
 class ProductForm(NamedTuple):
-    """What a product is by the shapes and dtypes of its operands alone.
+    """The form of a product, from the shapes and dtypes of its operands.
 
     Attributes
     ----------
     dtypes : tuple of numpy.dtype
     shape, full : tuple of int
-        Of the result, and of the same with a row or a column where an operand has one axis.
+        The shape of the result, and the same with a row or a column for operands of one axis.
     batch : tuple of int
         Leading axes.
     depth : int
         Length of the sums.
     row, column : bool
-        Whether a is a row, and b a column.
+        True if a is a row, or b a column.
     kept : bool
-        Whether the operands have the dtypes of the product.
+        True if the operands have the dtypes of the product.
     large : bool
-        Whether the operands are so large that it is worth while to read them only once.
+        True for operands that are too large to be read twice.
     """
 
     dtypes: DTypes
@@ -160,7 +160,6 @@ def operand(x: Any, semiring: Semiring, name: str) -> tuple[Borrowed, ...]:
 
 
 def _components(x: Any, semiring: Semiring, name: str) -> tuple[Any, ...]:
-    """What the caller passed, one for each component of an element."""
     if semiring.components == 1:
         return (x,)
     if not isinstance(x, tuple | list) or len(x) != semiring.components:
@@ -184,7 +183,7 @@ def matching(parts: tuple[Borrowed, ...], dtypes: DTypes, shape: tuple[int, ...]
             kind = f"{array.dtype}{'' if writable else ', read-only'}"
             raise DTypeError(f"{name} must be a writable array of dtype {dtype}; it is {kind}")
         if exact and array.size and any(step == 0 and length > 1 for step, length in zip(array.strides, array.shape, strict=True)):
-            raise ShapeError(f"{name} has entries that share their memory, so that a result has no place there")
+            raise ShapeError(f"{name} has entries that share memory, so it cannot hold a result")
         truths = dtype.kind == "b" and array.dtype.kind in "iu"  # if they are 0 and 1
         if not exact and not truths and not np.can_cast(array.dtype, dtype, "same_kind" if dtype.kind == "f" else "safe"):
             raise DTypeError(f"{name} has dtype {array.dtype}, which {dtype} cannot hold; convert it, or a and b")
@@ -192,7 +191,7 @@ def matching(parts: tuple[Borrowed, ...], dtypes: DTypes, shape: tuple[int, ...]
 
 
 def elements(lent: tuple[Borrowed, ...], dtypes: DTypes, semiring: Semiring, name: str, device: str) -> Arrays:
-    """The arrays where and in the dtypes in which the product is computed, ±∞ as it is written there."""
+    """Bring components to the device and the dtypes of the product, with ±∞ as written in these dtypes."""
     parts = arrays_of(lent)
     if all(map(on_gpu, parts)) and tuple(map(dtype_of, parts)) == dtypes:
         return parts
@@ -229,11 +228,11 @@ def require_one_place(
     there: bool,
     names: Sequence[str] = "abc",
 ) -> None:
-    """Refuse operands of which some lie on a GPU and others do not, unless these are NumPy's."""
+    """Refuse operands on a GPU and on the host together, except for NumPy's."""
     if target is not None and any(on_gpu(v) != there for v in target):
         raise ShapeError(f"out must lie {'on the GPU, as an operand does' if there else 'on the host, as the operands do'}")
     if old is not None and not there and any(map(on_gpu, old)):
-        raise ShapeError("c lies on a GPU and the operands on the host; bring it to them, or them to it")
+        raise ShapeError("c lies on a GPU and the operands on the host; bring both to one device")
     for name, lent in zip(names, (a, b, c), strict=True):
         if there and any(p.restore is not None and not on_gpu(p.array) for p in lent):
             raise ShapeError(
@@ -242,12 +241,12 @@ def require_one_place(
 
 
 def promoted(operands: Sequence[Any], semiring: Semiring) -> tuple[list[Any], list[tuple[int, ...]]]:
-    """Operands in the dtypes that they have in common, where they lie and of their libraries, and their shapes.
+    """Convert operands to a common dtype, in place and library, and return them with their shapes.
 
     Raises
     ------
     ShapeError
-        For one that has no axis, or one between the first and the last that is no matrix.
+        For an operand without an axis, or an inner operand that is not a matrix.
     """
     lent = [operand(x, semiring, f"arrays[{i}]") for i, x in enumerate(operands)]
     shapes = [part[0].array.shape for part in lent]
@@ -269,9 +268,9 @@ def promoted(operands: Sequence[Any], semiring: Semiring) -> tuple[list[Any], li
 
 
 def restorer_of(operands: tuple[Borrowed, ...]) -> Restorer | None:
-    """What makes a result one of the library of the first of them that is not NumPy's; None where all are.
+    """Return the converter of results to the library of the first operand that is not NumPy's; None for NumPy alone.
 
-    A result in the caller's own `out` is to be restored too, because that makes the stream of its library wait for it.
+    A result in the caller's `out` is converted too, so that the stream of the library waits for it.
     """
     for p in operands:
         if p.restore is not None or (type(p.array) is not np.ndarray and on_gpu(p.array)):
@@ -282,9 +281,9 @@ def restorer_of(operands: tuple[Borrowed, ...]) -> Restorer | None:
 def places_for(
     form: ProductForm, witness: bool, into: tuple[Any, ...] | None, restore: Restorer | None, xp: Any
 ) -> tuple[Places | None, Places]:
-    """Where a product and its witness are written to, in the full shape; before that the same by the caller's library, if that made it.
+    """Return the output of a product and its witness, in the caller's library and in the full shape.
 
-    The product goes to `into`, if there is one whose rows follow each other.
+    The product goes to `into`, if the rows of `into` are contiguous.
     """
     wanted = [*(form.dtypes if into is None else ()), *([WITNESS] if witness else ())]
     made = None if restore is None or not restore.here else [restore.empty(form.full, dtype) for dtype in wanted]

@@ -132,7 +132,7 @@ def require_gpu_room(how: Plan, given: tuple[Any, ...], target: tuple[Any, ...] 
 
 
 def _received(found: tuple[Any, ...], target: Arrays | None) -> Arrays:
-    """What a GPU has computed, on the host."""
+    """Copy the results of a GPU to the host."""
     from semiring.kernels.cuda.transfer import download
 
     results = tuple(map(download, found))
@@ -147,9 +147,9 @@ def _received(found: tuple[Any, ...], target: Arrays | None) -> Arrays:
 
 
 def _compute(how: Plan, form: ProductForm, operands: Sequence[Arrays], places: Places, *, check: bool, own: bool) -> None:
-    """The product of matrices (or stacks of them) of one dtype that lie where it is computed: of a and b, and c if there is one.
+    """Multiply matrices or stacks of one dtype, on the device of the product: a ⊗ b, or c ⊕ a ⊗ b.
 
-    It is written to its places, of the full shape: once numbers are checked, or before if they are our `own`.
+    The product is written to its output after the numbers are checked, or before if the output is our `own`.
     """
     via = places[1]
     if not how.gpu:

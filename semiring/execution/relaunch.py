@@ -1,7 +1,6 @@
-"""What comes again and again on a GPU, operands that lie alike, is launched as it was the last time.
+"""Repeated products on a GPU: operands of the same layout are launched as before.
 
-What such a product is, which kernels it takes and what is looked for in its operands follows from how these lie, and is kept; a call then
-only fills in addresses.
+The form of a product, its kernels and its checks follow from the layout of the operands, and are kept. A later call fills in addresses.
 """
 
 from __future__ import annotations
@@ -38,16 +37,16 @@ _known: dict[Hashable, _Launched] = {}
 """Products that were launched, by the operands, where they lie and what was asked."""
 
 _KEPT = 1024
-"""How many of them are kept."""
+"""The number of launches that are kept."""
 
 _Lies = tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any]]
 """The shape, the strides and the dtype of an array."""
 
 
 class _Launched(NamedTuple):
-    """A product that was launched on a GPU before, and can be again where operands lie alike.
+    """A product that was launched on a GPU, for operands of one layout.
 
-    Either by a launch that checks its operands, see `CudaEngine.launches_within`, or by `CudaEngine.launches`.
+    `CudaEngine.launches_within` checks the operands in the kernel; `CudaEngine.launches` does not.
     """
 
     form: ProductForm
@@ -112,7 +111,7 @@ def _dense(a: Any, b: Any, semiring: Semiring, options: tuple[bool, str, int | N
         else:
             _launch_again(known, (a, b), (left, right), own, into_via, check=check)
     except Exception:
-        with on_device(how.device):  # which tells of what memory there is not
+        with on_device(how.device):  # the check of memory raises the error
             raise
     return values if via is None else Witnessed(values, via)
 
@@ -141,7 +140,7 @@ def _settled_dense(
 
 
 def _launched_before(form: ProductForm, how: Plan, arrays: tuple[Any, Any, Any, Any], *, check: bool) -> _Launched | None:
-    """What was launched for a product of a and b where they lie alike, if that needs neither copies nor conversions."""
+    """Return the launches of an earlier product of the same layout, if they need neither copies nor conversions."""
     a, b, values = (borrowed(v).array for v in arrays[:3])
     via = None if arrays[3] is None else borrowed(arrays[3]).array.reshape(form.full)
     left, right = matrices_of(form, (a,), (b,))
@@ -157,7 +156,7 @@ def _launched_before(form: ProductForm, how: Plan, arrays: tuple[Any, Any, Any, 
 def _launch_again(
     known: _Launched, arrays: tuple[Any, Any], lie: tuple[Strided, Strided], own: tuple[int, ...], into_via: int, *, check: bool
 ) -> None:
-    """The same launches once more, of arrays that `lie` so, beside a pass over them that checks them."""
+    """Repeat launches for arrays of a layout, beside a pass that checks the arrays."""
     import cupy
 
     def begin(signs: Any = None) -> Callable[[], object]:
@@ -206,7 +205,7 @@ def _sparse(a: Any, b: Any, semiring: Semiring, options: tuple[bool, str, int | 
         own = starts.address, columns.address, values.address, other.address, into, 0
         return product if plan.finds_safe(own) else None
     except Exception:
-        with on_device(place):  # which tells of what memory there is not
+        with on_device(place):  # the check of memory raises the error
             raise
 
 
@@ -224,7 +223,7 @@ def _settled_sparse(
     device: str,
     check: bool,
 ) -> tuple[SparsePlan, ProductForm, str, int] | None:
-    """What is launched for it, with its form, the GPU, and the bytes of the result; None where something has to be converted."""
+    """Return the launches of a sparse product, its form, the GPU, and the bytes of the result; None if an operand must be converted."""
     own, steps, dtype = dense
     place = gpu_name(number)
     if semiring.components > 1 or len(shape) != 2 or len(own) > 2 - swapped:

@@ -41,7 +41,7 @@ _MOST_STEPS = np.iinfo(np.int64).max
 
 
 class Decoded(NamedTuple):
-    """The vectors of a scan, which entry won for each of theirs, and the best sequence of states; `scan` gives it with ``witness=True``.
+    """The vectors of a scan, the winner of each entry, and the best sequence of states, from `scan` with ``witness=True``.
 
     Examples
     --------
@@ -56,10 +56,10 @@ class Decoded(NamedTuple):
     values : array, or tuple of arrays for structured elements
         As `scan` returns them without a witness.
     witness : int32 array of shape (…, T + 1, S)
-        The first k whose term is the entry of v[t−1] ⊗ A[t] (``reverse``: of A[t] ⊗ …): the state before (after) it on the best sequence.
-        −1 where nothing beat the zero, and where a sequence begins.
+        The first k whose term is the entry of v[t−1] ⊗ A[t] (``reverse``: of A[t] ⊗ …). This is the state before (after) the entry's on
+        the best sequence; −1 if nothing beat the zero, and at the beginning.
     states : int32 array of shape (…, T + 1)
-        The best sequence of states; all −1 where there is none, and −1 beyond the end.
+        The best sequence of states; all −1 if no sequence exists, and −1 beyond the end.
     """
 
     values: Any
@@ -79,7 +79,7 @@ class ScanOptions(NamedTuple):
 
 
 class _Form(NamedTuple):
-    """What a scan is by shapes alone: leading axes, steps and states."""
+    """The form of a scan: leading axes, steps and states."""
 
     batch: Shape
     steps: int

@@ -32,10 +32,10 @@ class SparseOperand(NamedTuple):
     Attributes
     ----------
     rows : CompressedRows
-        Its own, or where it is stored by columns those of its transpose.
+        The rows of the matrix, or of the transpose for storage by columns.
     by_columns : bool
     like : sparse array
-        The caller's own, or its first component.
+        The caller's array, or the first component.
     """
 
     rows: CompressedRows
@@ -71,7 +71,7 @@ class SparseOperand(NamedTuple):
 
     def restored(self, product: CompressedRows, values: Arrays, fill: Arrays, *, by_columns: bool) -> tuple[Any, ...]:
         """Arrays of the caller's kind with these values at the entries of a product, and `fill` elsewhere where a library has that."""
-        places = (product if c == 0 else _copied(product) for c in range(len(values)))  # which the caller may change in one of them
+        places = (product if c == 0 else _copied(product) for c in range(len(values)))  # the caller may change one of the two arrays
         parts = zip(places, values, fill, strict=True)
         return tuple([_restored(self.like, where, v, f, by_columns=by_columns) for where, v, f in parts])
 
@@ -105,18 +105,17 @@ def sparse_operand(x: Any, semiring: Semiring, name: str) -> SparseOperand:
 
 
 def require_places(x: Any, name: str) -> None:
-    """Refuse a sparse array that has indices which do not belong to a matrix of its shape."""
+    """Refuse a sparse array with indices outside its shape."""
     _compressed(x, name)[0].require_sound()
 
 
 def _wanted(semiring: Semiring) -> str:
-    """What an operand has to be."""
     several = f"a tuple of {semiring.components} sparse arrays, one a component of {semiring.name}"
     return "a sparse array" if semiring.components == 1 else several
 
 
 def _absent(semiring: Semiring, dtype: Any) -> tuple[Any, ...]:
-    """What PyData's arrays may have where they store nothing: 0, as SciPy's do, or the semiring's zero."""
+    """Return the fill values that PyData's arrays may have: 0, as in SciPy, or the semiring's zero."""
     zeros = semiring.zero if isinstance(semiring.zero, tuple) else (semiring.zero,)
     with contextlib.suppress(DTypeError):
         zeros += semiring.identities((dtype,) * semiring.components)[0]
@@ -173,7 +172,7 @@ def _compressed_on_gpu(x: Any, name: str) -> tuple[CompressedRows, bool]:
 
 
 def _require_places(x: Any) -> None:
-    """Refuse coordinates that a matrix has not, which libraries that convert it do not look at."""
+    """Refuse coordinates outside the shape, which converting libraries do not check."""
     for numbers, length in zip((x.row, x.col), x.shape, strict=True):
         if len(numbers) and not (int(numbers.min()) >= 0 and int(numbers.max()) < length):
             raise strange_columns()
@@ -187,11 +186,11 @@ def _indices(given: Any) -> Any:
 def _require_lengths(rows: CompressedRows, name: str) -> None:
     """Refuse arrays of other lengths. What they say is looked at where it is read."""
     if len(rows.starts) != rows.shape[0] + 1 or len(rows.columns) != len(rows.values[0]):
-        raise GraphError(f"{name} has indices that do not belong to a matrix of its shape; see its check_format")
+        raise GraphError(f"{name} has indices outside its shape; its check_format says more")
 
 
 def _by_rows(row: Any, column: Any, data: Any, shape: tuple[int, int]) -> Any:
-    """Compressed rows of coordinates, with every entry of those that have a place in common."""
+    """Compress coordinates by rows, and keep all entries at the same place."""
     # Row e of this matrix has a single entry, whose column is the row of entry e: by its columns, entries are sorted by rows.
     one_each = _scipy().csr_array((np.arange(len(row)), row, np.arange(len(row) + 1)), shape=(len(row), shape[0])).tocsc()
     return _scipy().csr_array((data[one_each.indices], column[one_each.indices], one_each.indptr), shape=shape)
@@ -245,7 +244,6 @@ def mask_of(mask: Any, shape: tuple[int, ...], *, complement: bool, by_columns: 
 
 
 def _copied(product: CompressedRows) -> CompressedRows:
-    """A pattern in arrays of its own."""
     return product._replace(starts=product.starts.copy(), columns=product.columns.copy())
 
 
@@ -269,5 +267,5 @@ def _restored(like: Any, product: CompressedRows, values: Any, fill: Any, *, by_
 
 
 def _scipy() -> Any:
-    """SciPy's sparse arrays, which whoever has one has imported."""
+    """Return SciPy's module of sparse arrays, which a caller with such an array has imported."""
     return importlib.import_module("scipy.sparse")

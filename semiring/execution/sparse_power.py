@@ -1,6 +1,6 @@
-"""Powers of sparse arrays: by products of sparse ones, until they have filled so far that dense ones are predicted to be faster.
+"""Powers of sparse arrays, by sparse products until dense products are predicted to be faster.
 
-That follows from how many terms the next product has, whatever the number of threads.
+The number of terms of the next product decides, not the number of threads.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _MATRICES = 3
 
 
 def power_operand(a: Any, semiring: Semiring, *, nonedge: Any, dtype: Any, weight: Any) -> CompressedRows:
-    """The rows of a sparse array that is raised to a power: of the host as a graph is read, and on a GPU as they are stored.
+    """Read the rows of a sparse array to be raised to a power: on the host like a graph, on a GPU as stored.
 
     Raises
     ------
     ShapeError, GraphError
-        Of a matrix that is not square, has indices that do not belong to it, or lies on a GPU and would have to be read as a graph is.
+        For a matrix that is not square or has bad indices, and for one on a GPU that would have to be read like a graph.
     """
     first, *_ = parts = a if isinstance(a, tuple | list) else (a,)
     if comes_from(first, "cupyx"):
@@ -99,7 +99,7 @@ def sparse_power(a: Any, rows: CompressedRows, k: int, semiring: Semiring, multi
 
 
 def _fills(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], x: Any, y: Any) -> bool:
-    """Whether a product of two sparse matrices is predicted to take longer than that of dense ones, for which there is room."""
+    """Return True if the product is predicted to be slower by sparse than by dense matrices, and these fit."""
     n, device = x.shape[0], gpu_name(x.data.device.id) if on_gpu(x.data) else "cpu"
     terms = int((y.indptr[1:] - y.indptr[:-1])[x.indices].sum(dtype=np.int64))
     problem = Problem("product", semiring, dtypes, (n, n), n, device, threads=1)
@@ -108,7 +108,6 @@ def _fills(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], x: Any, y: Any
 
 
 def _rows(x: Any) -> CompressedRows:
-    """Of a sparse matrix by rows."""
     return CompressedRows(x.shape, x.indptr, x.indices, (x.data,))
 
 
@@ -120,7 +119,7 @@ def _dense(x: Any, zero: Any) -> Any:
 
 
 def _entries(values: Values) -> Stored:
-    """What a matrix stores, for checks of its elements, and where that stands."""
+    """Return the stored elements of a matrix, for checks, with their places."""
     if not is_sparse(values[0]):
         return values, tuple
     x = values[0]

@@ -1,7 +1,7 @@
-"""A product with sparse operands is run here: they are read as they are stored, numbers are checked, and rows are multiplied.
+"""Products with sparse operands: read as stored, check numbers, multiply rows.
 
-Compressed rows stand on the left of a product. A matrix that is stored by columns is the transpose of one by rows, and (AB)ᵀ is Bᵀ Aᵀ with
-the factors of ⊗ swapped: so a product of two matrices by columns, and of a dense matrix and one by columns, convert nothing.
+Compressed rows are the left operand of a product. A matrix stored by columns is the transpose of one stored by rows, and (AB)ᵀ is Bᵀ Aᵀ
+with the factors of ⊗ swapped. Two matrices by columns, or a dense matrix and one by columns, are therefore multiplied without a conversion.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ __all__ = ["multiply_sparse"]
 
 
 class _Call(NamedTuple):
-    """What all steps of one call need."""
+    """The arguments that all steps of a call share."""
 
     semiring: Semiring
     form: ProductForm
@@ -64,12 +64,12 @@ def multiply_sparse(
     complement: bool,
     options: tuple[bool, str, int | None, bool],
 ) -> Any:
-    """The product of operands of which at least one is sparse, in the caller's kind; the options are those of `semiring.matmul`."""
+    """Multiply operands with a sparse one among them, in the caller's kind; for the options see `semiring.matmul`."""
     witness, device, threads, check = options
     sparse_a, sparse_b = holds_sparse(a), holds_sparse(b)
     both = sparse_a and sparse_b
     if not both and (mask is not None or complement):
-        raise SemiringError("a mask is for a product of two sparse arrays, of which it selects entries; of a dense result, index it")
+        raise SemiringError("a mask selects entries of a product of two sparse arrays; index a dense result instead")
     if complement and mask is None:
         raise SemiringError("complement=True says where the mask has no entries; pass mask=")
     if both and not (c is out is None):
@@ -93,7 +93,7 @@ def multiply_sparse(
 
 
 def _device(left: Any, right: Any, device: Any, *, exact: bool) -> str:
-    """Where a product is computed: where the sparse operand lies."""
+    """Return the device of a product: that of the sparse operand."""
     given = [x for x in (left, right) if isinstance(x, SparseOperand)]
     arrays = [v for x in given for v in x.rows.values]
     place = location(tuple(arrays), device)
@@ -101,7 +101,7 @@ def _device(left: Any, right: Any, device: Any, *, exact: bool) -> str:
     if is_gpu(there) != is_gpu(place):
         raise SemiringError(f"device={device!r}: a product is computed where its sparse array lies, on the host; leave device out")
     if is_gpu(place) and not all(map(on_gpu, arrays)):
-        raise ShapeError("one of the sparse arrays lies on the host and the other on a GPU; bring them to one device")
+        raise ShapeError("one sparse array is on the host and the other on a GPU; bring both to one device")
     return place if is_gpu(place) else there
 
 
@@ -118,7 +118,6 @@ def _require_room(needed: int, what: str, device: str = "cpu") -> None:
 
 
 def _product(value: tuple[Any, ...], via: Any) -> Any:
-    """What the caller gets."""
     product = value[0] if len(value) == 1 else value
     return product if via is None else Witnessed(product, via)
 
@@ -153,7 +152,7 @@ def _sparse_result(call: _Call, a: SparseOperand, b: SparseOperand, mask: Any, c
 
 
 def _dense_result(call: _Call, sparse: SparseOperand, dense: tuple[Any, ...], c: Any, out: Any, *, swapped: bool) -> Any:
-    """Of the dense operand's library; `swapped` where that is the left one."""
+    """Return the product in the dense operand's library; `swapped` if the dense operand is on the left."""
     semiring, form = call.semiring, call.form
     name, other = ("a", "b") if swapped else ("b", "a")
     lent_c = () if c is None else operand(c, semiring, "c")
@@ -195,7 +194,7 @@ def _dense_result(call: _Call, sparse: SparseOperand, dense: tuple[Any, ...], c:
 
 
 class _SparseTimesDense(NamedTuple):
-    """A sparse matrix times each of a stack, or where they are `swapped` each of these times it; c ⊕ that, if there is a c.
+    """The products of a sparse matrix and each matrix of a stack (`swapped`: in the other order), added to c if given.
 
     Attributes
     ----------
@@ -284,7 +283,7 @@ class _SparseTimesDense(NamedTuple):
 
 
 def _added(call: _Call, old: Arrays, values: Arrays, via: Any) -> tuple[Arrays, Any]:
-    """c ⊕ a product, and its witness, which there is none of where c stays."""
+    """Return c ⊕ a product, and its witness: −1 where c stays."""
     sums = operations_for(call.semiring, call.form.dtypes).add(old, values)
     if via is not None:
         via[np.logical_and.reduce([x == y for x, y in zip(sums, old, strict=True)])] = -1

@@ -53,7 +53,7 @@ class ClosureOptions(ComputationOptions, total=False):
 
 
 class ExplainedOptions(TypedDict, total=False):
-    """Options of `semiring.explain`; `dtype` and `device` are parameters beside them."""
+    """Options of `semiring.explain`; `dtype` and `device` are parameters of their function."""
 
     paths: bool
     sources: Any
