@@ -37,7 +37,7 @@ def matmul(
     threads: int | None = None,
     check: bool = True,
 ) -> Any:
-    """The product a ⊗ b of matrices over a semiring: element (i, j) is ⊕ over k of a_ik ⊗ b_kj.
+    """Multiply matrices over a semiring: element (i, j) of a ⊗ b is ⊕ over k of a_ik ⊗ b_kj.
 
     Examples
     --------
@@ -53,48 +53,48 @@ def matmul(
     ----------
     a : array of shape (…, m, k) or (k,)
     b : array of shape (…, k, n) or (k,)
-        Arrays of any library, with axes as of `numpy.matmul`, or sparse ones (How-to, Sparse); dtypes are promoted to a common one, in
-        which ∞ stays ∞. Over a structured semiring a tuple of arrays.
+        Arrays of any library, with axes as of `numpy.matmul`, or sparse arrays (How-to, Sparse). Dtypes are promoted to a common dtype,
+        and ∞ stays ∞. A structured semiring takes a tuple of arrays.
     semiring : Semiring or str
-        One of the catalogue, also by its name, or your own. `Semiring.with_witness` asks for the witness.
+        A semiring of the catalogue, also by name, or your own. `Semiring.with_witness` asks for the witness.
     c : array of the result's shape, optional
         The result is c ⊕ a ⊗ b; a tie keeps c. It is never modified.
     out : array of the result's shape and dtype, optional
-        Where the result is put; it may be `c`, `a` or `b` itself.
+        The array that takes the result; `c`, `a` or `b` are allowed.
     witness : bool
         Also return which k won. ⊕ must be selective.
     mask : sparse array, or bool array, optional
-        Which entries of a product of two sparse arrays are wanted, or with `complement` not.
+        The wanted entries of a product of two sparse arrays, or with `complement` the unwanted ones.
     complement : bool
         See `mask`.
 
     Returns
     -------
     array, tuple of arrays, or Witnessed
-        The product (a tuple over a structured semiring); with `witness`, ``(values, witness)``. It is of the library and on the device of
-        `out`, or else of the first operand that is not NumPy's; of two sparse arrays it is sparse as `a` is.
+        The product (a tuple over a structured semiring); with `witness`, ``(values, witness)``. Library and device are those of `out`, or
+        else of the first operand that is not NumPy's. Two sparse arrays give a sparse array of the kind of `a`.
 
     Other Parameters
     ----------------
     device : {"auto", "cpu", "cuda", "cuda:0", …, "reference"}
-        Arrays on a GPU stay there; NumPy's go to them, those of other libraries do not.
+        Arrays on a GPU stay there; NumPy's arrays are copied to the GPU, arrays of other libraries are not.
     threads : int, optional
-        Of the CPU; by default ``SEMIRING_NUM_THREADS``, or all cores.
+        Threads of the CPU; by default ``SEMIRING_NUM_THREADS``, or all cores.
     check : bool
-        False looks for nothing that raises `DomainError` or `OverflowRiskError`; the product of what would be refused is meaningless.
+        False skips the checks for `DomainError` and `OverflowRiskError`; products that fail these checks are meaningless.
 
     Raises
     ------
     ShapeError, GraphError
-        What does not fit together, lies on different devices or cannot be read.
+        For operands that do not fit together, are on different devices or cannot be read.
     DTypeError, DomainError
-        A dtype in which the semiring has no meaning; NaN, or an element outside the carrier.
+        For a dtype without meaning in the semiring, NaN, or an element outside the carrier.
     OverflowRiskError
-        Numbers so large that the product could leave the dtype.
+        For numbers so large that the product could leave the dtype.
     LawError
-        A witness is asked for and ⊕ is not selective.
+        For a witness of a ⊕ that is not selective.
     TooLargeError
-        A GPU that has not the memory, or of sparse arrays a host.
+        For too little memory on the GPU, or for sparse arrays on the host.
 
     Notes
     -----
@@ -144,7 +144,7 @@ def multi_dot(
     threads: int | None = None,
     check: bool = True,
 ) -> Any:
-    """The product of several matrices over a semiring, with brackets where they save the most steps.
+    """Multiply several matrices over a semiring, with the brackets that take the fewest steps.
 
     Examples
     --------
@@ -158,35 +158,34 @@ def multi_dot(
     Parameters
     ----------
     arrays : sequence of arrays
-        At least two, dense, of shapes (…, m, k), (…, k, n) and so on; the first and the last may be vectors. They stay in their order, as
-        ⊗ need not commute. Their dtypes are promoted to a common one, in which ∞ stays ∞. Over a structured semiring each is a tuple of
-        arrays.
+        At least two dense arrays of shapes (…, m, k), (…, k, n) and so on; the first and the last may be vectors. The order is kept, as ⊗
+        need not commute. Dtypes are promoted to a common dtype, and ∞ stays ∞. A structured semiring takes tuples of arrays.
     semiring : Semiring or str
-        One of the catalogue, also by its name, or one of your own.
+        A semiring of the catalogue, also by name, or your own.
     out : array of the result's shape and dtype, optional
-        Where the result is put.
+        The array that takes the result.
 
     Returns
     -------
     array, or tuple of arrays
-        As `matmul` gives it.
+        The product, as from `matmul`.
 
     Other Parameters
     ----------------
     device, threads, check
-        As of `matmul`, which each product is.
+        As for `matmul`.
 
     Raises
     ------
     ShapeError
-        For fewer than two arrays, or such that do not fit each other.
+        For fewer than two arrays, or shapes that do not fit.
     DTypeError, GraphError, DomainError, OverflowRiskError, TooLargeError
-        Those of `matmul`; a product within the chain is refused as one of two matrices is.
+        As for `matmul`, for every product of the chain.
 
     Notes
     -----
-    The brackets are those of the usual dynamic program, as of `numpy.linalg.multi_dot` (Cormen et al., Introduction to Algorithms), which
-    takes O(n³) operations for n arrays. Floats are rounded as the order has it.
+    Dynamic programming finds the brackets in O(n³) operations for n arrays, as for `numpy.linalg.multi_dot` (Cormen et al., Introduction to
+    Algorithms). The brackets decide the rounding of floats.
     """
     if type(semiring) is not Semiring or hasattr(device, "shape") or hasattr(check, "shape"):
         semiring = as_semiring(semiring)

@@ -69,7 +69,7 @@ def elements(semiring: Semiring | str, dtype: Any = None, *, harmless: bool = Tr
 
 
 def _in_dtype(value: Any, dtype: np.dtype[Any], zero: Any) -> Any:
-    """A value as entries of a dtype have it: the zero where it is infinite and these are integers."""
+    """Convert a value to entries of a dtype; integers write ∞ as the zero."""
     if dtype.kind in "iu":
         return int(value) if not isinstance(value, float) or math.isfinite(value) else zero
     return value
@@ -259,7 +259,7 @@ def path_weight(semiring: Semiring | str, a: Any, path: Sequence[int]) -> Any:
 def assert_paths_valid(
     paths: Paths, a: Any, pairs: Iterable[tuple[int, int]] | None = None, *, slack: float = 4.0, absolute: float = 0.0, trees: bool = True
 ) -> None:
-    """Prove that every path is a simple path of the matrix whose weight is its element.
+    """Check every path: it is simple, follows edges of the matrix, and weighs as much as the element.
 
     Examples
     --------
@@ -270,22 +270,22 @@ def assert_paths_valid(
     Parameters
     ----------
     paths : Paths
-        Of one matrix.
+        The paths of one matrix.
     a : array of shape (n, n), or tuple of arrays
         The matrix.
     pairs : iterable of (int, int), optional
         Rows and columns to look at; all by default.
     slack : float
-        How many times hops · ε · Σ|w| the weight of a path of floats may be away from its element.
+        The tolerance of floats in units of hops · ε · Σ|w|.
     absolute : float
-        And how far in any case.
+        An absolute tolerance.
     trees : bool
         Also check the predecessor and next-hop matrices.
 
     Raises
     ------
     AssertionError
-        Naming the path, and what is wrong with it.
+        For a wrong path, which the message describes.
     """
     arrays = a if isinstance(a, tuple) else (a,)
     values = tuple(map(host, paths.values if isinstance(paths.values, tuple) else (paths.values,)))
@@ -332,7 +332,7 @@ def _assert_path(
     j: int,
     tolerance: tuple[float, float],
 ) -> None:
-    """That a path goes from i to j along edges, visits no vertex twice, and weighs what is said."""
+    """Assert a path from i to j along edges, without repeated vertices, of the given weight."""
     assert path[:1] == [i], f"{path} does not begin at {i}"
     assert path[-1] == j, f"{path} does not end at {j}"
     inner = path[:-1] if i == j and len(path) > 1 else path

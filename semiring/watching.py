@@ -43,10 +43,9 @@ def watch(
     nonedge: Any = None,
     dtype: Any = None,
 ) -> Recording:
-    """A closure step by step: what each phase of an algorithm reads and writes, and the matrix after it.
+    """Record a closure step by step: the blocks that each phase reads and writes, and the matrix afterwards.
 
-    In Jupyter the recording is a picture with a slider, and printed it is a table. The algorithms are the library's own, on its reference
-    engine.
+    Jupyter shows the recording as a picture with a slider; print gives a table. The library's algorithms run on the reference engine.
 
     Examples
     --------
@@ -62,13 +61,13 @@ def watch(
     Parameters
     ----------
     graph : array of shape (n, n), sparse array, NetworkX graph, or whatever else `closure` takes
-        Of at most 256 vertices.
+        A graph of at most 256 vertices.
     semiring
         As for `closure`.
     method : {"blocked", "recursive", "iterative", "auto"}
         "auto" is recursive.
     block : int, optional
-        Side of the pivot blocks (blocked) or of the base case (recursive). By default a quarter of n, so that there are four rounds.
+        Side of the pivot blocks (blocked) or of the base case (recursive). By default a quarter of n, for four rounds.
     paths : bool
         Record the construction matrix too; the result is a `Paths`.
     reflexive : bool
@@ -79,8 +78,8 @@ def watch(
     Returns
     -------
     Recording
-        A sequence of frames, of which each has ``equation``, ``reads``, ``writes``, ``changed`` and ``values``; its ``result`` is what
-        `closure` returns with the same method and block (up to rounding, where ⊕ adds floats).
+        A sequence of frames, each with ``equation``, ``reads``, ``writes``, ``changed`` and ``values``. ``result`` is the result of
+        `closure` with the same method and block (up to rounding, if ⊕ adds floats).
 
     Raises
     ------
@@ -93,7 +92,7 @@ def watch(
 
     Notes
     -----
-    n³ steps of NumPy, and memory for what changes: the matrix, and for each frame the elements that are not as they were.
+    n³ steps of NumPy; memory for the matrix and for the changed elements of each frame.
     """
     semiring = as_semiring(semiring)
     require_method(method, block)
@@ -120,7 +119,6 @@ def _read(graph: Any, semiring: Semiring, weight: Any, nonedge: Any, dtype: Any,
 
 
 def _require_small(n: int) -> None:
-    """Refuse a graph of which all steps would take too much memory."""
     if n > _LIMIT:
         raise TooLargeError(
             f"watch keeps every step, of at most {_LIMIT} vertices, and the graph has {n:,}; watch a part of it, such as a subgraph or "
@@ -129,7 +127,7 @@ def _require_small(n: int) -> None:
 
 
 def _record(g: Graph, semiring: Semiring, method: str, block: int, paths: bool, reflexive: bool) -> Recording:
-    """The closure of a graph by a recorder in the place of an engine."""
+    """Close a graph by a recorder instead of an engine."""
     there, given = on_gpu(g.values[0]), tuple(map(host, g.values))
     values = tuple(np.array(v, order="C") for v in given)
     before = np.full(values[0].shape, -1, dtype=np.int32) if paths else None

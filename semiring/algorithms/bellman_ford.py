@@ -6,7 +6,7 @@ Goldberg, 1999). Rounding can invent such a cycle, so each candidate is confirme
 
 Examples
 --------
-One round from vertex 0, and another one from the vertices that changed:
+A round from vertex 0, and a round from the changed vertices:
 
 >>> from semiring import MIN_PLUS
 >>> inf = np.inf
@@ -107,7 +107,7 @@ class Relaxation:
             return self.operations.mul(p, edges)
 
     def offers(self, p: Values, active: Array) -> Iterator[tuple[Values, Array]]:
-        """Yield, for each block of `active` vertices, the best value it offers to each vertex, and the vertex that offers it.
+        """Yield, for each block of `active` vertices, the best offer to each vertex, and the vertex of the offer.
 
         `p` is read block by block, so that an offer taken at once is passed on within the same sweep.
         """
@@ -187,7 +187,7 @@ def compared(operations: Operations, old: Values, new: Values, tolerance: float 
 
 
 def better(operations: Operations, first: Values, second: Values) -> Values:
-    """Return the better of two elements, each with the vertex that offers it as its last array; the first on a tie."""
+    """Return the better of two elements, each with its vertex as the last array; the first on a tie."""
     changed, wins = compared(operations, first[:-1], second[:-1])
     return tuple(np.where(changed & wins, s, f) for f, s in zip(first, second, strict=True))
 
@@ -216,7 +216,7 @@ def _search_dtypes(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> tup
 
 
 def find_cycle(semiring: Semiring, values: Values, start: int, tolerance: float = 0.0) -> tuple[list[int] | None, Values]:
-    """Find a cycle of weight c with 1 ⊕ c ≠ 1, as its vertices in order; without one, return None and potentials that prove it.
+    """Find a cycle of weight c with 1 ⊕ c ≠ 1, as its vertices in order, or None and potentials as a proof.
 
     Parameters
     ----------
@@ -298,7 +298,7 @@ def _cycles(predecessor: Array) -> Iterator[list[int]]:
 
 
 def _tying(semiring: Semiring, graph: Relaxation, p: Values, values: Values, tolerance: float) -> list[int] | None:
-    """Find a divergent cycle of edges that change p without improving it, for a ⊕ that is not selective."""
+    """Find a divergent cycle of edges that change p without improvement, for a ⊕ that is not selective."""
     edges = []
     for u in range(graph.n):
         offer = graph.multiply(tuple(v[u] for v in p), tuple(r[0] for r in graph.rows(np.array([u]))))

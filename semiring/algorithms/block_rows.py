@@ -168,8 +168,8 @@ def steps(
 ) -> Iterator[Step]:
     """Yield the program of one device for A ← A ⊕ A² ⊕ …, for an idempotent ⊕; all devices together do n³ multiply-adds.
 
-    Before round K each A_IJ is the sum over the paths from I to J whose intermediate vertices are in block rows before K: the edges alone
-    for K = 0, all paths in the end.
+    Before round K each A_IJ is the sum over the paths from I to J through block rows before K: the edges alone for K = 0, all paths in
+    the end.
 
     Parameters
     ----------

@@ -6,7 +6,7 @@ commute. With a single column at the end, no two matrices are multiplied:
 >>> bracketed([100, 100, 100, 1])
 '(0 (1 2))'
 
-A^k is the product of those of A, A², A⁴, A⁸, … whose exponents are the bits of k: about 2 log₂ k products. (A closure by squaring I ⊕ A
+A^k is the product of A, A², A⁴, A⁸, … at the bits of k: about 2 log₂ k products. (A closure by squaring I ⊕ A
 would take n³ log n steps; the algorithms of `semiring.algorithms` take n³.) The shortest walks of exactly five edges around the triangle
 0 → 1 → 2 → 0, with a loop at 0, are A⁵ = A ⊗ A⁴:
 

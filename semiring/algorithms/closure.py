@@ -93,8 +93,8 @@ def closure(
     check : bool
         Refuse numbers that could leave the dtype.
     shortcuts : bool
-        Let another algorithm close the matrix: on the CPU a minimum spanning tree (`spanning_tree`); on a GPU hop counts, in bits, if the
-        edges of a sparse graph are all equally long.
+        Let another algorithm close the matrix: on the CPU a minimum spanning tree (`spanning_tree`), on a GPU hop counts in bits for
+        equally long edges.
 
     Raises
     ------
@@ -107,7 +107,7 @@ def closure(
     n³ steps (fewer if the graph falls into components), scratch of one row or stripe; A⁺ by elimination takes 2n³ and a copy of the matrix,
     because A⁺ = A ⊗ A*. If only rounding makes a cycle improve, as much again, and a construction matrix.
 
-    Sums of floats that select, such as distances: with non-negative weights an element is within h · ε · Σ|w| of the weight of a best path
+    Selective sums of floats, such as distances: with non-negative weights an element is within h · ε · Σ|w| of the weight of a best path
     of h edges; with negative weights within n · ε · the largest magnitude of a weight or element. A negative cycle within that bound of 0
     cannot be told from 0 and may go unreported.
     """

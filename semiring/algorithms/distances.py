@@ -9,11 +9,11 @@ from v finds the eccentricity e(v), the greatest distance from v, and the triang
     max(d(w, v), e(v) − d(v, w))  ≤  e(w)  ≤  d(w, v) + e(v),
 
 where a backward search finds d(w, v) unless the graph is symmetric. The search for the diameter goes on from a vertex with, by turns, the
-greatest upper and the least lower bound. The search for the radius takes the least lower bound; a backward search from the farthest vertex
-f raises each e(w) to d(w, f), because most vertices have to go as far to the same end (as in SumSweep; Borassi et al., 2015).
+greatest upper and the least lower bound. The search for the radius takes the least lower bound. A backward search from the farthest vertex
+f then raises each e(w) to d(w, f): most vertices are as far from the same end (SumSweep; Borassi et al., 2015).
 
-The result is exactly the greatest or least of the n eccentricities that searches find. A rounded distance of at most n edges is off by at
-most n·ε of itself; the bounds are widened by as much, and no eccentricity counts as known without a search.
+The result is exactly the greatest or least of the n eccentricities that searches find. Rounding changes a distance of at most n
+edges by n·ε of its value; the bounds are widened by as much, and no eccentricity counts as known without a search.
 
 Examples
 --------
@@ -114,10 +114,10 @@ _PART, _FEW = {"levels": 128, "best": 4}, 16
 
 
 def extreme_eccentricity(edges: CSR, *, greatest: bool, every: bool, threads: int | None = None) -> tuple[float, Array] | None:
-    """Find the greatest eccentricity, or the least, and the vertices that have it (`every`: all of them; else one or more).
+    """Find the greatest eccentricity, or the least, and its vertices (`every`: all of them; else one or more).
 
-    Return None where bounds are of no use: without vertices; where distances may not be float64; and for graphs with negative edges if
-    potentials are not found quickly, if `every` vertex is wanted, or if the least eccentricity is 0 or less.
+    Return None if bounds are of no use: without vertices, for distances beyond float64, and for graphs with negative edges if potentials
+    are not found quickly, if `every` vertex is wanted, or if the least eccentricity is 0 or less.
     """
     order, n, slack = search_order(MIN_PLUS, edges), edges.n, _slack(edges)
     if not n or slack is None:

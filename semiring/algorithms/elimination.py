@@ -1,6 +1,6 @@
 """Sparse elimination: the closure of a sparse graph as panels of few entries, from which two sweeps compute any rows or columns.
 
-Eliminating a vertex removes it and joins its neighbours by the paths through it: Gaussian elimination over a closed semiring (Backhouse and
+Eliminating a vertex joins its neighbours by the paths through the vertex: Gaussian elimination over a closed semiring (Backhouse and
 Carré, 1975). For a supernode S, the vertices R joined with S, and the front A of both,
 
     D ← A_SS*,  A_SR ← D A_SR,  A_RR ← A_RR ⊕ A_RS A_SR,  A_RS ← A_RS D,
@@ -125,13 +125,13 @@ class Elimination:
     def run(self, weights: Values, changed: Array | None = None) -> None:
         """Eliminate all supernodes, or only those above edges that have changed.
 
-        A GPU goes level by level. On the host compiled code eliminates subtrees of small fronts, one a thread; larger fronts follow one by
-        one, by products on all threads.
+        A GPU goes level by level. On the host each thread eliminates subtrees of small fronts; larger fronts follow, by products on all
+        threads.
 
         Parameters
         ----------
         weights : tuple of arrays
-            Of the edges, in the order of the graph.
+            The weights of the edges, in the order of the graph.
         changed : int array, optional
             The numbers of changed edges.
 

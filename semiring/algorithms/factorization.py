@@ -1,7 +1,7 @@
-"""A sparse graph and its elimination, with what is checked of numbers before and after, and what is done where a cycle diverges.
+"""A sparse graph and its elimination, with checks of numbers before and after, and the diagnosis of divergent cycles.
 
-Where only rounding makes a cycle improve, edges are reweighed by potentials (Johnson, 1977), with which none can: the elements of that
-graph are those that are wanted times the potentials of their ends.
+If only rounding makes a cycle improve, potentials reweigh the edges so that no cycle can improve (Johnson, 1977). The elements of the
+reweighed graph are the wanted elements times the potentials of both ends.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ Values = tuple[Array, ...]
 
 
 def sums_converge(semiring: Semiring, edges: CSR) -> bool:
-    """Whether sums over all walks converge, by what rows or columns of numbers that are not negative add up to.
+    """Return True if the sums of rows, or of columns, of non-negative numbers prove the convergence of sums over all walks.
 
-    Then every pivot has a star, in whatever order vertices are eliminated.
+    Every pivot then has a star, in any order of elimination.
 
     Examples
     --------
@@ -65,13 +65,13 @@ def sums_converge(semiring: Semiring, edges: CSR) -> bool:
 
 
 class Kept(NamedTuple):
-    """What an elimination leaves.
+    """The result of an elimination.
 
     Attributes
     ----------
     panels : EliminationPanels
     potentials : tuple or None
-        Elements of vertices, and their inverses, where edges were reweighed.
+        Elements of vertices, and their inverses, of reweighed edges.
     """
 
     panels: EliminationPanels
@@ -133,7 +133,7 @@ class Factorization:
 
     @property
     def kept(self) -> Kept:
-        """What elimination has left."""
+        """The result of the elimination."""
         return Kept(self.elimination.panels, self._potentials)
 
     @property
@@ -174,17 +174,17 @@ class Factorization:
         on_host: bool = True,
         meter: Meter | None = None,
     ) -> Values:
-        """Elements of the closure between vertices: by rows, or by columns where these are fewer.
+        """Return elements of the closure between vertices, by rows or by columns, whichever are fewer.
 
         Parameters
         ----------
         sources, targets : int arrays
         every_source, every_target : bool
-            Whether these are all vertices, in their order.
+            True for all vertices in order.
         on_host : bool
-            False leaves them on the device that has found them.
+            False leaves the elements on the device.
         meter : Meter, optional
-            Told of n + m steps for each row or column.
+            Counts n + m steps for each row or column.
         """
         backward = len(targets) < len(sources)
         if (self._guard.needs_rows or self._is_no_sum) and not (every_source if backward else every_target):
@@ -250,7 +250,7 @@ class Factorization:
         return Diagnosis(self.semiring, lambda: matrix, self._names)
 
     def blocks(self, meter: Meter | None = None) -> Iterator[tuple[int, Values]]:
-        """All rows of the closure, as many at a time as are swept together: the number of the first one, and these rows."""
+        """Yield all rows of the closure, one sweep's at a time, with the number of the first."""
         every = np.arange(self.edges.n)
         for some in slices(self.edges.n, 1, self.elimination.together):
             yield some.start, self.between(every[some], every, every_target=True, meter=meter)
@@ -265,9 +265,9 @@ class Factorization:
         return tuple(cupy.empty(shape, d, order="F" if backward else "C") for d in dtypes)
 
     def distribution(self, most: int, *, meter: Meter | None = None) -> Distribution | None:
-        """What the distances of a graph over min-plus come to, with a histogram of at most so many cells, or with 0 without one.
+        """Return the distribution of the distances of a graph over min-plus, with a histogram of at most `most` cells, none for 0.
 
-        None where weights are negative, whose rows have to be looked at. The meter is told as by `between`.
+        None for negative weights, whose rows must be visited. The meter counts as in `between`.
         """
         edges, (weights,) = self.edges, self.edges.weights
         if np.signbit(weights).any():
@@ -279,7 +279,7 @@ class Factorization:
         return found
 
     def _telling(self, meter: Meter | None) -> Callable[[int, int], None]:
-        """What tells a meter of rows that a worker has found."""
+        """Return a function that reports the rows of a worker to a meter."""
 
         def tell(rows: int, worker: int) -> None:
             if meter is not None:
@@ -323,7 +323,7 @@ class Factorization:
                 self._by_potentials(stop.vertex)
 
     def _guarded(self, weights: Values) -> None:
-        """Refuse weights of which sums could leave the dtype."""
+        """Refuse weights whose sums could leave the dtype."""
         self._guard = guard_for(self.semiring, self.edges.dtypes, max(0, self.edges.n - 1), check=self.check)
         self._guard.before(statistics_of(self.semiring, weights))
         self.elimination.engine.signed = self._guard.signed

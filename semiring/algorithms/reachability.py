@@ -1,4 +1,4 @@
-"""Reachability in a sparse graph, by its condensation: the strongly connected components, and the set that each one reaches.
+"""Reachability in a sparse graph by condensation: strongly connected components, and the reached set of each.
 
 All vertices of a component reach the same vertices. The graph of the components has no cycle, so unions of sets from the last component
 to the first find its closure (Purdom, 1970). A set of few components is a list, and a set of many a row of bits. The sets of c components
@@ -90,12 +90,12 @@ class Condensation:
         return np.argsort(self.component, kind="stable"), np.cumsum(self.sizes) - self.sizes
 
     def counts(self, *, reflexive: bool) -> Array:
-        """How many vertices each one reaches; itself if `reflexive`, or else through a cycle."""
+        """Count the vertices that each vertex reaches; itself if `reflexive`, or else through a cycle."""
         reached: Array = self.sets.reached if reflexive else self.sets.reached - ~self.cyclic
         return reached[self.component]
 
     def reaches(self, u: int, v: int, *, reflexive: bool) -> bool:
-        """Whether a path leads from one vertex to another one, or to itself, of an edge at least unless `reflexive`."""
+        """Return True if a path leads from u to v, with at least one edge unless `reflexive`."""
         c, d = int(self.component[u]), int(self.component[v])
         if c == d:
             return bool(self.cyclic[c]) or (reflexive and u == v)

@@ -1,6 +1,6 @@
-"""A recorder between an algorithm and its engine: which areas of the matrix each call of a primitive reads and writes, and what it changes.
+"""A recorder of the calls of primitives: the areas of the matrix that each call reads and writes, and the changed elements.
 
-The algorithms know nothing of it. They are given a `Recorder` in the place of an engine, and close the matrix as they always do.
+An algorithm closes the matrix with a `Recorder` instead of an engine, without any change.
 
 Examples
 --------
@@ -28,7 +28,7 @@ from semiring.algebra.definition import Semiring
 from semiring.kernels.engine import Block, quarter
 from semiring.kernels.reference import ReferenceEngine
 
-__all__ = ["EQUATIONS", "Area", "Call", "Change", "Phase", "Recorder", "phases"]
+__all__ = ["EQUATIONS", "Area", "Change", "Phase", "PrimitiveCall", "Recorder", "phases"]
 
 Array = np.ndarray[Any, Any]
 
@@ -57,7 +57,7 @@ class Area(NamedTuple):
 
     @classmethod
     def of(cls, block: Block) -> Area:
-        """Where a block lies."""
+        """Return the area of a block."""
         rows, columns = block.shape
         return cls(block.row, block.row + rows, block.column, block.column + columns)
 
@@ -73,14 +73,14 @@ class Area(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many elements it has."""
+        """The number of elements."""
         return (self.bottom - self.top) * (self.right - self.left)
 
     def __str__(self) -> str:
         return f"[{self.top}:{self.bottom}, {self.left}:{self.right}]"
 
 
-class Call(NamedTuple):
+class PrimitiveCall(NamedTuple):
     """One call of a primitive.
 
     Attributes
@@ -99,7 +99,7 @@ class Call(NamedTuple):
 
     @property
     def depth(self) -> int:
-        """How many updates of one element follow each other."""
+        """The number of updates of one element in sequence."""
         if self.operation == "add_identity":
             return 0
         first = self.reads[0] if self.reads else self.writes
@@ -107,7 +107,7 @@ class Call(NamedTuple):
 
     @property
     def steps(self) -> int:
-        """How many times it does one ⊗ followed by one ⊕."""
+        """The number of steps, one ⊗ followed by one ⊕."""
         return self.writes.size * self.depth
 
 
@@ -143,22 +143,22 @@ class Recorder(ReferenceEngine):
 
     Attributes
     ----------
-    calls : list of (Call, Change)
+    calls : list of (PrimitiveCall, Change)
     """
 
-    pivot = 1 << 30  # what a schedule closes as one block is one call, whatever its side
+    pivot = 1 << 30  # one call for each block that a schedule closes, of any side
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], values: tuple[Array, ...], via: Array | None = None) -> None:
         super().__init__(semiring, dtypes)
-        self.calls: list[tuple[Call, Change]] = []
+        self.calls: list[tuple[PrimitiveCall, Change]] = []
         self._last = Block(tuple(v.copy() for v in values), None if via is None else via.copy())
         self._recording = True
 
     def _record(self, operation: str, operands: tuple[Block, ...], C: Block) -> None:
-        """Write down a call that was made, and what is not as it was after the last one."""
+        """Record a call, and the elements that changed since the last call."""
         if not self._recording:
             return
-        call = Call(operation, tuple(map(Area.of, operands)), Area.of(C))
+        call = PrimitiveCall(operation, tuple(map(Area.of, operands)), Area.of(C))
         area = self._last[call.writes.rows, call.writes.columns]
         different = np.zeros(C.shape, dtype=bool)
         for new, old in zip(C.values, area.values, strict=True):
@@ -247,7 +247,7 @@ EQUATIONS = {
         "A21 ← T A21 S",
     ),
 }
-"""What the phases of each algorithm do, from phase 1, as it stands in the algorithm's text."""
+"""The equations of the phases of each algorithm, from phase 1, as in the comments of the algorithm."""
 
 _PRODUCTS = {
     "recursive": ("11 12 12", "21 11 21", "21 12 22", "22 21 21", "12 22 12", "12 21 11"),
@@ -257,17 +257,17 @@ _PRODUCTS = {
 
 
 class Phase(NamedTuple):
-    """What a call is to its algorithm.
+    """The phase of an algorithm that a call belongs to.
 
     Attributes
     ----------
     equation : str
     number : int or None
-        Of the phase, from 1; None where the algorithm has none.
+        The number of the phase, from 1; None for algorithms without phases.
     round : int or None
-        Of the iterative and of the blocked algorithm: from 0, one for each pivot.
+        The round of the iterative and the blocked algorithm, from 0, one for each pivot.
     within : Area or None
-        What the equation calls A: for the recursive algorithm a square block on the diagonal, of which it names the quarters.
+        The block A of the equation: in the recursive algorithm the diagonal block whose quarters the equation names.
     """
 
     equation: str
@@ -276,17 +276,17 @@ class Phase(NamedTuple):
     within: Area | None = None
 
 
-def phases(calls: Iterable[Call], algorithm: str, n: int, base: int) -> Iterator[Phase]:
-    """What each call is.
+def phases(calls: Iterable[PrimitiveCall], algorithm: str, n: int, base: int) -> Iterator[Phase]:
+    """Yield the phase of each call.
 
     Parameters
     ----------
-    calls : iterable of Call
+    calls : iterable of PrimitiveCall
         All calls of one closure, in order.
     algorithm : str
         One of `EQUATIONS`.
     n, base : int
-        Sides of the matrix, and of what the recursion does not cut.
+        The sides of the matrix and of the base case.
     """
     whole, pivots = Area(0, n, 0, n), 0
     halves = dict(_halves(Block((np.empty((n, n), dtype=bool),)), base)) if algorithm.startswith("recursive") else {}
@@ -304,7 +304,7 @@ def phases(calls: Iterable[Call], algorithm: str, n: int, base: int) -> Iterator
             yield _of_round(call, algorithm, pivots - 1, whole)
 
 
-def _of_round(call: Call, algorithm: str, pivot: int, whole: Area) -> Phase:
+def _of_round(call: PrimitiveCall, algorithm: str, pivot: int, whole: Area) -> Phase:
     """A call of the iterative or of a blocked algorithm."""
     equations = EQUATIONS[algorithm]
     if algorithm == "iterative":
@@ -318,7 +318,7 @@ def _of_round(call: Call, algorithm: str, pivot: int, whole: Area) -> Phase:
 
 
 def _halves(A: Block, base: int) -> Iterator[tuple[Area, Area]]:
-    """The blocks on the diagonal that a recursion comes to, each with the one of which it is a half."""
+    """Yield the diagonal blocks of a recursion, each with its parent block."""
     if A.shape[0] > base:
         first, _, _, second = quarter(A, base)
         for half in (first, second):
@@ -326,7 +326,7 @@ def _halves(A: Block, base: int) -> Iterator[tuple[Area, Area]]:
             yield from _halves(half, base)
 
 
-def _of_recursion(call: Call, algorithm: str, halves: dict[Area, Area]) -> Phase:
+def _of_recursion(call: PrimitiveCall, algorithm: str, halves: dict[Area, Area]) -> Phase:
     """A call of a recursive algorithm."""
     equations = EQUATIONS[algorithm]
     if not call.reads:

@@ -1,15 +1,14 @@
 """Single-source best paths in a sparse graph: best-first search (Dijkstra), breadth-first search, or label-correcting rounds.
 
-A row of the closure is what best paths from one source weigh. D ← I ⊕ Δ with Δ = I at first; then Δ ← Δ ⊗ A and D ← D ⊕ Δ, where Δ keeps
-only what changed D: if D_v ⊕ Δ_v = D_v, then by distributivity nothing that continues Δ_v adds to what continues D_v. After k rounds Δ has
-walks of exactly k edges, so it is empty after n rounds unless a cycle c has 1 ⊕ c ≠ 1: every longer walk repeats a vertex, and is absorbed
-by the one without that cycle. ⊕ need not be idempotent. For distances these label-correcting rounds are Bellman's and Ford's algorithm,
-and for reachability breadth-first search.
+A row of the closure holds the weights of best paths from one source. D ← I ⊕ Δ with Δ = I at first; then Δ ← Δ ⊗ A and D ← D ⊕ Δ, and Δ
+keeps only the entries that changed D. If D_v ⊕ Δ_v = D_v, then by distributivity no continuation of Δ_v changes a continuation of D_v.
+After k rounds Δ has walks of exactly k edges. Without a cycle c of 1 ⊕ c ≠ 1, Δ is empty after n rounds: every longer walk repeats a
+vertex, and the walk without the cycle absorbs it. ⊕ need not be idempotent. For distances these label-correcting rounds are the algorithm
+of Bellman and Ford, and for reachability breadth-first search.
 
-Where ⊕ selects, compiled searches (`semiring.kernels.cpu.searches`) do the same one walk at a time, best first where no edge improves on 1,
-which for distances is Dijkstra's algorithm. If all edges are one such w besides, that needs no priority queue: w^k ⊕ w^(k+1) = w^k, so that
-rounds are breadth-first search. Searches say of no row what is wrong with it: one that they leave incomplete is found by the rounds above,
-which look for the cycle.
+With a selective ⊕, compiled searches (`semiring.kernels.cpu.searches`) extend one walk at a time, best first if no edge improves on 1: for
+distances Dijkstra's algorithm. Equal edges w need no priority queue: w^k ⊕ w^(k+1) = w^k makes the rounds a breadth-first search. Compiled
+searches do not diagnose cycles. The rounds above repeat an incomplete row, and find the cycle.
 
 Examples
 --------
@@ -69,7 +68,7 @@ _SHORT_PATIENCE = 4
 """The entries for each edge that a search in rounds takes before it goes by potentials."""
 
 _PATIENCE = 32
-"""Rounds after which a cycle is looked for that would keep them going."""
+"""Rounds before the search for a divergent cycle."""
 
 
 def rows_of_edges(
@@ -85,28 +84,28 @@ def rows_of_edges(
     order: Order | None = None,
     meter: Meter | None = None,
 ) -> Values:
-    """Best paths from each source: rows of A*, or of A⁺, the elements from it to all vertices.
+    """Find best paths from each source: rows of A*, or of A⁺.
 
     Parameters
     ----------
     semiring : Semiring
-        With the laws of a closure, and without a star, so that all cycles that a source reaches have 1 ⊕ c = 1.
+        A semiring with the laws of a closure, without a star: all cycles within reach have 1 ⊕ c = 1.
     edges : CSR
     sources : int array of shape (s,)
     reflexive : bool
     backward : bool
-        Columns instead, as rows of the result: the elements to each source from all vertices.
+        Find columns instead, as rows of the result: the elements from all vertices to each source.
     tree : int32 array of shape (s, n), optional
-        To be filled with the vertex before each one on the path from the source (`backward`: after it), −1 where there is none; ⊕ must
-        be selective. Rows are trees whose roots are the sources.
+        Output: the vertex before each vertex on the path from the source (`backward`: after), −1 for none. Rows are trees whose roots
+        are the sources; ⊕ must be selective.
     name : callable
         The caller's name of a vertex, for errors.
     searches : Searches, optional
-        The compiled ones, where there are any: see `searches_for`.
+        Compiled searches, see `searches_for`.
     order : {"best", "levels", "rounds"}, optional
-        What `search_order` says, where that is known.
+        The result of `search_order`, if known.
     meter : Meter, optional
-        Told of n + m steps for each search that is done.
+        Counts n + m steps for each search.
 
     Returns
     -------
@@ -115,17 +114,17 @@ def rows_of_edges(
     Raises
     ------
     DivergenceError
-        Where a source reaches a divergent cycle; `NegativeCycleError` for min-plus.
+        For a divergent cycle within reach; `NegativeCycleError` for min-plus.
     OverflowRiskError
         As for the closure.
 
     Notes
     -----
-    O(m log m) steps a source where a compiled search goes best first, O(m) where all edges are equal and harmless, else O(r·m) for paths
-    of at most r edges, fewer where little changes in a round. Memory for the result, and scratch for the edges on each thread (for a
-    million, if they are fewer, without compiled searches). Both ways give the same elements, floats bit for bit but where rounding makes a
-    cycle improve, but of paths that tie they may take different ones. Floats with negative weights are within n·ε of the largest magnitude,
-    as in the closure: where only rounding makes a cycle improve, compiled searches go by potentials, others stop after n rounds.
+    O(m log m) steps a source by best-first search, O(m) by breadth-first search, and O(r·m) or fewer in rounds, for paths of at most r
+    edges. Memory for the result, and scratch for the edges on each thread (without compiled searches for up to a million edges). Compiled
+    searches and rounds give the same elements, floats bit for bit unless rounding makes a cycle improve; tying paths may differ. Floats
+    with negative weights are within n·ε of the largest magnitude, as in the closure. If only rounding makes a cycle improve, compiled
+    searches go by potentials, and rounds stop after n.
     """
     guard = guard_for(semiring, edges.dtypes, edges.n - 1 if reflexive else edges.n)
     guard.before(edges.statistics or statistics_of(semiring, edges.weights))
@@ -151,9 +150,9 @@ def rows_of_edges(
 
 
 def search_order(semiring: Semiring, edges: CSR) -> Order:
-    """How searches go: breadth first where all edges are equal, best first where none improves on 1, else in rounds.
+    """Return the order of searches: "levels" for equal edges, "best" for edges that do not improve on 1, else "rounds".
 
-    If 1 ⊕ a = 1 for each edge, the same holds for their products, so that no cycle diverges.
+    If 1 ⊕ a = 1 for each edge, the same holds for products of edges, so no cycle diverges.
     """
     if not len(edges.heads):
         return "best"
@@ -170,14 +169,14 @@ def search_order(semiring: Semiring, edges: CSR) -> Order:
 
 
 class Reach(NamedTuple):
-    """How far searches go.
+    """The part of a graph that searches visit.
 
     Attributes
     ----------
     found : float
         The share of all vertices that a search finds.
     seen : float or None
-        How often it looks at each edge, on average; None where that is not known.
+        The average number of visits to each edge; None if unknown.
     """
 
     found: float = 1.0
@@ -185,7 +184,7 @@ class Reach(NamedTuple):
 
 
 def reach(semiring: Semiring, edges: CSR, count: int, order: Order, device: str = "cpu", threads: int | None = None) -> Reach:
-    """How far searches go, by a few of `count` searches; nothing is known where these are few."""
+    """Measure the part of the graph that searches visit, by a few of `count` searches; unknown if `count` is small."""
     if count <= MANY:
         return Reach()
     sample = min(_SAMPLE if len(edges.heads) <= _FEW * edges.n else _SAMPLE // 2, count // 16)
@@ -198,7 +197,7 @@ def reach(semiring: Semiring, edges: CSR, count: int, order: Order, device: str 
     found = tuple([np.empty((sample, edges.n), d) for d in edges.dtypes])
     search = _Search(semiring, edges, True, False, int, order)
     if search.compiled(searches, sources, found, None):
-        return Reach()  # as a cycle improves, of which the searches themselves will tell
+        return Reach()  # a cycle improves; the searches will report the cycle
     share = float(np.logical_or.reduce([v != z for v, z in zip(found, edges.zero, strict=True)]).mean())
     return Reach(share, search.seen / (sample * max(1, len(edges.heads))))
 
@@ -221,11 +220,11 @@ class _Search:
 
     @cached_property
     def operations(self) -> Operations:
-        """Of NumPy, which compiled searches leave little to."""
+        """The operations by NumPy, for what compiled searches leave."""
         return operations_for(self.semiring, self.edges.dtypes)
 
     def compiled(self, searches: Searches, sources: Array, results: Values, tree: Array | None, meter: Meter | None = None) -> range:
-        """Fill rows by compiled searches, and give those that are zeros because something may be wrong."""
+        """Fill rows by compiled searches, and return the rows that are left as zeros because a cycle may diverge."""
         graph = self.edges.starts, self.edges.heads, self.edges.weights
         how: dict[str, Any] = {"reflexive": self.reflexive, "meter": meter}
         if self.doubtful and adds_along_paths(self.semiring):
@@ -246,7 +245,7 @@ class _Search:
         return range(complete, len(sources))
 
     def _by_hops(self, searches: Searches, most: int) -> Values:
-        """Where all edges are equal, the elements of no path, and of paths of 0 to so many edges."""
+        """Return the elements of no path and of paths of 0 to `most` edges, for equal edges."""
         line = searches.line(tuple([w[:1].repeat(most) for w in self.edges.weights]), backward=self.backward)
         return tuple([np.append(v.dtype.type(z), v) for z, v in zip(self.edges.zero, line, strict=True)])
 
@@ -309,7 +308,7 @@ class _Search:
             self._require_rounding(int(sources[places[0] // n]))
 
     def _round(self, places: Array, delta: Values, values: Values, parents: Array | None) -> tuple[Array, Values]:
-        """One more edge on each walk that changed something in the last round: where it changes something again, and what it weighs."""
+        """Extend each walk of the last round by an edge; return the changed places and the new walks."""
         tails = places % self.edges.n
         position, number = self.edges.leaving(tails)
         ends = (places - tails)[position] + self.edges.heads[number]
@@ -339,7 +338,7 @@ class _Search:
 
     @property
     def doubtful(self) -> bool:
-        """Whether a cycle may diverge."""
+        """True if a cycle may diverge."""
         return self.order == "rounds"
 
     def mend(self, sources: Array, results: Values, tree: Array, searches: Searches | None) -> None:
@@ -363,7 +362,7 @@ class _Search:
                 rows_of_edges(self.semiring, graph, sources[where], tree=tree[where], searches=searches, order="best")
 
     def _reached(self, sources: Array) -> tuple[Diagnosis, tuple[Any, ...], int, Array]:
-        """The graph that sources reach (or that reaches them), where a cycle is looked for; the first one's number there; its vertices."""
+        """Return the diagnosis, the edges between vertices that the sources reach, the number of the first source, and the vertices."""
         vertices = self.edges.reachable(sources)
         arrays = self.given.induced(vertices).arrays()
         return (
@@ -400,7 +399,7 @@ def best_path(edges: CSR, source: int, target: int, searches: Searches) -> tuple
     Parameters
     ----------
     edges : CSR
-        None of which improves on 1.
+        Edges that do not improve on 1.
     source, target : int
     searches : Searches
     """

@@ -44,12 +44,12 @@ def rows_of_matrix(
     tree: Any = None,
     steps: float = math.inf,
 ) -> Values | None:
-    """Rows of A* or of A⁺ (`backward`: columns), or None where they are not complete after n rounds or so many steps.
+    """Find rows of A* or of A⁺ (`backward`: columns); None if n rounds or `steps` steps do not complete the rows.
 
     Parameters
     ----------
     engine : Engine
-        For blocks with a witness, which are the arrays themselves; ⊕ is idempotent and there is no star.
+        An engine with a witness that computes on the arrays themselves; ⊕ is idempotent without a star.
     values : tuple of arrays of shape (n, n)
         The matrix, which is only read.
     sources : int array of shape (s,)
@@ -57,12 +57,12 @@ def rows_of_matrix(
     tree : int32 array of shape (s, n), or (n, s) if `backward`; optional
         See `rows_of_edges`.
     steps : float
-        After how many steps to give up, because the whole closure would have taken no more.
+        The number of steps of the whole closure, after which the search gives up.
 
     Returns
     -------
     tuple of arrays of shape (s, n), or (n, s) if `backward`; or None
-        None also where a source reaches a cycle that does not converge, or one that rounding makes improve.
+        None also if a source reaches a divergent cycle, real or by rounding.
 
     Notes
     -----
@@ -126,7 +126,7 @@ def _filled(xp: Any, shape: tuple[int, ...], element: Any, dtype: np.dtype[Any])
 
 
 def reachable(values: Values, zero: tuple[Any, ...], sources: Array, *, backward: bool = False) -> Array:
-    """The vertices that a path leads to from any of the sources, and these, in ascending order; `backward`: from which one leads there."""
+    """Return the vertices that the sources reach (`backward`: that reach the targets), themselves included, ascending."""
     n = int(values[0].shape[0])
 
     def heads(vertices: Array) -> Array:

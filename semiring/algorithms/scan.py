@@ -1,11 +1,11 @@
 """Vectors through a long product of matrices: forward, backward and Viterbi's algorithm, over any semiring.
 
-Forward, v_t = (v_{t−1} ⊗ A_t) ⊗ w_t from v_0 on, where the last product is entry by entry; backward, v_{t−1} = A_t ⊗ (w_t ⊗ v_t) from the
-last vector on. Over LOG these are α and β of a hidden Markov model or a conditional random field (Baum et al. 1970; Rabiner 1989), whose
-product at each t has the same sum, the sequence's likelihood. Over max-plus the winners of each step lead from the best last state back to
-the first one (Viterbi 1967). O(T·S²) steps and, beside the result, O(S²) memory.
+Forward, v_t = (v_{t−1} ⊗ A_t) ⊗ w_t from v_0 on, with an elementwise product by w_t. Backward, v_{t−1} = A_t ⊗ (w_t ⊗ v_t) from the last
+vector on. Over LOG these are α and β of a hidden Markov model or a conditional random field (Baum et al. 1970; Rabiner 1989); their
+product at each t has the same sum, the likelihood of the sequence. Over max-plus the winners of each step lead from the best last state
+back to the first (Viterbi 1967). O(T·S²) steps, and O(S²) memory besides the result.
 
-One generated loop over time does that where there is one; else it is T products of a vector, or of a batch of them, on an engine.
+A generated loop over time computes the scan, if the engine has one; otherwise T products of a vector, or of a batch, do.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class _Steps:
         self.zero, self.one = engine.semiring.identities(engine.dtypes)
 
     def run(self) -> None:
-        """All steps, and the states."""
+        """Run all steps, and find the states."""
         steps, shape = self.operands.steps, (*self.batch, self.operands.states)
         order = range(steps, -1, -1) if self.backward else range(steps + 1)
         initial = tuple(self.xp.broadcast_to(v, shape) for v in self.operands.initial)
@@ -122,7 +122,7 @@ class _Steps:
         return tuple(v.reshape(shape) for v in new)
 
     def _keep(self, t: int, vector: Values, winners: Any, begins: Any) -> None:
-        """Put the vectors of step t where sequences that have one want them."""
+        """Store the vectors of step t of the sequences that last so long."""
         wanted = (t <= self.lengths)[..., None]
         if self.last:
             end = self.xp.full(self.batch, t == 0) if self.backward else self.lengths == t
@@ -135,7 +135,7 @@ class _Steps:
             self.places.witness[..., t, :] = self.xp.where(there[..., None], winners, -1)
 
     def _follow(self) -> None:
-        """From the best entry of the last vector, the first of those that tie, to the states that led there."""
+        """Trace the states back from the best entry of the last vector, the first on a tie."""
         xp, states, witness = self.xp, self.places.states, self.places.witness
         vector, shape = self.places.values, (*self.batch, self.operands.states, 1)
         if not self.last:

@@ -1,7 +1,7 @@
-"""Choice of the algorithm: what a closure needs of its semiring, which of the algorithms runs, and with which sides of blocks.
+"""Choice of the algorithm of a closure: the laws of the semiring, the algorithm, and the sides of blocks.
 
-A closure *accumulates*, A ← A ⊕ A² ⊕ …, where ⊕ is idempotent, and else *eliminates* with star(pivot). `settled` says which algorithm a
-method comes to, for the planner, which predicts, and for `schedule_for`, which runs it:
+A closure *accumulates*, A ← A ⊕ A² ⊕ …, if ⊕ is idempotent, and else *eliminates* with star(pivot). `settled` resolves a method to an
+algorithm, for the planner's prediction and for `schedule_for`:
 
 ==========  ================  =======================  =============================
 method      accumulating      by elimination           side
@@ -11,7 +11,7 @@ blocked     `blocked`         `blocked_elimination`    of pivot blocks
 recursive   `recursive`       `recursive_elimination`  of the base case
 ==========  ================  =======================  =============================
 
-Their texts close pivot blocks of any side; `Pivots` makes them of what an engine takes at once.
+The algorithms close pivot blocks of any side; `Pivots` closes large blocks by smaller ones.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from semiring.kernels.engine import Block, Engine, Sides
 __all__ = ["METHODS", "Pivots", "Schedule", "eliminates", "require_closure_laws", "require_method", "schedule_for", "settled"]
 
 _LAWS = tuple(name for name in LAWS if name not in ("closed", "star"))
-"""What every closure needs; what leaves the carrier or the dtype is found in the results."""
+"""Laws of every closure; elements that leave the carrier or the dtype are found in the results."""
 
 
 def require_closure_laws(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, paths: bool) -> None:
@@ -63,7 +63,7 @@ def _require_closure_laws(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...],
 
 
 def _require_star_in(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> None:
-    """Refuse a star that integers cannot hold: because it divides, or because a sum would not keep its ∞."""
+    """Refuse a star beyond integers: a division, or a sum that loses ∞."""
     if any(d.kind == "O" for d in dtypes) or all(d.kind not in "iu" for d in dtypes):
         return
     used = sorted(REAL & {e.op for e in nodes(*(semiring.program.star or ()))})
@@ -81,7 +81,7 @@ def _require_star_in(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> N
 
 
 def eliminates(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, paths: bool) -> bool:
-    """Whether a closure eliminates with star(pivot); else it accumulates, as only an idempotent ⊕ can."""
+    """Return True if a closure eliminates with star(pivot); an idempotent ⊕ accumulates."""
     return not paths and (semiring.star is not None or not is_idempotent(semiring, dtypes))
 
 
@@ -92,13 +92,7 @@ Schedule = Callable[[Engine, Block], None]
 
 
 def require_method(method: str, block: int | None) -> None:
-    """Refuse a method that there is not, and a block that is no side.
-
-    Raises
-    ------
-    SemiringError
-        Naming the choices.
-    """
+    """Raise `SemiringError` for an unknown method or a bad block, with the valid choices."""
     if method not in METHODS:
         raise SemiringError(f"unknown method {method!r}; use one of {', '.join(map(repr, METHODS))}")
     if block is not None and (isinstance(block, bool) or not isinstance(block, int | np.integer) or block < 1):
@@ -106,10 +100,10 @@ def require_method(method: str, block: int | None) -> None:
 
 
 def settled(method: str, block: int | None, n: int, sides: Sides, *, eliminate: bool) -> tuple[str, int]:
-    """Which algorithm a method comes to for n vertices, and the side of its pivot blocks or of its base case.
+    """Return the algorithm of a method for n vertices, and the side of its pivot blocks or base case.
 
-    Blocks begin at multiples of an engine's alignment, so that their sides are rounded up to one: where elements are packed, the iterative
-    algorithm takes as many vertices at a time as it has to.
+    Blocks begin at multiples of an engine's alignment, so sides are rounded up to a multiple. With packed elements the iterative algorithm
+    takes a whole alignment of vertices at a time.
     """
     if method == "iterative":
         return method, sides.alignment
@@ -168,7 +162,7 @@ def schedule_for(method: str, block: int | None, *, eliminate: bool) -> Schedule
 
 
 class Pivots:
-    """The primitives of an engine, for pivot blocks of any side: those larger than it takes at once are closed by smaller ones."""
+    """The primitives of an engine for pivot blocks of any side; larger blocks than the engine's are closed by smaller ones."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

@@ -1,9 +1,9 @@
 """The k shortest simple paths between two vertices: Yen's algorithm (1971), with Lawler's refinement (1972).
 
-Every path except the shortest one leaves a shorter path at some vertex. Each path that is taken is followed from the vertex where it left
-its own forerunner: from each of its vertices leads a shortest way on that begins with an edge which no path with the same beginning has
-taken, and that returns to none of its vertices. The shortest of all these paths is the next one. A lower bound of each is known without a
-search, from the distances to the target; a path is searched when its bound is the least length of all.
+Every path except the shortest one leaves a shorter path, its forerunner, at some vertex. A path that is taken is followed from there. From
+each vertex a shortest deviation begins with an edge that no path with the same beginning has taken, and returns to no vertex of the path.
+The shortest deviation of all is the next path. Distances to the target give a lower bound of each deviation without a search; a deviation
+is searched when its bound is the least length of all.
 
 Examples
 --------
@@ -36,7 +36,7 @@ Array = np.ndarray[Any, Any]
 
 
 class _Beginning:
-    """The beginning of paths: the vertices that they visit after its last one, and the longer beginnings of these paths."""
+    """A common beginning of paths: the next vertices of these paths, and their longer beginnings."""
 
     __slots__ = ("longer",)
 
@@ -73,15 +73,15 @@ class _Candidate(NamedTuple):
 def simple_paths(
     graph: CSR, source: int, target: int, most: int | None = None, *, name: Callable[[int], Any] = int, threads: int | None = None
 ) -> Iterator[tuple[float, list[int]]]:
-    """The paths that meet no vertex twice with their lengths, the shortest first; found one by one, as they are asked for.
+    """Yield the simple paths with their lengths, the shortest first, one by one on demand.
 
     Parameters
     ----------
     graph : CSR
-        With weights of float64, of which no cycle is negative.
+        Edges with weights of float64, without a negative cycle.
     source, target : int
     most : int, optional
-        How many are wanted at most. What cannot be among them is not searched.
+        The greatest number of paths; deviations beyond it are not searched.
     name : callable
         The caller's name of a vertex, for errors.
     threads : int, optional
@@ -89,7 +89,7 @@ def simple_paths(
     Raises
     ------
     NegativeCycleError
-        Where a cycle from which the target can be reached is negative.
+        For a negative cycle that reaches the target.
     """
     searches = searches_for(MIN_PLUS, graph.dtypes, "cpu", threads)
     ((ahead,),) = rows_of_edges(MIN_PLUS, graph, np.array([target]), backward=True, name=name, searches=searches)
@@ -133,8 +133,8 @@ def _bounds(
 ) -> Iterator[tuple[int, float, float]]:
     """Bound the paths that leave a path from a position on: the position, the length up to there, and a lower bound of the whole length.
 
-    The way on from v costs at least min(w + h_x) over the edges v → x of length w that are not avoided, to vertices x that the path has
-    not visited, where h_x is the distance from x to the target. From the first position paths do not go to the vertices `avoided`.
+    A deviation from v costs at least min(w + h_x) over the edges v → x of length w to vertices x outside the path, except for avoided
+    edges; h_x is the distance from x to the target. From the first position paths do not go to the vertices `avoided`.
     `position` has n for each vertex before and after; it saves the time to fill so many entries for a short path.
     """
     vertices, distances = np.array(path[left:-1], dtype=np.intp), np.array(_distances(graph, path)[left:-1])

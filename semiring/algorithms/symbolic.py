@@ -1,13 +1,12 @@
 """Symbolic analysis: what the elimination of a sparse graph in a given order will fill, by supernodes.
 
-Eliminating a vertex joins its neighbours with each other, so that the factor of a graph has more entries than the graph: its fill. A
-supernode is a set of vertices that follow each other, of which each is joined with all later ones and with the same vertices beyond; its
-entries are a dense block. Small supernodes are merged with the one above them where that adds few entries that are zero (Ashcraft and
-Grimes, 1989), since blocks that are larger are faster.
+Eliminating a vertex joins its neighbours with each other, so the factor has more entries than the graph: the fill. A supernode is a run of
+vertices, each joined with all later vertices of the run and with the same vertices beyond; its entries are a dense block. Small supernodes
+are merged with the supernode above if few zero entries are added (Ashcraft and Grimes, 1989), since larger blocks are faster.
 
 Examples
 --------
-A path of five vertices, of which every second one is eliminated first: each of these joins its neighbours.
+A path of five vertices; every second vertex is eliminated first, and joins its neighbours.
 
 >>> from semiring.algorithms.csr import CSR
 >>> tails, heads = np.array([0, 1, 1, 2, 2, 3, 3, 4]), np.array([1, 0, 2, 1, 3, 2, 4, 3])
@@ -46,20 +45,20 @@ _RELAXED = ((4, 1.0), (16, 0.8), (48, 0.1), (1 << 62, 0.05))
 
 
 class Fill(NamedTuple):
-    """What an elimination takes.
+    """The cost of an elimination.
 
     Attributes
     ----------
     entries : int
-        Of the factor above the diagonal: of the graph, and those that elimination makes.
+        Entries of the factor above the diagonal, with the fill.
     panels : int
-        Of either panel of all supernodes, through which a sweep goes.
+        Entries of either panel of all supernodes, which a sweep visits.
     steps : int
-        Of the elimination: each vertex of a supernode updates its front.
+        Steps of the elimination: each vertex of a supernode updates its front.
     side : int
-        Of the largest front.
+        The side of the largest front.
     order : str
-        How the order was found.
+        The name of the order.
     """
 
     entries: int
@@ -75,17 +74,17 @@ class Fill(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Symbolic:
-    """What the elimination of a graph of n vertices will fill.
+    """The symbolic factor of a graph of n vertices.
 
     Attributes
     ----------
     order : int64 array of shape (n,)
         The vertices in the order of elimination. Places are positions in it.
     place : int64 array of shape (n,)
-        That of each vertex.
+        The place of each vertex.
     nodes : Supernodes
     parent : int64 array of shape (s,)
-        The supernode above each one; s for none.
+        The supernode above each supernode; s for none.
     entries : int array of shape (m,)
         The numbers of the graph's edges in the order of `nodes`.
     fill : Fill
@@ -110,7 +109,7 @@ class Symbolic:
 
     @cached_property
     def beyond(self) -> Array:
-        """How many places beyond it each supernode is joined with."""
+        """The number of places beyond each supernode that are joined with it."""
         return np.diff(self.nodes.row_starts)
 
     @cached_property
@@ -132,7 +131,7 @@ class Symbolic:
 
     @cached_property
     def positions(self) -> Array:
-        """Where each of the graph's edges is in the order of `nodes`."""
+        """The position of each edge of the graph in the order of `nodes`."""
         return inverse_permutation(self.entries)
 
     @cached_property
@@ -179,19 +178,19 @@ ORDERS: dict[str, tuple[str, Callable[[Array, Array], Array]]] = {
 
 
 def fill_reducing_order(starts: Array, heads: Array, order: Any = "auto") -> tuple[Array, str]:
-    """The vertices of a symmetric pattern in an order of elimination, and its name.
+    """Return the vertices of a symmetric pattern in an order of elimination, and the name of the order.
 
     Parameters
     ----------
     starts, heads : int arrays
         The pattern in compressed rows, without its diagonal.
     order : {"auto", "metis", "minimum degree", "natural"} or int array of shape (n,)
-        "auto" is the first of them that is installed; an array names the vertices in their order.
+        "auto" takes the first installed order; an array lists the vertices.
 
     Raises
     ------
     GraphError
-        For an array that is no permutation, an unknown name, or one whose library is not installed.
+        For an array that is no permutation, an unknown name, or a library that is not installed.
     """
     n = len(starts) - 1
     if not isinstance(order, str):
@@ -219,7 +218,7 @@ def fill_reducing_order(starts: Array, heads: Array, order: Any = "auto") -> tup
 
 
 def _names() -> str:
-    """How orders are called."""
+    """List the names of orders."""
     return ", ".join(map(repr, [*ORDERS, "natural"]))
 
 
@@ -318,19 +317,19 @@ def analysis(edges: CSR, order: Array, *, pattern: tuple[Array, Array] | None = 
 
 
 def _starts(sizes: Array) -> Array:
-    """Where runs of these sizes begin, and the end."""
+    """Return the starts of runs of given sizes, and the end."""
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
 def _fundamental(parent: Array, counts: Array) -> Array:
-    """Where supernodes begin whose vertices have the same rows beyond them: each one's parent is the next, with one row less."""
+    """Return the starts of fundamental supernodes: the parent of each vertex is the next, with one row less."""
     n = len(parent)
     joined = (parent[:-1] == np.arange(1, n)) & (counts[:-1] == counts[1:] + 1) if n else np.zeros(0, bool)
     return np.append(np.flatnonzero(np.concatenate([[True] * (n > 0), ~joined])), n).astype(np.int64)
 
 
 def _merged(columns: Array, parent: Array, counts: Array) -> Array:
-    """The same with supernodes merged with the one above them, where this is the next and few entries are added that are zero."""
+    """Merge supernodes with the next supernode above, if few zero entries are added."""
     starts: list[int] = []
     widths: list[int] = []
     zeros: list[int] = []
@@ -339,7 +338,7 @@ def _merged(columns: Array, parent: Array, counts: Array) -> Array:
     sides: list[int] = []
     for s, (start, stop) in enumerate(zip(columns[:-1].tolist(), columns[1:].tolist(), strict=True)):
         width, side, zero = stop - start, rows[s], 0
-        # The supernode before it, with what that has taken in, is its child if the parent of its last vertex is of this one.
+        # The merged supernode before is a child if the parent of its last vertex belongs to this supernode.
         while starts and start <= parents[-1] < stop:
             wide = widths[-1] + width
             more = zero + zeros[-1] + widths[-1] * (width + side - sides[-1])

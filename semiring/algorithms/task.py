@@ -1,4 +1,4 @@
-"""What a closure does with a matrix, or with a stack of them: an engine, a schedule, and what is checked of the numbers."""
+"""The task of a closure, for a matrix or a stack: an engine, a schedule, and checks of the numbers."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Task(NamedTuple):
         engine.store(A, values)
 
     def statistics(self, values: Values) -> Sequence[ValueStatistics]:
-        """What the numbers of a matrix are, where that is refused or decides how it is closed: integers may pull an ∞ back."""
+        """Return the value statistics of a matrix, if they decide the closure or its refusal: integers may pull an ∞ back."""
         engine = self.engine
         return statistics_of(engine.semiring, values) if self.check or tropical(engine.semiring, engine.dtypes) else ()
 
@@ -115,7 +115,7 @@ def steps_for(
     paths: bool,
     running: tuple[Any, ...],
 ) -> tuple[Schedule, bool, bool, tuple[str, int | None]]:
-    """What a `Task` has beside its engine, once the semiring has the laws that this needs; `running` are its callables at the moment."""
+    """Return the fields of a `Task` after its engine, and check the laws; `running` holds the current callables of the semiring."""
     require_closure_laws(semiring, dtypes, paths=paths)
     eliminate = eliminates(semiring, dtypes, paths=paths)
     return schedule_for(method, block, eliminate=eliminate), eliminate, reflexive, (method, block)

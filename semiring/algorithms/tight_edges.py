@@ -86,7 +86,7 @@ def _grown(
     *row: Array,
     backward: bool,
 ) -> bool:
-    """Grow one tree with NumPy; whether it became one."""
+    """Grow a tree with NumPy; return True if the edges form a tree."""
     there = np.logical_or.reduce([np.asarray(v != z) for v, z in zip(row, zero, strict=True)])
     _take_tight(semiring, edges, row, tree, backward=backward)
     tree[~there] = -1
@@ -95,7 +95,7 @@ def _grown(
 
 
 def _take_tight(semiring: Semiring, edges: tuple[Array, Array, Values], row: Values, tree: Array, *, backward: bool) -> None:
-    """For each vertex that edges lead to, sorted by it, the tail of the first one that offers it the most."""
+    """Write the tail of the first tight edge of each vertex into the tree; edges are sorted by head."""
     tails, heads, weights = edges
     if not len(heads):
         return

@@ -10,8 +10,8 @@ Every public name of SciPy's module is here, so that one line of a program chang
   functions, without the flaws that their docstrings name.
 - `yen` finds simple paths by this library's searches. All else is SciPy's own.
 
-The functions of `shortest` pass their arguments to `solving.solve`. `call.read_call` checks the arguments, `reading.read` reads the graph by
-SciPy's conventions, and `solving` runs the plan of the call. `alternatives` has `yen`, and `conversions` the other functions.
+The functions of `shortest` pass their arguments to `solving.solve`. `call.read_call` checks the arguments, `reading.read` reads the graph
+by SciPy's conventions, and `solving` runs the plan of the call. `alternatives` has `yen`, and `conversions` the other functions.
 
 >>> from semiring import csgraph
 >>> csgraph.shortest_path([[0, 1, 5], [0, 0, 2], [0, 0, 0]])

@@ -30,7 +30,7 @@ def betweenness_centrality(
     n = len(G) if endpoints else len(G) - 1
     if n >= 2:
         scale = np.full(len(G), _scale(n, n if k is None else k, normalized, G.is_directed()))
-        if k is not None and not endpoints:  # a source is an end of all of its own paths, so that it has one chance less
+        if k is not None and not endpoints:  # a source is an end of all its paths, and has one chance less
             scale[sources] = _scale(n, k - 1, normalized, G.is_directed()) if k > 1 else math.nan
         sums *= scale
     return dict(zip(G, sums.tolist(), strict=True))
@@ -69,12 +69,12 @@ def edge_betweenness_centrality(
 
 
 def _searched(G: Any, weight: Any) -> Searched:
-    """The edges in the order of NetworkX's adjacency, on which ties depend where weights are 0.
+    """Read the edges in the order of NetworkX's adjacency, which decides ties of edges of weight 0.
 
     Raises
     ------
     NotImplementedError
-        For what `weighted` leaves to NetworkX, for negative weights, and for integers of which it would add up larger ones exactly.
+        For weights that `weighted` leaves to NetworkX, negative weights, and large integers, which NetworkX adds up exactly.
     """
     coo = hops(G) if weight is None else weighted(G, weight, may_hide=False)
     (weights,) = coo.weights
@@ -103,12 +103,12 @@ def _numbers(G: Any, nodes: Iterable[Any]) -> Array:
 
 
 def _scale(n: int, k: int, normalized: bool, directed: bool) -> float:
-    """What sums are multiplied by, of paths from k of n sources to n − 1 targets each; without a direction both ways are one."""
+    """Return the factor of sums over paths from k of n sources; undirected graphs count each path once."""
     return 1 / (k * (n - 1)) if normalized else n / (k * (1 if directed else 2))
 
 
 def _by_keys(G: Any, totals: dict[tuple[Any, Any], float], weight: Any) -> dict[Any, float]:
-    """Of a multigraph: parallel edges of the least weight share what goes along them, and others have nothing."""
+    """Share the betweenness of a multigraph's edges among the parallel edges of least weight; others get 0."""
     found = dict.fromkeys(G.edges, 0.0)
     for (u, v), total in totals.items():
         weights: dict[Any, Any] = {

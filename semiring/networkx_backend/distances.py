@@ -1,4 +1,4 @@
-"""A NetworkX graph, by reference; its edges, with the meaning that NetworkX gives to weights; and all its distances, as planned."""
+"""A NetworkX graph by reference, its edges with weights as NetworkX reads them, and all distances, as planned."""
 
 from __future__ import annotations
 
@@ -23,7 +23,17 @@ from semiring.planning import Plan, plan
 from semiring.planning.options import Options
 
 __all__ = [
-    "Distances", "Rows", "SemiringGraph", "algorithm", "by_rows", "compressed", "distances", "hops", "original", "sparse", "truth",
+    "DistanceRows",
+    "Distances",
+    "SemiringGraph",
+    "algorithm",
+    "by_rows",
+    "compressed",
+    "distances",
+    "hops",
+    "original",
+    "sparse",
+    "truth",
     "weighted",
 ]  # fmt: skip
 
@@ -31,8 +41,8 @@ __all__ = [
 class SemiringGraph:
     """A NetworkX graph, marked as one for this backend.
 
-    Edges are read when an algorithm runs, so that nothing is stale when attributes change, not even where NetworkX keeps the conversion
-    in its cache, and callable weights see the attributes of an edge as they are.
+    Edges are read when an algorithm runs. Changed attributes therefore count, even if NetworkX caches the conversion, and callable weights
+    see the current attributes.
 
     Attributes
     ----------
@@ -48,11 +58,11 @@ class SemiringGraph:
         return len(self.original)
 
     def is_directed(self) -> bool:
-        """Whether edges have a direction; NetworkX asks before it dispatches."""
+        """Return True if edges have a direction; NetworkX asks before dispatching."""
         return bool(self.original.is_directed())
 
     def is_multigraph(self) -> bool:
-        """Whether edges may be parallel; NetworkX asks before it dispatches."""
+        """Return True if edges may be parallel; NetworkX asks before dispatching."""
         return bool(self.original.is_multigraph())
 
 
@@ -66,7 +76,7 @@ def original(graph: Any) -> Any:
 _INTEGERS = (np.int16, np.int32, np.int64)
 
 _where = str
-"""Names no edge: no message of this backend tells of one."""
+"""Names no edge: messages of this backend do not name edges."""
 
 
 def hops(graph: Any) -> COO:
@@ -76,22 +86,22 @@ def hops(graph: Any) -> COO:
 
 
 def weighted(graph: Any, weight: Any, *, may_hide: bool) -> COO:
-    """The edges with their weights: an attribute, 1 where it is missing, or what a function of both ends and the attributes says.
+    """Read the edges with weights: an attribute (1 if missing), or a function of both ends and the attributes.
 
-    An undirected edge is there in both directions, and of parallel ones the shortest; weights are int64 or float64.
+    An undirected edge is listed in both directions, and only the shortest of parallel edges; weights are int64 or float64.
 
     Parameters
     ----------
     graph : networkx.Graph
     weight : hashable or callable
-        As NetworkX takes it.
+        The argument of NetworkX.
     may_hide : bool
-        Whether an edge of weight None is hidden, as Dijkstra's algorithm understands it.
+        True if weight None hides an edge, as in Dijkstra's algorithm.
 
     Raises
     ------
     NotImplementedError
-        For weights that are left to NetworkX: infinite ones, those that no int64 or float64 holds, and other kinds of numbers.
+        For weights that are left to NetworkX: infinite ones, numbers beyond int64 and float64, and other kinds of numbers.
     """
     n, tails, heads = _coordinates(graph)
     try:
@@ -127,7 +137,7 @@ def sparse(graph: Any, weight: Any, method: str | None = None) -> CSR:
 
 
 def compressed(tails: Array, heads: Array, w: Array, n: int) -> CSR:
-    """Edges between n nodes in compressed rows, of which none are parallel, and none infinite."""
+    """Compress edges between n nodes by rows, without parallel and infinite edges."""
     tails, heads, weights = in_order(n, tails, heads, (w,), lambda *once: once)
     return CSR.of(tails, heads, weights, n, (_infinity(w.dtype),), value_statistics(weights))
 
@@ -148,18 +158,12 @@ def _dtype(w: Array, n: int) -> Any:
 
 
 def _infinity(dtype: Any) -> Any:
-    """What stands for "no path" in this dtype."""
+    """Return the distance without a path, in a dtype."""
     return np.inf if np.dtype(dtype).kind == "f" else np.iinfo(dtype).max
 
 
 def truth(graph: Any) -> tuple[list[Hashable], Array]:
-    """The nodes of a graph, and the matrix that says between which of them there is an edge.
-
-    Raises
-    ------
-    TooLargeError
-        Where it does not fit into memory.
-    """
+    """Return the nodes of a graph and the Boolean matrix of its edges; raise `TooLargeError` if the matrix does not fit."""
     n, tails, heads = _coordinates(graph)
     require_memory(n, dtypes := (np.dtype(bool),))
     (matrix,) = scatter(n, tails, heads, (np.ones(len(tails), dtype=bool),), (False,), dtypes)
@@ -167,16 +171,16 @@ def truth(graph: Any) -> tuple[list[Hashable], Array]:
 
 
 def _coordinates(graph: Any) -> tuple[int, Array, Array]:
-    """How many nodes there are, and for each edge the numbers of those that it joins, an undirected edge in both directions."""
+    """Return the number of nodes, and the numbers of both ends of each edge; undirected edges in both directions."""
     number = {node: i for i, node in enumerate(graph)}
-    # Neighbours are counted as they are met: a view of a multigraph that hides all edges between two nodes counts these in its len().
+    # Iteration counts the neighbours: len() of a view of a multigraph counts neighbours whose edges are all hidden.
     found = [[number[v] for v in neighbours] for _, neighbours in graph.adjacency()]
     heads = np.array(list(chain.from_iterable(found)), dtype=np.intp)
     return len(number), np.arange(len(number)).repeat(list(map(len, found))), heads
 
 
 def _weights(graph: Any, weight: Any) -> list[Any]:
-    """Whatever the edges have for weights, in the order of `_coordinates`; of parallel edges the least."""
+    """Return the weights of edges in the order of `_coordinates`; the least of parallel edges."""
     if callable(weight):
         return [weight(u, v, data) for u, neighbours in graph.adjacency() for v, data in neighbours.items()]
     if graph.is_multigraph():
@@ -223,7 +227,7 @@ def algorithm(function: Callable[..., R]) -> Callable[..., R]:
     return run
 
 
-class Rows:
+class DistanceRows:
     """The distances from some nodes to all, or from all nodes of several graphs.
 
     Attributes
@@ -246,7 +250,7 @@ class Rows:
         return slice(self.first, self.first + len(self.matrix))
 
     def finite(self, times: int) -> Array:
-        """The distances, 0 where there is no path; integers so that the sum of `times` of them is exact."""
+        """Return the distances, 0 without a path; integers are wide enough for exact sums of `times` distances."""
         finite = np.where(self.reached, self.matrix, self.matrix.dtype.type(0))
         if finite.dtype.kind == "f":
             return finite
@@ -263,7 +267,7 @@ class Rows:
         return np.divide(1.0, self.matrix, out=np.zeros(self.matrix.shape), where=there)
 
 
-class Distances(Rows):
+class Distances(DistanceRows):
     """The distances from all nodes, or from some consecutive ones, by their names, and the paths if wanted.
 
     Attributes
@@ -319,7 +323,7 @@ class Distances(Rows):
 
 
 def _climb(found: list[Any], before: list[int], nodes: list[Hashable], target: int) -> None:
-    """Find the path to a node, and those to all that come before it."""
+    """Find the path to a node, and the paths to all nodes on the way."""
     ahead = [target]
     while (path := found[before[ahead[-1]]]) is None:
         ahead.append(before[ahead[-1]])
@@ -328,21 +332,21 @@ def _climb(found: list[Any], before: list[int], nodes: list[Hashable], target: i
 
 
 def distances(graph: Any, weight: Any, method: str | None = None, *, paths: bool = False) -> Distances:
-    """All distances, as one of NetworkX's methods defines them.
+    """Return all distances, as defined by a method of NetworkX.
 
     Parameters
     ----------
     graph : networkx.Graph
     weight : hashable or callable
     method : {"unweighted", "dijkstra", "bellman-ford", "floyd-warshall", "floyd-warshall-numpy"}, optional
-        By default unweighted where `weight` is None, and else Dijkstra's: the one that hides edges of weight None and has no meaning where
-        a weight is negative. The last three are alike here.
+        By default unweighted if `weight` is None, and else Dijkstra's, which hides edges of weight None and refuses negative weights. The
+        last three methods are the same here.
     paths : bool
 
     Raises
     ------
     NotImplementedError
-        Where NetworkX's answer is its own: negative weights in Dijkstra's algorithm, hidden edges in the others, and weights that
+        For calls that are left to NetworkX: negative weights in Dijkstra's algorithm, hidden edges in the others, and weights that
         `weighted` refuses.
     NegativeCycleError
     """
@@ -351,9 +355,9 @@ def distances(graph: Any, weight: Any, method: str | None = None, *, paths: bool
     return Distances(list(graph), found.distances, found.predecessors()) if paths else Distances(list(graph), found, None)
 
 
-def by_rows(edges: CSR, how: Plan | None = None) -> Iterator[Rows]:
+def by_rows(edges: CSR, how: Plan | None = None) -> Iterator[DistanceRows]:
     """Yield all distances along edges, some rows at a time, by a plan or by a new one."""
     question, given = Question(MIN_PLUS, wanted="rows"), Given(edges)
     how = plan(question.problem(given)) if how is None else how
     for first, matrix in rows_in_turn(how, given, question):
-        yield Rows(matrix, first)
+        yield DistanceRows(matrix, first)

@@ -1,4 +1,4 @@
-"""What NetworkX is told of this backend when it is imported; nothing else is imported here."""
+"""Metadata of the backend, which NetworkX imports; this module imports nothing else."""
 
 from __future__ import annotations
 

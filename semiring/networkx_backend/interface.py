@@ -54,15 +54,14 @@ def convert_from_nx(graph: Any, **options: Any) -> SemiringGraph:
 
 
 def convert_to_nx(result: Any, **options: Any) -> Any:
-    """What NetworkX gets back; only graphs were changed, and all others are as they should be."""
+    """Return the result for NetworkX: only graphs are converted back."""
     return original(result)
 
 
 def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
-    """Whether a call has the meaning that the function here has, or why not.
+    """Return True if the function here has the meaning of a call, or the reason against it.
 
-    What depends on the weights of a graph is seen where they are read: then a function raises NotImplementedError, and NetworkX goes on
-    to the next backend.
+    Weights are read later. A function that cannot use the weights raises NotImplementedError, and NetworkX asks the next backend.
     """
     given = _arguments(name, args, kwargs)
     if isinstance(given, str):
@@ -106,7 +105,7 @@ def _meaning_of_function(name: str, directed: bool, given: dict[str, Any]) -> bo
 
 
 def should_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
-    """Whether this is faster than NetworkX, or why not."""
+    """Return True if the backend is faster than NetworkX, or the reason against it."""
     given = _arguments(name, args, kwargs)
     return given if isinstance(given, str) else slower(name, original(given["G"]), given) or True
 

@@ -16,7 +16,7 @@ from semiring.arrays.memory import require_memory
 from semiring.arrays.pieces import GPU
 from semiring.execution.question import Given
 from semiring.execution.sums import hop_sums
-from semiring.networkx_backend.distances import Rows, algorithm, by_rows, sparse
+from semiring.networkx_backend.distances import DistanceRows, algorithm, by_rows, sparse
 from semiring.planning import Plan, edges_problem, plan
 from semiring.planning.options import Options
 from semiring.solve import apsp
@@ -49,7 +49,7 @@ def closeness_centrality(G: Any, u: Any = None, distance: Any = None, wf_improve
 
 
 def _incoming(G: Any, distance: Any) -> tuple[list[int], list[Any]]:
-    """How many nodes reach each one, itself included, and the sum of their distances: in a directed graph those from the others count."""
+    """Return the number of nodes that reach each node, itself included, and the sum of their distances to the node."""
     edges = sparse(G, distance)
     if G.is_directed():
         edges = edges.transposed()
@@ -104,7 +104,7 @@ def local_efficiency(G: Any) -> float:
         around = np.stack([neighbours[v] for v in np.flatnonzero(degree == d)])
         for part in np.array_split(around, -(-around.size * d // GPU)):
             closed = apsp(matrix[part[:, :, None], part[:, None, :]], nonedge=edges.zero[0], overwrite=True)
-            total += Rows(closed).inverses().sum() / (d * (d - 1))
+            total += DistanceRows(closed).inverses().sum() / (d * (d - 1))
     return float(total) / len(G)
 
 
@@ -112,7 +112,7 @@ def local_efficiency(G: Any) -> float:
 
 
 def _eccentricities(G: Any, nodes: Any, weight: Any) -> dict[Any, Any]:
-    """The distance from each of some nodes to the farthest one, which NetworkX refuses where there is no path."""
+    """Return the distance from each of some nodes to the farthest node; raise NetworkX's error without a path."""
     if len(G) == 0:  # NetworkX 3.7 refuses an empty graph, and older ones do not
         theirs: Any = nx.eccentricity(G, v=nodes, weight=weight, backend="networkx")
         return {**theirs}
@@ -148,7 +148,7 @@ def _require_connected(G: Any, *, connected: bool) -> None:
 
 
 def _extreme(G: Any, weight: Any, *, greatest: bool, every: bool) -> tuple[Any, list[Any]]:
-    """The greatest or the least eccentricity, and the nodes that have it: all of them, or one at least."""
+    """Return the greatest or the least eccentricity, and nodes with this eccentricity: all of them, or at least one."""
     if len(G) == 0:  # of nothing there is neither, as Python says
         return (max if greatest else min)(_eccentricities(G, None, weight).values()), []
     edges = sparse(G, weight)
@@ -232,7 +232,7 @@ def wiener_index(G: Any, weight: Any = None) -> Any:
     connected = nx.is_strongly_connected if directed else nx.is_connected
     if not connected(G, backend="networkx"):
         return math.inf
-    total = sum(map(sum, map(Rows.totals, by_rows(sparse(G, weight)))))
+    total = sum(map(sum, map(DistanceRows.totals, by_rows(sparse(G, weight)))))
     return total if directed else total / 2
 
 

@@ -15,7 +15,18 @@ from semiring.common.errors import NegativeCycleError
 from semiring.execution.question import Question
 from semiring.execution.strategy import solve_edges
 from semiring.graphs.read import reading_of
-from semiring.networkx_backend.distances import Distances, Rows, algorithm, by_rows, compressed, distances, hops, sparse, truth, weighted
+from semiring.networkx_backend.distances import (
+    DistanceRows,
+    Distances,
+    algorithm,
+    by_rows,
+    compressed,
+    distances,
+    hops,
+    sparse,
+    truth,
+    weighted,
+)
 from semiring.networkx_backend.rows import Named, row_by_row
 from semiring.product import matmul
 from semiring.solve import transitive_closure as reachability
@@ -161,7 +172,7 @@ def shortest_path_length(G: Any, source: None = None, target: None = None, weigh
 
 
 def _method(weight: Any, method: str) -> str:
-    """The method by which distances are found, of those that NetworkX has here."""
+    """Return the method of NetworkX that defines the distances."""
     if method not in ("dijkstra", "bellman-ford"):
         raise ValueError(f"method not supported: {method}")
     return "unweighted" if weight is None else method
@@ -183,7 +194,7 @@ def average_shortest_path_length(G: Any, weight: Any = None, method: str | None 
     if not G.is_directed() and not nx.is_connected(G, backend="networkx"):
         raise nx.NetworkXError("Graph is not connected.")
     try:
-        total = sum(map(sum, map(Rows.totals, by_rows(sparse(G, weight, method)))))
+        total = sum(map(sum, map(DistanceRows.totals, by_rows(sparse(G, weight, method)))))
     except NegativeCycleError as error:
         if method != "bellman-ford":
             raise

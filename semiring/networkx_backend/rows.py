@@ -1,4 +1,4 @@
-"""Rows of all pairs, one after the other, as NetworkX's generators yield them.
+"""DistanceRows of all pairs, one after the other, as NetworkX's generators yield them.
 
 The first rows are found by NetworkX's own searches, until these have taken as long as reading the graph here. So few rows cost what they
 cost in NetworkX, and so do all rows where a cutoff keeps the searches short. The other rows are found here: by blocks that double in size,
@@ -73,7 +73,7 @@ def _by_networkx(name: str, G: Any, given: dict[str, Any]) -> Named:
 def _first_rows(name: str, G: Any, given: dict[str, Any]) -> Generator[tuple[Any, Any], None, tuple[int, int]]:
     """Yield rows by NetworkX's own searches, as long as that is worth it.
 
-    Rows that are found here hold numbers of Python, so a row with other numbers is left to them.
+    DistanceRows that are found here hold numbers of Python, so a row with other numbers is left to them.
 
     Returns
     -------

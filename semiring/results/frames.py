@@ -13,7 +13,7 @@ from typing import Any, overload
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algorithms.recorder import Area, Call, Change, Phase
+from semiring.algorithms.recorder import Area, Change, Phase, PrimitiveCall
 from semiring.common.errors import printable
 from semiring.common.units import counted
 
@@ -39,7 +39,7 @@ class Frame:
         For the iterative and the blocked algorithm the number of the pivot, from 0.
     within : Area
         The A of the equation: the matrix, or the square block whose quarters the recursive algorithm names.
-    calls : tuple of Call
+    calls : tuple of PrimitiveCall
         The products and closures of blocks, each with ``operation``, ``reads``, ``writes``, and the number of ``steps``, each step a ⊗ and
         a ⊕.
     changed : bool array of shape (n, n)
@@ -51,7 +51,7 @@ class Frame:
     round: int | None
     equation: str
     within: Area
-    calls: tuple[Call, ...]
+    calls: tuple[PrimitiveCall, ...]
     changed: Array = field(repr=False)
     _state: Callable[[int], tuple[Values, Array | None]] = field(repr=False)
 
@@ -115,7 +115,7 @@ class Frames(Sequence[Frame]):
         block: int | None,
         given: Values,
         via: Array | None,
-        recorded: Sequence[tuple[Call, Change]],
+        recorded: Sequence[tuple[PrimitiveCall, Change]],
         phases: Sequence[Phase],
         nodes: Sequence[Hashable] | None,
         result: Any,
@@ -126,7 +126,7 @@ class Frames(Sequence[Frame]):
         self._changes: list[tuple[Change, ...]] = []
         self.frames = tuple(self._frames(recorded, phases))
 
-    def _frames(self, recorded: Sequence[tuple[Call, Change]], phases: Sequence[Phase]) -> Iterator[Frame]:
+    def _frames(self, recorded: Sequence[tuple[PrimitiveCall, Change]], phases: Sequence[Phase]) -> Iterator[Frame]:
         """Group consecutive calls of one phase into a frame, after a first frame before all products."""
         n = self.n
         groups = [(phase, [r for r, _ in group]) for phase, group in itertools.groupby(zip(recorded, phases, strict=True), lambda r: r[1])]
