@@ -1,10 +1,9 @@
 """The elimination tree of a sparse symmetric pattern, its postorder, and its row subtrees, as compiled loops over integers.
 
-Vertices are eliminated in the order of their numbers. ``tree`` finds the parent of each, the next vertex of its column of the factor, with
-paths compressed (Liu, 1990); ``postorder`` numbers a tree so that each subtree has consecutive numbers, and its root the last one;
-``row_subtrees`` walks, for each row i, from the entries left of the diagonal up to i: the nodes on the way are those whose columns have an
-entry in row i, which counts the entries of columns, or lists them in ascending order (Davis, Direct methods for sparse linear systems,
-2006, ch. 4). All arrays are int64.
+Vertices are eliminated in the order of their numbers. ``tree`` finds the parent of each vertex, the next vertex of its column of the factor,
+by path compression (Liu, 1990). ``postorder`` numbers a tree so that each subtree has consecutive numbers, with the root last.
+``row_subtrees`` walks, for each row i, from the entries left of the diagonal up to i. The columns of the visited nodes have an entry in row
+i; the walk counts or lists these entries (Davis, Direct methods for sparse linear systems, 2006, ch. 4). All arrays are int64.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class _TreeWords(NamedTuple):
 
 
 class _OrderWords(NamedTuple):
-    """Those of ``postorder``; the arrays have a place more, for a root of all roots."""
+    """Arguments of ``postorder``; the arrays have another place, for a root of all roots."""
 
     n: int
     parent: int
@@ -45,9 +44,9 @@ class _OrderWords(NamedTuple):
 
 
 class _SubtreeWords(NamedTuple):
-    """Those of ``row_subtrees``: of each vertex its `node`, and of each node its parent, a mark, and where its next row is put.
+    """Arguments of ``row_subtrees``: the `node` of each vertex; for each node the parent, a mark, and the place of its next row.
 
-    `rows` is 0 where rows are only counted.
+    `rows` is 0 if rows are only counted.
     """
 
     n: int
@@ -84,13 +83,13 @@ def row_subtrees(starts: Array, heads: Array, node: Array, parent: Array, place:
     starts, heads : int64 arrays
         The pattern in compressed rows.
     node : int64 array
-        Of each vertex; consecutive vertices may share one.
+        The node of each vertex; consecutive vertices may share a node.
     parent : int64 array
-        Of each node.
+        The parent of each node.
     place : int64 array
-        Grows by one for each row that a node has outside of itself.
+        Increased by one for each row of a node outside the node.
     rows : int64 array, optional
-        Gets these rows, those of a node from its `place` on.
+        Output: these rows, from the `place` of each node on.
     """
     mark = np.full(len(parent), -1, np.int64)
     words = len(starts) - 1, *map(address, (starts, heads, node, parent, mark, place)), 0 if rows is None else address(rows)
@@ -136,7 +135,7 @@ def _tree() -> Emitter:
                 em.branch(em.let(f"icmp eq i64 {above}, {n}"), lambda: _put(em, parent, i, k))
                 return [above]
 
-            # k is above whatever is left of it in its row, and so above all their ancestors.
+            # k is above all entries left in its row, and above their ancestors.
             em.repeat([("i64", _word(em, heads, e))], lambda values: em.let(f"icmp slt i64 {values[0]}, {k}"), step)
 
         em.loop(_word(em, starts, k), _word(em, starts, em.add(k, 1)), 1, entry)
@@ -157,7 +156,7 @@ def _postorder() -> Emitter:
         _put(em, size, above, em.add(_word(em, size, above), _word(em, size, v)))
 
     def put(turn: str, _: list[str]) -> None:
-        # The place of a vertex is counted down while its subtree is put before it, and put right by the size that this takes.
+        # The place of a vertex counts down while its subtree is placed before; the size of the subtree then corrects the place.
         v = str(em.sub(em.sub(n, turn), 1))
         above = _word(em, parent, v)
         end = em.sub(_word(em, place, above), 1)

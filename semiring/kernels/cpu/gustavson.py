@@ -1,10 +1,10 @@
 """Products of two sparse matrices, row by row: C_i = ⊕ over the entries a_ik of row i of a_ik ⊗ B_k (Gustavson 1978).
 
-Each row of C is made in two passes over its terms. The first marks their columns in a bitmap, of which a second one marks the words that
-are not empty, so that it is read, and cleared, in the order of columns and in the time that its entries take. Where the columns of each
-word begin in the row of the result is kept beside it: a column's place in the row is that, and how many bits there are below its own. The
-second pass adds each term to its place. So rows come out sorted, and all that is read and written at random is the bitmap and one row of
-the result, which the first-level cache has room for up to a hundred thousand columns.
+Each row of C takes two passes over its terms. The first pass marks the columns in a bitmap, and the words that are not empty in a second
+bitmap: reading and clearing take time proportional to the entries, in the order of columns. The start of each word's columns in the row is
+kept too; the place of a column is this start plus the number of lower bits in the word. The second pass adds each term at its place. Rows
+are sorted, and random access is limited to the bitmap and one row of the result, which fit the first-level cache up to a hundred thousand
+columns.
 
 ``symbolic`` marks and counts only. A mask has another bitmap. Rows that have no entry in the mask are left out. The columns of a short row
 of the mask are looked up in a long row of B by bisection, if the columns of B ascend.
@@ -24,7 +24,7 @@ _AHEAD = 8
 """Entries before its turn, a row of B is asked for."""
 
 _LOOKUP = 16
-"""Entries of a row that take as long to read, one after the other, as one bisection."""
+"""Entries of a row that take as long to read as one bisection."""
 
 
 class GustavsonKernel(Entries):
@@ -58,7 +58,7 @@ class GustavsonKernel(Entries):
     # Bits.
 
     def _word(self, column: str) -> tuple[str, str, str]:
-        """Where a column's word of the bitmap is, the number of the word, and the column's bit."""
+        """Emit the address of a column's word of the bitmap, the number of the word, and the column's bit."""
         em = self.em
         word = em.let(f"lshr i64 {column}, 6")
         return em.at("i64", self._bits, word), word, self._bit(column)
@@ -86,7 +86,7 @@ class GustavsonKernel(Entries):
         return em.repeat([("i64", word), *carried], lambda v: em.let(f"icmp ne i64 {v[0]}, 0"), turn)[1:]
 
     def _each_word(self, do: Callable[[str, str, list[str]], list[str]], carried: list[tuple[str, str]], *, clear: bool) -> list[str]:
-        """For each word of the bitmap that is not empty its number and what it has, with values carried; words are `clear`ed behind it."""
+        """Loop over the words of the bitmap that are not empty, with carried values; `clear` empties the words."""
         em = self.em
 
         def top(t: str, values: list[str]) -> list[str]:
@@ -204,7 +204,7 @@ class GustavsonKernel(Entries):
         self._of_mask(i, clear=True)
 
     def _ones(self, bits: str) -> str:
-        """How many bits are set."""
+        """Emit the number of set bits."""
         return self.em.call("ctpop.i64", "i64", ("i64", bits))
 
     def _count(self, i: str, _: list[str]) -> None:
@@ -278,6 +278,6 @@ class GustavsonKernel(Entries):
         return [self.em.load(s.ir, self.em.at(s.ir, array, at), s.bytes) for s, array in self._places]
 
     def _store(self, at: str | int, values: Sequence[str]) -> None:
-        """Put one there; of a sum that is done there is no more than the element."""
+        """Store a sum; of a finished sum only the element."""
         for (s, array), x in zip(self._places, values, strict=False):
             self.em.store(s.ir, x, self.em.at(s.ir, array, at), s.bytes)

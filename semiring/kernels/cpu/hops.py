@@ -1,14 +1,14 @@
-"""Hop counts from many vertices at once, a bit for each of them: breadth-first search of a graph in compressed rows, compiled.
+"""Hop counts from many sources at once, a bit for each source: compiled breadth-first search of a graph in compressed rows.
 
-Then et al. (2014): each vertex has a word with a bit for every source. From round to round the words of the frontier are united into those
-of their neighbours, and bits that are new there were found at that many hops: frontier(v) ← ∪ frontier(u) ∖ reached(v) over the edges uv.
-Searches that meet at a vertex in the same round look at its edges once, together.
+Then et al. (2014): each vertex has a word with a bit for every source. A round unites the words of the frontier into the words of the
+neighbours; new bits are reached at this number of hops: frontier(v) ← ∪ frontier(u) ∖ reached(v) over the edges uv. Searches that meet at
+a vertex in the same round visit its edges together.
 
-Sources near each other meet early: ``hops_order`` numbers all vertices as one search after the other finds them.
+Near sources meet early: ``hops_order`` numbers all vertices in the order of successive searches.
 
-``hops_rows`` writes down the level at which each vertex is found from each of 64 sources, and ``hops_place_4`` and so on puts the elements
-of so many bytes that belong to levels into rows. ``hops_sums`` counts, for each vertex, how many of 512 sources reach it, at how many hops
-in all, and when the last one does, without a row.
+``hops_rows`` writes the level of each vertex from each of 64 sources, and ``hops_place_4`` etc. write the elements of levels, of 4 bytes
+etc., into rows. ``hops_sums`` counts, for each vertex, how many of 512 sources reach the vertex, the sum of hops, and the last level,
+without a row.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class SearchWords(NamedTuple):
 
 
 class PlaceWords(NamedTuple):
-    """Those of ``hops_place_4`` and so on: `table` has an element for each level, and `which` of the `rows` is that of each source."""
+    """Arguments of ``hops_place_4`` etc.: `table` has an element for each level, and `which` the row of each source."""
 
     n: int
     levels: int
@@ -75,7 +75,7 @@ class PlaceWords(NamedTuple):
 
 
 class OrderWords(NamedTuple):
-    """Those of ``hops_order``: `place` of each vertex is −1 at first."""
+    """Arguments of ``hops_order``: `place` of each vertex is −1 at first."""
 
     n: int
     starts: int
@@ -188,7 +188,7 @@ class _Search:
         return [self._unite(v, em.let(f"insertelement {self.ir} {lanes}, i64 {bit}, i64 {word}"), carried[0])]
 
     def _unite(self, v: str, bits: str, size: str) -> str:
-        """Bits come to a vertex, which becomes a candidate where it is none yet; how many there are then."""
+        """Unite bits into a vertex, which becomes a candidate; emit the number of candidates."""
         em, old = self.em, self._get("coming", v)
         self._put("coming", v, em.let(f"or {self.ir} {old}, {bits}"))
         em.store("i64", v, em.at("i64", self.candidates, size), 8)
@@ -232,7 +232,7 @@ class _Search:
         return I64.constant(bits, self.width)
 
     def _some(self, bits: str) -> str:
-        """Whether a bit is set."""
+        """Emit True if a bit is set."""
         if self.width == 1:
             return self.em.let(f"icmp ne i64 {bits}, 0")
         words = self.em.let(f"icmp ne {self.ir} {bits}, zeroinitializer")
@@ -266,13 +266,13 @@ def _placed(name: str) -> Emitter:
 
 
 def _ordered() -> Emitter:
-    """``hops_order(args)``: all vertices as breadth-first searches find them, from each that none before it has found."""
+    """Generate ``hops_order(args)``: vertices in the order of breadth-first searches from each vertex not yet found."""
     em, args = Emitter("hops_order", ENTRY), Arguments(OrderWords)
     n = args.load(em, "n")
     starts, heads, order, place = (args.pointer(em, word) for word in OrderWords._fields[1:])
 
     def find(v: str, size: str) -> str:
-        """The vertex is put at the end of the order, unless it is there already; how many there are then."""
+        """Append the vertex to the order, unless listed already; emit the length."""
         there, end = em.at("i64", place, v), em.at("i64", order, size)
         old = em.load("i64", there, 8)
         fresh = em.let(f"icmp slt i64 {old}, 0")

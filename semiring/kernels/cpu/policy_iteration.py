@@ -1,11 +1,14 @@
-"""The steps of policy iteration on a weighted graph, as compiled loops: which vertices reach a cycle, better policies, and their cycles.
+"""Policy iteration on a weighted graph, as compiled loops: vertices that reach a cycle, better policies, and their cycles.
 
-A *policy* takes one edge from each vertex, so that every walk along it ends on a cycle. With a scale q and a shift p, an edge of weight w
-costs q·w − p. ``improve`` finds the cheapest edge from each vertex, given what every head is worth; it reads one array of values and
-writes another, so that vertices are shared out among threads, whose number changes nothing. ``evaluate`` follows the policy from every
-vertex, gives values on the way back, and finds the cycles, of which it keeps the one of the least mean. ``reaching`` finds the vertices
-from which a walk may go on forever: depth-first, and whatever is on the way to a vertex that is on the way itself, or reaches a cycle,
-does so too. Numbers of vertices are int32.
+A *policy* takes one edge from each vertex, so every walk along the policy ends on a cycle. With a scale q and a shift p, an edge of weight w
+costs q·w − p.
+
+- ``improve`` finds the cheapest edge from each vertex, given the value of every head. It reads one array of values and writes another, so
+  the number of threads changes no result.
+- ``evaluate`` follows the policy from every vertex, sets values on the way back, and keeps the cycle of the least mean.
+- ``reaching`` finds the vertices that reach a cycle, by depth-first search: a vertex on the current path closes a cycle.
+
+Vertices are int32.
 """
 
 from __future__ import annotations
@@ -31,20 +34,20 @@ Array = np.ndarray[Any, Any]
 _INFINITY = F64.literal(np.inf)
 
 _EDGE = np.dtype([("weight", np.float64), ("head", np.int32), ("cycle", np.int32)])
-"""What is kept of the edge that a policy takes, in one place."""
+"""Fields of the edge that a policy takes, in one record."""
 
 _SHARE = 1 << 14
 """Vertices that are improved in one call."""
 
 _AHEAD, _STEPS = 16, 3
-"""Vertices between those from which walks begin that are looked ahead at, and how many steps of a walk are."""
+"""Prefetch distances: between the starts of walks, and along a walk."""
 
 _ON_WAY, _REACHES, _ENDS = 1, 2, 3
-"""What is known of a vertex in ``reaching``; nothing is 0."""
+"""States of a vertex in ``reaching``; 0 is unknown."""
 
 
 class Costs(NamedTuple):
-    """What an edge of weight w costs, scale · w − shift, and by how much a value falls at least: `tolerance` times itself, and `least`."""
+    """The cost of an edge of weight w, scale · w − shift, and the least decrease of a value: relative `tolerance`, and `least`."""
 
     scale: float
     shift: float
@@ -60,7 +63,7 @@ class Improved(NamedTuple):
 
 
 class PolicyCycle(NamedTuple):
-    """A cycle of a policy: a vertex on it, the sum of its weights as float64, its length, and its number among the policy's cycles."""
+    """A cycle of a policy: a vertex, the sum of weights as float64, the length, and the number among the policy's cycles."""
 
     vertex: int
     total: float
@@ -80,7 +83,7 @@ class _ReachingWords(NamedTuple):
 
 
 class _ImproveWords(NamedTuple):
-    """Those of ``improve``, for the vertices from `first` up to `last`; `found` gets `Improved`, as float64."""
+    """Arguments of ``improve`` for vertices `first` … `last` − 1; `found` receives `Improved`, as float64."""
 
     first: int
     last: int
@@ -95,9 +98,9 @@ class _ImproveWords(NamedTuple):
 
 
 class _EvaluateWords(NamedTuple):
-    """Those of ``evaluate``: the edges of a policy, memory for a walk, and `found`, which gets `PolicyCycle` as float64.
+    """Arguments of ``evaluate``: the edges of a policy, memory for a walk, and `found`, which receives `PolicyCycle` as float64.
 
-    Vertices that lead to cycle `number` get new values, and others only smaller ones, but for vertex `root`, which keeps its own.
+    Vertices that lead to cycle `number` receive new values, others only smaller values; vertex `root` keeps its value.
     """
 
     n: int
@@ -111,7 +114,7 @@ class _EvaluateWords(NamedTuple):
 
 
 def reaching_cycles(starts: Array, heads: Array) -> Array:
-    """Whether each vertex of a graph in compressed rows reaches a cycle. O(m), and mostly O(n)."""
+    """Return True for each vertex of a graph in compressed rows that reaches a cycle. O(m), and mostly O(n)."""
     n = len(starts) - 1
     state, way, cursor = np.zeros(n, np.int32), np.empty(n, np.int32), starts[:-1].copy()
     _call("reaching", _ReachingWords(n, *map(address, (starts, heads, state, way, cursor))))
@@ -129,13 +132,13 @@ class Policy:
         ∞ for vertices without a policy.
     threads : int
     edges : array of shape (n,), optional
-        Those to begin with, in whose place others come.
+        The first policy, which is overwritten.
 
     Attributes
     ----------
     values : float64 array of shape (n,)
     edges : array of shape (n,)
-        Of each vertex the edge that the policy takes: its weight, its head, −1 where there is none, and the number of the cycle at its end.
+        The edge of each vertex: weight, head (−1 for none), and the number of the cycle at the end.
     """
 
     def __init__(self, starts: Array, heads: Array, weights: Array, values: Array, threads: int, edges: Array | None = None) -> None:
@@ -164,7 +167,7 @@ class Policy:
         return Improved(int(found[:, 0].sum()), float(found[:, 1].max(initial=0)))
 
     def evaluate(self, costs: Costs, cycle: PolicyCycle | None = None) -> PolicyCycle:
-        """Values along the policy, smaller ones, or new ones where it leads to `cycle`, at whose vertex they stay; its least cycle mean."""
+        """Set values along the policy, and return its cycle of the least mean; vertices that lead to `cycle` receive new values, others smaller ones."""
         self.edges["cycle"] = 0
         given, found = np.array(costs), np.zeros(4)
         number, root = (0, -1) if cycle is None else (cycle.number, cycle.vertex)
@@ -202,7 +205,7 @@ _GRAPH = {"starts": np.int64, "heads": np.int32, "weights": np.float64}
 
 
 def _cost(b: Body) -> Callable[[str, str], str]:
-    """What writes the cost of an edge, and the value at its head."""
+    """Return a function that emits the cost of an edge, and the value at its head."""
     scale, shift = b.get("costs", 0), b.get("costs", 1)
     return lambda weight, value: b.f("fadd", b.f("fsub", b.f("fmul", weight, scale), shift), value)
 
@@ -296,7 +299,7 @@ def _evaluate() -> Emitter:
     em, offer, numbers = b.em, _cost(b), Variable(b.em)
 
     def close(v: str) -> None:
-        """A cycle through v, which is the least so far if total · (its length) < (its total) · length."""
+        """Emit the close of a cycle through v; the cycle is the least if its total · length < total · its length."""
         numbers.add(1)
 
         def along(carried: list[str]) -> list[str]:

@@ -2,11 +2,11 @@
 
 Rows of the closure are found one after the other: the best elements from a vertex to all, edge by edge. ``search_best`` is best-first, with
 a priority queue (`Heap`), as Dijkstra (1959); where no edge improves on 1, each vertex is final when it comes out. ``search_rounds`` is
-label-correcting, in rounds (`Rounds`), each of walks with one more edge, as Bellman and Ford. Both are Mohri's generic search (2002)
-with a queue of its own.
+label-correcting, in rounds (`Rounds`), each of walks with one more edge, as Bellman and Ford. Both are instances of Mohri's generic search
+(2002) with different queues.
 
-The queue holds vertices, each with the element of the walk that led there. A vertex that is reached by a better walk is pushed once more;
-whoever pops a stale entry sees that its element is no longer the vertex's own.
+The queue holds vertices, each with the element of a walk to the vertex. A better walk pushes its vertex again; a popped entry is stale if
+its element differs from the vertex's.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Entry = tuple[str, list[Value]]
 """A place or a vertex, and an element."""
 
 _CHILDREN = 4
-"""Of an entry of the heap: their elements fill less than a cache line."""
+"""Children of an entry of the heap: their elements fill less than a cache line."""
 
 
 class Queue(Protocol):
@@ -42,7 +42,7 @@ class Queue(Protocol):
         """Push an entry; where there is no room the function ends."""
 
     def filled(self) -> str:
-        """Whether there is an entry."""
+        """Emit True if the queue has an entry."""
         ...
 
     def pop(self) -> tuple[str, list[Value]]:
@@ -123,7 +123,7 @@ class Heap:
         self.entries.store(place, vertex, element)
 
     def filled(self) -> str:
-        """Whether there is an entry."""
+        """Emit True if the queue has an entry."""
         em = self.low.em
         return em.let(f"icmp ne i64 {em.load('i64', self.size, 8)}, 0")
 
@@ -136,7 +136,7 @@ class Heap:
         vertex, element = self.entries.load(last)
 
         def below(i: str) -> list[str]:
-            """Of a place: itself, its best child, and the element of that one."""
+            """Emit a place, its best child, and the element of the child."""
             # Beyond the end is the last entry, where it still stands, and it is not better than itself.
             first = em.add(em.mul(i, _CHILDREN), 1)
             rivals = [(place, self.entries.element(place)) for place in (em.smin(em.add(first, c), last) for c in range(_CHILDREN))]
@@ -201,7 +201,7 @@ class Rounds:
         self.entries.store(str(em.add(self._next(), coming)), vertex, element)
 
     def filled(self) -> str:
-        """Whether there is an entry."""
+        """Emit True if the queue has an entry."""
         em = self.em
         coming = em.let(f"icmp ne i64 {em.load('i64', self.coming, 8)}, 0")
         return em.let(f"select i1 {self._round_over()}, i1 {coming}, i1 true")
@@ -229,22 +229,22 @@ class Rounds:
         return self.entries.load(str(em.add(em.load("i64", self.now, 8), taken)))
 
     def _round_over(self) -> str:
-        """Whether all entries of this round were taken."""
+        """Emit True if all entries of this round were taken."""
         em = self.em
         return em.let(f"icmp eq i64 {em.load('i64', self.taken, 8)}, {em.load('i64', self.there, 8)}")
 
     def _next(self) -> str:
-        """Where the entries of the next round begin."""
+        """Emit the begin of the next round's entries."""
         return str(self.em.sub(self.room, self.em.load("i64", self.now, 8)))
 
 
 class SearchWords(NamedTuple):
     """The arguments, before `SearchArrays` for each component.
 
-    `sources` has the vertex that each row begins at; rows are found from `first` on, up to `last`; `reflexive` ones have 1 there to begin
-    with. `room` says how many entries a queue has, `turns` how many may be popped, and `rounds` in how many rounds. `tree` is 0,
-    or where the vertex before each one is put. `complete` becomes the number of the first row whose search one of these stopped, or else
-    `last`; and `seen` how many edges all searches before that looked at.
+    `sources` has the source of each row. Rows `first` … `last` − 1 are found; with `reflexive` the source begins with 1. `room` is the
+    capacity of a queue, `turns` the limit of popped entries, and `rounds` the limit of rounds. `tree` is 0, or the output of the vertex
+    before each vertex. `complete` receives the number of the first row that a limit stopped, or else `last`; `seen` receives the number of
+    edges that all earlier searches visited.
     """
 
     sources: int
@@ -364,11 +364,11 @@ class SearchKernel:
         return self.low.evaluate(self.rep.mul, *factors, self.rep.outer)
 
     def _better(self, new: Sequence[Value], old: Sequence[Value]) -> str:
-        """Whether old ⊕ new is not old."""
+        """Emit True if old ⊕ new is not old."""
         return improve(self.low, self.rep.add, self.rep.outer, self.rep.extremum, old, new)[1]()
 
     def _improves(self, offer: Sequence[Value], old: Sequence[Value]) -> str:
-        """Whether an offer is taken; tropical integers from half of ∞ on are ∞, so that no sum of two wraps."""
+        """Emit True if an offer is taken; tropical integers from half of ∞ on are ∞, so that no sum wraps."""
         better = self._better(offer, old)
         if self.rep.kind != "clamped":
             return better

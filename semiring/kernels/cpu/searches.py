@@ -42,7 +42,7 @@ _FIRST, _LAST, _QUEUE, _COMPLETE, _SEEN = map(SearchWords._fields.index, ("first
 
 
 class Searches(Threaded):
-    """The searches over a semiring whose ⊕ is selective, in dtypes for which it can be compiled.
+    """Compiled searches over a semiring with a selective ⊕.
 
     Parameters
     ----------
@@ -68,28 +68,28 @@ class Searches(Threaded):
         meter: Meter | None = None,
         patience: int | None = None,
     ) -> tuple[int, int]:
-        """Fill rows with what the walks from their sources give.
+        """Fill rows with the best elements from their sources.
 
-        It tells how many rows are complete, from the first one on, and at how many edges searches looked.
+        Returns the number of complete rows, from the first on, and the number of visited edges.
 
         Parameters
         ----------
         graph : tuple
-            Its compressed rows: where the edges from each vertex begin, where each leads, and what it weighs.
+            The graph in compressed rows: starts, heads and weights.
         sources : int array of shape (s,)
         values : tuple of contiguous arrays of shape (s, n)
-            Whatever is in them.
+            Output.
         tree : int32 array of shape (s, n), optional
-            Gets the vertex before each one whose element was found.
+            Output: the vertex before each reached vertex.
         best_first : bool
-            Where no edge improves on 1. Otherwise the first row whose search takes too long, or n rounds, as with a cycle that improves,
-            is left incomplete, and so are those behind it, whichever thread was there first.
+            True if no edge improves on 1. Otherwise a search that takes too long, or n rounds, as around a cycle that improves, leaves its
+            row and all later rows incomplete.
         backward : bool
             Multiply by edges from the left.
         reflexive : bool
-            Whether the empty walk counts.
+            True if the empty walk counts.
         meter : Meter, optional
-            Told of as many steps as the graph has vertices and edges for each search that is done.
+            Counts n + m steps for each search.
         patience : int, optional
             The entries that may leave the queue of a search in rounds, for each edge; by default `PATIENCE`.
         """
@@ -190,16 +190,16 @@ class Searches(Threaded):
         return vertices, tuple([v[0] for v in best]), seen
 
     def trees(self, graph: Graph, back: Graph, roots: Array, values: Values, tree: Array, *, backward: bool = False) -> Array:
-        """Grow the trees of best paths out of rows that were found otherwise, along tight edges; which of them became trees.
+        """Grow the trees of best paths from given rows, along tight edges; return True for each row that became a tree.
 
         Parameters
         ----------
         graph, back : tuple
-            The compressed rows of the graph, see `rows`, and of the same edges the other way round.
+            The compressed rows of the graph, see `rows`, and of the reversed graph.
         roots : int array of shape (s,)
         values : tuple of contiguous arrays of shape (s, n)
         tree : int32 array of shape (s, n)
-            Gets the vertex before each one, −1 where there is none; of a row that did not become a tree, anything.
+            Output: the vertex before each vertex, −1 for none; undefined for rows that did not become trees.
         backward : bool
             Multiply by edges from the left.
         """

@@ -1,15 +1,15 @@
 """Products of a sparse matrix and a dense one, by compressed rows: C_i = ⊕ over the entries a_ik of row i of a_ik ⊗ B_k.
 
-Columns of C stay in registers, several vectors of them, while the entries of a row are gone through: each is loaded once, and its row of B,
-which lies anywhere, is asked for some entries ahead. What is left of the columns goes in pieces of half the size, down to one column,
-as a vector has. For that one, where some lanes of a vector can be loaded, they are entries of the row, which gather their factors.
+Several vectors of columns of C stay in registers during the pass over the entries of a row. Each entry is loaded once, and its row of B is
+prefetched some entries ahead. The remaining columns are computed in pieces of half the size, down to one column. For a single column the
+lanes of a vector hold entries of the row, and gather their factors.
 
-A product with a single column takes about as long as to read the matrix, so this also checks the entries on the way, see `bounds`. Where
-rows begin and end is looked at too: what says that they end before they begin, or beyond the last entry, is told of, and not followed.
+A product with a single column takes about as long as reading the matrix. It therefore also checks the entries, see `bounds`, and the ends of
+rows: row pointers that decrease or exceed the number of entries are reported, not followed.
 
-Threads take some rows at a time from those that nobody has taken, by an atomic counter, so that one that comes late does less.
+Threads take some rows at a time by an atomic counter, so that a late thread does less.
 
-Where B has the left factors of ⊗, the product is of transposed matrices.
+If B has the left factors of ⊗, the product is that of the transposed matrices.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _AHEAD = 16
 
 
 class Entries:
-    """What functions on compressed rows have in common: numbers of columns, entries as inner elements, and sums with one term more."""
+    """Common parts of functions on compressed rows: column numbers, entries as inner elements, and sums with another term."""
 
     def __init__(self, rep: Representation, target: Target, name: str) -> None:
         self.rep, self.target, self.form, self.name = rep.unpacked, target, SparseForm.named(name), name
@@ -58,7 +58,7 @@ class Entries:
         return em
 
     def places(self) -> list[tuple[Scalar, str]]:
-        """Where the result goes, and the witness."""
+        """The places of the result and the witness."""
         out = [(s, self.args.pointer(self.em, ("out", c))) for c, s in enumerate(self.rep.outer)]
         return out + [(I32, self.args.pointer(self.em, "via"))] * self.form.witness
 
@@ -76,7 +76,7 @@ class Entries:
         return em.let(f"sext i32 {em.load('i32', em.at('i32', array, e), 4)} to i64")
 
     def ends(self, starts: str, i: str | int) -> tuple[str, str]:
-        """Where the entries of a row begin and end."""
+        """Load the begin and the end of a row's entries."""
         return self.number(starts, i), self.number(starts, self.em.add(i, 1))
 
     def element(self, arrays: Sequence[str], at: Sequence[str | int], width: int, check: BoundsCheck | None = None) -> list[Value]:
@@ -95,7 +95,7 @@ class Entries:
 
     @property
     def parts(self) -> int:
-        """How many numbers a sum is: its components, the sum of exponentials where it is the logarithm of one, and the witness."""
+        """The count of numbers in a sum: components, the sum of exponentials for logarithms, and the witness."""
         return len(self.kinds) + self.form.witness
 
     def zeros(self, width: int) -> list[tuple[str, str]]:
@@ -105,7 +105,7 @@ class Entries:
         return [*((s.vector(width), s.constant(z, width)) for s, z in numbers), *codes]
 
     def take(self, width: int, sums: Sequence[str], entry: Sequence[Value], other: Sequence[Value], code: str) -> list[str]:
-        """sums ⊕ entry ⊗ other, or other ⊗ entry; where there is a witness, it is the last of the sums, and `code` that of this term."""
+        """Emit sums ⊕ entry ⊗ other, or other ⊗ entry; a witness is the last of the sums, and `code` the witness of this term."""
         rep, low = self.rep, self.low(width)
         a, b = (other, entry) if self.form.swapped else (entry, other)
         old = [Value(x, s) for x, s in zip(sums, rep.inner, strict=False)]
@@ -134,9 +134,9 @@ class Entries:
         return self._math[width]
 
     def _add_exponentials(self, width: int, one: Sequence[str], other: Sequence[str]) -> list[str]:
-        """The sum of sums m + log(t) / s, each of which is m, the term whose multiple by s is the largest, and t = Σ exp(s (x − m)).
+        """Add sums m + log(t) / s, stored as the term m of the largest multiple by s, and t = Σ exp(s (x − m)).
 
-        Where nothing is infinitely less, t ← t exp(s (m − m')) + t' if m' is larger than m, and t ← t + t' exp(s (m' − m)) if not.
+        Among finite terms, t ← t exp(s (m − m')) + t' if m' is larger than m, and otherwise t ← t + t' exp(s (m' − m)).
         """
         low, scaled, (s,) = self.low(width), self._scaled_math(width), self.rep.inner
         (m, t), (x, r) = one, other
@@ -209,11 +209,11 @@ class SparseKernel(Entries):
 
     @property
     def _single(self) -> bool:
-        """Whether B is a column, of which elements follow each other."""
+        """True if B is a contiguous column."""
         return self.form.kind == "vector"
 
     def _tell(self) -> None:
-        """Answer whether there were rows that are none or numbers of columns beyond the last one, and entries beyond the bounds."""
+        """Emit the report of bad row pointers, column numbers beyond the last, and entries beyond the bounds."""
         em, ir = self.em, self._index.ir
         strange = em.let(f"icmp ne i64 {em.load('i64', self._strange, 8)}, 0")
         for width, place in self._greatest.items():
@@ -226,13 +226,13 @@ class SparseKernel(Entries):
             self._check.tell()
 
     def _inside(self, k: str, width: int) -> str:
-        """Numbers of columns, and in the place of those that there are not that of the last one."""
+        """Emit column numbers, clamped to the last column."""
         em, ir, overload, place = self.em, self._index.vector(width), self._index.overload(width), self._greatest[width]
         em.store(ir, em.call(f"umax.{overload}", ir, (ir, em.load(ir, place, 64)), (ir, k)), place, 64)
         return em.call(f"umin.{overload}", ir, (ir, k), (ir, em.splat(self._limit, self._index, width)))
 
     def _sound(self, begin: str, end: str) -> tuple[str, str]:
-        """Where a row begins and ends, or of what is no row a part of the entries."""
+        """Emit the begin and the end of a row, clamped to the entries."""
         em = self.em
         last = em.call("umin.i64", "i64", ("i64", end), ("i64", self._entries))
         first = em.call("umin.i64", "i64", ("i64", begin), ("i64", last))
@@ -301,11 +301,11 @@ class SparseKernel(Entries):
 
     @property
     def _gathers(self) -> bool:
-        """Whether lanes take entries of a row for a single column; instructions gather elements of 4 bytes and more."""
+        """True if lanes hold entries of a row, for a single column; instructions gather elements of 4 bytes and more."""
         return self.target.masks and not self.form.witness and min(s.bytes for s in self.rep.outer) >= I32.bytes
 
     def _gathered(self, ends: tuple[str, str], j: str | int) -> list[str]:
-        """The sum of a row for one column, of which each lane adds up a part."""
+        """Emit the sum of a row for one column; each lane adds up a part."""
         em, width, rep = self.em, self.width, self.rep
         index = self._index
         begin, end = ends

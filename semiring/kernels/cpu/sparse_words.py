@@ -9,19 +9,19 @@ __all__ = ["BEYOND", "STRANGE", "SparseArrays", "SparseForm", "SparseWords", "bi
 
 
 class SparseForm(NamedTuple):
-    """Which function it is.
+    """The form of a generated function.
 
     Attributes
     ----------
     kind : {"dense", "vector", "symbolic", "numeric"}
-        A sparse matrix times a dense one, or a single column of one; of two sparse ones, the lengths of the rows, and then the rows.
+        A sparse matrix times a dense matrix, or times a column. Sparse times sparse: the lengths of the rows, and then the rows.
     swapped : bool
-        The sparse matrix whose rows are gone through is the right factor of ⊗: the product is computed transposed.
+        The sparse matrix is the right factor of ⊗: the product is computed transposed.
     narrow : bool
-        The numbers of columns and of entries have 32 bits, else 64; where the rows of a sparse result begin they have 64.
+        Column and entry numbers have 32 bits, else 64; row pointers of a sparse result have 64.
     witness : bool
     masked : bool
-        Only where a mask has entries, or where it has none.
+        Compute only entries of a mask, or only entries outside.
     """
 
     kind: str
@@ -49,17 +49,15 @@ def _name(form: SparseForm) -> str:
 
 
 class SparseWords(NamedTuple):
-    """The words of a call that belong to no component; a function reads those that it needs.
+    """The words of a call that belong to no component; each function reads the words it needs.
 
-    The rows of A from `first` to `last` are multiplied; with a dense B `grain` of them at a time, from the counter `taken` on, which all
-    threads have. `starts` and `columns` are those of its compressed rows, `right_starts` and `right_columns` those of B, and `mask_starts`
-    and `mask_columns` those of a mask, whose bits are exclusive-ored with `flip`; `sorted` is 1 where entries of B may be looked up by the
-    columns of the mask. B has `n` columns. Rows of a sparse result begin at
-    `out_starts`, which ``symbolic`` fills with their lengths, one place further on; where ⊕ is log Σ exp,
-    `sums` has room for a number beside each of its entries. `bitmap` is zeroed memory for `words` words, see
-    `bitmap_bytes`. A product with a dense B, of `depth` rows, takes the last one for all beyond, and tells that by `strange`, as it does of
-    rows that are not within all `entries`; one with a vector also tells, by `beyond`, whether entries are beyond `origin`, `least` and
-    `most`, see `BoundsCheck`.
+    Rows `first` … `last` of A are multiplied; with a dense B `grain` rows at a time, by the counter `taken` of all threads. `starts` and
+    `columns` describe A, `right_starts` and `right_columns` B, and `mask_starts` and `mask_columns` a mask, whose bits are exclusive-ored
+    with `flip`. `sorted` is 1 if entries of B may be looked up by the columns of the mask. B has `n` columns. `out_starts` has the row
+    pointers of a sparse result; ``symbolic`` fills in the lengths, one place further. For log Σ exp, `sums` has a number for each entry.
+    `bitmap` is zeroed memory of `words` words, see `bitmap_bytes`. A product with a dense B of `depth` rows clamps larger row numbers, and
+    reports them in `strange`, like row pointers beyond `entries`. A product with a vector also reports in `beyond` entries outside
+    `origin`, `least` and `most`, see `BoundsCheck`.
     """
 
     first: int
@@ -92,11 +90,11 @@ class SparseWords(NamedTuple):
 
 
 STRANGE, BEYOND = map(SparseWords._fields.index, ("strange", "beyond"))
-"""Where a function tells of numbers of columns that there are not, and of entries beyond bounds."""
+"""Fields that report column numbers beyond the last, and entries beyond bounds."""
 
 
 class SparseArrays(NamedTuple):
-    """The words of one component: the entries of A, those of B or the dense B and its row stride in elements, and the result."""
+    """The words of one component: entries of A; entries of B, or the dense B and its row stride in elements; the result."""
 
     values: int
     right: int
@@ -105,10 +103,10 @@ class SparseArrays(NamedTuple):
 
 
 def bitmap_bytes(n: int) -> tuple[int, int]:
-    """How many words of 64 columns n columns are, and the bytes of the bitmap of one row.
+    """Return the number of words of n columns, and the bytes of the bitmap of one row.
 
-    It is a bit for each column, a bit for each word that has one, where the columns of each word begin in the row (int32), and the bits
-    of a mask.
+    The bitmap has a bit for each column, a bit for each word that is not empty, the start of each word's columns in the row (int32), and
+    the bits of a mask.
     """
     words = -(-n // 64)
     return words, 8 * (2 * words + -(-words // 64) + -(-words // 2))

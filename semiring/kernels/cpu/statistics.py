@@ -3,15 +3,15 @@
 An argument array holds the number of arrays, the address of each one's `PyArrayInterface` (NumPy's array interface for C), and room for
 the results: five words an array. Memory is read once, whatever its alignment.
 
-A number has a key: a signed integer that sorts as the numbers do, floats by their bits, so that no subnormal passes for 0. Let t be the
-key of +∞ (of the largest integer); then the key of −∞ (of the lowest) is −t − 1, and those of finite numbers lie between. Modulo the
-word's size
+The key of a number is a signed integer in the order of the numbers, from the bits of floats, so that no subnormal counts as 0. Let t be
+the key of +∞ (or the largest integer); the key of −∞ (or the lowest) is −t − 1, and keys of finite numbers are between. Modulo the word
+size
 
     y = key + t  is below 2t for finite numbers, and the largest word for −∞;
     z = key − t  is at least −2t for finite numbers, and 0 for +∞;
-    z − 1        is below −2t − 2 for NaN, whose keys lie beyond those of ±∞, and for nothing else,
+    z − 1        is below −2t − 2 exactly for NaN, with keys beyond ±∞,
 
-so minima and maxima of these, without a branch, give the range of finite numbers and what else there is.
+so minima and maxima, without a branch, give the range of finite numbers, and the presence of ±∞ and NaN.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ __all__ = ["StatisticsGenerator", "statistics_kernel"]
 Array = np.ndarray[Any, Any]
 
 _ND, _FLAGS, _SHAPE, _STRIDES, _DATA = 4, 16, 24, 32, 40
-"""Where the fields of a `PyArrayInterface` lie, whose flags begin with those of C and of Fortran order."""
+"""Offsets of the fields of a `PyArrayInterface`; its lowest flags are C and Fortran order."""
 
 _WORDS = 5
-"""Of the `RawStatistics` of an array."""
+"""The fields of an array's `RawStatistics`."""
 
 
 class StatisticsGenerator:
@@ -70,7 +70,7 @@ class StatisticsGenerator:
         return em
 
     def _layout(self, em: Emitter, interface: str, own: str) -> tuple[str, tuple[str, str], tuple[str, str]]:
-        """Where the entries begin, how many rows and columns there are, and the bytes from one to the next; what is contiguous is a row."""
+        """Emit the address of the entries, the rows and columns, and both strides in bytes; contiguous arrays are one row."""
 
         def field(ir: str, offset: int, size: int) -> str:
             return em.load(ir, em.at("i8", interface, offset), size)
@@ -90,7 +90,7 @@ class StatisticsGenerator:
         return data, (rows, columns), (down, across)
 
     def _reduce(self, em: Emitter, data: str, shape: tuple[str, str], strides: tuple[str, str]) -> list[str]:
-        """The minima and maxima, as vectors, and the numbers of zeros, of rows and columns that lie so many bytes apart."""
+        """Emit minima and maxima as vectors, and the number of zeros, of rows and columns with given strides."""
         (rows, columns), (down, across) = shape, strides
         side_by_side = em.let(f"icmp eq i64 {across}, {self.bytes}")
         whole = em.select_i64(side_by_side, em.round_down(columns, self.width), 0)
@@ -186,7 +186,7 @@ class StatisticsGenerator:
 
 
 def _signed(value: int, bits: int) -> int:
-    """The integer of so many bits, as LLVM writes it, that is `value` modulo their number."""
+    """Return `value` modulo 2^bits as LLVM writes a signed integer."""
     return (value + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
 
 
@@ -196,12 +196,9 @@ _pointer.argtypes, _pointer.restype = (ctypes.py_object, ctypes.c_void_p), ctype
 
 
 def statistics_kernel(dtype: np.dtype[Any], isa: str | None = None) -> Callable[[Sequence[Array]], list[RawStatistics]]:
-    """What reads arrays of a dtype, each contiguous or of two dimensions, in one call of the kernel (for the instruction set `isa`).
+    """Return a function that reads arrays of a dtype, each contiguous or two-dimensional, in one kernel call (instruction set `isa`).
 
-    Raises
-    ------
-    SemiringError
-        Where no kernels are generated for this processor.
+    `SemiringError` is raised for a processor without generated kernels.
     """
     target = host(isa)
     library = compile_library(("statistics", dtype.str), target, lambda: link([StatisticsGenerator(dtype, target).function()]))
