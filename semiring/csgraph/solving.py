@@ -29,7 +29,7 @@ from semiring.common.errors import OverflowRiskError, callers_level, noted
 from semiring.common.progress import Meter
 from semiring.csgraph.call import METHODS, AsBoth, Call, Request, cut, read_call
 from semiring.csgraph.reading import Array, as_scipys, both_ways, in_dtype, is_held, require_held, some, with_root
-from semiring.execution.question import Given, Question
+from semiring.execution.question import GivenGraph, Question
 from semiring.execution.reporting import reporting
 from semiring.execution.rows import rows_by_products
 from semiring.execution.search import rows_by_elimination, search_steps
@@ -165,7 +165,7 @@ def _closure(call: Call, matrix: Any) -> Any:
         if plan.strategy == "whole":
             with reporting(None, plan) as meter:
                 return close_matrices(plan, graph, question, lambda: graph, meter, returns=plan.gpu and not on_gpu(matrix))
-        return run(plan, Given(graph=graph), question)
+        return run(plan, GivenGraph(graph=graph), question)
 
 
 def _one_gpu(call: Call) -> str | None:

@@ -22,7 +22,7 @@ from semiring.planning import Problem, closure_problem, edges_problem
 from semiring.planning.options import Options
 from semiring.planning.problem import Wanted
 
-__all__ = ["Given", "Question", "Selection"]
+__all__ = ["GivenGraph", "Question", "Selection"]
 
 Array = np.ndarray[Any, Any]
 
@@ -49,22 +49,22 @@ class Question(NamedTuple):
         """True if the caller names sources or targets."""
         return self.options.sources is not None or self.options.targets is not None
 
-    def read(self, graph: Any) -> Given:
+    def read(self, graph: Any) -> GivenGraph:
         """Read a graph as far as planning needs it: the edges of a sparse graph, and shape and dtypes of a dense matrix."""
         options = self.options
         listed = edges_of(graph, self.semiring, nonedge=options.nonedge, dtype=options.dtype, presence=self.presence, weight=options.weight)
         if listed is not None:
-            return Given(*listed)
+            return GivenGraph(*listed)
         whole = not self.selects
         check = options.check or not whole
         reading = reading_of(self.semiring, options.nonedge, options.dtype, options.overwrite, self.presence, whole and self.paths, check)
-        return Given(matrix=GivenMatrix.of(graph, self.semiring, reading))
+        return GivenGraph(matrix=GivenMatrix.of(graph, self.semiring, reading))
 
-    def selection(self, given: Given) -> Selection | None:
+    def selection(self, given: GivenGraph) -> Selection | None:
         """Return the rows and columns that are asked for; None for all of them."""
         return Selection.of(self, given.n, given.labels) if self.selects else None
 
-    def problem(self, given: Given, selection: Selection | None = None) -> Problem:
+    def problem(self, given: GivenGraph, selection: Selection | None = None) -> Problem:
         """State the problem for the planner."""
         rows = None if selection is None else len(selection.roots)
         wanted: Wanted = "pair" if selection is not None and selection.is_pair else self.wanted
@@ -76,7 +76,7 @@ class Question(NamedTuple):
 
 
 @dataclass(eq=False, slots=True)
-class Given:
+class GivenGraph:
     """A graph that a caller passed: the edges of a sparse graph, an unread dense matrix, or a graph that was read."""
 
     edges: CSR | None = None

@@ -17,7 +17,7 @@ from semiring.arrays.memory import require_memory
 from semiring.common.errors import SemiringError, in_stack
 from semiring.common.progress import Meter
 from semiring.execution.answer import answer_rows
-from semiring.execution.question import Given, Question, Selection
+from semiring.execution.question import GivenGraph, Question, Selection
 from semiring.execution.search import require_rows, rows_of_forest
 from semiring.graphs import Graph
 from semiring.graphs.vertices import Vertices
@@ -35,7 +35,7 @@ Array = np.ndarray[Any, Any]
 Values = tuple[Any, ...]
 
 
-def close(how: Plan, given: Given, question: Question, selection: Selection, meter: Meter | None) -> Any:
+def close(how: Plan, given: GivenGraph, question: Question, selection: Selection, meter: Meter | None) -> Any:
     """Run a plan that finds some rows of a dense matrix, or of a sparse graph by the closure of what they reach."""
     task = _Task(how, question, selection, given.labels, meter)
     edges = given.edges

@@ -19,7 +19,7 @@ from semiring.arrays.memory import entry_bytes, require_bytes, require_memory
 from semiring.arrays.pieces import HOST, slices
 from semiring.common.progress import Meter
 from semiring.execution.answer import answer_rows
-from semiring.execution.question import Given, Question, Selection
+from semiring.execution.question import GivenGraph, Question, Selection
 from semiring.graphs import Graph
 from semiring.planning import Plan
 
@@ -29,7 +29,7 @@ Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
 
 
-def close(how: Plan, given: Given, question: Question, selection: Selection | None, meter: Meter | None) -> Any:
+def close(how: Plan, given: GivenGraph, question: Question, selection: Selection | None, meter: Meter | None) -> Any:
     """Run a plan that finds rows by the edges of a sparse graph."""
     edges, labels, reflexive = given.edges, given.vertices, question.reflexive
     assert edges is not None

@@ -44,13 +44,13 @@ class SparseOperand(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Of the matrix."""
+        """The shape of the matrix."""
         m, n = self.rows.shape
         return (n, m) if self.by_columns else (m, n)
 
     @property
     def dtypes(self) -> DTypes:
-        """Of its components."""
+        """The dtypes of the components."""
         return tuple([v.dtype for v in self.rows.values])
 
     def converted(self, dtypes: DTypes, semiring: Semiring, name: str) -> SparseOperand:

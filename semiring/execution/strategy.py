@@ -13,7 +13,7 @@ from semiring.algorithms.csr import CSR
 from semiring.arrays.pieces import HOST, slices
 from semiring.common.errors import SemiringError, about, noted
 from semiring.execution import whole
-from semiring.execution.question import Given, Question, Selection
+from semiring.execution.question import GivenGraph, Question, Selection
 from semiring.execution.reporting import reporting
 from semiring.planning import Plan, plan
 
@@ -38,7 +38,7 @@ def solve(graph: Any, question: Question) -> Any:
 
 def solve_edges(edges: CSR, labels: Any, question: Question) -> Any:
     """Return the closure of a sparse graph whose edges were read already."""
-    given = Given(edges, labels)
+    given = GivenGraph(edges, labels)
     try:
         selection = question.selection(given)
         return run(plan(question.problem(given, selection)), given, question, selection)
@@ -47,7 +47,7 @@ def solve_edges(edges: CSR, labels: Any, question: Question) -> Any:
         raise
 
 
-def run(how: Plan, given: Given, question: Question, selection: Selection | None = None) -> Any:
+def run(how: Plan, given: GivenGraph, question: Question, selection: Selection | None = None) -> Any:
     """Run a plan: the one place that chooses an executor."""
     with reporting(question.options.progress, how) as meter:
         # Executors other than that of small dense matrices are imported when they are wanted: a first call should be quick.
@@ -66,7 +66,7 @@ def run(how: Plan, given: Given, question: Question, selection: Selection | None
         return rows.close(how, given, question, selection, meter)
 
 
-def rows_in_turn(how: Plan, given: Given, question: Question) -> Iterator[tuple[int, Any]]:
+def rows_in_turn(how: Plan, given: GivenGraph, question: Question) -> Iterator[tuple[int, Any]]:
     """Yield all rows of a closure of single numbers, some at a time, with the number of the first.
 
     Rows that follow from the edges of a sparse graph are not kept.

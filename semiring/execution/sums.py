@@ -14,7 +14,7 @@ from semiring.arrays.devices import host
 from semiring.arrays.exchange import borrowed, lends_memory
 from semiring.arrays.pieces import HOST, slices
 from semiring.common.errors import GraphError
-from semiring.execution.question import Given, Question, Selection
+from semiring.execution.question import GivenGraph, Question, Selection
 from semiring.execution.reporting import reporting
 from semiring.execution.search import eliminated, search_steps
 from semiring.execution.strategy import rows_in_turn, run, solve_edges
@@ -57,7 +57,7 @@ def add_distances(found: RunningDistances, graph: Any, options: Options) -> tupl
     return given.labels, given.n
 
 
-def _add_along_edges(found: RunningDistances, given: Given, question: Question) -> None:
+def _add_along_edges(found: RunningDistances, given: GivenGraph, question: Question) -> None:
     """Add the distances of a sparse graph, by hop counts, by elimination, or row by row."""
     edges, options = given.edges, question.options
     assert edges is not None
@@ -80,7 +80,7 @@ def _add_along_edges(found: RunningDistances, given: Given, question: Question) 
         add_by_elimination(found, eliminated(how, edges, given.vertices), meter)
 
 
-def hop_sums(how: Plan, given: Given, options: Options) -> DistanceSums | None:
+def hop_sums(how: Plan, given: GivenGraph, options: Options) -> DistanceSums | None:
     """Count the pairs of each distance by the plan "hop counts"; None if a sum would be rounded."""
     edges = given.edges
     assert edges is not None
@@ -90,7 +90,7 @@ def hop_sums(how: Plan, given: Given, options: Options) -> DistanceSums | None:
         return distance_sums(edges, threads=options.threads, meter=meter)
 
 
-def _add_some_at_a_time(found: RunningDistances, given: Given, how: Plan, question: Question) -> None:
+def _add_some_at_a_time(found: RunningDistances, given: GivenGraph, how: Plan, question: Question) -> None:
     """Add the distances of a dense graph, from some sources at a time."""
     n, every = given.n, Vertices.all_of(given.n)
     part = question._replace(options=question.options._replace(progress=False), wanted="elements")

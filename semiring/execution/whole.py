@@ -14,7 +14,7 @@ from semiring.arrays.devices import namespace, on_device, on_gpu
 from semiring.arrays.memory import fits, require_memory, with_scratch
 from semiring.common.errors import SemiringError
 from semiring.common.progress import Meter
-from semiring.execution.question import Given, Question
+from semiring.execution.question import GivenGraph, Question
 from semiring.graphs import Graph
 from semiring.planning import Plan
 
@@ -23,7 +23,7 @@ __all__ = ["close", "close_matrices", "made_of_edges", "shares"]
 Array = np.ndarray[Any, Any]
 
 
-def close(how: Plan, given: Given, question: Question, meter: Meter | None) -> Any:
+def close(how: Plan, given: GivenGraph, question: Question, meter: Meter | None) -> Any:
     """Run a plan of strategy "whole" for all rows."""
     edges, matrix = given.edges, given.matrix
     if edges is not None:
@@ -38,7 +38,7 @@ def close(how: Plan, given: Given, question: Question, meter: Meter | None) -> A
     return close_matrices(how, g, question, once_more, meter, returns=how.gpu and not how.problem.there)
 
 
-def _read(how: Plan, given: Given) -> Graph:
+def _read(how: Plan, given: GivenGraph) -> Graph:
     """Read a dense graph, on the GPU that closes it if that can read the dtype."""
     matrix = given.matrix
     if given.graph is None and matrix is not None and how.gpu and not how.problem.there:
@@ -48,7 +48,7 @@ def _read(how: Plan, given: Given) -> Graph:
     return given.read()
 
 
-def made_of_edges(how: Plan, given: Given) -> Graph:
+def made_of_edges(how: Plan, given: GivenGraph) -> Graph:
     """Make the matrix of a sparse graph, on the GPU that closes it if the edges are few and the matrix fits."""
     edges = given.edges
     assert edges is not None

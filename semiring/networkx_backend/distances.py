@@ -15,7 +15,7 @@ from semiring.algorithms.csr import CSR, in_order, scatter
 from semiring.arrays.conversion import Array
 from semiring.arrays.memory import require_memory
 from semiring.common.errors import NegativeCycleError, SemiringError
-from semiring.execution.question import Given, Question
+from semiring.execution.question import GivenGraph, Question
 from semiring.execution.strategy import rows_in_turn, solve_edges
 from semiring.graphs.coo import COO
 from semiring.kernels.overflow.statistics import value_statistics
@@ -357,7 +357,7 @@ def distances(graph: Any, weight: Any, method: str | None = None, *, paths: bool
 
 def by_rows(edges: CSR, how: Plan | None = None) -> Iterator[DistanceRows]:
     """Yield all distances along edges, some rows at a time, by a plan or by a new one."""
-    question, given = Question(MIN_PLUS, wanted="rows"), Given(edges)
+    question, given = Question(MIN_PLUS, wanted="rows"), GivenGraph(edges)
     how = plan(question.problem(given)) if how is None else how
     for first, matrix in rows_in_turn(how, given, question):
         yield DistanceRows(matrix, first)

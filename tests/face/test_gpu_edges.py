@@ -11,7 +11,7 @@ import semiring as sr
 from semiring import csgraph
 from semiring.arrays import memory
 from semiring.arrays.devices import device_of, on_gpu
-from semiring.execution.question import Given
+from semiring.execution.question import GivenGraph
 from semiring.execution.whole import made_of_edges
 from semiring.graphs import edges_of
 from semiring.planning import Plan, closure_problem, plan
@@ -27,11 +27,11 @@ def graph(n: int, degree: float, seed: int = 0) -> Any:
     return sp.random_array((n, n), density=degree / max(n, degree), rng=np.random.default_rng(seed), format="csr")
 
 
-def planned(graph: Any, **changed: Any) -> tuple[Plan, Given]:
+def planned(graph: Any, **changed: Any) -> tuple[Plan, GivenGraph]:
     listed = edges_of(graph, sr.MIN_PLUS)
     assert listed is not None
     edges, options = listed[0], ANYWHERE._replace(**changed)
-    return plan(closure_problem(sr.MIN_PLUS, edges.dtypes, (edges.n, edges.n), options, edges=len(edges.heads))), Given(edges)
+    return plan(closure_problem(sr.MIN_PLUS, edges.dtypes, (edges.n, edges.n), options, edges=len(edges.heads))), GivenGraph(edges)
 
 
 def made(graph: Any, **changed: Any) -> str:

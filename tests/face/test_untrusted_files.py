@@ -151,7 +151,10 @@ def test_elements_that_contradict_the_construction_matrix(method: str, tmp_path:
         return array
 
     rewritten(path, change)
-    with a_limit(10), pytest.raises(sr.GraphError, match=r"contradict each other: the path between vertices \d and \d leads over a vertex without one"):
+    with (
+        a_limit(10),
+        pytest.raises(sr.GraphError, match=r"contradict each other: the path between vertices \d and \d leads over a vertex without one"),
+    ):
         getattr(sr.Paths.load(path), method)()
 
 

@@ -1,7 +1,7 @@
 """The elimination tree of a sparse symmetric pattern, its postorder, and its row subtrees, as compiled loops over integers.
 
-Vertices are eliminated in the order of their numbers. ``tree`` finds the parent of each vertex, the next vertex of its column of the factor,
-by path compression (Liu, 1990). ``postorder`` numbers a tree so that each subtree has consecutive numbers, with the root last.
+Vertices are eliminated in the order of their numbers. ``tree`` finds the parent of each vertex, the next vertex of its column of the
+factor, by path compression (Liu, 1990). ``postorder`` numbers a tree so that each subtree has consecutive numbers, with the root last.
 ``row_subtrees`` walks, for each row i, from the entries left of the diagonal up to i. The columns of the visited nodes have an entry in row
 i; the walk counts or lists these entries (Davis, Direct methods for sparse linear systems, 2006, ch. 4). All arrays are int64.
 """

@@ -15,7 +15,7 @@ from semiring.common.progress import Meter
 from semiring.common.units import CACHE_LINE
 from semiring.kernels.cpu.arguments import pack
 from semiring.kernels.cpu.compiler import Function, compile_library
-from semiring.kernels.cpu.hops import LEVELS, SUMMED, TOGETHER, OrderWords, PlaceWords, SearchWords, hops_ir
+from semiring.kernels.cpu.hops import LEVELS, SUMMED, TOGETHER, HopSearchWords, OrderWords, PlaceWords, hops_ir
 from semiring.kernels.hardware import host
 
 __all__ = ["HopSums", "hop_order", "hop_rows", "hop_sums"]
@@ -24,22 +24,22 @@ Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
 
 _PROBES, _DEPTH, _SPREAD, _REACH = 8, 256, 2, 3
-"""Searches that tell beforehand how far they go; how many rounds these may have, at most and for each so many sources, as in more of them
-too few searches meet; and for how many vertices each looks at an edge at least, as otherwise there is too little to share."""
+"""Trial searches; their rounds, at most and for each so many sources, as searches of more rounds rarely meet; and the least number of
+vertices per visited edge, as otherwise searches share too little."""
 
-_FOUND = {name: SearchWords._fields.index(name) for name in ("rounds", "left", "looked")}
-"""What a search tells, and where among its arguments."""
+_FOUND = {name: HopSearchWords._fields.index(name) for name in ("rounds", "left", "looked")}
+"""Results of a search, and their places among the arguments."""
 
 
 class HopSums(NamedTuple):
-    """What the hop counts from some sources come to.
+    """Sums of the hop counts from some sources.
 
     Attributes
     ----------
     reaching, total, last : int array of shape (n,)
-        How many sources reach each vertex, at how many hops in all, and at most.
+        The number of sources that reach each vertex, the sum of hops, and the maximum.
     found : int array
-        How many pairs are so many hops apart, from 0 on.
+        The number of pairs at each number of hops, from 0 on.
     """
 
     reaching: Array
@@ -58,33 +58,33 @@ def hop_rows(
     reflexive: bool = True,
     meter: Meter | None = None,
 ) -> int | None:
-    """Fill rows with the elements that belong to the hop counts from their sources.
+    """Fill rows with the elements of the hop counts from their sources.
 
-    It tells at how many edges searches looked; None, whatever is in the rows then, where searches share too little.
+    Returns the number of visited edges; None, with undefined rows, if searches share too little.
 
     Parameters
     ----------
     graph : tuple
-        Its compressed rows: where the edges from each vertex begin, and where each leads.
+        The compressed rows: starts and heads.
     sources : int array of shape (s,)
     values : tuple of contiguous arrays of shape (s, n)
-        Whatever is in them.
+        Output.
     table : callable
-        The elements of no path, and of the paths of 0 to so many edges.
+        Returns the elements of no path, and of paths of 0 to a number of edges.
     threads : int
     reflexive : bool
-        Whether the empty walk counts.
+        True if the empty walk counts.
     meter : Meter, optional
-        Told of as many steps as the graph has vertices and edges for each search that is done.
+        Counts n + m steps for each search.
     """
     count, n, lock = len(sources), len(graph[0]) - 1, threading.Lock()
     step = min(TOGETHER, -(-count // threads))
-    few = _Search("hops_rows", graph, sources[:: -(-count // _PROBES)], reflexive)
+    few = _CountingSearch("hops_rows", graph, sources[:: -(-count // _PROBES)], reflexive)
     probed, _ = few.run(slice(0, _PROBES), 0, limit=min(_DEPTH, count // _SPREAD))
     if probed.left or probed.looked * _REACH < probed.searches * n:
         return None
     which = np.arange(count) if count <= step else np.argsort(hop_order(graph)[sources], kind="stable")
-    search = _Search("hops_rows", graph, sources[which], reflexive)
+    search = _CountingSearch("hops_rows", graph, sources[which], reflexive)
     looked, known, complete = 0, table(0), True
 
     def rows(first: int, worker: int) -> None:
@@ -119,7 +119,7 @@ def hop_sums(graph: tuple[Array, Array], sources: Array, threads: int, *, meter:
     n, count, deepest = len(graph[0]) - 1, len(sources), [0] * threads
     step = min(SUMMED, -(-count // threads))
     which = np.argsort(hop_order(graph)[sources], kind="stable")
-    search = _Search("hops_sums", graph, sources[which], True)
+    search = _CountingSearch("hops_sums", graph, sources[which], True)
 
     def sums(first: int, worker: int) -> None:
         found, _ = search.run(slice(first, first + step), worker)
@@ -136,7 +136,7 @@ def hop_sums(graph: tuple[Array, Array], sources: Array, threads: int, *, meter:
 
 
 def hop_order(graph: tuple[Array, Array]) -> Array:
-    """A place for each vertex, by which near ones stand near each other: the order in which breadth-first searches find them. O(n + m)."""
+    """Return a place for each vertex, with near vertices near each other: the order of breadth-first searches. O(n + m)."""
     starts, heads = (np.ascontiguousarray(v, np.int64) for v in graph)
     n = len(starts) - 1
     order, place = np.empty(n + 1, np.int64), np.full(n, -1, np.int64)
@@ -145,7 +145,7 @@ def hop_order(graph: tuple[Array, Array]) -> Array:
     return place
 
 
-class _Search:
+class _CountingSearch:
     """Searches from some sources at a time, each of several workers in its own memory.
 
     Attributes
@@ -160,7 +160,7 @@ class _Search:
         self.counts: dict[int, list[Array]] = {}
         self._memory: dict[int, Scratch] = {}
 
-    def run(self, some: slice, worker: int, limit: int = LEVELS - 1) -> tuple[SearchWords, int]:
+    def run(self, some: slice, worker: int, limit: int = LEVELS - 1) -> tuple[HopSearchWords, int]:
         """Search from some of the sources: what the arguments have become, and where the levels are."""
         n, sources = len(self.starts) - 1, self.sources[some]
         width = (SUMMED if self.sums else TOGETHER) // 8
@@ -173,7 +173,7 @@ class _Search:
             places.append(places[-1] + size + -size % CACHE_LINE)
         graph, counts = map(address, (self.starts, self.heads, sources)), map(address, self.counts[worker])
         given = [n, *graph, len(sources), self.reflexive, min(limit, LEVELS - 1), *places, *counts]
-        words = SearchWords(*given)
+        words = HopSearchWords(*given)
         arguments = pack(words)
         self.function(arguments, 40 * (n + len(self.heads)))
         return words._replace(**{name: arguments[i] for name, i in _FOUND.items()}), words.levels

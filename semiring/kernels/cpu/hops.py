@@ -19,7 +19,7 @@ from semiring.kernels.cpu.arguments import Arguments
 from semiring.kernels.cpu.compiler import link
 from semiring.kernels.cpu.emitter import ENTRY, I64, Emitter, Scalar
 
-__all__ = ["LEVELS", "SUMMED", "TOGETHER", "OrderWords", "PlaceWords", "SearchWords", "hops_ir"]
+__all__ = ["LEVELS", "SUMMED", "TOGETHER", "HopSearchWords", "OrderWords", "PlaceWords", "hops_ir"]
 
 TOGETHER, SUMMED = 64, 512
 """Sources of one search: of ``hops_rows``, a word of them, and of ``hops_sums``, a vector of words."""
@@ -33,7 +33,7 @@ _BLOCK = 8
 """Vertices whose elements are placed side by side: a cache line of a row of float64."""
 
 
-class SearchWords(NamedTuple):
+class HopSearchWords(NamedTuple):
     """The arguments of ``hops_rows`` and ``hops_sums``.
 
     `sources` are those of so many `searches`, reached at 0 hops if `reflexive`. `reached`, `frontier` and `coming` have a word, or
@@ -88,10 +88,10 @@ def hops_ir(name: str) -> str:
     """The LLVM IR of a function."""
     if name == "hops_order":
         return link([_ordered()])
-    return link([_placed(name) if name.startswith("hops_place") else _Search(name).function()])
+    return link([_placed(name) if name.startswith("hops_place") else _HopSearch(name).function()])
 
 
-class _Search:
+class _HopSearch:
     """Generates ``hops_rows`` or ``hops_sums``."""
 
     def __init__(self, name: str) -> None:
@@ -99,9 +99,9 @@ class _Search:
         self.sums = name == "hops_sums"
         self.width = (SUMMED if self.sums else TOGETHER) // 64
         self.ir = I64.vector(self.width)
-        self.args = args = Arguments(SearchWords)
+        self.args = args = Arguments(HopSearchWords)
         numbers = {"n", "searches", "reflexive", "limit"}
-        self.x = {word: (args.load if word in numbers else args.pointer)(em, word) for word in SearchWords._fields[:-3]}
+        self.x = {word: (args.load if word in numbers else args.pointer)(em, word) for word in HopSearchWords._fields[:-3]}
         self.candidates = em.at("i64", self.x["listed"], self.x["n"])
 
     def function(self) -> Emitter:

@@ -1,8 +1,8 @@
 """Best-first search from both ends of one path, generated for a semiring whose ⊕ selects: ``search_pair``.
 
 Walks from the source and walks to the target grow by turns, in the search whose queue is shorter (Pohl, 1971). A vertex that both have
-reached joins two of them to a path. The best of these is final when the best walks of both queues, joined, would be no better: any other
-path has an edge that neither search has looked at, so that it begins with a walk from there on of one queue and ends with one of the other.
+reached joins two of them to a path. The best of these paths is final when the best walks of both queues, joined, are no better. Any
+other path has an edge that neither search has visited: one part is at least a walk of one queue, the other at least a walk of the other.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class PairWords(NamedTuple):
 
     Each of the two queues has `room` entries. For each vertex that the search from the source reaches, `before` gets the vertex before it
     on the way. For each vertex that the search to the target reaches, `after` gets the next vertex, and `edges` the number of the edge
-    between them in the reversed graph. `way` gets the vertices of the path from the meeting vertex on: `first` of them back to the source,
-    and from place n on `last` of them to the target; both are 0 without a path. `seen` becomes the number of edges that were looked at.
+    between them in the reversed graph. `way` receives the path from the meeting vertex: `first` vertices back to the source, and from
+    place n on `last` vertices to the target; both are 0 without a path. `seen` receives the number of visited edges.
     """
 
     n: int
@@ -56,8 +56,8 @@ class PairArrays(NamedTuple):
     best: int
 
 
-class _Side(NamedTuple):
-    """One of the two searches: its graph, its queue, the elements of its walks, and the vertex before (or after) each one."""
+class _SearchSide(NamedTuple):
+    """One of the two searches: graph, queue, elements of walks, and the vertex before (or after) each vertex."""
 
     starts: str
     heads: str
@@ -79,7 +79,7 @@ class PairKernel(SearchKernel):
         x = {name: (args.load if name in numbers else args.pointer)(em, name) for name in PairWords._fields[:-3]}
         arrays = {name: [args.pointer(em, (name, c)) for c in range(len(rep.outer))] for name in PairArrays._fields}
         sides = [
-            _Side(
+            _SearchSide(
                 x[back + "starts"],
                 x[back + "heads"],
                 arrays[back + "weights"],
@@ -108,7 +108,7 @@ class PairKernel(SearchKernel):
 
             em.branch(self._improves(path, self._load(best, "0")), take)
 
-        def expand(side: _Side, other: _Side) -> None:
+        def expand(side: _SearchSide, other: _SearchSide) -> None:
             u, walk = side.queue.pop()
 
             def edge(e: str, _: list[str]) -> None:
@@ -155,7 +155,7 @@ class PairKernel(SearchKernel):
             def keep(v: str, count: str, begin: str = begin) -> None:
                 em.store("i64", v, em.at("i64", x["way"], em.add(begin, count)), 8)
 
-            def follow(carried: list[str], side: _Side = side, keep: Callable[[str, str], None] = keep) -> list[str]:
+            def follow(carried: list[str], side: _SearchSide = side, keep: Callable[[str, str], None] = keep) -> list[str]:
                 v, count = carried
                 keep(v, count)
                 if side.backward:

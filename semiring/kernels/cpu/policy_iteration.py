@@ -1,7 +1,7 @@
 """Policy iteration on a weighted graph, as compiled loops: vertices that reach a cycle, better policies, and their cycles.
 
-A *policy* takes one edge from each vertex, so every walk along the policy ends on a cycle. With a scale q and a shift p, an edge of weight w
-costs q·w − p.
+A *policy* takes one edge from each vertex, so every walk along the policy ends on a cycle. With a scale q and a shift p, an edge of weight
+w costs q·w − p.
 
 - ``improve`` finds the cheapest edge from each vertex, given the value of every head. It reads one array of values and writes another, so
   the number of threads changes no result.
@@ -167,7 +167,7 @@ class Policy:
         return Improved(int(found[:, 0].sum()), float(found[:, 1].max(initial=0)))
 
     def evaluate(self, costs: Costs, cycle: PolicyCycle | None = None) -> PolicyCycle:
-        """Set values along the policy, and return its cycle of the least mean; vertices that lead to `cycle` receive new values, others smaller ones."""
+        """Set values along the policy, new ones for vertices that lead to `cycle`, smaller ones for others; return the least cycle."""
         self.edges["cycle"] = 0
         given, found = np.array(costs), np.zeros(4)
         number, root = (0, -1) if cycle is None else (cycle.number, cycle.vertex)

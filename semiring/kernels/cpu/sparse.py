@@ -1,11 +1,11 @@
 """Products of a sparse matrix and a dense one, by compressed rows: C_i = ⊕ over the entries a_ik of row i of a_ik ⊗ B_k.
 
-Several vectors of columns of C stay in registers during the pass over the entries of a row. Each entry is loaded once, and its row of B is
-prefetched some entries ahead. The remaining columns are computed in pieces of half the size, down to one column. For a single column the
+Several vectors of columns of C stay in registers during the pass over the entries of a row. Each entry is loaded once, and its row of B
+is prefetched some entries ahead. The remaining columns are computed in pieces of half the size, down to one column. For a single column the
 lanes of a vector hold entries of the row, and gather their factors.
 
-A product with a single column takes about as long as reading the matrix. It therefore also checks the entries, see `bounds`, and the ends of
-rows: row pointers that decrease or exceed the number of entries are reported, not followed.
+A product with a single column takes about as long as reading the matrix. It therefore also checks the entries, see `bounds`, and the ends
+of rows: row pointers that decrease or exceed the number of entries are reported, not followed.
 
 Threads take some rows at a time by an atomic counter, so that a late thread does less.
 

@@ -28,7 +28,7 @@ Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
 
 _BITS = 64
-"""Columns of a sparse factor for each of its entries, above which those that have none are left out of the count."""
+"""Columns of a sparse factor per entry, above which empty columns are left out."""
 
 
 class CpuSparseProducts(Threaded):
@@ -180,7 +180,7 @@ class CpuSparseProducts(Threaded):
     def _renumbered(
         self, A: CompressedRows, B: CompressedRows, room: Room, mask: Mask | None, **how: bool
     ) -> tuple[CompressedRows, Array | None]:
-        """A⊗B where most columns of B have no entry: those that have are numbered anew."""
+        """Multiply by a B with mostly empty columns, after renumbering the other columns."""
         used, columns = np.unique(B.columns, return_inverse=True)
         if mask is not None:
             pattern = mask.pattern
@@ -192,12 +192,12 @@ class CpuSparseProducts(Threaded):
         return product._replace(shape=(A.shape[0], B.shape[1]), columns=used[product.columns]), via
 
     def _threads(self, steps: int) -> int:
-        """Of so many steps, each of which takes at least as long as one of a product of a matrix and a vector."""
+        """Return the threads for some steps, each at least as long as a step of a matrix-vector product."""
         return self.threads if steps >= machine.VECTOR_SERIAL else 1
 
 
 def _is_narrow(rows: CompressedRows) -> bool:
-    """Whether columns have 32 bits, and numbers of entries may."""
+    """Return True if column numbers have 32 bits, and entry numbers fit 32 bits."""
     return rows.columns.dtype == np.int32 and len(rows.columns) < 2**31
 
 

@@ -32,7 +32,7 @@ class SparseForm(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Of the function."""
+        """The name of the function."""
         return _name(self)
 
     @classmethod

@@ -100,7 +100,7 @@ def row_words(c: Any) -> Any:
 
 
 def strong_components(starts: Array, heads: Array) -> tuple[int, Array]:
-    """How many strongly connected components a graph has, and the number of each vertex's; edges lead to the same or lower ones. O(n + m).
+    """Return the number of strongly connected components, and each vertex's component; edges lead to the same or lower ones. O(n + m).
 
     Examples
     --------
@@ -187,7 +187,7 @@ def _components() -> Emitter:
         put(path, step(depth, 1), v)
 
     def close(u: str) -> None:
-        """All that was opened since u is a component."""
+        """Close a component: all vertices opened since u."""
         number = step(count, 1)
 
         def take(_: list[str]) -> list[str]:

@@ -1,9 +1,8 @@
-"""What rows of distances come to, as they are found: how many are finite, their sum, the largest one, and how they are distributed.
+"""Tally of rows of distances: the count of finite ones, the sum, the maximum, and the histogram.
 
-``tally(args, x, first, last)`` takes the rows of X of places from `first` to `last`, which have a lane for each source of a sweep (see
-`sweeps`). Sums of float64 are of one source after the other, in the order of the sweep, so that threads do not show in them. Distances are
-not negative, so that 0 stands for those that are infinite in a sum or a maximum; they count in the first cell of the histogram, as does
-everything below it.
+``tally(args, x, first, last)`` takes the rows `first` … `last` of X, with a lane for each source of a sweep (see `sweeps`). Sums of float64
+run over one source after the other, in the order of the sweep, so threads do not change them. Distances are not negative: 0 replaces ∞ in
+a sum or a maximum. ∞ counts in the first cell of the histogram, like all distances below that cell.
 """
 
 from __future__ import annotations
@@ -22,19 +21,18 @@ from semiring.kernels.hardware import Target
 __all__ = ["COPIES", "TallyKernel", "TallyWords", "float_word"]
 
 COPIES = 8
-"""Of each cell of the histogram, to which sources take turns: what was just counted is not read at once."""
+"""Copies of each cell of the histogram, for sources in turn: a new count is not read at once."""
 
 _DOUBLE = Scalar("f", 8)
 
 
 class TallyWords(NamedTuple):
-    """The arguments: all targets below the place `below` are counted in part 0, those from there to `end` in part 1, and others are not.
+    """The arguments: targets below the place `below` count in part 0, targets from there to `end` in part 1, and others are left out.
 
-    Each part has a row of lanes in `sums` (float64) and in `counts` (int32), and a `table` of int32 with `COPIES` of each cell and of one
-    more for what lies beyond. `largest` has a row of lanes and, where it is not 0, `farthest` an element for each place: the largest
-    distances from each source and to each target. The cell of a distance is ⌊distance · scale − base⌋; with `cells` 0 there is no
-    histogram. `fractions` has a row of lanes: the largest part of a
-    distance behind the point.
+    Each part has a row of lanes in `sums` (float64) and `counts` (int32), and a `table` of int32 with `COPIES` of each cell and of an
+    overflow cell. `largest` has a row of lanes: the largest distance from each source. `farthest`, unless 0, has an element for each place:
+    the largest distance to each target. The cell of a distance is ⌊distance · scale − base⌋; `cells` 0 makes no histogram. `fractions`
+    has a row of lanes: the largest fractional part of a distance.
     """
 
     below: int
@@ -88,7 +86,7 @@ class TallyKernel:
         return em
 
     def _finite(self, place: str, column: str | int) -> tuple[str, Value]:
-        """Where the distances of some sources to a place are finite, and these, with 0 for others."""
+        """Emit the mask of finite distances of some sources to a place, and the distances with 0 for ∞."""
         em, low, scalar = self.em, self.low, self.scalar
         row = em.mul(em.sub(place, "%first"), self.lanes)
         x = em.load(scalar.vector(self.width), em.at(scalar.ir, "%x", em.add(row, column)), scalar.bytes)

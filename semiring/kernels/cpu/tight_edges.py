@@ -1,11 +1,11 @@
 """Predecessor trees of rows of the closure of a sparse graph, generated for a semiring whose ⊕ selects.
 
-In a row d from a source, the best of all offers d_u ⊗ a_uv along edges to v is d_v, but for rounding, and an edge that makes it is tight.
+In a row d from a source, d_v is the best offer d_u ⊗ a_uv along edges to v, up to rounding. An edge with this offer is tight.
 
-``tight_trees`` finds for each v of several rows at once, one in each lane, the u of the first tight edge. Where each d_u is strictly better
-than its d_v, no vertex comes before itself, and that is a tree: as where all edges of distances are positive. ``tight_search`` takes a row
-that has none so, as where edges weigh zero, and grows its tree from the source along tight edges, breadth first. What they do not reach, as
-rounding hides some, leaves the row without a tree.
+``tight_trees`` finds, for each v of several rows at once, one row a lane, the u of the first tight edge. If each d_u is strictly better
+than d_v, as for positive lengths, no vertex precedes itself, and these edges form a tree. ``tight_search`` takes one other row, as with edges of
+weight zero, and grows a tree from the source along tight edges, breadth first. Rounding can hide tight edges; a row with vertices out of
+reach has no tree.
 """
 
 from __future__ import annotations
@@ -26,11 +26,10 @@ __all__ = ["TightArrays", "TightKernel", "TightWords", "tight_lanes", "tight_nam
 class TightWords(NamedTuple):
     """The arguments, before `TightArrays` for each component.
 
-    Trees are grown of the rows from `first` on, up to `last`, of which `tight_trees` takes as many as there are lanes and `tight_search`
-    one; `roots` has the source of each row. `starts` and `heads` are the graph's compressed rows, `back_starts` and `tails` those of the
-    edges the other way round. `queue` has room for n vertices, or for a square of lanes. `tree` gets the vertex before each one, −1 for
-    none, and `grown` of each row 1 if that is a tree, or else 0. Vertices have 32 bits. `roots` and `grown` go on to a whole number of
-    lanes.
+    Trees are grown for the rows `first` … `last` − 1; `tight_trees` takes a row for each lane, `tight_search` one row. `roots` has the
+    source of each row. `starts` and `heads` are the graph's compressed rows, `back_starts` and `tails` the reversed graph's. `queue` has
+    room for n vertices, or for a square of lanes. `tree` receives the vertex before each vertex, −1 for none; `grown` receives 1 for each
+    row with a tree, or else 0. Vertices have 32 bits. `roots` and `grown` are padded to whole vectors.
     """
 
     n: int
@@ -64,7 +63,7 @@ def tight_name(kind: str, *, backward: bool) -> str:
 
 
 def tight_lanes(rep: Representation, target: Target) -> int:
-    """How many rows `tight_trees` takes at once."""
+    """Return the number of rows that `tight_trees` takes at once."""
     return max(2, target.vector_bytes // max(4, *(s.bytes for s in rep.outer)))
 
 
@@ -120,7 +119,7 @@ class TightKernel(SearchKernel):
     # Trees of several rows, one a lane.
 
     def _trees(self) -> None:
-        """Those of the rows from the first one to the last; lanes behind that repeat it."""
+        """Emit the trees of the rows from the first to the last; further lanes repeat the last row."""
         em, x, width, n = self.em, self.x, self.width, self.x["n"]
         final = em.sub(x["last"], 1)
         rows = [em.mul(em.smin(em.add(x["first"], r), final), n) for r in range(width)]

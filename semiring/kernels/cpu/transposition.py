@@ -18,7 +18,7 @@ __all__ = ["is_symmetric", "transposition"]
 Array = np.ndarray[Any, Any]
 
 
-class _Words(NamedTuple):
+class _TransposeWords(NamedTuple):
     """The arguments of ``transpose``: a pattern, and of its transpose where the next entry of each row goes, columns, and numbers here."""
 
     n: int
@@ -30,7 +30,7 @@ class _Words(NamedTuple):
 
 
 class _SymmetricWords(NamedTuple):
-    """Those of ``symmetric_8`` and so on, for entries of so many bytes; `place` is where each row begins, and becomes where it ends."""
+    """Arguments of ``symmetric_8`` etc., for entries of 8 bytes etc.; `place` has the start of each row, and receives its end."""
 
     n: int
     starts: int
@@ -41,7 +41,7 @@ class _SymmetricWords(NamedTuple):
 
 
 def transposition(starts: Array, heads: Array) -> tuple[Array, Array, Array]:
-    """The transpose of a pattern: where its rows begin, their columns, and the number that each of these entries has in the pattern.
+    """Transpose a pattern: return the starts of rows, the columns, and the number of each entry in the pattern.
 
     Examples
     --------
@@ -53,13 +53,13 @@ def transposition(starts: Array, heads: Array) -> tuple[Array, Array, Array]:
     begins = np.zeros(n + 1, np.int64)
     np.cumsum(np.bincount(heads, minlength=n), out=begins[1:])
     place, tails, numbers = begins.copy(), np.empty_like(heads), np.empty_like(heads)
-    arguments = pack(_Words(n, *map(address, (starts, heads, place, tails, numbers))))
+    arguments = pack(_TransposeWords(n, *map(address, (starts, heads, place, tails, numbers))))
     _function("transpose")(arguments, 10 * len(heads))
     return begins, tails, numbers
 
 
 def is_symmetric(starts: Array, heads: Array, entries: Array) -> bool:
-    """Whether each entry of a matrix, whose rows ascend, has one of the same bits opposite to it.
+    """Return True if each entry of a matrix with ascending rows has the same bits as its mirror entry.
 
     Examples
     --------
@@ -81,8 +81,8 @@ def _function(name: str) -> Function:
 
 def _transpose() -> Emitter:
     """``transpose(args)``."""
-    em, args = Emitter("transpose", ENTRY), Arguments(_Words)
-    starts, heads, place, tails, numbers = (args.pointer(em, name) for name in _Words._fields[1:])
+    em, args = Emitter("transpose", ENTRY), Arguments(_TransposeWords)
+    starts, heads, place, tails, numbers = (args.pointer(em, name) for name in _TransposeWords._fields[1:])
 
     def row(u: str, _: list[str]) -> None:
         def entry(e: str, _: list[str]) -> None:
