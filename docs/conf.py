@@ -1,4 +1,4 @@
-"""How Sphinx builds this site: python -m sphinx --fail-on-warning docs build/site."""
+"""Configuration of Sphinx for this site: python -m sphinx --fail-on-warning docs build/site."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ version = release = semiring.__version__
 
 extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx_copybutton", "sphinx_design"]
 
-# Single backticks in docstrings name Python objects; those that are documented here become links.
+# Single backticks in docstrings name Python objects; documented ones become links.
 default_role = "py:obj"
 add_module_names = False
 autodoc_typehints = "none"  # the docstrings tell types, and shapes with them
@@ -63,7 +63,7 @@ html_favicon = "static/icon.svg"
 pygments_dark_style = "github-dark"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
-html_domain_indices = html_use_index = False  # the reference lists what there is
+html_domain_indices = html_use_index = False  # the reference is the index
 html_copy_source = False
 html_show_copyright = False
 html_show_sphinx = False
@@ -86,7 +86,7 @@ for file in (HERE / "notebooks").glob("*.ipynb"):
 
 
 def _links_to_code(app: Sphinx, doctree: nodes.document) -> None:
-    """What a page links to in the repository that is no page of this site, such as code, is shown without a link."""
+    """Show links to files of the repository that are not pages of this site, such as code, as plain text."""
     page = Path(app.env.docname)
     folder = (REPOSITORY if page.parts[0] in COPIED else HERE) / page.parent
     for link in [*doctree.findall(pending_xref)]:
@@ -97,7 +97,7 @@ def _links_to_code(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def _semirings_in_their_own_words(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """Of a built-in semiring the catalogue tells what it is for, and the recording what it does."""
+    """Describe a built-in semiring by the note in the catalogue and the recording."""
     if isinstance(obj, semiring.Semiring):
         said = ModuleAnalyzer.for_module("semiring.algebra.catalogue").find_attr_docs()["", name.rpartition(".")[2]]
         written = (", ".join(map(str, parts)) for parts in (obj.program.add, obj.program.mul))
@@ -108,7 +108,7 @@ def _semirings_in_their_own_words(app: Sphinx, what: str, name: str, obj: Any, o
 def _names_of_defaults(app: Sphinx, what: str, name: str, obj: Any, options: Any, signature: str | None, returns: Any) -> Any:
     """Defaults that no literal can write are shown by their names; autodoc's own way to do so reads the source, and no signatures.
 
-    Classes whose objects are made by functions have no parameters to be told of.
+    Classes whose objects are made by functions show no parameters.
     """
     if what == "class" and "Parameters\n" not in (obj.__doc__ or ""):
         return "", returns
@@ -123,7 +123,7 @@ def _without_fields(app: Sphinx, what: str, name: str, obj: Any, skip: bool, opt
 
 
 def _links_to_pages(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """What a docstring names in words that `help` can show, such as "How it works, Accuracy", links to that page."""
+    """Link names of pages in docstrings, such as "How it works, Accuracy", to the page."""
     folders = {"How-to": "howto", "How it works": "how-it-works", "Reference": "reference"}
 
     def linked(found: re.Match[str]) -> str:
@@ -144,7 +144,7 @@ class Shown(SphinxDirective):
     has_content = True
 
     def run(self) -> list[nodes.Node]:
-        """What stands in the page."""
+        """Return the nodes of the page."""
         session = self.env.temp_data.setdefault("session", {})
         *statements, last = ast.parse("\n".join(self.content)).body
         exec(compile(ast.Module(statements, []), self.env.docname, "exec"), session)

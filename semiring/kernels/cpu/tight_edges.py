@@ -3,9 +3,9 @@
 In a row d from a source, d_v is the best offer d_u ⊗ a_uv along edges to v, up to rounding. An edge with this offer is tight.
 
 ``tight_trees`` finds, for each v of several rows at once, one row a lane, the u of the first tight edge. If each d_u is strictly better
-than d_v, as for positive lengths, no vertex precedes itself, and these edges form a tree. ``tight_search`` takes one other row, as with edges of
-weight zero, and grows a tree from the source along tight edges, breadth first. Rounding can hide tight edges; a row with vertices out of
-reach has no tree.
+than d_v, as for positive lengths, no vertex precedes itself, and these edges form a tree. ``tight_search`` takes one other row, as with
+edges of weight zero, and grows a tree from the source along tight edges, breadth first. Rounding can hide tight edges; a row with vertices
+out of reach has no tree.
 """
 
 from __future__ import annotations
