@@ -32,8 +32,8 @@ import numpy as np
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.ordering import fill_reducing_order
 from semiring.common.forks import cached_property
-from semiring.kernels.cpu.elimination_tree import elimination_tree, postorder, row_subtrees
 from semiring.kernels.cpu.fronts import Supernodes
+from semiring.kernels.cpu.patterns import elimination_tree, postorder, row_subtrees
 
 __all__ = ["Fill", "Symbolic", "analysed", "analysis", "inverse_permutation", "symmetric_pattern"]
 

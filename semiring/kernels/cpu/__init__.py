@@ -10,9 +10,9 @@ makes products of exponentials of those over log Σ exp; `witness` finds which k
 all matrices of a stack, and `lanes` has small ones one to a lane; `vector` multiplies a matrix and a vector; `bounds` has the check of
 operands that is part of a product; `scan` takes vectors through long products; `search` finds rows of the closure of a sparse graph,
 `pair_search` one path, `tight_edges` trees of rows that were found otherwise, and `hops` hop counts from many vertices at once;
-`strong_components` and `transposition` are of sparse patterns;
+`strong_components` and `patterns` are of sparse patterns;
 `spanning_tree` has minimum spanning forests, and the rows that they tell;
-`sparse` multiplies compressed rows by a dense matrix, and `gustavson` by compressed rows; `elimination_tree` analyses a sparse pattern,
+`sparse` multiplies compressed rows by a dense matrix, and `gustavson` by compressed rows; `patterns` analyses a sparse pattern,
 `fronts` eliminates it, and `sweeps` goes through what is left, of which `tally` counts and adds up distances; `statistics` reads what
 numbers there are; `boolean` has the kernels on bits, and their engine. Loops over the vertices of a graph are written with `body`:
 `policy_iteration`, `betweenness`, and the `deviations` of paths.
