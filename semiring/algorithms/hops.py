@@ -24,7 +24,7 @@ from semiring.algorithms.csr import CSR
 from semiring.algorithms.rows_of_edges import search_order
 from semiring.arrays.threads import thread_count
 from semiring.common.progress import Meter
-from semiring.kernels.cpu.hop_counts import hop_sums
+from semiring.kernels.cpu.hops import hop_sums
 from semiring.kernels.limits import half_range
 
 __all__ = ["DistanceSums", "distance_sums"]

@@ -18,7 +18,7 @@ numbers there are; `boolean` has the kernels on bits, and their engine. Loops ov
 `policy_iteration`, `betweenness`, and the `deviations` of paths.
 
 Calling them: `kernels` has those of a semiring, `engine` takes operands as they lie, or copies; `launch` cuts a product into tasks and
-fills in their arguments, `stacks` a stack, `searches` searches, with `hop_counts`, `eliminations` sparse eliminations, `sparse_products`,
+fills in their arguments, `stacks` a stack, `searches` searches, with `hops`, `eliminations` sparse eliminations, `sparse_products`,
 with `sparse_words`, products of sparse matrices, and `scans` sequences, with `scan_words`; `semiring.arrays.threads` runs tasks, and keeps
 scratch memory.
 """

@@ -15,7 +15,7 @@ from semiring.common.progress import Meter
 from semiring.common.units import CACHE_LINE
 from semiring.kernels import machine
 from semiring.kernels.cpu.arguments import pack
-from semiring.kernels.cpu.hop_counts import hop_rows
+from semiring.kernels.cpu.hops import hop_rows
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.cpu.pair_search import PairArrays, PairWords
 from semiring.kernels.cpu.search import SearchArrays, SearchWords, search_name
