@@ -46,9 +46,8 @@ _BLOCK = 8
 """Vertices whose elements are written side by side: a cache line of a row of float64."""
 
 _PROBES, _DEPTH, _SPREAD, _REACH = 8, 256, 2, 3
-"""A few probing searches decide whether sharing pays: their number; the most rounds, in total and per source, as searches of more rounds
-rarely meet; and the edges per vertex that a search must see.
-"""
+"""A few probing searches decide whether sharing pays. Their number; the most rounds, in total and per source, as searches of more rounds
+rarely meet; and the edges per vertex that a search must see."""
 
 
 class _HopWords(NamedTuple):

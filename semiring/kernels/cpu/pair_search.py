@@ -1,30 +1,30 @@
-"""Best-first search from both ends of one path, generated for a semiring whose ⊕ selects: ``search_pair``.
+"""Bidirectional best-first search for one path, generated for a semiring whose ⊕ selects: ``search_pair``.
 
-Walks from the source and walks to the target grow by turns, in the search whose queue is shorter (Pohl, 1971). A vertex that both have
-reached joins two of them to a path. The best of these is final when the best walks of both queues, joined, would be no better: any other
-path has an edge that neither search has looked at, so that it begins with a walk from there on of one queue and ends with one of the other.
+Walks from the source and walks to the target grow by turns, always in the search with the shorter queue (Pohl, 1971). A vertex that both
+searches have reached joins two walks to a path. The best path is final once the best walks of both queues, joined, would be no better. Any
+other path has an unseen edge, so its two ends are walks no better than the best of each queue.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from semiring.kernels.cpu.arguments import Arguments
+from semiring.kernels.cpu.body import Variable
 from semiring.kernels.cpu.emitter import Emitter
-from semiring.kernels.cpu.lowering import Value, store_elements
+from semiring.kernels.cpu.lowering import Value
 from semiring.kernels.cpu.search import Heap, SearchKernel
 
 __all__ = ["PairArrays", "PairKernel", "PairWords"]
 
 
 class PairWords(NamedTuple):
-    """The arguments, before `PairArrays` for each component; what begins with `back` is of the reversed graph.
+    """The arguments, before `PairArrays` for each component; names with `back` belong to the reversed graph.
 
-    Each of the two queues has `room` entries. For each vertex that the search from the source reaches, `before` gets the vertex before it
-    on the way. For each vertex that the search to the target reaches, `after` gets the next vertex, and `edges` the number of the edge
-    between them in the reversed graph. `way` gets the vertices of the path from the meeting vertex on: `first` of them back to the source,
-    and from place n on `last` of them to the target; both are 0 without a path. `seen` becomes the number of edges that were looked at.
+    Each of the two queues has `room` entries. For vertices that the search from the source reaches, `before` receives the predecessor. For
+    vertices that the search to the target reaches, `after` receives the successor, and `edges` the number of the edge between in the
+    reversed graph. `way` receives the path from the meeting vertex on: `first` vertices back to the source, and from place n on `last`
+    vertices to the target. Both counts are 0 without a path. `seen` becomes the number of edges seen.
     """
 
     n: int
@@ -56,8 +56,8 @@ class PairArrays(NamedTuple):
     best: int
 
 
-class _Side(NamedTuple):
-    """One of the two searches: its graph, its queue, the elements of its walks, and the vertex before (or after) each one."""
+class _HalfSearch(NamedTuple):
+    """One of the two searches: graph, queue, elements of the walks, and the predecessor (or successor) of each vertex."""
 
     starts: str
     heads: str
@@ -72,14 +72,14 @@ class PairKernel(SearchKernel):
     """Generates the function called `name`."""
 
     def functions(self) -> list[Emitter]:
-        """The function."""
+        """Emit the function."""
         em, rep = self.em, self.rep
         args = Arguments(PairWords, PairArrays, len(rep.outer))
         numbers = {"n", "source", "target", "room"}
         x = {name: (args.load if name in numbers else args.pointer)(em, name) for name in PairWords._fields[:-3]}
         arrays = {name: [args.pointer(em, (name, c)) for c in range(len(rep.outer))] for name in PairArrays._fields}
         sides = [
-            _Side(
+            _HalfSearch(
                 x[back + "starts"],
                 x[back + "heads"],
                 arrays[back + "weights"],
@@ -91,10 +91,10 @@ class PairKernel(SearchKernel):
             for back in ("", "back_")
         ]
         there, back = sides
-        best, meet, seen = arrays["best"], em.variable(-1), em.variable(0)
-        zero, one = ([Value(s.literal(v), s) for v, s in zip(unit, rep.outer, strict=True)] for unit in (rep.zero, rep.one))
+        best, meet, seen = arrays["best"], Variable(em, -1), Variable(em)
+        zero, one = self._units()
         for side, root in zip(sides, (x["source"], x["target"]), strict=True):
-            em.loop(0, x["n"], 1, lambda v, _, side=side: self._store(side.row, v, zero))  # type: ignore[misc]  # the default of a lambda
+            em.loop(0, x["n"], 1, lambda v, _: self._store(side.row, v, zero))
             self._store(side.row, root, one)
             side.queue.push(root, one)
         self._store(best, 0, zero)
@@ -104,11 +104,11 @@ class PairKernel(SearchKernel):
 
             def take() -> None:
                 self._store(best, 0, path)
-                em.store("i64", v, meet, 8)
+                meet.set(v)
 
             em.branch(self._improves(path, self._load(best, "0")), take)
 
-        def expand(side: _Side, other: _Side) -> None:
+        def expand(side: _HalfSearch, other: _HalfSearch) -> None:
             u, walk = side.queue.pop()
 
             def edge(e: str, _: list[str]) -> None:
@@ -127,8 +127,8 @@ class PairKernel(SearchKernel):
                 em.branch(self._improves(offer, self._load(side.row, v)), take)
 
             def leave() -> None:
-                first, last = (em.load("i64", em.at("i64", side.starts, i), 8) for i in (u, em.add(u, 1)))
-                em.store("i64", str(em.add(em.load("i64", seen, 8), str(em.sub(last, first)))), seen, 8)
+                first, last = self._edges(side.starts, u)
+                seen.add(em.sub(last, first))
                 em.loop(first, last, 1, edge)
 
             stale = self._better(self._load(side.row, u), walk)
@@ -140,22 +140,22 @@ class PairKernel(SearchKernel):
             return self.low.all_of([*(side.queue.filled() for side in sides), better])
 
         def turn(_: list[str]) -> list[str]:
-            sizes = (em.load("i64", side.queue.size, 8) for side in sides)
+            sizes = (side.queue.size.get() for side in sides)
             em.branch(em.let(f"icmp sle i64 {', '.join(sizes)}"), lambda: expand(there, back), lambda: expand(back, there))
             return []
 
         em.repeat([], more, turn)
-        em.store("i64", em.load("i64", seen, 8), args.place(em, "seen"), 8)
-        middle = em.load("i64", meet, 8)
+        em.store("i64", seen.get(), args.place(em, "seen"), 8)
+        middle = meet.get()
         em.returning(em.let(f"icmp slt i64 {middle}, 0"))
-        # The element of the path is multiplied from the source on, edge by edge, as those of rows are.
+        # The path's element is multiplied edge by edge from the source on, as in rows, so that both round alike.
         self._store(best, 0, self._load(there.row, middle))
         for word, side, root, begin in (("first", there, x["source"], "0"), ("last", back, x["target"], x["n"])):
 
-            def keep(v: str, count: str, begin: str = begin) -> None:
+            def keep(v: str, count: str) -> None:
                 em.store("i64", v, em.at("i64", x["way"], em.add(begin, count)), 8)
 
-            def follow(carried: list[str], side: _Side = side, keep: Callable[[str, str], None] = keep) -> list[str]:
+            def follow(carried: list[str]) -> list[str]:
                 v, count = carried
                 keep(v, count)
                 if side.backward:
@@ -163,20 +163,8 @@ class PairKernel(SearchKernel):
                     self._store(best, 0, self._product(self._load(best, "0"), weight, backward=False))
                 return [em.load("i64", em.at("i64", side.links, v), 8), str(em.add(count, 1))]
 
-            def elsewhere(pair: list[str], root: str = root) -> str:
-                return em.let(f"icmp ne i64 {pair[0]}, {root}")
-
-            last, count = em.repeat([("i64", middle), ("i64", "0")], elsewhere, follow)
+            last, count = em.repeat([("i64", middle), ("i64", "0")], lambda pair: em.let(f"icmp ne i64 {pair[0]}, {root}"), follow)
             keep(last, count)
             em.store("i64", str(em.add(count, 1)), args.place(em, word), 8)
         em.line("ret void")
         return [em]
-
-    def _store(self, arrays: Sequence[str], at: str | int, element: Sequence[Value]) -> None:
-        """Write an element to a place of arrays, one a component."""
-        store_elements(self.low, self.rep.outer, arrays, at, element)
-
-    def _product(self, walk: list[Value], rest: list[Value], *, backward: bool) -> list[Value]:
-        """A walk that goes on."""
-        factors = (rest, walk) if backward else (walk, rest)
-        return self.low.evaluate(self.rep.mul, *factors, self.rep.outer)

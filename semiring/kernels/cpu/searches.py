@@ -28,11 +28,11 @@ Values = tuple[Array, ...]
 Graph = tuple[Array, Array, Values]
 
 PATIENCE = 32
-"""The entries that may leave the queue of a search in rounds, for each edge."""
+"""The number of queue entries per edge that a search in rounds may pop."""
 
 _TOGETHER, _SHARES = 1 << 15, 4
-"""Vertices and edges of the searches that one call makes at most, because progress is reported between calls; and calls for each of several
-threads at least."""
+"""The vertices and edges searched per call, at most, because progress is reported between calls; and the calls per thread, at least, if
+several threads share the work."""
 
 _TIGHT_FIRST, _TIGHT_LAST, _TIGHT_QUEUE = map(TightWords._fields.index, ("first", "last", "queue"))
 
@@ -42,7 +42,7 @@ _FIRST, _LAST, _QUEUE, _COMPLETE, _SEEN = map(SearchWords._fields.index, ("first
 
 
 class Searches(Threaded):
-    """The searches over a semiring whose ⊕ is selective, in dtypes for which it can be compiled.
+    """The searches over a semiring with a selective ⊕, in dtypes for which it can be compiled.
 
     Parameters
     ----------
@@ -68,38 +68,37 @@ class Searches(Threaded):
         meter: Meter | None = None,
         patience: int | None = None,
     ) -> tuple[int, int]:
-        """Fill rows with what the walks from their sources give.
+        """Fill rows with the best elements of the walks from their sources.
 
-        It tells how many rows are complete, from the first one on, and at how many edges searches looked.
+        Return how many rows are complete, from the first one on, and the number of edges seen.
 
         Parameters
         ----------
         graph : tuple
-            Its compressed rows: where the edges from each vertex begin, where each leads, and what it weighs.
+            The compressed rows: where the edges of each vertex begin, their heads, and their weights.
         sources : int array of shape (s,)
         values : tuple of contiguous arrays of shape (s, n)
-            Whatever is in them.
+            The rows; their contents do not matter.
         tree : int32 array of shape (s, n), optional
-            Gets the vertex before each one whose element was found.
+            Receives the predecessor of each vertex that a walk reaches.
         best_first : bool
-            Where no edge improves on 1. Otherwise the first row whose search takes too long, or n rounds, as with a cycle that improves,
-            is left incomplete, and so are those behind it, whichever thread was there first.
+            Search best-first, if no edge improves on 1; else in rounds. In rounds, a search may take too long, or n rounds, as with an
+            improving cycle. The first such row is left incomplete, and so are all rows behind it, in whatever order threads reach them.
         backward : bool
             Multiply by edges from the left.
         reflexive : bool
-            Whether the empty walk counts.
+            Count the empty walk.
         meter : Meter, optional
-            Told of as many steps as the graph has vertices and edges for each search that is done.
+            Advanced by n + m steps for each search.
         patience : int, optional
-            The entries that may leave the queue of a search in rounds, for each edge; by default `PATIENCE`.
+            The number of queue entries per edge that a search in rounds may pop; `PATIENCE` by default.
         """
         sources = np.ascontiguousarray(sources, np.int64)
-        starts, heads = np.ascontiguousarray(graph[0], np.int64), np.ascontiguousarray(graph[1], np.int64)
+        starts, heads = (np.ascontiguousarray(v, np.int64) for v in graph[:2])
         weights = [w if w.flags.c_contiguous else w.copy() for w in graph[2]]
         function = self._kernels.function(search_name(best_first=best_first, backward=backward))
         count, n, m = len(sources), len(starts) - 1, len(heads)
-        # Each vertex has its turn once a round, or once in all; then each edge adds an entry.
-        room = m + 1
+        room = m + 1  # a vertex is expanded once per round, or once in all, and each of its edges adds an entry
         entry = 8 + sum([w.itemsize for w in weights])
         size = (room * entry + len(values) * CACHE_LINE + CACHE_LINE) * (1 if best_first else 2)
         turns = room if best_first else (PATIENCE if patience is None else patience) * room
@@ -128,7 +127,7 @@ class Searches(Threaded):
                 meter.add((words[_COMPLETE] - first) * (n + m), tell=worker == 0)
 
         first = 0
-        if bound < machine.SEARCH_PROBED:  # other threads are woken once searches have turned out to be long
+        if bound < machine.SEARCH_PROBED:  # wake other threads only once searches have turned out to be long
             while threads > 1 and first < count and seen + first * n * machine.SEARCH_ENTRY < machine.SEARCH_ALONE:
                 search(first, many=min(first + 1, step))
                 first += min(first + 1, step)
@@ -145,7 +144,7 @@ class Searches(Threaded):
         reflexive: bool = True,
         meter: Meter | None = None,
     ) -> int | None:
-        """The same by hop counts from many sources at once, where these tell the elements: see `hop_rows`."""
+        """Fill rows by hop counts from many sources at once, if hop counts determine the elements: see `hop_rows`."""
         threads = self._workers(len(sources) * (len(graph[0]) - 1 + len(graph[1])))
         return hop_rows(graph, sources, values, elements, threads, reflexive=reflexive, meter=meter)
 
@@ -155,7 +154,7 @@ class Searches(Threaded):
         Parameters
         ----------
         graph, back : tuple
-            The compressed rows of a graph whose edges do not improve on 1, see `rows`, and of the same edges the other way round.
+            The compressed rows of a graph whose edges do not improve on 1 (see `rows`), and of the reversed graph.
         source, target : int
 
         Returns
@@ -163,16 +162,16 @@ class Searches(Threaded):
         vertices : int array or None
             None without a path.
         element : tuple
-            The element of the path, multiplied from the source on as rows are.
+            The element of the path, multiplied from the source on as in rows.
         seen : int
-            The number of edges that both searches looked at.
+            The number of edges seen by both searches.
         """
         n, m = len(graph[0]) - 1, len(graph[1])
         patterns = [np.ascontiguousarray(v, np.int64) for v in (*graph[:2], *back[:2])]
         weights = [[w if w.flags.c_contiguous else w.copy() for w in g[2]] for g in (graph, back)]
         dtypes = [w.dtype for w in weights[0]]
         whole, itemsize = np.dtype(np.int64), sum([d.itemsize for d in dtypes])
-        # New memory takes longer than a short search.
+        # Allocating new memory takes longer than a short search.
         kept = take_scratch(8 * (5 * n + 4 * CACHE_LINE) + 2 * (n + CACHE_LINE) * itemsize)
         parts = kept.arrays([(n, whole)] * 3 + [(2 * n, whole)] + [(n, d) for d in dtypes] * 2)
         way, best = parts[3], [np.empty(1, d) for d in dtypes]
@@ -190,16 +189,16 @@ class Searches(Threaded):
         return vertices, tuple([v[0] for v in best]), seen
 
     def trees(self, graph: Graph, back: Graph, roots: Array, values: Values, tree: Array, *, backward: bool = False) -> Array:
-        """Grow the trees of best paths out of rows that were found otherwise, along tight edges; which of them became trees.
+        """Grow trees of best paths along tight edges, given rows; return a mask of the rows that got a tree.
 
         Parameters
         ----------
         graph, back : tuple
-            The compressed rows of the graph, see `rows`, and of the same edges the other way round.
+            The compressed rows of the graph (see `rows`), and of the reversed graph.
         roots : int array of shape (s,)
         values : tuple of contiguous arrays of shape (s, n)
         tree : int32 array of shape (s, n)
-            Gets the vertex before each one, −1 where there is none; of a row that did not become a tree, anything.
+            Receives predecessors, −1 for none; undefined in a row without a tree.
         backward : bool
             Multiply by edges from the left.
         """
@@ -235,7 +234,7 @@ class Searches(Threaded):
         return grown[:count].astype(bool)
 
     def line(self, weights: Values, *, backward: bool = False) -> Values:
-        """The elements from the first vertex of a line of edges to each of its vertices: 1, then a product for each edge."""
+        """Return the elements from the first vertex of a line of edges to each of its vertices: 1, then a product for each edge."""
         count = len(weights[0])
         graph = np.minimum(np.arange(count + 2), count), np.arange(1, count + 1), weights
         found = tuple([np.empty((1, count + 1), w.dtype) for w in weights])
@@ -243,5 +242,4 @@ class Searches(Threaded):
         return tuple([v[0] for v in found])
 
     def _workers(self, steps: int) -> int:
-        """The threads that are worth waking for so many vertices and edges of all searches."""
         return self.threads if steps >= machine.SEARCH_SERIAL else 1
