@@ -31,8 +31,8 @@ _RECORD = np.dtype(
     [("distance", np.float64), ("seen", np.int64), ("final", np.int64), ("blocked", np.int64), ("avoided", np.int64), ("before", np.int64)]
 )
 """The record of a vertex: distance from the path's start, predecessor, and marks. A mark is the number of the last search that saw the
-vertex, finished it, or may not step to it from the start. `blocked` is instead the number of the last `open` for whose searches the vertex
-is blocked."""
+vertex, finished it, or may not step to it at first. `blocked` is instead the number of the last `open` for whose searches the vertex is
+blocked."""
 
 _LARGEST = float(np.finfo(np.float64).max)
 

@@ -143,7 +143,7 @@ class TightKernel(SearchKernel):
         em.store(f"<{width} x i8>", em.let(f"zext {mask} {strict} to <{width} x i8>"), em.at("i8", x["grown"], x["first"]), 1)
 
     def _before(self, v: str | int, roots: str) -> tuple[str, str]:
-        """Return v's predecessor in each lane (−1: none), and a mask of lanes in which the predecessor is strictly better, or not needed."""
+        """Return v's predecessor in each lane (−1: none), and a mask of lanes in which the predecessor is better than v, or not needed."""
         em, low, count, lanes = self.em, self.low, len(self.rep.outer), I32.vector(self.width)
 
         def panel(u: str) -> list[Value]:
