@@ -30,9 +30,9 @@ Array = np.ndarray[Any, Any]
 _RECORD = np.dtype(
     [("distance", np.float64), ("seen", np.int64), ("final", np.int64), ("blocked", np.int64), ("avoided", np.int64), ("before", np.int64)]
 )
-"""The record of a vertex: distance from the path's start, predecessor, and marks. A mark is the number of the last search that saw the
-vertex, finished it, or may not step to it at first. `blocked` is instead the number of the last `open` for whose searches the vertex is
-blocked."""
+"""The record of a vertex: distance from the path's start, predecessor, and marks. `seen`, `final` and `avoided` hold the number of the last
+search that saw or finished the vertex, or must not step to it at first. `blocked` holds the number of the last `open` whose searches may
+not meet the vertex."""
 
 _LARGEST = float(np.finfo(np.float64).max)
 

@@ -164,7 +164,7 @@ class Policy:
     def evaluate(self, costs: Costs, cycle: PolicyCycle | None = None) -> PolicyCycle:
         """Lower the values along the policy, and return the cycle of least mean.
 
-        Given a `cycle`, the vertices on the way to it take new values, even larger ones, and its vertex keeps its value.
+        If a `cycle` is given, vertices on the way there take new values, even larger ones; the cycle's vertex keeps its value.
         """
         self.edges["cycle"] = 0
         n, given, found = len(self.values), np.array(costs), np.zeros(4)

@@ -1,15 +1,15 @@
 """Products of a sparse matrix and a dense one, by compressed rows: C_i = ⊕ over the entries a_ik of row i of a_ik ⊗ B_k.
 
-Columns of C stay in registers, several vectors of them, while the entries of a row are gone through: each is loaded once, and its row of B,
-which lies anywhere, is asked for some entries ahead. What is left of the columns goes in pieces of half the size, down to one column,
-as a vector has. For that one, where some lanes of a vector can be loaded, they are entries of the row, which gather their factors.
+Several vectors of columns of C stay in registers during the loop over the entries of a row. Each entry is loaded once, and its row of B, at
+a random address, is prefetched some entries ahead. The remaining columns follow in pieces of half the size, down to one column. For one
+column, if the target has masks, the lanes of a vector hold entries of the row and gather their factors.
 
-A product with a single column takes about as long as to read the matrix, so this also checks the entries on the way, see `bounds`. Where
-rows begin and end is looked at too: what says that they end before they begin, or beyond the last entry, is told of, and not followed.
+A product with a single column takes about as long as reading the matrix, so the kernel also checks the entries on the way (see `bounds`).
+The kernel checks the row pointers too, and clamps and reports a row that ends before its begin or beyond the last entry.
 
-Threads take some rows at a time from those that nobody has taken, by an atomic counter, so that one that comes late does less.
+Threads take some rows at a time by an atomic counter, so that a late thread does less.
 
-Where B has the left factors of ⊗, the product is of transposed matrices.
+If B has the left factors of ⊗, the product is of transposed matrices.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from semiring.kernels.hardware import Target
 __all__ = ["Entries", "SparseKernel"]
 
 _VECTORS = 8
-"""Vectors of a row of the result that are kept in registers."""
+"""The vectors of a row of the result that stay in registers."""
 
 _AHEAD = 16
-"""Entries before its turn, a row of B is asked for."""
+"""The prefetch distance of rows of B, in entries."""
 
 
 class Entries:
-    """What functions on compressed rows have in common: numbers of columns, entries as inner elements, and sums with one term more."""
+    """The common part of functions on compressed rows: column numbers, entries as inner elements, and sums with one term more."""
 
     def __init__(self, rep: Representation, target: Target, name: str) -> None:
         self.rep, self.target, self.form, self.name = rep.unpacked, target, SparseForm.named(name), name
@@ -48,7 +48,7 @@ class Entries:
         self.components = range(len(rep.outer))
 
     def open(self) -> Emitter:
-        """The function."""
+        """Begin the function."""
         self.em = em = Emitter(self.name, ENTRY)
         self._low: dict[int, Lowering] = {}
         self._math: dict[int, ScaledMath] = {}
@@ -58,29 +58,29 @@ class Entries:
         return em
 
     def places(self) -> list[tuple[Scalar, str]]:
-        """Where the result goes, and the witness."""
+        """Return the type and address of each component of the result, and of the witness."""
         out = [(s, self.args.pointer(self.em, ("out", c))) for c, s in enumerate(self.rep.outer)]
         return out + [(I32, self.args.pointer(self.em, "via"))] * self.form.witness
 
     def low(self, width: int) -> Lowering:
-        """Operations on inner elements."""
+        """Return the operations on inner elements in vectors of `width`."""
         if width not in self._low:
             self._low[width] = Lowering(self.em, self.target, width, infinities=self.rep.inner_infinities)
         return self._low[width]
 
     def number(self, array: str, e: str | int) -> str:
-        """An entry's column, or where the entries of a row begin."""
+        """Load a column number, or the start of a row."""
         em = self.em
         if not self.form.narrow:
             return em.load("i64", em.at("i64", array, e), 8)
         return em.let(f"sext i32 {em.load('i32', em.at('i32', array, e), 4)} to i64")
 
     def ends(self, starts: str, i: str | int) -> tuple[str, str]:
-        """Where the entries of a row begin and end."""
+        """Load the range of a row's entries."""
         return self.number(starts, i), self.number(starts, self.em.add(i, 1))
 
     def element(self, arrays: Sequence[str], at: Sequence[str | int], width: int, check: BoundsCheck | None = None) -> list[Value]:
-        """Elements in memory, one place a component, as inner ones."""
+        """Load elements as inner ones, from one place per component."""
         em, rep, found = self.em, self.rep, []
         for c, (s, inner, array, i) in enumerate(zip(rep.outer, rep.inner, arrays, at, strict=True)):
             raw = em.load(s.vector(width), em.at(s.ir, array, i), s.bytes)
@@ -90,22 +90,22 @@ class Entries:
         return found
 
     def splat(self, element: Sequence[Value], width: int) -> list[Value]:
-        """One element in all lanes."""
+        """Copy one element to all lanes."""
         return [Value(self.em.splat(x.name, s, width), s) for x, s in zip(element, self.rep.inner, strict=True)]
 
     @property
     def parts(self) -> int:
-        """How many numbers a sum is: its components, the sum of exponentials where it is the logarithm of one, and the witness."""
+        """The numbers that make up a sum: its components, the sum of exponentials if ⊕ is log Σ exp, and the witness."""
         return len(self.kinds) + self.form.witness
 
     def zeros(self, width: int) -> list[tuple[str, str]]:
-        """Sums without terms, and the witness of none behind them."""
+        """Return empty sums, with the witness −1."""
         codes = [(I32.vector(width), I32.constant(-1, width))] * self.form.witness
         numbers = zip(self.kinds, (*self.rep.inner_zero, 0.0), strict=False)
         return [*((s.vector(width), s.constant(z, width)) for s, z in numbers), *codes]
 
     def take(self, width: int, sums: Sequence[str], entry: Sequence[Value], other: Sequence[Value], code: str) -> list[str]:
-        """sums ⊕ entry ⊗ other, or other ⊗ entry; where there is a witness, it is the last of the sums, and `code` that of this term."""
+        """Return sums ⊕ entry ⊗ other (or ⊕ other ⊗ entry); a witness is the last of the sums, and `code` is the term's."""
         rep, low = self.rep, self.low(width)
         a, b = (other, entry) if self.form.swapped else (entry, other)
         old = [Value(x, s) for x, s in zip(sums, rep.inner, strict=False)]
@@ -120,23 +120,22 @@ class Entries:
         return [*(v.name for v in new), *([low.select(is_better(), I32, code, sums[-1])] if self.form.witness else [])]
 
     def joined(self, width: int, one: Sequence[str], other: Sequence[str]) -> list[str]:
-        """The sum of two sums that have no witness."""
+        """Add two sums without a witness."""
         if self.scale is not None:
             return self._add_exponentials(width, one, other)
         left, right = ([Value(x, s) for x, s in zip(half, self.rep.inner, strict=True)] for half in (one, other))
         return [v.name for v in self.low(width).evaluate(self.rep.add, left, right, self.rep.inner)]
 
     def _scaled_math(self, width: int) -> ScaledMath:
-        """Exponentials and logarithms."""
         if width not in self._math:
             (s,), scale = self.rep.inner, self.scale or Fraction(1)
             self._math[width] = ScaledMath(self.em, s, width, fma=self.target.fma, scale=scale, limits=range_of(s, 1))
         return self._math[width]
 
     def _add_exponentials(self, width: int, one: Sequence[str], other: Sequence[str]) -> list[str]:
-        """The sum of sums m + log(t) / s, each of which is m, the term whose multiple by s is the largest, and t = Σ exp(s (x − m)).
+        """Add sums m + log(t) / s, where m is the term whose multiple by s is largest, and t = Σ exp(s (x − m)).
 
-        Where nothing is infinitely less, t ← t exp(s (m − m')) + t' if m' is larger than m, and t ← t + t' exp(s (m' − m)) if not.
+        If no term is infinitely less, t ← t exp(s (m − m')) + t' if m' is larger than m, and t ← t + t' exp(s (m' − m)) if not.
         """
         low, scaled, (s,) = self.low(width), self._scaled_math(width), self.rep.inner
         (m, t), (x, r) = one, other
@@ -148,11 +147,11 @@ class Entries:
         return [most, low.arithmetic("add", s, [low.arithmetic("mul", s, [smaller, less]), larger])]
 
     def code(self, k: str, width: int) -> str:
-        """The witness of a term."""
+        """Return the witness of a term."""
         return self.em.splat(self.em.let(f"trunc i64 {k} to i32"), I32, width)
 
     def decoded(self, width: int, sums: Sequence[str], threshold: str) -> list[str]:
-        """Sums as outer elements, with their witness: of a finite element added to half of ∞ there is none."""
+        """Return sums as outer elements with their witness, −1 for a sum that half of ∞ makes infinite."""
         rep, low = self.rep, self.low(width)
         if self.scale is not None:
             (m, t), (s,) = sums, rep.inner
@@ -169,10 +168,10 @@ class Entries:
 
 
 class SparseKernel(Entries):
-    """Generates the products with dense matrices, which `SparseForm` names."""
+    """Generates the products with dense matrices, named by `SparseForm`."""
 
     def functions(self) -> list[Emitter]:
-        """The function."""
+        """Emit the function."""
         em, args, rep = self.open(), self.args, self.rep
         size = max(s.bytes for s in rep.inner)
         self.width = max(1, self.target.vector_bytes // size)
@@ -209,11 +208,11 @@ class SparseKernel(Entries):
 
     @property
     def _single(self) -> bool:
-        """Whether B is a column, of which elements follow each other."""
+        """True if B is a contiguous column."""
         return self.form.kind == "vector"
 
     def _tell(self) -> None:
-        """Answer whether there were rows that are none or numbers of columns beyond the last one, and entries beyond the bounds."""
+        """Report invalid row pointers or column numbers, and entries out of bounds."""
         em, ir = self.em, self._index.ir
         strange = em.let(f"icmp ne i64 {em.load('i64', self._strange, 8)}, 0")
         for width, place in self._greatest.items():
@@ -226,13 +225,13 @@ class SparseKernel(Entries):
             self._check.tell()
 
     def _inside(self, k: str, width: int) -> str:
-        """Numbers of columns, and in the place of those that there are not that of the last one."""
+        """Return column numbers, clamped to the last column; remember the greatest."""
         em, ir, overload, place = self.em, self._index.vector(width), self._index.overload(width), self._greatest[width]
         em.store(ir, em.call(f"umax.{overload}", ir, (ir, em.load(ir, place, 64)), (ir, k)), place, 64)
         return em.call(f"umin.{overload}", ir, (ir, k), (ir, em.splat(self._limit, self._index, width)))
 
     def _sound(self, begin: str, end: str) -> tuple[str, str]:
-        """Where a row begins and ends, or of what is no row a part of the entries."""
+        """Return the range of a row's entries, clamped to all entries; remember if that changed it."""
         em = self.em
         last = em.call("umin.i64", "i64", ("i64", end), ("i64", self._entries))
         first = em.call("umin.i64", "i64", ("i64", begin), ("i64", last))
@@ -241,15 +240,14 @@ class SparseKernel(Entries):
         return first, last
 
     def _long(self, k: str, width: int) -> str:
-        """Numbers of columns as i64."""
         return self.em.let(f"zext {I32.vector(width)} {k} to {I64.vector(width)}") if self.form.narrow else k
 
     def _widths(self) -> list[int]:
-        """A whole vector, and its halves down to one element."""
+        """List the vector width and its halves down to one element."""
         return [self.width >> i for i in range(self.width.bit_length())]
 
     def _row(self, i: str, _: list[str]) -> None:
-        """A row of the result: blocks of columns, and what is left of them in halves."""
+        """Emit a row of the result: blocks of columns, then the remaining columns in halves."""
         em, parts = self.em, self.parts
         begin, end = self._sound(*self.ends(self.starts, i))
         vectors = _VECTORS
@@ -273,7 +271,7 @@ class SparseKernel(Entries):
             block = half
 
     def _segment(self, ends: tuple[str, str], j: str | int, place: str | int, vectors: int, width: int) -> None:
-        """Some columns of a row from j on."""
+        """Emit some columns of a row from j on."""
         em, parts = self.em, self.parts
 
         def term(e: str, sums: list[str]) -> list[str]:
@@ -301,11 +299,11 @@ class SparseKernel(Entries):
 
     @property
     def _gathers(self) -> bool:
-        """Whether lanes take entries of a row for a single column; instructions gather elements of 4 bytes and more."""
+        """True if lanes take entries of a row for a single column; instructions gather elements of 4 bytes and more."""
         return self.target.masks and not self.form.witness and min(s.bytes for s in self.rep.outer) >= I32.bytes
 
     def _gathered(self, ends: tuple[str, str], j: str | int) -> list[str]:
-        """The sum of a row for one column, of which each lane adds up a part."""
+        """Return the sum of a row for one column; each lane sums a part of the entries."""
         em, width, rep = self.em, self.width, self.rep
         index = self._index
         begin, end = ends
@@ -340,7 +338,7 @@ class SparseKernel(Entries):
         return sums
 
     def _ask(self, e: str, j: str | int, columns: int) -> None:
-        """Ask for a part of the row of B of a later entry."""
+        """Prefetch a part of the row of B that belongs to a later entry."""
         em, k = self.em, self.number(self.columns, e)
         for s, start, down in zip(self.rep.outer, self._right, self._down, strict=True):
             row = em.add(em.mul(k, down), j)

@@ -28,11 +28,11 @@ Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
 
 _BITS = 64
-"""Columns of a sparse factor for each of its entries, above which those that have none are left out of the count."""
+"""The columns per entry of a sparse factor above which empty columns are renumbered away."""
 
 
 class CpuSparseProducts(Threaded):
-    """`SparseProducts` in dtypes for which a semiring can be compiled.
+    """The `SparseProducts` in dtypes for which a semiring can be compiled.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class CpuSparseProducts(Threaded):
     dtypes : tuple of numpy.dtype
     threads : int, optional
     isa : str, optional
-        As of `CpuEngine`.
+        See `CpuEngine`.
     """
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], threads: int | None = None, isa: str | None = None) -> None:
@@ -64,9 +64,9 @@ class CpuSparseProducts(Threaded):
         *,
         swapped: bool = False,
     ) -> bool:
-        """C ← A⊗B with a single column, where entries are read only once: whether that was done, and all numbers are in the safe range.
+        """C ← A⊗B with a single column, reading entries only once; return True if all numbers are in the safe range.
 
-        Where it says no, C holds no product. `is_safe` tells it of B, while other threads wake.
+        On False, C holds no product. `is_safe` checks B while other threads wake.
         """
         bounds = bounds_in_words(safe, self.dtypes[0])
         return bounds is not None and not self._times_dense(A, B, C, via, is_safe, swapped=swapped, bounds=bounds)
@@ -83,13 +83,13 @@ class CpuSparseProducts(Threaded):
         signed: bool = False,
         bounds: tuple[int, int, int] = (0, 0, 0),
     ) -> bool:
-        """C ← A⊗B; whether entries are beyond the bounds, which a single column tells, or B is not safe."""
+        """C ← A⊗B; return True if B is not safe, or an entry of a product with a vector is out of bounds."""
         n, m = C[0].shape[1], A.shape[0]
         if 0 in C[0].shape:
             return False
         single = n == 1
         B = tuple(map(np.ascontiguousarray, B)) if single else B
-        if A.starts[0] != 0 or A.starts[-1] != len(A.columns):  # the rows between are looked at by the kernel
+        if A.starts[0] != 0 or A.starts[-1] != len(A.columns):  # the kernel checks the row pointers in between
             raise strange_columns()
         narrow = _is_narrow(A)
         A, form = _of_width(A, narrow=narrow), SparseForm("vector" if single else "dense", swapped, narrow, via is not None)
@@ -180,7 +180,7 @@ class CpuSparseProducts(Threaded):
     def _renumbered(
         self, A: CompressedRows, B: CompressedRows, room: Room, mask: Mask | None, **how: bool
     ) -> tuple[CompressedRows, Array | None]:
-        """A⊗B where most columns of B have no entry: those that have are numbered anew."""
+        """Multiply without the empty columns of B."""
         used, columns = np.unique(B.columns, return_inverse=True)
         if mask is not None:
             pattern = mask.pattern
@@ -192,23 +192,22 @@ class CpuSparseProducts(Threaded):
         return product._replace(shape=(A.shape[0], B.shape[1]), columns=used[product.columns]), via
 
     def _threads(self, steps: int) -> int:
-        """Of so many steps, each of which takes at least as long as one of a product of a matrix and a vector."""
         return self.threads if steps >= machine.VECTOR_SERIAL else 1
 
 
 def _is_narrow(rows: CompressedRows) -> bool:
-    """Whether columns have 32 bits, and numbers of entries may."""
+    """Return True if column numbers have 32 bits, and entry numbers fit in 32."""
     return rows.columns.dtype == np.int32 and len(rows.columns) < 2**31
 
 
 def _of_width(rows: CompressedRows, *, narrow: bool) -> CompressedRows:
-    """The same with columns and numbers of entries of 32 bits, or else of 64."""
+    """Return the matrix with column and entry numbers of 32 bits, or of 64."""
     index = np.int32 if narrow else np.int64
     return rows._replace(starts=rows.starts.astype(index, copy=False), columns=rows.columns.astype(index, copy=False))
 
 
 def _ascends(rows: CompressedRows, *, strictly: bool = False) -> bool:
-    """True where the columns of each row ascend."""
+    """Return True if the columns of each row ascend."""
     columns = rows.columns
     descents = np.flatnonzero(columns[1:] <= columns[:-1] if strictly else columns[1:] < columns[:-1]) + 1
     return bool(np.isin(descents, rows.starts).all())
@@ -225,9 +224,9 @@ def _over_rows(
     *,
     nanoseconds: float,
 ) -> set[int]:
-    """Call a function for ranges of rows, each worker with one of the bitmaps; returns the answers, `STRANGE` and `BEYOND`.
+    """Call a function for ranges of rows, each worker with its bitmap; return the answers among `STRANGE` and `BEYOND`.
 
-    All calls together take about so many nanoseconds.
+    `nanoseconds` estimates the time of all calls together.
     """
     answers = set[int]()
 
@@ -248,7 +247,7 @@ def _over_rows(
 
 
 def _shares(starts: Array, threads: int) -> list[tuple[int, int]]:
-    """Ranges of rows with about as many rows and entries each, some for each thread."""
+    """Cut the rows into ranges of about equal rows plus entries, some for each thread."""
     m = len(starts) - 1
     if threads == 1:
         return [(0, m)] if m else []

@@ -1,4 +1,4 @@
-"""The forms of products with sparse matrices, by the names of their functions, and the arguments of these."""
+"""The forms of products with sparse matrices, by the names of their functions, and the functions' arguments."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ __all__ = ["BEYOND", "STRANGE", "SparseArrays", "SparseForm", "SparseWords", "bi
 
 
 class SparseForm(NamedTuple):
-    """Which function it is.
+    """The form of a product, which names a function.
 
     Attributes
     ----------
     kind : {"dense", "vector", "symbolic", "numeric"}
-        A sparse matrix times a dense one, or a single column of one; of two sparse ones, the lengths of the rows, and then the rows.
+        A sparse matrix times a dense one, or times a column; for two sparse matrices, the lengths of the rows, then the rows.
     swapped : bool
-        The sparse matrix whose rows are gone through is the right factor of ⊗: the product is computed transposed.
+        The sparse matrix is the right factor of ⊗: the product is computed transposed.
     narrow : bool
-        The numbers of columns and of entries have 32 bits, else 64; where the rows of a sparse result begin they have 64.
+        Column numbers and row pointers have 32 bits, else 64; the row pointers of a sparse result always have 64.
     witness : bool
     masked : bool
-        Only where a mask has entries, or where it has none.
+        Only entries in a mask, or outside of a mask, are computed.
     """
 
     kind: str
@@ -32,34 +32,34 @@ class SparseForm(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Of the function."""
+        """The name of the function."""
         return _name(self)
 
     @classmethod
     def named(cls, name: str) -> SparseForm:
-        """The form of the function of a name."""
+        """Return the form of a function, given its name."""
         _, kind, *words = name.split("_")
         return cls(kind, *(field in words for field in cls._fields[1:]))
 
 
 @functools.cache
 def _name(form: SparseForm) -> str:
-    """The kind, and what else is so."""
     return "_".join(["sparse", form.kind, *(field for field in form._fields[1:] if getattr(form, field))])
 
 
 class SparseWords(NamedTuple):
-    """The words of a call that belong to no component; a function reads those that it needs.
+    """The words of a call that belong to no component; a function reads only some.
 
-    The rows of A from `first` to `last` are multiplied; with a dense B `grain` of them at a time, from the counter `taken` on, which all
-    threads have. `starts` and `columns` are those of its compressed rows, `right_starts` and `right_columns` those of B, and `mask_starts`
-    and `mask_columns` those of a mask, whose bits are exclusive-ored with `flip`; `sorted` is 1 where entries of B may be looked up by the
-    columns of the mask. B has `n` columns. Rows of a sparse result begin at
-    `out_starts`, which ``symbolic`` fills with their lengths, one place further on; where ⊕ is log Σ exp,
-    `sums` has room for a number beside each of its entries. `bitmap` is zeroed memory for `words` words, see
-    `bitmap_bytes`. A product with a dense B, of `depth` rows, takes the last one for all beyond, and tells that by `strange`, as it does of
-    rows that are not within all `entries`; one with a vector also tells, by `beyond`, whether entries are beyond `origin`, `least` and
-    `most`, see `BoundsCheck`.
+    Rows `first` … `last` − 1 of A are multiplied; a product with a dense B takes `grain` rows at a time from the counter `taken`, which all
+    threads share. `starts` and `columns` are A's compressed rows, `right_starts` and `right_columns` B's, `mask_starts` and `mask_columns`
+    a mask's. The mask's bits are exclusive-ored with `flip`; `sorted` is 1 if the columns of the mask may be looked up in B. B has `n`
+    columns.
+
+    Rows of a sparse result begin at `out_starts`; ``symbolic`` writes the length of each row one place further on. `sums` has a number for
+    each entry if ⊕ is log Σ exp. `bitmap` is zeroed memory for `words` words, see `bitmap_bytes`.
+
+    A product with a dense B of `depth` rows clamps column numbers and row pointers to `depth` and `entries`, and sets `strange` if any
+    changed. A product with a vector also sets `beyond` if an entry is out of the bounds `origin`, `least` and `most`, see `BoundsCheck`.
     """
 
     first: int
@@ -92,11 +92,11 @@ class SparseWords(NamedTuple):
 
 
 STRANGE, BEYOND = map(SparseWords._fields.index, ("strange", "beyond"))
-"""Where a function tells of numbers of columns that there are not, and of entries beyond bounds."""
+"""The positions of the answers: column numbers or rows that do not exist, and entries out of bounds."""
 
 
 class SparseArrays(NamedTuple):
-    """The words of one component: the entries of A, those of B or the dense B and its row stride in elements, and the result."""
+    """The words of one component: the entries of A, the entries of B (or the dense B and its row stride in elements), and the result."""
 
     values: int
     right: int
@@ -105,10 +105,10 @@ class SparseArrays(NamedTuple):
 
 
 def bitmap_bytes(n: int) -> tuple[int, int]:
-    """How many words of 64 columns n columns are, and the bytes of the bitmap of one row.
+    """Return the number of 64-column words in n columns, and the bytes of one row's bitmap.
 
-    It is a bit for each column, a bit for each word that has one, where the columns of each word begin in the row (int32), and the bits
-    of a mask.
+    The bitmap has a bit for each column, a bit for each nonempty word, the row position of each word's first column (int32), and a mask's
+    bits.
     """
     words = -(-n // 64)
     return words, 8 * (2 * words + -(-words // 64) + -(-words // 2))
