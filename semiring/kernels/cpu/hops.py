@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import threading
+from collections import namedtuple
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -46,73 +47,35 @@ _BLOCK = 8
 """Vertices whose elements are written side by side: a cache line of a row of float64."""
 
 _PROBES, _DEPTH, _SPREAD, _REACH = 8, 256, 2, 3
-"""A few probing searches decide whether sharing pays. Their number; the most rounds, in total and per source, as searches of more rounds
-rarely meet; and the edges per vertex that a search must see."""
+"""The probing searches that decide whether sharing pays: the number of probes; the most rounds, in total and per source (longer searches
+rarely meet); and the least number of edges seen per vertex."""
 
+_HopWords = namedtuple(
+    "_HopWords",
+    "n starts heads sources searches reflexive limit reached frontier coming listed levels reaching total last found rounds left looked",
+    defaults=(0, 0, 0, 0, 0, 0, 0, 0),
+)
+"""The arguments of ``hops_rows`` and ``hops_sums``.
 
-class _HopWords(NamedTuple):
-    """The arguments of ``hops_rows`` and ``hops_sums``.
-
-    The `searches` begin at `sources`, which they reach at 0 hops if `reflexive`. `reached`, `frontier` and `coming` have a word, or a
-    vector of words, for each vertex; `listed` has room for two lists of vertices. `levels` has 64 levels a vertex. `reaching`, `total` and
-    `last` are sums and maxima for each vertex, `found` counts for each round. The function makes at most `limit` rounds. It sets `rounds`
-    to the rounds made, `left` to the candidates of the next round, and `looked` to the edges seen.
-    """
-
-    n: int
-    starts: int
-    heads: int
-    sources: int
-    searches: int
-    reflexive: int
-    limit: int
-    reached: int
-    frontier: int
-    coming: int
-    listed: int
-    levels: int = 0
-    reaching: int = 0
-    total: int = 0
-    last: int = 0
-    found: int = 0
-    rounds: int = 0
-    left: int = 0
-    looked: int = 0
-
+The `searches` begin at `sources`, which they reach at 0 hops if `reflexive`. `reached`, `frontier` and `coming` have a word, or a
+vector of words, for each vertex; `listed` has room for two lists of vertices. `levels` has 64 levels a vertex. `reaching`, `total` and
+`last` are sums and maxima for each vertex, `found` counts for each round. The function makes at most `limit` rounds. It sets `rounds`
+to the rounds made, `left` to the candidates of the next round, and `looked` to the edges seen."""
 
 _RESULTS = {name: _HopWords._fields.index(name) for name in ("rounds", "left", "looked")}
 
+_PlaceWords = namedtuple("_PlaceWords", "n levels table rows which searches")
+"""The arguments of ``hops_place_4`` and so on: `table` has an element for each level, and `which` the row of each source."""
 
-class _PlaceWords(NamedTuple):
-    """The arguments of ``hops_place_4`` and so on: `table` has an element for each level, and `which` the row of each source."""
-
-    n: int
-    levels: int
-    table: int
-    rows: int
-    which: int
-    searches: int
-
-
-class _OrderWords(NamedTuple):
-    """The arguments of ``hops_order``; `place` is −1 for each vertex at first."""
-
-    n: int
-    starts: int
-    heads: int
-    order: int
-    place: int
+_OrderWords = namedtuple("_OrderWords", "n starts heads order place")
+"""The arguments of ``hops_order``; `place` is −1 for each vertex at first."""
 
 
 class HopSums(NamedTuple):
     """Sums over the hop counts from some sources.
 
-    Attributes
-    ----------
-    reaching, total, last : int array of shape (n,)
-        For each vertex, the sources that reach the vertex, the sum of their hop counts, and the largest.
-    found : int array
-        The number of pairs that are 0, 1, 2, … hops apart.
+    For each vertex: the number of sources that reach the vertex, the sum of their hop counts, and the largest. `found` is the number of
+    pairs that are 0, 1, 2, … hops apart.
     """
 
     reaching: Array
@@ -133,22 +96,9 @@ def hop_rows(
 ) -> int | None:
     """Fill rows with the elements that belong to the hop counts from their sources.
 
-    Return the number of edges seen; None, with undefined rows, if searches would share too little.
-
-    Parameters
-    ----------
-    graph : tuple
-        The compressed rows: where the edges of each vertex begin, and their heads.
-    sources : int array of shape (s,)
-    values : tuple of contiguous arrays of shape (s, n)
-        The rows; their contents do not matter.
-    table : callable
-        Returns the elements of no path, and of the paths of 0 … k edges, given k.
-    threads : int
-    reflexive : bool
-        Count the empty walk.
-    meter : Meter, optional
-        Advanced by n + m steps for each search.
+    Return the number of edges seen; None, with undefined rows, if searches would share too little. `graph` is in compressed rows (starts
+    and heads); `values` are contiguous arrays of shape (s, n). ``table(k)`` returns the elements of no path, and of the paths of 0 … k
+    edges. `reflexive` counts the empty walk. `meter` advances by n + m steps for each search.
     """
     count, n, lock = len(sources), len(graph[0]) - 1, threading.Lock()
     step = min(_TOGETHER, -(-count // threads))
@@ -182,13 +132,7 @@ def hop_rows(
 
 
 def hop_sums(graph: tuple[Array, Array], sources: Array, threads: int, *, meter: Meter | None = None) -> HopSums | None:
-    """Sum the hop counts from all sources to each vertex, itself included; None if a path has 65,535 edges.
-
-    Parameters
-    ----------
-    graph, sources, threads, meter
-        See `hop_rows`.
-    """
+    """Sum the hop counts from all sources to each vertex, itself included; None if a path has 65,535 edges. See `hop_rows`."""
     n, count, deepest = len(graph[0]) - 1, len(sources), [0] * threads
     step = min(_SUMMED, -(-count // threads))
     which = np.argsort(hop_order(graph)[sources], kind="stable")
@@ -239,7 +183,7 @@ class _HopSearches:
         for size in sizes[:-1]:
             places.append(places[-1] + size + -size % CACHE_LINE)
         graph, counts = map(address, (self.starts, self.heads, sources)), map(address, self.counts[worker])
-        words = _HopWords(n, *graph, len(sources), self.reflexive, min(limit, _LEVELS - 1), *places, *counts)
+        words = _HopWords(*[n, *graph, len(sources), self.reflexive, min(limit, _LEVELS - 1), *places, *counts])
         arguments = pack(words)
         self.function(arguments, 40 * (n + len(self.heads)))
         return words._replace(**{name: arguments[i] for name, i in _RESULTS.items()}), words.levels
@@ -271,7 +215,6 @@ class _HopKernel:
         self.candidates = em.at("i64", self.x["listed"], self.x["n"])
 
     def function(self) -> Emitter:
-        """Emit the function."""
         em, x = self.em, self.x
         active, found, looked = (Variable(em) for _ in range(3))
         em.loop(0, x["n"], 1, self._clear)

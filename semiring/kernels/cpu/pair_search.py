@@ -7,9 +7,9 @@ other path has an unseen edge, so its two ends are walks no better than the best
 
 from __future__ import annotations
 
+from collections import namedtuple
 from typing import NamedTuple
 
-from semiring.kernels.cpu.arguments import Arguments
 from semiring.kernels.cpu.body import Variable
 from semiring.kernels.cpu.emitter import Emitter
 from semiring.kernels.cpu.lowering import Value
@@ -17,43 +17,20 @@ from semiring.kernels.cpu.search import Heap, SearchKernel
 
 __all__ = ["PairArrays", "PairKernel", "PairWords"]
 
+PairWords = namedtuple(
+    "PairWords",
+    "n source target starts heads back_starts back_heads queue back_queue room before after edges way first last seen",
+    defaults=(0, 0, 0),
+)
+"""The arguments, before `PairArrays` for each component; names with `back` belong to the reversed graph.
 
-class PairWords(NamedTuple):
-    """The arguments, before `PairArrays` for each component; names with `back` belong to the reversed graph.
+Each of the two queues has `room` entries. For vertices that the search from the source reaches, `before` receives the predecessor. For
+vertices that the search to the target reaches, `after` receives the successor, and `edges` the number of the edge between in the
+reversed graph. `way` receives the path from the meeting vertex on: `first` vertices back to the source, and from place n on `last`
+vertices to the target. Both counts are 0 without a path. `seen` becomes the number of edges seen."""
 
-    Each of the two queues has `room` entries. For vertices that the search from the source reaches, `before` receives the predecessor. For
-    vertices that the search to the target reaches, `after` receives the successor, and `edges` the number of the edge between in the
-    reversed graph. `way` receives the path from the meeting vertex on: `first` vertices back to the source, and from place n on `last`
-    vertices to the target. Both counts are 0 without a path. `seen` becomes the number of edges seen.
-    """
-
-    n: int
-    source: int
-    target: int
-    starts: int
-    heads: int
-    back_starts: int
-    back_heads: int
-    queue: int
-    back_queue: int
-    room: int
-    before: int
-    after: int
-    edges: int
-    way: int
-    first: int = 0
-    last: int = 0
-    seen: int = 0
-
-
-class PairArrays(NamedTuple):
-    """The addresses of one component: the weights of the edges, n elements for each search, and the element of the best path."""
-
-    weights: int
-    back_weights: int
-    values: int
-    back_values: int
-    best: int
+PairArrays = namedtuple("PairArrays", "weights back_weights values back_values best")
+"""The addresses of one component: the weights of the edges, n elements for each search, and the element of the best path."""
 
 
 class _HalfSearch(NamedTuple):
@@ -73,24 +50,15 @@ class PairKernel(SearchKernel):
 
     def functions(self) -> list[Emitter]:
         """Emit the function."""
-        em, rep = self.em, self.rep
-        args = Arguments(PairWords, PairArrays, len(rep.outer))
-        numbers = {"n", "source", "target", "room"}
-        x = {name: (args.load if name in numbers else args.pointer)(em, name) for name in PairWords._fields[:-3]}
-        arrays = {name: [args.pointer(em, (name, c)) for c in range(len(rep.outer))] for name in PairArrays._fields}
-        sides = [
-            _HalfSearch(
-                x[back + "starts"],
-                x[back + "heads"],
-                arrays[back + "weights"],
-                Heap(self.low, rep.outer, x[back + "queue"], x["room"], self._better),
-                arrays[back + "values"],
-                x["after" if back else "before"],
-                bool(back),
-            )
-            for back in ("", "back_")
-        ]
-        there, back = sides
+        em = self.em
+        args, x, arrays = self._arguments(PairWords, PairArrays, {"n", "source", "target", "room"})
+
+        def half(prefix: str, links: str) -> _HalfSearch:
+            graph = x[prefix + "starts"], x[prefix + "heads"], arrays[prefix + "weights"]
+            queue = Heap(self.low, self.rep.outer, x[prefix + "queue"], x["room"], self._better)
+            return _HalfSearch(*graph, queue, arrays[prefix + "values"], x[links], bool(prefix))
+
+        there, back = sides = half("", "before"), half("back_", "after")
         best, meet, seen = arrays["best"], Variable(em, -1), Variable(em)
         zero, one = self._units()
         for side, root in zip(sides, (x["source"], x["target"]), strict=True):

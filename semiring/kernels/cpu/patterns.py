@@ -10,7 +10,8 @@ ascending order (Davis, Direct methods for sparse linear systems, 2006, ch. 4).
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from collections import namedtuple
+from typing import Any
 
 import numpy as np
 
@@ -25,59 +26,20 @@ __all__ = ["elimination_tree", "is_symmetric", "postorder", "row_subtrees", "tra
 
 Array = np.ndarray[Any, Any]
 
+_TransposeWords = namedtuple("_TransposeWords", "n starts heads place tails entries")
+"""The arguments of ``transpose``: a pattern, and the transpose's next place per row, its columns, and the entries' old numbers."""
 
-class _TransposeWords(NamedTuple):
-    """The arguments of ``transpose``: a pattern, and the transpose's next place per row, its columns, and the entries' old numbers."""
+_SymmetricWords = namedtuple("_SymmetricWords", "n starts heads entries place symmetric", defaults=(0,))
+"""The arguments of ``symmetric_8`` and so on, named by the bytes of an entry; `place` moves from the begin of each row to its end."""
 
-    n: int
-    starts: int
-    heads: int
-    place: int
-    tails: int
-    entries: int
+_TreeWords = namedtuple("_TreeWords", "n starts heads parent ancestor")
+"""The arguments of ``tree``: a pattern in compressed rows, and arrays of n vertices."""
 
+_OrderWords = namedtuple("_OrderWords", "n parent size place")
+"""The arguments of ``postorder``; the arrays have a place more, for a root of all roots."""
 
-class _SymmetricWords(NamedTuple):
-    """The arguments of ``symmetric_8`` and so on, named by the bytes of an entry; `place` moves from the begin of each row to its end."""
-
-    n: int
-    starts: int
-    heads: int
-    entries: int
-    place: int
-    symmetric: int = 0
-
-
-class _TreeWords(NamedTuple):
-    """The arguments of ``tree``: a pattern in compressed rows, and arrays of n vertices."""
-
-    n: int
-    starts: int
-    heads: int
-    parent: int
-    ancestor: int
-
-
-class _OrderWords(NamedTuple):
-    """The arguments of ``postorder``; the arrays have a place more, for a root of all roots."""
-
-    n: int
-    parent: int
-    size: int
-    place: int
-
-
-class _SubtreeWords(NamedTuple):
-    """The arguments of ``row_subtrees``: each vertex's `node`, and each node's parent, mark and next place in `rows` (0: only count)."""
-
-    n: int
-    starts: int
-    heads: int
-    node: int
-    parent: int
-    mark: int
-    place: int
-    rows: int
+_SubtreeWords = namedtuple("_SubtreeWords", "n starts heads node parent mark place rows")
+"""The arguments of ``row_subtrees``: each vertex's `node`, and each node's parent, mark and next place in `rows` (0: only count)."""
 
 
 def transposition(starts: Array, heads: Array) -> tuple[Array, Array, Array]:
@@ -131,20 +93,11 @@ def postorder(parent: Array) -> Array:
 
 
 def row_subtrees(starts: Array, heads: Array, node: Array, parent: Array, place: Array, rows: Array | None) -> None:
-    """Walk all row subtrees of a pattern, whose vertices belong to nodes of a tree; O(entries of the factor).
+    """Walk all row subtrees of a pattern in compressed rows, whose vertices belong to nodes of a tree; O(entries of the factor).
 
-    Parameters
-    ----------
-    starts, heads : int64 arrays
-        The pattern in compressed rows.
-    node : int64 array
-        The node of each vertex; consecutive vertices may share one.
-    parent : int64 array
-        The parent of each node.
-    place : int64 array
-        Grows by one for each row that a node has outside of itself.
-    rows : int64 array, optional
-        Receives these rows, from `place` on for each node.
+    All arrays are int64. `node` is the node of each vertex (consecutive vertices may share one), and `parent` the parent of each node.
+    `place` grows by one for each row that a node has outside of itself. `rows`, if given, receives these rows, from `place` on for each
+    node.
     """
     mark = np.full(len(parent), -1, np.int64)
     words = len(starts) - 1, *map(address, (starts, heads, node, parent, mark, place)), 0 if rows is None else address(rows)

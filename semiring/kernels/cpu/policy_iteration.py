@@ -10,6 +10,7 @@ the stack have one as soon as the search meets the stack again, or a vertex foun
 from __future__ import annotations
 
 import functools
+from collections import namedtuple
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -67,46 +68,16 @@ class PolicyCycle(NamedTuple):
     number: int
 
 
-class _ReachingWords(NamedTuple):
-    """The arguments of ``reaching``: a graph in compressed rows, and arrays of n vertices."""
+_ReachingWords = namedtuple("_ReachingWords", "n starts heads state way cursor")
+"""The arguments of ``reaching``: a graph in compressed rows, and arrays of n vertices."""
 
-    n: int
-    starts: int
-    heads: int
-    state: int
-    way: int
-    cursor: int
+_ImproveWords = namedtuple("_ImproveWords", "first last starts heads weights old new policy costs found")
+"""The arguments of ``improve`` for vertices `first` … `last` − 1; `found` receives `Improved` as float64."""
 
+_EvaluateWords = namedtuple("_EvaluateWords", "n policy way values costs number root found")
+"""The arguments of ``evaluate``: the edges of a policy, memory for a walk, and `found`, which receives `PolicyCycle` as float64.
 
-class _ImproveWords(NamedTuple):
-    """The arguments of ``improve`` for vertices `first` … `last` − 1; `found` receives `Improved` as float64."""
-
-    first: int
-    last: int
-    starts: int
-    heads: int
-    weights: int
-    old: int
-    new: int
-    policy: int
-    costs: int
-    found: int
-
-
-class _EvaluateWords(NamedTuple):
-    """The arguments of ``evaluate``: the edges of a policy, memory for a walk, and `found`, which receives `PolicyCycle` as float64.
-
-    Vertices on the way to cycle `number` take new values, other vertices only smaller ones; vertex `root` keeps its value.
-    """
-
-    n: int
-    policy: int
-    way: int
-    values: int
-    costs: int
-    number: int
-    root: int
-    found: int
+Vertices on the way to cycle `number` take new values, other vertices only smaller ones; vertex `root` keeps its value."""
 
 
 def reaching_cycles(starts: Array, heads: Array) -> Array:
@@ -118,23 +89,10 @@ def reaching_cycles(starts: Array, heads: Array) -> Array:
 
 
 class Policy:
-    """A policy of a graph, and a value for each vertex.
+    """A policy of a graph in compressed rows (int64, int32 and float64 arrays), and a value for each vertex.
 
-    Parameters
-    ----------
-    starts, heads, weights : int64, int32 and float64 array
-        The graph in compressed rows.
-    values : float64 array of shape (n,)
-        ∞ for vertices without a policy.
-    threads : int
-    edges : array of shape (n,), optional
-        The edges to begin with; overwritten.
-
-    Attributes
-    ----------
-    values : float64 array of shape (n,)
-    edges : array of shape (n,)
-        The edge taken from each vertex: weight, head (−1: no edge), and the number of the cycle at the end of the walk.
+    `values` are float64, ∞ for vertices without a policy. `edges` has the edge taken from each vertex: weight, head (−1: no edge), and the
+    number of the cycle at the end of the walk. Edges given to begin with are overwritten.
     """
 
     def __init__(self, starts: Array, heads: Array, weights: Array, values: Array, threads: int, edges: Array | None = None) -> None:
@@ -170,7 +128,7 @@ class Policy:
         n, given, found = len(self.values), np.array(costs), np.zeros(4)
         number, root = (0, -1) if cycle is None else (cycle.number, cycle.vertex)
         arrays = map(address, (self.edges, self._way, self.values, given))
-        _function("evaluate")(pack(_EvaluateWords(n, *arrays, number, root, address(found))), 20 * n)
+        _function("evaluate")(pack(_EvaluateWords._make((n, *arrays, number, root, address(found)))), 20 * n)
         return PolicyCycle(int(found[0]), float(found[1]), int(found[2]), int(found[3]))
 
     def walk(self, vertex: int) -> tuple[list[int], list[float]]:

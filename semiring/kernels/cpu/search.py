@@ -10,8 +10,9 @@ stale if its element is no longer the vertex's element.
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any
 
 from semiring.kernels.cpu.arguments import Arguments
 from semiring.kernels.cpu.body import Variable
@@ -59,24 +60,13 @@ class _Entries:
 class Heap:
     """A priority queue, as a heap with four children per entry: the best element comes out first.
 
-    Parameters
-    ----------
-    low : Lowering
-        Of width 1.
-    scalars : sequence of Scalar
-    start, room : str
-        The address of the entries, and their greatest number.
-    better : callable
+    The address `start` has memory for `room` entries, of a vertex and elements of the types `scalars`. `low` has width 1.
     """
 
     def __init__(self, low: Lowering, scalars: Sequence[Scalar], start: str, room: str, better: Better) -> None:
         self.low, self.scalars, self.room, self.better = low, scalars, room, better
         self.entries = _Entries(low.em, scalars, start, room)
         self.size = Variable(low.em)
-
-    def begin(self, vertex: str, element: Sequence[Value]) -> None:
-        """Start a search with one entry, in an empty queue."""
-        self.push(vertex, element)
 
     def push(self, vertex: str, element: Sequence[Value]) -> None:
         """Push an entry; without room, return from the function."""
@@ -99,6 +89,8 @@ class Heap:
 
         (place,) = em.repeat([("i64", size)], above, rise)
         self.entries.store(place, vertex, element)
+
+    begin = push
 
     def filled(self) -> str:
         """Test for an entry."""
@@ -149,14 +141,9 @@ class Heap:
 
 
 class Rounds:
-    """A queue for label-correcting rounds: entries pushed in one round are popped in the next, in the same order.
+    """A queue for label-correcting in at most `rounds` rounds: entries pushed in one round are popped in the next, in the same order.
 
-    Parameters
-    ----------
-    low, scalars, start, room
-        See `Heap`; the memory has room for twice as many entries.
-    rounds : str
-        The greatest number of rounds.
+    The address `start` has memory for twice `room` entries, see `Heap`.
     """
 
     def __init__(self, low: Lowering, scalars: Sequence[Scalar], start: str, room: str, rounds: str) -> None:
@@ -210,39 +197,18 @@ class Rounds:
         return str(self.em.sub(self.room, self.now.get()))
 
 
-class SearchWords(NamedTuple):
-    """The arguments, before `SearchArrays` for each component.
+SearchWords = namedtuple(
+    "SearchWords", "sources first last n reflexive starts heads queue room turns rounds tree complete seen", defaults=(0,)
+)
+"""The arguments, before `SearchArrays` for each component.
 
-    Rows `first` … `last` − 1 are found, each from the vertex in `sources`, whose element starts as 1 if `reflexive`. A queue has `room`
-    entries; a search ends after `turns` pops, or after `rounds` rounds. `tree`, unless 0, receives each vertex's predecessor. `complete`
-    becomes the first row stopped by a limit, or else `last`; `seen` becomes the number of edges seen by all searches
-    before.
-    """
+Rows `first` … `last` − 1 are found, each from the vertex in `sources`, whose element starts as 1 if `reflexive`. A queue has `room`
+entries; a search ends after `turns` pops, or after `rounds` rounds. `tree`, unless 0, receives each vertex's predecessor. `complete`
+becomes the first row stopped by a limit, or else `last`; `seen` becomes the number of edges seen by all searches
+before."""
 
-    sources: int
-    first: int
-    last: int
-    n: int
-    reflexive: int
-    starts: int
-    heads: int
-    queue: int
-    room: int
-    turns: int
-    rounds: int
-    tree: int
-    complete: int
-    seen: int = 0
-
-
-class SearchArrays(NamedTuple):
-    """The addresses of one component: the weights of the edges, and the rows of the result."""
-
-    weights: int
-    values: int
-
-
-_POINTERS = {"sources", "starts", "heads", "queue"}
+SearchArrays = namedtuple("SearchArrays", "weights values")
+"""The addresses of one component: the weights of the edges, and the rows of the result."""
 
 
 def search_name(*, best_first: bool, backward: bool) -> str:
@@ -261,9 +227,9 @@ class SearchKernel:
     def functions(self) -> list[Emitter]:
         """Emit the function."""
         em, rep = self.em, self.rep
-        args = Arguments(SearchWords, SearchArrays, len(rep.outer))
-        x = {name: (args.pointer if name in _POINTERS else args.load)(em, name) for name in SearchWords._fields}
-        weights, values = ([args.pointer(em, (name, c)) for c in range(len(rep.outer))] for name in SearchArrays._fields)
+        numbers = set(SearchWords._fields) - {"sources", "starts", "heads", "queue"}
+        args, x, arrays = self._arguments(SearchWords, SearchArrays, numbers)
+        weights, values = arrays.values()
         queue = (
             Heap(self.low, rep.outer, x["queue"], x["room"], self._better)
             if "best" in self.name
@@ -315,6 +281,12 @@ class SearchKernel:
         em.loop(x["first"], x["last"], 1, search)
         em.line("ret void")
         return [em]
+
+    def _arguments(self, words: Any, arrays: Any, numbers: set[str]) -> tuple[Arguments, dict[str, str], dict[str, list[str]]]:
+        """Load the words, and the addresses of all components' arrays."""
+        args, components = Arguments(words, arrays, len(self.rep.outer)), range(len(self.rep.outer))
+        x = {name: (args.load if name in numbers else args.pointer)(self.em, name) for name in words._fields}
+        return args, x, {name: [args.pointer(self.em, (name, c)) for c in components] for name in arrays._fields}
 
     def _units(self) -> Iterator[list[Value]]:
         return ([Value(s.literal(v), s) for v, s in zip(unit, self.rep.outer, strict=True)] for unit in (self.rep.zero, self.rep.one))

@@ -42,14 +42,7 @@ _FIRST, _LAST, _QUEUE, _COMPLETE, _SEEN = map(SearchWords._fields.index, ("first
 
 
 class Searches(Threaded):
-    """The searches over a semiring with a selective ⊕, in dtypes for which it can be compiled.
-
-    Parameters
-    ----------
-    semiring : Semiring
-    dtypes : tuple of numpy.dtype
-    threads : int, optional
-    """
+    """The searches over a semiring with a selective ⊕, in dtypes for which it can be compiled."""
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], threads: int | None = None) -> None:
         self.requested = threads
@@ -76,7 +69,6 @@ class Searches(Threaded):
         ----------
         graph : tuple
             The compressed rows: where the edges of each vertex begin, their heads, and their weights.
-        sources : int array of shape (s,)
         values : tuple of contiguous arrays of shape (s, n)
             The rows; their contents do not matter.
         tree : int32 array of shape (s, n), optional
@@ -149,22 +141,10 @@ class Searches(Threaded):
         return hop_rows(graph, sources, values, elements, threads, reflexive=reflexive, meter=meter)
 
     def path(self, graph: Graph, back: Graph, source: int, target: int) -> tuple[Array | None, tuple[Any, ...], int]:
-        """Search for a best path between two different vertices from both ends.
+        """Search for a best path between two different vertices from both ends, in a graph whose edges do not improve on 1.
 
-        Parameters
-        ----------
-        graph, back : tuple
-            The compressed rows of a graph whose edges do not improve on 1 (see `rows`), and of the reversed graph.
-        source, target : int
-
-        Returns
-        -------
-        vertices : int array or None
-            None without a path.
-        element : tuple
-            The element of the path, multiplied from the source on as in rows.
-        seen : int
-            The number of edges seen by both searches.
+        `back` is the reversed graph. Return the vertices (None without a path), the element of the path, multiplied from the source on as
+        in rows, and the number of edges seen by both searches.
         """
         n, m = len(graph[0]) - 1, len(graph[1])
         patterns = [np.ascontiguousarray(v, np.int64) for v in (*graph[:2], *back[:2])]
@@ -191,16 +171,8 @@ class Searches(Threaded):
     def trees(self, graph: Graph, back: Graph, roots: Array, values: Values, tree: Array, *, backward: bool = False) -> Array:
         """Grow trees of best paths along tight edges, given rows; return a mask of the rows that got a tree.
 
-        Parameters
-        ----------
-        graph, back : tuple
-            The compressed rows of the graph (see `rows`), and of the reversed graph.
-        roots : int array of shape (s,)
-        values : tuple of contiguous arrays of shape (s, n)
-        tree : int32 array of shape (s, n)
-            Receives predecessors, −1 for none; undefined in a row without a tree.
-        backward : bool
-            Multiply by edges from the left.
+        `back` is the reversed graph. `tree` receives predecessors, −1 for none; a row without a tree is undefined. `backward` multiplies by
+        edges from the left.
         """
         count, n, m = len(roots), len(graph[0]) - 1, len(graph[1])
         lanes = tight_lanes(self._kernels.representation, self._kernels.target)

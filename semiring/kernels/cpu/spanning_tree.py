@@ -9,6 +9,7 @@ both directions from each source, and roots the source's tree there.
 from __future__ import annotations
 
 import functools
+from collections import namedtuple
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -29,69 +30,26 @@ Array = np.ndarray[Any, Any]
 _TASK = 1 << 16
 """The entries of rows per task."""
 
+_PrimWords = namedtuple("_PrimWords", "n stride matrix order gaps parents")
+"""The arguments of ``prim``: a matrix whose rows are `stride` elements apart, and arrays by places in the line."""
 
-class _PrimWords(NamedTuple):
-    """The arguments of ``prim``: a matrix whose rows are `stride` elements apart, and arrays by places in the line."""
+_KruskalWords = namedtuple("_KruskalWords", "n m tails heads ranks parents order gaps line after last size entry")
+"""The arguments of ``kruskal``: the forest, and lines by their first vertices; `entry` is the edge before a line."""
 
-    n: int
-    stride: int
-    matrix: int
-    order: int
-    gaps: int
-    parents: int
-
-
-class _KruskalWords(NamedTuple):
-    """The arguments of ``kruskal``: the forest, and lines by their first vertices; `entry` is the edge before a line."""
-
-    n: int
-    m: int
-    tails: int
-    heads: int
-    ranks: int
-    parents: int
-    order: int
-    gaps: int
-    line: int
-    after: int
-    last: int
-    size: int
-    entry: int
-
-
-class _RowWords(NamedTuple):
-    """The arguments of ``rows``: sources `first` … `stop` − 1, the line, its forest, the one, and the rows; `trees` may be 0."""
-
-    n: int
-    first: int
-    stop: int
-    stride: int
-    sources: int
-    order: int
-    position: int
-    gaps: int
-    parents: int
-    one: int
-    rows: int
-    trees: int
+_RowWords = namedtuple("_RowWords", "n first stop stride sources order position gaps parents one rows trees")
+"""The arguments of ``rows``: sources `first` … `stop` − 1, the line, its forest, the one, and the rows; `trees` may be 0."""
 
 
 def prim(matrix: Array, zero: Any, *, smallest: bool) -> tuple[Array, Array, Array]:
     """Return the line of a symmetric matrix, the edge before each vertex in it, and each vertex's parent in the forest. O(n²).
 
+    The matrix has contiguous rows. `zero` is the element without an edge, and stands before the first vertex of each tree. `smallest` means
+    that smaller edges are better.
+
     Examples
     --------
     >>> prim(np.array([[9, 4, 2], [4, 9, 3], [2, 3, 9]]), 9, smallest=True)
     (array([0, 2, 1]), array([9, 2, 3]), array([-1,  2,  0], dtype=int32))
-
-    Parameters
-    ----------
-    matrix : array of shape (n, n)
-        With contiguous rows.
-    zero : scalar
-        The element without an edge, also written before the first vertex of each tree.
-    smallest : bool
-        Smaller edges are better.
     """
     n = len(matrix)
     order, gaps, found = np.arange(n), np.full(n, zero, matrix.dtype), np.full(n, -1, np.int32)
@@ -123,29 +81,12 @@ def kruskal(n: int, tails: Array, heads: Array, ranks: Array) -> tuple[Array, Ar
 
 
 def rows_of_line(
-    sources: Array,
-    line: tuple[Array, Array, Array, Array],
-    one: Any,
-    rows: Array,
-    trees: Array | None,
-    threads: int,
-    *,
-    smallest: bool,
+    sources: Array, line: tuple[Array, Array, Array, Array], one: Any, rows: Array, trees: Array | None, threads: int, *, smallest: bool
 ) -> None:
     """Fill rows with the weights of best paths from their sources, and trees with the predecessors. O(n) for each row.
 
-    Parameters
-    ----------
-    sources : int64 array of shape (s,)
-    line : tuple of arrays
-        The line and the position of each vertex in it, as int64, the edge before each of its vertices, and the parents as int32.
-    one : scalar
-        The element of the empty path.
-    rows : array of shape (s, n)
-        With contiguous rows.
-    trees : contiguous int32 array of shape (s, n), optional
-    threads : int
-    smallest : bool
+    `line` is the line and each vertex's position in it (int64), the edge before each vertex of the line, and the parents (int32). `one` is
+    the element of the empty path. `rows` have contiguous rows; `trees` are contiguous and int32.
     """
     n, count, first = len(line[0]), len(sources), np.array([one], rows.dtype)
     if trees is not None:
@@ -175,16 +116,13 @@ class _Elements(NamedTuple):
 
     @property
     def ir(self) -> str:
-        """Return the type in registers."""
         return "i64" if self.scalar.kind == "i" else self.scalar.ir
 
     def better(self, em: Emitter, x: str, y: str) -> str:
-        """Test if an element is better than another."""
         relation = {"f": "fcmp o", "i": "icmp s", "u": "icmp u"}[self.scalar.kind] + ("lt" if self.smallest else "gt")
         return em.let(f"{relation} {self.ir} {x}, {y}")
 
     def select(self, em: Emitter, condition: str, x: str, y: str) -> str:
-        """Select one of two elements."""
         return em.let(f"select i1 {condition}, {self.ir} {x}, {self.ir} {y}")
 
 

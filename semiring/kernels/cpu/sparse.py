@@ -14,6 +14,7 @@ If B has the left factors of ⊗, the product is of transposed matrices.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from fractions import Fraction
@@ -50,8 +51,8 @@ class Entries:
     def open(self) -> Emitter:
         """Begin the function."""
         self.em = em = Emitter(self.name, ENTRY)
-        self._low: dict[int, Lowering] = {}
-        self._math: dict[int, ScaledMath] = {}
+        self.low = functools.cache(lambda width: Lowering(em, self.target, width, infinities=self.rep.inner_infinities))
+        self._scaled_math = functools.cache(self._new_scaled_math)
         self.last = self.args.load(em, "last")
         self.starts, self.columns = (self.args.pointer(em, x) for x in ("starts", "columns"))
         self.values = [self.args.pointer(em, ("values", c)) for c in self.components]
@@ -61,12 +62,6 @@ class Entries:
         """Return the type and address of each component of the result, and of the witness."""
         out = [(s, self.args.pointer(self.em, ("out", c))) for c, s in enumerate(self.rep.outer)]
         return out + [(I32, self.args.pointer(self.em, "via"))] * self.form.witness
-
-    def low(self, width: int) -> Lowering:
-        """Return the operations on inner elements in vectors of `width`."""
-        if width not in self._low:
-            self._low[width] = Lowering(self.em, self.target, width, infinities=self.rep.inner_infinities)
-        return self._low[width]
 
     def number(self, array: str, e: str | int) -> str:
         """Load a column number, or the start of a row."""
@@ -126,11 +121,9 @@ class Entries:
         left, right = ([Value(x, s) for x, s in zip(half, self.rep.inner, strict=True)] for half in (one, other))
         return [v.name for v in self.low(width).evaluate(self.rep.add, left, right, self.rep.inner)]
 
-    def _scaled_math(self, width: int) -> ScaledMath:
-        if width not in self._math:
-            (s,), scale = self.rep.inner, self.scale or Fraction(1)
-            self._math[width] = ScaledMath(self.em, s, width, fma=self.target.fma, scale=scale, limits=range_of(s, 1))
-        return self._math[width]
+    def _new_scaled_math(self, width: int) -> ScaledMath:
+        (s,), scale = self.rep.inner, self.scale or Fraction(1)
+        return ScaledMath(self.em, s, width, fma=self.target.fma, scale=scale, limits=range_of(s, 1))
 
     def _add_exponentials(self, width: int, one: Sequence[str], other: Sequence[str]) -> list[str]:
         """Add sums m + log(t) / s, where m is the term whose multiple by s is largest, and t = Σ exp(s (x − m)).
@@ -177,9 +170,9 @@ class SparseKernel(Entries):
         self.width = max(1, self.target.vector_bytes // size)
         self._right, self._places = [args.pointer(em, ("right", c)) for c in self.components], self.places()
         self._down = [args.load(em, ("right_rows", c)) for c in self.components]
-        self._thresholds = {
-            w: em.splat_word(args.load(em, "threshold"), rep.inner[0], w) if rep.kind == "clamped" else "" for w in self._widths()
-        }
+        widths = [self.width >> i for i in range(self.width.bit_length())]  # of a vector, and its halves down to one element
+        clamped = rep.kind == "clamped"
+        self._thresholds = {w: em.splat_word(args.load(em, "threshold"), rep.inner[0], w) if clamped else "" for w in widths}
         self._n: str | int = 1 if self._single else args.load(em, "n")
         self._entries = args.load(em, "entries")
         self._stop = em.sub(self._entries, 1)
@@ -231,7 +224,7 @@ class SparseKernel(Entries):
         return em.call(f"umin.{overload}", ir, (ir, k), (ir, em.splat(self._limit, self._index, width)))
 
     def _sound(self, begin: str, end: str) -> tuple[str, str]:
-        """Return the range of a row's entries, clamped to all entries; remember if that changed it."""
+        """Return the range of a row's entries, clamped to all entries; remember a change."""
         em = self.em
         last = em.call("umin.i64", "i64", ("i64", end), ("i64", self._entries))
         first = em.call("umin.i64", "i64", ("i64", begin), ("i64", last))
@@ -241,10 +234,6 @@ class SparseKernel(Entries):
 
     def _long(self, k: str, width: int) -> str:
         return self.em.let(f"zext {I32.vector(width)} {k} to {I64.vector(width)}") if self.form.narrow else k
-
-    def _widths(self) -> list[int]:
-        """List the vector width and its halves down to one element."""
-        return [self.width >> i for i in range(self.width.bit_length())]
 
     def _row(self, i: str, _: list[str]) -> None:
         """Emit a row of the result: blocks of columns, then the remaining columns in halves."""

@@ -32,16 +32,7 @@ _BITS = 64
 
 
 class CpuSparseProducts(Threaded):
-    """The `SparseProducts` in dtypes for which a semiring can be compiled.
-
-    Parameters
-    ----------
-    semiring : Semiring
-    dtypes : tuple of numpy.dtype
-    threads : int, optional
-    isa : str, optional
-        See `CpuEngine`.
-    """
+    """The `SparseProducts` in dtypes for which a semiring can be compiled; for `isa` see `CpuEngine`."""
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], threads: int | None = None, isa: str | None = None) -> None:
         self.requested, self.dtypes = threads, dtypes
@@ -66,7 +57,7 @@ class CpuSparseProducts(Threaded):
     ) -> bool:
         """C ← A⊗B with a single column, reading entries only once; return True if all numbers are in the safe range.
 
-        On False, C holds no product. `is_safe` checks B while other threads wake.
+        On False, also if the range cannot be checked on the way, C holds no product. `is_safe` checks B while other threads wake.
         """
         bounds = bounds_in_words(safe, self.dtypes[0])
         return bounds is not None and not self._times_dense(A, B, C, via, is_safe, swapped=swapped, bounds=bounds)
@@ -94,27 +85,14 @@ class CpuSparseProducts(Threaded):
         narrow = _is_narrow(A)
         A, form = _of_width(A, narrow=narrow), SparseForm("vector" if single else "dense", swapped, narrow, via is not None)
         threads, taken = self._threads((len(A.columns) + m) * n), array("q", [0])
-        known = SparseWords(
-            0,
-            m,
-            address(A.starts),
-            address(A.columns),
-            n,
-            self._kernels.representation.threshold(signed=signed),
-            A.shape[1],
-            0,
-            0 if via is None else address(via),
-            entries=len(A.columns),
-            taken=taken.buffer_info()[0],
-            grain=-(-m // (machine.ROW_PARTS * threads)) if threads > 1 else m,
-            **dict(zip(("origin", "least", "most"), bounds, strict=True)),
-        )
-        arrays = [
-            SparseArrays(address(v), address(b), b.strides[0] // b.itemsize, address(c)) for v, b, c in zip(A.values, B, C, strict=True)
-        ]
-        answers = _over_rows(
-            self._kernels.function(form.name), known, arrays, [(0, m)] * threads, threads, is_safe=is_safe, nanoseconds=len(A.columns) * n
-        )
+        grain = -(-m // (machine.ROW_PARTS * threads)) if threads > 1 else m
+        threshold, witness = self._kernels.representation.threshold(signed=signed), 0 if via is None else address(via)
+        known = SparseWords(0, m, address(A.starts), address(A.columns), n, threshold, A.shape[1], via=witness, entries=len(A.columns))
+        known = known._replace(taken=taken.buffer_info()[0], grain=grain, origin=bounds[0], least=bounds[1], most=bounds[2])
+        parts = zip(A.values, B, C, strict=True)
+        arrays = [SparseArrays(address(v), address(b), b.strides[0] // b.itemsize, address(c)) for v, b, c in parts]
+        function, tasks = self._kernels.function(form.name), [(0, m)] * threads
+        answers = _over_rows(function, known, arrays, tasks, threads, is_safe=is_safe, nanoseconds=len(A.columns) * n)
         if (A.shape[1] == 0 and len(A.columns) > 0) or STRANGE in answers:
             raise strange_columns()
         return BEYOND in answers
@@ -144,26 +122,14 @@ class CpuSparseProducts(Threaded):
         threads = self._threads(steps)
         tasks, bitmaps = _shares(A.starts, threads), [np.zeros(size, np.uint8) for _ in range(threads)]
         starts = np.zeros(A.shape[0] + 1, np.int64)
-        known = SparseWords(
-            0,
-            0,
-            address(A.starts),
-            address(A.columns),
-            B.shape[1],
-            self._kernels.representation.threshold(signed=signed),
-            right_starts=address(B.starts),
-            right_columns=address(B.columns),
-            out_starts=address(starts),
-            words=words,
-        )
+        threshold = self._kernels.representation.threshold(signed=signed)
+        known = SparseWords(0, 0, address(A.starts), address(A.columns), B.shape[1], threshold, out_starts=address(starts), words=words)
+        known = known._replace(right_starts=address(B.starts), right_columns=address(B.columns))
         if mask is not None:
             pattern = _of_width(mask.pattern, narrow=narrow)
-            known = known._replace(
-                mask_starts=address(pattern.starts),
-                mask_columns=address(pattern.columns),
-                flip=-1 if mask.complement else 0,
-                sorted=int(not mask.complement and _ascends(B) and _ascends(pattern, strictly=True)),
-            )
+            ordered = not mask.complement and _ascends(B) and _ascends(pattern, strictly=True)
+            known = known._replace(mask_starts=address(pattern.starts), mask_columns=address(pattern.columns))
+            known = known._replace(flip=-1 if mask.complement else 0, sorted=int(ordered))
         nothing = [SparseArrays(0, 0, 0, 0)] * len(self.dtypes)
         _over_rows(self._kernels.function(symbolic.name), known, nothing, tasks, threads, bitmaps, nanoseconds=steps)
         starts.cumsum(out=starts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections import namedtuple
 from typing import NamedTuple
 
 __all__ = ["BEYOND", "STRANGE", "SparseArrays", "SparseForm", "SparseWords", "bitmap_bytes"]
@@ -11,17 +12,10 @@ __all__ = ["BEYOND", "STRANGE", "SparseArrays", "SparseForm", "SparseWords", "bi
 class SparseForm(NamedTuple):
     """The form of a product, which names a function.
 
-    Attributes
-    ----------
-    kind : {"dense", "vector", "symbolic", "numeric"}
-        A sparse matrix times a dense one, or times a column; for two sparse matrices, the lengths of the rows, then the rows.
-    swapped : bool
-        The sparse matrix is the right factor of ⊗: the product is computed transposed.
-    narrow : bool
-        Column numbers and row pointers have 32 bits, else 64; the row pointers of a sparse result always have 64.
-    witness : bool
-    masked : bool
-        Only entries in a mask, or outside of a mask, are computed.
+    The `kind` is "dense" or "vector", for a sparse matrix times a dense matrix or a column; or, for two sparse matrices, "symbolic" (the
+    lengths of the rows) or "numeric" (the rows). `swapped`: the sparse matrix is the right factor of ⊗, and the product is computed
+    transposed. `narrow`: column numbers and row pointers have 32 bits, else 64; the row pointers of a sparse result always have 64.
+    `masked`: only entries in a mask, or outside of a mask, are computed.
     """
 
     kind: str
@@ -94,14 +88,8 @@ class SparseWords(NamedTuple):
 STRANGE, BEYOND = map(SparseWords._fields.index, ("strange", "beyond"))
 """The positions of the answers: column numbers or rows that do not exist, and entries out of bounds."""
 
-
-class SparseArrays(NamedTuple):
-    """The words of one component: the entries of A, the entries of B (or the dense B and its row stride in elements), and the result."""
-
-    values: int
-    right: int
-    right_rows: int
-    out: int
+SparseArrays = namedtuple("SparseArrays", "values right right_rows out")
+"""The words of one component: the entries of A, the entries of B (or the dense B and its row stride in elements), and the result."""
 
 
 def bitmap_bytes(n: int) -> tuple[int, int]:

@@ -196,13 +196,7 @@ _pointer.argtypes, _pointer.restype = (ctypes.py_object, ctypes.c_void_p), ctype
 
 
 def statistics_kernel(dtype: np.dtype[Any], isa: str | None = None) -> Callable[[Sequence[Array]], list[RawStatistics]]:
-    """Return a reader of arrays of a dtype, each contiguous or of two dimensions, by one kernel call (for the instruction set `isa`).
-
-    Raises
-    ------
-    SemiringError
-        If no kernels are generated for this processor.
-    """
+    """Return a reader of arrays of a dtype, each contiguous or of two dimensions, by one kernel call (for the instruction set `isa`)."""
     target = host(isa)
     library = compile_library(("statistics", dtype.str), target, lambda: link([StatisticsGenerator(dtype, target).function()]))
     function = library.function("statistics")

@@ -1,8 +1,8 @@
 """Strongly connected components of a sparse graph, and the sets of components that each one reaches, as compiled loops over integers.
 
-``components`` is Tarjan's algorithm (1972) with a stack instead of recursion. It finishes the components behind a component first, so edges
-lead from higher numbers to lower ones. ``unite`` follows the same order: a component's set takes in the set of each head of its edges,
-unless the head is in the set already.
+``components`` is Tarjan's algorithm (1972) with a stack instead of recursion. The algorithm finishes all components behind a component
+first, so edges lead from higher numbers to lower ones. ``unite`` follows the same order: a component's set takes in the set of each head of
+its edges, unless the head is in the set already.
 
 A set is a list of numbers if it is small, and a row of bits if it is large, whichever takes less memory.
 """
@@ -10,6 +10,7 @@ A set is a list of numbers if it is small, and a row of bits if it is large, whi
 from __future__ import annotations
 
 import functools
+from collections import namedtuple
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -26,49 +27,18 @@ __all__ = ["Sets", "reached_components", "row_words", "strong_components"]
 
 Array = np.ndarray[Any, Any]
 
+_ComponentWords = namedtuple("_ComponentWords", "n starts heads found low component place open path components", defaults=(0,))
+"""The arguments of ``components``: a graph, and arrays of n vertices. `found` and `component` are −1 at first, `place` is `starts`."""
 
-class _ComponentWords(NamedTuple):
-    """The arguments of ``components``: a graph, and arrays of n vertices. `found` and `component` are −1 at first, `place` is `starts`."""
+_UniteWords = namedtuple(
+    "_UniteWords", "components first used room starts heads component order begins sizes several bits listed pool places lengths reached"
+)
+"""The arguments of ``unite``.
 
-    n: int
-    starts: int
-    heads: int
-    found: int
-    low: int
-    component: int
-    place: int
-    open: int
-    path: int
-    components: int = 0
-
-
-class _UniteWords(NamedTuple):
-    """The arguments of ``unite``.
-
-    `order` has the vertices sorted by component; `begins` has the first place of each component, `sizes` its vertices. `several` has a bit
-    for each component of more than one vertex. The other arrays belong to `Sets`. `bits` starts as 0, one bit per component; `listed` has
-    room for as many numbers. The function continues from component `first` and place `used` while `pool` has `room`, and updates `first`
-    and `used`.
-    """
-
-    components: int
-    first: int
-    used: int
-    room: int
-    starts: int
-    heads: int
-    component: int
-    order: int
-    begins: int
-    sizes: int
-    several: int
-    bits: int
-    listed: int
-    pool: int
-    places: int
-    lengths: int
-    reached: int
-
+`order` has the vertices sorted by component; `begins` has the first place of each component, `sizes` its vertices. `several` has a bit
+for each component of more than one vertex. The other arrays belong to `Sets`. `bits` starts as 0, one bit per component; `listed` has
+room for as many numbers. The function continues from component `first` and place `used` while `pool` has `room`, and updates `first`
+and `used`."""
 
 _FIRST, _USED, _ROOM, _POOL = map(_UniteWords._fields.index, ("first", "used", "room", "pool"))
 
@@ -76,16 +46,9 @@ _FIRST, _USED, _ROOM, _POOL = map(_UniteWords._fields.index, ("first", "used", "
 class Sets(NamedTuple):
     """A set for each component: the component, and all components that it reaches.
 
-    Attributes
-    ----------
-    pool : int32 array
-        All sets, one after the other: numbers in any order, or ``row_words(c)`` words of bits.
-    places : int64 array of shape (c,)
-        The place where each set begins in the pool, an even number.
-    lengths : int64 array of shape (c,)
-        The number of components in each set. A set of more components than ``row_words(c)`` is a row of bits.
-    reached : int64 array of shape (c,)
-        The number of vertices of all components in each set.
+    The int32 `pool` has the sets one after the other, from an even place each (`places`): numbers in any order, or ``row_words(c)`` words
+    of bits. `lengths` is the number of components in each set; a set of more components than ``row_words(c)`` is a row of bits. `reached`
+    is the number of vertices of all components in each set.
     """
 
     pool: Array
@@ -120,14 +83,7 @@ def strong_components(starts: Array, heads: Array) -> tuple[int, Array]:
 def reached_components(starts: Array, heads: Array, count: int, component: Array, require: Callable[[int], None]) -> Sets:
     """Return the set of components that each one reaches. O(m · count / 32) at most, and as much memory as the sets take.
 
-    Parameters
-    ----------
-    starts, heads : int arrays
-        The graph in compressed rows.
-    count, component
-        See `strong_components`.
-    require : callable
-        Raises if there is no room for so many bytes of sets.
+    For `count` and `component` see `strong_components`. `require` raises if there is no room for so many bytes of sets.
     """
     starts, heads = (np.ascontiguousarray(v, np.int64) for v in (starts, heads))
     order = np.argsort(component, kind="stable")

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import functools
 import struct
+from collections import namedtuple
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from semiring.kernels.cpu.arguments import Arguments
 from semiring.kernels.cpu.emitter import I32, Emitter, Scalar
@@ -26,27 +26,13 @@ COPIES = 8
 
 _DOUBLE = Scalar("f", 8)
 
+TallyWords = namedtuple("TallyWords", "below end sums counts largest farthest table cells scale base fractions", defaults=(0, 0, 0, 0, 0))
+"""The arguments: targets before place `below` are counted in part 0, targets from there to `end` in part 1, others not at all.
 
-class TallyWords(NamedTuple):
-    """The arguments: targets before place `below` are counted in part 0, targets from there to `end` in part 1, others not at all.
-
-    Each part has a row of lanes in `sums` (float64) and in `counts` (int32), and an int32 `table`. The table has `COPIES` of each cell, and
-    of one more cell for the distances beyond. `largest` has a row of lanes, for the largest distance from each source; `farthest`, unless
-    0, has the largest distance to each target. The cell of a distance is ⌊distance · scale − base⌋; `cells` = 0 means no histogram.
-    `fractions` has a row of lanes: the largest fractional part of a distance.
-    """
-
-    below: int
-    end: int
-    sums: int
-    counts: int
-    largest: int
-    farthest: int
-    table: int = 0
-    cells: int = 0
-    scale: int = 0
-    base: int = 0
-    fractions: int = 0
+Each part has a row of lanes in `sums` (float64) and in `counts` (int32), and an int32 `table`. The table has `COPIES` of each cell, and
+of one more cell for the distances beyond. `largest` has a row of lanes, for the largest distance from each source; `farthest`, unless
+0, has the largest distance to each target. The cell of a distance is ⌊distance · scale − base⌋; `cells` = 0 means no histogram.
+`fractions` has a row of lanes: the largest fractional part of a distance."""
 
 
 def float_word(value: float) -> int:

@@ -10,10 +10,9 @@ hide a tight edge; a row whose search then misses a vertex stays without a tree.
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
-from semiring.kernels.cpu.arguments import Arguments
 from semiring.kernels.cpu.body import Variable
 from semiring.kernels.cpu.emitter import I32, Emitter, Scalar
 from semiring.kernels.cpu.lowering import Lowering, Value
@@ -23,39 +22,18 @@ from semiring.kernels.hardware import Target
 
 __all__ = ["TightArrays", "TightKernel", "TightWords", "tight_lanes", "tight_name"]
 
+TightWords = namedtuple("TightWords", "n first last roots starts heads back_starts tails queue tree grown")
+"""The arguments, before `TightArrays` for each component.
 
-class TightWords(NamedTuple):
-    """The arguments, before `TightArrays` for each component.
+Trees are grown for the rows `first` … `last` − 1: as many as lanes by `tight_trees`, one by `tight_search`. `roots` has the source of
+each row. `starts` and `heads` are the graph's compressed rows, `back_starts` and `tails` the reversed graph's. `queue` has room for n
+vertices, or for a square of lanes. `tree` receives predecessors, −1 for none; `grown` receives 1 for a row with a tree, else 0.
+Vertices have 32 bits. `roots` and `grown` are padded to a whole number of lanes."""
 
-    Trees are grown for the rows `first` … `last` − 1: as many as lanes by `tight_trees`, one by `tight_search`. `roots` has the source of
-    each row. `starts` and `heads` are the graph's compressed rows, `back_starts` and `tails` the reversed graph's. `queue` has room for n
-    vertices, or for a square of lanes. `tree` receives predecessors, −1 for none; `grown` receives 1 for a row with a tree, else 0.
-    Vertices have 32 bits. `roots` and `grown` are padded to a whole number of lanes.
-    """
+TightArrays = namedtuple("TightArrays", "weights back_weights values scratch")
+"""The addresses of one component: the weights of the edges and of the reversed edges, the rows, and scratch.
 
-    n: int
-    first: int
-    last: int
-    roots: int
-    starts: int
-    heads: int
-    back_starts: int
-    tails: int
-    queue: int
-    tree: int
-    grown: int
-
-
-class TightArrays(NamedTuple):
-    """The addresses of one component: the weights of the edges and of the reversed edges, the rows, and scratch.
-
-    The scratch has room for n elements of each row: the rows vertex by vertex, or the best offers.
-    """
-
-    weights: int
-    back_weights: int
-    values: int
-    scratch: int
+The scratch has room for n elements of each row: the rows vertex by vertex, or the best offers."""
 
 
 def tight_name(kind: str, *, backward: bool) -> str:
@@ -75,12 +53,8 @@ class TightKernel(SearchKernel):
         super().__init__(rep, target, name)
         self.width = tight_lanes(rep, target) if name.startswith("tight_trees") else 1
         self.low = Lowering(self.em, target, self.width, infinities=rep.inner_infinities)
-        self.args = Arguments(TightWords, TightArrays, len(rep.outer))
-        numbers = {"n", "first", "last"}
-        self.x = {f: (self.args.load if f in numbers else self.args.pointer)(self.em, f) for f in TightWords._fields}
-        self.weights, self.back, self.values, self.scratch = (
-            [self.args.pointer(self.em, (f, c)) for c in range(len(rep.outer))] for f in TightArrays._fields
-        )
+        _, self.x, arrays = self._arguments(TightWords, TightArrays, {"n", "first", "last"})
+        self.weights, self.back, self.values, self.scratch = arrays.values()
         self.zero = [Value(s.constant(v, self.width), s) for v, s in zip(rep.zero, rep.outer, strict=True)]
 
     def functions(self) -> list[Emitter]:
