@@ -11,7 +11,7 @@ import numpy as np
 
 from semiring.arrays.devices import holds_symbols, is_gpu
 from semiring.common.forks import cached_property
-from semiring.kernels.cpu.transposition import is_symmetric, transposition
+from semiring.kernels.cpu.patterns import is_symmetric, transposition
 from semiring.kernels.limits import ValueStatistics
 
 __all__ = ["CSR", "SparseArray", "combine_runs", "consecutive", "in_order", "in_range", "reached", "scatter"]

@@ -42,7 +42,7 @@ from semiring.algorithms.rows_of_edges import rows_of_edges, search_order
 from semiring.arrays.pieces import HOST, slices
 from semiring.arrays.threads import thread_count
 from semiring.common.progress import Meter
-from semiring.kernels.cpu.hop_counts import hop_sums
+from semiring.kernels.cpu.hops import hop_sums
 from semiring.kernels.limits import half_range
 from semiring.kernels.select import searches_for
 

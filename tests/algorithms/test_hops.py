@@ -15,7 +15,7 @@ import semiring as sr
 from semiring.algorithms import distances, rows_of_edges
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.distances import distance_sums, extreme_eccentricity
-from semiring.kernels.cpu.hop_counts import hop_order, hop_sums
+from semiring.kernels.cpu.hops import hop_order, hop_sums
 from semiring.kernels.select import searches_for
 
 Array = np.ndarray[Any, Any]
@@ -96,7 +96,7 @@ def test_long_paths_are_searched_one_by_one(monkeypatch: pytest.MonkeyPatch) -> 
     matrix = np.eye(300, k=1, dtype=bool)
     expected = hop_counts_of(matrix)
     for levels in (1 << 16, 8):
-        monkeypatch.setattr("semiring.kernels.cpu.hop_counts.LEVELS", levels)
+        monkeypatch.setattr("semiring.kernels.cpu.hops._LEVELS", levels)
         (found,) = rows_of_edges.rows_of_edges(
             sr.MIN_PLUS, weighted(matrix), np.arange(300), searches=searches_for(sr.MIN_PLUS, FLOAT64, "cpu")
         )

@@ -15,7 +15,7 @@ import pytest
 
 import semiring as sr
 from semiring.arrays.threads import run
-from semiring.kernels.cpu import betweenness, boolean, deviations, elimination_tree, hops, policy_iteration, strong_components
+from semiring.kernels.cpu import betweenness, boolean, deviations, hops, patterns, policy_iteration, strong_components
 from semiring.kernels.cpu.compiler import Function, compile_library, link
 from semiring.kernels.cpu.emitter import ENTRY, Emitter
 from semiring.kernels.cpu.kernels import kernels_for
@@ -173,7 +173,7 @@ def test_other_functions_look() -> None:
         "betweenness": [link([betweenness._levels(), betweenness._lengths()])],
         "deviations": [link([deviations._deviate()])],
         "policy iteration": [link([policy_iteration._improve(), policy_iteration._evaluate()])],
-        "elimination trees": [link([elimination_tree._tree(), elimination_tree._row_subtrees()])],
+        "elimination trees": [link([patterns._tree(), patterns._row_subtrees()])],
     }
     silent = [text.split("(")[0] for irs in modules.values() for ir in irs for text in functions_of(ir) if LOOK not in text]
     assert [name.split("@")[1] for name in silent if "bits_identity" not in name] == []

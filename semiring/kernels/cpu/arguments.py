@@ -1,11 +1,12 @@
 """The argument array of a generated kernel: one address of an array of 64-bit words.
 
-A `NamedTuple` names and orders the words. The caller fills one in (`pack`); the generator reads the words by name (`Arguments`).
+A named tuple names and orders the words. The caller fills one in (`pack`); the generator reads the words by name (`Arguments`).
 """
 
 from __future__ import annotations
 
 from array import array
+from collections import namedtuple
 from collections.abc import Sequence
 from itertools import chain
 from typing import Any, NamedTuple
@@ -19,15 +20,9 @@ Array = str | tuple[str, int]
 
 
 class Arguments:
-    """The words of a kernel's arguments, by name; the words of each component by (name, component).
+    """The words of a kernel's arguments, by name, from a named tuple `words`.
 
-    Parameters
-    ----------
-    words : type
-        A `NamedTuple`.
-    each : type, optional
-        A second `NamedTuple`, repeated for each component.
-    components : int
+    The named tuple `each`, repeated for each component, follows; its words are named (name, component).
     """
 
     def __init__(self, words: Any, each: Any = None, components: int = 0) -> None:
@@ -48,7 +43,7 @@ class Arguments:
 
 
 def pack(words: Sequence[int], each: Sequence[Sequence[int]] = ()) -> array[int]:
-    """Pack a `NamedTuple` of words, and one for each component, into the argument array."""
+    """Pack a named tuple of words, and one for each component, into the argument array."""
     return array("q", [*words, *chain.from_iterable(each)])
 
 
@@ -92,19 +87,8 @@ class KernelWords(NamedTuple):
 STATUS = KernelWords._fields.index("status")
 """The position of the word in which a kernel of a pivot block returns its divergent pivot; −1 if none."""
 
-
-class MatrixWords(NamedTuple):
-    """The words of one component: each matrix's address, and its strides in elements between rows and between columns."""
-
-    A: int
-    A_rows: int
-    A_columns: int
-    B: int
-    B_rows: int
-    B_columns: int
-    C: int
-    C_rows: int
-    C_columns: int
+MatrixWords = namedtuple("MatrixWords", "A A_rows A_columns B B_rows B_columns C C_rows C_columns")
+"""The words of one component: each matrix's address, and its strides in elements between rows and between columns."""
 
 
 class KernelArguments(Arguments):

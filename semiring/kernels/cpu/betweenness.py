@@ -11,6 +11,7 @@ even if that vertex has already passed its paths on.
 from __future__ import annotations
 
 import functools
+from collections import namedtuple
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -39,46 +40,20 @@ _LENGTH = np.dtype(
 _NEW, _SEEN, _FINAL = 0, 1, 2
 """The states of a vertex, best-first: unknown, reached by some path, or final."""
 
+BetweennessWords = namedtuple(
+    "BetweennessWords", "n starts heads tails weights sources first last worth own ends nodes edges records order links queue room"
+)
+"""The arguments: a graph in compressed rows, the sources `first` … `last` − 1, and the sums over these sources.
 
-class BetweennessWords(NamedTuple):
-    """The arguments: a graph in compressed rows, the sources `first` … `last` − 1, and the sums over these sources.
-
-    `worth` weights the paths to each vertex. `own` is 0 if a path to the source itself counts nothing; `edges` is 0 if no sums of edges are
-    wanted. `ends` is 1 if a path counts for both ends too.
-    """
-
-    n: int
-    starts: int
-    heads: int
-    tails: int
-    weights: int
-    sources: int
-    first: int
-    last: int
-    worth: int
-    own: int
-    ends: int
-    nodes: int
-    edges: int
-    records: int
-    order: int
-    links: int
-    queue: int
-    room: int
-
+`worth` weights the paths to each vertex. `own` is 0 if a path to the source itself counts nothing; `edges` is 0 if no sums of edges are
+wanted. `ends` is 1 if a path counts for both ends too."""
 
 _NUMBERS = "n first last own ends edges room"
 
 _ARRAYS: dict[str, Any] = {
-    "starts": np.int64,
-    "heads": np.int32,
-    "tails": np.int32,
-    "weights": np.float64,
-    "sources": np.int64,
-    "worth": np.float64,
-    "nodes": np.float64,
-    "order": np.int32,
-    "links": np.int32,
+    **dict.fromkeys(("starts", "sources"), np.int64),
+    **dict.fromkeys(("heads", "tails", "order", "links"), np.int32),
+    **dict.fromkeys(("weights", "worth", "nodes"), np.float64),
 }
 
 

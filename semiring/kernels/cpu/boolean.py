@@ -10,8 +10,9 @@ packed while an algorithm runs.
 from __future__ import annotations
 
 import functools
+from collections import namedtuple
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -45,25 +46,10 @@ TABLE_SPACE = _TABLES * _TABLE_BYTES
 _UNROLLED = 4
 """Rows per turn of the closure's innermost loop."""
 
+BitWords = namedtuple("BitWords", "a a_groups b b_rows c c_rows m words k tables own", defaults=(0, 0))
+"""The arguments of all functions: addresses, strides in words (of A, in groups of bits), and sizes.
 
-class BitWords(NamedTuple):
-    """The arguments of all functions: addresses, strides in words (of A, in groups of bits), and sizes.
-
-    In `bits_pack` and `bits_unpack`, A is the matrix of bytes, with k columns and rows `a_groups` bytes apart.
-    """
-
-    a: int
-    a_groups: int
-    b: int
-    b_rows: int
-    c: int
-    c_rows: int
-    m: int
-    words: int
-    k: int
-    tables: int = 0
-    own: int = 0
-
+In `bits_pack` and `bits_unpack`, A is the matrix of bytes, with k columns and rows `a_groups` bytes apart."""
 
 _POINTERS = {"a", "b", "c", "tables", "own"}
 
@@ -240,14 +226,7 @@ _CONVERTED = 1 << 20
 
 
 class BooleanEngine(Immediate, Threaded):
-    """An `Engine` for (∨, ∧) on bits, without witnesses.
-
-    Parameters
-    ----------
-    semiring : Semiring
-    dtypes : tuple of numpy.dtype
-    threads : int, optional
-    """
+    """An `Engine` for (∨, ∧) on bits, without witnesses."""
 
     alignment = STRIP
     pivot = STRIP

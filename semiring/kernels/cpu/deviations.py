@@ -1,16 +1,17 @@
 """Shortest paths that avoid some vertices and edges, as a compiled loop: the searches of Yen's algorithm, directed at one target.
 
-Each search begins at a vertex of a known path. It may not meet the path's earlier vertices, nor leave the start by certain edges. The
-search is Dijkstra's algorithm with costs w + h_v − h_u (A*: Hart, Nilsson and Raphael, 1968). Here h_v is the distance from v to the target
-in the whole graph, so the search sees little beside the path. Nothing is cleared between searches: each has a number, and marks with other
-numbers do not count.
+Each search begins at a vertex of a known path. The search may not meet the path's earlier vertices, nor leave the start by certain edges.
+The method is Dijkstra's algorithm with costs w + h_v − h_u (A*: Hart, Nilsson and Raphael, 1968). Here h_v is the distance from v to the
+target in the whole graph, so the search sees little beside the path. Nothing is cleared between searches: each has a number, and marks with
+other numbers do not count.
 """
 
 from __future__ import annotations
 
 import functools
+from collections import namedtuple
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -30,45 +31,24 @@ Array = np.ndarray[Any, Any]
 _RECORD = np.dtype(
     [("distance", np.float64), ("seen", np.int64), ("final", np.int64), ("blocked", np.int64), ("avoided", np.int64), ("before", np.int64)]
 )
-"""The record of a vertex: distance from the path's start, predecessor, and marks. A mark is the number of the last search that saw the
-vertex, made it final, or may not step to it from the start; or the number of the last `open` whose searches may not meet the vertex.
-"""
+"""The record of a vertex: distance from the path's start, predecessor, and marks. `seen`, `final` and `avoided` hold the number of the last
+search that saw or finished the vertex, or must not step to it at first. `blocked` holds the number of the last `open` whose searches may
+not meet the vertex."""
 
 _LARGEST = float(np.finfo(np.float64).max)
 
-
-class _DeviationWords(NamedTuple):
-    """The arguments; `length` becomes the number of vertices on the way, 0 if no way exists."""
-
-    starts: int
-    heads: int
-    weights: int
-    ahead: int
-    records: int
-    queue: int
-    room: int
-    begin: int
-    target: int
-    mark: int
-    blocked: int
-    distances: int
-    way: int
-    length: int = 0
-
+_DeviationWords = namedtuple(
+    "_DeviationWords", "starts heads weights ahead records queue room begin target mark blocked distances way length", defaults=(0,)
+)
+"""The arguments; `length` becomes the number of vertices on the way, 0 if no way exists."""
 
 _BEGIN, _MARK, _BLOCKED, _LENGTH = map(_DeviationWords._fields.index, ("begin", "mark", "blocked", "length"))
 
 
 class Deviations:
-    """The searches for one target.
+    """The searches for one target, in a graph in compressed rows (int64, int32 and float64 arrays).
 
-    Parameters
-    ----------
-    starts, heads, weights : int64, int32 and float64 array
-        The graph in compressed rows.
-    ahead : float64 array of shape (n,)
-        The distance from each vertex to the target, ∞ without a path.
-    target : int
+    `ahead` is the distance from each vertex to the target, as float64, ∞ without a path.
     """
 
     def __init__(self, starts: Array, heads: Array, weights: Array, ahead: Array, target: int) -> None:
@@ -89,16 +69,9 @@ class Deviations:
         self._records["blocked"][list(vertices)] = self._blocked
 
     def search(self, begin: int, distance: float, avoided: Sequence[int], limit: float) -> tuple[float, list[int]] | None:
-        """Return the length of the shortest way on from a vertex to the target, and its vertices; None if no way is within the limit.
+        """Return the length of the shortest way on from `begin` to the target, and its vertices; None if no way is within the limit.
 
-        Parameters
-        ----------
-        begin : int
-        distance : float
-            The length of the path up to `begin`.
-        avoided : sequence of int
-            Vertices that may not follow `begin`.
-        limit : float
+        `distance` is the length of the path up to `begin`, which no vertex of `avoided` may follow.
         """
         self._mark += 1
         self._records["avoided"][list(avoided)] = self._mark

@@ -1,13 +1,13 @@
 """Products of two sparse matrices, row by row: C_i = ⊕ over the entries a_ik of row i of a_ik ⊗ B_k (Gustavson 1978).
 
-Each row of C takes two passes over its terms. The first pass marks the columns in a bitmap, and the words that are not empty in a second
-bitmap: reading and clearing take time proportional to the entries, in the order of columns. The start of each word's columns in the row is
-kept too; the place of a column is this start plus the number of lower bits in the word. The second pass adds each term at its place. Rows
-are sorted, and random access is limited to the bitmap and one row of the result, which fit the first-level cache up to a hundred thousand
-columns.
+Each row of C takes two passes over its terms. The first pass marks their columns in a bitmap; a second bitmap marks the words that are not
+empty. So the bitmap is read and cleared in the order of columns, in time proportional to its entries. For each word, the row position of
+its first column is kept; a column's position adds the number of lower bits in the word. The second pass accumulates each term at its
+position. So rows come out sorted, and random access touches only the bitmap and one row of the result. Both fit the first-level cache for
+up to a hundred thousand columns.
 
-``symbolic`` marks and counts only. A mask has another bitmap. Rows that have no entry in the mask are left out. The columns of a short row
-of the mask are looked up in a long row of B by bisection, if the columns of B ascend.
+``symbolic`` only marks and counts. A mask has another bitmap, and rows without an entry in the mask are left out. If the columns of B
+ascend, the columns of a short row of the mask are looked up in a long row of B by bisection.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from semiring.kernels.cpu.sparse import Entries
 __all__ = ["GustavsonKernel"]
 
 _AHEAD = 8
-"""Entries before its turn, a row of B is asked for."""
+"""The prefetch distance of rows of B, in entries."""
 
 _LOOKUP = 16
-"""Entries of a row that take as long to read as one bisection."""
+"""The entries of a row that take as long to read as one bisection."""
 
 
 class GustavsonKernel(Entries):
-    """Generates ``symbolic`` and ``numeric``, which `SparseForm` names."""
+    """Generates ``symbolic`` and ``numeric``, named by `SparseForm`."""
 
     def functions(self) -> list[Emitter]:
-        """The function."""
+        """Emit the function."""
         em, args = self.open(), self.args
         self._right_starts, self._right_columns = (args.pointer(em, x) for x in ("right_starts", "right_columns"))
         self._out_starts = args.pointer(em, "out_starts")
@@ -55,26 +55,22 @@ class GustavsonKernel(Entries):
         em.line("ret void")
         return [em]
 
-    # Bits.
-
     def _word(self, column: str) -> tuple[str, str, str]:
-        """Emit the address of a column's word of the bitmap, the number of the word, and the column's bit."""
+        """Return the address of a column's word in the bitmap, the number of the word, and the column's bit."""
         em = self.em
         word = em.let(f"lshr i64 {column}, 6")
         return em.at("i64", self._bits, word), word, self._bit(column)
 
     def _bit(self, number: str) -> str:
-        """The bit of a number in its word."""
         em = self.em
         return em.let(f"shl i64 1, {em.let(f'and i64 {number}, 63')}")
 
     def _set(self, place: str, bit: str) -> None:
-        """Set a bit."""
         em = self.em
         em.store("i64", em.let(f"or i64 {em.load('i64', place, 8)}, {bit}"), place, 8)
 
     def _each_bit(self, word: str, do: Callable[[str, list[str]], list[str]], carried: list[tuple[str, str]]) -> list[str]:
-        """For each bit of a word its number, from the lowest on, with values carried."""
+        """Emit ``do`` for each set bit of a word, lowest first, with carried values."""
         em = self.em
 
         def turn(values: list[str]) -> list[str]:
@@ -86,7 +82,7 @@ class GustavsonKernel(Entries):
         return em.repeat([("i64", word), *carried], lambda v: em.let(f"icmp ne i64 {v[0]}, 0"), turn)[1:]
 
     def _each_word(self, do: Callable[[str, str, list[str]], list[str]], carried: list[tuple[str, str]], *, clear: bool) -> list[str]:
-        """Loop over the words of the bitmap that are not empty, with carried values; `clear` empties the words."""
+        """Emit ``do`` for each nonempty word of the bitmap, with carried values; `clear` empties the bitmap on the way."""
         em = self.em
 
         def top(t: str, values: list[str]) -> list[str]:
@@ -109,7 +105,7 @@ class GustavsonKernel(Entries):
         return em.loop(0, self._tops, 1, top, carried)
 
     def _of_mask(self, i: str, *, clear: bool) -> None:
-        """Set the bits of a row of the mask, or clear its words."""
+        """Set the bits of a row of the mask, or clear their words."""
         if not self.form.masked:
             return
         em = self.em
@@ -124,10 +120,8 @@ class GustavsonKernel(Entries):
 
         em.loop(*self.ends(self._mask_starts, i), 1, one)
 
-    # Terms.
-
     def _each_term(self, i: str, do: Callable[[str, str, str, list[Value]], None], *, values: bool) -> None:
-        """For each term of row i the entry of B, its column, k, and the entry of A if `values` are wanted."""
+        """Emit ``do`` for each term of row i: the entry of B, its column, k, and the entry of A if `values`."""
         em = self.em
 
         def entry(e: str, _: list[str]) -> None:
@@ -167,7 +161,7 @@ class GustavsonKernel(Entries):
         em.loop(*self.ends(self.starts, i), 1, entry)
 
     def _lookup(self, column: str, first: str, last: str) -> str:
-        """The first entry from `first` to `last` whose column is not below one, by bisection."""
+        """Return the first entry from `first` to `last` whose column is at least `column`, by bisection."""
         em = self.em
 
         def halve(values: list[str]) -> list[str]:
@@ -179,14 +173,12 @@ class GustavsonKernel(Entries):
         return em.repeat([("i64", first), ("i64", last)], lambda v: em.let(f"icmp slt i64 {v[0]}, {v[1]}"), halve)[0]
 
     def _has_column(self, f: str, last: str, column: str) -> str:
-        """Tells if an entry is before `last` and has a column."""
         em = self.em
         inside = em.let(f"icmp slt i64 {f}, {last}")
         found = self.number(self._right_columns, em.select_i64(inside, f, em.sub(last, 1)))
         return em.let(f"and i1 {inside}, {em.let(f'icmp eq i64 {found}, {column}')}")
 
     def _mark(self, i: str) -> None:
-        """Mark the columns of a row's terms."""
         em = self.em
         self._of_mask(i, clear=False)
 
@@ -204,11 +196,10 @@ class GustavsonKernel(Entries):
         self._of_mask(i, clear=True)
 
     def _ones(self, bits: str) -> str:
-        """Emit the number of set bits."""
         return self.em.call("ctpop.i64", "i64", ("i64", bits))
 
     def _count(self, i: str, _: list[str]) -> None:
-        """The length of row i of the result, which stays 0 where the mask has no entry."""
+        """Count the entries of row i of the result; 0 if the mask has none."""
         em = self.em
         if self.form.masked:
             begin, end = self.ends(self._mask_starts, i)
@@ -224,7 +215,6 @@ class GustavsonKernel(Entries):
         em.store("i64", count, em.at("i64", self._out_starts, em.add(i, 1)), 8)
 
     def _fill(self, i: str, _: list[str]) -> None:
-        """Row i of the result."""
         em = self.em
         start, stop = (em.load("i64", em.at("i64", self._out_starts, row), 8) for row in (i, em.add(i, 1)))
         em.branch(em.let(f"icmp slt i64 {start}, {stop}"), lambda: self._fill_some(i, start, stop))
@@ -274,10 +264,10 @@ class GustavsonKernel(Entries):
             em.loop(start, stop, 1, lambda e, _: self._store(e, self.decoded(1, self._load(e), self._threshold)))
 
     def _load(self, at: str | int) -> list[str]:
-        """An inner element of the result, and its witness."""
+        """Load an inner element of the result, and its witness."""
         return [self.em.load(s.ir, self.em.at(s.ir, array, at), s.bytes) for s, array in self._places]
 
     def _store(self, at: str | int, values: Sequence[str]) -> None:
-        """Store a sum; of a finished sum only the element."""
+        """Store an element and its witness; a decoded sum is only an element."""
         for (s, array), x in zip(self._places, values, strict=False):
             self.em.store(s.ir, x, self.em.at(s.ir, array, at), s.bytes)

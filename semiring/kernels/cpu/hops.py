@@ -1,126 +1,235 @@
-"""Hop counts from many sources at once, a bit for each source: compiled breadth-first search of a graph in compressed rows.
+"""Hop counts from many vertices at once, one bit per source: compiled breadth-first search of a graph in compressed rows, over threads.
 
-Then et al. (2014): each vertex has a word with a bit for every source. A round unites the words of the frontier into the words of the
-neighbours; new bits are reached at this number of hops: frontier(v) ← ∪ frontier(u) ∖ reached(v) over the edges uv. Searches that meet at
-a vertex in the same round visit its edges together.
+Then et al. (2014): each vertex has a word with a bit for every source. Each round unites the words of the frontier into the words of their
+neighbours. A newly set bit was found at that many hops: frontier(v) ← ∪ frontier(u) ∖ reached(v) over the edges uv. Searches that meet at a
+vertex in the same round share the scan of its edges. Sources near each other meet early: ``hops_order`` numbers all vertices in
+breadth-first order.
 
-Near sources meet early: ``hops_order`` numbers all vertices in the order of successive searches.
-
-``hops_rows`` writes the level of each vertex from each of 64 sources, and ``hops_place_4`` etc. write the elements of levels, of 4 bytes
-etc., into rows. ``hops_sums`` counts, for each vertex, how many of 512 sources reach the vertex, the sum of hops, and the last level,
-without a row.
+``hops_rows`` records the level at which each vertex is found from each of 64 sources. ``hops_place_4`` and so on replace levels by elements
+of so many bytes and write rows. ``hops_sums`` keeps no rows: for each vertex it counts how many of 512 sources reach it, sums the hop
+counts, and keeps the largest.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import functools
+import threading
+from collections import namedtuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-from semiring.kernels.cpu.arguments import Arguments
-from semiring.kernels.cpu.compiler import link
+import numpy as np
+
+from semiring.arrays.overlap import address
+from semiring.arrays.threads import Scratch, run, take_scratch
+from semiring.common.progress import Meter
+from semiring.common.units import CACHE_LINE
+from semiring.kernels.cpu.arguments import Arguments, pack
+from semiring.kernels.cpu.body import Body, Variable
+from semiring.kernels.cpu.compiler import Function, compile_library, link
 from semiring.kernels.cpu.emitter import ENTRY, I64, Emitter, Scalar
+from semiring.kernels.hardware import host
 
-__all__ = ["LEVELS", "SUMMED", "TOGETHER", "HopSearchWords", "OrderWords", "PlaceWords", "hops_ir"]
+__all__ = ["HopSums", "hop_order", "hop_rows", "hop_sums", "hops_ir"]
 
-TOGETHER, SUMMED = 64, 512
-"""Sources of one search: of ``hops_rows``, a word of them, and of ``hops_sums``, a vector of words."""
+Array = np.ndarray[Any, Any]
+Values = tuple[Array, ...]
 
-LEVELS = 1 << 16
-"""A level is 0 where a vertex was not found, and k + 1 where that was at k hops."""
+_TOGETHER, _SUMMED = 64, 512
+"""The sources of one search: a word of bits for ``hops_rows``, a vector of words for ``hops_sums``."""
+
+_LEVELS = 1 << 16
+"""The number of levels: 0 for a vertex that was not found, k + 1 for a vertex found at k hops."""
 
 _LEVEL = Scalar("u", 2)
 
 _BLOCK = 8
-"""Vertices whose elements are placed side by side: a cache line of a row of float64."""
+"""Vertices whose elements are written side by side: a cache line of a row of float64."""
+
+_PROBES, _DEPTH, _SPREAD, _REACH = 8, 256, 2, 3
+"""The probing searches that decide whether sharing pays: the number of probes; the most rounds, in total and per source (longer searches
+rarely meet); and the least number of edges seen per vertex."""
+
+_HopWords = namedtuple(
+    "_HopWords",
+    "n starts heads sources searches reflexive limit reached frontier coming listed levels reaching total last found rounds left looked",
+    defaults=(0, 0, 0, 0, 0, 0, 0, 0),
+)
+"""The arguments of ``hops_rows`` and ``hops_sums``.
+
+The `searches` begin at `sources`, which they reach at 0 hops if `reflexive`. `reached`, `frontier` and `coming` have a word, or a
+vector of words, for each vertex; `listed` has room for two lists of vertices. `levels` has 64 levels a vertex. `reaching`, `total` and
+`last` are sums and maxima for each vertex, `found` counts for each round. The function makes at most `limit` rounds. It sets `rounds`
+to the rounds made, `left` to the candidates of the next round, and `looked` to the edges seen."""
+
+_RESULTS = {name: _HopWords._fields.index(name) for name in ("rounds", "left", "looked")}
+
+_PlaceWords = namedtuple("_PlaceWords", "n levels table rows which searches")
+"""The arguments of ``hops_place_4`` and so on: `table` has an element for each level, and `which` the row of each source."""
+
+_OrderWords = namedtuple("_OrderWords", "n starts heads order place")
+"""The arguments of ``hops_order``; `place` is −1 for each vertex at first."""
 
 
-class HopSearchWords(NamedTuple):
-    """The arguments of ``hops_rows`` and ``hops_sums``.
+class HopSums(NamedTuple):
+    """Sums over the hop counts from some sources.
 
-    `sources` are those of so many `searches`, reached at 0 hops if `reflexive`. `reached`, `frontier` and `coming` have a word, or
-    a vector of words, for each vertex, and `listed` has room for two lists of vertices. `levels` are 64 a vertex. `reaching`, `total` and
-    `last` count up for each vertex, and `found` for each round. There are at most `limit` rounds; `rounds` becomes how many there were,
-    `left` how many vertices might have been found in the next one, and `looked` how many edges were looked at.
+    For each vertex: the number of sources that reach the vertex, the sum of their hop counts, and the largest. `found` is the number of
+    pairs that are 0, 1, 2, … hops apart.
     """
 
-    n: int
-    starts: int
-    heads: int
-    sources: int
-    searches: int
-    reflexive: int
-    limit: int
-    reached: int
-    frontier: int
-    coming: int
-    listed: int
-    levels: int = 0
-    reaching: int = 0
-    total: int = 0
-    last: int = 0
-    found: int = 0
-    rounds: int = 0
-    left: int = 0
-    looked: int = 0
+    reaching: Array
+    total: Array
+    last: Array
+    found: Array
 
 
-class PlaceWords(NamedTuple):
-    """Arguments of ``hops_place_4`` etc.: `table` has an element for each level, and `which` the row of each source."""
+def hop_rows(
+    graph: tuple[Array, Array],
+    sources: Array,
+    values: Values,
+    table: Callable[[int], Values],
+    threads: int,
+    *,
+    reflexive: bool = True,
+    meter: Meter | None = None,
+) -> int | None:
+    """Fill rows with the elements that belong to the hop counts from their sources.
 
-    n: int
-    levels: int
-    table: int
-    rows: int
-    which: int
-    searches: int
+    Return the number of edges seen; None, with undefined rows, if searches would share too little. `graph` is in compressed rows (starts
+    and heads); `values` are contiguous arrays of shape (s, n). ``table(k)`` returns the elements of no path, and of the paths of 0 … k
+    edges. `reflexive` counts the empty walk. `meter` advances by n + m steps for each search.
+    """
+    count, n, lock = len(sources), len(graph[0]) - 1, threading.Lock()
+    step = min(_TOGETHER, -(-count // threads))
+    few = _HopSearches("hops_rows", graph, sources[:: -(-count // _PROBES)], reflexive)
+    probed, _ = few.run(slice(0, _PROBES), 0, limit=min(_DEPTH, count // _SPREAD))
+    if probed.left or probed.looked * _REACH < probed.searches * n:
+        return None
+    which = np.arange(count) if count <= step else np.argsort(hop_order(graph)[sources], kind="stable")
+    search = _HopSearches("hops_rows", graph, sources[which], reflexive)
+    looked, known, complete = 0, table(0), True
+
+    def rows(first: int, worker: int) -> None:
+        nonlocal looked, known, complete
+        found, levels = search.run(slice(first, first + step), worker)
+        with lock:
+            looked += found.looked
+            complete = complete and not found.left
+            if not complete:
+                return
+            if len(known[0]) <= found.rounds:
+                known = table(found.rounds)
+            elements = known
+        for array, each in zip(values, elements, strict=True):
+            place = pack(_PlaceWords(n, levels, address(each), address(array), address(which) + first * which.itemsize, found.searches))
+            _function(f"hops_place_{array.itemsize}")(place, found.searches * n)
+        if meter is not None:
+            meter.add(found.searches * (n + len(graph[1])), tell=worker == 0)
+
+    run(rows, range(0, count, step), threads)
+    return looked if complete else None
 
 
-class OrderWords(NamedTuple):
-    """Arguments of ``hops_order``: `place` of each vertex is −1 at first."""
+def hop_sums(graph: tuple[Array, Array], sources: Array, threads: int, *, meter: Meter | None = None) -> HopSums | None:
+    """Sum the hop counts from all sources to each vertex, itself included; None if a path has 65,535 edges. See `hop_rows`."""
+    n, count, deepest = len(graph[0]) - 1, len(sources), [0] * threads
+    step = min(_SUMMED, -(-count // threads))
+    which = np.argsort(hop_order(graph)[sources], kind="stable")
+    search = _HopSearches("hops_sums", graph, sources[which], True)
 
-    n: int
-    starts: int
-    heads: int
-    order: int
-    place: int
+    def sums(first: int, worker: int) -> None:
+        found, _ = search.run(slice(first, first + step), worker)
+        deepest[worker] = max(deepest[worker], _LEVELS if found.left else found.rounds)
+        if meter is not None:
+            meter.add(found.searches * (n + len(graph[1])), tell=worker == 0)
+
+    run(sums, range(0, count, step), threads)
+    if max(deepest) == _LEVELS:
+        return None
+    reaching, total, last, found = (np.array([each[i] for each in search.counts.values()]) for i in range(4))
+    found = found.sum(axis=0)
+    return HopSums(reaching.sum(axis=0), total.sum(axis=0), last.max(axis=0), found[: int(np.flatnonzero(found).max(initial=-1)) + 1])
+
+
+def hop_order(graph: tuple[Array, Array]) -> Array:
+    """Return each vertex's place in the order in which breadth-first searches find all vertices, so near ones are close. O(n + m)."""
+    starts, heads = (np.ascontiguousarray(v, np.int64) for v in graph)
+    n = len(starts) - 1
+    order, place = np.empty(n + 1, np.int64), np.full(n, -1, np.int64)
+    arguments = pack(_OrderWords(n, *map(address, (starts, heads, order, place))))
+    _function("hops_order")(arguments, 10 * (n + len(heads)))
+    return place
+
+
+class _HopSearches:
+    """Searches from some sources at a time; each worker has separate memory, and for sums separate `counts`."""
+
+    def __init__(self, name: str, graph: tuple[Array, Array], sources: Array, reflexive: bool) -> None:
+        self.function, self.sums, self.reflexive = _function(name), name == "hops_sums", reflexive
+        self.starts, self.heads, self.sources = (np.ascontiguousarray(v, np.int64) for v in (*graph, sources))
+        self.counts: dict[int, list[Array]] = {}
+        self._memory: dict[int, Scratch] = {}
+
+    def run(self, some: slice, worker: int, limit: int = _LEVELS - 1) -> tuple[_HopWords, int]:
+        """Search from some of the sources; return the arguments with their results, and the address of the levels."""
+        n, sources = len(self.starts) - 1, self.sources[some]
+        width = (_SUMMED if self.sums else _TOGETHER) // 8
+        sizes = (width * n, width * n, width * n, 8 * (2 * n + 1), 0 if self.sums else 2 * _TOGETHER * n)
+        if worker not in self._memory:
+            self._memory[worker] = take_scratch(sum(sizes) + CACHE_LINE * len(sizes))
+            self.counts[worker] = [np.zeros(size, np.int64) for size in (n, n, n, min(n, _LEVELS) + 1)] if self.sums else []
+        places = [self._memory[worker].address]
+        for size in sizes[:-1]:
+            places.append(places[-1] + size + -size % CACHE_LINE)
+        graph, counts = map(address, (self.starts, self.heads, sources)), map(address, self.counts[worker])
+        words = _HopWords(*[n, *graph, len(sources), self.reflexive, min(limit, _LEVELS - 1), *places, *counts])
+        arguments = pack(words)
+        self.function(arguments, 40 * (n + len(self.heads)))
+        return words._replace(**{name: arguments[i] for name, i in _RESULTS.items()}), words.levels
+
+
+@functools.cache
+def _function(name: str) -> Function:
+    return compile_library((name,), host(), lambda: hops_ir(name)).function(name)
 
 
 def hops_ir(name: str) -> str:
-    """The LLVM IR of a function."""
+    """Generate the LLVM IR of a function."""
     if name == "hops_order":
         return link([_ordered()])
-    return link([_placed(name) if name.startswith("hops_place") else _HopSearch(name).function()])
+    return link([_placed(name) if name.startswith("hops_place") else _HopKernel(name).function()])
 
 
-class _HopSearch:
+class _HopKernel:
     """Generates ``hops_rows`` or ``hops_sums``."""
 
     def __init__(self, name: str) -> None:
         self.em = em = Emitter(name, ENTRY)
         self.sums = name == "hops_sums"
-        self.width = (SUMMED if self.sums else TOGETHER) // 64
+        self.width = (_SUMMED if self.sums else _TOGETHER) // 64
         self.ir = I64.vector(self.width)
-        self.args = args = Arguments(HopSearchWords)
+        self.args = args = Arguments(_HopWords)
         numbers = {"n", "searches", "reflexive", "limit"}
-        self.x = {word: (args.load if word in numbers else args.pointer)(em, word) for word in HopSearchWords._fields[:-3]}
+        self.x = {word: (args.load if word in numbers else args.pointer)(em, word) for word in _HopWords._fields[:-3]}
         self.candidates = em.at("i64", self.x["listed"], self.x["n"])
 
     def function(self) -> Emitter:
-        """The function."""
         em, x = self.em, self.x
-        active, found, looked = (em.variable(0) for _ in range(3))
+        active, found, looked = (Variable(em) for _ in range(3))
         em.loop(0, x["n"], 1, self._clear)
         (waiting,) = em.loop(0, x["searches"], 1, self._begin, [("i64", "0")])
 
         def turn(values: list[str]) -> list[str]:
             level, waiting = values
-            em.store("i64", "0", active, 8)
-            em.store("i64", "0", found, 8)
-            # What is found at 0 hops are the sources themselves.
+            active.set(0)
+            found.set(0)
+            # Round 0 finds the sources themselves.
             first = em.let(f"icmp eq i64 {level}, 0")
             counts = em.splat(em.select_i64(first, em.let(f"sub i64 0, {x['reflexive']}"), -1), I64, self.width)
 
             def candidate(i: str, _: list[str]) -> None:
-                v = em.load("i64", em.at("i64", self.candidates, i), 8)
+                v = self._word(self.candidates, i)
                 before = self._get("reached", v)
                 new = em.let(f"and {self.ir} {self._get('coming', v)}, {em.let(f'xor {self.ir} {before}, {self._all(-1)}')}")
                 self._put("coming", v, self._all(0))
@@ -129,11 +238,10 @@ class _HopSearch:
                     counted = em.let(f"and {self.ir} {new}, {counts}")
                     self._put("frontier", v, new)
                     self._put("reached", v, em.let(f"or {self.ir} {before}, {counted}"))
-                    size = em.load("i64", active, 8)
-                    em.store("i64", v, em.at("i64", x["listed"], size), 8)
-                    em.store("i64", str(em.add(size, 1)), active, 8)
+                    em.store("i64", v, em.at("i64", x["listed"], active.get()), 8)
+                    active.add(1)
                     if self.sums:
-                        em.store("i64", str(em.add(em.load("i64", found, 8), self._sum(v, counted, level))), found, 8)
+                        found.add(self._sum(v, counted, level))
                     else:
                         self._note(v, counted, level)
 
@@ -141,21 +249,18 @@ class _HopSearch:
 
             em.loop(0, waiting, 1, candidate)
             if self.sums:
-                self._count("found", level, em.load("i64", found, 8))
+                self._count("found", level, found.get())
 
             def expand(i: str, carried: list[str]) -> list[str]:
-                u = em.load("i64", em.at("i64", x["listed"], i), 8)
+                u = self._word(x["listed"], i)
                 here = self._get("frontier", u)
-                first, last = (em.load("i64", em.at("i64", x["starts"], e), 8) for e in (u, em.add(u, 1)))
-                em.store("i64", str(em.add(em.load("i64", looked, 8), str(em.sub(last, first)))), looked, 8)
+                first, last = self._word(x["starts"], u), self._word(x["starts"], em.add(u, 1))
+                looked.add(em.sub(last, first))
+                return em.loop(
+                    first, last, 1, lambda e, size: [self._unite(self._word(x["heads"], e), here, size[0])], [("i64", carried[0])]
+                )
 
-                def edge(e: str, carried: list[str]) -> list[str]:
-                    v = em.load("i64", em.at("i64", x["heads"], e), 8)
-                    return [self._unite(v, here, carried[0])]
-
-                return em.loop(first, last, 1, edge, [("i64", carried[0])])
-
-            (waiting,) = em.loop(0, em.load("i64", active, 8), 1, expand, [("i64", "0")])
+            (waiting,) = em.loop(0, active.get(), 1, expand, [("i64", "0")])
             return [str(em.add(level, 1)), waiting]
 
         def more(values: list[str]) -> str:
@@ -164,46 +269,47 @@ class _HopSearch:
             return em.let(f"and i1 {some}, {goes_on}")
 
         level, waiting = em.repeat([("i64", "0"), ("i64", waiting)], more, turn)
-        for word, value in (("rounds", level), ("left", waiting), ("looked", em.load("i64", looked, 8))):
+        for word, value in (("rounds", level), ("left", waiting), ("looked", looked.get())):
             em.store("i64", value, self.args.place(em, word), 8)
         em.line("ret void")
         return em
 
+    def _word(self, array: str, i: str | int) -> str:
+        return self.em.load("i64", self.em.at("i64", array, i), 8)
+
     def _clear(self, v: str, _: list[str]) -> None:
-        """Nothing has been found yet."""
         for name in ("reached", "coming"):
             self._put(name, v, self._all(0))
         if not self.sums:
-            kind = _LEVEL.vector(TOGETHER)
+            kind = _LEVEL.vector(_TOGETHER)
             self.em.store(kind, "zeroinitializer", self.em.at(kind, self.x["levels"], v), 2)
 
     def _begin(self, i: str, carried: list[str]) -> list[str]:
-        """The bit of source i."""
+        """Set the bit of source i."""
         em = self.em
-        v = em.load("i64", em.at("i64", self.x["sources"], i), 8)
+        v = self._word(self.x["sources"], i)
         word, bit = em.let(f"lshr i64 {i}, 6"), em.let(f"shl i64 1, {em.let(f'and i64 {i}, 63')}")
-        lanes = self._all(0)
-        if self.width == 1:
-            return [self._unite(v, bit, carried[0])]
-        return [self._unite(v, em.let(f"insertelement {self.ir} {lanes}, i64 {bit}, i64 {word}"), carried[0])]
+        if self.width > 1:
+            bit = em.let(f"insertelement {self.ir} {self._all(0)}, i64 {bit}, i64 {word}")
+        return [self._unite(v, bit, carried[0])]
 
     def _unite(self, v: str, bits: str, size: str) -> str:
-        """Unite bits into a vertex, which becomes a candidate; emit the number of candidates."""
+        """Unite bits into the word of a vertex, which becomes a candidate; return the number of candidates."""
         em, old = self.em, self._get("coming", v)
         self._put("coming", v, em.let(f"or {self.ir} {old}, {bits}"))
         em.store("i64", v, em.at("i64", self.candidates, size), 8)
         return str(em.add(size, em.let(f"zext i1 {em.let(f'xor i1 {self._some(old)}, true')} to i64")))
 
     def _note(self, v: str, bits: str, level: str) -> None:
-        """Write down the level at which a vertex is found from the sources of some bits."""
-        em, kind = self.em, _LEVEL.vector(TOGETHER)
+        """Record the level of a vertex for the sources of some bits."""
+        em, kind = self.em, _LEVEL.vector(_TOGETHER)
         place = em.at(kind, self.x["levels"], v)
-        number = em.splat(em.let(f"trunc i64 {em.add(level, 1)} to {_LEVEL.ir}"), _LEVEL, TOGETHER)
-        there = em.let(f"bitcast i64 {bits} to <{TOGETHER} x i1>")
-        em.store(kind, em.let(f"select <{TOGETHER} x i1> {there}, {kind} {number}, {kind} {em.load(kind, place, 2)}"), place, 2)
+        number = em.splat(em.let(f"trunc i64 {em.add(level, 1)} to {_LEVEL.ir}"), _LEVEL, _TOGETHER)
+        there = em.let(f"bitcast i64 {bits} to <{_TOGETHER} x i1>")
+        em.store(kind, em.let(f"select <{_TOGETHER} x i1> {there}, {kind} {number}, {kind} {em.load(kind, place, 2)}"), place, 2)
 
     def _sum(self, v: str, bits: str, level: str) -> str:
-        """Count the sources of some bits, which find a vertex: how many these are."""
+        """Add the sources that find a vertex to its sums; return the number of sources."""
         em = self.em
         each = em.call(f"ctpop.{I64.overload(self.width)}", self.ir, (self.ir, bits))
         count = em.call(f"vector.reduce.add.{I64.overload(self.width)}", "i64", (self.ir, each))
@@ -215,24 +321,19 @@ class _HopSearch:
         return count
 
     def _count(self, name: str, i: str, more: str) -> None:
-        """A number counts up."""
         place = self.em.at("i64", self.x[name], i)
         self.em.store("i64", str(self.em.add(self.em.load("i64", place, 8), more)), place, 8)
 
     def _get(self, name: str, v: str) -> str:
-        """The bits of a vertex."""
         return self.em.load(self.ir, self.em.at(self.ir, self.x[name], v), 8)
 
     def _put(self, name: str, v: str, bits: str) -> None:
-        """Write them."""
         self.em.store(self.ir, bits, self.em.at(self.ir, self.x[name], v), 8)
 
     def _all(self, bits: int) -> str:
-        """A constant in all words."""
         return I64.constant(bits, self.width)
 
     def _some(self, bits: str) -> str:
-        """Emit True if a bit is set."""
         if self.width == 1:
             return self.em.let(f"icmp ne i64 {bits}, 0")
         words = self.em.let(f"icmp ne {self.ir} {bits}, zeroinitializer")
@@ -240,12 +341,11 @@ class _HopSearch:
 
 
 def _placed(name: str) -> Emitter:
-    """``hops_place_4(args)`` and so on: what levels stand for, from 64 a vertex to rows."""
-    em, args = Emitter(name, ENTRY), Arguments(PlaceWords)
+    """Emit ``hops_place_4`` and so on: elements instead of levels, and rows instead of 64 levels a vertex."""
+    em, args = Emitter(name, ENTRY), Arguments(_PlaceWords)
     n, count = (args.load(em, word) for word in ("n", "searches"))
     levels, table, rows, which = (args.pointer(em, word) for word in ("levels", "table", "rows", "which"))
-    size = int(name.rpartition("_")[2])
-    element = Scalar("u", size)
+    element = Scalar("u", int(name.rpartition("_")[2]))
     whole = em.round_down(n, _BLOCK)
 
     def place(start: str, several: int) -> None:
@@ -253,9 +353,10 @@ def _placed(name: str) -> Emitter:
             number = em.load("i64", em.at("i64", which, s), 8)
             to = em.at(element.ir, rows, em.add(em.mul(number, n), start))
             for j in range(several):
-                at = em.at(_LEVEL.ir, levels, em.add(em.mul(em.add(start, j), TOGETHER), s))
+                at = em.at(_LEVEL.ir, levels, em.add(em.mul(em.add(start, j), _TOGETHER), s))
                 level = em.let(f"zext {_LEVEL.ir} {em.load(_LEVEL.ir, at, 2)} to i64")
-                em.store(element.ir, em.load(element.ir, em.at(element.ir, table, level), size), em.at(element.ir, to, j), size)
+                value = em.load(element.ir, em.at(element.ir, table, level), element.bytes)
+                em.store(element.ir, value, em.at(element.ir, to, j), element.bytes)
 
         em.loop(0, count, 1, row)
 
@@ -266,34 +367,27 @@ def _placed(name: str) -> Emitter:
 
 
 def _ordered() -> Emitter:
-    """Generate ``hops_order(args)``: vertices in the order of breadth-first searches from each vertex not yet found."""
-    em, args = Emitter("hops_order", ENTRY), Arguments(OrderWords)
-    n = args.load(em, "n")
-    starts, heads, order, place = (args.pointer(em, word) for word in OrderWords._fields[1:])
+    """Emit ``hops_order``: breadth-first searches, each from the first vertex that no search before has found."""
+    b = Body("hops_order", _OrderWords, "n", **dict.fromkeys(("starts", "heads", "order", "place"), np.int64))
+    em = b.em
 
     def find(v: str, size: str) -> str:
-        """Append the vertex to the order, unless listed already; emit the length."""
-        there, end = em.at("i64", place, v), em.at("i64", order, size)
-        old = em.load("i64", there, 8)
-        fresh = em.let(f"icmp slt i64 {old}, 0")
-        em.store("i64", em.select_i64(fresh, size, old), there, 8)
-        em.store("i64", v, end, 8)
+        """Append the vertex to the order unless it is there already; return the size of the order."""
+        old = b.get("place", v)
+        fresh = b.is_("slt", old, 0)
+        b.put("place", v, em.select_i64(fresh, size, old))
+        b.put("order", size, v)
         return str(em.add(size, em.let(f"zext i1 {fresh} to i64")))
 
     def root(r: str, carried: list[str]) -> list[str]:
         def turn(values: list[str]) -> list[str]:
             done, size = values
-            u = em.load("i64", em.at("i64", order, done), 8)
-            first, last = (em.load("i64", em.at("i64", starts, e), 8) for e in (u, em.add(u, 1)))
-
-            def edge(e: str, carried: list[str]) -> list[str]:
-                return [find(em.load("i64", em.at("i64", heads, e), 8), carried[0])]
-
-            return [str(em.add(done, 1)), *em.loop(first, last, 1, edge, [("i64", size)])]
+            u = b.get("order", done)
+            edges = b.get("starts", u), b.get("starts", em.add(u, 1))
+            return [str(em.add(done, 1)), *em.loop(*edges, 1, lambda e, size: [find(b.get("heads", e), size[0])], [("i64", size)])]
 
         both = [("i64", carried[0]), ("i64", find(r, carried[0]))]
-        return em.repeat(both, lambda values: em.let(f"icmp slt i64 {values[0]}, {values[1]}"), turn)[:1]
+        return em.repeat(both, lambda values: b.is_("slt", *values), turn)[:1]
 
-    em.loop(0, n, 1, root, [("i64", "0")])
-    em.line("ret void")
-    return em
+    em.loop(0, b["n"], 1, root, [("i64", "0")])
+    return b.done()

@@ -1,19 +1,16 @@
-"""Policy iteration on a weighted graph, as compiled loops: vertices that reach a cycle, better policies, and their cycles.
+"""The steps of policy iteration on a weighted graph, as compiled loops: vertices that reach a cycle, better policies, and their cycles.
 
-A *policy* takes one edge from each vertex, so every walk along the policy ends on a cycle. With a scale q and a shift p, an edge of weight
-w costs q·w − p.
-
-- ``improve`` finds the cheapest edge from each vertex, given the value of every head. It reads one array of values and writes another, so
-  the number of threads changes no result.
-- ``evaluate`` follows the policy from every vertex, sets values on the way back, and keeps the cycle of the least mean.
-- ``reaching`` finds the vertices that reach a cycle, by depth-first search: a vertex on the current path closes a cycle.
-
-Vertices are int32.
+A *policy* takes one edge from each vertex, so every walk along it ends on a cycle. With a scale q and a shift p, an edge of weight w costs
+q·w − p. ``improve`` finds the cheapest edge from each vertex, given a value for every head. It reads one array of values and writes
+another, so the result does not depend on how vertices are shared among threads. ``evaluate`` follows the policy from every vertex, computes
+values on the way back, and keeps the cycle of least mean. ``reaching`` finds the vertices with infinite walks, depth-first: all vertices on
+the stack have one as soon as the search meets the stack again, or a vertex found before. Vertices are int32.
 """
 
 from __future__ import annotations
 
 import functools
+from collections import namedtuple
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -34,20 +31,20 @@ Array = np.ndarray[Any, Any]
 _INFINITY = F64.literal(np.inf)
 
 _EDGE = np.dtype([("weight", np.float64), ("head", np.int32), ("cycle", np.int32)])
-"""Fields of the edge that a policy takes, in one record."""
+"""The edge that a policy takes from a vertex, kept in one place."""
 
 _SHARE = 1 << 14
-"""Vertices that are improved in one call."""
+"""The vertices that one call improves."""
 
 _AHEAD, _STEPS = 16, 3
-"""Prefetch distances: between the starts of walks, and along a walk."""
+"""The prefetch of coming walks: vertices between their starts, and steps of each walk."""
 
 _ON_WAY, _REACHES, _ENDS = 1, 2, 3
-"""States of a vertex in ``reaching``; 0 is unknown."""
+"""The states of a vertex in ``reaching``; 0 is unknown."""
 
 
 class Costs(NamedTuple):
-    """The cost of an edge of weight w, scale · w − shift, and the least decrease of a value: relative `tolerance`, and `least`."""
+    """The cost of an edge of weight w, scale · w − shift, and the least decrease of a value v, `tolerance` · |v| + `least`."""
 
     scale: float
     shift: float
@@ -56,14 +53,14 @@ class Costs(NamedTuple):
 
 
 class Improved(NamedTuple):
-    """At how many vertices the policy changed, and the largest magnitude of a value."""
+    """The number of vertices whose policy changed, and the largest magnitude of a value."""
 
     changed: int
     largest: float
 
 
 class PolicyCycle(NamedTuple):
-    """A cycle of a policy: a vertex, the sum of weights as float64, the length, and the number among the policy's cycles."""
+    """A cycle of a policy: a vertex on it, the float64 sum of the weights, the length, and the number among the policy's cycles."""
 
     vertex: int
     total: float
@@ -71,74 +68,31 @@ class PolicyCycle(NamedTuple):
     number: int
 
 
-class _ReachingWords(NamedTuple):
-    """The arguments of ``reaching``: a graph in compressed rows, and arrays of n vertices."""
+_ReachingWords = namedtuple("_ReachingWords", "n starts heads state way cursor")
+"""The arguments of ``reaching``: a graph in compressed rows, and arrays of n vertices."""
 
-    n: int
-    starts: int
-    heads: int
-    state: int
-    way: int
-    cursor: int
+_ImproveWords = namedtuple("_ImproveWords", "first last starts heads weights old new policy costs found")
+"""The arguments of ``improve`` for vertices `first` … `last` − 1; `found` receives `Improved` as float64."""
 
+_EvaluateWords = namedtuple("_EvaluateWords", "n policy way values costs number root found")
+"""The arguments of ``evaluate``: the edges of a policy, memory for a walk, and `found`, which receives `PolicyCycle` as float64.
 
-class _ImproveWords(NamedTuple):
-    """Arguments of ``improve`` for vertices `first` … `last` − 1; `found` receives `Improved`, as float64."""
-
-    first: int
-    last: int
-    starts: int
-    heads: int
-    weights: int
-    old: int
-    new: int
-    policy: int
-    costs: int
-    found: int
-
-
-class _EvaluateWords(NamedTuple):
-    """Arguments of ``evaluate``: the edges of a policy, memory for a walk, and `found`, which receives `PolicyCycle` as float64.
-
-    Vertices that lead to cycle `number` receive new values, others only smaller values; vertex `root` keeps its value.
-    """
-
-    n: int
-    policy: int
-    way: int
-    values: int
-    costs: int
-    number: int
-    root: int
-    found: int
+Vertices on the way to cycle `number` take new values, other vertices only smaller ones; vertex `root` keeps its value."""
 
 
 def reaching_cycles(starts: Array, heads: Array) -> Array:
-    """Return True for each vertex of a graph in compressed rows that reaches a cycle. O(m), and mostly O(n)."""
+    """Return a mask of the vertices of a graph in compressed rows that reach a cycle. O(m), usually O(n)."""
     n = len(starts) - 1
     state, way, cursor = np.zeros(n, np.int32), np.empty(n, np.int32), starts[:-1].copy()
-    _call("reaching", _ReachingWords(n, *map(address, (starts, heads, state, way, cursor))))
+    _function("reaching")(pack(_ReachingWords(n, *map(address, (starts, heads, state, way, cursor)))), 20 * n)
     return np.asarray(state == _REACHES)
 
 
 class Policy:
-    """A policy of a graph, and a value for each vertex.
+    """A policy of a graph in compressed rows (int64, int32 and float64 arrays), and a value for each vertex.
 
-    Parameters
-    ----------
-    starts, heads, weights : int64, int32 and float64 array
-        The graph in compressed rows.
-    values : float64 array of shape (n,)
-        ∞ for vertices without a policy.
-    threads : int
-    edges : array of shape (n,), optional
-        The first policy, which is overwritten.
-
-    Attributes
-    ----------
-    values : float64 array of shape (n,)
-    edges : array of shape (n,)
-        The edge of each vertex: weight, head (−1 for none), and the number of the cycle at the end.
+    `values` are float64, ∞ for vertices without a policy. `edges` has the edge taken from each vertex: weight, head (−1: no edge), and the
+    number of the cycle at the end of the walk. Edges given to begin with are overwritten.
     """
 
     def __init__(self, starts: Array, heads: Array, weights: Array, values: Array, threads: int, edges: Array | None = None) -> None:
@@ -159,44 +113,39 @@ class Policy:
         function = _function("improve")
 
         def work(first: int, worker: int) -> None:
-            words = pack(_ImproveWords(first, min(first + _SHARE, n), *map(address, (*arrays, found[first // _SHARE]))))
-            function(words)
+            function(pack(_ImproveWords(first, min(first + _SHARE, n), *map(address, (*arrays, found[first // _SHARE])))))
 
         run(work, firsts, self.threads)
         self.values, self._spare = self._spare, self.values
         return Improved(int(found[:, 0].sum()), float(found[:, 1].max(initial=0)))
 
     def evaluate(self, costs: Costs, cycle: PolicyCycle | None = None) -> PolicyCycle:
-        """Set values along the policy, new ones for vertices that lead to `cycle`, smaller ones for others; return the least cycle."""
+        """Lower the values along the policy, and return the cycle of least mean.
+
+        If a `cycle` is given, vertices on the way there take new values, even larger ones; the cycle's vertex keeps its value.
+        """
         self.edges["cycle"] = 0
-        given, found = np.array(costs), np.zeros(4)
+        n, given, found = len(self.values), np.array(costs), np.zeros(4)
         number, root = (0, -1) if cycle is None else (cycle.number, cycle.vertex)
-        arrays = self.edges, self._way, self.values, given
-        _call("evaluate", _EvaluateWords._make((len(self.values), *map(address, arrays), number, root, address(found))))
+        arrays = map(address, (self.edges, self._way, self.values, given))
+        _function("evaluate")(pack(_EvaluateWords._make((n, *arrays, number, root, address(found)))), 20 * n)
         return PolicyCycle(int(found[0]), float(found[1]), int(found[2]), int(found[3]))
 
     def walk(self, vertex: int) -> tuple[list[int], list[float]]:
-        """The vertices and the weights of the cycle on which a vertex lies."""
+        """Return the vertices and the weights of the cycle through a vertex."""
         heads, vertices = self.edges["head"], [vertex]
         while (following := int(heads[vertices[-1]])) != vertex:
             vertices.append(following)
         return vertices, self.edges["weight"][vertices].tolist()
 
     def take(self, cycle: list[int], weights: list[float]) -> None:
-        """Take the edges of a cycle, as `walk` gives it."""
+        """Take the edges of a cycle, as `walk` returns it."""
         self.edges["head"][cycle] = np.roll(cycle, -1)
         self.edges["weight"][cycle] = weights
 
 
-def _call(name: str, words: tuple[int, ...]) -> None:
-    """One of the functions with its arguments."""
-    packed = pack(words)
-    _function(name)(packed, 20 * words[0])
-
-
 @functools.cache
 def _function(name: str) -> Function:
-    """A function, compiled or from the cache."""
     library = compile_library(("policy_iteration",), host(), lambda: link([_reaching(), _improve(), _evaluate()]))
     return library.function(name)
 
@@ -205,13 +154,12 @@ _GRAPH = {"starts": np.int64, "heads": np.int32, "weights": np.float64}
 
 
 def _cost(b: Body) -> Callable[[str, str], str]:
-    """Return a function that emits the cost of an edge, and the value at its head."""
+    """Return a function that emits the cost of an edge plus the value at its head."""
     scale, shift = b.get("costs", 0), b.get("costs", 1)
     return lambda weight, value: b.f("fadd", b.f("fsub", b.f("fmul", weight, scale), shift), value)
 
 
 def _reaching() -> Emitter:
-    """``reaching(args)``."""
     b = Body("reaching", _ReachingWords, "n", **_GRAPH, state=np.int32, way=np.int32, cursor=np.int64)
     em, top = b.em, Variable(b.em)
 
@@ -234,11 +182,11 @@ def _reaching() -> Emitter:
                 v = b.get("heads", e)
                 state = b.get("state", v)
 
-                def all_reach() -> None:
+                def keep_stack() -> None:
                     em.loop(0, top.get(), 1, lambda i, _: b.put("state", b.get("way", i), _REACHES))
                     top.set(0)
 
-                em.branch(b.is_("eq", state, 0), lambda: enter(v), lambda: em.branch(b.is_("ne", state, _ENDS), all_reach))
+                em.branch(b.is_("eq", state, 0), lambda: enter(v), lambda: em.branch(b.is_("ne", state, _ENDS), keep_stack))
 
             em.branch(b.is_("eq", e, b.get("starts", em.add(u, 1))), leave, look)
             return []
@@ -254,8 +202,7 @@ def _reaching() -> Emitter:
 
 
 def _improve() -> Emitter:
-    """``improve(args)``."""
-    values = {"old": np.float64, "new": np.float64, "costs": np.float64, "found": np.float64}
+    values = dict.fromkeys(("old", "new", "costs", "found"), np.float64)
     b = Body("improve", _ImproveWords, "first last", **_GRAPH, **values, policy=_EDGE)
     em, offer, changed = b.em, _cost(b), Variable(b.em)
     tolerance, least = b.get("costs", 2), b.get("costs", 3)
@@ -293,13 +240,13 @@ def _improve() -> Emitter:
 
 
 def _evaluate() -> Emitter:
-    """``evaluate(args)``: walks along the policy, each to a vertex where one has been before, and values on the way back."""
-    values = {"values": np.float64, "costs": np.float64, "found": np.float64}
+    """Emit walks along the policy, each up to a vertex already visited, and values on the way back."""
+    values = dict.fromkeys(("values", "costs", "found"), np.float64)
     b = Body("evaluate", _EvaluateWords, "n number root", **values, policy=_EDGE, way=np.int32)
     em, offer, numbers = b.em, _cost(b), Variable(b.em)
 
     def close(v: str) -> None:
-        """Emit the close of a cycle through v; the cycle is the least if its total · length < total · its length."""
+        """Measure the cycle through v, and keep it if it is the first, or total · (kept length) < (kept total) · length."""
         numbers.add(1)
 
         def along(carried: list[str]) -> list[str]:
@@ -345,7 +292,7 @@ def _evaluate() -> Emitter:
         em.repeat(start, lambda carried: b.is_("sge", carried[0], 0), back)
 
     def vertex(u: str, _: list[str]) -> None:
-        # The first vertices of walks that come later are fetched from memory meanwhile.
+        # Prefetch the first vertices of later walks.
         for steps in range(1, _STEPS + 1):
             v = em.smin(em.add(u, _AHEAD * (_STEPS + 1 - steps)), em.sub(b["n"], 1))
             for _step in range(steps):

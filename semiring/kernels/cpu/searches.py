@@ -15,7 +15,7 @@ from semiring.common.progress import Meter
 from semiring.common.units import CACHE_LINE
 from semiring.kernels import machine
 from semiring.kernels.cpu.arguments import pack
-from semiring.kernels.cpu.hop_counts import hop_rows
+from semiring.kernels.cpu.hops import hop_rows
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.cpu.pair_search import PairArrays, PairWords
 from semiring.kernels.cpu.search import SearchArrays, SearchWords, search_name
@@ -28,11 +28,11 @@ Values = tuple[Array, ...]
 Graph = tuple[Array, Array, Values]
 
 PATIENCE = 32
-"""The entries that may leave the queue of a search in rounds, for each edge."""
+"""The number of queue entries per edge that a search in rounds may pop."""
 
 _TOGETHER, _SHARES = 1 << 15, 4
-"""Vertices and edges of the searches that one call makes at most, because progress is reported between calls; and calls for each of several
-threads at least."""
+"""The vertices and edges searched per call, at most, because progress is reported between calls; and the calls per thread, at least, if
+several threads share the work."""
 
 _TIGHT_FIRST, _TIGHT_LAST, _TIGHT_QUEUE = map(TightWords._fields.index, ("first", "last", "queue"))
 
@@ -42,14 +42,7 @@ _FIRST, _LAST, _QUEUE, _COMPLETE, _SEEN = map(SearchWords._fields.index, ("first
 
 
 class Searches(Threaded):
-    """Compiled searches over a semiring with a selective ⊕.
-
-    Parameters
-    ----------
-    semiring : Semiring
-    dtypes : tuple of numpy.dtype
-    threads : int, optional
-    """
+    """The searches over a semiring with a selective ⊕, in dtypes for which it can be compiled."""
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], threads: int | None = None) -> None:
         self.requested = threads
@@ -68,38 +61,36 @@ class Searches(Threaded):
         meter: Meter | None = None,
         patience: int | None = None,
     ) -> tuple[int, int]:
-        """Fill rows with the best elements from their sources.
+        """Fill rows with the best elements of the walks from their sources.
 
-        Returns the number of complete rows, from the first on, and the number of visited edges.
+        Return how many rows are complete, from the first one on, and the number of edges seen.
 
         Parameters
         ----------
         graph : tuple
-            The graph in compressed rows: starts, heads and weights.
-        sources : int array of shape (s,)
+            The compressed rows: where the edges of each vertex begin, their heads, and their weights.
         values : tuple of contiguous arrays of shape (s, n)
-            Output.
+            The rows; their contents do not matter.
         tree : int32 array of shape (s, n), optional
-            Output: the vertex before each reached vertex.
+            Receives the predecessor of each vertex that a walk reaches.
         best_first : bool
-            True if no edge improves on 1. Otherwise a search that takes too long, or n rounds, as around a cycle that improves, leaves its
-            row and all later rows incomplete.
+            Search best-first, if no edge improves on 1; else in rounds. In rounds, a search may take too long, or n rounds, as with an
+            improving cycle. The first such row is left incomplete, and so are all rows behind it, in whatever order threads reach them.
         backward : bool
             Multiply by edges from the left.
         reflexive : bool
-            True if the empty walk counts.
+            Count the empty walk.
         meter : Meter, optional
-            Counts n + m steps for each search.
+            Advanced by n + m steps for each search.
         patience : int, optional
-            The entries that may leave the queue of a search in rounds, for each edge; by default `PATIENCE`.
+            The number of queue entries per edge that a search in rounds may pop; `PATIENCE` by default.
         """
         sources = np.ascontiguousarray(sources, np.int64)
-        starts, heads = np.ascontiguousarray(graph[0], np.int64), np.ascontiguousarray(graph[1], np.int64)
+        starts, heads = (np.ascontiguousarray(v, np.int64) for v in graph[:2])
         weights = [w if w.flags.c_contiguous else w.copy() for w in graph[2]]
         function = self._kernels.function(search_name(best_first=best_first, backward=backward))
         count, n, m = len(sources), len(starts) - 1, len(heads)
-        # Each vertex has its turn once a round, or once in all; then each edge adds an entry.
-        room = m + 1
+        room = m + 1  # a vertex is expanded once per round, or once in all, and each of its edges adds an entry
         entry = 8 + sum([w.itemsize for w in weights])
         size = (room * entry + len(values) * CACHE_LINE + CACHE_LINE) * (1 if best_first else 2)
         turns = room if best_first else (PATIENCE if patience is None else patience) * room
@@ -128,7 +119,7 @@ class Searches(Threaded):
                 meter.add((words[_COMPLETE] - first) * (n + m), tell=worker == 0)
 
         first = 0
-        if bound < machine.SEARCH_PROBED:  # other threads are woken once searches have turned out to be long
+        if bound < machine.SEARCH_PROBED:  # wake other threads only once searches have turned out to be long
             while threads > 1 and first < count and seen + first * n * machine.SEARCH_ENTRY < machine.SEARCH_ALONE:
                 search(first, many=min(first + 1, step))
                 first += min(first + 1, step)
@@ -145,34 +136,22 @@ class Searches(Threaded):
         reflexive: bool = True,
         meter: Meter | None = None,
     ) -> int | None:
-        """The same by hop counts from many sources at once, where these tell the elements: see `hop_rows`."""
+        """Fill rows by hop counts from many sources at once, if hop counts determine the elements: see `hop_rows`."""
         threads = self._workers(len(sources) * (len(graph[0]) - 1 + len(graph[1])))
         return hop_rows(graph, sources, values, elements, threads, reflexive=reflexive, meter=meter)
 
     def path(self, graph: Graph, back: Graph, source: int, target: int) -> tuple[Array | None, tuple[Any, ...], int]:
-        """Search for a best path between two different vertices from both ends.
+        """Search for a best path between two different vertices from both ends, in a graph whose edges do not improve on 1.
 
-        Parameters
-        ----------
-        graph, back : tuple
-            The compressed rows of a graph whose edges do not improve on 1, see `rows`, and of the same edges the other way round.
-        source, target : int
-
-        Returns
-        -------
-        vertices : int array or None
-            None without a path.
-        element : tuple
-            The element of the path, multiplied from the source on as rows are.
-        seen : int
-            The number of edges that both searches looked at.
+        `back` is the reversed graph. Return the vertices (None without a path), the element of the path, multiplied from the source on as
+        in rows, and the number of edges seen by both searches.
         """
         n, m = len(graph[0]) - 1, len(graph[1])
         patterns = [np.ascontiguousarray(v, np.int64) for v in (*graph[:2], *back[:2])]
         weights = [[w if w.flags.c_contiguous else w.copy() for w in g[2]] for g in (graph, back)]
         dtypes = [w.dtype for w in weights[0]]
         whole, itemsize = np.dtype(np.int64), sum([d.itemsize for d in dtypes])
-        # New memory takes longer than a short search.
+        # Allocating new memory takes longer than a short search.
         kept = take_scratch(8 * (5 * n + 4 * CACHE_LINE) + 2 * (n + CACHE_LINE) * itemsize)
         parts = kept.arrays([(n, whole)] * 3 + [(2 * n, whole)] + [(n, d) for d in dtypes] * 2)
         way, best = parts[3], [np.empty(1, d) for d in dtypes]
@@ -190,18 +169,10 @@ class Searches(Threaded):
         return vertices, tuple([v[0] for v in best]), seen
 
     def trees(self, graph: Graph, back: Graph, roots: Array, values: Values, tree: Array, *, backward: bool = False) -> Array:
-        """Grow the trees of best paths from given rows, along tight edges; return True for each row that became a tree.
+        """Grow trees of best paths along tight edges, given rows; return a mask of the rows that got a tree.
 
-        Parameters
-        ----------
-        graph, back : tuple
-            The compressed rows of the graph, see `rows`, and of the reversed graph.
-        roots : int array of shape (s,)
-        values : tuple of contiguous arrays of shape (s, n)
-        tree : int32 array of shape (s, n)
-            Output: the vertex before each vertex, −1 for none; undefined for rows that did not become trees.
-        backward : bool
-            Multiply by edges from the left.
+        `back` is the reversed graph. `tree` receives predecessors, −1 for none; a row without a tree is undefined. `backward` multiplies by
+        edges from the left.
         """
         count, n, m = len(roots), len(graph[0]) - 1, len(graph[1])
         lanes = tight_lanes(self._kernels.representation, self._kernels.target)
@@ -235,7 +206,7 @@ class Searches(Threaded):
         return grown[:count].astype(bool)
 
     def line(self, weights: Values, *, backward: bool = False) -> Values:
-        """The elements from the first vertex of a line of edges to each of its vertices: 1, then a product for each edge."""
+        """Return the elements from the first vertex of a line of edges to each of its vertices: 1, then a product for each edge."""
         count = len(weights[0])
         graph = np.minimum(np.arange(count + 2), count), np.arange(1, count + 1), weights
         found = tuple([np.empty((1, count + 1), w.dtype) for w in weights])
@@ -243,5 +214,4 @@ class Searches(Threaded):
         return tuple([v[0] for v in found])
 
     def _workers(self, steps: int) -> int:
-        """The threads that are worth waking for so many vertices and edges of all searches."""
         return self.threads if steps >= machine.SEARCH_SERIAL else 1

@@ -1,14 +1,15 @@
-"""Spanning forests of symmetric graphs, and what paths along them weigh where ⊗ keeps the worse edge, as compiled loops.
+"""Spanning forests of symmetric graphs, and weights of paths along them for a ⊗ that keeps the worse edge, as compiled loops.
 
-``prim`` grows the forest of a dense matrix vertex by vertex (Prim, 1957), ``kruskal`` joins the trees of a sparse graph edge by edge
-(Kruskal, 1956). Both write the vertices in a line. A best path between two vertices weighs the worst edge between their places in the line.
-For Prim's algorithm leaves a cluster only when nothing better leads on, and Kruskal's joins two lines at their ends. ``rows`` reads the
-line in both directions from each source, and roots the tree of the source there.
+``prim`` grows the forest of a dense matrix vertex by vertex (Prim, 1957); ``kruskal`` joins the trees of a sparse graph edge by edge
+(Kruskal, 1956). Both write the vertices in a line such that a best path between two vertices weighs the worst edge between their places.
+Prim's algorithm leaves a cluster only when nothing better leads on, and Kruskal's joins two lines at their ends. ``rows`` reads the line in
+both directions from each source, and roots the source's tree there.
 """
 
 from __future__ import annotations
 
 import functools
+from collections import namedtuple
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -26,73 +27,29 @@ __all__ = ["kruskal", "prim", "rows_of_line"]
 
 Array = np.ndarray[Any, Any]
 
-
 _TASK = 1 << 16
-"""Entries of rows that are worth a task."""
+"""The entries of rows per task."""
 
+_PrimWords = namedtuple("_PrimWords", "n stride matrix order gaps parents")
+"""The arguments of ``prim``: a matrix whose rows are `stride` elements apart, and arrays by places in the line."""
 
-class _PrimWords(NamedTuple):
-    """The arguments of ``prim``: a matrix whose rows are `stride` elements apart, and arrays by places in the line."""
+_KruskalWords = namedtuple("_KruskalWords", "n m tails heads ranks parents order gaps line after last size entry")
+"""The arguments of ``kruskal``: the forest, and lines by their first vertices; `entry` is the edge before a line."""
 
-    n: int
-    stride: int
-    matrix: int
-    order: int
-    gaps: int
-    parents: int
-
-
-class _KruskalWords(NamedTuple):
-    """The arguments of ``kruskal``: the forest, and lines by their first vertices; `entry` is the edge before a line."""
-
-    n: int
-    m: int
-    tails: int
-    heads: int
-    ranks: int
-    parents: int
-    order: int
-    gaps: int
-    line: int
-    after: int
-    last: int
-    size: int
-    entry: int
-
-
-class _RowWords(NamedTuple):
-    """The arguments of ``rows``: sources from `first` to `stop`, the line, its forest, the one, and the rows; `trees` may be 0."""
-
-    n: int
-    first: int
-    stop: int
-    stride: int
-    sources: int
-    order: int
-    position: int
-    gaps: int
-    parents: int
-    one: int
-    rows: int
-    trees: int
+_RowWords = namedtuple("_RowWords", "n first stop stride sources order position gaps parents one rows trees")
+"""The arguments of ``rows``: sources `first` … `stop` − 1, the line, its forest, the one, and the rows; `trees` may be 0."""
 
 
 def prim(matrix: Array, zero: Any, *, smallest: bool) -> tuple[Array, Array, Array]:
-    """The line of a symmetric matrix, the edge before each of its vertices, and the parent of each vertex in the forest. O(n²).
+    """Return the line of a symmetric matrix, the edge before each vertex in it, and each vertex's parent in the forest. O(n²).
+
+    The matrix has contiguous rows. `zero` is the element without an edge, and stands before the first vertex of each tree. `smallest` means
+    that smaller edges are better.
 
     Examples
     --------
     >>> prim(np.array([[9, 4, 2], [4, 9, 3], [2, 3, 9]]), 9, smallest=True)
     (array([0, 2, 1]), array([9, 2, 3]), array([-1,  2,  0], dtype=int32))
-
-    Parameters
-    ----------
-    matrix : array of shape (n, n)
-        With contiguous rows.
-    zero : scalar
-        What stands for no edge, and before the first vertex of each tree.
-    smallest : bool
-        Whether smaller edges are better.
     """
     n = len(matrix)
     order, gaps, found = np.arange(n), np.full(n, zero, matrix.dtype), np.full(n, -1, np.int32)
@@ -104,9 +61,9 @@ def prim(matrix: Array, zero: Any, *, smallest: bool) -> tuple[Array, Array, Arr
 
 
 def kruskal(n: int, tails: Array, heads: Array, ranks: Array) -> tuple[Array, Array, Array]:
-    """The line and the forest of a sparse graph, with edges by their numbers, −1 for none. O(m + n log n).
+    """Return the line and the forest of a sparse graph, with edges by their numbers, −1 for none. O(m + n log n).
 
-    `ranks` are the numbers of the edges from the best one on.
+    `ranks` lists the numbers of the edges, best first.
 
     Examples
     --------
@@ -124,29 +81,12 @@ def kruskal(n: int, tails: Array, heads: Array, ranks: Array) -> tuple[Array, Ar
 
 
 def rows_of_line(
-    sources: Array,
-    line: tuple[Array, Array, Array, Array],
-    one: Any,
-    rows: Array,
-    trees: Array | None,
-    threads: int,
-    *,
-    smallest: bool,
+    sources: Array, line: tuple[Array, Array, Array, Array], one: Any, rows: Array, trees: Array | None, threads: int, *, smallest: bool
 ) -> None:
     """Fill rows with the weights of best paths from their sources, and trees with the predecessors. O(n) for each row.
 
-    Parameters
-    ----------
-    sources : int64 array of shape (s,)
-    line : tuple of arrays
-        The line and the position of each vertex in it, as int64, the edge before each of its vertices, and the parents as int32.
-    one : scalar
-        The element of the empty path.
-    rows : array of shape (s, n)
-        With contiguous rows.
-    trees : contiguous int32 array of shape (s, n), optional
-    threads : int
-    smallest : bool
+    `line` is the line and each vertex's position in it (int64), the edge before each vertex of the line, and the parents (int32). `one` is
+    the element of the empty path. `rows` have contiguous rows; `trees` are contiguous and int32.
     """
     n, count, first = len(line[0]), len(sources), np.array([one], rows.dtype)
     if trees is not None:
@@ -163,43 +103,34 @@ def rows_of_line(
 
 @functools.cache
 def _function(name: str, scalar: Scalar = I64, smallest: bool = True) -> Function:
-    """A function for elements of a type, compiled or from the cache."""
     write = {"prim": _prim, "kruskal": _kruskal, "rows": _rows}[name]
     key = "spanning tree", name, scalar, smallest
     return compile_library(key, host(), lambda: link([write(_Elements(scalar, smallest))])).function(name)
 
 
 class _Elements(NamedTuple):
-    """Elements as they are compared: signed integers are i64 in registers, see `Body`."""
+    """A comparison of elements; signed integers are i64 in registers, see `Body`."""
 
     scalar: Scalar
     smallest: bool
 
     @property
     def ir(self) -> str:
-        """The type in registers."""
         return "i64" if self.scalar.kind == "i" else self.scalar.ir
 
     def better(self, em: Emitter, x: str, y: str) -> str:
-        """Tell whether an element is better than another."""
         relation = {"f": "fcmp o", "i": "icmp s", "u": "icmp u"}[self.scalar.kind] + ("lt" if self.smallest else "gt")
         return em.let(f"{relation} {self.ir} {x}, {y}")
 
     def select(self, em: Emitter, condition: str, x: str, y: str) -> str:
-        """One of two elements."""
         return em.let(f"select i1 {condition}, {self.ir} {x}, {self.ir} {y}")
 
 
 def _prim(of: _Elements) -> Emitter:
-    """``prim(args)``: vertices behind place k wait, each with the best edge that leads to it so far."""
+    """Emit ``prim``: vertices behind place k wait, each with its best edge so far."""
     element = of.scalar.dtype
     b = Body("prim", _PrimWords, "n stride", matrix=element, order=np.int64, gaps=element, parents=np.int32)
     em, n = b.em, b["n"]
-
-    def swap(array: str, i: str, j: str) -> None:
-        x, y = b.get(array, i), b.get(array, j)
-        b.put(array, i, y)
-        b.put(array, j, x)
 
     def place(k: str, _: list[str]) -> None:
         v = b.get("order", em.sub(k, 1))
@@ -217,22 +148,22 @@ def _prim(of: _Elements) -> Emitter:
 
         at = em.loop(k, n, 1, waiting, [(of.ir, b.get("gaps", k)), ("i64", k)])[1]
         for array in ("order", "gaps", "parents"):
-            swap(array, k, at)
+            here, there = b.get(array, k), b.get(array, at)
+            b.put(array, k, there)
+            b.put(array, at, here)
 
     em.loop(1, b["n"], 1, place)
     return b.done()
 
 
 def _kruskal(_: _Elements) -> Emitter:
-    """``kruskal(args)``: the shorter of two lines is appended to the longer one, and its tree rooted where the edge ends."""
+    """Emit ``kruskal``: an edge appends the shorter line to the longer one, and roots the shorter line's tree at the edge."""
     arrays = dict.fromkeys(_KruskalWords._fields[2:], np.int64) | {"parents": np.int32}
     b = Body("kruskal", _KruskalWords, "n m", **arrays)
     em = b.em
     above, place = Variable(em), Variable(em)
 
     def along(first: str, array: str, visit: Callable[[str], None]) -> None:
-        """Visit a vertex, and all that come after it."""
-
         def step(values: list[str]) -> list[str]:
             following = b.get(array, values[0])
             visit(values[0])
@@ -280,7 +211,6 @@ def _kruskal(_: _Elements) -> Emitter:
 
 
 def _rows(of: _Elements) -> Emitter:
-    """``rows(args)``."""
     element = of.scalar.dtype
     arrays = dict.fromkeys(("sources", "order", "position"), np.int64) | dict.fromkeys(("gaps", "one", "rows"), element)
     b = Body("rows", _RowWords, "n first stop stride", **arrays, parents=np.int32, trees=np.int32)
@@ -293,7 +223,6 @@ def _rows(of: _Elements) -> Emitter:
         place = b.get("position", source)
 
         def read(j: str, gap: str | int, worst: str) -> str:
-            """One vertex further along the line."""
             wide = b.get("gaps", gap)
             now = of.select(em, of.better(em, worst, wide), wide, worst)
             b.put("rows", em.add(start, b.get("order", j)), now)

@@ -1,19 +1,20 @@
 """Products of a sparse matrix and a dense one, by compressed rows: C_i = ⊕ over the entries a_ik of row i of a_ik ⊗ B_k.
 
-Several vectors of columns of C stay in registers during the pass over the entries of a row. Each entry is loaded once, and its row of B
-is prefetched some entries ahead. The remaining columns are computed in pieces of half the size, down to one column. For a single column the
-lanes of a vector hold entries of the row, and gather their factors.
+Several vectors of columns of C stay in registers during the loop over the entries of a row. Each entry is loaded once, and its row of B, at
+a random address, is prefetched some entries ahead. The remaining columns follow in pieces of half the size, down to one column. For one
+column, if the target has masks, the lanes of a vector hold entries of the row and gather their factors.
 
-A product with a single column takes about as long as reading the matrix. It therefore also checks the entries, see `bounds`, and the ends
-of rows: row pointers that decrease or exceed the number of entries are reported, not followed.
+A product with a single column takes about as long as reading the matrix, so the kernel also checks the entries on the way (see `bounds`).
+The kernel checks the row pointers too, and clamps and reports a row that ends before its begin or beyond the last entry.
 
 Threads take some rows at a time by an atomic counter, so that a late thread does less.
 
-If B has the left factors of ⊗, the product is that of the transposed matrices.
+If B has the left factors of ⊗, the product is of transposed matrices.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from fractions import Fraction
@@ -31,14 +32,14 @@ from semiring.kernels.hardware import Target
 __all__ = ["Entries", "SparseKernel"]
 
 _VECTORS = 8
-"""Vectors of a row of the result that are kept in registers."""
+"""The vectors of a row of the result that stay in registers."""
 
 _AHEAD = 16
-"""Entries before its turn, a row of B is asked for."""
+"""The prefetch distance of rows of B, in entries."""
 
 
 class Entries:
-    """Common parts of functions on compressed rows: column numbers, entries as inner elements, and sums with another term."""
+    """The common part of functions on compressed rows: column numbers, entries as inner elements, and sums with one term more."""
 
     def __init__(self, rep: Representation, target: Target, name: str) -> None:
         self.rep, self.target, self.form, self.name = rep.unpacked, target, SparseForm.named(name), name
@@ -48,39 +49,33 @@ class Entries:
         self.components = range(len(rep.outer))
 
     def open(self) -> Emitter:
-        """The function."""
+        """Begin the function."""
         self.em = em = Emitter(self.name, ENTRY)
-        self._low: dict[int, Lowering] = {}
-        self._math: dict[int, ScaledMath] = {}
+        self.low = functools.cache(lambda width: Lowering(em, self.target, width, infinities=self.rep.inner_infinities))
+        self._scaled_math = functools.cache(self._new_scaled_math)
         self.last = self.args.load(em, "last")
         self.starts, self.columns = (self.args.pointer(em, x) for x in ("starts", "columns"))
         self.values = [self.args.pointer(em, ("values", c)) for c in self.components]
         return em
 
     def places(self) -> list[tuple[Scalar, str]]:
-        """The places of the result and the witness."""
+        """Return the type and address of each component of the result, and of the witness."""
         out = [(s, self.args.pointer(self.em, ("out", c))) for c, s in enumerate(self.rep.outer)]
         return out + [(I32, self.args.pointer(self.em, "via"))] * self.form.witness
 
-    def low(self, width: int) -> Lowering:
-        """Operations on inner elements."""
-        if width not in self._low:
-            self._low[width] = Lowering(self.em, self.target, width, infinities=self.rep.inner_infinities)
-        return self._low[width]
-
     def number(self, array: str, e: str | int) -> str:
-        """An entry's column, or where the entries of a row begin."""
+        """Load a column number, or the start of a row."""
         em = self.em
         if not self.form.narrow:
             return em.load("i64", em.at("i64", array, e), 8)
         return em.let(f"sext i32 {em.load('i32', em.at('i32', array, e), 4)} to i64")
 
     def ends(self, starts: str, i: str | int) -> tuple[str, str]:
-        """Load the begin and the end of a row's entries."""
+        """Load the range of a row's entries."""
         return self.number(starts, i), self.number(starts, self.em.add(i, 1))
 
     def element(self, arrays: Sequence[str], at: Sequence[str | int], width: int, check: BoundsCheck | None = None) -> list[Value]:
-        """Elements in memory, one place a component, as inner ones."""
+        """Load elements as inner ones, from one place per component."""
         em, rep, found = self.em, self.rep, []
         for c, (s, inner, array, i) in enumerate(zip(rep.outer, rep.inner, arrays, at, strict=True)):
             raw = em.load(s.vector(width), em.at(s.ir, array, i), s.bytes)
@@ -90,22 +85,22 @@ class Entries:
         return found
 
     def splat(self, element: Sequence[Value], width: int) -> list[Value]:
-        """One element in all lanes."""
+        """Copy one element to all lanes."""
         return [Value(self.em.splat(x.name, s, width), s) for x, s in zip(element, self.rep.inner, strict=True)]
 
     @property
     def parts(self) -> int:
-        """The count of numbers in a sum: components, the sum of exponentials for logarithms, and the witness."""
+        """The numbers that make up a sum: its components, the sum of exponentials if ⊕ is log Σ exp, and the witness."""
         return len(self.kinds) + self.form.witness
 
     def zeros(self, width: int) -> list[tuple[str, str]]:
-        """Sums without terms, and the witness of none behind them."""
+        """Return empty sums, with the witness −1."""
         codes = [(I32.vector(width), I32.constant(-1, width))] * self.form.witness
         numbers = zip(self.kinds, (*self.rep.inner_zero, 0.0), strict=False)
         return [*((s.vector(width), s.constant(z, width)) for s, z in numbers), *codes]
 
     def take(self, width: int, sums: Sequence[str], entry: Sequence[Value], other: Sequence[Value], code: str) -> list[str]:
-        """Emit sums ⊕ entry ⊗ other, or other ⊗ entry; a witness is the last of the sums, and `code` the witness of this term."""
+        """Return sums ⊕ entry ⊗ other (or ⊕ other ⊗ entry); a witness is the last of the sums, and `code` is the term's."""
         rep, low = self.rep, self.low(width)
         a, b = (other, entry) if self.form.swapped else (entry, other)
         old = [Value(x, s) for x, s in zip(sums, rep.inner, strict=False)]
@@ -120,23 +115,20 @@ class Entries:
         return [*(v.name for v in new), *([low.select(is_better(), I32, code, sums[-1])] if self.form.witness else [])]
 
     def joined(self, width: int, one: Sequence[str], other: Sequence[str]) -> list[str]:
-        """The sum of two sums that have no witness."""
+        """Add two sums without a witness."""
         if self.scale is not None:
             return self._add_exponentials(width, one, other)
         left, right = ([Value(x, s) for x, s in zip(half, self.rep.inner, strict=True)] for half in (one, other))
         return [v.name for v in self.low(width).evaluate(self.rep.add, left, right, self.rep.inner)]
 
-    def _scaled_math(self, width: int) -> ScaledMath:
-        """Exponentials and logarithms."""
-        if width not in self._math:
-            (s,), scale = self.rep.inner, self.scale or Fraction(1)
-            self._math[width] = ScaledMath(self.em, s, width, fma=self.target.fma, scale=scale, limits=range_of(s, 1))
-        return self._math[width]
+    def _new_scaled_math(self, width: int) -> ScaledMath:
+        (s,), scale = self.rep.inner, self.scale or Fraction(1)
+        return ScaledMath(self.em, s, width, fma=self.target.fma, scale=scale, limits=range_of(s, 1))
 
     def _add_exponentials(self, width: int, one: Sequence[str], other: Sequence[str]) -> list[str]:
-        """Add sums m + log(t) / s, stored as the term m of the largest multiple by s, and t = Σ exp(s (x − m)).
+        """Add sums m + log(t) / s, where m is the term whose multiple by s is largest, and t = Σ exp(s (x − m)).
 
-        Among finite terms, t ← t exp(s (m − m')) + t' if m' is larger than m, and otherwise t ← t + t' exp(s (m' − m)).
+        If no term is infinitely less, t ← t exp(s (m − m')) + t' if m' is larger than m, and t ← t + t' exp(s (m' − m)) if not.
         """
         low, scaled, (s,) = self.low(width), self._scaled_math(width), self.rep.inner
         (m, t), (x, r) = one, other
@@ -148,11 +140,11 @@ class Entries:
         return [most, low.arithmetic("add", s, [low.arithmetic("mul", s, [smaller, less]), larger])]
 
     def code(self, k: str, width: int) -> str:
-        """The witness of a term."""
+        """Return the witness of a term."""
         return self.em.splat(self.em.let(f"trunc i64 {k} to i32"), I32, width)
 
     def decoded(self, width: int, sums: Sequence[str], threshold: str) -> list[str]:
-        """Sums as outer elements, with their witness: of a finite element added to half of ∞ there is none."""
+        """Return sums as outer elements with their witness, −1 for a sum that half of ∞ makes infinite."""
         rep, low = self.rep, self.low(width)
         if self.scale is not None:
             (m, t), (s,) = sums, rep.inner
@@ -169,18 +161,18 @@ class Entries:
 
 
 class SparseKernel(Entries):
-    """Generates the products with dense matrices, which `SparseForm` names."""
+    """Generates the products with dense matrices, named by `SparseForm`."""
 
     def functions(self) -> list[Emitter]:
-        """The function."""
+        """Emit the function."""
         em, args, rep = self.open(), self.args, self.rep
         size = max(s.bytes for s in rep.inner)
         self.width = max(1, self.target.vector_bytes // size)
         self._right, self._places = [args.pointer(em, ("right", c)) for c in self.components], self.places()
         self._down = [args.load(em, ("right_rows", c)) for c in self.components]
-        self._thresholds = {
-            w: em.splat_word(args.load(em, "threshold"), rep.inner[0], w) if rep.kind == "clamped" else "" for w in self._widths()
-        }
+        widths = [self.width >> i for i in range(self.width.bit_length())]  # of a vector, and its halves down to one element
+        clamped = rep.kind == "clamped"
+        self._thresholds = {w: em.splat_word(args.load(em, "threshold"), rep.inner[0], w) if clamped else "" for w in widths}
         self._n: str | int = 1 if self._single else args.load(em, "n")
         self._entries = args.load(em, "entries")
         self._stop = em.sub(self._entries, 1)
@@ -213,7 +205,7 @@ class SparseKernel(Entries):
         return self.form.kind == "vector"
 
     def _tell(self) -> None:
-        """Emit the report of bad row pointers, column numbers beyond the last, and entries beyond the bounds."""
+        """Report invalid row pointers or column numbers, and entries out of bounds."""
         em, ir = self.em, self._index.ir
         strange = em.let(f"icmp ne i64 {em.load('i64', self._strange, 8)}, 0")
         for width, place in self._greatest.items():
@@ -226,13 +218,13 @@ class SparseKernel(Entries):
             self._check.tell()
 
     def _inside(self, k: str, width: int) -> str:
-        """Emit column numbers, clamped to the last column."""
+        """Return column numbers, clamped to the last column; remember the greatest."""
         em, ir, overload, place = self.em, self._index.vector(width), self._index.overload(width), self._greatest[width]
         em.store(ir, em.call(f"umax.{overload}", ir, (ir, em.load(ir, place, 64)), (ir, k)), place, 64)
         return em.call(f"umin.{overload}", ir, (ir, k), (ir, em.splat(self._limit, self._index, width)))
 
     def _sound(self, begin: str, end: str) -> tuple[str, str]:
-        """Emit the begin and the end of a row, clamped to the entries."""
+        """Return the range of a row's entries, clamped to all entries; remember a change."""
         em = self.em
         last = em.call("umin.i64", "i64", ("i64", end), ("i64", self._entries))
         first = em.call("umin.i64", "i64", ("i64", begin), ("i64", last))
@@ -241,15 +233,10 @@ class SparseKernel(Entries):
         return first, last
 
     def _long(self, k: str, width: int) -> str:
-        """Numbers of columns as i64."""
         return self.em.let(f"zext {I32.vector(width)} {k} to {I64.vector(width)}") if self.form.narrow else k
 
-    def _widths(self) -> list[int]:
-        """A whole vector, and its halves down to one element."""
-        return [self.width >> i for i in range(self.width.bit_length())]
-
     def _row(self, i: str, _: list[str]) -> None:
-        """A row of the result: blocks of columns, and what is left of them in halves."""
+        """Emit a row of the result: blocks of columns, then the remaining columns in halves."""
         em, parts = self.em, self.parts
         begin, end = self._sound(*self.ends(self.starts, i))
         vectors = _VECTORS
@@ -273,7 +260,7 @@ class SparseKernel(Entries):
             block = half
 
     def _segment(self, ends: tuple[str, str], j: str | int, place: str | int, vectors: int, width: int) -> None:
-        """Some columns of a row from j on."""
+        """Emit some columns of a row from j on."""
         em, parts = self.em, self.parts
 
         def term(e: str, sums: list[str]) -> list[str]:
@@ -301,11 +288,11 @@ class SparseKernel(Entries):
 
     @property
     def _gathers(self) -> bool:
-        """True if lanes hold entries of a row, for a single column; instructions gather elements of 4 bytes and more."""
+        """True if lanes take entries of a row for a single column; instructions gather elements of 4 bytes and more."""
         return self.target.masks and not self.form.witness and min(s.bytes for s in self.rep.outer) >= I32.bytes
 
     def _gathered(self, ends: tuple[str, str], j: str | int) -> list[str]:
-        """Emit the sum of a row for one column; each lane adds up a part."""
+        """Return the sum of a row for one column; each lane sums a part of the entries."""
         em, width, rep = self.em, self.width, self.rep
         index = self._index
         begin, end = ends
@@ -340,7 +327,7 @@ class SparseKernel(Entries):
         return sums
 
     def _ask(self, e: str, j: str | int, columns: int) -> None:
-        """Ask for a part of the row of B of a later entry."""
+        """Prefetch a part of the row of B that belongs to a later entry."""
         em, k = self.em, self.number(self.columns, e)
         for s, start, down in zip(self.rep.outer, self._right, self._down, strict=True):
             row = em.add(em.mul(k, down), j)

@@ -28,20 +28,11 @@ Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
 
 _BITS = 64
-"""Columns of a sparse factor per entry, above which empty columns are left out."""
+"""The columns per entry of a sparse factor above which empty columns are renumbered away."""
 
 
 class CpuSparseProducts(Threaded):
-    """`SparseProducts` in dtypes for which a semiring can be compiled.
-
-    Parameters
-    ----------
-    semiring : Semiring
-    dtypes : tuple of numpy.dtype
-    threads : int, optional
-    isa : str, optional
-        As of `CpuEngine`.
-    """
+    """The `SparseProducts` in dtypes for which a semiring can be compiled; for `isa` see `CpuEngine`."""
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], threads: int | None = None, isa: str | None = None) -> None:
         self.requested, self.dtypes = threads, dtypes
@@ -64,9 +55,9 @@ class CpuSparseProducts(Threaded):
         *,
         swapped: bool = False,
     ) -> bool:
-        """C ← A⊗B with a single column, where entries are read only once: whether that was done, and all numbers are in the safe range.
+        """C ← A⊗B with a single column, reading entries only once; return True if all numbers are in the safe range.
 
-        Where it says no, C holds no product. `is_safe` tells it of B, while other threads wake.
+        On False, also if the range cannot be checked on the way, C holds no product. `is_safe` checks B while other threads wake.
         """
         bounds = bounds_in_words(safe, self.dtypes[0])
         return bounds is not None and not self._times_dense(A, B, C, via, is_safe, swapped=swapped, bounds=bounds)
@@ -83,38 +74,25 @@ class CpuSparseProducts(Threaded):
         signed: bool = False,
         bounds: tuple[int, int, int] = (0, 0, 0),
     ) -> bool:
-        """C ← A⊗B; whether entries are beyond the bounds, which a single column tells, or B is not safe."""
+        """C ← A⊗B; return True if B is not safe, or an entry of a product with a vector is out of bounds."""
         n, m = C[0].shape[1], A.shape[0]
         if 0 in C[0].shape:
             return False
         single = n == 1
         B = tuple(map(np.ascontiguousarray, B)) if single else B
-        if A.starts[0] != 0 or A.starts[-1] != len(A.columns):  # the rows between are looked at by the kernel
+        if A.starts[0] != 0 or A.starts[-1] != len(A.columns):  # the kernel checks the row pointers in between
             raise strange_columns()
         narrow = _is_narrow(A)
         A, form = _of_width(A, narrow=narrow), SparseForm("vector" if single else "dense", swapped, narrow, via is not None)
         threads, taken = self._threads((len(A.columns) + m) * n), array("q", [0])
-        known = SparseWords(
-            0,
-            m,
-            address(A.starts),
-            address(A.columns),
-            n,
-            self._kernels.representation.threshold(signed=signed),
-            A.shape[1],
-            0,
-            0 if via is None else address(via),
-            entries=len(A.columns),
-            taken=taken.buffer_info()[0],
-            grain=-(-m // (machine.ROW_PARTS * threads)) if threads > 1 else m,
-            **dict(zip(("origin", "least", "most"), bounds, strict=True)),
-        )
-        arrays = [
-            SparseArrays(address(v), address(b), b.strides[0] // b.itemsize, address(c)) for v, b, c in zip(A.values, B, C, strict=True)
-        ]
-        answers = _over_rows(
-            self._kernels.function(form.name), known, arrays, [(0, m)] * threads, threads, is_safe=is_safe, nanoseconds=len(A.columns) * n
-        )
+        grain = -(-m // (machine.ROW_PARTS * threads)) if threads > 1 else m
+        threshold, witness = self._kernels.representation.threshold(signed=signed), 0 if via is None else address(via)
+        known = SparseWords(0, m, address(A.starts), address(A.columns), n, threshold, A.shape[1], via=witness, entries=len(A.columns))
+        known = known._replace(taken=taken.buffer_info()[0], grain=grain, origin=bounds[0], least=bounds[1], most=bounds[2])
+        parts = zip(A.values, B, C, strict=True)
+        arrays = [SparseArrays(address(v), address(b), b.strides[0] // b.itemsize, address(c)) for v, b, c in parts]
+        function, tasks = self._kernels.function(form.name), [(0, m)] * threads
+        answers = _over_rows(function, known, arrays, tasks, threads, is_safe=is_safe, nanoseconds=len(A.columns) * n)
         if (A.shape[1] == 0 and len(A.columns) > 0) or STRANGE in answers:
             raise strange_columns()
         return BEYOND in answers
@@ -144,26 +122,14 @@ class CpuSparseProducts(Threaded):
         threads = self._threads(steps)
         tasks, bitmaps = _shares(A.starts, threads), [np.zeros(size, np.uint8) for _ in range(threads)]
         starts = np.zeros(A.shape[0] + 1, np.int64)
-        known = SparseWords(
-            0,
-            0,
-            address(A.starts),
-            address(A.columns),
-            B.shape[1],
-            self._kernels.representation.threshold(signed=signed),
-            right_starts=address(B.starts),
-            right_columns=address(B.columns),
-            out_starts=address(starts),
-            words=words,
-        )
+        threshold = self._kernels.representation.threshold(signed=signed)
+        known = SparseWords(0, 0, address(A.starts), address(A.columns), B.shape[1], threshold, out_starts=address(starts), words=words)
+        known = known._replace(right_starts=address(B.starts), right_columns=address(B.columns))
         if mask is not None:
             pattern = _of_width(mask.pattern, narrow=narrow)
-            known = known._replace(
-                mask_starts=address(pattern.starts),
-                mask_columns=address(pattern.columns),
-                flip=-1 if mask.complement else 0,
-                sorted=int(not mask.complement and _ascends(B) and _ascends(pattern, strictly=True)),
-            )
+            ordered = not mask.complement and _ascends(B) and _ascends(pattern, strictly=True)
+            known = known._replace(mask_starts=address(pattern.starts), mask_columns=address(pattern.columns))
+            known = known._replace(flip=-1 if mask.complement else 0, sorted=int(ordered))
         nothing = [SparseArrays(0, 0, 0, 0)] * len(self.dtypes)
         _over_rows(self._kernels.function(symbolic.name), known, nothing, tasks, threads, bitmaps, nanoseconds=steps)
         starts.cumsum(out=starts)
@@ -180,7 +146,7 @@ class CpuSparseProducts(Threaded):
     def _renumbered(
         self, A: CompressedRows, B: CompressedRows, room: Room, mask: Mask | None, **how: bool
     ) -> tuple[CompressedRows, Array | None]:
-        """Multiply by a B with mostly empty columns, after renumbering the other columns."""
+        """Multiply without the empty columns of B."""
         used, columns = np.unique(B.columns, return_inverse=True)
         if mask is not None:
             pattern = mask.pattern
@@ -192,23 +158,22 @@ class CpuSparseProducts(Threaded):
         return product._replace(shape=(A.shape[0], B.shape[1]), columns=used[product.columns]), via
 
     def _threads(self, steps: int) -> int:
-        """Return the threads for some steps, each at least as long as a step of a matrix-vector product."""
         return self.threads if steps >= machine.VECTOR_SERIAL else 1
 
 
 def _is_narrow(rows: CompressedRows) -> bool:
-    """Return True if column numbers have 32 bits, and entry numbers fit 32 bits."""
+    """Return True if column numbers have 32 bits, and entry numbers fit in 32."""
     return rows.columns.dtype == np.int32 and len(rows.columns) < 2**31
 
 
 def _of_width(rows: CompressedRows, *, narrow: bool) -> CompressedRows:
-    """The same with columns and numbers of entries of 32 bits, or else of 64."""
+    """Return the matrix with column and entry numbers of 32 bits, or of 64."""
     index = np.int32 if narrow else np.int64
     return rows._replace(starts=rows.starts.astype(index, copy=False), columns=rows.columns.astype(index, copy=False))
 
 
 def _ascends(rows: CompressedRows, *, strictly: bool = False) -> bool:
-    """True where the columns of each row ascend."""
+    """Return True if the columns of each row ascend."""
     columns = rows.columns
     descents = np.flatnonzero(columns[1:] <= columns[:-1] if strictly else columns[1:] < columns[:-1]) + 1
     return bool(np.isin(descents, rows.starts).all())
@@ -225,9 +190,9 @@ def _over_rows(
     *,
     nanoseconds: float,
 ) -> set[int]:
-    """Call a function for ranges of rows, each worker with one of the bitmaps; returns the answers, `STRANGE` and `BEYOND`.
+    """Call a function for ranges of rows, each worker with its bitmap; return the answers among `STRANGE` and `BEYOND`.
 
-    All calls together take about so many nanoseconds.
+    `nanoseconds` estimates the time of all calls together.
     """
     answers = set[int]()
 
@@ -248,7 +213,7 @@ def _over_rows(
 
 
 def _shares(starts: Array, threads: int) -> list[tuple[int, int]]:
-    """Ranges of rows with about as many rows and entries each, some for each thread."""
+    """Cut the rows into ranges of about equal rows plus entries, some for each thread."""
     m = len(starts) - 1
     if threads == 1:
         return [(0, m)] if m else []

@@ -1,27 +1,21 @@
-"""The forms of products with sparse matrices, by the names of their functions, and the arguments of these."""
+"""The forms of products with sparse matrices, by the names of their functions, and the functions' arguments."""
 
 from __future__ import annotations
 
 import functools
+from collections import namedtuple
 from typing import NamedTuple
 
 __all__ = ["BEYOND", "STRANGE", "SparseArrays", "SparseForm", "SparseWords", "bitmap_bytes"]
 
 
 class SparseForm(NamedTuple):
-    """The form of a generated function.
+    """The form of a product, which names a function.
 
-    Attributes
-    ----------
-    kind : {"dense", "vector", "symbolic", "numeric"}
-        A sparse matrix times a dense matrix, or times a column. Sparse times sparse: the lengths of the rows, and then the rows.
-    swapped : bool
-        The sparse matrix is the right factor of ⊗: the product is computed transposed.
-    narrow : bool
-        Column and entry numbers have 32 bits, else 64; row pointers of a sparse result have 64.
-    witness : bool
-    masked : bool
-        Compute only entries of a mask, or only entries outside.
+    The `kind` is "dense" or "vector", for a sparse matrix times a dense matrix or a column; or, for two sparse matrices, "symbolic" (the
+    lengths of the rows) or "numeric" (the rows). `swapped`: the sparse matrix is the right factor of ⊗, and the product is computed
+    transposed. `narrow`: column numbers and row pointers have 32 bits, else 64; the row pointers of a sparse result always have 64.
+    `masked`: only entries in a mask, or outside of a mask, are computed.
     """
 
     kind: str
@@ -37,27 +31,29 @@ class SparseForm(NamedTuple):
 
     @classmethod
     def named(cls, name: str) -> SparseForm:
-        """The form of the function of a name."""
+        """Return the form of a function, given its name."""
         _, kind, *words = name.split("_")
         return cls(kind, *(field in words for field in cls._fields[1:]))
 
 
 @functools.cache
 def _name(form: SparseForm) -> str:
-    """The kind, and what else is so."""
     return "_".join(["sparse", form.kind, *(field for field in form._fields[1:] if getattr(form, field))])
 
 
 class SparseWords(NamedTuple):
-    """The words of a call that belong to no component; each function reads the words it needs.
+    """The words of a call that belong to no component; a function reads only some.
 
-    Rows `first` … `last` of A are multiplied; with a dense B `grain` rows at a time, by the counter `taken` of all threads. `starts` and
-    `columns` describe A, `right_starts` and `right_columns` B, and `mask_starts` and `mask_columns` a mask, whose bits are exclusive-ored
-    with `flip`. `sorted` is 1 if entries of B may be looked up by the columns of the mask. B has `n` columns. `out_starts` has the row
-    pointers of a sparse result; ``symbolic`` fills in the lengths, one place further. For log Σ exp, `sums` has a number for each entry.
-    `bitmap` is zeroed memory of `words` words, see `bitmap_bytes`. A product with a dense B of `depth` rows clamps larger row numbers, and
-    reports them in `strange`, like row pointers beyond `entries`. A product with a vector also reports in `beyond` entries outside
-    `origin`, `least` and `most`, see `BoundsCheck`.
+    Rows `first` … `last` − 1 of A are multiplied; a product with a dense B takes `grain` rows at a time from the counter `taken`, which all
+    threads share. `starts` and `columns` are A's compressed rows, `right_starts` and `right_columns` B's, `mask_starts` and `mask_columns`
+    a mask's. The mask's bits are exclusive-ored with `flip`; `sorted` is 1 if the columns of the mask may be looked up in B. B has `n`
+    columns.
+
+    Rows of a sparse result begin at `out_starts`; ``symbolic`` writes the length of each row one place further on. `sums` has a number for
+    each entry if ⊕ is log Σ exp. `bitmap` is zeroed memory for `words` words, see `bitmap_bytes`.
+
+    A product with a dense B of `depth` rows clamps column numbers and row pointers to `depth` and `entries`, and sets `strange` if any
+    changed. A product with a vector also sets `beyond` if an entry is out of the bounds `origin`, `least` and `most`, see `BoundsCheck`.
     """
 
     first: int
@@ -90,23 +86,17 @@ class SparseWords(NamedTuple):
 
 
 STRANGE, BEYOND = map(SparseWords._fields.index, ("strange", "beyond"))
-"""Fields that report column numbers beyond the last, and entries beyond bounds."""
+"""The positions of the answers: column numbers or rows that do not exist, and entries out of bounds."""
 
-
-class SparseArrays(NamedTuple):
-    """The words of one component: entries of A; entries of B, or the dense B and its row stride in elements; the result."""
-
-    values: int
-    right: int
-    right_rows: int
-    out: int
+SparseArrays = namedtuple("SparseArrays", "values right right_rows out")
+"""The words of one component: the entries of A, the entries of B (or the dense B and its row stride in elements), and the result."""
 
 
 def bitmap_bytes(n: int) -> tuple[int, int]:
-    """Return the number of words of n columns, and the bytes of the bitmap of one row.
+    """Return the number of 64-column words in n columns, and the bytes of one row's bitmap.
 
-    The bitmap has a bit for each column, a bit for each word that is not empty, the start of each word's columns in the row (int32), and
-    the bits of a mask.
+    The bitmap has a bit for each column, a bit for each nonempty word, the row position of each word's first column (int32), and a mask's
+    bits.
     """
     words = -(-n // 64)
     return words, 8 * (2 * words + -(-words // 64) + -(-words // 2))

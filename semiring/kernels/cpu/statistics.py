@@ -1,17 +1,17 @@
 """Value statistics of arrays on the host: ``statistics(args)``, generated for one dtype.
 
-An argument array holds the number of arrays, the address of each one's `PyArrayInterface` (NumPy's array interface for C), and room for
-the results: five words an array. Memory is read once, whatever its alignment.
+An argument array holds the number of arrays, the address of each one's `PyArrayInterface` (NumPy's array interface for C), and room for the
+results: five words an array. Memory is read once, whatever its alignment.
 
-The key of a number is a signed integer in the order of the numbers, from the bits of floats, so that no subnormal counts as 0. Let t be
-the key of +∞ (or the largest integer); the key of −∞ (or the lowest) is −t − 1, and keys of finite numbers are between. Modulo the word
-size
+The key of a number is a signed integer that sorts like the number. Floats are compared by their bits, so that no subnormal passes for 0.
+Let t be the key of +∞ (of the largest integer); then the key of −∞ (of the lowest) is −t − 1, and finite numbers have keys in between.
+Modulo the word's size
 
     y = key + t  is below 2t for finite numbers, and the largest word for −∞;
     z = key − t  is at least −2t for finite numbers, and 0 for +∞;
-    z − 1        is below −2t − 2 exactly for NaN, with keys beyond ±∞,
+    z − 1        is below −2t − 2 only for NaN, whose keys are beyond the keys of ±∞.
 
-so minima and maxima, without a branch, give the range of finite numbers, and the presence of ±∞ and NaN.
+So the minima and maxima of y, z and z − 1 give the range of finite numbers and the kinds of other numbers, without a branch.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ __all__ = ["StatisticsGenerator", "statistics_kernel"]
 Array = np.ndarray[Any, Any]
 
 _ND, _FLAGS, _SHAPE, _STRIDES, _DATA = 4, 16, 24, 32, 40
-"""Offsets of the fields of a `PyArrayInterface`; its lowest flags are C and Fortran order."""
+"""The offsets of a `PyArrayInterface`'s fields; the flags begin with C order and Fortran order."""
 
 _WORDS = 5
-"""The fields of an array's `RawStatistics`."""
+"""The words of an array's `RawStatistics`."""
 
 
 class StatisticsGenerator:
@@ -53,7 +53,7 @@ class StatisticsGenerator:
         self.top = (1 << (self.bits - 1)) - (1 << nmant)  # t
 
     def function(self) -> Emitter:
-        """``statistics(args)`` for arrays that are contiguous, or of two dimensions."""
+        """Emit ``statistics(args)`` for arrays that are contiguous or have two dimensions."""
         em = Emitter("statistics", ENTRY)
         count = em.load("i64", "%args", 8)
         own = em.let("alloca [4 x i64], align 8")
@@ -70,7 +70,7 @@ class StatisticsGenerator:
         return em
 
     def _layout(self, em: Emitter, interface: str, own: str) -> tuple[str, tuple[str, str], tuple[str, str]]:
-        """Emit the address of the entries, the rows and columns, and both strides in bytes; contiguous arrays are one row."""
+        """Return the address, the shape and the byte strides of an array as a matrix; a contiguous array is one row."""
 
         def field(ir: str, offset: int, size: int) -> str:
             return em.load(ir, em.at("i8", interface, offset), size)
@@ -79,9 +79,11 @@ class StatisticsGenerator:
         axes = em.let(f"sext i32 {field('i32', _ND, 4)} to i64")
         order = em.let(f"and i32 {field('i32', _FLAGS, 4)}, 3")
         contiguous = em.let(f"icmp ne i32 {order}, 0")
-        (size,) = em.loop(
-            0, axes, 1, lambda axis, sizes: [str(em.mul(sizes[0], em.load("i64", em.at("i64", shape, axis), 8)))], [("i64", "1")]
-        )
+
+        def along(axis: str, size: list[str]) -> list[str]:
+            return [str(em.mul(size[0], em.load("i64", em.at("i64", shape, axis), 8)))]
+
+        (size,) = em.loop(0, axes, 1, along, [("i64", "1")])
         for place, value in enumerate(("1", size, "0", str(self.bytes))):
             em.store("i64", value, em.at("i64", own, place), 8)
         shape = em.let(f"select i1 {contiguous}, ptr {own}, ptr {shape}")
@@ -90,7 +92,7 @@ class StatisticsGenerator:
         return data, (rows, columns), (down, across)
 
     def _reduce(self, em: Emitter, data: str, shape: tuple[str, str], strides: tuple[str, str]) -> list[str]:
-        """Emit minima and maxima as vectors, and the number of zeros, of rows and columns with given strides."""
+        """Return the minima and maxima, as vectors, and the numbers of zeros of a matrix with byte strides."""
         (rows, columns), (down, across) = shape, strides
         side_by_side = em.let(f"icmp eq i64 {across}, {self.bytes}")
         whole = em.select_i64(side_by_side, em.round_down(columns, self.width), 0)
@@ -116,7 +118,7 @@ class StatisticsGenerator:
         return [(self.vector if i < 5 else "i64", value) for i, value in enumerate(found)]
 
     def _accumulate(self, em: Emitter, x: str, found: list[str], mask: str) -> list[str]:
-        """With the numbers of a vector, or of its first lane where all are alike and `mask` is 1."""
+        """Add the numbers of a vector; if `mask` is 1, all lanes hold the same number, counted once."""
         v, w = self.vector, self.width
 
         def constant(value: int) -> str:
@@ -147,7 +149,7 @@ class StatisticsGenerator:
         ]
 
     def _key(self, em: Emitter, ir: str, x: str, constant: Callable[[int], str]) -> str:
-        """The key of a number, and the number of a key."""
+        """Map a number to its key, or a key to its number."""
         if self.kind == "i":
             return x
         if self.kind == "u":
@@ -156,13 +158,11 @@ class StatisticsGenerator:
         return em.let(f"xor {ir} {x}, {em.let(f'lshr {ir} {sign}, {constant(1)}')}")
 
     def _store(self, em: Emitter, found: list[str], place: str) -> None:
-        """Store the raw statistics: the horizontal minima and maxima of the lanes, and what they mean."""
-        operations = ("umin", "umax", "umin", "umax", "umin")
-        ends = [
+        """Store the raw statistics: the horizontal minima and maxima of the lanes, and their meaning."""
+        y_min, y_max, z_min, z_max, nan = (
             em.call(f"vector.reduce.{op}.v{self.width}i{self.bits}", self.word, (self.vector, value))
-            for op, value in zip(operations, found, strict=False)
-        ]
-        y_min, y_max, z_min, z_max, nan = ends
+            for op, value in zip(("umin", "umax", "umin", "umax", "umin"), found, strict=False)
+        )
 
         def constant(value: int) -> str:
             return str(_signed(value, self.bits))
@@ -186,7 +186,7 @@ class StatisticsGenerator:
 
 
 def _signed(value: int, bits: int) -> int:
-    """Return `value` modulo 2^bits as LLVM writes a signed integer."""
+    """Return `value` modulo 2**bits as the signed integer that LLVM writes."""
     return (value + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
 
 
@@ -196,10 +196,7 @@ _pointer.argtypes, _pointer.restype = (ctypes.py_object, ctypes.c_void_p), ctype
 
 
 def statistics_kernel(dtype: np.dtype[Any], isa: str | None = None) -> Callable[[Sequence[Array]], list[RawStatistics]]:
-    """Return a function that reads arrays of a dtype, each contiguous or two-dimensional, in one kernel call (instruction set `isa`).
-
-    `SemiringError` is raised for a processor without generated kernels.
-    """
+    """Return a reader of arrays of a dtype, each contiguous or of two dimensions, by one kernel call (for the instruction set `isa`)."""
     target = host(isa)
     library = compile_library(("statistics", dtype.str), target, lambda: link([StatisticsGenerator(dtype, target).function()]))
     function = library.function("statistics")
@@ -208,7 +205,7 @@ def statistics_kernel(dtype: np.dtype[Any], isa: str | None = None) -> Callable[
 
     def read(arrays: Sequence[Array]) -> list[RawStatistics]:
         count = len(arrays)
-        capsules = list(map(_capsule, arrays))  # which keep what their pointers lead to
+        capsules = list(map(_capsule, arrays))  # each keeps its interface alive
         args = array("q", (count, *map(_pointer, capsules, repeat(None)), *room * count))
         function(args)
         first = 8 * (1 + count)

@@ -1,15 +1,16 @@
 """Strongly connected components of a sparse graph, and the sets of components that each one reaches, as compiled loops over integers.
 
-``components`` is Tarjan's algorithm (1972) with a stack instead of recursion. A component is finished after all components behind it, so
-edges lead from higher numbers to lower ones. ``unite`` follows the same order: the set of a component is united with the set of each head
-of its edges, unless the head is in the set already.
+``components`` is Tarjan's algorithm (1972) with a stack instead of recursion. The algorithm finishes all components behind a component
+first, so edges lead from higher numbers to lower ones. ``unite`` follows the same order: a component's set takes in the set of each head of
+its edges, unless the head is in the set already.
 
-A set is a list of numbers where it has few, and a row of bits where it has many: whichever takes less memory.
+A set is a list of numbers if it is small, and a row of bits if it is large, whichever takes less memory.
 """
 
 from __future__ import annotations
 
 import functools
+from collections import namedtuple
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ import numpy as np
 
 from semiring.arrays.overlap import address
 from semiring.kernels.cpu.arguments import Arguments, pack
-from semiring.kernels.cpu.body import Variable
+from semiring.kernels.cpu.body import Body, Variable
 from semiring.kernels.cpu.compiler import Function, compile_library, link
 from semiring.kernels.cpu.emitter import ENTRY, Emitter
 from semiring.kernels.hardware import host
@@ -26,66 +27,28 @@ __all__ = ["Sets", "reached_components", "row_words", "strong_components"]
 
 Array = np.ndarray[Any, Any]
 
+_ComponentWords = namedtuple("_ComponentWords", "n starts heads found low component place open path components", defaults=(0,))
+"""The arguments of ``components``: a graph, and arrays of n vertices. `found` and `component` are −1 at first, `place` is `starts`."""
 
-class _ComponentWords(NamedTuple):
-    """The arguments of ``components``: a graph, and arrays of n vertices. `found` and `component` are −1 at first, `place` is `starts`."""
+_UniteWords = namedtuple(
+    "_UniteWords", "components first used room starts heads component order begins sizes several bits listed pool places lengths reached"
+)
+"""The arguments of ``unite``.
 
-    n: int
-    starts: int
-    heads: int
-    found: int
-    low: int
-    component: int
-    place: int
-    open: int
-    path: int
-    components: int = 0
-
-
-class _UniteWords(NamedTuple):
-    """The arguments of ``unite``.
-
-    `order` has the vertices in the order of their components, and `begins` where those of each component begin; `sizes` counts them, and
-    `several` has a bit for each component of more than one. The other arrays are those of `Sets`. `bits` are 0, one for each component;
-    `listed` has room for as many numbers. The function goes on from component `first` and place `used` as long as `room` is left in
-    `pool`, and tells how far it came.
-    """
-
-    components: int
-    first: int
-    used: int
-    room: int
-    starts: int
-    heads: int
-    component: int
-    order: int
-    begins: int
-    sizes: int
-    several: int
-    bits: int
-    listed: int
-    pool: int
-    places: int
-    lengths: int
-    reached: int
-
+`order` has the vertices sorted by component; `begins` has the first place of each component, `sizes` its vertices. `several` has a bit
+for each component of more than one vertex. The other arrays belong to `Sets`. `bits` starts as 0, one bit per component; `listed` has
+room for as many numbers. The function continues from component `first` and place `used` while `pool` has `room`, and updates `first`
+and `used`."""
 
 _FIRST, _USED, _ROOM, _POOL = map(_UniteWords._fields.index, ("first", "used", "room", "pool"))
 
 
 class Sets(NamedTuple):
-    """A set for each component: the component, and all that it reaches.
+    """A set for each component: the component, and all components that it reaches.
 
-    Attributes
-    ----------
-    pool : int32 array
-        All sets, one after the other: numbers in any order, or ``row_words(c)`` words of bits.
-    places : int64 array of shape (c,)
-        Where each set begins in the pool, at an even place.
-    lengths : int64 array of shape (c,)
-        The number of components in each set. A set of more components than ``row_words(c)`` is a row of bits.
-    reached : int64 array of shape (c,)
-        The number of vertices of all components in each set.
+    The int32 `pool` has the sets one after the other, from an even place each (`places`): numbers in any order, or ``row_words(c)`` words
+    of bits. `lengths` is the number of components in each set; a set of more components than ``row_words(c)`` is a row of bits. `reached`
+    is the number of vertices of all components in each set.
     """
 
     pool: Array
@@ -95,12 +58,12 @@ class Sets(NamedTuple):
 
 
 def row_words(c: Any) -> Any:
-    """The words of 32 bits of a row of bits for component c, or for several: two for each 64 components up to c."""
+    """Return the 32-bit words of a row of bits for component c (or several): two for each 64 components up to c."""
     return 2 * ((c >> 6) + 1)
 
 
 def strong_components(starts: Array, heads: Array) -> tuple[int, Array]:
-    """Return the number of strongly connected components, and each vertex's component; edges lead to the same or lower ones. O(n + m).
+    """Return the number of strongly connected components, and each vertex's component; edges lead to the same or lower numbers. O(n + m).
 
     Examples
     --------
@@ -118,16 +81,9 @@ def strong_components(starts: Array, heads: Array) -> tuple[int, Array]:
 
 
 def reached_components(starts: Array, heads: Array, count: int, component: Array, require: Callable[[int], None]) -> Sets:
-    """The set of components that each one reaches. O(m · count / 32) at most, and as much memory as the sets take.
+    """Return the set of components that each one reaches. O(m · count / 32) at most, and as much memory as the sets take.
 
-    Parameters
-    ----------
-    starts, heads : int arrays
-        The graph in compressed rows.
-    count, component
-        See `strong_components`.
-    require : callable
-        Refuses so many bytes for the sets where there is no room.
+    For `count` and `component` see `strong_components`. `require` raises if there is no room for so many bytes of sets.
     """
     starts, heads = (np.ascontiguousarray(v, np.int64) for v in (starts, heads))
     order = np.argsort(component, kind="stable")
@@ -153,89 +109,78 @@ def reached_components(starts: Array, heads: Array, count: int, component: Array
 
 @functools.cache
 def _function(name: str) -> Function:
-    """A function, compiled or from the cache."""
     return compile_library(("strong_components",), host(), lambda: link([_components(), _unite()])).function(name)
 
 
 def _components() -> Emitter:
-    """``components(args)``."""
-    em, args = Emitter("components", ENTRY), Arguments(_ComponentWords)
-    n = args.load(em, "n")
-    starts, heads, found, low, component, place, waiting, path = (args.pointer(em, name) for name in _ComponentWords._fields[1:-1])
-    visited, opened, depth, count = (em.variable(0) for _ in range(4))
+    b = Body("components", _ComponentWords, "n components", **dict.fromkeys(_ComponentWords._fields[1:-1], np.int64))
+    em, get, put = b.em, b.get, b.put
+    visited, opened, depth, count = (Variable(em) for _ in range(4))
 
-    def get(array: str, i: str | int) -> str:
-        return em.load("i64", em.at("i64", array, i), 8)
-
-    def put(array: str, i: str | int, value: str | int) -> None:
-        em.store("i64", str(value), em.at("i64", array, i), 8)
-
-    def step(variable: str, by: int) -> str:
-        """Count a variable up or down: what it was before."""
-        before = em.load("i64", variable, 8)
-        em.store("i64", str(em.add(before, by)), variable, 8)
+    def step(variable: Variable, by: int) -> str:
+        """Change a variable and return its old value."""
+        before = variable.get()
+        variable.set(em.add(before, by))
         return before
 
     def lower(v: str, other: str) -> None:
-        put(low, v, em.smin(get(low, v), other))
+        put("low", v, em.smin(get("low", v), other))
 
     def visit(v: str) -> None:
         number = step(visited, 1)
-        put(found, v, number)
-        put(low, v, number)
-        put(waiting, step(opened, 1), v)
-        put(path, step(depth, 1), v)
+        put("found", v, number)
+        put("low", v, number)
+        put("open", step(opened, 1), v)
+        put("path", step(depth, 1), v)
 
     def close(u: str) -> None:
-        """Close a component: all vertices opened since u."""
+        """Make a component of all vertices opened since u."""
         number = step(count, 1)
 
         def take(_: list[str]) -> list[str]:
-            v = get(waiting, str(em.sub(step(opened, -1), 1)))
-            put(component, v, number)
+            v = get("open", em.sub(step(opened, -1), 1))
+            put("component", v, number)
             return [v]
 
-        em.repeat([("i64", take([])[0])], lambda values: em.let(f"icmp ne i64 {values[0]}, {u}"), take)
+        em.repeat([("i64", take([])[0])], lambda values: b.is_("ne", values[0], u), take)
 
     def turn(_: list[str]) -> list[str]:
-        here = str(em.sub(em.load("i64", depth, 8), 1))
-        u = get(path, here)
-        e = get(place, u)
+        here = str(em.sub(depth.get(), 1))
+        u = get("path", here)
+        e = get("place", u)
 
         def edge() -> None:
-            put(place, u, em.add(e, 1))
-            v = get(heads, e)
-            em.branch(
-                em.let(f"icmp slt i64 {get(found, v)}, 0"),
-                lambda: visit(v),
-                lambda: em.branch(em.let(f"icmp slt i64 {get(component, v)}, 0"), lambda: lower(u, get(found, v))),
-            )
+            put("place", u, em.add(e, 1))
+            v = get("heads", e)
+
+            def known() -> None:
+                em.branch(b.is_("slt", get("component", v), 0), lambda: lower(u, get("found", v)))
+
+            em.branch(b.is_("slt", get("found", v), 0), lambda: visit(v), known)
 
         def leave() -> None:
-            em.branch(em.let(f"icmp eq i64 {get(low, u)}, {get(found, u)}"), lambda: close(u))
-            step(depth, -1)
-            em.branch(em.let(f"icmp sgt i64 {here}, 0"), lambda: lower(get(path, str(em.sub(here, 1))), get(low, u)))
+            em.branch(b.is_("eq", get("low", u), get("found", u)), lambda: close(u))
+            depth.add(-1)
+            em.branch(b.is_("sgt", here, 0), lambda: lower(get("path", em.sub(here, 1)), get("low", u)))
 
-        em.branch(em.let(f"icmp slt i64 {e}, {get(starts, str(em.add(u, 1)))}"), edge, leave)
+        em.branch(b.is_("slt", e, get("starts", em.add(u, 1))), edge, leave)
         return []
 
     def root(r: str, _: list[str]) -> None:
         def search() -> None:
             visit(r)
-            em.repeat([], lambda _: em.let(f"icmp sgt i64 {em.load('i64', depth, 8)}, 0"), turn)
+            em.repeat([], lambda _: b.is_("sgt", depth.get(), 0), turn)
 
-        em.branch(em.let(f"icmp slt i64 {get(found, r)}, 0"), search)
+        em.branch(b.is_("slt", get("found", r), 0), search)
 
-    em.loop(0, n, 1, root)
-    em.store("i64", em.load("i64", count, 8), args.place(em, "components"), 8)
-    em.line("ret void")
-    return em
+    em.loop(0, b["n"], 1, root)
+    em.store("i64", count.get(), b.arguments.place(em, "components"), 8)
+    return b.done()
 
 
 def _unite() -> Emitter:
-    """``unite(args)``."""
     em, args = Emitter("unite", ENTRY), Arguments(_UniteWords)
-    count, room = args.load(em, "components"), args.load(em, "room")
+    count, room = (args.load(em, name) for name in ("components", "room"))
     arrays = (args.pointer(em, name) for name in _UniteWords._fields[4:])
     starts, heads, component, order, begins, sizes, several, bits, listed, pool, places, lengths, reached = arrays
     size, mixed, total, written = (Variable(em) for _ in range(4))
@@ -249,11 +194,11 @@ def _unite() -> Emitter:
         em.store(ir, str(value), em.at(ir, array, i), 8 if ir == "i64" else 4)
 
     def words_of(c: str) -> str:
-        """The words of 64 bits of the row of a component."""
+        """Return the 64-bit words of a component's row."""
         return str(em.add(em.let(f"lshr i64 {c}, 6"), 1))
 
     def place_of(d: str) -> tuple[str, str]:
-        """The word of a component's bit, and the bit."""
+        """Return the word of a component's bit, and the bit."""
         return em.let(f"lshr i64 {d}, 6"), em.let(f"shl i64 1, {em.let(f'and i64 {d}, 63')}")
 
     def is_in(d: str) -> str:
@@ -261,7 +206,6 @@ def _unite() -> Emitter:
         return em.let(f"icmp ne i64 {em.let(f'and i64 {get(bits, word)}, {bit}')}, 0")
 
     def take(d: str) -> None:
-        """Put a component that is not in the set there."""
         word, bit = place_of(d)
         put(bits, word, em.let(f"or i64 {get(bits, word)}, {bit}"))
         put(listed, size.get(), d, "i32")
@@ -271,7 +215,6 @@ def _unite() -> Emitter:
         return em.let(f"icmp sgt i64 {length}, {em.mul(words_of(c), 2)}")
 
     def unite(d: str) -> None:
-        """Unite the set with that of a component."""
         place, length = get(places, d), get(lengths, d)
 
         def row() -> None:
@@ -296,7 +239,7 @@ def _unite() -> Emitter:
         em.branch(is_row(d, length), row, numbers)
 
     def each_bit(w: str, word: str, body: Callable[[str], None]) -> None:
-        """``body(d)`` for each component of a word of bits."""
+        """Emit ``body(d)`` for each component of a word of bits."""
         base = em.let(f"shl i64 {w}, 6")
 
         def turn(values: list[str]) -> list[str]:
@@ -307,7 +250,7 @@ def _unite() -> Emitter:
         em.repeat([("i64", word)], lambda values: em.let(f"icmp ne i64 {values[0]}, 0"), turn)
 
     def keep_row(c: str, place: str) -> None:
-        """Write the set as a row of bits, which are cleared."""
+        """Write the set as a row of bits, and clear the bits."""
         begin = em.at("i32", pool, place)
 
         def word(w: str, _: list[str]) -> None:
@@ -326,7 +269,7 @@ def _unite() -> Emitter:
         total.add(get(sizes, d))
 
     def keep_bits(c: str, place: str) -> None:
-        """Write the set as numbers, out of the bits, which are cleared."""
+        """Write the set as numbers from the bits, and clear the bits."""
 
         def word(w: str, _: list[str]) -> None:
             each_bit(w, get(bits, w), lambda d: keep_number(place, d))
@@ -335,7 +278,7 @@ def _unite() -> Emitter:
         em.loop(0, words_of(c), 1, word)
 
     def keep_numbers(place: str) -> None:
-        """Write the set as the numbers that were listed, whose bits are cleared."""
+        """Write the set as the listed numbers, and clear their bits."""
 
         def number(j: str, _: list[str]) -> None:
             d = get(listed, j, "i32")
@@ -372,7 +315,7 @@ def _unite() -> Emitter:
         return [str(em.add(c, 1)), str(em.add(place, em.round_up(written.get(), 2)))]
 
     def more(values: list[str]) -> str:
-        """Tells if a component is left, and room for its row of bits."""
+        """Test if a component is left, and room for its row of bits."""
         c, place = values
         need = em.add(place, em.mul(words_of(c), 2))
         return em.let(f"and i1 {em.let(f'icmp slt i64 {c}, {count}')}, {em.let(f'icmp sle i64 {need}, {room}')}")

@@ -1,16 +1,17 @@
-"""Tally of rows of distances: the count of finite ones, the sum, the maximum, and the histogram.
+"""Statistics of rows of distances as they are found: the number of finite distances, the sum, the maximum, and a histogram.
 
-``tally(args, x, first, last)`` takes the rows `first` … `last` of X, with a lane for each source of a sweep (see `sweeps`). Sums of float64
-run over one source after the other, in the order of the sweep, so threads do not change them. Distances are not negative: 0 replaces ∞ in
-a sum or a maximum. ∞ counts in the first cell of the histogram, like all distances below that cell.
+``tally(args, x, first, last)`` takes the rows `first` … `last` − 1 of X, which have a lane for each source of a sweep (see `sweeps`). The
+float64 sums are separate for each source and follow the order of the sweep, so the number of threads does not change them. Distances are
+not negative, so infinite ones become 0 in a sum or a maximum. Infinite distances, and distances below the first cell, count in the
+histogram's first cell.
 """
 
 from __future__ import annotations
 
 import functools
 import struct
+from collections import namedtuple
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from semiring.kernels.cpu.arguments import Arguments
 from semiring.kernels.cpu.emitter import I32, Emitter, Scalar
@@ -21,40 +22,26 @@ from semiring.kernels.hardware import Target
 __all__ = ["COPIES", "TallyKernel", "TallyWords", "float_word"]
 
 COPIES = 8
-"""Copies of each cell of the histogram, for sources in turn: a new count is not read at once."""
+"""The copies of each cell of the histogram, used by sources in turn, so that a counter is not read right after it is written."""
 
 _DOUBLE = Scalar("f", 8)
 
+TallyWords = namedtuple("TallyWords", "below end sums counts largest farthest table cells scale base fractions", defaults=(0, 0, 0, 0, 0))
+"""The arguments: targets before place `below` are counted in part 0, targets from there to `end` in part 1, others not at all.
 
-class TallyWords(NamedTuple):
-    """The arguments: targets below the place `below` count in part 0, targets from there to `end` in part 1, and others are left out.
-
-    Each part has a row of lanes in `sums` (float64) and `counts` (int32), and a `table` of int32 with `COPIES` of each cell and of an
-    overflow cell. `largest` has a row of lanes: the largest distance from each source. `farthest`, unless 0, has an element for each place:
-    the largest distance to each target. The cell of a distance is ⌊distance · scale − base⌋; `cells` 0 makes no histogram. `fractions`
-    has a row of lanes: the largest fractional part of a distance.
-    """
-
-    below: int
-    end: int
-    sums: int
-    counts: int
-    largest: int
-    farthest: int
-    table: int = 0
-    cells: int = 0
-    scale: int = 0
-    base: int = 0
-    fractions: int = 0
+Each part has a row of lanes in `sums` (float64) and in `counts` (int32), and an int32 `table`. The table has `COPIES` of each cell, and
+of one more cell for the distances beyond. `largest` has a row of lanes, for the largest distance from each source; `farthest`, unless
+0, has the largest distance to each target. The cell of a distance is ⌊distance · scale − base⌋; `cells` = 0 means no histogram.
+`fractions` has a row of lanes: the largest fractional part of a distance."""
 
 
 def float_word(value: float) -> int:
-    """A float64 as a word."""
+    """Return a float64 as a word."""
     return int(struct.unpack("<q", struct.pack("<d", value))[0])
 
 
 class TallyKernel:
-    """Generates ``tally`` for rows of so many lanes, in vectors of `width`."""
+    """Generates ``tally`` for rows of `lanes` lanes, in vectors of `width`."""
 
     def __init__(self, rep: Representation, target: Target, lanes: int, width: int) -> None:
         (self.scalar,), (self.zero,) = rep.outer, rep.zero
@@ -63,7 +50,7 @@ class TallyKernel:
         self.low = Lowering(self.em, target, width)
 
     def function(self) -> Emitter:
-        """The function."""
+        """Emit the function."""
         em, args = self.em, self.args
         self.scratch = em.let(f"alloca {I32.vector(self.width)}, align 64")
         self.pointers = {name: args.pointer(em, name) for name in ("sums", "counts", "largest", "farthest", "table", "fractions")}
@@ -86,7 +73,7 @@ class TallyKernel:
         return em
 
     def _finite(self, place: str, column: str | int) -> tuple[str, Value]:
-        """Emit the mask of finite distances of some sources to a place, and the distances with 0 for ∞."""
+        """Return a mask of the finite distances from some sources to a place, and the distances with 0 for others."""
         em, low, scalar = self.em, self.low, self.scalar
         row = em.mul(em.sub(place, "%first"), self.lanes)
         x = em.load(scalar.vector(self.width), em.at(scalar.ir, "%x", em.add(row, column)), scalar.bytes)
@@ -94,7 +81,7 @@ class TallyKernel:
         return finite, Value(low.select(finite, scalar, x, scalar.constant(0, self.width)), scalar)
 
     def _rows(self, part: int, start: str, stop: str, cells: str) -> None:
-        """Add the rows of some places, in `cells` too if there are any."""
+        """Add the rows of some places, also to the histogram if `cells` is given."""
         em, scalars = self.em, (_DOUBLE, I32, self.scalar, *[_DOUBLE] * bool(cells))
 
         def some(column: str, _: list[str]) -> None:
@@ -114,7 +101,7 @@ class TallyKernel:
         em.loop(0, self.lanes, self.width, some)
 
     def _add(self, place: str, column: str, found: list[str], part: int, cells: str) -> list[str]:
-        """The sum, the count, the maximum and the largest fraction of some sources with one target more."""
+        """Add one more target to the sum, the count, the maximum and the largest fraction of some sources."""
         em, low, (total, count, most, *fraction) = self.em, self.low, found
         finite, x = self._finite(place, column)
         distance = low.convert(x, _DOUBLE).name
@@ -130,7 +117,6 @@ class TallyKernel:
         return [total, count, most, low.arithmetic("max", _DOUBLE, [fraction[0], behind])]
 
     def _count(self, distance: str, part: int, cells: str) -> None:
-        """Count distances in their cells."""
         em, low, width = self.em, self.low, self.width
         scaled = low.arithmetic("sub", _DOUBLE, [low.arithmetic("mul", _DOUBLE, [distance, self.scale]), self.base])
         inside = low.arithmetic("max", _DOUBLE, [scaled, _DOUBLE.constant(0.0, width)])
@@ -143,7 +129,7 @@ class TallyKernel:
             em.store("i32", em.let(f"add i32 {em.load('i32', counter, 4)}, 1"), counter, 4)
 
     def _target(self, place: str, _: list[str]) -> None:
-        """The largest distance to a place; numbers that are not negative sort as their bits do."""
+        """Keep the largest distance to a place; numbers that are not negative sort as their bits do."""
         em, low, scalar, width = self.em, self.low, self.scalar, self.width
         some = [self._finite(place, column)[1].name for column in range(0, self.lanes, width)]
         while len(some) > 1:

@@ -1,64 +1,43 @@
 """Predecessor trees of rows of the closure of a sparse graph, generated for a semiring whose ⊕ selects.
 
-In a row d from a source, d_v is the best offer d_u ⊗ a_uv along edges to v, up to rounding. An edge with this offer is tight.
+In a row d from a source, d_v is the best offer d_u ⊗ a_uv over the edges to v, up to rounding. The edge of the best offer is tight.
 
-``tight_trees`` finds, for each v of several rows at once, one row a lane, the u of the first tight edge. If each d_u is strictly better
-than d_v, as for positive lengths, no vertex precedes itself, and these edges form a tree. ``tight_search`` takes one other row, as with
-edges of weight zero, and grows a tree from the source along tight edges, breadth first. Rounding can hide tight edges; a row with vertices
-out of reach has no tree.
+``tight_trees`` takes several rows, one per lane, and finds for each v the tail u of the first tight edge. If each d_u is strictly better
+than d_v, no vertex precedes itself, and the result is a tree; positive edges of distances guarantee that. ``tight_search`` takes a row
+without such a tree, for example with edges of weight 0, and grows a tree from the source along tight edges, breadth-first. Rounding can
+hide a tight edge; a row whose search then misses a vertex stays without a tree.
 """
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
-from semiring.kernels.cpu.arguments import Arguments
+from semiring.kernels.cpu.body import Variable
 from semiring.kernels.cpu.emitter import I32, Emitter, Scalar
-from semiring.kernels.cpu.lowering import Lowering, Value, store_elements
+from semiring.kernels.cpu.lowering import Lowering, Value
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.search import SearchKernel
 from semiring.kernels.hardware import Target
 
 __all__ = ["TightArrays", "TightKernel", "TightWords", "tight_lanes", "tight_name"]
 
+TightWords = namedtuple("TightWords", "n first last roots starts heads back_starts tails queue tree grown")
+"""The arguments, before `TightArrays` for each component.
 
-class TightWords(NamedTuple):
-    """The arguments, before `TightArrays` for each component.
+Trees are grown for the rows `first` … `last` − 1: as many as lanes by `tight_trees`, one by `tight_search`. `roots` has the source of
+each row. `starts` and `heads` are the graph's compressed rows, `back_starts` and `tails` the reversed graph's. `queue` has room for n
+vertices, or for a square of lanes. `tree` receives predecessors, −1 for none; `grown` receives 1 for a row with a tree, else 0.
+Vertices have 32 bits. `roots` and `grown` are padded to a whole number of lanes."""
 
-    Trees are grown for the rows `first` … `last` − 1; `tight_trees` takes a row for each lane, `tight_search` one row. `roots` has the
-    source of each row. `starts` and `heads` are the graph's compressed rows, `back_starts` and `tails` the reversed graph's. `queue` has
-    room for n vertices, or for a square of lanes. `tree` receives the vertex before each vertex, −1 for none; `grown` receives 1 for each
-    row with a tree, or else 0. Vertices have 32 bits. `roots` and `grown` are padded to whole vectors.
-    """
+TightArrays = namedtuple("TightArrays", "weights back_weights values scratch")
+"""The addresses of one component: the weights of the edges and of the reversed edges, the rows, and scratch.
 
-    n: int
-    first: int
-    last: int
-    roots: int
-    starts: int
-    heads: int
-    back_starts: int
-    tails: int
-    queue: int
-    tree: int
-    grown: int
-
-
-class TightArrays(NamedTuple):
-    """The addresses of one component: the weights of the edges, those of the edges the other way round, the rows, and scratch.
-
-    That has room for n elements of each row: the rows vertex by vertex, or the best offers.
-    """
-
-    weights: int
-    back_weights: int
-    values: int
-    scratch: int
+The scratch has room for n elements of each row: the rows vertex by vertex, or the best offers."""
 
 
 def tight_name(kind: str, *, backward: bool) -> str:
-    """The name of one of four functions, of the kind "trees" or "search"; `backward` puts edges before walks."""
+    """Return the name of one of four functions, by the kind "trees" or "search"; `backward` puts edges before walks."""
     return f"tight_{kind}{'_backward' if backward else ''}"
 
 
@@ -74,16 +53,12 @@ class TightKernel(SearchKernel):
         super().__init__(rep, target, name)
         self.width = tight_lanes(rep, target) if name.startswith("tight_trees") else 1
         self.low = Lowering(self.em, target, self.width, infinities=rep.inner_infinities)
-        self.args = Arguments(TightWords, TightArrays, len(rep.outer))
-        numbers = {"n", "first", "last"}
-        self.x = {f: (self.args.load if f in numbers else self.args.pointer)(self.em, f) for f in TightWords._fields}
-        self.weights, self.back, self.values, self.scratch = (
-            [self.args.pointer(self.em, (f, c)) for c in range(len(rep.outer))] for f in TightArrays._fields
-        )
+        _, self.x, arrays = self._arguments(TightWords, TightArrays, {"n", "first", "last"})
+        self.weights, self.back, self.values, self.scratch = arrays.values()
         self.zero = [Value(s.constant(v, self.width), s) for v, s in zip(rep.zero, rep.outer, strict=True)]
 
     def functions(self) -> list[Emitter]:
-        """The function."""
+        """Emit the function."""
         if self.width > 1:
             self._trees()
         else:
@@ -92,40 +67,26 @@ class TightKernel(SearchKernel):
         return [self.em]
 
     def _vertex(self, array: str, i: str) -> str:
-        """A vertex as an i64."""
         return self.em.let(f"sext i32 {self.em.load('i32', self.em.at('i32', array, i), 4)} to i64")
 
     def _put(self, array: str, i: str, v: str) -> None:
-        """Write a vertex."""
         self.em.store("i32", self.em.let(f"trunc i64 {v} to i32"), self.em.at("i32", array, i), 4)
 
-    def _edges(self, starts: str, v: str) -> tuple[str, str]:
-        """The first edge of a vertex, and the first one behind its last."""
-        first, last = (self.em.load("i64", self.em.at("i64", self.x[starts], i), 8) for i in (v, self.em.add(v, 1)))
-        return first, last
-
-    def _store(self, arrays: Sequence[str], at: str | int, element: Sequence[Value]) -> None:
-        """Write an element to a place of arrays, one a component."""
-        store_elements(self.low, self.rep.outer, arrays, at, element)
-
     def _named(self, names: Sequence[str]) -> list[Value]:
-        """An element of values that loops carry."""
         return [Value(name, s) for s, name in self._each(names)]
 
     def _chosen(self, better: str, new: Sequence[Value], old: Sequence[Value]) -> list[str]:
-        """The names of the new element where it is better, and else of the old one."""
+        """Select the new element where it is better, else the old one."""
         return [self.low.select(better, s, b.name, a.name) for s, a, b in zip(self.rep.outer, old, new, strict=True)]
 
-    # Trees of several rows, one a lane.
-
     def _trees(self) -> None:
-        """Emit the trees of the rows from the first to the last; further lanes repeat the last row."""
+        """Grow the trees of the rows from the first to the last; surplus lanes repeat the last row."""
         em, x, width, n = self.em, self.x, self.width, self.x["n"]
         final = em.sub(x["last"], 1)
         rows = [em.mul(em.smin(em.add(x["first"], r), final), n) for r in range(width)]
         mask, lanes = self.low.mask, I32.vector(width)
         roots = em.load(lanes, em.at("i32", x["roots"], x["first"]), 4)
-        # The last square of vertices overlaps the one before.
+        # The last square of vertices overlaps the previous one.
         within = em.sub(n, width)
 
         def turn(v: str, _: list[str]) -> None:
@@ -156,7 +117,7 @@ class TightKernel(SearchKernel):
         em.store(f"<{width} x i8>", em.let(f"zext {mask} {strict} to <{width} x i8>"), em.at("i8", x["grown"], x["first"]), 1)
 
     def _before(self, v: str | int, roots: str) -> tuple[str, str]:
-        """The vertices before v in all lanes, and where these are strictly better than v, or none."""
+        """Return v's predecessor in each lane (−1: none), and a mask of lanes in which the predecessor is better than v, or not needed."""
         em, low, count, lanes = self.em, self.low, len(self.rep.outer), I32.vector(self.width)
 
         def panel(u: str) -> list[Value]:
@@ -168,13 +129,13 @@ class TightKernel(SearchKernel):
             along = panel(tail)
             weight = [Value(em.splat(em.load(s.ir, em.at(s.ir, a, e), s.bytes), s, self.width), s) for s, a in self._each(self.back)]
             new = self._lengthened(along, weight)
-            better = low.all_of([self._improves(new, best), self._better(along, self.zero)])  # what is no walk might wrap
+            better = low.all_of([self._improves(new, best), self._better(along, self.zero)])  # ∞ plus a weight might wrap
             tails = em.splat_word(tail, I32, self.width)
             return [low.select(better, I32, tails, u), *self._chosen(better, new, best), *self._chosen(better, along, walk)]
 
         nothing = [(s.vector(self.width), z.name) for s, z in zip(self.rep.outer, self.zero, strict=True)]
         none = I32.constant(-1, self.width)
-        u, *names = em.loop(*self._edges("back_starts", str(v)), 1, offer, [(lanes, none), *nothing, *nothing])
+        u, *names = em.loop(*self._edges(self.x["back_starts"], str(v)), 1, offer, [(lanes, none), *nothing, *nothing])
         own = panel(str(v))
         other = low.compare("ne", I32, em.splat_word(str(v), I32, self.width), roots)
         there = low.all_of([self._better(own, self.zero), other])
@@ -182,37 +143,31 @@ class TightKernel(SearchKernel):
         return low.select(there, I32, u, none), low.any_of([nearer, low.negated(there)])
 
     def _each(self, arrays: Sequence[str]) -> Iterable[tuple[Scalar, str]]:
-        """The type and the array of each component."""
         return zip(self.rep.outer, arrays, strict=True)
 
-    # The tree of one row, from its source.
-
     def _search(self) -> None:
-        """Along tight edges, breadth first."""
+        """Grow the tree of one row from its source along tight edges, breadth-first."""
         em, x, n = self.em, self.x, self.x["n"]
         begin = em.mul(x["first"], n)
         row = [em.at(s.ir, array, begin) for s, array in self._each(self.values)]
         tree, root = em.at("i32", x["tree"], begin), self._vertex(x["roots"], x["first"])
-        reached, taken = em.variable(1), em.variable(1)
+        reached, taken = Variable(em, 1), Variable(em, 1)
 
         def is_other(v: str) -> str:
             return em.let(f"icmp ne i64 {v}, {root}")
-
-        def count(variable: str) -> None:
-            em.store("i64", str(em.add(em.load("i64", variable, 8), 1)), variable, 8)
 
         def begun(v: str, _: list[str]) -> None:
             def offer(e: str, held: list[str]) -> list[str]:
                 best, walk = self._named(held), self._load(row, self._vertex(x["tails"], e))
                 new = self._lengthened(walk, self._load(self.back, e))
-                better = self.low.all_of([self._improves(new, best), self._better(walk, self.zero)])  # what is no walk might wrap
+                better = self.low.all_of([self._improves(new, best), self._better(walk, self.zero)])  # ∞ plus a weight might wrap
                 return self._chosen(better, new, best)
 
             nothing = [(s.ir, z.name) for s, z in zip(self.rep.outer, self.zero, strict=True)]
-            best = em.loop(*self._edges("back_starts", v), 1, offer, nothing)
+            best = em.loop(*self._edges(x["back_starts"], v), 1, offer, nothing)
             self._store(self.scratch, v, self._named(best))
             self._put(tree, v, "-1")
-            em.branch(self.low.all_of([self._better(self._load(row, v), self.zero), is_other(v)]), lambda: count(reached))
+            em.branch(self.low.all_of([self._better(self._load(row, v), self.zero), is_other(v)]), lambda: reached.add(1))
 
         em.loop(0, n, 1, begun)
         self._put(x["queue"], "0", root)
@@ -230,16 +185,16 @@ class TightKernel(SearchKernel):
 
                     def take() -> None:
                         self._put(tree, v, u)
-                        self._put(x["queue"], em.load("i64", taken, 8), v)
-                        count(taken)
+                        self._put(x["queue"], taken.get(), v)
+                        taken.add(1)
 
                     em.branch(self.low.all_of([tight, self._improves(offer, self.zero)]), take)
 
                 em.branch(self.low.all_of([em.let(f"icmp slt i64 {self._vertex(tree, v)}, 0"), is_other(v)]), look)
 
-            em.loop(*self._edges("starts", u), 1, follow)
+            em.loop(*self._edges(x["starts"], u), 1, follow)
             return [str(em.add(turn[0], 1))]
 
-        em.repeat([("i64", "0")], lambda turn: em.let(f"icmp slt i64 {turn[0]}, {em.load('i64', taken, 8)}"), leave)
-        every = em.let(f"icmp eq i64 {em.load('i64', taken, 8)}, {em.load('i64', reached, 8)}")
+        em.repeat([("i64", "0")], lambda turn: em.let(f"icmp slt i64 {turn[0]}, {taken.get()}"), leave)
+        every = em.let(f"icmp eq i64 {taken.get()}, {reached.get()}")
         em.store("i8", em.let(f"zext i1 {every} to i8"), em.at("i8", x["grown"], x["first"]), 1)
