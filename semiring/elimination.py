@@ -46,7 +46,7 @@ def factor(
     >>> f["Spiez", ["Biel", "Jura"]]
     array([ 82., 152.])
 
-    Close a road; only the part of the factor that depends on this road is eliminated again:
+    Close a road; only dependent parts are eliminated again:
 
     >>> f.update((["Thun"], ["Bern"], [float("inf")]))
     >>> float(f["Spiez", "Jura"])
@@ -55,9 +55,9 @@ def factor(
     Parameters
     ----------
     graph : sparse array, graph of another library, what `edges` gives, or array of shape (n, n)
-        See `apsp`. A vertex may have a loop. Parallel edges combine with ⊕; entries that are not stored are no edges.
+        See `apsp`. Loops are allowed, and parallel edges combine with ⊕.
     semiring : Semiring or str
-        Any semiring that permits a closure, or the name of a semiring of the catalogue.
+        A semiring with a closure, also by name.
     order : str or sequence of vertices
         The order of elimination: "metis" (nested dissection, by pymetis), "minimum degree" (by SciPy), "natural", or the vertices.
         "auto" takes the first of these that is installed (``pip install -e ".[sparse]"``).

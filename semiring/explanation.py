@@ -64,6 +64,12 @@ def explain(
         One for each component; by default the graph's own, or for a number of vertices the usual one of the semiring.
     device : str or list
         As for `apsp`. Without a GPU, "cuda" plans for an NVIDIA H200.
+    ranks : int
+        The processes of a closure with ``comm=``; 0 for one without.
+    gpus : int
+        The number of GPUs of each rank; 0 for ranks that compute on the CPU.
+    beside : int
+        The number of ranks on each host.
     paths : bool
         Plan a closure with paths.
     sources, targets, weight, nonedge
@@ -77,12 +83,6 @@ def explain(
     ----------------
     threads, memory_limit
         As for `apsp`.
-    ranks : int
-        The processes of a closure with ``comm=``; 0 for one without.
-    gpus : int
-        The number of GPUs of each rank; 0 for ranks that compute on the CPU.
-    beside : int
-        The number of ranks on each host.
     method, block
         As for `apsp`.
 

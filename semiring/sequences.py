@@ -57,7 +57,7 @@ def scan(
     weights : array of shape (…, T, S), optional
         w[1], …, w[T], such as the weights of observations.
     lengths : int or array of shape (…,), optional
-        The number of steps of each sequence of a batch; later entries are ignored.
+        The steps of each sequence of a batch.
     reverse : bool
     witness : bool
         Also return the winning k of every step, and the states of the best sequence. ⊕ must be selective (pick one operand).
@@ -82,9 +82,9 @@ def scan(
     Raises
     ------
     ShapeError, GraphError
-        If operands have shapes that do not fit, are on different devices, or cannot be read.
+        For operands that do not fit, are on different devices, or cannot be read.
     DTypeError, DomainError
-        If the semiring is not defined for the dtype, or an entry is NaN or outside the carrier.
+        For a bad dtype, NaN, or an entry outside the carrier.
     OverflowRiskError
         If large numbers or many steps could make a vector leave the dtype.
     LawError
