@@ -101,10 +101,10 @@ def in_stream_of(arrays: Iterable[Any]) -> AbstractContextManager[None]:
     The stream waits for CuPy's arrays among them, and later work with these waits for the stream.
     """
     torch: Any = sys.modules.get("torch")
-    for tensor in () if torch is None else arrays:
-        if type(tensor) is torch.Tensor and tensor.is_cuda:
-            break
-    else:
+    if torch is None:
+        return _NOTHING
+    tensor = next((x for x in arrays if type(x) is torch.Tensor and x.is_cuda), None)
+    if tensor is None:
         return _NOTHING
     import cupy
 

@@ -61,7 +61,7 @@ def strange_starts(starts: Array, count: int) -> Any:
 
 def strange_columns() -> GraphError:
     """Return the error for a matrix whose row or column numbers are out of range."""
-    return GraphError("a sparse array has indices that do not belong to a matrix of its shape; see its check_format")
+    return GraphError("a sparse array has indices outside its shape; its check_format says more")
 
 
 class Mask(NamedTuple):
