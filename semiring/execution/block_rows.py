@@ -18,7 +18,7 @@ from semiring.common.errors import CheckpointError
 from semiring.common.progress import Meter
 from semiring.common.units import duration
 from semiring.execution.answer import paths_of
-from semiring.execution.question import GivenGraph, Question
+from semiring.execution.question import GivenGraph, Question, Selection
 from semiring.execution.whole import made_of_edges, shares
 from semiring.graphs import Graph
 from semiring.graphs.by_rows import GivenRows, RunningStatistics, rows_of_graph
@@ -44,7 +44,7 @@ Values = tuple[Any, ...]
 _log = logging.getLogger("semiring")
 
 
-def close(how: Plan, given: GivenGraph, question: Question, meter: Meter | None) -> Any:
+def close(how: Plan, given: GivenGraph, question: Question, _: Selection | None, meter: Meter | None) -> Any:
     """Run a plan of strategy "block rows": results are in new arrays, the caller's own, or those of a checkpoint.
 
     Raises

@@ -51,14 +51,14 @@ class Question(NamedTuple):
 
     def read(self, graph: Any) -> GivenGraph:
         """Read a graph as far as planning needs it: the edges of a sparse graph, and shape and dtypes of a dense matrix."""
-        options = self.options
-        listed = edges_of(graph, self.semiring, nonedge=options.nonedge, dtype=options.dtype, presence=self.presence, weight=options.weight)
+        semiring, options = self.semiring, self.options
+        listed = edges_of(graph, semiring, nonedge=options.nonedge, dtype=options.dtype, presence=self.presence, weight=options.weight)
         if listed is not None:
             return GivenGraph(*listed)
-        whole = not self.selects
-        check = options.check or not whole
-        reading = reading_of(self.semiring, options.nonedge, options.dtype, options.overwrite, self.presence, whole and self.paths, check)
-        return GivenGraph(matrix=GivenMatrix.of(graph, self.semiring, reading))
+        whole = options.sources is None and options.targets is None
+        paths, check = whole and bool(options.paths or semiring.witness), options.check or not whole
+        reading = reading_of(semiring, options.nonedge, options.dtype, options.overwrite, self.presence, paths, check)
+        return GivenGraph(matrix=GivenMatrix.of(graph, semiring, reading))
 
     def selection(self, given: GivenGraph) -> Selection | None:
         """Return the rows and columns that are asked for; None for all of them."""
@@ -70,9 +70,13 @@ class Question(NamedTuple):
         wanted: Wanted = "pair" if selection is not None and selection.is_pair else self.wanted
         if given.edges is not None:
             return edges_problem(self.semiring, given.edges, self.options, rows, reflexive=self.reflexive, wanted=wanted)
+        m = given.matrix
+        if m is not None and selection is None:
+            return closure_problem(self.semiring, m.form.dtypes, m.shape, self.options, place=m.place, wanted=wanted)
         dtypes, shape, place = given.form
         symbolic = selection is not None and any(d.kind == "O" for d in dtypes) and holds_symbols(given.arrays)
-        return closure_problem(self.semiring, dtypes, shape, self.options, place=place, searches=rows, symbolic=symbolic, wanted=wanted)
+        more: dict[str, Any] = {"searches": rows, "symbolic": symbolic, "wanted": wanted}
+        return closure_problem(self.semiring, dtypes, shape, self.options, place=place, **more)
 
 
 @dataclass(eq=False, slots=True)

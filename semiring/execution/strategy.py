@@ -29,7 +29,8 @@ def solve(graph: Any, question: Question) -> Any:
     given = None
     try:
         given = question.read(graph)
-        selection = question.selection(given)
+        every = question.options.sources is None and question.options.targets is None
+        selection = None if every else question.selection(given)
         return run(plan(question.problem(given, selection)), given, question, selection)
     except SemiringError as error:
         about(error, "the closure", question.semiring, graph if given is None or given.graph is None else given.graph.values)
@@ -48,22 +49,28 @@ def solve_edges(edges: CSR, labels: Any, question: Question) -> Any:
 
 
 def run(how: Plan, given: GivenGraph, question: Question, selection: Selection | None = None) -> Any:
-    """Run a plan: the one place that chooses an executor."""
-    with reporting(question.options.progress, how) as meter:
-        # Executors other than that of small dense matrices are imported when they are wanted: a first call should be quick.
-        if how.by_edges:
-            from semiring.execution import search
+    """Run a plan by its executor."""
+    executor = whole.close if how.strategy == "whole" and selection is None else _executor(how)
+    progress = question.options.progress
+    if progress is False or (progress is None and how.brief):  # a context takes a while beside a small closure
+        return executor(how, given, question, selection, None)
+    with reporting(progress, how) as meter:
+        return executor(how, given, question, selection, meter)
 
-            return search.close(how, given, question, selection, meter)
-        if how.strategy == "block rows":
-            from semiring.execution import block_rows
 
-            return block_rows.close(how, given, question, meter)
-        if selection is None:
-            return whole.close(how, given, question, meter)
-        from semiring.execution import rows
+def _executor(how: Plan) -> Any:
+    """Choose the executor of a plan; all but that of whole matrices are imported on demand, for a quick first call."""
+    if how.by_edges:
+        from semiring.execution import search
 
-        return rows.close(how, given, question, selection, meter)
+        return search.close
+    if how.strategy == "block rows":
+        from semiring.execution import block_rows
+
+        return block_rows.close
+    from semiring.execution import rows
+
+    return rows.close
 
 
 def rows_in_turn(how: Plan, given: GivenGraph, question: Question) -> Iterator[tuple[int, Any]]:

@@ -14,7 +14,7 @@ from semiring.arrays.devices import namespace, on_device, on_gpu
 from semiring.arrays.memory import fits, require_memory, with_scratch
 from semiring.common.errors import SemiringError
 from semiring.common.progress import Meter
-from semiring.execution.question import GivenGraph, Question
+from semiring.execution.question import GivenGraph, Question, Selection
 from semiring.graphs import Graph
 from semiring.planning import Plan
 
@@ -23,29 +23,31 @@ __all__ = ["close", "close_matrices", "made_of_edges", "shares"]
 Array = np.ndarray[Any, Any]
 
 
-def close(how: Plan, given: GivenGraph, question: Question, meter: Meter | None) -> Any:
+def close(how: Plan, given: GivenGraph, question: Question, _: Selection | None, meter: Meter | None) -> Any:
     """Run a plan of strategy "whole" for all rows."""
     edges, matrix = given.edges, given.matrix
     if edges is not None:
         again: Callable[[], Graph | None] = lambda: Graph(edges.dense(), owned=True)  # noqa: E731  # the branches of one choice
         return close_matrices(how, made_of_edges(how, given), question, again, meter, returns=how.gpu)
-    g = _read(how, given)
+    there = how.gpu and not how.problem.there
+    if there:
+        _read_there(how, given)
+    g = given.graph or given.read()
 
     def once_more() -> Graph | None:
         """Read the caller's matrix again, unless the closure overwrites the memory of it."""
         return None if matrix is None or any(map(shares, g.values, matrix.arrays)) else matrix.read(overwrite=False)
 
-    return close_matrices(how, g, question, once_more, meter, returns=how.gpu and not how.problem.there)
+    return close_matrices(how, g, question, once_more, meter, returns=there)
 
 
-def _read(how: Plan, given: GivenGraph) -> Graph:
-    """Read a dense graph, on the GPU that closes it if that can read the dtype."""
+def _read_there(how: Plan, given: GivenGraph) -> None:
+    """Read a dense graph on the GPU that closes it, if the GPU can read the dtype."""
     matrix = given.matrix
-    if given.graph is None and matrix is not None and how.gpu and not how.problem.there:
+    if given.graph is None and matrix is not None:
         for device in ("cpu", how.device):  # the result, and what is computed on
             require_memory(how.n, how.dtypes, via=how.paths, batch=how.problem.shape[:-2], device=device)
         given.graph = (matrix.uploaded(how.device) or matrix).read()
-    return given.read()
 
 
 def made_of_edges(how: Plan, given: GivenGraph) -> Graph:
@@ -96,7 +98,7 @@ def close_matrices(how: Plan, g: Graph, question: Question, read: Callable[[], G
         via = np.empty(values[0].shape, np.int32)
         via.fill(-1)
     _close(how, g, values, via, kept, question, meter)
-    return _answer(how, g, values, via, kept, question)
+    return g.answer(*values) if via is None else _answer(how, g, values, via, kept, question)
 
 
 def _close(how: Plan, g: Graph, values: Any, via: Any, kept: Callable[[], Any], question: Question, meter: Meter | None) -> None:

@@ -168,7 +168,7 @@ class Plan(Shown):
         packed = self.strategy == "whole" and self.problem.is_packed(self.device)
         return sides_of(self.semiring, self.dtypes, self.device, packed=packed)
 
-    @property
+    @cached_property
     def by_edges(self) -> bool:
         """True if rows follow from the edges of a sparse graph, without a matrix."""
         return self.strategy in ("search", "search from both ends", "elimination", "condensation", "spanning tree")
