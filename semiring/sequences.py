@@ -53,7 +53,7 @@ def scan(
     semiring : Semiring or str
         A semiring of the catalogue (also by name), or your own.
     initial : array of shape (…, S), optional
-        v[0], or with ``reverse`` the last vector; by default the semiring's one in each state.
+        v[0], or with ``reverse`` the last vector; by default 1 in each state.
     weights : array of shape (…, T, S), optional
         w[1], …, w[T], such as weights of observations.
     lengths : int or array of shape (…,), optional

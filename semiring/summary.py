@@ -8,14 +8,6 @@ from typing import Any, Unpack
 import numpy as np
 
 from semiring.algebra.catalogue import MIN_PLUS
-from semiring.algorithms.csr import CSR
-from semiring.algorithms.eccentricities import extreme_eccentricity
-from semiring.algorithms.hops import distance_sums
-from semiring.algorithms.rows_of_edges import search_order
-from semiring.arrays.devices import device_of, host
-from semiring.arrays.exchange import borrowed, lends_memory
-from semiring.arrays.memory import fits
-from semiring.arrays.pieces import HOST, slices
 from semiring.common.docstrings import described_by
 from semiring.common.errors import noted, raised_here
 from semiring.execution.sums import add_distances, add_distances_of_ranks, extreme_distance
@@ -82,9 +74,9 @@ def statistics(graph: Any, *, bins: int | Sequence[float] | Array | None = BINS,
     with noted("the statistics", MIN_PLUS, graph):
         if given.comm is None:
             found = RunningDistances(bins)
-            labels, n = _look(found, graph, given)
+            labels, n = add_distances(found, graph, given)
         else:
-            labels, n, found = _by_ranks(graph, bins, given)
+            labels, n, found = add_distances_of_ranks(graph, bins, given)
     return statistics_from(found, tuple(range(n)) if labels is None else tuple(labels))
 
 
@@ -173,121 +165,10 @@ def radius(graph: Any, **options: Unpack[ComputationOptions]) -> float:
 
 def _extreme(graph: Any, options: Options, *, greatest: bool) -> float:
     """Return the greatest or the least eccentricity, by searches of a sparse graph or from all distances."""
-    by_searches = str(options.device) in ("auto", "cpu") and not (options.overwrite or options.needs_block_rows or options.comm is not None)
-    if by_searches:
+    if options.comm is None:
         with noted("the diameter" if greatest else "the radius", MIN_PLUS, graph):
-            listed = edges_of(graph, MIN_PLUS, **_reading(options))
-            found = None if listed is None else extreme_eccentricity(listed[0], greatest=greatest, every=False, threads=options.threads)
+            found = extreme_distance(graph, options, greatest=greatest)
         if found is not None:
-            return found[0]
+            return found
     whole = statistics(graph, **{name: getattr(options, name) for name in ComputationOptions.__optional_keys__})
     return whole.diameter if greatest else whole.radius
-
-
-def _reading(options: Options) -> dict[str, Any]:
-    return {"weight": options.weight, "nonedge": options.nonedge, "dtype": options.dtype}
-
-
-def _count_hops(edges: CSR, options: Options, found: RunningDistances) -> bool:
-    """Count the pairs at each number of hops if all edges have one length, and return True if so."""
-    if str(options.device) not in ("auto", "cpu") or search_order(MIN_PLUS, edges) != "levels":
-        return False
-    n, m = edges.n, len(edges.heads)
-    how = plan(closure_problem(MIN_PLUS, edges.dtypes, (n, n), options._replace(device="cpu"), edges=m, order="levels"))
-    with reporting(options.progress, how) as meter:
-        if meter is not None:
-            meter.expect(n * (n + m))
-        sums = distance_sums(edges, threads=options.threads, meter=meter)
-    if sums is None:
-        return False
-    row = int(np.where(sums.connected > 0, sums.farthest, -1).argmax())
-    found.add_sums(sums, row, as_floats(block_of_rows(edges, MIN_PLUS, options, range(row, row + 1)), MIN_PLUS))
-    return True
-
-
-def _by_ranks(graph: Any, bins: Any, options: Options) -> tuple[Sequence[Hashable] | None, int, RunningDistances]:
-    """Let each rank of a communicator tally the rows that it computes, and merge the tallies."""
-    from semiring.execution.ranks import rows_by_ranks
-    from semiring.mpi.ranks import Ranks
-
-    ranks = Ranks.of(options.comm)
-    with ranks.together():
-        found = RunningDistances(bins)
-    ranks.same(bins=found.asked)
-    given, blocks = rows_by_ranks(graph, MIN_PLUS, options)
-    with ranks.together():
-        for first, rows in blocks:
-            found.add(first, as_floats(rows, MIN_PLUS))
-    found, *others = ranks.allgather(found)
-    for other in others:
-        found.merge(other)
-    return given.labels, given.n, found
-
-
-def _look(found: RunningDistances, graph: Any, options: Options) -> tuple[Sequence[Hashable] | None, int]:
-    """Tally all distances, some rows at a time, and return the labels and the number of vertices."""
-    if not isinstance(graph, np.ndarray) and lends_memory(graph):  # no array is returned, so any `dtype` will do
-        lent = borrowed(graph)
-        graph, options = lent.array, options._replace(overwrite=options.overwrite and not lent.constant)
-    listed = edges_of(graph, MIN_PLUS, **_reading(options))
-    if listed is not None:
-        edges, labels = listed
-        _look_along_edges(found, edges, labels, options)
-        return labels, edges.n
-    if options.overwrite or options.needs_block_rows:
-        labels, given, rest = None, graph, options
-    else:
-        read = read_graph(graph, MIN_PLUS, **_reading(options))
-        _refuse_batch(read.batch)
-        how = plan(closure_problem(MIN_PLUS, read.dtypes, (read.n, read.n), options, place=device_of(read.values[0])))
-        if not _whole_is_the_way(how):
-            _look_at_rows(found, read, how, options)
-            return read.labels, read.n
-        # The matrix has been read: missing edges are ∞ by now, and any warning has been given.
-        labels, given, rest = read.labels, read.values[0], options._replace(nonedge=math.inf, dtype=None)
-    whole = solve(given, MIN_PLUS, rest, reflexive=True)
-    if hasattr(whole, "to_numpy"):  # a DataFrame
-        labels, whole = tuple(whole.index), whole.to_numpy()
-    _refuse_batch(tuple(whole.shape[:-2]))
-    n = int(whole.shape[0])
-    for some in slices(n, n, HOST):
-        found.add(some.start, as_floats(host(whole[some]), MIN_PLUS))
-    return labels, n
-
-
-def _refuse_batch(batch: tuple[int, ...]) -> None:
-    if batch:
-        raise GraphError(f"statistics takes one graph, not a batch of shape {batch}; pass one graph at a time")
-
-
-def _look_along_edges(found: RunningDistances, edges: CSR, labels: Sequence[Hashable] | None, options: Options) -> None:
-    """Tally the distances of a sparse graph by hop counts, by elimination, or row by row."""
-    if not (options.overwrite or options.needs_block_rows) and _count_hops(edges, options, found):
-        return
-    how = plan(edges_problem(MIN_PLUS, edges, options, tallied=True))
-    if how.strategy != "elimination":
-        for first, rows in close_in_blocks(how, edges, labels, options):
-            found.add(first, as_floats(rows, MIN_PLUS))
-        return
-    with reporting(options.progress, how) as meter:
-        if meter is not None:
-            meter.expect(search_steps(edges, edges.n))
-        add_by_elimination(found, eliminated(how, edges, labels), meter)
-
-
-def _look_at_rows(found: RunningDistances, graph: Graph, how: Plan, options: Options) -> None:
-    """Tally the distances of a dense graph from some vertices at a time."""
-    n = graph.n
-    with reporting(options.progress, how) as meter:
-        if meter is not None:
-            meter.expect(n**3)
-        for some in slices(n, n, HOST):
-            rows = block_of_rows(graph, MIN_PLUS, options, range(n)[some])
-            found.add(some.start, as_floats(host(rows), MIN_PLUS))
-            if meter is not None:
-                meter.add((some.stop - some.start) * n * n)
-
-
-def _whole_is_the_way(how: Plan) -> bool:
-    """Return True if the closure of a dense graph fits into half of the free memory, so that it gives all rows."""
-    return fits(2 * how.problem.result_bytes, how.problem.place)

@@ -309,8 +309,9 @@ def distances(graph: Any, weight: Any, method: str | None = None, *, paths: bool
     return Distances(list(graph), found.distances, found.predecessors()) if paths else Distances(list(graph), found, None)
 
 
-def by_rows(edges: CSR) -> Iterator[DistanceRows]:
-    """Find all distances, in blocks of rows if so planned."""
-    how = plan(edges_problem(MIN_PLUS, edges, Options(), tallied=True))
-    for first, matrix in close_in_blocks(how, edges, None, Options()):
+def by_rows(edges: CSR, how: Plan | None = None) -> Iterator[DistanceRows]:
+    """Yield all distances along edges, some rows at a time, by a plan or by a new one."""
+    question, given = Question(MIN_PLUS, wanted="rows"), Given(edges)
+    how = plan(question.problem(given)) if how is None else how
+    for first, matrix in rows_in_turn(how, given, question):
         yield DistanceRows(matrix, first)

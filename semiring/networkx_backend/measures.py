@@ -9,15 +9,18 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
+from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algorithms.betweenness import Searched, betweenness
 from semiring.algorithms.csr import CSR
-from semiring.algorithms.eccentricities import extreme_eccentricity, extreme_of
-from semiring.algorithms.hops import distance_sums
+from semiring.algorithms.distances import DistanceSums, extreme_eccentricity, extreme_of
 from semiring.arrays.conversion import EXACT_IN_FLOAT64, Array
 from semiring.arrays.memory import require_memory
 from semiring.arrays.pieces import GPU
-from semiring.kernels.machine import PART
+from semiring.execution.question import Given
+from semiring.execution.sums import hop_sums
 from semiring.networkx_backend.distances import DistanceRows, algorithm, by_rows, searched_edges, sparse
+from semiring.planning import Plan, edges_problem, plan
+from semiring.planning.options import Options
 from semiring.solve import apsp
 
 __all__ = [
@@ -52,7 +55,8 @@ def _incoming(G: Any, distance: Any) -> tuple[list[int], list[Any]]:
     edges = sparse(G, distance)
     if G.is_directed():
         edges = edges.transposed()
-    if edges.n > PART and (sums := distance_sums(edges)) is not None:
+    how, sums = _planned(edges)
+    if sums is not None:
         exact = np.float64 if edges.dtypes[0].kind == "f" else np.int64  # a sum may not fit the dtype of a distance
         return (sums.connected + 1).tolist(), sums.totals.astype(exact).tolist()
     reached: list[int] = []
@@ -122,9 +126,16 @@ def _eccentricities(G: Any, nodes: Any, weight: Any) -> dict[Any, Any]:
     return dict(zip(wanted, farthest[some].tolist(), strict=True))
 
 
-def _farthest(edges: CSR) -> tuple[Array, Array]:
+def _planned(edges: CSR) -> tuple[Plan | None, DistanceSums | None]:
+    """Return a plan for all distances by rows, or the sums of hop counts if so planned and nothing is rounded."""
+    how = plan(edges_problem(MIN_PLUS, edges, Options(), wanted="sums"))
+    return (None, hop_sums(how, Given(edges), Options())) if how.strategy == "hop counts" else (how, None)
+
+
+def _farthest(edges: CSR, how: Plan | None = None) -> tuple[Array, Array]:
     """Return for each node whether it reaches all others, and the distance of the farthest node."""
-    if edges.n > PART and (sums := distance_sums(edges)) is not None:
+    how, sums = _planned(edges) if how is None else (how, None)
+    if sums is not None:
         return sums.connected == edges.n - 1, sums.farthest.astype(edges.dtypes[0])
     found = [(rows.reached.all(axis=1), rows.matrix.max(axis=1, initial=0)) for rows in by_rows(edges, how)]
     reaches, farthest = map(np.concatenate, zip(*found, strict=True))

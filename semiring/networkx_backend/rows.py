@@ -86,7 +86,7 @@ def _first_rows(name: str, G: Any, given: dict[str, Any]) -> Generator[tuple[Any
 
 def _blocks(G: Any, weight: Any, method: str, drawn: int, many: int, *, paths: bool) -> Iterator[Distances]:
     """Yield distances from the nodes after the first `drawn`, in blocks that double until `many` rows are drawn."""
-    edges, nodes, options = sparse(G, weight, method), list(G), Options(paths=paths)
+    edges, nodes, options = sparse(G, weight, method), list(G), Options(paths=paths, progress=False)
     while drawn < edges.n:
         count = min(drawn, edges.n - drawn) if drawn < many else edges.n - drawn
         some = None if count == edges.n else range(drawn, drawn + count)
