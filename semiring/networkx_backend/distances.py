@@ -311,7 +311,7 @@ def distances(graph: Any, weight: Any, method: str | None = None, *, paths: bool
 
 def by_rows(edges: CSR, how: Plan | None = None) -> Iterator[DistanceRows]:
     """Yield all distances along edges, some rows at a time, by a plan or by a new one."""
-    question, given = Question(MIN_PLUS, wanted="rows"), Given(edges)
+    question, given = Question(MIN_PLUS, wanted="rows"), GivenGraph(edges)
     how = plan(question.problem(given)) if how is None else how
     for first, matrix in rows_in_turn(how, given, question):
         yield DistanceRows(matrix, first)
