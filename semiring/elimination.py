@@ -32,7 +32,7 @@ def factor(
 ) -> Factor:
     """Prepare a sparse graph once; later distance queries are fast.
 
-    The result takes little more memory than the graph, far less than the closure.
+    The result takes little more memory than the graph.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def factor(
     >>> f["Spiez", ["Biel", "Jura"]]
     array([ 82., 152.])
 
-    Close a road; only dependent parts are eliminated again:
+    Close a road (only dependent entries are eliminated again):
 
     >>> f.update((["Thun"], ["Bern"], [float("inf")]))
     >>> float(f["Spiez", "Jura"])
@@ -57,7 +57,7 @@ def factor(
     graph : sparse array, graph of another library, what `edges` gives, or array of shape (n, n)
         See `apsp`. Loops are allowed, and parallel edges combine with ⊕.
     semiring : Semiring or str
-        A semiring with a closure, also by name.
+        Any semiring that permits a closure, or a name of the catalogue.
     order : str or sequence of vertices
         The order of elimination: "metis" (nested dissection, by pymetis), "minimum degree" (by SciPy), "natural", or the vertices.
         "auto" takes the first of these that is installed (``pip install -e ".[sparse]"``).
@@ -80,9 +80,9 @@ def factor(
     Raises
     ------
     GraphError, ShapeError, DTypeError, DomainError
-        As for `apsp`; also for an unknown order, or an order that does not name each vertex once.
+        As for `apsp`; also for an order that does not name each vertex once.
     LawError
-        If the semiring lacks a law that a closure needs.
+        If the semiring permits no closure.
     DivergenceError
         If the closure does not exist; for min-plus a `NegativeCycleError` that names the cycle.
     OverflowRiskError
@@ -94,9 +94,9 @@ def factor(
 
     Notes
     -----
-    A planar graph of n vertices takes O(n log n) memory, O(n^1.5) steps of elimination and O(n log n) steps for each row. A graph without
-    small separators, such as a random graph, costs nearly as much as a dense matrix. Backhouse and Carré (1975); Sao, Kannan, Gera and
-    Vuduc, PPoPP 2020. With negative floats, results are within n · ε of the largest magnitude; smaller negative cycles pass for rounding.
+    A planar graph of n vertices takes O(n log n) memory, O(n^1.5) steps of elimination and O(n log n) steps for each row; a graph without
+    small separators costs nearly as much as a dense matrix. Backhouse and Carré (1975); Sao, Kannan, Gera and Vuduc, PPoPP 2020. With
+    negative floats, results are within n · ε of the largest magnitude; smaller negative cycles pass for rounding.
     """
     require_threads(threads)
     refuse_arrays(check=check)

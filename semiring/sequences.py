@@ -53,9 +53,9 @@ def scan(
     semiring : Semiring or str
         A semiring of the catalogue (also by name), or your own.
     initial : array of shape (…, S), optional
-        v[0], or with ``reverse`` the last vector; by default the semiring's one in each state.
+        v[0], or with ``reverse`` the last vector; by default 1 in each state.
     weights : array of shape (…, T, S), optional
-        w[1], …, w[T], such as the weights of observations.
+        w[1], …, w[T], such as weights of observations.
     lengths : int or array of shape (…,), optional
         The steps of each sequence of a batch.
     reverse : bool
@@ -82,11 +82,11 @@ def scan(
     Raises
     ------
     ShapeError, GraphError
-        For operands that do not fit, are on different devices, or cannot be read.
+        If operands do not fit, are on different devices, or cannot be read.
     DTypeError, DomainError
-        For a bad dtype, NaN, or an entry outside the carrier.
+        If the semiring has no meaning in the dtype, or an entry is outside the carrier.
     OverflowRiskError
-        If large numbers or many steps could make a vector leave the dtype.
+        If large numbers or many steps could leave the dtype.
     LawError
         If ``witness=True`` and ⊕ is not selective.
     TooLargeError

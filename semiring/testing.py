@@ -1,6 +1,6 @@
-"""Helpers for tests of code that uses semirings: exactly representable matrices, brute force, and proofs that paths are right.
+"""Helpers for tests of code that uses semirings: matrices of exact numbers, closures by brute force, and checks of paths.
 
-Nothing here imports a test library before it is used.
+Test libraries are imported on first use.
 
 >>> import numpy as np, semiring as sr
 >>> from semiring import testing
@@ -38,7 +38,7 @@ Array = np.ndarray[Any, Any]
 
 @raised_here
 def elements(semiring: Semiring | str, dtype: Any = None, *, harmless: bool = True) -> list[Any]:
-    """Some elements of a semiring whose sums and products the dtype holds exactly; 0 and 1 come first.
+    """List sample elements of a semiring, zero and one first, with sums and products that are exact in the dtype.
 
     Examples
     --------
@@ -50,9 +50,9 @@ def elements(semiring: Semiring | str, dtype: Any = None, *, harmless: bool = Tr
     ----------
     semiring : Semiring or str
     dtype : dtype or sequence of dtype, optional
-        One for each component; by default the usual one of the semiring.
+        One dtype for each component; by default the usual dtypes of the semiring.
     harmless : bool
-        Only those with 1 ⊕ a = 1, on which every closure converges.
+        List only elements a with 1 ⊕ a = 1, for which every closure converges.
     """
     semiring = as_semiring(semiring)
     kinds = semiring.dtypes(semiring.usual_dtypes if dtype is None else dtype)
@@ -69,7 +69,7 @@ def elements(semiring: Semiring | str, dtype: Any = None, *, harmless: bool = Tr
 
 
 def _in_dtype(value: Any, dtype: np.dtype[Any], zero: Any) -> Any:
-    """Convert a value to entries of a dtype; integers write ∞ as the zero."""
+    """Convert a value to an entry of this dtype; an infinite value becomes the zero of an integer dtype."""
     if dtype.kind in "iu":
         return int(value) if not isinstance(value, float) or math.isfinite(value) else zero
     return value
@@ -85,7 +85,7 @@ def random_matrix(
     harmless: bool = True,
     rng: np.random.Generator | None = None,
 ) -> Any:
-    """A random square matrix over a semiring, of elements that its dtype holds exactly.
+    """Return a random square matrix over a semiring, of `elements`, which the dtype holds exactly.
 
     Examples
     --------
@@ -118,17 +118,20 @@ def random_matrix(
     pool = elements(semiring, kinds, harmless=harmless)
     pick = np.where(rng.random(full) < density, rng.integers(1, len(pool), full), 0)
     columns = list(zip(*pool, strict=True)) if semiring.components > 1 else [tuple(pool)]
-    arrays = []
-    for column, kind in zip(columns, kinds, strict=True):
-        table = np.empty(len(column), dtype=kind)
-        table[:] = column
-        arrays.append(table[pick])
+    arrays = [_array(column, kind)[pick] for column, kind in zip(columns, kinds, strict=True)]
     return tuple(arrays) if semiring.components > 1 else arrays[0]
+
+
+def _array(entries: Sequence[Any], dtype: np.dtype[Any]) -> Array:
+    """Return a vector of these entries; NumPy's own conversion would take objects apart."""
+    array = np.empty(len(entries), dtype=dtype)
+    array[:] = entries
+    return array
 
 
 @raised_here
 def matrices(semiring: Semiring | str, dtype: Any = None, *, max_n: int = 8, harmless: bool = True) -> SearchStrategy[Any]:
-    """A Hypothesis strategy for square matrices of `elements`.
+    """Return a Hypothesis strategy for square matrices of `elements`.
 
     Examples
     --------
@@ -144,12 +147,12 @@ def matrices(semiring: Semiring | str, dtype: Any = None, *, max_n: int = 8, har
     semiring, dtype, harmless
         See `elements`.
     max_n : int
-        The most vertices; the least are 0.
+        The greatest number of vertices; the least is 0.
 
     Returns
     -------
     hypothesis.strategies.SearchStrategy
-        Of arrays of shape (n, n), or tuples of such arrays for structured elements.
+        A strategy for arrays of shape (n, n), or tuples of such arrays for structured elements.
     """
     from hypothesis import strategies as st
 
@@ -158,7 +161,7 @@ def matrices(semiring: Semiring | str, dtype: Any = None, *, max_n: int = 8, har
     pool = elements(semiring, kinds, harmless=harmless)
 
     def build(n: int) -> SearchStrategy[Any]:
-        # The zero again and again, so that sparse graphs are likely.
+        # A zero half of the time makes sparse graphs likely.
         entry = st.one_of(st.just(pool[0]), st.sampled_from(pool))
         return st.lists(entry, min_size=n * n, max_size=n * n).map(lambda entries: _matrix(entries, n, kinds))
 
@@ -166,18 +169,16 @@ def matrices(semiring: Semiring | str, dtype: Any = None, *, max_n: int = 8, har
 
 
 def _matrix(entries: list[Any], n: int, kinds: tuple[np.dtype[Any], ...]) -> Any:
-    """A matrix of n² entries, row by row."""
-    arrays = []
-    for c, kind in enumerate(kinds):
-        array = np.empty(n * n, dtype=kind)
-        array[:] = [e[c] for e in entries] if len(kinds) > 1 else entries
-        arrays.append(array.reshape(n, n))
-    return tuple(arrays) if len(kinds) > 1 else arrays[0]
+    if len(kinds) == 1:
+        return _array(entries, kinds[0]).reshape(n, n)
+    return tuple(_array([e[c] for e in entries], kind).reshape(n, n) for c, kind in enumerate(kinds))
 
 
 @raised_here
 def brute_force(semiring: Semiring | str, a: Any, *, reflexive: bool = True) -> Any:
-    """The closure by adding up every simple path (and simple cycle), exactly; for small n and matrices whose cycles are harmless.
+    """Return the exact closure of a small matrix by adding up every simple path and simple cycle.
+
+    The result is the closure only if no cycle adds anything (see ``harmless`` of `elements`).
 
     Examples
     --------
@@ -196,11 +197,11 @@ def brute_force(semiring: Semiring | str, a: Any, *, reflexive: bool = True) -> 
     Returns
     -------
     object array of shape (n, n), or tuple of such arrays
-        Floats count as the fractions they are. In an integer dtype what stands for ∞ there stands for it here.
+        Floats are exact fractions. The value that stands for ∞ in an integer dtype stands for ∞ here too.
 
     Notes
     -----
-    Of a complete graph it adds up more than (n − 1)! paths.
+    A complete graph has more than (n − 1)! paths.
     """
     semiring = as_semiring(semiring)
     arrays = a if isinstance(a, tuple) else (a,)
@@ -232,7 +233,7 @@ def brute_force(semiring: Semiring | str, a: Any, *, reflexive: bool = True) -> 
 
 @raised_here
 def path_weight(semiring: Semiring | str, a: Any, path: Sequence[int]) -> Any:
-    """The product of a path's edges, exactly.
+    """Return the product of the edges of a path, exactly.
 
     Examples
     --------
@@ -250,7 +251,7 @@ def path_weight(semiring: Semiring | str, a: Any, path: Sequence[int]) -> Any:
     Returns
     -------
     scalar, or tuple of such
-        Floats count as the fractions they are.
+        Floats are exact fractions.
     """
     return exact_weight(as_semiring(semiring), a if isinstance(a, tuple) else (a,), path)
 
@@ -259,7 +260,7 @@ def path_weight(semiring: Semiring | str, a: Any, path: Sequence[int]) -> Any:
 def assert_paths_valid(
     paths: Paths, a: Any, pairs: Iterable[tuple[int, int]] | None = None, *, slack: float = 4.0, absolute: float = 0.0, trees: bool = True
 ) -> None:
-    """Check every path: it is simple, follows edges of the matrix, and weighs as much as the element.
+    """Raise an AssertionError unless every path is a simple path of the matrix and has the reported weight.
 
     Examples
     --------
@@ -274,18 +275,18 @@ def assert_paths_valid(
     a : array of shape (n, n), or tuple of arrays
         The matrix.
     pairs : iterable of (int, int), optional
-        Rows and columns to look at; all by default.
+        Rows and columns to check; all by default.
     slack : float
-        The tolerance of floats in units of hops · ε · Σ|w|.
+        Tolerance for float weights, in units of hops · ε · Σ|w|.
     absolute : float
-        An absolute tolerance.
+        Absolute tolerance to add.
     trees : bool
         Also check the predecessor and next-hop matrices.
 
     Raises
     ------
     AssertionError
-        For a wrong path, which the message describes.
+        If a path is wrong; the message names the path and the fault.
     """
     arrays = a if isinstance(a, tuple) else (a,)
     values = tuple(map(host, paths.values if isinstance(paths.values, tuple) else (paths.values,)))
@@ -297,9 +298,8 @@ def assert_paths_valid(
     grown = {"predecessors": host(paths.predecessors()), "next_hops": host(paths.next_hops())} if trees else {}
     for (i, j), labels in zip(chosen, found, strict=True):
         path = [number[v] for v in labels]
-        reached = any(v[i, j] != z for v, z in zip(values, zero, strict=True))
-        if not reached:
-            assert path == [], f"a path {path} from {i} to {j}, whose element is the zero"
+        if all(v[i, j] == z for v, z in zip(values, zero, strict=True)):
+            assert path == [], f"there is a path {path} from {i} to {j}, but the closure has none (zero)"
             continue
         _assert_path(paths.semiring, arrays, values, zero, path, i, j, (slack, absolute))
         if i == j and paths.reflexive:
@@ -313,7 +313,7 @@ def assert_paths_valid(
 
 
 def _walk(matrix: Array, i: int, j: int, *, backwards: bool) -> list[int]:
-    """The path from i to j that a matrix of predecessors, or of next hops, gives."""
+    """Return the path from i to j in a matrix of predecessors (backwards) or of next hops."""
     path = [j if backwards else i]
     while path[-1] != (i if backwards else j):
         path.append(int(matrix[i, path[-1]] if backwards else matrix[path[-1], j]))
@@ -332,7 +332,7 @@ def _assert_path(
     j: int,
     tolerance: tuple[float, float],
 ) -> None:
-    """Assert a path from i to j along edges, without repeated vertices, of the given weight."""
+    """Raise an AssertionError unless a path leads from i to j along edges, repeats no vertex and has the given weight."""
     assert path[:1] == [i], f"{path} does not begin at {i}"
     assert path[-1] == j, f"{path} does not end at {j}"
     inner = path[:-1] if i == j and len(path) > 1 else path

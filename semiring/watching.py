@@ -1,4 +1,4 @@
-"""`watch`: a closure step by step, for people who want to see how the algorithms go about it."""
+"""`watch`: record a closure step by step, to see how the algorithms work."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from semiring.solve import apsp, closure
 __all__ = ["watch"]
 
 _LIMIT = 256
-"""Vertices, at most: the frames of a closure of so many take up to a few hundred megabytes."""
+"""Vertices, at most, of a recorded graph; the frames then take up to a few hundred megabytes."""
 
 _ROUNDS = 4
-"""Pivot blocks of a recording, unless the caller says otherwise."""
+"""Pivot blocks of a recording, by default."""
 
 
 @raised_here
@@ -43,9 +43,10 @@ def watch(
     nonedge: Any = None,
     dtype: Any = None,
 ) -> Recording:
-    """Record a closure step by step: the blocks that each phase reads and writes, and the matrix afterwards.
+    """Record a closure step by step: the entries that each phase reads and writes, and the matrix afterwards.
 
-    Jupyter shows the recording as a picture with a slider; print gives a table. The library's algorithms run on the reference engine.
+    Jupyter shows the recording as a picture with a slider; `print` shows a table. The algorithms are the same as for `closure`, on the
+    reference engine.
 
     Examples
     --------
@@ -67,32 +68,32 @@ def watch(
     method : {"blocked", "recursive", "iterative", "auto"}
         "auto" is recursive.
     block : int, optional
-        Side of the pivot blocks (blocked) or of the base case (recursive). By default a quarter of n, for four rounds.
+        Side of the pivot blocks (blocked) or of the base case (recursive). The default, a quarter of n, gives four rounds.
     paths : bool
-        Record the construction matrix too; the result is a `Paths`.
+        Also record the construction matrix; the result is a `Paths`.
     reflexive : bool
-        A*, with the empty path from each vertex to itself, or A⁺ without.
+        True for A*, with the empty path from each vertex to itself, False for A⁺ without.
     weight, nonedge, dtype
         As for `apsp`.
 
     Returns
     -------
     Recording
-        A sequence of frames, each with ``equation``, ``reads``, ``writes``, ``changed`` and ``values``. ``result`` is the result of
-        `closure` with the same method and block (up to rounding, if ⊕ adds floats).
+        A sequence of frames with ``equation``, ``reads``, ``writes``, ``changed`` and ``values``. ``result`` equals the result of
+        `closure` with the same method and block (up to rounding if ⊕ adds floats).
 
     Raises
     ------
     TooLargeError
-        More than 256 vertices.
+        If the graph has more than 256 vertices.
     ShapeError
-        Several matrices at once.
+        If the argument holds several matrices.
     SemiringError
-        And the errors of `closure`.
+        As for `closure`.
 
     Notes
     -----
-    n³ steps of NumPy; memory for the matrix and for the changed elements of each frame.
+    n³ steps of NumPy, and memory for the matrix and for the elements that each frame changes.
     """
     semiring = as_semiring(semiring)
     require_method(method, block)
@@ -104,7 +105,6 @@ def watch(
 
 
 def _read(graph: Any, semiring: Semiring, weight: Any, nonedge: Any, dtype: Any, paths: bool) -> Graph:
-    """The matrix of a graph, if it is small enough."""
     listed = edges_of(graph, semiring, nonedge=nonedge, dtype=dtype, weight=weight)
     if listed is not None:
         edges, labels = listed
@@ -113,7 +113,7 @@ def _read(graph: Any, semiring: Semiring, weight: Any, nonedge: Any, dtype: Any,
     given = GivenMatrix.of(graph, semiring, reading_of(semiring, nonedge, dtype, paths=paths))
     *batch, n, _ = given.shape
     if batch:
-        raise ShapeError(f"a recording is of one matrix, and there are {' × '.join(map(str, batch))}; pass one of them")
+        raise ShapeError(f"watch takes one matrix, not {' × '.join(map(str, batch))} of them; pass one matrix")
     _require_small(n)
     return given.read(overwrite=False)
 
@@ -121,13 +121,13 @@ def _read(graph: Any, semiring: Semiring, weight: Any, nonedge: Any, dtype: Any,
 def _require_small(n: int) -> None:
     if n > _LIMIT:
         raise TooLargeError(
-            f"watch keeps every step, of at most {_LIMIT} vertices, and the graph has {n:,}; watch a part of it, such as a subgraph or "
-            f"matrix[:32, :32]. closure computes the whole, and explain tells how"
+            f"watch keeps every step, so a graph may have at most {_LIMIT} vertices, not {n:,}; watch a part, such as a subgraph or "
+            f"matrix[:32, :32]. closure computes the whole graph, and explain shows the plan"
         )
 
 
 def _record(g: Graph, semiring: Semiring, method: str, block: int, paths: bool, reflexive: bool) -> Recording:
-    """Close a graph by a recorder instead of an engine."""
+    """Compute the closure with a recorder as the engine."""
     there, given = on_gpu(g.values[0]), tuple(map(host, g.values))
     values = tuple(np.array(v, order="C") for v in given)
     before = np.full(values[0].shape, -1, dtype=np.int32) if paths else None

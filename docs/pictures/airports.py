@@ -1,7 +1,7 @@
 """The map of the README and of the front page: python -m docs.pictures.airports writes docs/static/airports.svg.
 
-Every shortest route between any two airports of the demo's network is asked for. A flight is drawn the stronger, and an airport the
-larger, the more of these routes pass; three routes from end to end are drawn in colours, which can be read on white and on black.
+The program computes every shortest route between two airports of the demo's network. Lines and airports grow with the number of routes
+that pass. Three routes from end to end have colours that can be read on white and on black.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ def dot(place: Array, radius: float) -> str:
 
 
 def name(place: Array, label: str) -> str:
-    """The name of an airport, beside it."""
+    """Draw the name of an airport."""
     return f'<text x="{place[0] + 6:.1f}" y="{place[1] - 6:.1f}" font-weight="bold">{label}</text>'
 
 
 def thinned(points: Array, apart: float = 1.5) -> list[Array]:
-    """The points of an outline without those that are closer than `apart` to the one before."""
+    """Thin out an outline: drop points closer than `apart` to the previous point."""
     kept = [points[0]]
     for point in points:
         if np.hypot(*(point - kept[-1])) >= apart:

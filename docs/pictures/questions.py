@@ -1,7 +1,6 @@
 """The small graphs of docs/questions.md: python -m docs.pictures.questions writes them to docs/static/questions/.
 
-Each has the vertices A, B, C, D. The edges on the path that answers the question are coloured, or all of them where all paths count.
-The colours can be read on white and on black.
+Each graph has the vertices A, B, C, D. The edges of the answer are coloured, in colours that can be read on white and on black.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ EVERY = "AB AC CB BD CD"
 
 
 class Question(NamedTuple):
-    """What is written at the edges, those that answer, and the answer."""
+    """Labels of the edges, the edges of the answer, and the answer."""
 
     weights: str
     answer: str

@@ -72,7 +72,7 @@ def drop_in() -> str:
 
 
 def icon() -> str:
-    """⊕, as the icon of the site."""
+    """Draw ⊕, the icon of the site."""
     ring = f'<circle cx="16" cy="16" r="12" fill="none" stroke="{COLOUR}" stroke-width="3"/>'
     return f'{ring}<path stroke="{COLOUR}" stroke-width="3" d="M16 4V28M4 16H28"/>'
 

@@ -1,6 +1,6 @@
-"""A call of one of SciPy's functions: checked arguments, the graph, and the plan.
+"""A call of one of SciPy's functions: checked arguments, the graph, and the plan of the computation.
 
-`read_call` makes a `Call` of a `Request`, and raises every error of the arguments. `AsBoth` makes errors of both libraries' classes.
+`read_call` checks a `Request` completely and returns a `Call`. `AsBoth` turns errors of either library into an error of both.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ from semiring.planning.options import Options
 __all__ = ["METHODS", "AsBoth", "Call", "NegativeCycleError", "Request", "cut", "read_call"]
 
 
+# The name is SciPy's, because a program that imports from semiring.csgraph instead of scipy.sparse.csgraph needs this name.
 class NegativeCycleError(OwnNegativeCycleError, ScipyNegativeCycleError):  # type: ignore[misc]  # SciPy's class has no types
-    """The graph has a cycle of negative weight: shortest paths do not exist.
+    """The graph has a cycle of negative weight, so shortest paths do not exist.
 
-    The class derives from SciPy's ``NegativeCycleError`` and from `semiring.NegativeCycleError`: handlers of either class catch it.
+    Code that catches SciPy's ``NegativeCycleError`` or `semiring.NegativeCycleError` catches this error.
 
     Examples
     --------
@@ -45,7 +46,7 @@ class NegativeCycleError(OwnNegativeCycleError, ScipyNegativeCycleError):  # typ
     Attributes
     ----------
     cycle : list of int or None
-        The vertices of a negative cycle, in order; None from SciPy's searches, which do not report them.
+        The vertices of a negative cycle, in order; None if SciPy found the cycle, whose error does not name the vertices.
     """
 
     def __init__(self, message: str = "", cycle: list[int] | None = None) -> None:
@@ -53,7 +54,7 @@ class NegativeCycleError(OwnNegativeCycleError, ScipyNegativeCycleError):  # typ
 
 
 class AsBoth:
-    """Turns the error of either library into one that is both."""
+    """A context that turns the NegativeCycleError of either library into an error of both."""
 
     def __enter__(self) -> None:
         pass
@@ -85,53 +86,39 @@ class Request(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """A request about a graph that has been read.
-
-    Attributes
-    ----------
-    graph : CSGraph
-    request : Request
-        With SciPy's method where the caller left it open.
-    sources : int array of shape (m,) or None
-        The vertices that paths begin at; None for all of them.
-    shape : tuple of int
-        Leading axes of the answer.
-    dtype : numpy.dtype
-        Of the distances.
-    """
+    """A checked request, with the graph that has been read."""
 
     graph: CSGraph
-    request: Request
-    sources: Array | None
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
+    request: Request  # SciPy's rule has replaced the method "auto"
+    sources: Array | None  # first vertices of the paths, of shape (m,); None for all vertices
+    shape: tuple[int, ...]  # leading axes of the answer
+    dtype: np.dtype[Any]  # of the distances
 
     @property
     def negative(self) -> bool:
-        """True if the weight of an edge is negative and counts."""
+        """True if a weight is negative and weights count."""
         return not self.request.unweighted and self.graph.negative
 
     @cached_property
     def weighed(self) -> CSGraph:
-        """The graph by what counts: 1 for each edge, so that `dtype` need not hold its weight."""
-        request = self.request
-        return self.graph.unweighted(infinite=request.method != "FW") if request.unweighted else self.graph
+        """The graph with the weights that count: all 1 for an unweighted request, whatever `dtype` can hold."""
+        return self.graph.unweighted(infinite=self.request.method != "FW") if self.request.unweighted else self.graph
 
     @cached_property
     def within_reach(self) -> CSGraph:
-        """The same without negative cycles that no path reaches."""
+        """The graph `weighed` without negative cycles that no path reaches."""
         if self.negative and self.sources is not None:
             return self.weighed.reached_from(self.sources, directed=self.request.directed)
         return self.weighed
 
     @cached_property
     def csr(self) -> CSR:
-        """The edges in compressed rows; undirected edges in both directions."""
+        """Edges of `weighed` in compressed rows, both ways for an undirected request."""
         return self._by_direction(self.weighed)
 
     @cached_property
     def csr_within_reach(self) -> CSR:
-        """The same without negative cycles that no path reaches."""
+        """Edges of `within_reach` in compressed rows, both ways for an undirected request."""
         return self.csr if self.within_reach is self.weighed else self._by_direction(self.within_reach)
 
     def _by_direction(self, graph: CSGraph) -> CSR:
@@ -139,12 +126,12 @@ class Call:
 
     @cached_property
     def searched(self) -> CSR:
-        """The edges as this library's searches take them, in the dtype of the distances; what cannot be held is refused later."""
+        """Edges in the dtype of the distances, for the searches of this library; `require_held` refuses overflow later."""
         return in_dtype(self.csr, self.dtype)
 
     @cached_property
     def plan(self) -> Plan:
-        """The plan of the call."""
+        """The plan of the computation."""
         n, request, dense = self.graph.n, self.request, self.graph.dense
         options = Options(bool(request.return_predecessors), device=request.device)
         sources = None if self.sources is None else len(self.sources)
@@ -162,35 +149,35 @@ class Call:
 
     @property
     def in_place(self) -> bool:
-        """True if the result must replace the caller's array, as SciPy's Floyd–Warshall does for C-ordered float64."""
+        """True if the result must replace the caller's array, as SciPy's Floyd–Warshall promises for a C-ordered array of this dtype."""
         array = self.graph.dense
         if not self.request.overwrite or self.request.method != "FW" or not isinstance(array, np.ndarray):
             return False
         return bool(array.dtype == self.dtype and array.flags.c_contiguous and array.flags.writeable)
 
     def refuse_loops(self, weights: Array) -> None:
-        """Raise an error for loops of negative weight, except for SciPy's Floyd–Warshall, which overwrites the diagonal."""
+        """Raise NegativeCycleError for a negative loop, which only SciPy's Floyd–Warshall ignores (it overwrites the diagonal)."""
         if self.request.method != "FW" and (weights < 0).any():
             vertex = int(np.argmin(weights))
             raise NegativeCycleError(f"Negative cycle detected on node {vertex}: its edge to itself weighs {weights[vertex]}", [vertex])
 
 
 def read_call(csgraph: Any, request: Request) -> Call:
-    """Everything that can be wrong with a call is found here."""
+    """Read the graph, and check every argument of a call."""
     graph = read(csgraph)
     n, dtype = graph.n, np.dtype(request.dtype)
     if dtype not in (np.float32, np.float64):
-        raise DTypeError(f"distances are float64 or float32, not {dtype}: ∞ means no path")
+        raise DTypeError(f"distances must be float64 or float32, which have an ∞ for a missing path, not {dtype}")
     if request.method not in METHODS:
         raise ValueError(f"unrecognized method '{request.method}'; use one of {', '.join(METHODS)}")
     if request.method == "auto":
-        # SciPy's own rule: its conventions differ a little between methods.
+        # SciPy's rule, because conventions differ a little between SciPy's methods.
         sparse = request.indices is not None or graph.stored < n * n / 4
         method = ("D" if request.unweighted or not graph.negative else "J") if sparse else "FW"
         request = Request(method, *request[1:])
     if request.method == "FW" and request.indices is not None:
         raise ValueError("Cannot specify indices with method == 'FW'.")
-    limit = math.fsum([request.limit])  # a TypeError for what is no number
+    limit = math.fsum([request.limit])  # raises TypeError unless limit is a number
     if not limit >= 0:
         raise ValueError(f"limit must be >= 0, not {limit}")
     if type(request.limit) is not float:
@@ -207,7 +194,7 @@ def read_call(csgraph: Any, request: Request) -> Call:
 
 
 def cut(limit: float, distances: Any, predecessors: Any = None) -> None:
-    """Disconnect all vertices beyond the limit, in place."""
+    """Replace distances above the limit by ∞, in place, and remove the predecessors there."""
     if limit != np.inf:
         beyond = ~(distances <= limit)
         distances[beyond] = np.inf

@@ -1,4 +1,4 @@
-"""SciPy's conversions, without losing tiny weights: dense graphs to compressed ones, and predecessors to distances and trees."""
+"""SciPy's conversions between dense, masked and compressed graphs, and from predecessors to distances and trees."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ __all__ = ["construct_dist_matrix", "csgraph_from_dense", "csgraph_from_masked",
 def csgraph_masked_from_dense(
     graph: Any, null_value: float | None = 0, nan_null: bool = True, infinity_null: bool = True, copy: bool = True
 ) -> Any:
-    """A masked array from a dense one: `scipy.sparse.csgraph.csgraph_masked_from_dense`.
+    """Mask the non-edges of a dense graph: `scipy.sparse.csgraph.csgraph_masked_from_dense`.
 
-    What is masked already stays so; in SciPy it becomes an edge again.
+    Masked entries of the input stay masked; SciPy turns such entries into edges again.
 
     Examples
     --------
@@ -36,11 +36,11 @@ def csgraph_masked_from_dense(
     ----------
     graph : array_like of shape (n, n)
     null_value : float or None
-        What is no edge. SciPy masks what is within 1e-8 of it, too.
+        The value that means no edge. SciPy also masks every value within 1e-8.
     nan_null, infinity_null : bool
-        Whether NaN and ±∞ are no edges.
+        Mask NaN, and ±∞.
     copy : bool
-        Whether the data are copied.
+        Copy the data.
 
     Returns
     -------
@@ -49,7 +49,7 @@ def csgraph_masked_from_dense(
     Raises
     ------
     ShapeError
-        A ValueError, for what is no square array.
+        If the array is not square; a ValueError.
     """
     array = np.ma.array(graph, copy=copy)
     require_square(array)
@@ -61,33 +61,33 @@ def csgraph_masked_from_dense(
 
 @raised_here
 def csgraph_from_masked(graph: Any) -> Any:
-    """A compressed graph from a masked array: `scipy.sparse.csgraph.csgraph_from_masked`, also where nothing is masked.
+    """Convert a masked array to a compressed graph: `scipy.sparse.csgraph.csgraph_from_masked`.
 
     Examples
     --------
     >>> import numpy as np
     >>> from semiring.csgraph import csgraph_from_masked
     >>> graph = np.ma.masked_invalid([[np.nan, 0.0], [2.0, np.nan]])
-    >>> csgraph_from_masked(graph).data  # 0 is an edge, as it is not masked
+    >>> csgraph_from_masked(graph).data  # 0 is not masked, so it is an edge
     array([0., 2.])
 
     Parameters
     ----------
     graph : masked array of shape (n, n)
+        An array without a mask is valid too.
 
     Returns
     -------
     csr_array
-        float64, with an entry for whatever is not masked.
+        The entries that are not masked, in float64.
 
     Raises
     ------
     ShapeError
-        A ValueError, for what is no square array.
+        If the array is not square; a ValueError.
     """
     array = np.ma.asarray(graph)
-    if array.ndim != 2 or array.shape[0] != array.shape[1]:
-        raise ShapeError(f"graph should be a square array; this one has the shape {array.shape}")
+    require_square(array)
     there = ~np.ma.getmaskarray(array)
     starts = np.concatenate([[0], np.cumsum(there.sum(axis=1))]).astype(np.int32)
     data = np.asarray(array.data)[there].astype(np.float64)
@@ -96,7 +96,7 @@ def csgraph_from_masked(graph: Any) -> Any:
 
 @raised_here
 def csgraph_from_dense(graph: Any, null_value: float | None = 0, nan_null: bool = True, infinity_null: bool = True) -> Any:
-    """A compressed graph from a dense array: `scipy.sparse.csgraph.csgraph_from_dense`.
+    """Convert a dense array to a compressed graph: `scipy.sparse.csgraph.csgraph_from_dense`.
 
     Examples
     --------
@@ -112,12 +112,12 @@ def csgraph_from_dense(graph: Any, null_value: float | None = 0, nan_null: bool 
     Returns
     -------
     csr_array
-        float64; `csr_matrix` for a `numpy.matrix`.
+        The edges in float64; a `csr_matrix` for a `numpy.matrix`.
 
     Raises
     ------
     ShapeError
-        A ValueError, for what is no square array.
+        If the array is not square; a ValueError.
     """
     compressed = csgraph_from_masked(csgraph_masked_from_dense(graph, null_value, nan_null, infinity_null, copy=False))
     return csr_matrix(compressed) if isinstance(graph, np.matrix) else compressed
@@ -125,7 +125,7 @@ def csgraph_from_dense(graph: Any, null_value: float | None = 0, nan_null: bool 
 
 @raised_here
 def construct_dist_matrix(graph: Any, predecessors: Any, directed: bool = True, null_value: float = np.inf) -> Array:
-    """The lengths of the paths that a matrix of predecessors describes: `scipy.sparse.csgraph.construct_dist_matrix`.
+    """Return the distances along a matrix of predecessors: `scipy.sparse.csgraph.construct_dist_matrix`.
 
     Examples
     --------
@@ -144,27 +144,27 @@ def construct_dist_matrix(graph: Any, predecessors: Any, directed: bool = True, 
     graph : array_like, masked array, sparse array or matrix of shape (n, n)
         See `shortest_path`.
     predecessors : int32 array of shape (n, n)
-        As `shortest_path` gives it.
+        The predecessors that `shortest_path` returns.
     directed : bool
     null_value : float
-        The distance where there is no path.
+        The distance between unconnected vertices.
 
     Returns
     -------
     float64 array of shape (n, n)
-        ∞ where a path takes an edge that the graph has not.
+        ∞ if a path takes an edge that the graph lacks.
 
     Raises
     ------
     TypeError
-        For predecessors of another dtype.
+        If predecessors have another dtype.
     ValueError
-        For another shape, vertices that do not exist, and predecessors that run in a circle: SciPy's never returns then.
+        If predecessors have another shape, name a vertex that does not exist, or form a circle (SciPy's function then never returns).
 
     Notes
     -----
-    O(n² log h) for paths of h edges. Predecessors that do not lead back to the vertex of their row are no path; SciPy returns the length
-    of the part.
+    O(n² log h) for paths of h edges. Predecessors that do not lead back to the vertex of the row count as no path; SciPy returns the length
+    of the incomplete path.
     """
     edges = np.ascontiguousarray(read(graph).matrix(np.dtype(np.float64)))
     before = np.asarray(predecessors)
@@ -174,12 +174,12 @@ def construct_dist_matrix(graph: Any, predecessors: Any, directed: bool = True, 
         raise ShapeError(f"graph and predecessors must have the same shape, not {edges.shape} and {before.shape}")
     n = len(edges)
     if before.max(initial=NONE) >= n or np.count_nonzero(before < 0) != np.count_nonzero(before == NONE):
-        raise ValueError(f"predecessors are the vertices from 0 to {n - 1}, or {NONE} where there is none")
+        raise ValueError(f"predecessors must be vertices from 0 to {n - 1}, or {NONE} for none")
     if not directed:
         edges = np.minimum(edges, edges.T)
     distances = np.empty((n, n))
     everyone = np.arange(n)
-    for rows in slices(n, 8 * n, CACHE):  # of eight arrays
+    for rows in slices(n, 8 * n, CACHE):  # eight arrays share the cache
         roots = everyone[rows]
         parents = before[rows].astype(np.intp)
         parents[np.arange(len(roots)), roots] = NONE
@@ -187,7 +187,7 @@ def construct_dist_matrix(graph: Any, predecessors: Any, directed: bool = True, 
         parents = np.where(there, parents, everyone)
         lengths = distances[rows]
         lengths[...] = np.where(there, edges.take(parents * n + everyone), 0)
-        # Places in these rows: after t rounds each vertex points 2ᵗ edges back, and knows their length.
+        # Pointer doubling: after t rounds each vertex points 2ᵗ edges back and has the length of these edges.
         places = np.arange(0, parents.size, n)[:, None]
         pointers = parents + places
         for _ in range(n.bit_length()):
@@ -199,14 +199,14 @@ def construct_dist_matrix(graph: Any, predecessors: Any, directed: bool = True, 
         turning = there.take(pointers)
         if turning.any():
             row, vertex = np.argwhere(turning)[0]
-            raise ValueError(f"predecessors[{roots[row]}] lead from {vertex} into a circle, so that they are no shortest paths")
+            raise ValueError(f"predecessors[{roots[row]}] lead from {vertex} into a circle, which no shortest path does")
         lengths[pointers != places + roots[:, None]] = null_value
     return distances
 
 
 @raised_here
 def reconstruct_path(csgraph: Any, predecessors: Any, directed: bool = True) -> Any:
-    """The tree that a row of predecessors describes, with the weights of the graph: `scipy.sparse.csgraph.reconstruct_path`.
+    """Return the tree of a row of predecessors, with the weights of the graph: `scipy.sparse.csgraph.reconstruct_path`.
 
     Examples
     --------
@@ -221,32 +221,34 @@ def reconstruct_path(csgraph: Any, predecessors: Any, directed: bool = True) -> 
     csgraph : array_like, masked array, sparse array or matrix of shape (n, n)
         See `shortest_path`.
     predecessors : int array of shape (n,)
-        A row of what `shortest_path` gives; what is negative is none.
+        A row of the predecessors that `shortest_path` returns; negative numbers mean none.
     directed : bool
 
     Returns
     -------
     csr_array
-        Of shape (n, n); `csr_matrix` for a SciPy matrix, and PyData's own kind for that. An edge of weight 0 is stored.
+        An array of shape (n, n) that stores edges of weight 0 too; a `csr_matrix` for a SciPy matrix, a PyData array for a PyData array.
 
     Raises
     ------
     ValueError
-        For an edge that the graph lacks: SciPy stores 0, or ∞ with ``directed=False``, and ∞ too for edges of weight 0. Also for another
-        shape, and for floats, which SciPy converts before version 1.18.
+        If the graph lacks an edge of the tree, or predecessors have another shape or are floats. SciPy stores 0 instead of a missing edge
+        (with ``directed=False`` ∞, also for edges of weight 0), and before 1.18 converts floats.
     IndexError
-        For a vertex that does not exist.
+        If a predecessor is not a vertex.
     """
     csr = read(csgraph).csr
     before = np.asarray(predecessors)
     if before.dtype.kind not in "iu":
-        raise ValueError(f"predecessors must be of an integral dtype, not {before.dtype}: vertices, and a negative number for none")
+        raise ValueError(f"predecessors must be integers (vertices, or a negative number for none), not {before.dtype}")
     if before.ndim != 1 or len(before) > csr.n:
-        raise ShapeError(f"predecessors is a row of {counted(csr.n, 'vertex', 'vertices')}, not of shape {before.shape}")
+        raise ShapeError(
+            f"predecessors must be a row of at most {counted(csr.n, 'vertex', 'vertices')}, not an array of shape {before.shape}"
+        )
     children = np.flatnonzero(before >= 0)
     parents = before[children].astype(np.int64)
     if (parents >= csr.n).any():
-        raise IndexError(f"predecessors name vertex {parents.max()}, of {csr.n}")
+        raise IndexError(f"predecessors name vertex {parents.max()}, but the graph has {counted(csr.n, 'vertex', 'vertices')}")
     weights, there = _found(csr if directed else both_ways(csr), parents, children)
     if not there.all():
         at = int(np.argmin(there))
@@ -259,7 +261,7 @@ def reconstruct_path(csgraph: Any, predecessors: Any, directed: bool = True) -> 
 
 
 def _found(csr: CSR, tails: Array, heads: Array) -> tuple[Array, Array]:
-    """The weights of the edges between some vertices, and where there are such edges."""
+    """Return the weights of the edges tails → heads, ∞ if missing, and which edges exist."""
     places, wanted = csr.tails * csr.n + csr.heads, tails * csr.n + heads
     at = np.searchsorted(places, wanted)
     there = at < len(places)

@@ -1,14 +1,15 @@
 """Graphs by SciPy's conventions: a dense matrix with ∞ for non-edges, or edges in compressed rows (CSR).
 
-- A dense array has no edge at 0, NaN and ±∞.
-- A masked array has no edge at masked, NaN and infinite entries; 0 is an edge.
-- A sparse array has an edge at each stored entry except NaN and ∞; the lightest of parallel edges counts.
+These entries are not edges:
 
-Unweighted calls count every stored or unmasked entry as an edge, as SciPy does except for Floyd–Warshall. SciPy reads every dense weight
-below 1e-8 as 0 (it compares by `numpy.ma.masked_values`), and its Floyd–Warshall reads zeros of masked arrays as non-edges; here both are
-edges.
+- of a dense array: 0, NaN and ±∞;
+- of a masked array: masked, NaN and infinite entries, so 0 is an edge;
+- of a sparse array: entries that are not stored, NaN and ∞. The lightest of parallel edges counts.
 
-`read` returns a `CSGraph`. The functions below it change compressed rows of float64 weights.
+An unweighted request counts every stored or unmasked entry, except for Floyd–Warshall, as in SciPy. SciPy itself takes every dense weight
+below 1e-8 for 0 (like `numpy.ma.masked_values`), and SciPy's Floyd–Warshall takes zeros of masked arrays for non-edges; here neither.
+
+`read` returns a `CSGraph`; the functions after `read` change compressed rows of float64 weights.
 """
 
 from __future__ import annotations
@@ -42,46 +43,26 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 
 _EXACT = frozenset(map(np.dtype, (np.float16, np.float32, np.float64)))
-"""Dtypes that are read without conversion; others become float64, as in SciPy."""
+"""Dtypes that are kept; other numbers become float64, as in SciPy."""
 
 _HALF, _FLOAT64 = np.dtype(np.float16), np.dtype(np.float64)
 
 _ZERO = (np.inf,)
-"""The entry for no edge."""
+"""The entry of a matrix without an edge, for each component."""
 
 
 @dataclass(frozen=True, eq=False)
 class CSGraph:
-    """A graph by SciPy's conventions, as the caller passed it: a dense array and where it has no edge, or edges in compressed rows.
+    """A graph by SciPy's conventions: a dense array with a mask of non-edges, or edges in compressed rows."""
 
-    Attributes
-    ----------
-    dense : array of shape (n, n) or None
-        Of the host, or of a GPU.
-    missing : bool array of shape (n, n) or None
-        Where a dense array has no edge, if not only where it is 0.
-    entries : CSR or None
-        What a sparse array stores, infinite weights too; ∞ for NaN.
-    stored : int
-        How many edges there are by SciPy's count.
-    scipys : csr_array or csr_matrix, optional
-        The same as `entries`, where SciPy's functions take it as it is.
-    mask : bool array or None
-        That of a masked array.
-    restore : callable or None
-        Makes of an array on a GPU one of the caller's library; in the host's memory results are NumPy's, as SciPy's are.
-    statistics : ValueStatistics or None
-        What the numbers of a dense array are, where edges are missing at 0, NaN and ±∞ alone.
-    """
-
-    dense: Any
-    missing: Any
-    entries: CSR | None
-    stored: int
-    scipys: Any = None
-    mask: Any = None
-    restore: Callable[[Any], Any] | None = None
-    statistics: ValueStatistics | None = None
+    dense: Any  # array of shape (n, n) on the host or a GPU, or None
+    missing: Any  # mask of the non-edges of `dense`; None if only zeros are non-edges
+    entries: CSR | None  # stored entries of a sparse array, infinite weights included; NaN becomes ∞
+    stored: int  # number of edges by SciPy's count
+    scipys: Any = None  # the caller's csr_array or csr_matrix of `entries`, if SciPy's functions can take it
+    mask: Any = None  # mask of a masked array
+    restore: Callable[[Any], Any] | None = None  # converts a GPU array to the caller's library; host results are NumPy's, as in SciPy
+    statistics: ValueStatistics | None = None  # of `dense`, if only 0, NaN and ±∞ are non-edges
 
     @property
     def n(self) -> int:
@@ -100,12 +81,12 @@ class CSGraph:
 
     @cached_property
     def absent(self) -> Any:
-        """Marks the entries of a dense array without an edge."""
+        """Mask of the non-edges of a dense array."""
         return nulls(self.dense, 0) if self.missing is None else self.missing
 
     @cached_property
     def ready(self) -> bool:
-        """True if a dense array has ∞ for every missing edge, except for loops, which may be 0."""
+        """True if a dense array has ∞ for every non-edge; a missing loop may also be 0."""
         found = self.statistics
         if found is None or found.nan or found.negative_infinity:
             return False
@@ -113,11 +94,11 @@ class CSGraph:
 
     @cached_property
     def csr(self) -> CSR:
-        """The edges in compressed rows."""
+        """Edges in compressed rows."""
         if self.entries is not None:
             (found,) = self.entries.statistics
             if found.negative_infinity:
-                raise GraphError("csgraph stores −∞, which is no weight: no path through it has a length")
+                raise GraphError("csgraph stores −∞, but a path through such an edge has no length")
             if not found.positive_infinity:
                 return self.entries
             return some(self.entries, self.entries.weights[0] < np.inf, (found._replace(positive_infinity=False),))
@@ -126,7 +107,10 @@ class CSGraph:
         return CSR.of(tails, heads, (host(self.dense)[there].astype(np.float64),), self.n, _ZERO)
 
     def unweighted(self, *, infinite: bool) -> CSGraph:
-        """Give each edge the weight 1, with `infinite` edges of infinite weight too; a dense array becomes one broadcast number."""
+        """Return the graph with weight 1 for every edge, with `infinite` also for edges of infinite weight.
+
+        A dense array becomes a broadcast view of one number.
+        """
         if self.entries is not None:
             csr = self.entries if infinite else self.csr
             return replace(self, entries=_weighing(csr, (np.ones_like(csr.weights[0]),)), scipys=None)
@@ -137,7 +121,7 @@ class CSGraph:
             return replace(self, dense=ones, missing=missing, statistics=None)
 
     def reached_from(self, sources: Array, *, directed: bool) -> CSGraph:
-        """Keep the edges that paths from the sources can take."""
+        """Return the graph of the edges that a path from one of the sources can take."""
         csr = self.csr if directed else both_ways(self.csr)
         reached = np.zeros(self.n + 1, dtype=bool)
         reached[breadth_first_order(as_scipys(with_root(csr, sources)), self.n, return_predecessors=False)] = True
@@ -153,22 +137,10 @@ class CSGraph:
     def matrix(
         self, dtype: np.dtype[Any], *, overwrite: bool = False, borrow: bool = False, paths: bool = False, device: str = "cpu"
     ) -> Any:
-        """Return the edges as a dense matrix with ∞ elsewhere; a missing loop may be 0.
+        """Return the edges as a float32 or float64 matrix with ∞ for non-edges; a missing loop may also be 0.
 
-        Parameters
-        ----------
-        dtype : float32 or float64
-        overwrite, borrow : bool
-            Permits to return the caller's array, to be overwritten, or to be read only.
-        paths : bool
-            True if predecessors must fit into memory too.
-        device : str
-            The device on which the matrix of a sparse array is made.
-
-        Raises
-        ------
-        TooLargeError, DTypeError
-            For too little memory, or a weight beyond float32.
+        With `overwrite` or `borrow` (only to read) the result may be the caller's array; `device` is for sparse arrays. TooLargeError means
+        that the matrix, with `paths` also the predecessors, does not fit; DTypeError that a weight does not fit float32.
         """
         if self.entries is not None:
             require_memory(self.n, (dtype,), via=paths)
@@ -185,16 +157,12 @@ class CSGraph:
 
 
 def read(csgraph: Any) -> CSGraph:
-    """A graph by SciPy's conventions.
-
-    Parameters
-    ----------
-    csgraph : array_like, masked array, sparse array or matrix, array of PyData's sparse, or array on a GPU
+    """Read a dense, masked or sparse array (also PyData's sparse, or on a GPU) by SciPy's conventions.
 
     Raises
     ------
     GraphError, ShapeError
-        Both are ValueErrors, as SciPy's are: where it is no square matrix, or one of texts or dates.
+        If the array is not a square matrix of numbers; both are ValueErrors, like SciPy's errors.
     """
     array, mask, restore = csgraph, None, None
     if type(csgraph) is not np.ndarray:
@@ -209,7 +177,9 @@ def read(csgraph: Any) -> CSGraph:
             array = np.asarray(array)
     require_square(array)
     if array.dtype.kind not in "biufcO":
-        raise GraphError(f"graph has entries of dtype {array.dtype}, which are no numbers; pass .astype(float) if they stand for some")
+        raise GraphError(
+            f"graph has entries of dtype {array.dtype}, not numbers; pass graph.astype(float) if the entries represent numbers"
+        )
     if array.dtype not in _EXACT:
         array = array.astype(np.float64)
     if mask is None and array.dtype != _HALF and type(array) is np.ndarray and array.flags.aligned:
@@ -226,7 +196,7 @@ def read(csgraph: Any) -> CSGraph:
 
 
 def require_square(array: Any) -> None:
-    """Refuse a dense array that is no square matrix."""
+    """Raise ShapeError unless a dense array is a square matrix."""
     if array.ndim != 2:
         raise ShapeError(f"graph should have two dimensions; this one has the shape {array.shape}")
     if array.shape[0] != array.shape[1]:
@@ -234,7 +204,7 @@ def require_square(array: Any) -> None:
 
 
 def nulls(array: Any, null_value: float | None, *, nan_null: bool = True, infinity_null: bool = True) -> Any:
-    """Mark the entries of a dense array without an edge: `null_value` exactly, NaN and ±∞."""
+    """Return the mask of the entries that equal `null_value`, are NaN, or are ±∞."""
     xp = namespace(array)
     missing = xp.zeros(array.shape, dtype=bool) if null_value is None or np.isnan(null_value) else equal(array, null_value)
     if array.dtype.kind in "fc":
@@ -248,7 +218,6 @@ def nulls(array: Any, null_value: float | None, *, nan_null: bool = True, infini
 
 
 def _read_sparse(graph: Any) -> CSGraph:
-    """Read the stored entries of a sparse array."""
     stored = graph.nnz
     if graph.ndim != 2:
         raise ShapeError("compressed-sparse graph must be 2-D")
@@ -256,14 +225,14 @@ def _read_sparse(graph: Any) -> CSGraph:
     if graph.shape[1] != n:
         raise ShapeError(f"compressed-sparse graph must be shape (N, N), not {graph.shape}")
     if graph.dtype.kind in "iu":
-        graph = graph.astype(np.float64)  # so that no sum of a COO array's duplicates wraps
+        graph = graph.astype(np.float64)  # before duplicates of a COO array are added, which could wrap
     if graph.format != "csr":
         require_row_starts(n, "csgraph", rows="vertices", entries="edges")
     matrix = graph.tocsr()
     ordered = bool(matrix.has_canonical_format)
     heads, weights = matrix.indices.astype(np.int64, copy=False), matrix.data.astype(np.float64, copy=False)
     if not in_range(heads, n):
-        raise GraphError(f"csgraph stores an entry in column {heads[(heads < 0) | (heads >= n)][0]}, of {n}")
+        raise GraphError(f"csgraph stores an entry in column {heads[(heads < 0) | (heads >= n)][0]}, but has only {n} columns")
     (found,) = value_statistics((weights,))
     scipys = None if found.nan or matrix.dtype != np.float64 else matrix
     if found.nan:
@@ -276,40 +245,39 @@ def _read_sparse(graph: Any) -> CSGraph:
 
 
 def _lightest(n: int, tails: Array, heads: Array, weights: Array) -> CSR:
-    """From coordinates in any order; of parallel edges the lightest."""
-    return CSR.of(*in_order(n, tails, heads, (weights,), _minima), n, _ZERO)
+    """Build compressed rows from coordinates in any order, with the lightest of parallel edges."""
 
+    def minima(places: Array, weights: tuple[Array, ...]) -> tuple[Array, tuple[Array, ...]]:
+        first = np.flatnonzero(np.concatenate([[True], places[1:] != places[:-1]]))
+        return places[first], (np.minimum.reduceat(weights[0], first),)
 
-def _minima(places: Array, weights: tuple[Array, ...]) -> tuple[Array, tuple[Array, ...]]:
-    """Each of the sorted places once, and the least of its weights."""
-    first = np.flatnonzero(np.concatenate([[True], places[1:] != places[:-1]]))
-    return places[first], (np.minimum.reduceat(weights[0], first),)
+    return CSR.of(*in_order(n, tails, heads, (weights,), minima), n, _ZERO)
 
 
 def _weighing(csr: CSR, weights: tuple[Array, ...]) -> CSR:
-    """The same edges with other weights, and what these are."""
+    """Return the same edges with other weights, and the statistics of these weights."""
     return CSR(csr.n, csr.starts, csr.heads, weights, _ZERO, value_statistics(weights))
 
 
 def some(csr: CSR, kept: Array, statistics: tuple[ValueStatistics, ...] = ()) -> CSR:
-    """Some of the edges, by a mask, and what these are if that is known."""
+    """Return the edges of a mask, with the statistics of the weights if known."""
     return csr if kept.all() else CSR.of(csr.tails[kept], csr.heads[kept], (csr.weights[0][kept],), csr.n, _ZERO, statistics)
 
 
 def both_ways(csr: CSR) -> CSR:
-    """The graph without directions: the lighter of two opposite edges goes both ways."""
+    """Return the undirected graph, in which the lighter of two opposite edges goes both ways."""
     tails, heads = np.concatenate([csr.tails, csr.heads]), np.concatenate([csr.heads, csr.tails])
     return _lightest(csr.n, tails, heads, np.tile(csr.weights[0], 2))
 
 
 def with_root(csr: CSR, sources: Array) -> CSR:
-    """The graph with one more vertex, n, and an edge of weight 0 from it to each of the sources."""
+    """Add a vertex n with an edge of weight 0 to each of the sources."""
     tails, heads = np.concatenate([csr.tails, np.full(len(sources), csr.n)]), np.concatenate([csr.heads, sources])
     return _lightest(csr.n + 1, tails, heads, np.concatenate([csr.weights[0], np.zeros(len(sources))]))
 
 
 def in_dtype(csr: CSR, dtype: np.dtype[Any]) -> CSR:
-    """Convert weights to a dtype, with their value statistics; too large a weight becomes infinite."""
+    """Convert the weights to a dtype, with statistics; a weight that the dtype cannot hold becomes infinite."""
     if csr.weights[0].dtype == dtype:
         return csr if csr.statistics else _weighing(csr, csr.weights)
     with np.errstate(over="ignore"):
@@ -325,12 +293,7 @@ def is_held(csr: CSR, dtype: np.dtype[Any]) -> bool:
 
 
 def require_held(csr: CSR, dtype: np.dtype[Any]) -> None:
-    """Refuse an edge that weighs more than a dtype can hold, which would seem to be none.
-
-    Raises
-    ------
-    DTypeError
-    """
+    """Raise DTypeError if a dtype cannot hold a weight, which as ∞ would look like a non-edge."""
     if not is_held(csr, dtype):
         (weights,) = csr.weights
         at = int(np.argmax(np.abs(weights)))
@@ -338,7 +301,7 @@ def require_held(csr: CSR, dtype: np.dtype[Any]) -> None:
 
 
 def as_scipys(csr: CSR, given: CSGraph | None = None) -> Any:
-    """Return compressed rows as SciPy's array; the caller's own, if the rows are its `entries`."""
+    """Convert compressed rows for SciPy's functions, or return the caller's own array if `csr` holds the entries of `given`."""
     if given is not None and given.scipys is not None and csr is given.entries:
         return given.scipys
     index = np.int32 if max(csr.n, len(csr.heads)) <= np.iinfo(np.int32).max else np.int64

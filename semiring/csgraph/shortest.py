@@ -1,4 +1,4 @@
-"""SciPy's functions for shortest paths, with its signatures and conventions; `dtype` and `device` are ours."""
+"""SciPy's functions for shortest paths, with SciPy's signatures and conventions, and the new options `dtype` and `device`."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from typing import Any
 
 import numpy as np
 
+from semiring.algorithms.predecessors import NONE
+from semiring.algorithms.simple_paths import simple_paths
 from semiring.common.docstrings import described_by
 from semiring.common.errors import raised_here
-from semiring.csgraph.call import Request, read_call
+from semiring.csgraph.call import AsBoth, Request, read_call
+from semiring.csgraph.reading import both_ways, in_dtype, read
 from semiring.csgraph.solving import solve
 from semiring.execution.reporting import noting_the_bar
 from semiring.planning import Plan
 
-__all__ = ["bellman_ford", "dijkstra", "explain", "floyd_warshall", "johnson", "shortest_path"]
+__all__ = ["bellman_ford", "dijkstra", "explain", "floyd_warshall", "johnson", "shortest_path", "yen"]
 
 
 @raised_here
@@ -29,7 +32,7 @@ def shortest_path(
     dtype: Any = np.float64,
     device: Any = "auto",
 ) -> Any:
-    """Find shortest paths between all vertices or from some, as `scipy.sparse.csgraph.shortest_path`, often faster.
+    """Find shortest paths from all or some vertices: `scipy.sparse.csgraph.shortest_path` on all cores or a GPU.
 
     Examples
     --------
@@ -48,44 +51,44 @@ def shortest_path(
     Parameters
     ----------
     csgraph : array_like, masked array, sparse array or matrix of shape (n, n)
-        The weight of the edge from i to j at [i, j]. Dense: 0, NaN and ±∞ are no edges. Masked: masked entries are no edges, and 0 is an
-        edge. Sparse, also PyData's: stored entries are edges, 0 too, and the lightest of parallel edges in CSR and CSC counts.
+        Entry [i, j] is the weight of the edge from i to j. In a dense array 0, NaN and ±∞ are not edges; in a masked array masked, NaN
+        and ±∞ entries. In a sparse array (also PyData's) stored entries are edges, 0 too; the lightest of parallel edges counts.
     method : {"auto", "FW", "D", "BF", "J"}
-        SciPy's name of an algorithm, which selects only conventions here: "FW" takes no `indices`, permits `overwrite` and ignores
-        negative edges from a vertex to itself.
+        SciPy's algorithm; only the conventions of the algorithm matter here. "FW" takes no `indices`, permits `overwrite`, and ignores
+        negative loops.
     directed : bool
-        False makes each edge go both ways; the lighter one of two opposite edges counts.
+        False lets the lighter of two opposite edges go both ways.
     return_predecessors : bool
         Return the predecessors too.
     unweighted : bool
         Count edges instead of adding weights.
     overwrite : bool
-        Write the result into a C-ordered dense matrix of the same dtype ("FW" only, which "auto" takes for dense graphs).
+        Write the result into a C-ordered dense matrix of the same dtype (only for "FW", the choice of "auto" for dense graphs).
     indices : int or array_like of int, optional
-        The vertices that paths begin at; negative ones count from the end.
+        The first vertices of the paths; negative numbers count from the end.
 
     Returns
     -------
     dist_matrix : array of shape (n, n), or the shape of `indices` and n
-        Distances, ∞ without a path; on the GPU of the graph, if any.
+        The distances, ∞ without a path; on a GPU if the graph is on a GPU.
     predecessors : int32 array of the same shape
         With ``return_predecessors=True``: the vertex before j on a shortest path from i to j, −9999 on the diagonal and without a path.
 
     Other Parameters
     ----------------
     dtype : {float64, float32}
-        The dtype of distances and computation.
+        The dtype of the distances and of the computation.
     device : {"auto", "cpu", "cuda", "cuda:0", …}
-        "auto" takes the predicted fastest, among them SciPy's own searches; see `explain`.
+        "auto" takes the method with the least predicted time, which can be SciPy's own search (see `explain`).
 
     Raises
     ------
     NegativeCycleError
-        SciPy's class and `semiring.NegativeCycleError` in one. With `indices` only for cycles within reach.
+        If a path can meet a negative cycle; an error of SciPy's class and of `semiring.NegativeCycleError`.
     ValueError, TypeError
-        For a bad graph, method or dtype, and indices out of range or with "FW".
+        If the graph, method, dtype or indices are not valid, or "FW" is given indices.
     TooLargeError
-        A MemoryError, if `device` asks for a closure that does not fit.
+        If `device` requires a closure that does not fit; a MemoryError.
 
     Notes
     -----
@@ -106,13 +109,13 @@ def floyd_warshall(
     dtype: Any = np.float64,
     device: Any = "auto",
 ) -> Any:
-    """Shortest paths between all vertices: `shortest_path` with ``method="FW"``.
+    """Find shortest paths between all vertices: `shortest_path` with ``method="FW"``.
 
     Examples
     --------
     >>> import numpy as np
     >>> from semiring.csgraph import floyd_warshall
-    >>> tiny = np.array([[0, 1e-9], [0, 0]])  # no edge to SciPy
+    >>> tiny = np.array([[0, 1e-9], [0, 0]])  # SciPy ignores this edge
     >>> floyd_warshall(tiny)
     array([[0.e+00, 1.e-09],
            [   inf, 0.e+00]])
@@ -125,7 +128,7 @@ def floyd_warshall(
     Returns
     -------
     dist_matrix, predecessors
-        As of `shortest_path`.
+        As for `shortest_path`.
 
     Other Parameters
     ----------------
@@ -135,7 +138,7 @@ def floyd_warshall(
     Raises
     ------
     NegativeCycleError, ValueError, TypeError, TooLargeError
-        As `shortest_path`; a negative edge from a vertex to itself is no error here.
+        As for `shortest_path`, except that a negative loop is no error.
     """
     return solve(csgraph, Request("FW", directed, return_predecessors, unweighted, overwrite, dtype=dtype, device=device))
 
@@ -154,7 +157,7 @@ def dijkstra(
     dtype: Any = np.float64,
     device: Any = "auto",
 ) -> Any:
-    """Find shortest paths from some vertices, up to a limit, or from the nearest one only: `shortest_path` with ``method="D"``.
+    """Find shortest paths from some vertices, also up to a limit or from the nearest source: `shortest_path` with ``method="D"``.
 
     Examples
     --------
@@ -168,10 +171,10 @@ def dijkstra(
     csgraph, directed, indices, return_predecessors, unweighted
         As for `shortest_path`.
     limit : float
-        Vertices beyond the limit count as not connected. With negative weights a path may leave the limit and come back: a vertex within
-        can have a predecessor beyond.
+        The greatest distance; vertices farther away count as not connected. With negative weights a path may exceed the limit and return,
+        so a predecessor can lie beyond the limit.
     min_only : bool
-        Return only the distance of each vertex from the nearest of the `indices`. SciPy's search does this on every `device`.
+        Return only the distance of each vertex from the nearest of the `indices`, by one search of SciPy on any `device`.
 
     Returns
     -------
@@ -188,11 +191,11 @@ def dijkstra(
     Raises
     ------
     NegativeCycleError, ValueError, TypeError, TooLargeError
-        As `shortest_path`; ValueError also for a negative limit, and for NaN.
+        As for `shortest_path`; ValueError also if the limit is negative or NaN.
 
     Notes
     -----
-    Negative weights give a warning, as in SciPy, but the right distances.
+    Negative weights cause a warning, as in SciPy, but the distances are right.
     """
     return solve(
         csgraph,
@@ -214,7 +217,7 @@ def bellman_ford(
     dtype: Any = np.float64,
     device: Any = "auto",
 ) -> Any:
-    """Shortest paths with weights that may be negative: `shortest_path` with ``method="BF"``.
+    """Find shortest paths with weights that may be negative: `shortest_path` with ``method="BF"``.
 
     Examples
     --------
@@ -230,7 +233,7 @@ def bellman_ford(
     Returns
     -------
     dist_matrix, predecessors
-        As of `shortest_path`.
+        As for `shortest_path`.
 
     Other Parameters
     ----------------
@@ -240,11 +243,11 @@ def bellman_ford(
     Raises
     ------
     NegativeCycleError, ValueError, TypeError, TooLargeError
-        As `shortest_path`.
+        As for `shortest_path`.
 
     Notes
     -----
-    SciPy's relaxes every edge n times for each source. Here it is whatever `shortest_path` is.
+    SciPy relaxes every edge n times for each source; here the method is the same as for `shortest_path`.
     """
     return solve(csgraph, Request("BF", directed, return_predecessors, unweighted, indices=indices, dtype=dtype, device=device))
 
@@ -261,7 +264,7 @@ def johnson(
     dtype: Any = np.float64,
     device: Any = "auto",
 ) -> Any:
-    """Shortest paths with weights that may be negative: `shortest_path` with ``method="J"``.
+    """Find shortest paths with weights that may be negative: `shortest_path` with ``method="J"``.
 
     Examples
     --------
@@ -277,7 +280,7 @@ def johnson(
     Returns
     -------
     dist_matrix, predecessors
-        As of `shortest_path`.
+        As for `shortest_path`.
 
     Other Parameters
     ----------------
@@ -287,9 +290,73 @@ def johnson(
     Raises
     ------
     NegativeCycleError, ValueError, TypeError, TooLargeError
-        As `shortest_path`.
+        As for `shortest_path`.
     """
     return solve(csgraph, Request("J", directed, return_predecessors, unweighted, indices=indices, dtype=dtype, device=device))
+
+
+@raised_here
+@described_by(shortest_path)
+def yen(
+    csgraph: Any,
+    source: int,
+    sink: int,
+    K: int,
+    *,
+    directed: bool = True,
+    return_predecessors: bool = False,
+    unweighted: bool = False,
+) -> Any:
+    """Find the K shortest simple paths between two vertices: `scipy.sparse.csgraph.yen`.
+
+    Examples
+    --------
+    >>> from semiring.csgraph import yen
+    >>> yen([[0, 1, 5], [0, 0, 2], [0, 0, 0]], 0, 2, 3)
+    array([3., 5.])
+
+    Parameters
+    ----------
+    csgraph
+        As for `shortest_path`.
+    source, sink : int
+        The first and the last vertex of the paths.
+    K : int
+        The number of paths.
+    directed, return_predecessors, unweighted
+        As for `shortest_path`.
+
+    Returns
+    -------
+    dist_array : float64 array of shape (k,)
+        The lengths of the paths, ascending; k < K if fewer paths exist.
+    predecessors : int32 array of shape (k, n)
+        With ``return_predecessors=True``: for each path, the vertex before each of its vertices, −9999 for all others.
+
+    Raises
+    ------
+    NegativeCycleError
+        If a path from the source meets a negative cycle, or a negative cycle leads to the sink.
+    ValueError
+        If source or sink is not a vertex, or K is less than 1 (with K=0, SciPy 1.17 writes beyond its arrays).
+    """
+    if K < 1:
+        raise ValueError(f"K, the number of paths, must be at least 1, not {K}")
+    graph = read(csgraph)
+    if not (0 <= source < graph.n and 0 <= sink < graph.n):
+        raise ValueError(f"source and sink must have 0 <= vertex < {graph.n}, not {source} and {sink}")
+    if graph.negative and not unweighted:
+        bellman_ford(csgraph, directed, [source])  # raises NegativeCycleError like SciPy's yen
+    csr = in_dtype((graph.unweighted(infinite=True) if unweighted else graph).csr, np.dtype(np.float64))
+    with AsBoth():
+        found = list(simple_paths(csr if directed else both_ways(csr), source, sink, K))
+    lengths = np.array([length for length, _ in found])
+    if not return_predecessors:
+        return lengths
+    before = np.full((len(found), graph.n), NONE, np.int32)
+    for row, (_, path) in zip(before, found, strict=True):
+        row[path[1:]] = path[:-1]
+    return lengths, before
 
 
 @raised_here
@@ -307,7 +374,7 @@ def explain(
     dtype: Any = np.float64,
     device: Any = "auto",
 ) -> Plan:
-    """Return the plan of a call with these arguments: a closure or searches, by this library or by SciPy. Nothing is computed.
+    """Return the plan of a call with these arguments (a closure or searches, by this library or SciPy), without computing.
 
     Examples
     --------
@@ -326,8 +393,8 @@ def explain(
     Returns
     -------
     Plan
-        ``strategy`` is "whole" for the closure of the whole matrix, "rows by products" for products of rows with the matrix, "search" for
-        the searches of this library, "elimination", or "SciPy" for SciPy's searches. ``considered`` has predicted seconds of each.
+        A plan that prints as text. ``strategy`` is "whole" (closure of the whole matrix), "rows by products" (rows times the matrix),
+        "search" (searches of this library), "elimination" (sparse) or "SciPy". ``considered`` lists the predicted times.
 
     Other Parameters
     ----------------
@@ -339,7 +406,7 @@ def explain(
     Raises
     ------
     ValueError, TypeError
-        As `shortest_path`, without errors of the computation.
+        As for `shortest_path`, except for errors that only the computation finds.
     """
     request = Request(method, directed, return_predecessors, unweighted, overwrite, indices, limit, min_only, dtype=dtype, device=device)
     return noting_the_bar(read_call(csgraph, request).plan)

@@ -1,12 +1,12 @@
-"""The three ways of csgraph's shortest paths to an answer: the closure, products of a few rows, or searches.
+"""The three strategies for csgraph's shortest paths: the closure, products of a few rows, or searches.
 
-`solve` searches small sparse graphs at once (`small_rows`), reads any other call, and `_answer` goes the way that its plan names:
+`solve` searches small sparse graphs at once (`small_rows`); `_answer` follows the plan of any other call:
 
-- `by_closure` makes the dense matrix, closes it as `semiring.apsp` does, and takes the rows that are asked for.
-- `by_products` multiplies rows by the dense matrix until nothing changes.
-- `by_searches` searches from each source, in compressed rows, here (`algorithms.rows_of_edges`) or by SciPy's own functions; or eliminates.
+- `by_closure` closes the dense matrix like `semiring.apsp`, and selects the requested rows.
+- `by_products` multiplies rows by the dense matrix until a fixed point.
+- `by_searches` searches from each source in compressed rows (`algorithms.rows_of_edges` or SciPy's functions), or eliminates.
 
-Each gives a tuple: distances, predecessors where they are wanted, and with ``min_only=True`` the nearest sources.
+Each strategy returns a tuple: distances, predecessors on request, and with ``min_only=True`` the nearest sources.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ _FLOAT64 = np.dtype(np.float64)
 
 
 def solve(csgraph: Any, request: Request) -> Any:
-    """The answer to a call: distances, and with ``return_predecessors=True`` predecessors too."""
+    """Return the distances, and with ``return_predecessors=True`` the predecessors too."""
     answer: tuple[Any, ...] | None = small_rows(csgraph, request)
     if answer is not None:
         return answer[0] if len(answer) == 1 else answer
     call = read_call(csgraph, request)
     if call.request.method == "D" and call.negative:
         warnings.warn(
-            "Graph has negative weights: here dijkstra computes them right, and raises NegativeCycleError for a negative cycle. "
-            "SciPy's may be inaccurate, or never return.",
+            "Graph has negative weights: the distances are right, and a negative cycle raises NegativeCycleError. "
+            "SciPy's dijkstra may be inaccurate, or never return.",
             stacklevel=callers_level(),
         )
     with AsBoth():
@@ -65,9 +65,9 @@ def solve(csgraph: Any, request: Request) -> Any:
 
 
 def small_rows(csgraph: Any, request: Request) -> tuple[Array, ...] | None:
-    """Search a small sparse graph, for which reading and planning would take longer than the search that is planned.
+    """Search a small sparse graph directly, because reading and planning would take longer than the search.
 
-    None is returned for other graphs, and for all that needs a message, a warning or a convention of SciPy's: `read_call` decides there.
+    The result is None for other graphs, and for calls that need a message, a warning or a convention of SciPy: `read_call` handles these.
     """
     if not issparse(csgraph) or request.dtype is not np.float64 or request.device not in ("auto", "cpu") or request.method not in METHODS:
         return None
@@ -109,7 +109,6 @@ def small_rows(csgraph: Any, request: Request) -> tuple[Array, ...] | None:
 
 
 def _answer(call: Call) -> tuple[Any, ...]:
-    """Run the plan, and return arrays of the caller's library."""
     there, plan = on_gpu(call.graph.dense), call.plan
     try:
         if plan.strategy == "whole" or plan.strategy == "block rows":
@@ -122,7 +121,7 @@ def _answer(call: Call) -> tuple[Any, ...]:
     except OverflowRiskError:
         if call.request.device != "auto" or there or call.in_place:
             raise
-        answer = by_searches(call, scipys=True)  # which lets sums become ∞, as the caller may know
+        answer = by_searches(call, scipys=True)  # SciPy lets sums overflow to ∞
     if there and plan.strategy == "SciPy":
         with on_device(device_of(call.graph.dense)):
             answer = tuple(map(to_gpu, answer))
@@ -130,12 +129,12 @@ def _answer(call: Call) -> tuple[Any, ...]:
 
 
 def by_closure(call: Call) -> tuple[Any, ...]:
-    """Return all distances or some rows, by the closure; on a GPU with enough memory everything between edges and answer stays there."""
+    """Close the matrix, and return all rows or the requested rows; on one GPU with room, every step runs there."""
     request, graph, n = call.request, call.graph, call.graph.n
     paths = bool(request.return_predecessors)
     gpu = _one_gpu(call)
     given = graph if call.in_place else call.within_reach
-    # Where weights are negative a closure may have to look at its input again.
+    # A closure with negative weights may have to read the input again.
     matrix = given.matrix(call.dtype, overwrite=call.in_place and not call.negative, paths=paths, device=gpu or "cpu")
     with on_device(device_of(matrix)):
         _settle(call, matrix)
@@ -158,7 +157,6 @@ def by_closure(call: Call) -> tuple[Any, ...]:
 
 
 def _closure(call: Call, matrix: Any) -> Any:
-    """The closure of the matrix by the plan of the call, or its `Paths`."""
     plan, graph = call.plan, Graph((matrix,), owned=not call.negative)
     with noted("the closure", plan.semiring, matrix):
         question = Question(plan.semiring, Options(plan.paths, nonedge=np.inf))
@@ -169,9 +167,9 @@ def _closure(call: Call, matrix: Any) -> Any:
 
 
 def _one_gpu(call: Call) -> str | None:
-    """Return the GPU with enough memory for the call; None without one.
+    """Return the GPU that can hold the whole computation for a graph on the host; None without one.
 
-    Only edges of sparse arrays are copied to this GPU. It makes the matrix and grows the trees, which would take the host far longer.
+    The GPU then receives only the edges of a sparse array, and also grows the predecessor trees, far faster than the host.
     """
     if on_gpu(call.graph.dense) or not call.plan.gpu or call.plan.strategy != "whole":
         return None
@@ -181,12 +179,12 @@ def _one_gpu(call: Call) -> str | None:
 
 
 def _settle(call: Call, matrix: Any) -> None:
-    """Make of the edges the matrix that is to be closed, in place."""
+    """Turn the edges into the matrix to close, in place: unit weights, both directions, a zero diagonal."""
     xp, request = namespace(matrix), call.request
     if request.unweighted and call.in_place:
         matrix[xp.isfinite(matrix)] = 1
     if not request.directed:
-        # CuPy's own minimum of float32 makes zeros of subnormals.
+        # CuPy's minimum flushes subnormal float32 numbers to zero.
         matrix[...] = xp.where(matrix <= matrix.T, matrix, matrix.T) if on_gpu(matrix) else np.minimum(matrix, matrix.T)
     if call.negative:
         call.refuse_loops(host(matrix.diagonal()))
@@ -194,9 +192,9 @@ def _settle(call: Call, matrix: Any) -> None:
 
 
 def by_products(call: Call) -> tuple[Array, ...]:
-    """Distances from some sources, each a row that is multiplied by the matrix."""
+    """Multiply a row for each source by the matrix until a fixed point."""
     assert call.sources is not None
-    given, directed = call.weighed, call.request.directed  # products look only where paths lead
+    given, directed = call.weighed, call.request.directed  # products never read an unreachable cycle
     matrix = given.matrix(call.dtype, borrow=directed)
     if not directed:
         matrix[...] = np.minimum(matrix, matrix.T)
@@ -212,10 +210,10 @@ def by_products(call: Call) -> tuple[Array, ...]:
 
 
 def by_searches(call: Call, *, scipys: bool, meter: Meter | None = None) -> tuple[Any, ...]:
-    """Distances from some sources, or all of them, by a search from each: of this library, whose steps a meter counts, or SciPy's."""
+    """Search from each source, by this library (a meter counts the steps) or by SciPy."""
     request, n = call.request, call.graph.n
     if not scipys and request.method != "FW" and is_held(call.csr, call.dtype):
-        csr = call.csr  # searches of this library look only where paths lead, and tell of loops themselves
+        csr = call.csr  # these searches never read an unreachable cycle, and report loops
     else:
         csr = call.csr_within_reach
         require_held(csr, call.dtype)
@@ -239,7 +237,6 @@ def by_searches(call: Call, *, scipys: bool, meter: Meter | None = None) -> tupl
 
 
 def _here(call: Call, csr: CSR, sources: Array, meter: Meter | None, *, paths: bool) -> tuple[Array, ...]:
-    """Distances from some sources by this library's searches or elimination, and the predecessors if they are wanted."""
     edges = call.searched if csr is call.csr else in_dtype(csr, call.dtype)
     if meter is not None:
         meter.expect(search_steps(edges, len(sources)))
@@ -250,7 +247,7 @@ def _here(call: Call, csr: CSR, sources: Array, meter: Meter | None, *, paths: b
         how: dict[str, Any] = {"searches": call.plan.searches, "order": call.plan.problem.order, "meter": meter}
         found = rows_of_edges(MIN_PLUS, edges, sources, tree=tree, **how)
     if tree is not None:
-        if (tree == -1).any():  # from rows that were not searched by compiled code; to look takes a sixth of the time
+        if (tree == -1).any():  # rows not found by compiled code; this test takes a sixth of the time
             tree[tree < 0] = NONE
         found = (*found, tree)
     cut(call.request.limit, *found)
@@ -261,7 +258,7 @@ def _here(call: Call, csr: CSR, sources: Array, meter: Meter | None, *, paths: b
 
 
 def _by_scipy(call: Call, matrix: Any, sources: Array, *, paths: bool) -> tuple[Array, ...]:
-    """Distances from some sources, and the predecessors if they are wanted."""
+    """Find the rows by SciPy: Johnson's algorithm for negative weights, else Dijkstra's."""
     limit = call.request.limit
     if not call.negative:
         return _as_tuple(dijkstra(matrix, indices=sources, return_predecessors=paths, limit=limit))
@@ -271,7 +268,7 @@ def _by_scipy(call: Call, matrix: Any, sources: Array, *, paths: bool) -> tuple[
 
 
 def _copied(call: Call, matrix: Any, sources: Array, *, paths: bool) -> tuple[Array, ...]:
-    """Compute by SciPy some rows at a time, and copy to another dtype or the caller's array: SciPy returns new float64 arrays."""
+    """Find the rows by SciPy, some at a time, and copy them to another dtype or into the caller's array."""
     n = call.graph.n
     distances = call.graph.dense if call.in_place else np.empty((len(sources), n), call.dtype)
     predecessors = np.empty((len(sources) if paths else 0, n), np.int32)
@@ -283,9 +280,9 @@ def _copied(call: Call, matrix: Any, sources: Array, *, paths: bool) -> tuple[Ar
 
 
 def _nearest(call: Call, csr: CSR, sources: Array, *, paths: bool) -> tuple[Array, ...]:
-    """Return the distance of every vertex from the nearest source.
+    """Find the distance of every vertex from the nearest source.
 
-    SciPy's search takes no negative weights. With these, a search begins at a new vertex with edges of weight 0 to the sources.
+    SciPy has no such search for negative weights; then the search starts at a new vertex with edges of weight 0 to the sources.
     """
     n, limit = call.graph.n, call.request.limit
     if not call.negative:
@@ -296,12 +293,12 @@ def _nearest(call: Call, csr: CSR, sources: Array, *, paths: bool) -> tuple[Arra
     distances, predecessors = (found[0, :n] for found in johnson(matrix, indices=[n], return_predecessors=True))
     begins = predecessors == n
     predecessors = np.where(begins, NONE, predecessors).astype(np.int32)
-    # Each vertex points to its predecessor, then to that one's, and after t rounds 2ᵗ edges back.
+    # Pointer doubling: after t rounds each vertex points 2ᵗ edges back.
     root = np.where(predecessors == NONE, np.arange(n), predecessors)
     for _ in range(n.bit_length()):
         root = root[root]
     nearest = np.where(begins[root], root, NONE).astype(np.int32)
-    cut(limit, distances, predecessors)  # after that: a path may go beyond the limit and come back
+    cut(limit, distances, predecessors)  # last, because a path may exceed the limit and return
     nearest[distances == np.inf] = NONE
     answer = (distances.astype(call.dtype, copy=False), predecessors, nearest)
     return answer if paths else answer[:1]

@@ -1,14 +1,13 @@
-"""The NetworkX backend `semiring`: functions of NetworkX that follow from all distances or from reachability.
+"""The NetworkX backend `semiring`: functions of NetworkX that use all distances of a graph, or reachability.
 
-    info.py         metadata that NetworkX imports: names and notes of functions
-    interface.py    the entry point: which calls can be answered, and the functions themselves
-    costs.py        predicted seconds of NetworkX and of this library
-    paths.py        shortest paths and reachability, as NetworkX returns them
-    measures.py     centralities, eccentricities and indices, as NetworkX returns them
-    betweenness.py  betweenness of nodes and edges, as NetworkX scales it
-    rows.py         rows of all pairs, one after the other: the first by NetworkX, the others by blocks of distances
-    distances.py    the edges of a NetworkX graph, with weights as NetworkX reads them, and all distances
+    info.py       names and notes of the functions, for NetworkX's import
+    interface.py  the entry point: the functions, and the test whether the backend can answer a call
+    costs.py      predicted seconds of NetworkX and of this library
+    paths.py      shortest paths and reachability, in the form that NetworkX returns
+    measures.py   centralities, eccentricities, indices and betweenness, in the form that NetworkX returns
+    rows.py       rows of all pairs, one after the other: the first by NetworkX, the others by blocks of distances
+    distances.py  edges with NetworkX's meaning of weights, and all distances
 
-`interface` hands a call of NetworkX to `paths`, `measures` or `betweenness`. Distances come from `rows` or `distances`, as planned by
-`semiring.planning` and computed by `semiring.execution`.
+`interface` passes a call of NetworkX to `paths` or `measures`. Distances come from `rows` or `distances`; `semiring.planning` makes
+the plan and `semiring.execution` computes.
 """

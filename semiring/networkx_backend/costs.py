@@ -1,6 +1,6 @@
-"""Predicted seconds of NetworkX and of this library, by which calls are left to NetworkX.
+"""Predicted seconds of NetworkX and of this library, to leave a call to the faster one.
 
-The constants, of `kernels.machine`, are those of `python -m benchmarks.networkx_backend`, rounded in favour of NetworkX.
+The constants, in `kernels.machine`, are measured by `python -m benchmarks.networkx_backend` and rounded in favour of NetworkX.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import numpy as np
 from semiring.algebra.catalogue import BOOLEAN, MIN_PLUS
 from semiring.common.units import duration
 from semiring.kernels import machine
-from semiring.networkx_backend import betweenness
 from semiring.planning import closure_problem, plan
 from semiring.planning.options import Options
 
@@ -23,10 +22,10 @@ _ALONE = {
     "closeness_centrality": ("u",),
     "harmonic_centrality": ("nbunch", "sources"),
 }
-"""Arguments that name the only nodes whose result is wanted."""
+"""Arguments that restrict the result to some nodes."""
 
 _SEARCHES = 10
-"""The least number of searches for a second path, one from each vertex of the first."""
+"""An assumed number of searches for a second path, one from each vertex of the first path."""
 
 _ACYCLIC = ("transitive_closure_dag", "transitive_reduction")
 _PATHS = (
@@ -47,28 +46,20 @@ _LENGTHS = (
 )
 
 _BOUNDED = ("center", "diameter", "periphery", "radius")
-"""Functions that bounds of eccentricities answer by a few searches."""
+"""Functions that need a few searches, by bounds of eccentricities."""
 
 _COUNTED = ("closeness_centrality", "eccentricity")
-"""Functions that sums of hop counts answer, where edges have no weight."""
+"""Functions that need only sums of hop counts without weights."""
 
 
 def slower(name: str, graph: Any, given: dict[str, Any]) -> str | None:
-    """Why NetworkX is at least as fast; None if it is not.
-
-    Parameters
-    ----------
-    name : str
-    graph : networkx.Graph
-    given : dict
-        All arguments of the call.
-    """
+    """Explain why NetworkX is at least as fast for a function with these arguments; return None if this backend is faster."""
     if name in ("has_path", "is_strongly_connected"):
-        return "one search of NetworkX takes less than a closure"
+        return "one search of NetworkX is faster than a closure"
     if given.get("cutoff") is not None:
-        return "with a cutoff NetworkX searches the neighbourhood only"
+        return "with a cutoff NetworkX searches only the neighbourhood"
     if any(given[argument] is not None for argument in _ALONE.get(name, ())):
-        return "some nodes need some searches only"
+        return "some nodes need only some searches"
     n, m, networkx = theirs(name, graph, given)
     ours = _own(name, n, m, given) if networkx > machine.BACKEND_CALL else machine.BACKEND_CALL
     if ours < networkx:
@@ -78,7 +69,7 @@ def slower(name: str, graph: Any, given: dict[str, Any]) -> str | None:
 
 
 def predicted(name: str, graph: Any, given: dict[str, Any]) -> tuple[float, float]:
-    """Seconds that NetworkX takes, and that this backend takes."""
+    """Predict the seconds of NetworkX and of this backend."""
     n, m, networkx = theirs(name, graph, given)
     return networkx, _own(name, n, m, given)
 
@@ -90,17 +81,17 @@ def theirs(name: str, graph: Any, given: dict[str, Any]) -> tuple[int, int, floa
 
 
 def _searches(n: int, given: dict[str, Any]) -> int:
-    """The number of sources of betweenness: all nodes, a sample, or the named nodes."""
+    """Return the number of sources of betweenness: all nodes, a sample, or the named nodes."""
     if given.get("k") is not None:
         return int(given["k"])
     return len(given["sources"]) if hasattr(given.get("sources"), "__len__") else n
 
 
 def _networkx(name: str, n: int, m: int, given: dict[str, Any]) -> float:
-    """Seconds that NetworkX takes, with m directed edges."""
+    """Predict the seconds of NetworkX, with m directed edges."""
     if name == "shortest_simple_paths":
         return _SEARCHES * machine.NETWORKX_SEARCH * (n + m)
-    if name in betweenness.__all__:
+    if "betweenness" in name:
         return machine.NETWORKX_BETWEENNESS[given["weight"] is not None] * _searches(n, given) * (n + m)
     method = given.get("method")
     if name == "floyd_warshall_numpy" or method == "floyd-warshall-numpy":
@@ -112,19 +103,19 @@ def _networkx(name: str, n: int, m: int, given: dict[str, Any]) -> float:
     if name == "transitive_closure":
         return machine.NETWORKX_REACH * n * (n + m)
     if name in _ACYCLIC:
-        return machine.NETWORKX_ACYCLIC * n * (n + m)  # besides the edges of the result, which cost both the same
+        return machine.NETWORKX_ACYCLIC * n * (n + m)  # without the edges of the result, which cost both libraries the same
     if "bellman_ford" in name or method == "bellman-ford":
         return machine.NETWORKX_ROUNDS * n * (n + m)
     if "dijkstra" in name or name in ("johnson", "harmonic_diameter") or given.get("weight", given.get("distance")) is not None:
         return machine.NETWORKX_SEARCH * n * (n + m)
-    return machine.NETWORKX_SEARCH * n * min(n, m)  # a search ends when all nodes are found, whatever edges are left
+    return machine.NETWORKX_SEARCH * n * min(n, m)  # a search ends when all nodes are found
 
 
 def _own(name: str, n: int, m: int, given: dict[str, Any]) -> float:
-    """Seconds of this backend, for steps and result: more than `machine.BACKEND_CALL`."""
+    """Predict the seconds of this backend, at least `machine.BACKEND_CALL`."""
     if name == "shortest_simple_paths":
         return machine.BACKEND_CALL + m * machine.BACKEND_EDGE
-    if name in betweenness.__all__:
+    if "betweenness" in name:
         steps = _searches(n, given) * (n + m)
         return machine.BACKEND_CALL + m * machine.BACKEND_EDGE + machine.BETWEENNESS[given["weight"] is not None] * steps
     if name == "local_efficiency":
@@ -142,20 +133,15 @@ def _own(name: str, n: int, m: int, given: dict[str, Any]) -> float:
 
 
 def reading(n: int, m: int) -> float:
-    """Seconds of a call that reads a graph."""
+    """Predict the seconds of a call that reads a graph."""
     return machine.BACKEND_CALL + machine.BACKEND_READ * (n + m)
 
 
 def preparation(n: int, m: int) -> float:
-    """Seconds of a call that reads a graph and finds all distances."""
-    return reading(n, m) + _distances(n, m)
-
-
-def _distances(n: int, m: int) -> float:
-    """Seconds of all distances: those of the closure or of searches, as what elimination takes is only known of a graph that was read."""
-    return plan(closure_problem(MIN_PLUS, (np.dtype(np.float64),), (n, n), Options(), edges=m)).seconds or 0.0
+    """Predict the seconds of a call that reads a graph and finds all distances."""
+    # By the closure or searches: the time of elimination is unknown before the graph has been read.
+    return reading(n, m) + (plan(closure_problem(MIN_PLUS, (np.dtype(np.float64),), (n, n), Options(), edges=m)).seconds or 0.0)
 
 
 def _reachability(n: int) -> float:
-    """Seconds of the transitive closure."""
     return plan(closure_problem(BOOLEAN, (np.dtype(bool),), (n, n), Options())).seconds or 0.0

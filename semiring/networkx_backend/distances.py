@@ -1,4 +1,4 @@
-"""A NetworkX graph by reference, its edges with weights as NetworkX reads them, and all distances, as planned."""
+"""NetworkX graphs by reference, their edges with NetworkX's meaning of weights, and all distances, as planned."""
 
 from __future__ import annotations
 
@@ -23,30 +23,16 @@ from semiring.planning import Plan, plan
 from semiring.planning.options import Options
 
 __all__ = [
-    "DistanceRows",
-    "Distances",
-    "SemiringGraph",
-    "algorithm",
-    "by_rows",
-    "compressed",
-    "distances",
-    "hops",
-    "original",
-    "sparse",
+    "DistanceRows", "Distances", "SemiringGraph", "algorithm", "by_rows", "compressed", "distances", "original", "searched_edges", "sparse",
     "truth",
-    "weighted",
 ]  # fmt: skip
 
 
 class SemiringGraph:
-    """A NetworkX graph, marked as one for this backend.
+    """A reference to a NetworkX graph, marked for this backend.
 
-    Edges are read when an algorithm runs. Changed attributes therefore count, even if NetworkX caches the conversion, and callable weights
-    see the current attributes.
-
-    Attributes
-    ----------
-    original : networkx.Graph
+    Edges are read when an algorithm runs, so changed attributes count even if NetworkX caches the conversion, and callable weights get the
+    attributes of an edge unchanged.
     """
 
     __networkx_backend__ = "semiring"
@@ -58,16 +44,16 @@ class SemiringGraph:
         return len(self.original)
 
     def is_directed(self) -> bool:
-        """Return True if edges have a direction; NetworkX asks before dispatching."""
+        """Return True for directed edges; NetworkX asks before dispatch."""
         return bool(self.original.is_directed())
 
     def is_multigraph(self) -> bool:
-        """Return True if edges may be parallel; NetworkX asks before dispatching."""
+        """Return True for parallel edges; NetworkX asks before dispatch."""
         return bool(self.original.is_multigraph())
 
 
 def original(graph: Any) -> Any:
-    """The NetworkX graph behind whatever NetworkX passes."""
+    """Return the NetworkX graph of an argument that NetworkX passes."""
     return graph.original if isinstance(graph, SemiringGraph) else graph
 
 
@@ -76,38 +62,25 @@ def original(graph: Any) -> Any:
 _INTEGERS = (np.int16, np.int32, np.int64)
 
 _where = str
-"""Names no edge: messages of this backend do not name edges."""
+"""A placeholder for the function of `COO` that names an edge, because no message of this backend names one."""
 
 
-def hops(graph: Any) -> COO:
-    """Every edge of a graph, with weight 1."""
+def _hops(graph: Any) -> COO:
     n, tails, heads = _coordinates(graph)
     return COO(tails, heads, (np.ones(len(tails), dtype=np.int64),), n, _where)
 
 
-def weighted(graph: Any, weight: Any, *, may_hide: bool) -> COO:
-    """Read the edges with weights: an attribute (1 if missing), or a function of both ends and the attributes.
+def _weighted(graph: Any, weight: Any, *, may_hide: bool) -> COO:
+    """Read edges with int64 or float64 weights: an attribute (default 1), or the result of a function of both ends and the attributes.
 
-    An undirected edge is listed in both directions, and only the shortest of parallel edges; weights are int64 or float64.
-
-    Parameters
-    ----------
-    graph : networkx.Graph
-    weight : hashable or callable
-        The argument of NetworkX.
-    may_hide : bool
-        True if weight None hides an edge, as in Dijkstra's algorithm.
-
-    Raises
-    ------
-    NotImplementedError
-        For weights that are left to NetworkX: infinite ones, numbers beyond int64 and float64, and other kinds of numbers.
+    An undirected edge stands in both directions; only the shortest of parallel edges counts. With `may_hide`, an edge of weight None is
+    hidden, as in Dijkstra's algorithm. Infinite weights, weights beyond int64 or float64 and other kinds of numbers are left to NetworkX.
     """
     n, tails, heads = _coordinates(graph)
     try:
         weights = _weights(graph, weight)
-    except TypeError as error:  # as where one of two parallel edges has the weight None
-        raise NotImplementedError(f"weights are no numbers: {error}") from error
+    except TypeError as error:  # for example if one of two parallel edges has the weight None
+        raise NotImplementedError(f"weights are not numbers: {error}") from error
     kinds = set(map(type, weights))
     if type(None) in kinds:
         if not may_hide:
@@ -118,38 +91,45 @@ def weighted(graph: Any, weight: Any, *, may_hide: bool) -> COO:
     return COO(tails, heads, (_numbers(weights, kinds),), n, _where)
 
 
+def searched_edges(graph: Any, weight: Any) -> COO:
+    """Read edges for searches by hops (weight None) or by Dijkstra's algorithm; negative weights are left to NetworkX."""
+    edges = _hops(graph) if weight is None else _weighted(graph, weight, may_hide=False)
+    _require_nonnegative(edges)
+    return edges
+
+
+def _require_nonnegative(edges: COO) -> None:
+    if (edges.weights[0] < 0).any():
+        raise NotImplementedError("a weight is negative, so Dijkstra's algorithm does not apply")
+
+
 def sparse(graph: Any, weight: Any, method: str | None = None) -> CSR:
-    """The edges as one of NetworkX's methods understands them, see `distances`, in compressed rows.
+    """Read edges in compressed rows, as one of NetworkX's methods (see `distances`) understands them.
 
-    Weights are the narrowest integers in which no distance can overflow, or float64.
-
-    Raises
-    ------
-    NotImplementedError
-        As for `distances`, and where distances might exceed int64 or float64.
+    Weights are the narrowest integers in which no distance can overflow, or float64. Larger distances are left to NetworkX.
     """
     method = method or ("unweighted" if weight is None else "dijkstra")
-    edges = hops(graph) if method == "unweighted" else weighted(graph, weight, may_hide=method == "dijkstra")
+    edges = _hops(graph) if method == "unweighted" else _weighted(graph, weight, may_hide=method == "dijkstra")
+    if method == "dijkstra":
+        _require_nonnegative(edges)
     (w,) = edges.weights
-    if method == "dijkstra" and (w < 0).any():
-        raise NotImplementedError("a weight is negative, where Dijkstra's algorithm gives no distances")
     return compressed(edges.tails, edges.heads, w.astype(_dtype(w, edges.n)), edges.n)
 
 
 def compressed(tails: Array, heads: Array, w: Array, n: int) -> CSR:
-    """Compress edges between n nodes by rows, without parallel and infinite edges."""
+    """Build compressed rows from finite edges between n nodes, none parallel."""
     tails, heads, weights = in_order(n, tails, heads, (w,), lambda *once: once)
     return CSR.of(tails, heads, weights, n, (_infinity(w.dtype),), value_statistics(weights))
 
 
 def _dtype(w: Array, n: int) -> Any:
-    """The dtype that holds the distances between n nodes, whose edges have weights w."""
+    """Return the narrowest dtype for the distances between n nodes with edge weights w."""
     if w.dtype.kind == "f":
         if not math.isfinite(n * float(np.abs(w).max(initial=0))):
             raise NotImplementedError("distances may exceed the largest float64")
         return np.float64
     low, high = int(w.min(initial=0)), int(w.max(initial=1))
-    # Half of the range is for ∞, and a closure with negative weights wants three times the longest path.
+    # Half of the range is for ∞, and a closure with negative weights needs room for three times the longest path.
     needed = 2 * (n + 1) * (max(high, -3 * low, 3 * high) if low < 0 else high)
     for dtype in _INTEGERS:
         if needed < np.iinfo(dtype).max:
@@ -158,12 +138,12 @@ def _dtype(w: Array, n: int) -> Any:
 
 
 def _infinity(dtype: Any) -> Any:
-    """Return the distance without a path, in a dtype."""
+    """Return the distance without a path in this dtype."""
     return np.inf if np.dtype(dtype).kind == "f" else np.iinfo(dtype).max
 
 
 def truth(graph: Any) -> tuple[list[Hashable], Array]:
-    """Return the nodes of a graph and the Boolean matrix of its edges; raise `TooLargeError` if the matrix does not fit."""
+    """Return the nodes and the bool adjacency matrix; raise TooLargeError if the matrix does not fit into memory."""
     n, tails, heads = _coordinates(graph)
     require_memory(n, dtypes := (np.dtype(bool),))
     (matrix,) = scatter(n, tails, heads, (np.ones(len(tails), dtype=bool),), (False,), dtypes)
@@ -171,16 +151,16 @@ def truth(graph: Any) -> tuple[list[Hashable], Array]:
 
 
 def _coordinates(graph: Any) -> tuple[int, Array, Array]:
-    """Return the number of nodes, and the numbers of both ends of each edge; undirected edges in both directions."""
+    """Return the number of nodes, and the tail and head of each edge, in both directions if undirected."""
     number = {node: i for i, node in enumerate(graph)}
-    # Iteration counts the neighbours: len() of a view of a multigraph counts neighbours whose edges are all hidden.
+    # len() of the neighbours can be wrong: a view of a multigraph still counts a neighbour to which every edge is hidden.
     found = [[number[v] for v in neighbours] for _, neighbours in graph.adjacency()]
     heads = np.array(list(chain.from_iterable(found)), dtype=np.intp)
     return len(number), np.arange(len(number)).repeat(list(map(len, found))), heads
 
 
 def _weights(graph: Any, weight: Any) -> list[Any]:
-    """Return the weights of edges in the order of `_coordinates`; the least of parallel edges."""
+    """List the weights in the order of `_coordinates`, the least of parallel edges."""
     if callable(weight):
         return [weight(u, v, data) for u, neighbours in graph.adjacency() for v, data in neighbours.items()]
     if graph.is_multigraph():
@@ -189,7 +169,7 @@ def _weights(graph: Any, weight: Any) -> list[Any]:
 
 
 def _numbers(weights: list[Any], kinds: set[type]) -> Array:
-    """Weights of these types as int64 or float64; what fits neither is left to NetworkX."""
+    """Convert weights of these types to int64 or float64; other numbers are left to NetworkX."""
     if all(issubclass(kind, int | np.integer | np.bool_) for kind in kinds):
         try:
             return np.array(weights, dtype=np.int64)
@@ -207,20 +187,20 @@ def _numbers(weights: list[Any], kinds: set[type]) -> Array:
     return numbers
 
 
-# All distances, and the forms in which NetworkX hands them out.
+# All distances, in the forms that NetworkX returns.
 
 R = TypeVar("R")
 
 
 def algorithm(function: Callable[..., R]) -> Callable[..., R]:
-    """A function of this backend: it gets NetworkX's own graph, and what this library refuses is left to the next backend."""
+    """Make a function of this backend: unwrap the graph, and turn errors of this library into calls of the next backend."""
 
     @functools.wraps(function)
     def run(G: Any, *args: Any, **kwargs: Any) -> R:
         try:
             return function(original(G), *args, **kwargs)
         except NegativeCycleError as error:
-            raise NotImplementedError(f"there is a negative cycle, where NetworkX says what {function.__name__} means") from error
+            raise NotImplementedError(f"the graph has a negative cycle, so {function.__name__} is left to NetworkX") from error
         except SemiringError as error:
             raise NotImplementedError(str(error)) from error
 
@@ -228,29 +208,22 @@ def algorithm(function: Callable[..., R]) -> Callable[..., R]:
 
 
 class DistanceRows:
-    """The distances from some nodes to all, or from all nodes of several graphs.
+    """Distances from consecutive nodes to all nodes, or between all nodes of several graphs, in a matrix of shape (…, n).
 
-    Attributes
-    ----------
-    matrix : array of shape (…, n)
-        Integers where all weights are integers.
-    reached : bool array of shape (…, n)
-        Where there is a path.
-    first : int
-        The number of the first of these nodes, which are consecutive.
+    The matrix has integers if all weights are integers; `first` is the number of the first node.
     """
 
     def __init__(self, matrix: Array, first: int = 0) -> None:
         self.matrix, self.first = matrix, first
-        self.reached = np.asarray(matrix != _infinity(matrix.dtype))
+        self.reached = np.asarray(matrix != _infinity(matrix.dtype))  # True for a path
 
     @property
     def numbers(self) -> slice:
-        """The numbers of these nodes among all."""
+        """The numbers of the nodes."""
         return slice(self.first, self.first + len(self.matrix))
 
     def finite(self, times: int) -> Array:
-        """Return the distances, 0 without a path; integers are wide enough for exact sums of `times` distances."""
+        """Return the distances, 0 without a path; the sum of `times` integers is exact."""
         finite = np.where(self.reached, self.matrix, self.matrix.dtype.type(0))
         if finite.dtype.kind == "f":
             return finite
@@ -258,34 +231,27 @@ class DistanceRows:
         return finite.astype(np.int64 if largest * times <= np.iinfo(np.int64).max else object)
 
     def totals(self) -> list[Any]:
-        """The sum of the distances from each node to all that it reaches, in Python's numbers."""
+        """Sum the finite distances from each node, as Python numbers."""
         return list(self.finite(self.matrix.shape[-1]).sum(axis=-1).tolist())
 
     def inverses(self) -> Array:
-        """1/d for every distance d, 0 where there is no path and where it is 0."""
+        """Return 1/d for every distance d, 0 if d is 0 or infinite."""
         there = self.reached & (self.matrix != 0)
         return np.divide(1.0, self.matrix, out=np.zeros(self.matrix.shape), where=there)
 
 
 class Distances(DistanceRows):
-    """The distances from all nodes, or from some consecutive ones, by their names, and the paths if wanted.
-
-    Attributes
-    ----------
-    nodes : list
-    predecessors : int array of the shape of `matrix`, or None
-        The node before j on a shortest path from i, negative where there is none.
-    """
+    """Distances by the names of nodes, and optionally paths: predecessors[i, j] is the node before j, negative for none."""
 
     def __init__(self, nodes: list[Hashable], matrix: Array, predecessors: Array | None, first: int = 0) -> None:
         super().__init__(matrix, first)
         self.nodes, self.predecessors = nodes, predecessors
         self._labels = np.empty(len(nodes), dtype=object)
-        for i, node in enumerate(nodes):  # one by one: NumPy would take tuples apart
+        for i, node in enumerate(nodes):  # one by one, because NumPy would take tuples apart
             self._labels[i] = node
 
     def within(self, cutoff: float | None) -> Distances:
-        """The same without what is farther than `cutoff`; every node stays near itself."""
+        """Drop distances above the cutoff, in place; every node still reaches itself."""
         if cutoff is not None:
             np.logical_and(self.reached, self.matrix <= cutoff, out=self.reached)
             own = np.arange(len(self.matrix))
@@ -293,12 +259,12 @@ class Distances(DistanceRows):
         return self
 
     def lengths(self, i: int) -> dict[Hashable, Any]:
-        """The distance from node i to every node that it reaches, in Python's numbers, the nearest first."""
+        """Map every node that node i reaches to its distance, a Python number, nearest first."""
         targets = self._targets(i)
         return dict(zip(self._labels[targets].tolist(), self.matrix[i - self.first, targets].tolist(), strict=True))
 
     def paths(self, i: int) -> dict[Hashable, list[Any]]:
-        """A shortest path from node i to every node that it reaches, the nearest first."""
+        """Map every node that node i reaches to a shortest path, nearest first."""
         assert self.predecessors is not None
         before, nodes = self.predecessors[i - self.first].tolist(), self.nodes
         found: list[Any] = [None] * len(nodes)
@@ -307,23 +273,23 @@ class Distances(DistanceRows):
         order = targets.tolist()
         for target in order[1:]:
             path = found[before[target]]
-            if path is None:  # edges of weight 0 or less can put a node before its predecessor
+            if path is None:  # with an edge of weight 0 or less, a node can precede its predecessor
                 _climb(found, before, nodes, target)
             else:
                 found[target] = [*path, nodes[target]]
         return dict(zip(self._labels[targets].tolist(), map(found.__getitem__, order), strict=True))
 
     def _targets(self, i: int) -> Array:
-        """The nodes that node i reaches, itself first, then in the order of their distance."""
+        """Return the nodes that node i reaches, i first, then by distance."""
         lengths, near = self.matrix[i - self.first], np.flatnonzero(self.reached[i - self.first])
         targets = near[lengths[near].argsort(kind="stable")]
-        if targets[0] != i:  # others are at distance 0, or less
+        if targets[0] != i:  # another node is at distance 0 or less
             targets = np.concatenate([[i], targets[targets != i]])
         return np.asarray(targets)
 
 
 def _climb(found: list[Any], before: list[int], nodes: list[Hashable], target: int) -> None:
-    """Find the path to a node, and the paths to all nodes on the way."""
+    """Find the path to a node and to every earlier node of the path."""
     ahead = [target]
     while (path := found[before[ahead[-1]]]) is None:
         ahead.append(before[ahead[-1]])
@@ -332,23 +298,11 @@ def _climb(found: list[Any], before: list[int], nodes: list[Hashable], target: i
 
 
 def distances(graph: Any, weight: Any, method: str | None = None, *, paths: bool = False) -> Distances:
-    """Return all distances, as defined by a method of NetworkX.
+    """Find all distances, by the rules of one of NetworkX's methods.
 
-    Parameters
-    ----------
-    graph : networkx.Graph
-    weight : hashable or callable
-    method : {"unweighted", "dijkstra", "bellman-ford", "floyd-warshall", "floyd-warshall-numpy"}, optional
-        By default unweighted if `weight` is None, and else Dijkstra's, which hides edges of weight None and refuses negative weights. The
-        last three methods are the same here.
-    paths : bool
-
-    Raises
-    ------
-    NotImplementedError
-        For calls that are left to NetworkX: negative weights in Dijkstra's algorithm, hidden edges in the others, and weights that
-        `weighted` refuses.
-    NegativeCycleError
+    The method is "unweighted" (default for weight None), "dijkstra" (default otherwise), "bellman-ford", "floyd-warshall" or
+    "floyd-warshall-numpy". Only "dijkstra" hides edges of weight None and refuses negative weights; the last three are the same here.
+    Refused weights raise NotImplementedError, so the call is left to NetworkX; a negative cycle raises NegativeCycleError.
     """
     edges = sparse(graph, weight, method)
     found = solve_edges(edges, None, Question(MIN_PLUS, Options(paths=paths)))

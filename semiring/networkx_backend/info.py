@@ -1,4 +1,4 @@
-"""Metadata of the backend, which NetworkX imports; this module imports nothing else."""
+"""The description of this backend for NetworkX's import; this module imports nothing else."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 __all__ = ["get_info"]
 
 _ALL_PAIRS = (
-    "All pairs at once, on all cores or on a GPU: by elimination of a sparse graph, by searches, or by n³ steps over min-plus, "
-    "whichever is predicted to be the fastest."
+    "All pairs at once, on all cores or on a GPU, by the method with the least predicted time: elimination of a sparse graph, searches, "
+    "or n³ steps over min-plus."
 )
-_ROWS = _ALL_PAIRS + " The first rows, and all rows up to a near cutoff, are found by NetworkX's searches."
-_BOUNDS = "A few searches of a sparse graph, by which the eccentricities of all nodes are bounded."
+_ROWS = _ALL_PAIRS + " NetworkX's searches find the first rows, and all rows up to a near cutoff."
+_BOUNDS = "A few searches of a sparse graph, which bound the eccentricities of all nodes."
 _COUNTS = _ALL_PAIRS + " Without weights, breadth-first searches from hundreds of nodes at once, a bit for each."
 _REACHABILITY = "The closure of a matrix of bits."
-_SEARCH = "The closure of a matrix of bits; one search of NetworkX is faster, so this runs only where it is asked for."
+_SEARCH = "The closure of a matrix of bits, on request only, because one search of NetworkX is faster."
 
 _BETWEENNESS = "Brandes's algorithm in compiled loops, one search for each source, on all cores."
 
@@ -47,13 +47,13 @@ _FUNCTIONS = {
     "hyper_wiener_index": _ALL_PAIRS,
     "is_strongly_connected": _SEARCH,
     "johnson": _ALL_PAIRS,
-    "local_efficiency": "The neighbourhoods of all nodes of one degree are closed together.",
+    "local_efficiency": "One batch of closures for the neighbourhoods of all nodes of one degree.",
     "periphery": _BOUNDS,
     "radius": _BOUNDS,
     "schultz_index": _ALL_PAIRS,
     "shortest_path": _ROWS,
     "shortest_path_length": _ROWS,
-    "shortest_simple_paths": "Yen's algorithm by compiled searches that are drawn to the target, path by path.",
+    "shortest_simple_paths": "Yen's algorithm by compiled A* searches, path by path.",
     "transitive_closure": _REACHABILITY,
     "transitive_closure_dag": _REACHABILITY,
     "transitive_reduction": "One closure and one product of matrices of bits.",
@@ -62,7 +62,7 @@ _FUNCTIONS = {
 
 
 def get_info() -> dict[str, Any]:
-    """The entry point ``networkx.backend_info``."""
+    """Return the entry point ``networkx.backend_info``."""
     return {
         "backend_name": "semiring",
         "project": "semiring",

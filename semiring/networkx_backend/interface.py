@@ -1,6 +1,6 @@
-"""The entry point ``networkx.backends``: functions, conversions, and the calls that are answered here.
+"""The entry point ``networkx.backends``: the functions, the conversions, and the choice of the calls to answer.
 
-`should_run` decides by the predicted times of `costs`.
+`should_run` compares the predicted times of `costs`.
 """
 
 from __future__ import annotations
@@ -15,21 +15,20 @@ from typing import Any
 import networkx as nx
 
 from semiring.common.errors import install_of
-from semiring.networkx_backend import betweenness, measures, paths
+from semiring.networkx_backend import measures, paths
 from semiring.networkx_backend.costs import slower
 from semiring.networkx_backend.distances import SemiringGraph, original
 
 __all__ = ["can_run", "convert_from_nx", "convert_to_nx", "should_run"]
 
-_NEEDED = "3.5"  # the first whose all-pairs functions return what those here do, with the same parameters
+_NEEDED = "3.5"  # the first release whose all-pairs functions have the parameters and results of this backend
 if [int(number) for number in re.findall(r"\d+", nx.__version__)[:2]] < [int(number) for number in _NEEDED.split(".")]:
     raise ImportError(
-        f"NetworkX's backend semiring needs networkx>={_NEEDED}, and this is {nx.__version__}: {install_of('graphs')}; "
-        "graphs of this one are taken by semiring.apsp and its kin"
+        f"NetworkX's backend semiring needs networkx>={_NEEDED}, not {nx.__version__}: {install_of('graphs')}; "
+        "semiring.apsp and similar functions take graphs of any version"
     )
 
-_ROOMS = betweenness, measures, paths
-_OFFERED: dict[str, Callable[..., Any]] = {name: getattr(room, name) for room in _ROOMS for name in room.__all__}
+_OFFERED: dict[str, Callable[..., Any]] = {name: getattr(module, name) for module in (measures, paths) for name in module.__all__}
 globals().update(_OFFERED)  # NetworkX looks for its functions here
 
 
@@ -49,19 +48,20 @@ _BINDERS = {name: _binder(name) for name in _OFFERED}
 
 
 def convert_from_nx(graph: Any, **options: Any) -> SemiringGraph:
-    """A graph of NetworkX for this backend, by reference: which attributes to keep is no question."""
+    """Wrap a NetworkX graph by reference; no attribute is lost, whatever the options."""
     return SemiringGraph(graph)
 
 
 def convert_to_nx(result: Any, **options: Any) -> Any:
-    """Return the result for NetworkX: only graphs are converted back."""
+    """Unwrap a graph, and return any other result unchanged."""
     return original(result)
 
 
 def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
-    """Return True if the function here has the meaning of a call, or the reason against it.
+    """Return True if this backend gives a call the same meaning as NetworkX, or else the reason.
 
-    Weights are read later. A function that cannot use the weights raises NotImplementedError, and NetworkX asks the next backend.
+    Reasons that depend on weights come later: a function that reads unsuitable weights raises NotImplementedError, and NetworkX tries the
+    next backend.
     """
     given = _arguments(name, args, kwargs)
     if isinstance(given, str):
@@ -78,26 +78,26 @@ def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | 
         if given["source"] is None or given["target"] is None:
             return "None is no node"
     elif given.get("source") is not None or given.get("target") is not None:
-        return "this is for all pairs; one source is a single search"
+        return "the backend is for all pairs; one source is a single search"
     if given.get("usebounds"):
-        return "bounds need a few searches only"
+        return "bounds need only a few searches"
     cutoff = given.get("cutoff")
     if not (cutoff is None or (isinstance(cutoff, Real) and not math.isnan(cutoff))):
-        return "cutoff= is no number"
+        return "cutoff= is not a number"
     if name in ("center", "centroid", "barycenter") and given["weight"] is None and not graph.is_directed():
         if graph.number_of_edges() == len(graph) - 1:
-            return "of a tree NetworkX finds it in linear time"
+            return "NetworkX finds the center of a tree in linear time"
         if len(graph) == 0:
-            return "an empty graph has none"
+            return "an empty graph has no center"
     if callable(given.get("weight", given.get("distance"))):
         return _meaning_of_function(name, graph.is_directed(), given)
     return True
 
 
 def _meaning_of_function(name: str, directed: bool, given: dict[str, Any]) -> bool | str:
-    """The same where weights are what a function says of both ends and the attributes."""
+    """Return True, or else the reason, if a function of both ends and the attributes gives the weights."""
     if name.startswith("floyd_warshall") or str(given.get("method")).startswith("floyd-warshall"):
-        return "here a weight is an attribute; what a function means is left to NetworkX"
+        return "weight= must be an attribute here; a function is left to NetworkX"
     some = given.get("nbunch") is not None or given.get("sources") is not None
     if (directed and name == "closeness_centrality") or (name == "harmonic_centrality" and (directed or some)):
         return "NetworkX calls the function with the ends of reversed edges"
@@ -105,13 +105,13 @@ def _meaning_of_function(name: str, directed: bool, given: dict[str, Any]) -> bo
 
 
 def should_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
-    """Return True if the backend is faster than NetworkX, or the reason against it."""
+    """Return True if this backend is predicted to be faster than NetworkX, or else the reason."""
     given = _arguments(name, args, kwargs)
     return given if isinstance(given, str) else slower(name, original(given["G"]), given) or True
 
 
 def _arguments(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | str:
-    """The arguments of a call by name, or what is wrong with them."""
+    """Return the arguments by name, or the message of Python's TypeError."""
     try:
         return _BINDERS[name](*args, **kwargs)
     except TypeError as error:

@@ -1,30 +1,32 @@
-"""Centralities, efficiencies, eccentricities and topological indices, from all distances, as NetworkX returns them."""
+"""Centralities, efficiencies, eccentricities, topological indices and betweenness, in the form that NetworkX returns."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import networkx as nx
 import numpy as np
 
 from semiring.algebra.catalogue import MIN_PLUS
+from semiring.algorithms.betweenness import Searched, betweenness
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.distances import DistanceSums, extreme_eccentricity, extreme_of
-from semiring.arrays.conversion import Array
+from semiring.arrays.conversion import EXACT_IN_FLOAT64, Array
 from semiring.arrays.memory import require_memory
 from semiring.arrays.pieces import GPU
 from semiring.execution.question import GivenGraph
 from semiring.execution.sums import hop_sums
-from semiring.networkx_backend.distances import DistanceRows, algorithm, by_rows, sparse
+from semiring.networkx_backend.distances import DistanceRows, algorithm, by_rows, searched_edges, sparse
 from semiring.planning import Plan, edges_problem, plan
 from semiring.planning.options import Options
 from semiring.solve import apsp
 
 __all__ = [
-    "barycenter", "center", "centroid", "closeness_centrality", "diameter", "eccentricity", "global_efficiency", "gutman_index",
-    "harmonic_centrality", "harmonic_diameter", "hyper_wiener_index", "local_efficiency", "periphery", "radius", "schultz_index",
-    "wiener_index",
+    "barycenter", "betweenness_centrality", "betweenness_centrality_subset", "center", "centroid", "closeness_centrality", "diameter",
+    "eccentricity", "edge_betweenness_centrality", "global_efficiency", "gutman_index", "harmonic_centrality", "harmonic_diameter",
+    "hyper_wiener_index", "local_efficiency", "periphery", "radius", "schultz_index", "wiener_index",
 ]  # fmt: skip
 
 
@@ -49,13 +51,13 @@ def closeness_centrality(G: Any, u: Any = None, distance: Any = None, wf_improve
 
 
 def _incoming(G: Any, distance: Any) -> tuple[list[int], list[Any]]:
-    """Return the number of nodes that reach each node, itself included, and the sum of their distances to the node."""
+    """Return for each node the number of nodes that reach it, the node included, and the sum of the distances to the node."""
     edges = sparse(G, distance)
     if G.is_directed():
         edges = edges.transposed()
     how, sums = _planned(edges)
     if sums is not None:
-        exact = np.float64 if edges.dtypes[0].kind == "f" else np.int64  # a sum needs more than the dtype of a distance
+        exact = np.float64 if edges.dtypes[0].kind == "f" else np.int64  # a sum may not fit the dtype of a distance
         return (sums.connected + 1).tolist(), sums.totals.astype(exact).tolist()
     reached: list[int] = []
     totals: list[Any] = []
@@ -86,7 +88,7 @@ def global_efficiency(G: Any) -> float:
 
 
 def _inverses(edges: CSR) -> float:
-    """The sum of 1/d over all distances d that are not 0."""
+    """Sum 1/d over all distances d except 0."""
     return float(sum(rows.inverses().sum() for rows in by_rows(edges)))
 
 
@@ -100,7 +102,7 @@ def local_efficiency(G: Any) -> float:
     neighbours = np.split(edges.heads, edges.starts[1:-1])
     total = 0.0
     for d in np.unique(degree[degree > 1]).tolist():
-        # The neighbourhoods of all nodes of one degree are a batch of closures.
+        # A batch of closures: the neighbourhoods of all nodes of one degree.
         around = np.stack([neighbours[v] for v in np.flatnonzero(degree == d)])
         for part in np.array_split(around, -(-around.size * d // GPU)):
             closed = apsp(matrix[part[:, :, None], part[:, None, :]], nonedge=edges.zero[0], overwrite=True)
@@ -108,12 +110,12 @@ def local_efficiency(G: Any) -> float:
     return float(total) / len(G)
 
 
-# Eccentricities, and what follows from them.
+# Eccentricities and the measures that follow from eccentricities.
 
 
 def _eccentricities(G: Any, nodes: Any, weight: Any) -> dict[Any, Any]:
-    """Return the distance from each of some nodes to the farthest node; raise NetworkX's error without a path."""
-    if len(G) == 0:  # NetworkX 3.7 refuses an empty graph, and older ones do not
+    """Map each of some nodes to the distance of the farthest node; raise NetworkX's error unless all are connected."""
+    if len(G) == 0:  # NetworkX refuses an empty graph since 3.7
         theirs: Any = nx.eccentricity(G, v=nodes, weight=weight, backend="networkx")
         return {**theirs}
     wanted = list(G.nbunch_iter(nodes))
@@ -125,13 +127,13 @@ def _eccentricities(G: Any, nodes: Any, weight: Any) -> dict[Any, Any]:
 
 
 def _planned(edges: CSR) -> tuple[Plan | None, DistanceSums | None]:
-    """Return the plan of all distances by rows, or the pairs of each distance, if hop counts are planned and nothing is rounded."""
+    """Return a plan for all distances by rows, or the sums of hop counts if so planned and nothing is rounded."""
     how = plan(edges_problem(MIN_PLUS, edges, Options(), wanted="sums"))
     return (None, hop_sums(how, GivenGraph(edges), Options())) if how.strategy == "hop counts" else (how, None)
 
 
 def _farthest(edges: CSR, how: Plan | None = None) -> tuple[Array, Array]:
-    """Return True for each node that reaches all others, and the distance to the farthest one."""
+    """Return for each node whether it reaches all others, and the distance of the farthest node."""
     how, sums = _planned(edges) if how is None else (how, None)
     if sums is not None:
         return sums.connected == edges.n - 1, sums.farthest.astype(edges.dtypes[0])
@@ -141,15 +143,14 @@ def _farthest(edges: CSR, how: Plan | None = None) -> tuple[Array, Array]:
 
 
 def _require_connected(G: Any, *, connected: bool) -> None:
-    """NetworkX's refusal."""
     if not connected:
         reason = "digraph is not strongly" if G.is_directed() else "graph is not"
         raise nx.NetworkXError(f"Found infinite path length because the {reason} connected")
 
 
 def _extreme(G: Any, weight: Any, *, greatest: bool, every: bool) -> tuple[Any, list[Any]]:
-    """Return the greatest or the least eccentricity, and nodes with this eccentricity: all of them, or at least one."""
-    if len(G) == 0:  # of nothing there is neither, as Python says
+    """Return the greatest or the least eccentricity, and every node with this value (or at least one node)."""
+    if len(G) == 0:  # max and min of nothing raise Python's own error, as in NetworkX
         return (max if greatest else min)(_eccentricities(G, None, weight).values()), []
     edges = sparse(G, weight)
     how = plan(edges_problem(MIN_PLUS, edges, Options(), wanted="extremes"))
@@ -209,7 +210,7 @@ def barycenter(G: Any, weight: Any = None, attr: None = None, sp: None = None) -
     return [node for node, total in zip(G, totals, strict=True) if total == least]
 
 
-centroid = barycenter  # its name since NetworkX 3.7
+centroid = barycenter  # the name since NetworkX 3.7
 
 
 @algorithm
@@ -239,44 +240,141 @@ def wiener_index(G: Any, weight: Any = None) -> Any:
 @algorithm
 def schultz_index(G: Any, weight: Any = None) -> Any:
     """See `networkx.schultz_index`."""
-    if not nx.is_connected(G, backend="networkx"):
-        return math.inf
-    degrees, total = _degrees(G), 0
-    for rows in by_rows(sparse(G, weight)):  # each distance counts with the degrees of both ends
-        lengths, own = rows.finite(2 * int(degrees.sum()) * len(G)), degrees[rows.numbers]
-        total += _number((lengths @ degrees).sum() + own @ lengths.sum(axis=1))
-    return total / 2
+    degrees = _degrees(G)
+
+    def term(rows: DistanceRows) -> Any:  # each distance counts with the degrees of both ends
+        lengths = rows.finite(2 * int(degrees.sum()) * len(G))
+        return (lengths @ degrees).sum() + degrees[rows.numbers] @ lengths.sum(axis=1)
+
+    return _half_sum(G, weight, term)
 
 
 @algorithm
 def gutman_index(G: Any, weight: Any = None) -> Any:
     """See `networkx.gutman_index`."""
-    if not nx.is_connected(G, backend="networkx"):
-        return math.inf
-    degrees, total = _degrees(G), 0
-    for rows in by_rows(sparse(G, weight)):
-        total += _number(degrees[rows.numbers] @ rows.finite(int(degrees.sum()) ** 2) @ degrees)
-    return total / 2
+    degrees = _degrees(G)
+    return _half_sum(G, weight, lambda rows: degrees[rows.numbers] @ rows.finite(int(degrees.sum()) ** 2) @ degrees)
 
 
 @algorithm
 def hyper_wiener_index(G: Any, weight: Any = None) -> Any:
     """See `networkx.hyper_wiener_index`."""
-    if not nx.is_connected(G, backend="networkx"):
-        return math.inf
-    total = 0
-    for rows in by_rows(sparse(G, weight)):
+
+    def term(rows: DistanceRows) -> Any:
         farthest = int(rows.matrix.max(initial=0, where=rows.reached))
         lengths = rows.finite(len(G) ** 2 * (farthest + 1))
-        total += _number((lengths + lengths * lengths).sum())
-    return total / 2
+        return (lengths + lengths * lengths).sum()
+
+    return _half_sum(G, weight, term)
 
 
-def _number(total: Any) -> Any:
-    """A sum as one of Python's numbers."""
-    return total.item() if isinstance(total, np.generic) else total
+def _half_sum(G: Any, weight: Any, term: Callable[[DistanceRows], Any]) -> Any:
+    """Return half the sum of a term of each block of rows, as a Python number; ∞ if the graph is not connected."""
+    if not nx.is_connected(G, backend="networkx"):
+        return math.inf
+    terms = map(term, by_rows(sparse(G, weight)))
+    return sum(found.item() if isinstance(found, np.generic) else found for found in terms) / 2
 
 
 def _degrees(G: Any) -> Array:
-    """The degrees of the nodes, in their order."""
     return np.array([degree for _, degree in G.degree(list(G))])
+
+
+# Betweenness: the shortest paths through each node or along each edge.
+
+
+@algorithm
+def betweenness_centrality(
+    G: Any, k: int | None = None, normalized: bool = True, weight: Any = None, endpoints: bool = False, seed: Any = None
+) -> dict[Any, float]:
+    """See `networkx.betweenness_centrality`."""
+    if k == len(G):
+        k = None
+    graph = _searched(G, weight)
+    sources = _sources(G, k, seed)  # drawn last, so that a call left to NetworkX finds the seed unused
+    sums, _ = betweenness(graph, sources, ends=endpoints)
+    n = len(G) if endpoints else len(G) - 1
+    if n >= 2:
+        scale = np.full(len(G), _scale(n, n if k is None else k, normalized, G.is_directed()))
+        if k is not None and not endpoints:  # no path passes through its first node, so only k − 1 sources count
+            scale[sources] = _scale(n, k - 1, normalized, G.is_directed()) if k > 1 else math.nan
+        sums *= scale
+    return dict(zip(G, sums.tolist(), strict=True))
+
+
+@algorithm
+def betweenness_centrality_subset(G: Any, sources: Any, targets: Any, normalized: bool = False, weight: Any = None) -> dict[Any, float]:
+    """See `networkx.betweenness_centrality_subset`."""
+    graph = _searched(G, weight)
+    worth = np.zeros(len(G))
+    worth[_indices(G, set(targets))] = 1.0
+    sums, _ = betweenness(graph, _indices(G, sources), worth=worth)
+    n = len(G) - 1
+    if n >= 2:
+        sums *= _scale(n, n, normalized, G.is_directed())
+    return dict(zip(G, sums.tolist(), strict=True))
+
+
+@algorithm
+def edge_betweenness_centrality(
+    G: Any, k: int | None = None, normalized: bool = True, weight: Any = None, seed: Any = None
+) -> dict[Any, float]:
+    """See `networkx.edge_betweenness_centrality`."""
+    graph = _searched(G, weight)
+    _, sums = betweenness(graph, _sources(G, k, seed), edges=True)
+    n = len(G)
+    if n >= 2:
+        sums *= _scale(n, n if k is None else k, normalized, G.is_directed())
+    nodes = list(G)
+    ends = zip(np.arange(n).repeat(np.diff(graph.starts)).tolist(), graph.heads.tolist(), strict=True)
+    along = {(nodes[u], nodes[v]): total for (u, v), total in zip(ends, sums.tolist(), strict=True)}
+    both = not G.is_directed()
+    pairs = dict.fromkeys((u, v) for u, v, *_ in G.edges)
+    totals = {(u, v): along[u, v] + along[v, u] if both and u != v else along[u, v] for u, v in pairs}
+    return _by_keys(G, totals, weight) if G.is_multigraph() else totals
+
+
+def _searched(G: Any, weight: Any) -> Searched:
+    """Read edges in the order of NetworkX's adjacency, on which ties at weight 0 depend.
+
+    Integers whose sums float64 would round are left to NetworkX, which adds integers exactly.
+    """
+    coo = searched_edges(G, weight)
+    (weights,) = coo.weights
+    if weight is not None and weights.dtype.kind == "i" and coo.n * float(weights.max(initial=0)) >= EXACT_IN_FLOAT64:
+        raise NotImplementedError("distances may exceed the integers of float64")
+    starts = np.zeros(coo.n + 1, np.int64)
+    np.bincount(coo.tails, minlength=coo.n).cumsum(out=starts[1:])
+    return Searched(starts, coo.heads.astype(np.int32), None if weight is None else weights.astype(np.float64))
+
+
+def _sources(G: Any, k: int | None, seed: Any) -> Array:
+    """Return the indices of all nodes, or of the k nodes that NetworkX would draw."""
+    return np.arange(len(G)) if k is None else _indices(G, seed.sample(list(G.nodes()), k))
+
+
+def _indices(G: Any, nodes: Iterable[Any]) -> Array:
+    number = {node: i for i, node in enumerate(G)}
+    try:
+        return np.array([number[node] for node in nodes], dtype=np.int64)
+    except KeyError as error:
+        raise NotImplementedError(f"{error} is not a node; NetworkX handles this case") from error
+
+
+def _scale(n: int, k: int, normalized: bool, directed: bool) -> float:
+    """Return the factor for sums over paths from k of n sources to n − 1 targets each; undirected, both ways count as one."""
+    return 1 / (k * (n - 1)) if normalized else n / (k * (1 if directed else 2))
+
+
+def _by_keys(G: Any, totals: dict[tuple[Any, Any], float], weight: Any) -> dict[Any, float]:
+    """Divide the totals of a multigraph among the parallel edges of least weight; other edges get 0."""
+    found = dict.fromkeys(G.edges, 0.0)
+    for (u, v), total in totals.items():
+        weights: dict[Any, Any] = {
+            key: weight(u, v, {key: data}) if callable(weight) else data.get(weight, 1) for key, data in G[u][v].items()
+        }
+        least = weight(u, v, G[u][v]) if callable(weight) else min(weights.values())
+        keys = [key for key, w in weights.items() if w == least]
+        for key in keys:
+            found[u, v, key] = total / len(keys)
+    return found

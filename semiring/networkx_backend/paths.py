@@ -1,9 +1,9 @@
-"""Shortest paths between all pairs, and who reaches whom, as NetworkX returns them."""
+"""Shortest paths between all pairs and reachability, in the form that NetworkX returns."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import networkx as nx
@@ -22,10 +22,9 @@ from semiring.networkx_backend.distances import (
     by_rows,
     compressed,
     distances,
-    hops,
+    searched_edges,
     sparse,
     truth,
-    weighted,
 )
 from semiring.networkx_backend.rows import Named, row_by_row
 from semiring.product import matmul
@@ -58,14 +57,14 @@ def floyd_warshall_predecessor_and_distance(G: Any, weight: Any = "weight") -> t
         targets = np.flatnonzero(row >= 0)
         entries = {found.nodes[v]: found.nodes[p] for v, p in zip(targets.tolist(), row[targets].tolist(), strict=True)}
         if G.has_edge(u, u):
-            entries[found.nodes[i]] = u  # an edge has its predecessor, whether or not a shortest path takes it
+            entries[found.nodes[i]] = u  # a loop has a predecessor even if no shortest path takes the loop
         if entries:
             before[u] = entries
     return before, _complete(found)
 
 
 def _complete(found: Distances) -> dict[Any, dict[Any, Any]]:
-    """Distances to all nodes, ∞ where there is no path."""
+    """Map every node to its distances to all nodes, ∞ without a path."""
     nodes = found.nodes
     if found.reached.all():
         return {u: dict(zip(nodes, row.tolist(), strict=True)) for u, row in zip(nodes, found.matrix, strict=True)}
@@ -82,8 +81,8 @@ def floyd_warshall_numpy(G: Any, nodelist: Any = None, weight: Any = "weight") -
         )
     matrix = nx.to_numpy_array(G, nodelist, multigraph_weight=min, weight=weight, nonedge=np.inf, backend="networkx")
     if (matrix.diagonal() < 0).any():
-        raise NotImplementedError("an edge from a node to itself is negative, and what that means depends on the version of NetworkX")
-    np.fill_diagonal(matrix, np.inf)  # every node is at distance 0 from itself
+        raise NotImplementedError("an edge from a node to itself is negative, which versions of NetworkX handle differently")
+    np.fill_diagonal(matrix, np.inf)  # a loop never shortens a path
     if not (matrix > -np.inf).all():
         raise NotImplementedError("a weight is −∞ or not a number")
     tails, heads = np.nonzero(matrix < np.inf)
@@ -104,7 +103,7 @@ def all_pairs_shortest_path(G: Any, cutoff: float | None = None) -> Named:
 
 
 def _levels(cutoff: float | None) -> float | None:
-    """NetworkX's search begins another level while the last one is below the cutoff, so that 1.5 reaches two edges far."""
+    """Round a cutoff up, because NetworkX's search starts another level below the cutoff: 1.5 reaches two edges."""
     return cutoff if cutoff is None or math.isinf(cutoff) else math.ceil(cutoff)
 
 
@@ -155,27 +154,23 @@ def johnson(G: Any, weight: Any = "weight") -> dict[Any, dict[Any, list[Any]]]:
 
 def shortest_path(G: Any, source: None = None, target: None = None, weight: Any = None, method: str = "dijkstra") -> Any:
     """See `networkx.shortest_path`; for all pairs."""
-    if _method(weight, method) == "unweighted":
-        return all_pairs_shortest_path(G)
-    if method == "dijkstra":
-        return all_pairs_dijkstra_path(G, weight=weight)
-    return all_pairs_bellman_ford_path(G, weight=weight)
+    return _by_method(G, weight, method, all_pairs_shortest_path, all_pairs_dijkstra_path, all_pairs_bellman_ford_path)
 
 
 def shortest_path_length(G: Any, source: None = None, target: None = None, weight: Any = None, method: str = "dijkstra") -> Any:
     """See `networkx.shortest_path_length`; for all pairs."""
-    if _method(weight, method) == "unweighted":
-        return all_pairs_shortest_path_length(G)
-    if method == "dijkstra":
-        return all_pairs_dijkstra_path_length(G, weight=weight)
-    return all_pairs_bellman_ford_path_length(G, weight=weight)
+    lengths = all_pairs_shortest_path_length, all_pairs_dijkstra_path_length, all_pairs_bellman_ford_path_length
+    return _by_method(G, weight, method, *lengths)
 
 
-def _method(weight: Any, method: str) -> str:
-    """Return the method of NetworkX that defines the distances."""
+def _by_method(
+    G: Any, weight: Any, method: str, unweighted: Callable[..., Named], dijkstra: Callable[..., Named], bellman_ford: Callable[..., Named]
+) -> Named:
     if method not in ("dijkstra", "bellman-ford"):
         raise ValueError(f"method not supported: {method}")
-    return "unweighted" if weight is None else method
+    if weight is None:
+        return unweighted(G)
+    return (dijkstra if method == "dijkstra" else bellman_ford)(G, weight=weight)
 
 
 @algorithm
@@ -207,13 +202,10 @@ def shortest_simple_paths(G: Any, source: Any, target: Any, weight: Any = None) 
     """See `networkx.shortest_simple_paths`."""
     if G.is_multigraph():
         raise nx.NetworkXNotImplemented("not implemented for multigraph type")
-    coo = hops(G) if weight is None else weighted(G, weight, may_hide=False)
-    if (coo.weights[0] < 0).any():
-        raise NotImplementedError("a weight is negative, where Dijkstra's algorithm gives no paths")
-    edges = coo.csr(MIN_PLUS, reading_of(MIN_PLUS, None, np.float64))
+    edges = searched_edges(G, weight).csr(MIN_PLUS, reading_of(MIN_PLUS, None, np.float64))
 
     def found() -> Iterator[list[Any]]:
-        # NetworkX looks at the nodes when the first path is asked for.
+        # Like NetworkX, check the nodes on the first request for a path.
         nodes = list(G)
         for end, what in ((source, "source"), (target, "target")):
             if end not in G:
@@ -228,7 +220,7 @@ def shortest_simple_paths(G: Any, source: Any, target: Any, weight: Any = None) 
     return found()
 
 
-# Who reaches whom.
+# Reachability.
 
 
 @algorithm
@@ -241,9 +233,9 @@ def transitive_closure(G: Any, reflexive: bool | None = False) -> Any:
     if reflexive is True:
         np.fill_diagonal(reached, True)
     elif reflexive is not None and reflexive is not False:
-        return G.copy()  # 1 and 0 pass NetworkX's check, and then mean neither
+        return G.copy()  # 1 and 0 pass NetworkX's check, but then act as neither True nor False
     elif reflexive is None or not G.is_directed():
-        # NetworkX's search takes an undirected edge once, so that nobody comes back to where he began.
+        # NetworkX's search takes an undirected edge only once, so no walk returns to its first node.
         np.fill_diagonal(reached, False)
     return _with_edges(G, nodes, reached & ~edges)
 
@@ -259,13 +251,13 @@ def transitive_closure_dag(G: Any, topo_order: None = None) -> Any:
 
 
 def _with_edges(G: Any, nodes: list[Any], added: np.ndarray[Any, Any]) -> Any:
-    """A copy of a graph with the edges of a matrix."""
-    copy = G.copy()
-    if not G.is_directed():
-        added = np.triu(added)
-    for u, row in zip(nodes, added, strict=True):
-        copy.add_edges_from((u, nodes[v]) for v in np.flatnonzero(row).tolist())
-    return copy
+    return _add_edges(G.copy(), nodes, added if G.is_directed() else np.triu(added))
+
+
+def _add_edges(graph: Any, nodes: list[Any], matrix: np.ndarray[Any, Any]) -> Any:
+    for u, row in zip(nodes, matrix, strict=True):
+        graph.add_edges_from((u, nodes[v]) for v in np.flatnonzero(row).tolist())
+    return graph
 
 
 @algorithm
@@ -278,9 +270,7 @@ def transitive_reduction(G: Any) -> Any:
     needed = edges & ~matmul(edges, reached, BOOLEAN)
     reduction = nx.DiGraph()
     reduction.add_nodes_from(nodes)
-    for u, row in zip(nodes, needed, strict=True):
-        reduction.add_edges_from((u, nodes[v]) for v in np.flatnonzero(row).tolist())
-    return reduction
+    return _add_edges(reduction, nodes, needed)
 
 
 @algorithm

@@ -1,8 +1,8 @@
 """DistanceRows of all pairs, one after the other, as NetworkX's generators yield them.
 
-The first rows are found by NetworkX's own searches, until these have taken as long as reading the graph here. So few rows cost what they
-cost in NetworkX, and so do all rows where a cutoff keeps the searches short. The other rows are found here: by blocks that double in size,
-and all at once when NetworkX would have taken longer.
+NetworkX's own searches find the first rows, until the searches have taken as long as this library takes to read the graph. So a few rows,
+or rows with a short cutoff, cost as much as in NetworkX. This library finds the other rows, in blocks of doubling size, and all remaining
+rows at once when NetworkX would have taken longer.
 """
 
 from __future__ import annotations
@@ -27,28 +27,16 @@ __all__ = ["Named", "row_by_row"]
 Named = Iterator[tuple[Any, Any]]
 
 _PYTHONS = {int, float, list}
-"""Types of lengths and paths."""
+"""Types of lengths and paths in the rows of this library."""
 
 
 def row_by_row(
     name: str, G: Any, row: Callable[[Distances, int], Any], method: str, *, paths: bool = False, within: float | None = None, **given: Any
 ) -> Named:
-    """Yield each node with its row, as NetworkX's function of this name does.
+    """Yield each node with its row, like NetworkX's function of this name, with the arguments `given`.
 
-    Parameters
-    ----------
-    name : str
-    G : networkx.Graph
-    row : callable
-        Makes the row of a node from a block of distances and the node's number.
-    method : str
-        See `sparse`.
-    paths : bool
-        Whether `row` needs predecessors.
-    within : float, optional
-        The greatest distance in a row.
-    **given
-        The other arguments of NetworkX's function.
+    `row` makes the row of a node number from a block of distances, for `paths` with predecessors; `within` is the greatest distance. See
+    `sparse` for `method`.
     """
     drawn, many = yield from _first_rows(name, G, given)
     blocks = _blocks(G, given.get("weight"), method, drawn, many, paths=paths)
@@ -56,7 +44,7 @@ def row_by_row(
     while drawn < len(nodes):
         try:
             block = next(blocks).within(within)
-        except (NotImplementedError, SemiringError):  # NetworkX's answer is its own, as where a search meets a negative cycle
+        except (NotImplementedError, SemiringError):  # only NetworkX can answer, for example after a negative cycle
             yield from islice(_by_networkx(name, G, given), drawn, None)
             return
         for i in range(drawn, drawn + len(block.matrix)):
@@ -65,22 +53,16 @@ def row_by_row(
 
 
 def _by_networkx(name: str, G: Any, given: dict[str, Any]) -> Named:
-    """Yield all rows by NetworkX's own searches."""
     found: Named = getattr(nx, name)(G, backend="networkx", **given)
     return found
 
 
 def _first_rows(name: str, G: Any, given: dict[str, Any]) -> Generator[tuple[Any, Any], None, tuple[int, int]]:
-    """Yield rows by NetworkX's own searches, as long as that is worth it.
+    """Yield rows by NetworkX's own searches as long as these are worthwhile.
 
-    DistanceRows that are found here hold numbers of Python, so a row with other numbers is left to them.
-
-    Returns
-    -------
-    int
-        The number of these rows: all rows, where the others take less time than all distances here.
-    int
-        The number of rows from which on NetworkX takes twice as long as all distances here.
+    A row with numbers that are not Python's ends the search, because this library returns Python numbers. Searches go on to the last row
+    if the rest takes less time than all distances here. Returns the number of rows yielded, and the number of rows after which NetworkX
+    would take twice as long as all distances here.
     """
     drawn, seconds, patience = 0, 0.0, 0.0
     n, m, whole = 0, 0, 0.0
@@ -103,10 +85,7 @@ def _first_rows(name: str, G: Any, given: dict[str, Any]) -> Generator[tuple[Any
 
 
 def _blocks(G: Any, weight: Any, method: str, drawn: int, many: int, *, paths: bool) -> Iterator[Distances]:
-    """Yield the distances from all nodes but the first `drawn` nodes, by the meaning of one of NetworkX's methods.
-
-    Blocks double until `many` rows are drawn.
-    """
+    """Yield distances from the nodes after the first `drawn`, in blocks that double until `many` rows are drawn."""
     edges, nodes, options = sparse(G, weight, method), list(G), Options(paths=paths, progress=False)
     while drawn < edges.n:
         count = min(drawn, edges.n - drawn) if drawn < many else edges.n - drawn

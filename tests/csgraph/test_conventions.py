@@ -221,9 +221,9 @@ def test_indices(solver, device, indices):
         (sp.csr_array((2, 3)), r"shape \(N, N\)"),
         (sp.coo_array([1, 2]), "must be 2-D"),
         ([["a", "b"], ["c", "d"]], "float"),
-        ([["0", "1"], ["2", "3"]], "no numbers"),
-        (np.zeros((2, 2), "M8[s]"), "no numbers"),
-        (np.zeros((2, 2), [("weight", float)]), "no numbers"),
+        ([["0", "1"], ["2", "3"]], "not numbers"),
+        (np.zeros((2, 2), "M8[s]"), "not numbers"),
+        (np.zeros((2, 2), [("weight", float)]), "not numbers"),
         ([[1, 2], [3]], "ragged|inhomogeneous"),
     ],
     ids=str,
@@ -252,7 +252,7 @@ def test_bad_arguments():
             csgraph.dijkstra(CHAIN, limit=no_number)
     beyond = sp.csr_array(CHAIN)
     beyond.indices[0] = 9
-    with pytest.raises(ValueError, match="column 9, of 3"):
+    with pytest.raises(ValueError, match="column 9, but has only 3"):
         csgraph.dijkstra(beyond)
     for indices in (3, -4, [0, 3], np.array([1 << 32])):
         with pytest.raises(ValueError, match="indices out of range"):
