@@ -1,4 +1,4 @@
-"""The operands of a product: form, components as arrays, and output."""
+"""Operands and result of a product: form (shapes and dtypes), components as arrays, and the arrays that are written."""
 
 from __future__ import annotations
 
@@ -19,53 +19,57 @@ from semiring.common.errors import DTypeError, SemiringError, ShapeError, with_a
 from semiring.graphs.array_like import graph_library
 
 __all__ = [
-    "WITNESS", "Arrays", "Places", "ProductForm", "arrays_of", "common_dtypes", "dtype_of", "elements", "flattened", "form_of",
-    "matching", "operand", "places_for", "promoted", "require_one_place", "restorer_of",
+    "WITNESS", "Arrays", "Lent", "Places", "ProductForm", "Shape", "arrays_of", "common_dtypes", "dtype_of", "elements", "flattened",
+    "form_of", "matching", "operand", "places_for", "promoted", "require_one_place", "restorer_of",
 ]  # fmt: skip
 
 Arrays = tuple[Any, ...]
 DTypes = tuple[np.dtype[Any], ...]
+Shape = tuple[int, ...]
+
+Lent = tuple[Borrowed, ...]
+"""The components of an operand in the caller's memory."""
 
 Places = tuple[Arrays, Any]
-"""Output of a product: an array for each component, and the witness or None."""
+"""Arrays to be written: those for the components of a product, and the array for the witness (or None)."""
 
 WITNESS = np.dtype(np.int32)
-"""The dtype of a witness, the k that won."""
+"""The dtype of a witness (the winning k)."""
 
 _READ_ONCE = 1 << 17
-"""Bytes of operands that are not read twice."""
+"""Bytes of operands from which reading them twice is too slow."""
 
 dtype_of = operator.attrgetter("dtype")
 _array = operator.attrgetter("array")
 
 
-# What a product is by shapes and dtypes alone.
+# The form of a product, by shapes and dtypes alone.
 
 
 class ProductForm(NamedTuple):
-    """The form of a product, from the shapes and dtypes of its operands.
+    """Form of a product, by the shapes and dtypes of its operands alone.
 
     Attributes
     ----------
     dtypes : tuple of numpy.dtype
     shape, full : tuple of int
-        The shape of the result, and the same with a row or a column for operands of one axis.
+        Shape of the result, and the same shape with a row or a column for an operand of one axis.
     batch : tuple of int
         Leading axes.
     depth : int
         Length of the sums.
     row, column : bool
-        True if a is a row, or b a column.
+        a is a vector (a row), b is a vector (a column).
     kept : bool
-        True if the operands have the dtypes of the product.
+        The operands have the dtypes of the product.
     large : bool
-        True for operands that are too large to be read twice.
+        The operands are so large that they should be read only once.
     """
 
     dtypes: DTypes
-    shape: tuple[int, ...]
-    full: tuple[int, ...]
-    batch: tuple[int, ...]
+    shape: Shape
+    full: Shape
+    batch: Shape
     depth: int
     row: bool
     column: bool
@@ -74,20 +78,10 @@ class ProductForm(NamedTuple):
 
 
 @functools.lru_cache(maxsize=1024)
-def form_of(
-    semiring: Semiring,
-    a: tuple[int, ...],
-    kinds_a: DTypes,
-    b: tuple[int, ...],
-    kinds_b: DTypes,
-    witness: bool,
-) -> ProductForm:
-    """The form of the product of operands of these shapes and dtypes.
+def form_of(semiring: Semiring, a: Shape, kinds_a: DTypes, b: Shape, kinds_b: DTypes, witness: bool) -> ProductForm:
+    """Return the form of the product of operands of these shapes and dtypes.
 
-    Raises
-    ------
-    ShapeError, DTypeError, LawError
-        Where there is no such product, or no witness of it.
+    ShapeError and DTypeError are raised if the operands have no product, LawError if the product has no witness.
     """
     if witness:
         semiring.require_selective()
@@ -98,8 +92,8 @@ def form_of(
     return ProductForm(dtypes, (*batch, *m, *n), full, batch, a[-1], row, column, kinds_a == kinds_b == dtypes, large)
 
 
-def _leading_axes(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[tuple[int, ...], bool, bool]:
-    """The leading axes of the product, and whether a is a row and b a column."""
+def _leading_axes(a: Shape, b: Shape) -> tuple[Shape, bool, bool]:
+    """Return the leading axes of the product, ``a is a row`` and ``b is a column``."""
     if not a or not b:
         raise ShapeError(f"operands of matmul need at least one axis; got shapes {a} and {b}")
     row, column = len(a) == 1, len(b) == 1
@@ -114,7 +108,7 @@ def _leading_axes(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[tuple[int, ..
 
 
 def common_dtypes(left: DTypes, right: DTypes, semiring: Semiring) -> DTypes:
-    """The dtypes of the product of operands of these dtypes."""
+    """Return the dtypes of a product of operands of these dtypes."""
     common = tuple(widened(_common(x, y)) for x, y in zip(left, right, strict=True))
     if semiring.on_truth_values and common[0].kind in "iu":
         common = (np.dtype(bool),)
@@ -123,57 +117,54 @@ def common_dtypes(left: DTypes, right: DTypes, semiring: Semiring) -> DTypes:
 
 
 def _common(x: np.dtype[Any], y: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype that one component of both operands is promoted to."""
     try:
         return np.result_type(x, y)
     except TypeError as error:
         raise DTypeError(f"the operands have no common dtype: {x} and {y}") from error
 
 
-# What the caller passed, as arrays.
+# The caller's operands as arrays.
 
 
-def operand(x: Any, semiring: Semiring, name: str) -> tuple[Borrowed, ...]:
-    """The components of an operand, or of what the result is put into, where they lie."""
+def operand(x: Any, semiring: Semiring, name: str) -> Lent:
+    """Return the components of an operand (or of `out`) in the caller's memory."""
     if semiring.components == 1 and ((type(x) is np.ndarray and x.dtype != object) or on_gpu(x)):
         return (Borrowed(x),)
-    given = _components(x, semiring, name)
+    if semiring.components == 1:
+        given = (x,)
+    elif isinstance(x, tuple | list) and len(x) == semiring.components:
+        given = tuple(x)
+    else:
+        raise ShapeError(f"{name} must be a tuple of {semiring.components} arrays, one a component of {semiring.name}")
     if name == "out" and not all(map(lends_memory, given)):
         kinds = ", ".join(type(v).__name__ for v in given)
         raise ShapeError(f"out must be an array, of the shape and dtype of the result; it is {kinds}")
     if library := next(filter(None, map(graph_library, given)), None):
-        raise DTypeError(f"{name} is a graph of {library}; pass its matrix, with the semiring's zero where there is no edge")
+        raise DTypeError(f"{name} is a graph of {library}; pass its matrix, with the semiring's zero for absent edges")
     try:
         parts = tuple(map(borrowed, given))
     except ValueError as error:
         if isinstance(error, SemiringError) and not isinstance(error, ShapeError):
             raise
         raise ShapeError(f"{name} is no array: {error}") from error
-    for part, value in zip(arrays_of(parts), given, strict=True):
-        if part.dtype == object and part.ndim == 0 and not isinstance(value, np.ndarray):
+    arrays = arrays_of(parts)
+    for array, value in zip(arrays, given, strict=True):
+        if array.dtype == object and array.ndim == 0 and not isinstance(value, np.ndarray):
             what = with_article(type(value).__name__)
             raise DTypeError(f"{name} is no array but {what}; pass arrays (a sparse array's .toarray(), its missing entries set to zero)")
-    shapes = [part.shape for part in arrays_of(parts)]
+    shapes = [array.shape for array in arrays]
     if any(shape != shapes[0] for shape in shapes):
         raise ShapeError(f"the components of {name} have different shapes: {', '.join(map(str, shapes))}")
     return parts
 
 
-def _components(x: Any, semiring: Semiring, name: str) -> tuple[Any, ...]:
-    if semiring.components == 1:
-        return (x,)
-    if not isinstance(x, tuple | list) or len(x) != semiring.components:
-        raise ShapeError(f"{name} must be a tuple of {semiring.components} arrays, one a component of {semiring.name}")
-    return tuple(x)
-
-
-def arrays_of(parts: tuple[Borrowed, ...]) -> Arrays:
-    """The arrays as NumPy or CuPy see them."""
+def arrays_of(parts: Lent) -> Arrays:
+    """Return arrays as NumPy or CuPy sees them."""
     return tuple(map(_array, parts))
 
 
-def matching(parts: tuple[Borrowed, ...], dtypes: DTypes, shape: tuple[int, ...], name: str, *, exact: bool) -> Arrays:
-    """The arrays of `parts`, which have the result's shape and dtypes; `exact` for one that will be written to."""
+def matching(parts: Lent, dtypes: DTypes, shape: Shape, name: str, *, exact: bool) -> Arrays:
+    """Return the arrays of c or `out`, which must match the result; `exact` for arrays that will be written."""
     for part, dtype in zip(parts, dtypes, strict=True):
         array = part.array
         if array.shape != shape:
@@ -183,15 +174,15 @@ def matching(parts: tuple[Borrowed, ...], dtypes: DTypes, shape: tuple[int, ...]
             kind = f"{array.dtype}{'' if writable else ', read-only'}"
             raise DTypeError(f"{name} must be a writable array of dtype {dtype}; it is {kind}")
         if exact and array.size and any(step == 0 and length > 1 for step, length in zip(array.strides, array.shape, strict=True)):
-            raise ShapeError(f"{name} has entries that share memory, so it cannot hold a result")
-        truths = dtype.kind == "b" and array.dtype.kind in "iu"  # if they are 0 and 1
+            raise ShapeError(f"{name} has entries that share their memory, so a result cannot be written; pass a copy")
+        truths = dtype.kind == "b" and array.dtype.kind in "iu"  # 0 and 1; other numbers are refused when they are read
         if not exact and not truths and not np.can_cast(array.dtype, dtype, "same_kind" if dtype.kind == "f" else "safe"):
-            raise DTypeError(f"{name} has dtype {array.dtype}, which {dtype} cannot hold; convert it, or a and b")
+            raise DTypeError(f"{name} has dtype {array.dtype}, which {dtype} cannot hold; convert {name}, or a and b")
     return arrays_of(parts)
 
 
-def elements(lent: tuple[Borrowed, ...], dtypes: DTypes, semiring: Semiring, name: str, device: str) -> Arrays:
-    """Bring components to the device and the dtypes of the product, with ±∞ as written in these dtypes."""
+def elements(lent: Lent, dtypes: DTypes, semiring: Semiring, name: str, device: str) -> Arrays:
+    """Convert arrays to the dtypes of a computation (with the ±∞ of these dtypes), and copy arrays of the host to its GPU."""
     parts = arrays_of(lent)
     if all(map(on_gpu, parts)) and tuple(map(dtype_of, parts)) == dtypes:
         return parts
@@ -201,7 +192,7 @@ def elements(lent: tuple[Borrowed, ...], dtypes: DTypes, semiring: Semiring, nam
         for old, new, convert in zip(parts, converted, conversions(semiring, kinds, dtypes), strict=True):
             for piece in pieces(old.shape, GPU if on_gpu(old) else CACHE):
 
-                def where(index: tuple[int, ...], piece: tuple[slice, ...] = piece) -> str:
+                def where(index: Shape, piece: tuple[slice, ...] = piece) -> str:
                     return f"{name}[{', '.join(str(i + (s.start or 0)) for i, s in zip(index, piece, strict=True))}]"
 
                 new[piece] = convert(old[piece], where)
@@ -214,40 +205,27 @@ def elements(lent: tuple[Borrowed, ...], dtypes: DTypes, semiring: Semiring, nam
 
 
 def flattened(operands: Sequence[Any]) -> list[Any]:
-    """The components of operands as the caller passed them."""
+    """List the components of all operands as the caller passed them."""
     return [v for x in operands for v in (x if isinstance(x, tuple | list) else (x,))]
 
 
 def require_one_place(
-    a: tuple[Borrowed, ...],
-    b: tuple[Borrowed, ...],
-    c: tuple[Borrowed, ...],
-    old: tuple[Any, ...] | None,
-    target: tuple[Any, ...] | None,
-    *,
-    there: bool,
-    names: Sequence[str] = "abc",
+    a: Lent, b: Lent, c: Lent, old: Arrays | None, target: Arrays | None, *, there: bool, names: Sequence[str] = "abc"
 ) -> None:
-    """Refuse operands on a GPU and on the host together, except for NumPy's."""
+    """Refuse operands on different devices; on a GPU (`there`), arrays of NumPy are copied."""
     if target is not None and any(on_gpu(v) != there for v in target):
         raise ShapeError(f"out must lie {'on the GPU, as an operand does' if there else 'on the host, as the operands do'}")
     if old is not None and not there and any(map(on_gpu, old)):
-        raise ShapeError("c lies on a GPU and the operands on the host; bring both to one device")
+        raise ShapeError("c lies on a GPU and the operands on the host; bring them to one device")
     for name, lent in zip(names, (a, b, c), strict=True):
         if there and any(p.restore is not None and not on_gpu(p.array) for p in lent):
             raise ShapeError(
-                f"{name} lies on the host and another operand on a GPU, where only NumPy's go unasked; bring them to one device"
+                f"{name} lies on the host and another operand on a GPU; bring them to one device (only NumPy's arrays are copied unasked)"
             )
 
 
-def promoted(operands: Sequence[Any], semiring: Semiring) -> tuple[list[Any], list[tuple[int, ...]]]:
-    """Convert operands to a common dtype, in place and library, and return them with their shapes.
-
-    Raises
-    ------
-    ShapeError
-        For an operand without an axis, or an inner operand that is not a matrix.
-    """
+def promoted(operands: Sequence[Any], semiring: Semiring) -> tuple[list[Any], list[Shape]]:
+    """Convert the arrays of a chain to common dtypes, each in its library and on its device; return the shapes too."""
     lent = [operand(x, semiring, f"arrays[{i}]") for i, x in enumerate(operands)]
     shapes = [part[0].array.shape for part in lent]
     for i, shape in enumerate(shapes):
@@ -264,13 +242,13 @@ def promoted(operands: Sequence[Any], semiring: Semiring) -> tuple[list[Any], li
     return found, shapes
 
 
-# Where the result is put.
+# The arrays of the result.
 
 
-def restorer_of(operands: tuple[Borrowed, ...]) -> Restorer | None:
-    """Return the converter of results to the library of the first operand that is not NumPy's; None for NumPy alone.
+def restorer_of(operands: Lent) -> Restorer | None:
+    """Return the restorer of the first operand that is not NumPy's; None if all are.
 
-    A result in the caller's `out` is converted too, so that the stream of the library waits for it.
+    A result in the caller's `out` is restored too, because the stream of its library then waits for the result.
     """
     for p in operands:
         if p.restore is not None or (type(p.array) is not np.ndarray and on_gpu(p.array)):
@@ -278,12 +256,10 @@ def restorer_of(operands: tuple[Borrowed, ...]) -> Restorer | None:
     return None
 
 
-def places_for(
-    form: ProductForm, witness: bool, into: tuple[Any, ...] | None, restore: Restorer | None, xp: Any
-) -> tuple[Places | None, Places]:
-    """Return the output of a product and its witness, in the caller's library and in the full shape.
+def places_for(form: ProductForm, witness: bool, into: Arrays | None, restore: Restorer | None, xp: Any) -> tuple[Places | None, Places]:
+    """Return arrays of the full shape for a product and its witness: as made by the caller's library (or None), and as they are written.
 
-    The product goes to `into`, if the rows of `into` are contiguous.
+    The product is written to `into` if that array is contiguous.
     """
     wanted = [*(form.dtypes if into is None else ()), *([WITNESS] if witness else ())]
     made = None if restore is None or not restore.here else [restore.empty(form.full, dtype) for dtype in wanted]

@@ -1,4 +1,4 @@
-"""A product is run here: its operands are read, the plan is asked for, numbers are checked, and the engine multiplies."""
+"""Executor of products: read operands, ask for a plan, check numbers, and multiply with the engine."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.arrays.cuda_stream import scratch_memory
 from semiring.arrays.devices import namespace, on_device, on_gpu
-from semiring.arrays.exchange import Borrowed
+from semiring.arrays.exchange import Borrowed, Restorer
 from semiring.arrays.memory import ALWAYS_FITS, require_room, with_scratch
 from semiring.execution.operands import (
     WITNESS,
     Arrays,
+    Lent,
     Places,
     ProductForm,
     arrays_of,
@@ -33,13 +34,15 @@ from semiring.kernels.engine import Block, Engine
 from semiring.kernels.overflow.statistics import SMALL, flag_signs
 from semiring.planning import Plan, Problem, location, plan
 
-__all__ = ["Witnessed", "begin_checks", "matrices_of", "multiply", "require_gpu_room", "waiting_for_nothing"]
+__all__ = [
+    "Witnessed", "asynchronous_engine", "begin_checks", "in_callers_kind", "matrices_of", "multiply", "require_gpu_room", "with_witness",
+]  # fmt: skip
 
 _NOTHING = nullcontext()
 
 
 class Witnessed(NamedTuple):
-    """A product and, for each of its elements, the k that won; `matmul` gives it with ``witness=True``.
+    """Product and, for each element, the k that won; `matmul` returns this pair with ``witness=True``.
 
     Examples
     --------
@@ -52,7 +55,7 @@ class Witnessed(NamedTuple):
     ----------
     values : array, or tuple of arrays for structured elements
     witness : int32 array
-        The lowest k with a_ik ⊗ b_kj equal to the element; −1 where nothing beat the zero (or c).
+        The lowest k with a_ik ⊗ b_kj equal to the element; −1 where no term beat the zero (or c).
     """
 
     values: Any
@@ -60,9 +63,9 @@ class Witnessed(NamedTuple):
 
 
 def multiply(a: Any, b: Any, semiring: Semiring, c: Any, out: Any, options: tuple[bool, str, int | None, bool]) -> Any:
-    """The product of whatever the caller calls matrices, and its witness if that is wanted, in the caller's own kind.
+    """Multiply matrices of any library; return the product (and its witness, if wanted) in the caller's kind.
 
-    `options` are `witness`, `device`, `threads` and `check` of `semiring.matmul`, as `c` and `out` are.
+    `options` are `witness`, `device`, `threads` and `check` of `semiring.matmul`, which describes `c` and `out` too.
     """
     plain = type(a) is type(b) is np.ndarray and c is out is None and semiring.components == 1 and a.dtype.kind != "O" != b.dtype.kind
     lent_a, lent_b = ((Borrowed(a),), (Borrowed(b),)) if plain else (operand(a, semiring, "a"), operand(b, semiring, "b"))
@@ -87,17 +90,11 @@ def multiply(a: Any, b: Any, semiring: Semiring, c: Any, out: Any, options: tupl
         return _execute(how, form, (lent_a, lent_b, lent_c, lent_out), target, out, check=check)
 
 
-def _execute(
-    how: Plan, form: ProductForm, lent: tuple[tuple[Borrowed, ...], ...], target: tuple[Any, ...] | None, out: Any, *, check: bool
-) -> Any:
-    """The same with whatever has to be converted, moved to a GPU and back, or made by the caller's library."""
+def _execute(how: Plan, form: ProductForm, lent: tuple[Lent, ...], target: Arrays | None, out: Any, *, check: bool) -> Any:
+    """Multiply operands that have to be converted, copied to a GPU and back, or made by the caller's library."""
     lent_a, lent_b, lent_c, lent_out = lent
-    given: tuple[Arrays, ...] = (
-        elements(lent_a, form.dtypes, how.semiring, "a", how.device),
-        elements(lent_b, form.dtypes, how.semiring, "b", how.device),
-    )
-    if lent_c:
-        given = *given, elements(lent_c, form.dtypes, how.semiring, "c", how.device)
+    named = zip("abc", (lent_a, lent_b, lent_c), strict=True)
+    given = tuple([elements(x, form.dtypes, how.semiring, name, how.device) for name, x in named if x])
     restore, sent = restorer_of(lent_out or (*lent_a, *lent_b)), how.gpu and not how.problem.there
     into = None if sent else target
     made, places = places_for(form, how.paths, into, None if sent else restore, namespace(given[0][0]))
@@ -114,16 +111,26 @@ def _execute(
     via = None if via is None else via.reshape(form.shape)
     if sent:
         values, via = _received(values, target), None if via is None else _received((via,), None)[0]
-    if restore is not None and made is None:
+    return with_witness(values, via, out) if made is not None else in_callers_kind(values, via, restore, form.shape, out)
+
+
+def in_callers_kind(values: Arrays, via: Any, restore: Restorer | None, shape: tuple[int, ...], out: Any) -> Any:
+    """Return a product (in `out`, if given) and its witness as arrays of the caller's library, or as scalars of NumPy."""
+    if restore is not None:
         values, via = tuple(map(restore, values)), None if via is None else restore(via)
-    elif restore is None and not form.shape:  # a scalar of NumPy's
+    elif not shape:
         values, via = tuple([v[()] for v in values]), None if via is None else via[()]
-    product = out if out is not None else values[0] if how.semiring.components == 1 else values
+    return with_witness(values, via, out)
+
+
+def with_witness(values: Arrays, via: Any, out: Any = None) -> Any:
+    """Return `out` or the values (one array for a single component), as a `Witnessed` if a witness is given."""
+    product = out if out is not None else values[0] if len(values) == 1 else values
     return product if via is None else Witnessed(product, via)
 
 
-def require_gpu_room(how: Plan, given: tuple[Any, ...], target: tuple[Any, ...] | None) -> None:
-    """Refuse what does not fit the GPU beside what lies there."""
+def require_gpu_room(how: Plan, given: Arrays, target: Arrays | None) -> None:
+    """Refuse a product whose operands and result exceed the free memory of the GPU."""
     results = how.problem.result_bytes - (0 if target is None else sum(v.nbytes for v in target))
     needed = results + sum([v.nbytes for v in given if not on_gpu(v)])
     if needed > ALWAYS_FITS:
@@ -131,8 +138,8 @@ def require_gpu_room(how: Plan, given: tuple[Any, ...], target: tuple[Any, ...] 
         require_room(how.device, needed, f"pass fewer rows of a at a time{'' if how.problem.there else ', or device=' + repr('cpu')}")
 
 
-def _received(found: tuple[Any, ...], target: Arrays | None) -> Arrays:
-    """Copy the results of a GPU to the host."""
+def _received(found: Arrays, target: Arrays | None) -> Arrays:
+    """Copy arrays of a GPU to the host, into `target` if given."""
     from semiring.kernels.cuda.transfer import download
 
     results = tuple(map(download, found))
@@ -143,30 +150,30 @@ def _received(found: tuple[Any, ...], target: Arrays | None) -> Arrays:
     return target
 
 
-# From arrays to arrays.
+# Products of arrays on the device that computes.
 
 
 def _compute(how: Plan, form: ProductForm, operands: Sequence[Arrays], places: Places, *, check: bool, own: bool) -> None:
-    """Multiply matrices or stacks of one dtype, on the device of the product: a ⊗ b, or c ⊕ a ⊗ b.
+    """Multiply a and b (and add c, if given) into `places`, of the full shape; all arrays are on the computing device.
 
-    The product is written to its output after the numbers are checked, or before if the output is our `own`.
+    The places are written after the numbers are checked, or earlier if the places are the library's `own`.
     """
     via = places[1]
     if not how.gpu:
         engine: Any = how.engine()
-        if form.large and _multiply_at_once(engine, how, form, operands, places, check=check, own=own):
+        if form.large and _multiply_while_checking(engine, how, form, operands, places, check=check, own=own):
             return
         engine.signed, engine.statistics = how.checks.run(operands, how.problem.threads, refuse=check)
         if via is not None:
             via.fill(-1)
         _multiply(engine, form, operands, places)
         return
-    if own and form.large and _multiply_at_once(how.engine(), how, form, operands, places, check=check, own=True):
+    if own and form.large and _multiply_while_checking(how.engine(), how, form, operands, places, check=check, own=True):
         return
     from semiring.kernels.cuda.compiler import rehearsing, run
 
     def launch() -> Callable[[], object]:
-        engine = waiting_for_nothing(how, form)
+        engine = asynchronous_engine(how, form)
         verify = begin_checks(how, engine.signs, [v for part in operands for v in part], lambda: operands, check=check)
         if not (own or rehearsing()):
             verify()
@@ -180,17 +187,15 @@ def _compute(how: Plan, form: ProductForm, operands: Sequence[Arrays], places: P
         verify()
 
 
-def _multiply_at_once(
+def _multiply_while_checking(
     engine: Any, how: Plan, form: ProductForm, operands: Sequence[Arrays], places: Places, *, check: bool, own: bool
 ) -> bool:
-    """The product of operands that are checked while they are multiplied; False where they have to be before.
+    """Multiply operands and check them in the same pass; return False if they must be checked before.
 
-    Then places that are not our `own` are as they were.
+    On False, places that the caller owns are unchanged.
     """
     work, via = places
-    if len(operands) > 2 or not hasattr(engine, "multiply_within"):
-        return False
-    if how.checks.safe is None or not how.checks.asked(refuse=check):
+    if len(operands) > 2 or not hasattr(engine, "multiply_within") or how.checks.safe is None or not how.checks.asked(refuse=check):
         return False
     if not own and sum([v.nbytes for v in work]) > SMALL:
         return False
@@ -206,8 +211,8 @@ def _multiply_at_once(
     return True
 
 
-def waiting_for_nothing(how: Plan, form: ProductForm) -> Any:
-    """An engine that waits for nothing: what a product depends on of its operands' numbers, the GPU tells itself."""
+def asynchronous_engine(how: Plan, form: ProductForm) -> Any:
+    """Return an engine whose launches never wait: the signs of the operands stay on the GPU, where kernels read them."""
     engine: Any = how.engine()
     engine.asynchronous = True
     engine.expect_signs(*form.full[-2:], form.depth)
@@ -217,24 +222,20 @@ def waiting_for_nothing(how: Plan, form: ProductForm) -> Any:
 def begin_checks(
     how: Plan, signs: Any, given: Sequence[Any], operands: Callable[[], Sequence[Arrays]], *, check: bool
 ) -> Callable[[], object]:
-    """Launch the checks of operands on the GPU, if they are wanted; what this returns waits, and refuses."""
+    """Launch the checks of operands on the GPU, if wanted; the returned function waits for the result and raises."""
     if check and how.checks.needed:
         return how.checks.begin(given, operands, signs)
     if signs is not None:
         flag_signs(given, signs)
-    return _nothing
-
-
-def _nothing() -> None:
-    """Nothing is to be waited for."""
+    return lambda: None
 
 
 def _multiply(engine: Engine, form: ProductForm, operands: Sequence[Arrays], places: Places) -> None:
-    """The engine's work: C ← A⊗B, or C ← C ⊕ A⊗B."""
+    """Run the engine: C ← A⊗B, or C ← C ⊕ A⊗B."""
     (left, right, *rest), (work, via) = operands, places
     for old in rest:
-        left, right = (_apart(x, work) for x in (left, right))
-        old = _apart(old, work) if len(old) > 1 else old
+        left, right = (_unshared(x, work) for x in (left, right))
+        old = _unshared(old, work) if len(old) > 1 else old
         for w, v in zip(work, old, strict=True):
             _copy(v.reshape(form.full), w)
     left, right = matrices_of(form, left, right)
@@ -249,24 +250,23 @@ def _multiply(engine: Engine, form: ProductForm, operands: Sequence[Arrays], pla
 
 
 def matrices_of(form: ProductForm, left: Arrays, right: Arrays) -> tuple[Arrays, Arrays]:
-    """The operands as matrices, or stacks of them with the leading axes of the product."""
+    """Return the operands as matrices, or as stacks with the leading axes of the product."""
     if form.row:
         left = tuple(v[None, :] for v in left)
     if form.column:
         right = tuple(v[:, None] for v in right)
-    if form.batch:  # broadcast_to takes as long as a small product
+    if form.batch:  # only then, because broadcast_to takes as long as a small product
         xp = namespace(left[0])
         left, right = (tuple(xp.broadcast_to(v, (*form.batch, *v.shape[-2:])) for v in x) for x in (left, right))
     return left, right
 
 
-def _apart(parts: Arrays, work: Arrays) -> Arrays:
-    """`parts`, copied where they share memory with what is about to receive c."""
+def _unshared(parts: Arrays, work: Arrays) -> Arrays:
+    """Copy arrays that share memory with `work`, which is about to receive c."""
     return tuple(v.copy() if any(namespace(v).may_share_memory(v, w) for w in work) else v for v in parts)
 
 
 def _copy(source: Any, target: Any) -> None:
-    """target ← source, on one device."""
     if on_gpu(target):
         from semiring.kernels.cuda.blocks import copy_into
 

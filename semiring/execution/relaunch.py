@@ -1,6 +1,6 @@
-"""Repeated products on a GPU: operands of the same layout are launched as before.
+"""Repeated products on a GPU: operands of a known layout are launched with the kernels of the last time.
 
-The form of a product, its kernels and its checks follow from the layout of the operands, and are kept. A later call fills in addresses.
+Form, plan, kernels and checks follow from the layout of the operands and are cached; a call then only fills in addresses.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from semiring.arrays.cuda_stream import Strided, aside, empty_beside, strided
 from semiring.arrays.devices import gpu_name, is_gpu, on_device
 from semiring.arrays.exchange import borrowed
 from semiring.arrays.memory import ALWAYS_FITS, require_room
-from semiring.execution.operands import WITNESS, ProductForm, form_of
-from semiring.execution.product import Witnessed, begin_checks, matrices_of, require_gpu_room, waiting_for_nothing
+from semiring.execution.operands import WITNESS, ProductForm, Shape, form_of
+from semiring.execution.product import Witnessed, asynchronous_engine, begin_checks, matrices_of, require_gpu_room
 from semiring.graphs.array_like import comes_from
 from semiring.kernels.cuda.elements import clear_paths, zeros
 from semiring.kernels.engine import Block
@@ -34,19 +34,19 @@ if TYPE_CHECKING:
 __all__ = ["multiply_again"]
 
 _known: dict[Hashable, _Launched] = {}
-"""Products that were launched, by the operands, where they lie and what was asked."""
+"""Launched products, by the layouts of the operands, the GPU and the options."""
 
 _KEPT = 1024
-"""The number of launches that are kept."""
+"""The most products that `_known` keeps."""
 
-_Lies = tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any]]
-"""The shape, the strides and the dtype of an array."""
+_Layout = tuple[Shape, Shape, np.dtype[Any]]
+"""The shape, the strides (in bytes) and the dtype of an array."""
 
 
 class _Launched(NamedTuple):
-    """A product that was launched on a GPU, for operands of one layout.
+    """Product that can be launched again for operands of the same layout.
 
-    `CudaEngine.launches_within` checks the operands in the kernel; `CudaEngine.launches` does not.
+    `within` has the launches of `CudaEngine.launches_within`, which check the operands; if it is empty, `launches` are used.
     """
 
     form: ProductForm
@@ -56,9 +56,10 @@ class _Launched(NamedTuple):
 
 
 def multiply_again(a: Any, b: Any, semiring: Semiring, options: tuple[bool, str, int | None, bool]) -> Any:
-    """The product of two arrays on the current GPU, or of one and a sparse matrix of CuPy's, that need neither copies nor conversions.
+    """Multiply two arrays of the current GPU, or an array and a sparse matrix of CuPy, without copies and conversions.
 
-    None where they do, where what is launched is not settled by how they lie, and where a number needs a closer look.
+    None is returned if copies or conversions are needed, if the layout does not determine the launches, and if a number is outside the
+    safe range.
     """
     _, device, threads, _ = options
     if type(device) is not str or threads is not None:
@@ -67,17 +68,16 @@ def multiply_again(a: Any, b: Any, semiring: Semiring, options: tuple[bool, str,
 
 
 def _current_gpu() -> int | None:
-    """The number of the current GPU; None while its stream is being recorded, as memory is the graph's then."""
+    """Return the number of the current GPU; None while its stream is captured, when memory would belong to the captured graph."""
     import cupy
 
     return None if cupy.cuda.get_current_stream().is_capturing() else cupy.cuda.runtime.getDevice()
 
 
-# Of two arrays.
+# Two arrays.
 
 
 def _dense(a: Any, b: Any, semiring: Semiring, options: tuple[bool, str, int | None, bool]) -> Any:
-    """The product of two arrays."""
     witness, device, _, check = options
     left, right = strided(a), strided(b)
     if left is None or right is None or (number := _current_gpu()) is None:
@@ -96,7 +96,7 @@ def _dense(a: Any, b: Any, semiring: Semiring, options: tuple[bool, str, int | N
         values, into = empty_beside(a, form.shape, form.dtypes[0])
         via, into_via = empty_beside(a, form.shape, WITNESS) if witness else (None, 0)
         if known is None:
-            known = _launched_before(form, how, (a, b, values, via), check=check)
+            known = _prepared(form, how, (a, b, values, via), check=check)
             if known is None:
                 return None
             if len(_known) >= _KEPT:
@@ -106,28 +106,21 @@ def _dense(a: Any, b: Any, semiring: Semiring, options: tuple[bool, str, int | N
         if known.within:
             launch, sought = known.within[0]
             if not finds_safe(launch, own, sought, form.dtypes[0]):
-                _known.pop(key, None)  # what they are tried with next time depends on what they hold
+                _known.pop(key, None)  # because the next launch depends on the numbers in the operands
                 return None
         else:
             _launch_again(known, (a, b), (left, right), own, into_via, check=check)
     except Exception:
-        with on_device(how.device):  # the check of memory raises the error
+        with on_device(how.device):  # which turns errors of the GPU's memory into TooLargeError
             raise
     return values if via is None else Witnessed(values, via)
 
 
 @functools.lru_cache(maxsize=1024)
 def _settled_dense(
-    semiring: Semiring,
-    a: tuple[int, ...],
-    kind_a: np.dtype[Any],
-    b: tuple[int, ...],
-    kind_b: np.dtype[Any],
-    number: int,
-    device: str,
-    witness: bool,
+    semiring: Semiring, a: Shape, kind_a: np.dtype[Any], b: Shape, kind_b: np.dtype[Any], number: int, device: str, witness: bool
 ) -> tuple[ProductForm, Plan] | None:
-    """The form and the plan of such a product; None where it is none."""
+    """Return the form and the plan of the product; None if it cannot be launched from the layout alone."""
     if semiring.components != 1 or max(len(a), len(b)) > 3:
         return None
     form = form_of(semiring, a, (kind_a,), b, (kind_b,), witness)
@@ -139,13 +132,13 @@ def _settled_dense(
     return (form, how) if how.device == place else None
 
 
-def _launched_before(form: ProductForm, how: Plan, arrays: tuple[Any, Any, Any, Any], *, check: bool) -> _Launched | None:
-    """Return the launches of an earlier product of the same layout, if they need neither copies nor conversions."""
+def _prepared(form: ProductForm, how: Plan, arrays: tuple[Any, Any, Any, Any], *, check: bool) -> _Launched | None:
+    """Prepare the launches of a product for the layouts of a, b, values and witness; None if copies or conversions are needed."""
     a, b, values = (borrowed(v).array for v in arrays[:3])
     via = None if arrays[3] is None else borrowed(arrays[3]).array.reshape(form.full)
     left, right = matrices_of(form, (a,), (b,))
     blocks = Block(left), Block(right), Block((values.reshape(form.full),), via)
-    engine, checks = waiting_for_nothing(how, form), how.checks
+    engine, checks = asynchronous_engine(how, form), how.checks
     within: Any = []
     if form.large and checks.safe is not None and checks.asked(refuse=check):
         within = engine.launches_within(*blocks, checks.safe)
@@ -154,17 +147,17 @@ def _launched_before(form: ProductForm, how: Plan, arrays: tuple[Any, Any, Any, 
 
 
 def _launch_again(
-    known: _Launched, arrays: tuple[Any, Any], lie: tuple[Strided, Strided], own: tuple[int, ...], into_via: int, *, check: bool
+    known: _Launched, arrays: tuple[Any, Any], layouts: tuple[Strided, Strided], own: tuple[int, ...], into_via: int, *, check: bool
 ) -> None:
-    """Repeat launches for arrays of a layout, beside a pass that checks the arrays."""
+    """Repeat the launches, next to a pass over the operands that checks them."""
     import cupy
 
     def begin(signs: Any = None) -> Callable[[], object]:
-        return begin_checks(known.how, signs, lie, lambda: tuple((borrowed(v).array,) for v in arrays), check=check)
+        return begin_checks(known.how, signs, layouts, lambda: tuple((borrowed(v).array,) for v in arrays), check=check)
 
     if into_via:
         clear_paths(into_via, math.prod(known.form.shape))
-    waits = known.launches[0][1] is not None  # for what the pass says of signs
+    waits = known.launches[0][1] is not None  # the launches read the signs that the pass finds
     if known.form.large and not waits:
         before = cupy.cuda.get_current_stream().record()
         for launch, _ in known.launches:
@@ -179,11 +172,11 @@ def _launch_again(
     verify()
 
 
-# Of a sparse matrix and an array.
+# A sparse matrix and an array.
 
 
 def _sparse(a: Any, b: Any, semiring: Semiring, options: tuple[bool, str, int | None, bool]) -> Any:
-    """The product by compressed rows, or of a vector and compressed columns."""
+    """Multiply compressed rows by an array, or a vector by compressed columns."""
     witness, device, _, check = options
     swapped = comes_from(b, "cupyx")
     sparse, dense = (b, a) if swapped else (a, b)
@@ -193,8 +186,8 @@ def _sparse(a: Any, b: Any, semiring: Semiring, options: tuple[bool, str, int | 
     starts, columns, values = map(strided, (sparse.indptr, sparse.indices, sparse.data))
     if starts is None or columns is None or values is None or (number := _current_gpu()) is None:
         return None
-    lie = starts[1:], columns[1:], values[1:], other[1:], other.address % 16
-    how = _settled_sparse(semiring, sparse.shape, *lie, swapped, number, device, check)
+    layouts = starts[1:], columns[1:], values[1:], other[1:]
+    how = _settled_sparse(semiring, sparse.shape, layouts, other.address % 16, swapped, number, device, check)
     if how is None:
         return None
     plan, form, place, size = how
@@ -205,26 +198,16 @@ def _sparse(a: Any, b: Any, semiring: Semiring, options: tuple[bool, str, int | 
         own = starts.address, columns.address, values.address, other.address, into, 0
         return product if plan.finds_safe(own) else None
     except Exception:
-        with on_device(place):  # the check of memory raises the error
+        with on_device(place):
             raise
 
 
 @functools.lru_cache(maxsize=1024)
 def _settled_sparse(
-    semiring: Semiring,
-    shape: tuple[int, ...],
-    starts: _Lies,
-    columns: _Lies,
-    values: _Lies,
-    dense: _Lies,
-    shift: int,
-    swapped: bool,
-    number: int,
-    device: str,
-    check: bool,
+    semiring: Semiring, shape: Shape, layouts: tuple[_Layout, ...], shift: int, swapped: bool, number: int, device: str, check: bool
 ) -> tuple[SparsePlan, ProductForm, str, int] | None:
-    """Return the launches of a sparse product, its form, the GPU, and the bytes of the result; None if an operand must be converted."""
-    own, steps, dtype = dense
+    """Return the launches, the form, the GPU and the bytes of the result; None if an operand has to be converted."""
+    starts, columns, values, (own, steps, dtype) = layouts
     place = gpu_name(number)
     if semiring.components > 1 or len(shape) != 2 or len(own) > 2 - swapped:
         return None
@@ -245,6 +228,6 @@ def _settled_sparse(
     products: Any = sparse_products_for(semiring, form.dtypes, place, None)
     if n > 1 and not products.reaches_rows(steps[0]):
         return None
-    lie = columns[2].itemsize, steps[0], shift
-    plan = products.plan((m, depth), entries, n, *lie, swapped=swapped, safe=checks.safe if asked else None)
+    safe = checks.safe if asked else None
+    plan = products.plan((m, depth), entries, n, columns[2].itemsize, steps[0], shift, swapped=swapped, safe=safe)
     return plan, form, place, math.prod(form.full) * size
