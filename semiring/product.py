@@ -1,4 +1,4 @@
-"""`matmul`, the product of two matrices over a semiring, and `multi_dot`, that of several."""
+"""`matmul` multiplies two matrices over a semiring, and `multi_dot` several."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def matmul(
     threads: int | None = None,
     check: bool = True,
 ) -> Any:
-    """Multiply matrices over a semiring: element (i, j) of a ⊗ b is ⊕ over k of a_ik ⊗ b_kj.
+    """Multiply two matrices over a semiring: element (i, j) of a ⊗ b is ⊕ over k of a_ik ⊗ b_kj.
 
     Examples
     --------
@@ -53,53 +53,53 @@ def matmul(
     ----------
     a : array of shape (…, m, k) or (k,)
     b : array of shape (…, k, n) or (k,)
-        Arrays of any library, with axes as of `numpy.matmul`, or sparse arrays (How-to, Sparse). Dtypes are promoted to a common dtype,
-        and ∞ stays ∞. A structured semiring takes a tuple of arrays.
+        Arrays of any library, with the axes of `numpy.matmul`, or sparse arrays (How-to, Sparse). Dtypes are promoted to a common one, in
+        which ∞ stays ∞. Over a structured semiring, each operand is a tuple of arrays.
     semiring : Semiring or str
-        A semiring of the catalogue, also by name, or your own. `Semiring.with_witness` asks for the witness.
+        A semiring of the catalogue (also by name), or your own. `Semiring.with_witness` asks for the witness.
     c : array of the result's shape, optional
-        The result is c ⊕ a ⊗ b; a tie keeps c. It is never modified.
+        The result is c ⊕ a ⊗ b; a tie keeps c. c is never modified.
     out : array of the result's shape and dtype, optional
-        The array that takes the result; `c`, `a` or `b` are allowed.
+        Array for the result; it may be `c`, `a` or `b`.
     witness : bool
-        Also return which k won. ⊕ must be selective.
+        Also return the winning k of each element. ⊕ must be selective (pick one operand).
     mask : sparse array, or bool array, optional
-        The wanted entries of a product of two sparse arrays, or with `complement` the unwanted ones.
+        Entries wanted of a product of two sparse arrays: those that the mask stores or marks True.
     complement : bool
-        See `mask`.
+        True selects the entries outside the mask.
 
     Returns
     -------
     array, tuple of arrays, or Witnessed
         The product (a tuple over a structured semiring); with `witness`, ``(values, witness)``. Library and device are those of `out`, or
-        else of the first operand that is not NumPy's. Two sparse arrays give a sparse array of the kind of `a`.
+        else of the first operand that is not NumPy's. The product of two sparse arrays is sparse, in the format of `a`.
 
     Other Parameters
     ----------------
     device : {"auto", "cpu", "cuda", "cuda:0", …, "reference"}
-        Arrays on a GPU stay there; NumPy's arrays are copied to the GPU, arrays of other libraries are not.
+        Arrays on a GPU stay there. Arrays of NumPy are copied to the GPU of another operand, arrays of other libraries are not.
     threads : int, optional
-        Threads of the CPU; by default ``SEMIRING_NUM_THREADS``, or all cores.
+        CPU threads; by default ``SEMIRING_NUM_THREADS``, or all cores.
     check : bool
-        False skips the checks for `DomainError` and `OverflowRiskError`; products that fail these checks are meaningless.
+        False skips the checks that raise `DomainError` or `OverflowRiskError`; an input that they refuse gives a meaningless product.
 
     Raises
     ------
     ShapeError, GraphError
-        For operands that do not fit together, are on different devices or cannot be read.
+        If operands have shapes that do not fit, are on different devices, or cannot be read.
     DTypeError, DomainError
-        For a dtype without meaning in the semiring, NaN, or an element outside the carrier.
+        If the semiring is not defined for the dtype, or an entry is NaN or outside the carrier.
     OverflowRiskError
-        For numbers so large that the product could leave the dtype.
+        If numbers are so large that the product could leave the dtype.
     LawError
-        For a witness of a ⊕ that is not selective.
+        If a witness is asked for and ⊕ is not selective.
     TooLargeError
-        For too little memory on the GPU, or for sparse arrays on the host.
+        If the GPU (for sparse arrays, also the host) lacks the memory.
 
     Notes
     -----
-    m·n·k steps. Over `LOG`, on the CPU, an element r is within ``c ε max(1, |r|)``, ``c = min(k, 128)/2 + 16 ⌈k/512⌉ + 16`` (of sparse
-    arrays ``3k + 16``). More: Reference, Options; How it works, Accuracy.
+    m·n·k steps. Over `LOG`, on the CPU, an element r is within ``c ε max(1, |r|)``, ``c = min(k, 128)/2 + 16 ⌈k/512⌉ + 16`` (sparse arrays:
+    ``3k + 16``). More: Reference, Options; How it works, Accuracy.
     """
     if type(semiring) is not Semiring or hasattr(witness, "shape") or hasattr(device, "shape") or hasattr(check, "shape"):
         semiring = as_semiring(semiring)
@@ -107,7 +107,9 @@ def matmul(
     if threads is not None:
         require_threads(threads)
     if complement is not False:
-        complement = _truth(complement, "complement")
+        if not isinstance(complement, bool | np.bool_):
+            raise SemiringError(f"complement is {described(complement)}; it must be True or False")
+        complement = bool(complement)
     options = bool(witness or semiring.witness), device, threads, bool(check)
     try:
         if mask is None and not complement:
@@ -127,13 +129,6 @@ def matmul(
         raise
 
 
-def _truth(value: Any, name: str) -> bool:
-    """An argument that is True or False."""
-    if not isinstance(value, bool | np.bool_):
-        raise SemiringError(f"{name} is {described(value)}; it is True or False")
-    return bool(value)
-
-
 @raised_here
 def multi_dot(
     arrays: Sequence[Any],
@@ -144,11 +139,11 @@ def multi_dot(
     threads: int | None = None,
     check: bool = True,
 ) -> Any:
-    """Multiply several matrices over a semiring, with the brackets that take the fewest steps.
+    """Multiply several matrices over a semiring in the order of products that takes the fewest steps.
 
     Examples
     --------
-    Two matrices and a column: no product of two matrices is made.
+    For two matrices and a vector, two products with a vector are made:
 
     >>> import numpy as np, semiring as sr
     >>> hours = np.array([[0.0, 4.0], [np.inf, 0.0]])
@@ -158,44 +153,44 @@ def multi_dot(
     Parameters
     ----------
     arrays : sequence of arrays
-        At least two dense arrays of shapes (…, m, k), (…, k, n) and so on; the first and the last may be vectors. The order is kept, as ⊗
-        need not commute. Dtypes are promoted to a common dtype, and ∞ stays ∞. A structured semiring takes tuples of arrays.
+        At least two dense arrays of shapes (…, m, k), (…, k, n) and so on; the first and the last may be vectors. The factors keep their
+        order, because ⊗ need not commute. Dtypes are promoted to a common one, in which ∞ stays ∞. Over a structured semiring, each factor
+        is a tuple of arrays.
     semiring : Semiring or str
-        A semiring of the catalogue, also by name, or your own.
+        A semiring of the catalogue (also by name), or your own.
     out : array of the result's shape and dtype, optional
-        The array that takes the result.
+        Array for the result.
 
     Returns
     -------
     array, or tuple of arrays
-        The product, as from `matmul`.
+        The product, in the kind that `matmul` returns.
 
     Other Parameters
     ----------------
     device, threads, check
-        As for `matmul`.
+        Options of `matmul`, for each product of the chain.
 
     Raises
     ------
     ShapeError
-        For fewer than two arrays, or shapes that do not fit.
+        If fewer than two arrays are passed, or their shapes do not fit.
     DTypeError, GraphError, DomainError, OverflowRiskError, TooLargeError
-        As for `matmul`, for every product of the chain.
+        If `matmul` raises the error for one product of the chain, or an array is sparse.
 
     Notes
     -----
-    Dynamic programming finds the brackets in O(n³) operations for n arrays, as for `numpy.linalg.multi_dot` (Cormen et al., Introduction to
-    Algorithms). The brackets decide the rounding of floats.
+    The brackets are found by the dynamic program of `numpy.linalg.multi_dot` (Cormen et al., Introduction to Algorithms), in O(n³)
+    operations for n arrays. Floats are rounded in the order of these brackets.
     """
     if type(semiring) is not Semiring or hasattr(device, "shape") or hasattr(check, "shape"):
         semiring = as_semiring(semiring)
         refuse_arrays(device=device, check=check)
-    semiring, factors = semiring.marked(False), list(arrays)  # no single k wins in a chain
+    given, factors = semiring.marked(False), list(arrays)  # no single k wins in a chain
     if len(factors) < 2:
         raise ShapeError(f"a chain has at least two arrays; this one has {len(factors)}")
-    given = semiring
     if any(map(holds_sparse, factors)):
-        raise GraphError("a chain is of dense arrays; multiply sparse ones by matmul, in the order in which the products stay small")
+        raise GraphError("a chain takes dense arrays; multiply sparse arrays by matmul, in the order that keeps the products small")
     try:
         with in_stream_of(flattened((*factors, out))):
             factors, shapes = promoted(factors, given)

@@ -1,4 +1,4 @@
-"""A scan is run here: its operands are read, the plan is asked for, numbers are checked, and vectors go through the matrices."""
+"""Executor of scans: read operands, ask for a plan, check numbers, and multiply vectors by sequences of matrices."""
 
 from __future__ import annotations
 
@@ -17,23 +17,12 @@ from semiring.arrays.exchange import Borrowed, borrowed
 from semiring.arrays.memory import ALWAYS_FITS, require_bytes, with_scratch
 from semiring.common.errors import DTypeError, SemiringError, ShapeError, TooLargeError
 from semiring.common.units import counted
-from semiring.execution.operands import (
-    WITNESS,
-    arrays_of,
-    common_dtypes,
-    dtype_of,
-    elements,
-    operand,
-    require_one_place,
-    restorer_of,
-)
+from semiring.execution.operands import WITNESS, arrays_of, common_dtypes, dtype_of, elements, operand, require_one_place, restorer_of
 from semiring.kernels.overflow.scans import check_scan
 from semiring.kernels.scans import ScanOperands, ScanPlaces
 from semiring.planning import Plan, Problem, location, plan
 
 __all__ = ["Decoded", "ScanOptions", "scan_sequences"]
-
-Shape = tuple[int, ...]
 
 _NAMES = "matrices", "weights", "initial"
 
@@ -41,7 +30,7 @@ _MOST_STEPS = np.iinfo(np.int64).max
 
 
 class Decoded(NamedTuple):
-    """The vectors of a scan, the winner of each entry, and the best sequence of states, from `scan` with ``witness=True``.
+    """Vectors of a scan, the winning k of each entry, and the best sequence of states; `scan` returns them with ``witness=True``.
 
     Examples
     --------
@@ -54,12 +43,12 @@ class Decoded(NamedTuple):
     Attributes
     ----------
     values : array, or tuple of arrays for structured elements
-        As `scan` returns them without a witness.
+        The result of `scan` without a witness.
     witness : int32 array of shape (…, T + 1, S)
-        The first k whose term is the entry of v[t−1] ⊗ A[t] (``reverse``: of A[t] ⊗ …). This is the state before (after) the entry's on
-        the best sequence; −1 if nothing beat the zero, and at the beginning.
+        The first k whose term is the entry of v[t−1] ⊗ A[t] (``reverse``: A[t] ⊗ …): the previous (next) state of the best sequence.
+        The witness is −1 where no term beat the zero, and where a sequence begins.
     states : int32 array of shape (…, T + 1)
-        The best sequence of states; all −1 if no sequence exists, and −1 beyond the end.
+        The best sequence of states; −1 beyond the end, and all −1 if no sequence exists.
     """
 
     values: Any
@@ -79,15 +68,15 @@ class ScanOptions(NamedTuple):
 
 
 class _Form(NamedTuple):
-    """The form of a scan: leading axes, steps and states."""
+    """Form of a scan, by shapes alone: leading axes, steps and states."""
 
-    batch: Shape
+    batch: tuple[int, ...]
     steps: int
     states: int
 
 
 def scan_sequences(matrices: Any, semiring: Semiring, initial: Any, weights: Any, lengths: Any, options: ScanOptions) -> Any:
-    """The scan of whatever the caller calls sequences of matrices, in the caller's own kind."""
+    """Scan sequences of matrices of any library; return the answer in the caller's kind."""
     if options.witness:
         semiring.require_selective()
     given = {name: x for name, x in zip(_NAMES, (matrices, weights, initial), strict=True) if x is not None}
@@ -95,18 +84,17 @@ def scan_sequences(matrices: Any, semiring: Semiring, initial: Any, weights: Any
     parts = {name: arrays_of(x) for name, x in lent.items()}
     form, wanted = _form(parts, None if lengths is None else _whole_numbers(lengths))
     dtypes = functools.reduce(lambda x, y: common_dtypes(x, y, semiring), (tuple(map(dtype_of, part)) for part in parts.values()))
-    dtypes = common_dtypes(dtypes, dtypes, semiring)  # also of one operand alone
-    place = location(tuple(v for part in parts.values() for v in part), options.device)
-    shape = *form.batch, form.steps + 1, form.states
+    dtypes = common_dtypes(dtypes, dtypes, semiring)  # a single operand is converted too
     device = options.device
+    place = location(tuple(v for part in parts.values() for v in part), device)
+    shape = *form.batch, form.steps + 1, form.states
     how = plan(Problem("scan", semiring, dtypes, shape, form.states, place, options.witness, device=device, threads=options.threads))
     a, w, v = (lent.get(name, ()) for name in _NAMES)
     require_one_place(a, w, v, None, None, there=how.problem.there, names=_NAMES)
     needed = _answer_bytes(how, form, options)
     if needed > ALWAYS_FITS:
-        advice = "pass fewer sequences or steps at a time" + (
-            "" if options.last or options.witness else ", or last=True for the last vector"
-        )
+        more = "" if options.last or options.witness else ", or last=True for the last vector"
+        advice = f"pass fewer sequences or steps at a time{more}"
         require_bytes(with_scratch(needed) if how.gpu else needed, "the answer takes", advice, how.device)
     with on_device(how.device), scratch_memory() if how.gpu else nullcontext():
         values, witness, states = _compute(how, form, wanted, lent, options)
@@ -121,14 +109,14 @@ def scan_sequences(matrices: Any, semiring: Semiring, initial: Any, weights: Any
 
 
 def _answer_bytes(how: Plan, form: _Form, options: ScanOptions) -> int:
-    """The bytes of the vectors, and with a witness of the winners and the states."""
+    """Count the bytes of the vectors, and with a witness those of the winners and the states."""
     vectors, element = math.prod(form.batch) * (form.steps + 1), sum(d.itemsize for d in how.dtypes)
     witness = vectors * (form.states + 1) * WITNESS.itemsize if options.witness else 0
     return (math.prod(form.batch) if options.last else vectors) * form.states * element + witness
 
 
 def _compute(how: Plan, form: _Form, lengths: Any, lent: dict[str, tuple[Borrowed, ...]], options: ScanOptions) -> ScanPlaces:
-    """The answer where it is computed."""
+    """Compute the answer, in arrays of the computing device."""
     parts = {name: elements(x, how.dtypes, how.semiring, name, how.device) for name, x in lent.items()}
     xp = namespace(parts["matrices"][0])
     if "initial" not in parts:
@@ -150,11 +138,11 @@ def _compute(how: Plan, form: _Form, lengths: Any, lent: dict[str, tuple[Borrowe
     return places
 
 
-# What the caller passed.
+# The operands of the caller.
 
 
 def _form(parts: dict[str, tuple[Any, ...]], lengths: np.ndarray[Any, Any] | None) -> tuple[_Form, np.ndarray[Any, Any]]:
-    """The form of a scan of arrays of these shapes, and the length of each sequence."""
+    """Return the form of a scan of these arrays, and the length of each sequence."""
     shapes = {name: part[0].shape for name, part in parts.items()}
     matrices, weights, initial = (shapes.get(name) for name in _NAMES)
     assert matrices is not None
@@ -165,16 +153,16 @@ def _form(parts: dict[str, tuple[Any, ...]], lengths: np.ndarray[Any, Any] | Non
         raise ShapeError(f"weights must have a row of {counted(states, 'state')} for each step, shape (…, T, {states}); got {weights}")
     if initial is not None and (not initial or initial[-1] != states):
         raise ShapeError(f"initial must be a vector of {counted(states, 'state')}, or have leading axes before them; got {initial}")
-    told = [shape[axis] for shape, axis in ((matrices[:-2], -1), (weights, -2)) if shape]
-    if told:
-        steps = max(told, key=lambda t: t != 1)
+    counts = [shape[axis] for shape, axis in ((matrices[:-2], -1), (weights, -2)) if shape]
+    if counts:
+        steps = max(counts, key=lambda t: t != 1)
     elif lengths is not None:
         steps = int(lengths.max(initial=0))
         if steps > _MOST_STEPS:
             raise TooLargeError(f"lengths reach {steps}, and a scan has at most {_MOST_STEPS} steps")
     else:
         raise ShapeError("one matrix does not tell the number of steps; pass weights, lengths, or numpy.broadcast_to(matrix, (T, S, S))")
-    if any(t not in (1, steps) for t in told):
+    if any(t not in (1, steps) for t in counts):
         raise ShapeError(f"matrices {matrices} and weights {weights} differ in their number of steps")
     axes = matrices[:-3], (weights or ())[:-2], (initial or ())[:-1], () if lengths is None else lengths.shape
     try:
@@ -184,22 +172,20 @@ def _form(parts: dict[str, tuple[Any, ...]], lengths: np.ndarray[Any, Any] | Non
     if lengths is None:
         return _Form(batch, steps, states), np.full(batch, steps, np.int64)
     if lengths.size and not 0 <= lengths.min() <= lengths.max() <= steps:
-        more = ""
-        if lengths.min() >= 0 and steps == 1 and weights is None:
-            more = "; one matrix for all steps has the shape (S, S)"
+        more = "; one matrix for all steps has the shape (S, S)" if lengths.min() >= 0 and steps == 1 and weights is None else ""
         raise ShapeError(f"lengths must be from 0 to {steps}, the number of steps; they are from {lengths.min()} to {lengths.max()}{more}")
     return _Form(batch, steps, states), np.array(np.broadcast_to(lengths, batch), np.int64)
 
 
 def _whole_numbers(lengths: Any) -> np.ndarray[Any, Any]:
-    """Lengths on the host."""
+    """Return lengths as integers on the host."""
     try:
         found = np.asarray(host(borrowed(lengths).array))
     except ValueError as error:
         if isinstance(error, SemiringError):
             raise
         raise ShapeError(f"lengths is no array: {error}") from error
-    integers = found.dtype.kind in "iu" or {*map(type, found.ravel().tolist())} == {int}  # of any size
+    integers = found.dtype.kind in "iu" or {*map(type, found.ravel().tolist())} == {int}  # Python's, of any size
     if not integers and found.size:
         raise DTypeError(f"lengths must be integers; they are {found.dtype}")
     return found if integers else found.astype(np.int64)

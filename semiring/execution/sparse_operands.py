@@ -1,7 +1,7 @@
-"""Sparse arrays of SciPy and of PyData as operands of a product: compressed as they are stored, and results in the caller's own kind.
+"""Sparse arrays of SciPy, PyData and CuPy as operands of a product: compressed rows or columns, and results in the caller's kind.
 
-What is not stored is the semiring's zero, and what is stored twice is added with ⊕; `scipy.sparse` would add numbers, so nothing here calls
-what does.
+Entries that are not stored are the semiring's zero, and duplicate entries are added with ⊕. Conversions of `scipy.sparse` that add
+duplicates as numbers are therefore never called.
 """
 
 from __future__ import annotations
@@ -27,16 +27,7 @@ DTypes = tuple[np.dtype[Any], ...]
 
 
 class SparseOperand(NamedTuple):
-    """A sparse matrix as it is stored.
-
-    Attributes
-    ----------
-    rows : CompressedRows
-        The rows of the matrix, or of the transpose for storage by columns.
-    by_columns : bool
-    like : sparse array
-        The caller's array, or the first component.
-    """
+    """Sparse matrix as stored: compressed rows, or (`by_columns`) those of the transpose; `like` is the caller's object."""
 
     rows: CompressedRows
     by_columns: bool
@@ -54,29 +45,29 @@ class SparseOperand(NamedTuple):
         return tuple([v.dtype for v in self.rows.values])
 
     def converted(self, dtypes: DTypes, semiring: Semiring, name: str) -> SparseOperand:
-        """The same in other dtypes, ±∞ as it is written there."""
+        """Convert the matrix to other dtypes, with the ±∞ of these dtypes."""
         values = elements(tuple(map(Borrowed, self.rows.values)), dtypes, semiring, f"{name}.data", "cpu")
         return self._replace(rows=self.rows._replace(values=tuple([namespace(v).ascontiguousarray(v) for v in values])))
 
     def stored(self, *, by_columns: bool) -> CompressedRows:
-        """The compressed rows, or those of the transpose."""
+        """Return the compressed rows, or those of the transpose."""
         return self.rows if by_columns == self.by_columns else transposed(self.rows)
 
-    def most_alike(self) -> int:
-        """A bound for how many entries a place has: 1 where nothing is stored twice."""
+    def most_duplicates(self) -> int:
+        """Return a bound on the entries with the same row and column: 1 without duplicates."""
         if all(is_pydata(x) or getattr(x, "has_canonical_format", False) for x in _components(self.like)):
             return 1
         starts = self.rows.starts
         return max(1, int((starts[1:] - starts[:-1]).max())) if len(starts) > 1 else 1
 
     def restored(self, product: CompressedRows, values: Arrays, fill: Arrays, *, by_columns: bool) -> tuple[Any, ...]:
-        """Arrays of the caller's kind with these values at the entries of a product, and `fill` elsewhere where a library has that."""
-        places = (product if c == 0 else _copied(product) for c in range(len(values)))  # the caller may change one of the two arrays
+        """Return arrays of the caller's kind with these values at the entries of a product (and `fill` elsewhere, for PyData)."""
+        places = (product if c == 0 else _copied(product) for c in range(len(values)))  # because the caller may change a component in place
         parts = zip(places, values, fill, strict=True)
         return tuple([_restored(self.like, where, v, f, by_columns=by_columns) for where, v, f in parts])
 
     def witness(self, product: CompressedRows, via: Any, *, by_columns: bool) -> Any:
-        """The same of a witness, whose arrays are its own."""
+        """Return a witness as `restored` does, in arrays that it does not share with the product."""
         return self.restored(_copied(product), (via,), (-1,), by_columns=by_columns)[0]
 
 
@@ -85,16 +76,15 @@ def _components(x: Any) -> tuple[Any, ...]:
 
 
 def sparse_operand(x: Any, semiring: Semiring, name: str) -> SparseOperand:
-    """A sparse array, or for structured elements a tuple of such with entries in the same places.
+    """Read a sparse array, or a tuple of sparse arrays with entries in the same places for structured elements.
 
-    Raises
-    ------
-    ShapeError, GraphError
-        Of another number of axes or components, with numbers of columns that it has not, or on a GPU.
+    ShapeError is raised for a wrong number of axes or components, and GraphError for indices that do not fit the shape.
     """
     given = _components(x)
     if len(given) != semiring.components or not all(map(is_sparse, given)):
-        raise ShapeError(f"{name} must be {_wanted(semiring)}; it is {', '.join(type(v).__name__ for v in given)}")
+        several = f"a tuple of {semiring.components} sparse arrays, one a component of {semiring.name}"
+        wanted = "a sparse array" if semiring.components == 1 else several
+        raise ShapeError(f"{name} must be {wanted}; it is {', '.join(type(v).__name__ for v in given)}")
     parts = [_compressed(v, name, semiring) for v in given]
     rows, by_columns = parts[0]
     for other, way in parts[1:]:
@@ -109,13 +99,8 @@ def require_places(x: Any, name: str) -> None:
     _compressed(x, name)[0].require_sound()
 
 
-def _wanted(semiring: Semiring) -> str:
-    several = f"a tuple of {semiring.components} sparse arrays, one a component of {semiring.name}"
-    return "a sparse array" if semiring.components == 1 else several
-
-
 def _absent(semiring: Semiring, dtype: Any) -> tuple[Any, ...]:
-    """Return the fill values that PyData's arrays may have: 0, as in SciPy, or the semiring's zero."""
+    """List the fill values that PyData's arrays may have: 0, as in SciPy's arrays, or the semiring's zero."""
     zeros = semiring.zero if isinstance(semiring.zero, tuple) else (semiring.zero,)
     with contextlib.suppress(DTypeError):
         zeros += semiring.identities((dtype,) * semiring.components)[0]
@@ -123,7 +108,7 @@ def _absent(semiring: Semiring, dtype: Any) -> tuple[Any, ...]:
 
 
 def _compressed(x: Any, name: str, semiring: Semiring | None = None) -> tuple[CompressedRows, bool]:
-    """Compressed rows of a sparse array, or those of its transpose."""
+    """Return the compressed rows of a sparse array and False, or those of its transpose and True."""
     if len(x.shape) != 2:
         raise ShapeError(f"{name} of shape {x.shape} is no matrix; a sparse operand has two axes")
     if comes_from(x, "cupyx"):
@@ -132,35 +117,32 @@ def _compressed(x: Any, name: str, semiring: Semiring | None = None) -> tuple[Co
         x = to_scipy(x, (0,) if semiring is None else _absent(semiring, x.dtype))
     if x.format not in ("csr", "csc"):
         require_row_starts(x.shape[0], name)
-    if x.format in ("bsr", "dia"):  # which store numbers that only pad a block or a diagonal
-        x = x.tocoo()
+        padded, x = x.format in ("bsr", "dia"), x.tocoo()  # blocks and diagonals are padded with zeros
         _require_places(x)
-        stored = x.data != 0
-        x = _by_rows(x.row[stored], x.col[stored], x.data[stored], x.shape)
-    elif x.format not in ("csr", "csc"):
-        x = x.tocoo()
-        _require_places(x)
-        x = x.tocsr() if x.has_canonical_format else _by_rows(x.row, x.col, x.data, x.shape)
+        if padded:
+            stored = x.data != 0
+            x = _by_rows(x.row[stored], x.col[stored], x.data[stored], x.shape)
+        else:
+            x = x.tocsr() if x.has_canonical_format else _by_rows(x.row, x.col, x.data, x.shape)
     by_columns = x.format == "csc"
     m, n = x.shape
     shape = (n, m) if by_columns else (m, n)
-    count = int(x.indptr[-1]) if len(x.indptr) else 0  # SciPy lets more be stored than there is
-    starts, columns = map(_indices, (x.indptr, x.indices[:count]))
+    count = int(x.indptr[-1]) if len(x.indptr) else 0  # SciPy allows arrays longer than the number of entries
+    # Kernels read integers of two widths.
+    starts, columns = (np.ascontiguousarray(v, np.int32 if v.dtype == np.int32 else np.int64) for v in (x.indptr, x.indices[:count]))
     rows = CompressedRows(shape, starts, columns, (x.data[:count],))
     _require_lengths(rows, name)
     return rows, by_columns
 
 
 def _compressed_on_gpu(x: Any, name: str) -> tuple[CompressedRows, bool]:
-    """The same of a sparse matrix of CuPy."""
     import cupy
 
     m, n = x.shape
-    if x.format == "coo":  # as CuPy's own conversion would add what is stored twice
+    if x.format == "coo":  # because CuPy's own conversion adds duplicates as numbers
         _require_places(x)
         require_row_starts(m, name, device_of(x.data))
-        order = cupy.argsort(x.row, kind="stable")
-        starts = cupy.searchsorted(x.row[order], cupy.arange(m + 1, dtype=x.row.dtype))
+        order, starts = _sorted_on_gpu(x.row, m)
         rows, by_columns = CompressedRows((m, n), starts, x.col[order], (x.data[order],)), False
     else:
         x = x if x.format in ("csr", "csc") else x.tocsr()
@@ -172,38 +154,31 @@ def _compressed_on_gpu(x: Any, name: str) -> tuple[CompressedRows, bool]:
 
 
 def _require_places(x: Any) -> None:
-    """Refuse coordinates outside the shape, which converting libraries do not check."""
+    """Refuse coordinates outside the shape, which conversions of the libraries do not check."""
     for numbers, length in zip((x.row, x.col), x.shape, strict=True):
         if len(numbers) and not (int(numbers.min()) >= 0 and int(numbers.max()) < length):
             raise strange_columns()
 
 
-def _indices(given: Any) -> Any:
-    """Integers side by side, of one of the two widths that kernels have."""
-    return np.ascontiguousarray(given, np.int32 if given.dtype == np.int32 else np.int64)
-
-
 def _require_lengths(rows: CompressedRows, name: str) -> None:
-    """Refuse arrays of other lengths. What they say is looked at where it is read."""
+    """Refuse index arrays of wrong lengths; kernels check the indices when they read them."""
     if len(rows.starts) != rows.shape[0] + 1 or len(rows.columns) != len(rows.values[0]):
-        raise GraphError(f"{name} has indices outside its shape; its check_format says more")
+        raise GraphError(f"{name} has indices that do not belong to a matrix of its shape; see check_format")
 
 
 def _by_rows(row: Any, column: Any, data: Any, shape: tuple[int, int]) -> Any:
-    """Compress coordinates by rows, and keep all entries at the same place."""
-    # Row e of this matrix has a single entry, whose column is the row of entry e: by its columns, entries are sorted by rows.
+    """Return the compressed rows of coordinates, duplicates included."""
+    # Row e of the matrix `one_each` has a single entry, in column row[e]; the columns of `one_each` then list the entries by rows.
     one_each = _scipy().csr_array((np.arange(len(row)), row, np.arange(len(row) + 1)), shape=(len(row), shape[0])).tocsc()
     return _scipy().csr_array((data[one_each.indices], column[one_each.indices], one_each.indptr), shape=shape)
 
 
 def transposed(rows: CompressedRows) -> CompressedRows:
-    """Compressed rows of the transpose."""
+    """Return the compressed rows of the transpose."""
     m, n = rows.shape
     require_row_starts(n, "a sparse array", device_of(rows.columns), rows="columns")
     if on_gpu(rows.columns):
-        xp = namespace(rows.columns)
-        order = xp.argsort(rows.columns, kind="stable")
-        starts = xp.searchsorted(rows.columns[order], xp.arange(n + 1, dtype=rows.columns.dtype))
+        order, starts = _sorted_on_gpu(rows.columns, n)
         numbers = rows.row_numbers()[order].astype(rows.columns.dtype)
         return CompressedRows((n, m), starts, numbers, tuple([v[order] for v in rows.values]))
     rows.require_sound()
@@ -212,15 +187,17 @@ def transposed(rows: CompressedRows) -> CompressedRows:
     return CompressedRows((n, m), numbers.indptr, numbers.indices, values)
 
 
+def _sorted_on_gpu(numbers: Any, count: int) -> tuple[Any, Any]:
+    """Return the stable order of row numbers (or column numbers), and the starts of `count` rows in this order."""
+    xp = namespace(numbers)
+    order = xp.argsort(numbers, kind="stable")
+    return order, xp.searchsorted(numbers[order], xp.arange(count + 1, dtype=numbers.dtype))
+
+
 def mask_of(mask: Any, shape: tuple[int, ...], *, complement: bool, by_columns: bool, there: bool = False) -> Mask:
-    """The mask of a product: where a sparse array stores anything, or a dense one of truth values is True.
+    """Return the mask of a product: the stored entries of a sparse array, or the True entries of a dense one.
 
-    A product on a GPU, `there`, takes one of the host too.
-
-    Raises
-    ------
-    ShapeError, GraphError
-        For another shape or dtype.
+    A mask of the host is copied for a product on a GPU (`there`). ShapeError and GraphError are raised for a wrong shape or dtype.
     """
     if is_sparse(mask):
         if mask.shape != shape:
@@ -230,13 +207,12 @@ def mask_of(mask: Any, shape: tuple[int, ...], *, complement: bool, by_columns: 
     else:
         given = mask if on_gpu(mask) else np.asarray(mask)
         if given.shape != shape or given.dtype != bool:
-            found = f"it is {given.dtype} of shape {given.shape}"
-            raise ShapeError(f"mask must be a sparse array, or one of truth values, of shape {shape}; {found}")
+            raise ShapeError(f"mask must be a sparse or a bool array of shape {shape}; it is {given.dtype} of shape {given.shape}")
         given, xp = given.T if by_columns else given, namespace(given)
         starts = xp.concatenate([xp.zeros(1, np.int64), xp.count_nonzero(given, axis=1).cumsum()])
         pattern = CompressedRows((given.shape[0], given.shape[1]), starts, xp.ascontiguousarray(xp.nonzero(given)[1]))
     if on_gpu(pattern.columns) and not there:
-        raise ShapeError("mask lies on a GPU, and the sparse arrays do not; bring it to them")
+        raise ShapeError("mask lies on a GPU, and the sparse arrays do not; bring it to the host")
     if there:
         xp = importlib.import_module("cupy")
         pattern = pattern._replace(starts=xp.asarray(pattern.starts), columns=xp.asarray(pattern.columns))
@@ -244,11 +220,12 @@ def mask_of(mask: Any, shape: tuple[int, ...], *, complement: bool, by_columns: 
 
 
 def _copied(product: CompressedRows) -> CompressedRows:
+    """Return a pattern in new arrays."""
     return product._replace(starts=product.starts.copy(), columns=product.columns.copy())
 
 
 def _restored(like: Any, product: CompressedRows, values: Any, fill: Any, *, by_columns: bool) -> Any:
-    """One component of a product in the kind of a sparse array."""
+    """Return one component of a product in the kind of the sparse array `like`."""
     first = _components(like)[0]
     m, n = product.shape
     shape = (n, m) if by_columns else (m, n)
@@ -258,7 +235,7 @@ def _restored(like: Any, product: CompressedRows, values: Any, fill: Any, *, by_
         coo = sparse.COO(np.stack(places[::-1] if by_columns else places), values, shape=shape, has_duplicates=False, fill_value=fill)
         return coo.asformat("gcxs") if type(first).__name__ == "GCXS" else coo
     scipy: Any = importlib.import_module("cupyx.scipy.sparse") if on_gpu(values) else _scipy()
-    if on_gpu(values):  # CuPy's matrices have no integers
+    if on_gpu(values):  # CuPy's sparse matrices cannot hold integers
         values = values if values.dtype.kind in "bf" else values.astype(float)
     kind = f"{'csc' if by_columns else 'csr'}_{'array' if isinstance(first, getattr(scipy, 'sparray', ())) else 'matrix'}"
     made = getattr(scipy, kind)((values, product.columns, product.starts), shape=shape)
@@ -267,5 +244,5 @@ def _restored(like: Any, product: CompressedRows, values: Any, fill: Any, *, by_
 
 
 def _scipy() -> Any:
-    """Return SciPy's module of sparse arrays, which a caller with such an array has imported."""
+    """Import SciPy's sparse arrays, which the caller of a sparse array has imported already."""
     return importlib.import_module("scipy.sparse")

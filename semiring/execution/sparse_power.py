@@ -1,6 +1,6 @@
-"""Powers of sparse arrays, by sparse products until dense products are predicted to be faster.
+"""Powers of sparse arrays: sparse products until a dense product is predicted to be faster.
 
-The number of terms of the next product decides, not the number of threads.
+The prediction follows from the number of terms of the next product, and is the same for every number of threads.
 """
 
 from __future__ import annotations
@@ -28,17 +28,12 @@ __all__ = ["sparse_power"]
 
 Values = tuple[Any, ...]
 
-_MATRICES = 3
-"""Dense ones that a product has."""
-
 
 def power_operand(a: Any, semiring: Semiring, *, nonedge: Any, dtype: Any, weight: Any) -> CompressedRows:
-    """Read the rows of a sparse array to be raised to a power: on the host like a graph, on a GPU as stored.
+    """Read the rows of the base of a power: on the host like a graph, on a GPU as stored.
 
-    Raises
-    ------
-    ShapeError, GraphError
-        For a matrix that is not square or has bad indices, and for one on a GPU that would have to be read like a graph.
+    ShapeError is raised if the matrix is not square. GraphError is raised for indices outside the shape, and for options that a matrix
+    on a GPU does not have.
     """
     first, *_ = parts = a if isinstance(a, tuple | list) else (a,)
     if comes_from(first, "cupyx"):
@@ -52,7 +47,7 @@ def power_operand(a: Any, semiring: Semiring, *, nonedge: Any, dtype: Any, weigh
         return given.converted(dtypes, semiring, "a").stored(by_columns=False)
     for part in parts:
         if comes_from(part, "scipy"):
-            require_places(part, "a")  # which SciPy does not look at
+            require_places(part, "a")  # because SciPy does not check indices
     edges = edges_of(a, semiring, nonedge=nonedge, dtype=dtype, weight=weight)
     assert edges is not None
     csr, _ = edges
@@ -60,20 +55,10 @@ def power_operand(a: Any, semiring: Semiring, *, nonedge: Any, dtype: Any, weigh
 
 
 def sparse_power(a: Any, rows: CompressedRows, k: int, semiring: Semiring, multiply: Callable[[Any, Any], Any], *, dense: bool) -> Any:
-    """A^k in the caller's kind of sparse array, stored by rows, without entries that are zero.
+    """Return A^k in the caller's kind of sparse array, stored by rows, without entries that are zero.
 
-    Parameters
-    ----------
-    a : sparse array
-        As it was passed.
-    rows : CompressedRows
-        As it was read, on the host or on a GPU.
-    k : int
-    semiring : Semiring
-    multiply : callable
-        The product of sparse or dense matrices, each an array, or a tuple of them where elements have several components.
-    dense : bool
-        Whether all products are of dense matrices, as where a matrix of the host goes to a GPU.
+    `a` is the base as passed, and `rows` the base as read, on the host or on a GPU. `multiply` takes two sparse or dense matrices, each an
+    array or (for structured elements) a tuple of arrays. With `dense`, all products are dense: a matrix of the host is multiplied on a GPU.
     """
     dtypes, n, xp = tuple([v.dtype for v in rows.values]), rows.shape[0], namespace(rows.values[0])
     zero, one = semiring.identities(dtypes)
@@ -99,27 +84,23 @@ def sparse_power(a: Any, rows: CompressedRows, k: int, semiring: Semiring, multi
 
 
 def _fills(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], x: Any, y: Any) -> bool:
-    """Return True if the product is predicted to be slower by sparse than by dense matrices, and these fit."""
+    """Return True if a sparse product is predicted to take longer than a dense one, and three dense matrices fit the memory."""
     n, device = x.shape[0], gpu_name(x.data.device.id) if on_gpu(x.data) else "cpu"
     terms = int((y.indptr[1:] - y.indptr[:-1])[x.indices].sum(dtype=np.int64))
     problem = Problem("product", semiring, dtypes, (n, n), n, device, threads=1)
     slower = sparse_product_seconds(problem, terms, device) > product_seconds(problem, device)
-    return slower and fits(_MATRICES * problem.result_bytes, device)
-
-
-def _rows(x: Any) -> CompressedRows:
-    return CompressedRows(x.shape, x.indptr, x.indices, (x.data,))
+    return slower and fits(3 * problem.result_bytes, device)
 
 
 def _dense(x: Any, zero: Any) -> Any:
-    """One component of a sparse matrix, in all its places."""
+    """Return one component of a matrix in compressed rows as a dense array."""
     out = namespace(x.data).full(x.shape, zero, x.dtype)
-    out[_rows(x).row_numbers(), x.indices] = x.data
+    out[CompressedRows(x.shape, x.indptr, x.indices, (x.data,)).row_numbers(), x.indices] = x.data
     return out
 
 
 def _entries(values: Values) -> Stored:
-    """Return the stored elements of a matrix, for checks, with their places."""
+    """Return the stored elements of a matrix, for checks, and a function from their positions to row and column."""
     if not is_sparse(values[0]):
         return values, tuple
     x = values[0]
@@ -132,7 +113,7 @@ def _entries(values: Values) -> Stored:
 
 
 def _without_zeros(values: Values, zero: tuple[Any, ...]) -> CompressedRows:
-    """The entries of a matrix, sparse or dense, that are not zero."""
+    """Return the entries of a sparse or dense matrix that are not zero."""
     sparse = is_sparse(values[0])
     entries = tuple([v.data for v in values]) if sparse else values
     xp = namespace(entries[0])

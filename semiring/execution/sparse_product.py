@@ -1,7 +1,7 @@
-"""Products with sparse operands: read as stored, check numbers, multiply rows.
+"""Executor of sparse products: read operands as stored, check numbers, and multiply compressed rows.
 
-Compressed rows are the left operand of a product. A matrix stored by columns is the transpose of one stored by rows, and (AB)ᵀ is Bᵀ Aᵀ
-with the factors of ⊗ swapped. Two matrices by columns, or a dense matrix and one by columns, are therefore multiplied without a conversion.
+Compressed rows are the left factor of a kernel. Compressed columns are the rows of the transpose, and (AB)ᵀ is Bᵀ Aᵀ with the factors of ⊗
+swapped. A product of two matrices by columns, or of a dense matrix and compressed columns, therefore needs no conversion.
 """
 
 from __future__ import annotations
@@ -16,19 +16,8 @@ from semiring.algebra.definition import Semiring
 from semiring.arrays.devices import is_gpu, namespace, on_device, on_gpu
 from semiring.arrays.memory import require_bytes
 from semiring.common.errors import SemiringError, ShapeError
-from semiring.execution.operands import (
-    WITNESS,
-    Arrays,
-    ProductForm,
-    arrays_of,
-    dtype_of,
-    elements,
-    form_of,
-    matching,
-    operand,
-    restorer_of,
-)
-from semiring.execution.product import Witnessed
+from semiring.execution.operands import WITNESS, Arrays, ProductForm, arrays_of, dtype_of, elements, form_of, matching, operand, restorer_of
+from semiring.execution.product import in_callers_kind, with_witness
 from semiring.execution.sparse_operands import SparseOperand, mask_of, sparse_operand
 from semiring.graphs.array_like import holds_sparse
 from semiring.kernels.compressed import CompressedRows
@@ -44,7 +33,7 @@ __all__ = ["multiply_sparse"]
 
 
 class _Call(NamedTuple):
-    """The arguments that all steps of a call share."""
+    """Arguments that all steps of one call share."""
 
     semiring: Semiring
     form: ProductForm
@@ -55,23 +44,16 @@ class _Call(NamedTuple):
 
 
 def multiply_sparse(
-    a: Any,
-    b: Any,
-    semiring: Semiring,
-    c: Any,
-    out: Any,
-    mask: Any,
-    complement: bool,
-    options: tuple[bool, str, int | None, bool],
+    a: Any, b: Any, semiring: Semiring, c: Any, out: Any, mask: Any, complement: bool, options: tuple[bool, str, int | None, bool]
 ) -> Any:
-    """Multiply operands with a sparse one among them, in the caller's kind; for the options see `semiring.matmul`."""
+    """Multiply operands, at least one sparse; return the product in the caller's kind. `semiring.matmul` describes the options."""
     witness, device, threads, check = options
     sparse_a, sparse_b = holds_sparse(a), holds_sparse(b)
     both = sparse_a and sparse_b
     if not both and (mask is not None or complement):
         raise SemiringError("a mask selects entries of a product of two sparse arrays; index a dense result instead")
     if complement and mask is None:
-        raise SemiringError("complement=True says where the mask has no entries; pass mask=")
+        raise SemiringError("complement=True selects the entries outside a mask; pass mask=")
     if both and not (c is out is None):
         raise SemiringError("c and out are for dense results; the product of two sparse arrays is a new one")
     left = sparse_operand(a, semiring, "a") if sparse_a else operand(a, semiring, "a")
@@ -93,7 +75,7 @@ def multiply_sparse(
 
 
 def _device(left: Any, right: Any, device: Any, *, exact: bool) -> str:
-    """Return the device of a product: that of the sparse operand."""
+    """Return the device that computes the product: the device of the sparse operands."""
     given = [x for x in (left, right) if isinstance(x, SparseOperand)]
     arrays = [v for x in given for v in x.rows.values]
     place = location(tuple(arrays), device)
@@ -101,36 +83,32 @@ def _device(left: Any, right: Any, device: Any, *, exact: bool) -> str:
     if is_gpu(there) != is_gpu(place):
         raise SemiringError(f"device={device!r}: a product is computed where its sparse array lies, on the host; leave device out")
     if is_gpu(place) and not all(map(on_gpu, arrays)):
-        raise ShapeError("one sparse array is on the host and the other on a GPU; bring both to one device")
+        raise ShapeError("a sparse array lies on the host and the other on a GPU; bring them to one device")
     return place if is_gpu(place) else there
 
 
 def _checked(call: _Call, operands: Sequence[Arrays], longest: int, names: tuple[str, str]) -> bool:
-    """Refuse numbers of a, b and c as a product of dense matrices does; whether a finite one could pull ∞ back."""
+    """Refuse numbers that a dense product refuses; return True if a finite number could pull ∞ back."""
     checks = checks_for(call.semiring, call.form.dtypes, longest)
     signed, _ = checks.run(operands, call.threads, refuse=call.check, names=(*names, "c"))
     return signed
 
 
-def _require_room(needed: int, what: str, device: str = "cpu") -> None:
-    """Refuse a result for which there is no memory."""
+def _require_room(needed: int, what: str, device: str) -> None:
     require_bytes(needed, f"{what} would take", "multiply some rows at a time", device)
 
 
-def _product(value: tuple[Any, ...], via: Any) -> Any:
-    product = value[0] if len(value) == 1 else value
-    return product if via is None else Witnessed(product, via)
-
-
-# Of two sparse matrices.
+# Two sparse matrices.
 
 
 def _sparse_result(call: _Call, a: SparseOperand, b: SparseOperand, mask: Any, complement: bool) -> Any:
-    """Stored as a is, in its kind."""
+    """Multiply two sparse matrices; the product is stored by rows or columns like a, in the kind of a."""
     semiring, form, by_columns = call.semiring, call.form, a.by_columns
     with on_device(call.device):
         a, b = a.converted(form.dtypes, semiring, "a"), b.converted(form.dtypes, semiring, "b")
-        signed = _checked(call, (a.rows.values, b.rows.values), form.depth * a.most_alike() * b.most_alike(), ("a.data", "b.data"))
+        signed = _checked(
+            call, (a.rows.values, b.rows.values), form.depth * a.most_duplicates() * b.most_duplicates(), ("a.data", "b.data")
+        )
         there = is_gpu(call.device)
         wanted = None if mask is None else mask_of(mask, form.shape, complement=complement, by_columns=by_columns, there=there)
         first, second = (b.stored(by_columns=True), a.rows) if by_columns else (a.rows, b.stored(by_columns=False))
@@ -145,22 +123,21 @@ def _sparse_result(call: _Call, a: SparseOperand, b: SparseOperand, mask: Any, c
         product, via = products.times_sparse(first, second, room, wanted, witness=call.witness, swapped=by_columns, signed=signed)
         zero, _ = semiring.identities(form.dtypes)
         values = a.restored(product, product.values, zero, by_columns=by_columns)
-        return _product(values, None if via is None else a.witness(product, via, by_columns=by_columns))
+        return with_witness(values, None if via is None else a.witness(product, via, by_columns=by_columns))
 
 
-# Of a sparse matrix and a dense one.
+# A sparse matrix and a dense one.
 
 
 def _dense_result(call: _Call, sparse: SparseOperand, dense: tuple[Any, ...], c: Any, out: Any, *, swapped: bool) -> Any:
-    """Return the product in the dense operand's library; `swapped` if the dense operand is on the left."""
+    """Multiply a sparse and a dense operand in the library of the dense one; `swapped` if the left one is dense."""
     semiring, form = call.semiring, call.form
     name, other = ("a", "b") if swapped else ("b", "a")
     lent_c = () if c is None else operand(c, semiring, "c")
     lent_out = () if out is None else operand(out, semiring, "out")
     there = is_gpu(call.device)
     for what, lent in ((name, dense), ("c", lent_c), ("out", lent_out)):
-        strays = any(on_gpu(p.array) != there and (what == "out" or not there or p.restore is not None) for p in lent)
-        if strays:
+        if any(on_gpu(p.array) != there and (what == "out" or not there or p.restore is not None) for p in lent):
             raise ShapeError(f"{what} lies {'on the host' if there else 'on a GPU'}, and the sparse array does not; bring it there")
     if lent_c:
         matching(lent_c, form.dtypes, form.shape, "c", exact=False)
@@ -175,34 +152,21 @@ def _dense_result(call: _Call, sparse: SparseOperand, dense: tuple[Any, ...], c:
         if call.witness:
             rows = rows.in_order()
         product = _SparseTimesDense(call, rows, given, old, swapped)
-        found = product.multiplied_within() if there else product.vector_within(form.depth * sparse.most_alike())
+        found = product.multiplied_within() if there else product.vector_within(form.depth * sparse.most_duplicates())
         if found is None:
-            longest = form.depth * sparse.most_alike()
+            longest = form.depth * sparse.most_duplicates()
             found = product.multiplied(signed=_checked(call, pair if old is None else (*pair, old), longest, names))
         values, via = found
         if target is not None:
             for place, v in zip(target, values, strict=True):
                 place[...] = v
-    restore = restorer_of(lent_out or dense)
-    if restore is not None:
-        values, via = tuple(map(restore, values)), None if via is None else restore(via)
-    elif not form.shape:
-        values, via = tuple([v[()] for v in values]), None if via is None else via[()]
-    if out is None:
-        return _product(values, via)
-    return out if via is None else Witnessed(out, via)
+    return in_callers_kind(values, via, restorer_of(lent_out or dense), form.shape, out)
 
 
 class _SparseTimesDense(NamedTuple):
-    """The products of a sparse matrix and each matrix of a stack (`swapped`: in the other order), added to c if given.
+    """Product of a sparse matrix and each matrix of a stack (`swapped`: in the other order), added to c if given.
 
-    Attributes
-    ----------
-    call : _Call
-    rows : CompressedRows
-    given, old : tuple of arrays
-        The dense operand and c.
-    swapped : bool
+    `given` is the dense operand and `old` is c.
     """
 
     call: _Call
@@ -212,16 +176,19 @@ class _SparseTimesDense(NamedTuple):
     swapped: bool
 
     def multiplied_within(self) -> tuple[Arrays, Any] | None:
-        """The product where a GPU finds, while it multiplies, that all numbers are in the safe range; None where it does not."""
+        """Multiply on a GPU and check the numbers in the same pass; return None if a number is outside the safe range."""
         call, (m, depth) = self.call, self.rows.shape
-        checks = checks_for(call.semiring, call.form.dtypes, max(len(self.rows.columns), 1))  # terms of a sum at most
+        checks = checks_for(call.semiring, call.form.dtypes, max(len(self.rows.columns), 1))  # the most terms of a sum
         if not checks.asked(refuse=call.check):
             return self.multiplied(signed=False)
-        nothing = 0 in (m, depth, *call.form.full)
-        return None if nothing or checks.safe is None else self._multiplied(False, checks.safe)
+        empty = 0 in (m, depth, *call.form.full)
+        return None if empty or checks.safe is None else self._multiplied(False, checks.safe)
 
     def vector_within(self, longest: int) -> tuple[Arrays, Any] | None:
-        """The product with a vector of the host where its kernel finds all numbers in the safe range of sums of so many terms."""
+        """Multiply a vector on the host and check the numbers in the same pass.
+
+        None is returned if a number is outside the safe range of sums of `longest` terms, and if no kernel does both.
+        """
         call, form, swapped, given = self.call, self.call.form, self.swapped, self.given
         checks = checks_for(call.semiring, form.dtypes, longest)
         products: Any = sparse_products_for(call.semiring, form.dtypes, call.device, call.threads)
@@ -242,13 +209,13 @@ class _SparseTimesDense(NamedTuple):
         return tuple([v.reshape(form.shape) for v in C]), None if via is None else via.reshape(form.shape)
 
     def multiplied(self, *, signed: bool) -> tuple[Arrays, Any]:
-        """The product of numbers that were looked at."""
+        """Multiply numbers that were checked before."""
         found = self._multiplied(signed, None)
-        assert found is not None, "nothing is looked for"
+        assert found is not None, "without a safe range, every number is accepted"
         return found
 
     def _multiplied(self, signed: bool, safe: SafeRange | None) -> tuple[Arrays, Any] | None:
-        """In the shape of the product; None where a number is not in a safe range."""
+        """Return the product in its shape, and the witness; None if a number is outside the safe range."""
         call, form, xp, swapped = self.call, self.call.form, namespace(self.given[0]), self.swapped
         products: Any = sparse_products_for(call.semiring, form.dtypes, call.device, call.threads)
         there = is_gpu(call.device)
@@ -283,7 +250,7 @@ class _SparseTimesDense(NamedTuple):
 
 
 def _added(call: _Call, old: Arrays, values: Arrays, via: Any) -> tuple[Arrays, Any]:
-    """Return c ⊕ a product, and its witness: −1 where c stays."""
+    """Return c ⊕ a product, and the witness, −1 where c stays."""
     sums = operations_for(call.semiring, call.form.dtypes).add(old, values)
     if via is not None:
         via[np.logical_and.reduce([x == y for x, y in zip(sums, old, strict=True)])] = -1
@@ -291,7 +258,7 @@ def _added(call: _Call, old: Arrays, values: Arrays, via: Any) -> tuple[Arrays, 
 
 
 def _by_rows(matrix: Any) -> Any:
-    """The matrix with elements of a row side by side and rows a whole number of elements apart; copied where they are not."""
+    """Return the matrix, copied unless the elements of a row are adjacent and the distance of rows is a multiple of the item size."""
     size = matrix.itemsize
     side_by_side = matrix.shape[1] == 1 or matrix.strides[1] == size
     whole = matrix.strides[0] % size == 0 and getattr(matrix.flags, "aligned", True)
