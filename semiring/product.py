@@ -64,7 +64,7 @@ def matmul(
     witness : bool
         Also return the winning k of each element. ⊕ must be selective (pick one operand).
     mask : sparse array, or bool array, optional
-        Entries wanted of a product of two sparse arrays: those that the mask stores or marks True.
+        The entries wanted of a product of two sparse arrays, stored or True in the mask.
     complement : bool
         True selects the entries outside the mask.
 
@@ -81,7 +81,7 @@ def matmul(
     threads : int, optional
         CPU threads; by default ``SEMIRING_NUM_THREADS``, or all cores.
     check : bool
-        False skips the checks that raise `DomainError` or `OverflowRiskError`; an input that they refuse gives a meaningless product.
+        False skips the checks that raise `DomainError` or `OverflowRiskError`; refused inputs then give a meaningless product.
 
     Raises
     ------

@@ -1,6 +1,6 @@
 """Helpers for tests of code that uses semirings: matrices of exact numbers, closures by brute force, and checks of paths.
 
-Test libraries are imported on first use.
+Hypothesis is imported only by `matrices`.
 
 >>> import numpy as np, semiring as sr
 >>> from semiring import testing
@@ -34,11 +34,12 @@ if TYPE_CHECKING:
 __all__ = ["assert_paths_valid", "brute_force", "elements", "matrices", "path_weight", "random_matrix"]
 
 Array = np.ndarray[Any, Any]
+Values = Sequence[Any]
 
 
 @raised_here
 def elements(semiring: Semiring | str, dtype: Any = None, *, harmless: bool = True) -> list[Any]:
-    """List sample elements of a semiring, zero and one first, with sums and products that are exact in the dtype.
+    """List elements of a semiring whose sums and products the dtype holds exactly; the zero and the one come first.
 
     Examples
     --------
@@ -50,9 +51,9 @@ def elements(semiring: Semiring | str, dtype: Any = None, *, harmless: bool = Tr
     ----------
     semiring : Semiring or str
     dtype : dtype or sequence of dtype, optional
-        One dtype for each component; by default the usual dtypes of the semiring.
+        The dtype of each component; by default the semiring's usual dtype.
     harmless : bool
-        List only elements a with 1 ⊕ a = 1, for which every closure converges.
+        List only elements with 1 ⊕ a = 1, for which every closure converges.
     """
     semiring = as_semiring(semiring)
     kinds = semiring.dtypes(semiring.usual_dtypes if dtype is None else dtype)
@@ -69,7 +70,7 @@ def elements(semiring: Semiring | str, dtype: Any = None, *, harmless: bool = Tr
 
 
 def _in_dtype(value: Any, dtype: np.dtype[Any], zero: Any) -> Any:
-    """Convert a value to an entry of this dtype; an infinite value becomes the zero of an integer dtype."""
+    """Convert a value to an entry of a dtype; in an integer dtype, ∞ becomes the zero."""
     if dtype.kind in "iu":
         return int(value) if not isinstance(value, float) or math.isfinite(value) else zero
     return value
@@ -85,7 +86,7 @@ def random_matrix(
     harmless: bool = True,
     rng: np.random.Generator | None = None,
 ) -> Any:
-    """Return a random square matrix over a semiring, of `elements`, which the dtype holds exactly.
+    """Return a random square matrix of elements that the dtype holds exactly.
 
     Examples
     --------
@@ -117,9 +118,16 @@ def random_matrix(
     full = (shape, shape) if isinstance(shape, int | np.integer) else tuple(shape)
     pool = elements(semiring, kinds, harmless=harmless)
     pick = np.where(rng.random(full) < density, rng.integers(1, len(pool), full), 0)
-    columns = list(zip(*pool, strict=True)) if semiring.components > 1 else [tuple(pool)]
-    arrays = [_array(column, kind)[pick] for column, kind in zip(columns, kinds, strict=True)]
-    return tuple(arrays) if semiring.components > 1 else arrays[0]
+    arrays = tuple([column[pick] for column in _columns(pool, kinds)])
+    return arrays if len(arrays) > 1 else arrays[0]
+
+
+def _columns(pool: list[Any], kinds: tuple[np.dtype[Any], ...]) -> list[Array]:
+    """Return an array of each component of a list of elements."""
+    arrays = [np.empty(len(pool), dtype=kind) for kind in kinds]
+    for c, array in enumerate(arrays):
+        array[:] = [e[c] for e in pool] if len(kinds) > 1 else pool
+    return arrays
 
 
 def _array(entries: Sequence[Any], dtype: np.dtype[Any]) -> Array:
@@ -147,12 +155,12 @@ def matrices(semiring: Semiring | str, dtype: Any = None, *, max_n: int = 8, har
     semiring, dtype, harmless
         See `elements`.
     max_n : int
-        The greatest number of vertices; the least is 0.
+        The most rows; the fewest are 0.
 
     Returns
     -------
     hypothesis.strategies.SearchStrategy
-        A strategy for arrays of shape (n, n), or tuples of such arrays for structured elements.
+        Strategy of arrays of shape (n, n), or of tuples of such arrays for structured elements.
     """
     from hypothesis import strategies as st
 
@@ -160,25 +168,20 @@ def matrices(semiring: Semiring | str, dtype: Any = None, *, max_n: int = 8, har
     kinds = semiring.dtypes(semiring.usual_dtypes if dtype is None else dtype)
     pool = elements(semiring, kinds, harmless=harmless)
 
+    def matrix(entries: list[Any], n: int) -> Any:
+        arrays = tuple([column.reshape(n, n) for column in _columns(entries, kinds)])
+        return arrays if len(arrays) > 1 else arrays[0]
+
     def build(n: int) -> SearchStrategy[Any]:
-        # A zero half of the time makes sparse graphs likely.
-        entry = st.one_of(st.just(pool[0]), st.sampled_from(pool))
-        return st.lists(entry, min_size=n * n, max_size=n * n).map(lambda entries: _matrix(entries, n, kinds))
+        entry = st.one_of(st.just(pool[0]), st.sampled_from(pool))  # half the entries are zero, so that sparse graphs are likely
+        return st.lists(entry, min_size=n * n, max_size=n * n).map(lambda entries: matrix(entries, n))
 
     return st.integers(0, max_n).flatmap(build)
 
 
-def _matrix(entries: list[Any], n: int, kinds: tuple[np.dtype[Any], ...]) -> Any:
-    if len(kinds) == 1:
-        return _array(entries, kinds[0]).reshape(n, n)
-    return tuple(_array([e[c] for e in entries], kind).reshape(n, n) for c, kind in enumerate(kinds))
-
-
 @raised_here
 def brute_force(semiring: Semiring | str, a: Any, *, reflexive: bool = True) -> Any:
-    """Return the exact closure of a small matrix by adding up every simple path and simple cycle.
-
-    The result is the closure only if no cycle adds anything (see ``harmless`` of `elements`).
+    """Add up every simple path (and simple cycle) exactly: a closure for small n and matrices with harmless cycles.
 
     Examples
     --------
@@ -197,7 +200,7 @@ def brute_force(semiring: Semiring | str, a: Any, *, reflexive: bool = True) -> 
     Returns
     -------
     object array of shape (n, n), or tuple of such arrays
-        Floats are exact fractions. The value that stands for ∞ in an integer dtype stands for ∞ here too.
+        The closure. Floats are read as exact fractions; in an integer dtype, ∞ is the value that stands for ∞ in this dtype.
 
     Notes
     -----
@@ -233,7 +236,7 @@ def brute_force(semiring: Semiring | str, a: Any, *, reflexive: bool = True) -> 
 
 @raised_here
 def path_weight(semiring: Semiring | str, a: Any, path: Sequence[int]) -> Any:
-    """Return the product of the edges of a path, exactly.
+    """Multiply the edges of a path exactly.
 
     Examples
     --------
@@ -251,7 +254,7 @@ def path_weight(semiring: Semiring | str, a: Any, path: Sequence[int]) -> Any:
     Returns
     -------
     scalar, or tuple of such
-        Floats are exact fractions.
+        The weight. Floats are read as exact fractions.
     """
     return exact_weight(as_semiring(semiring), a if isinstance(a, tuple) else (a,), path)
 
@@ -260,7 +263,7 @@ def path_weight(semiring: Semiring | str, a: Any, path: Sequence[int]) -> Any:
 def assert_paths_valid(
     paths: Paths, a: Any, pairs: Iterable[tuple[int, int]] | None = None, *, slack: float = 4.0, absolute: float = 0.0, trees: bool = True
 ) -> None:
-    """Raise an AssertionError unless every path is a simple path of the matrix and has the reported weight.
+    """Assert that every path is simple, uses edges of the matrix, and has the weight of its element.
 
     Examples
     --------
@@ -277,16 +280,16 @@ def assert_paths_valid(
     pairs : iterable of (int, int), optional
         Rows and columns to check; all by default.
     slack : float
-        Tolerance for float weights, in units of hops · ε · Σ|w|.
+        Allowed distance of the weight of a path of floats from its element, in multiples of hops · ε · Σ|w|.
     absolute : float
-        Absolute tolerance to add.
+        Distance allowed in addition.
     trees : bool
         Also check the predecessor and next-hop matrices.
 
     Raises
     ------
     AssertionError
-        If a path is wrong; the message names the path and the fault.
+        If a path is wrong; the message names the path and the error.
     """
     arrays = a if isinstance(a, tuple) else (a,)
     values = tuple(map(host, paths.values if isinstance(paths.values, tuple) else (paths.values,)))
@@ -299,7 +302,7 @@ def assert_paths_valid(
     for (i, j), labels in zip(chosen, found, strict=True):
         path = [number[v] for v in labels]
         if all(v[i, j] == z for v, z in zip(values, zero, strict=True)):
-            assert path == [], f"there is a path {path} from {i} to {j}, but the closure has none (zero)"
+            assert path == [], f"a path {path} from {i} to {j}, whose element is the zero"
             continue
         _assert_path(paths.semiring, arrays, values, zero, path, i, j, (slack, absolute))
         if i == j and paths.reflexive:
@@ -313,26 +316,18 @@ def assert_paths_valid(
 
 
 def _walk(matrix: Array, i: int, j: int, *, backwards: bool) -> list[int]:
-    """Return the path from i to j in a matrix of predecessors (backwards) or of next hops."""
+    """Follow a matrix of predecessors (`backwards`) or of next hops from i to j."""
     path = [j if backwards else i]
     while path[-1] != (i if backwards else j):
         path.append(int(matrix[i, path[-1]] if backwards else matrix[path[-1], j]))
-        assert 0 <= path[-1] < len(matrix), f"no tree: {path} between {i} and {j}"
-        assert len(path) <= len(matrix), f"no tree: {path} between {i} and {j}"
+        assert 0 <= path[-1] < len(matrix) >= len(path), f"no tree: {path} between {i} and {j}"
     return path[::-1] if backwards else path
 
 
 def _assert_path(
-    semiring: Semiring,
-    arrays: Sequence[Array],
-    values: Sequence[Array],
-    zero: Sequence[Any],
-    path: list[int],
-    i: int,
-    j: int,
-    tolerance: tuple[float, float],
+    semiring: Semiring, arrays: Values, values: Values, zero: Values, path: list[int], i: int, j: int, tolerance: tuple[float, float]
 ) -> None:
-    """Raise an AssertionError unless a path leads from i to j along edges, repeats no vertex and has the given weight."""
+    """Assert that a path from i to j uses edges, visits no vertex twice, and has the weight of its element."""
     assert path[:1] == [i], f"{path} does not begin at {i}"
     assert path[-1] == j, f"{path} does not end at {j}"
     inner = path[:-1] if i == j and len(path) > 1 else path
