@@ -54,7 +54,7 @@ def matmul(
     a : array of shape (…, m, k) or (k,)
     b : array of shape (…, k, n) or (k,)
         Arrays of any library, with the axes of `numpy.matmul`, or sparse arrays (How-to, Sparse). Dtypes are promoted to a common one, in
-        which ∞ stays ∞. Over a structured semiring, each operand is a tuple of arrays.
+        which ∞ stays ∞. Over a structured semiring, operands are tuples of arrays.
     semiring : Semiring or str
         A semiring of the catalogue (also by name), or your own. `Semiring.with_witness` asks for the witness.
     c : array of the result's shape, optional
@@ -62,9 +62,9 @@ def matmul(
     out : array of the result's shape and dtype, optional
         Array for the result; it may be `c`, `a` or `b`.
     witness : bool
-        Also return the winning k of each element. ⊕ must be selective (pick one operand).
+        Also return the winning k of each element. ⊕ must be selective.
     mask : sparse array, or bool array, optional
-        The entries wanted of a product of two sparse arrays, stored or True in the mask.
+        Stored or True entries select entries of a product of two sparse arrays.
     complement : bool
         True selects the entries outside the mask.
 
@@ -72,12 +72,12 @@ def matmul(
     -------
     array, tuple of arrays, or Witnessed
         The product (a tuple over a structured semiring); with `witness`, ``(values, witness)``. Library and device are those of `out`, or
-        else of the first operand that is not NumPy's. The product of two sparse arrays is sparse, in the format of `a`.
+        else of the first operand that is not NumPy's. Two sparse arrays give a sparse array in the format of `a`.
 
     Other Parameters
     ----------------
     device : {"auto", "cpu", "cuda", "cuda:0", …, "reference"}
-        Arrays on a GPU stay there. Arrays of NumPy are copied to the GPU of another operand, arrays of other libraries are not.
+        Arrays on a GPU stay there; NumPy's arrays are copied to the GPU, arrays of other libraries are not.
     threads : int, optional
         CPU threads; by default ``SEMIRING_NUM_THREADS``, or all cores.
     check : bool
@@ -86,13 +86,13 @@ def matmul(
     Raises
     ------
     ShapeError, GraphError
-        If operands have shapes that do not fit, are on different devices, or cannot be read.
+        If operands do not fit together, are on different devices, or cannot be read.
     DTypeError, DomainError
         If the semiring is not defined for the dtype, or an entry is NaN or outside the carrier.
     OverflowRiskError
-        If numbers are so large that the product could leave the dtype.
+        If large numbers could make the product leave the dtype.
     LawError
-        If a witness is asked for and ⊕ is not selective.
+        If a witness is wanted and ⊕ is not selective.
     TooLargeError
         If the GPU (for sparse arrays, also the host) lacks the memory.
 

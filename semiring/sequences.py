@@ -49,7 +49,7 @@ def scan(
     Parameters
     ----------
     matrices : array of shape (S, S) or (…, T, S, S)
-        One A for all steps, or A[1], …, A[T], in arrays of any library. Over a structured semiring every operand is a tuple of arrays.
+        One A for all steps, or A[1], …, A[T], in arrays of any library. Over a structured semiring, operands are tuples of arrays.
     semiring : Semiring or str
         A semiring of the catalogue (also by name), or your own.
     initial : array of shape (…, S), optional
@@ -57,12 +57,12 @@ def scan(
     weights : array of shape (…, T, S), optional
         w[1], …, w[T], such as weights of observations.
     lengths : int or array of shape (…,), optional
-        The steps of each sequence of a batch.
+        Steps of each sequence of a batch; later entries are ignored.
     reverse : bool
     witness : bool
-        Also return the winning k of every step, and the states of the best sequence. ⊕ must be selective (pick one operand).
+        Also return the winning k of every step, and the states of the best sequence. ⊕ must be selective.
     last : bool
-        Return only the last vector to be computed.
+        Return only the last computed vector.
 
     Returns
     -------
@@ -82,7 +82,7 @@ def scan(
     Raises
     ------
     ShapeError, GraphError
-        If operands do not fit, are on different devices, or cannot be read.
+        If operands do not fit together, are on different devices, or cannot be read.
     DTypeError, DomainError
         If the semiring has no meaning in the dtype, or an entry is outside the carrier.
     OverflowRiskError

@@ -97,15 +97,12 @@ def random_matrix(
 
     Parameters
     ----------
-    semiring : Semiring or str
+    semiring, dtype, harmless
+        See `elements`.
     shape : int or sequence of int
         n, or (…, n, n).
-    dtype : dtype or sequence of dtype, optional
-        See `elements`.
     density : float
         The share of entries that are not the semiring's zero.
-    harmless : bool
-        See `elements`.
     rng : numpy.random.Generator, optional
 
     Returns
@@ -118,16 +115,15 @@ def random_matrix(
     full = (shape, shape) if isinstance(shape, int | np.integer) else tuple(shape)
     pool = elements(semiring, kinds, harmless=harmless)
     pick = np.where(rng.random(full) < density, rng.integers(1, len(pool), full), 0)
-    arrays = tuple([column[pick] for column in _columns(pool, kinds)])
-    return arrays if len(arrays) > 1 else arrays[0]
+    return _matrix(pool, kinds, pick)
 
 
-def _columns(pool: list[Any], kinds: tuple[np.dtype[Any], ...]) -> list[Array]:
-    """Return an array of each component of a list of elements."""
-    arrays = [np.empty(len(pool), dtype=kind) for kind in kinds]
-    for c, array in enumerate(arrays):
-        array[:] = [e[c] for e in pool] if len(kinds) > 1 else pool
-    return arrays
+def _matrix(pool: list[Any], kinds: Sequence[Any], pick: Array) -> Any:
+    """Return the matrix of the elements with the numbers `pick`, as one array or a tuple of arrays."""
+    columns = [np.empty(len(pool), dtype=kind) for kind in kinds]
+    for c, column in enumerate(columns):
+        column[:] = [e[c] for e in pool] if len(kinds) > 1 else pool
+    return tuple([column[pick] for column in columns]) if len(kinds) > 1 else columns[0][pick]
 
 
 def _array(entries: Sequence[Any], dtype: np.dtype[Any]) -> Array:
@@ -168,13 +164,10 @@ def matrices(semiring: Semiring | str, dtype: Any = None, *, max_n: int = 8, har
     kinds = semiring.dtypes(semiring.usual_dtypes if dtype is None else dtype)
     pool = elements(semiring, kinds, harmless=harmless)
 
-    def matrix(entries: list[Any], n: int) -> Any:
-        arrays = tuple([column.reshape(n, n) for column in _columns(entries, kinds)])
-        return arrays if len(arrays) > 1 else arrays[0]
-
     def build(n: int) -> SearchStrategy[Any]:
         entry = st.one_of(st.just(pool[0]), st.sampled_from(pool))  # half the entries are zero, so that sparse graphs are likely
-        return st.lists(entry, min_size=n * n, max_size=n * n).map(lambda entries: matrix(entries, n))
+        pick = np.arange(n * n).reshape(n, n)
+        return st.lists(entry, min_size=n * n, max_size=n * n).map(lambda entries: _matrix(entries, kinds, pick))
 
     return st.integers(0, max_n).flatmap(build)
 
@@ -227,11 +220,7 @@ def brute_force(semiring: Semiring | str, a: Any, *, reflexive: bool = True) -> 
                 total[i, j] = semiring.add(total[i, j], exact_weight(semiring, arrays, longer))
                 if j != i:
                     stack.append(longer)
-    results = [np.empty((n, n), dtype=object) for _ in arrays]
-    for (i, j), element in total.items():
-        for c, result in enumerate(results):
-            result[i, j] = element[c] if isinstance(element, tuple) else element
-    return tuple(results) if len(results) > 1 else results[0]
+    return _matrix(list(total.values()), [object] * len(arrays), np.arange(n * n).reshape(n, n))
 
 
 @raised_here

@@ -43,27 +43,12 @@ dtype_of = operator.attrgetter("dtype")
 _array = operator.attrgetter("array")
 
 
-# The form of a product, by shapes and dtypes alone.
-
-
 class ProductForm(NamedTuple):
     """Form of a product, by the shapes and dtypes of its operands alone.
 
-    Attributes
-    ----------
-    dtypes : tuple of numpy.dtype
-    shape, full : tuple of int
-        Shape of the result, and the same shape with a row or a column for an operand of one axis.
-    batch : tuple of int
-        Leading axes.
-    depth : int
-        Length of the sums.
-    row, column : bool
-        a is a vector (a row), b is a vector (a column).
-    kept : bool
-        The operands have the dtypes of the product.
-    large : bool
-        The operands are so large that they should be read only once.
+    `shape` is the shape of the result; `full` has an axis of length 1 more for each vector (`row`: a, `column`: b). `batch` has the leading
+    axes, and `depth` is the length of the sums. The operands have the dtypes of the product if `kept`, and should be read only once if
+    `large`.
     """
 
     dtypes: DTypes
@@ -121,9 +106,6 @@ def _common(x: np.dtype[Any], y: np.dtype[Any]) -> np.dtype[Any]:
         return np.result_type(x, y)
     except TypeError as error:
         raise DTypeError(f"the operands have no common dtype: {x} and {y}") from error
-
-
-# The caller's operands as arrays.
 
 
 def operand(x: Any, semiring: Semiring, name: str) -> Lent:
@@ -216,7 +198,7 @@ def require_one_place(
     if target is not None and any(on_gpu(v) != there for v in target):
         raise ShapeError(f"out must lie {'on the GPU, as an operand does' if there else 'on the host, as the operands do'}")
     if old is not None and not there and any(map(on_gpu, old)):
-        raise ShapeError("c lies on a GPU and the operands on the host; bring them to one device")
+        raise ShapeError("c lies on a GPU and the operands on the host; bring both to one device")
     for name, lent in zip(names, (a, b, c), strict=True):
         if there and any(p.restore is not None and not on_gpu(p.array) for p in lent):
             raise ShapeError(
@@ -240,9 +222,6 @@ def promoted(operands: Sequence[Any], semiring: Semiring) -> tuple[list[Any], li
             restored = tuple(v if p.restore is None else p.restore(v) for v, p in zip(parts, part, strict=True))
             found[i] = restored if semiring.components > 1 else restored[0]
     return found, shapes
-
-
-# The arrays of the result.
 
 
 def restorer_of(operands: Lent) -> Restorer | None:

@@ -110,7 +110,13 @@ def _execute(how: Plan, form: ProductForm, lent: tuple[Lent, ...], target: Array
         values = tuple([v.reshape(form.shape) for v in values])
     via = None if via is None else via.reshape(form.shape)
     if sent:
-        values, via = _received(values, target), None if via is None else _received((via,), None)[0]
+        from semiring.kernels.cuda.transfer import download
+
+        values, via = tuple(map(download, values)), None if via is None else download(via)
+        if target is not None:
+            for v, w in zip(target, values, strict=True):
+                v[...] = w
+            values = target
     return with_witness(values, via, out) if made is not None else in_callers_kind(values, via, restore, form.shape, out)
 
 
@@ -136,21 +142,6 @@ def require_gpu_room(how: Plan, given: Arrays, target: Arrays | None) -> None:
     if needed > ALWAYS_FITS:
         needed = with_scratch(needed)
         require_room(how.device, needed, f"pass fewer rows of a at a time{'' if how.problem.there else ', or device=' + repr('cpu')}")
-
-
-def _received(found: Arrays, target: Arrays | None) -> Arrays:
-    """Copy arrays of a GPU to the host, into `target` if given."""
-    from semiring.kernels.cuda.transfer import download
-
-    results = tuple(map(download, found))
-    if target is None:
-        return results
-    for v, w in zip(target, results, strict=True):
-        v[...] = w
-    return target
-
-
-# Products of arrays on the device that computes.
 
 
 def _compute(how: Plan, form: ProductForm, operands: Sequence[Arrays], places: Places, *, check: bool, own: bool) -> None:

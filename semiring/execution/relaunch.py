@@ -74,9 +74,6 @@ def _current_gpu() -> int | None:
     return None if cupy.cuda.get_current_stream().is_capturing() else cupy.cuda.runtime.getDevice()
 
 
-# Two arrays.
-
-
 def _dense(a: Any, b: Any, semiring: Semiring, options: tuple[bool, str, int | None, bool]) -> Any:
     witness, device, _, check = options
     left, right = strided(a), strided(b)
@@ -170,9 +167,6 @@ def _launch_again(
         for launch, signed in known.launches:
             launch.start(own, (0, 0) if signed is None else (signs.data.ptr, signed))
     verify()
-
-
-# A sparse matrix and an array.
 
 
 def _sparse(a: Any, b: Any, semiring: Semiring, options: tuple[bool, str, int | None, bool]) -> Any:

@@ -138,9 +138,6 @@ def _compute(how: Plan, form: _Form, lengths: Any, lent: dict[str, tuple[Borrowe
     return places
 
 
-# The operands of the caller.
-
-
 def _form(parts: dict[str, tuple[Any, ...]], lengths: np.ndarray[Any, Any] | None) -> tuple[_Form, np.ndarray[Any, Any]]:
     """Return the form of a scan of these arrays, and the length of each sequence."""
     shapes = {name: part[0].shape for name, part in parts.items()}

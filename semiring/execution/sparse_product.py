@@ -65,13 +65,12 @@ def multiply_sparse(
     form = form_of(semiring, shape_a, kinds_a, shape_b, kinds_b, witness)
     there = _device(left, right, device, exact=any(d.kind == "O" for d in form.dtypes))
     call = _Call(semiring, form, there, threads, witness, check)
-    if isinstance(left, SparseOperand) and isinstance(right, SparseOperand):
-        return _sparse_result(call, left, right, mask, complement)
-    swapped = isinstance(right, SparseOperand)
-    sparse, dense = (right, left) if swapped else (left, right)
-    assert isinstance(sparse, SparseOperand)
-    assert not isinstance(dense, SparseOperand)
-    return _dense_result(call, sparse, dense, c, out, swapped=swapped)
+    if isinstance(left, SparseOperand):
+        if isinstance(right, SparseOperand):
+            return _sparse_result(call, left, right, mask, complement)
+        return _dense_result(call, left, right, c, out, swapped=False)
+    assert isinstance(right, SparseOperand)
+    return _dense_result(call, right, left, c, out, swapped=True)
 
 
 def _device(left: Any, right: Any, device: Any, *, exact: bool) -> str:
@@ -83,7 +82,7 @@ def _device(left: Any, right: Any, device: Any, *, exact: bool) -> str:
     if is_gpu(there) != is_gpu(place):
         raise SemiringError(f"device={device!r}: a product is computed where its sparse array lies, on the host; leave device out")
     if is_gpu(place) and not all(map(on_gpu, arrays)):
-        raise ShapeError("a sparse array lies on the host and the other on a GPU; bring them to one device")
+        raise ShapeError("one sparse array is on the host and the other on a GPU; bring both to one device")
     return place if is_gpu(place) else there
 
 
@@ -96,9 +95,6 @@ def _checked(call: _Call, operands: Sequence[Arrays], longest: int, names: tuple
 
 def _require_room(needed: int, what: str, device: str) -> None:
     require_bytes(needed, f"{what} would take", "multiply some rows at a time", device)
-
-
-# Two sparse matrices.
 
 
 def _sparse_result(call: _Call, a: SparseOperand, b: SparseOperand, mask: Any, complement: bool) -> Any:
@@ -124,9 +120,6 @@ def _sparse_result(call: _Call, a: SparseOperand, b: SparseOperand, mask: Any, c
         zero, _ = semiring.identities(form.dtypes)
         values = a.restored(product, product.values, zero, by_columns=by_columns)
         return with_witness(values, None if via is None else a.witness(product, via, by_columns=by_columns))
-
-
-# A sparse matrix and a dense one.
 
 
 def _dense_result(call: _Call, sparse: SparseOperand, dense: tuple[Any, ...], c: Any, out: Any, *, swapped: bool) -> Any:
@@ -155,7 +148,8 @@ def _dense_result(call: _Call, sparse: SparseOperand, dense: tuple[Any, ...], c:
         found = product.multiplied_within() if there else product.vector_within(form.depth * sparse.most_duplicates())
         if found is None:
             longest = form.depth * sparse.most_duplicates()
-            found = product.multiplied(signed=_checked(call, pair if old is None else (*pair, old), longest, names))
+            found = product.multiplied(_checked(call, pair if old is None else (*pair, old), longest, names))
+        assert found is not None, "without a safe range, every number is accepted"
         values, via = found
         if target is not None:
             for place, v in zip(target, values, strict=True):
@@ -182,7 +176,7 @@ class _SparseTimesDense(NamedTuple):
         if not checks.asked(refuse=call.check):
             return self.multiplied(signed=False)
         empty = 0 in (m, depth, *call.form.full)
-        return None if empty or checks.safe is None else self._multiplied(False, checks.safe)
+        return None if empty or checks.safe is None else self.multiplied(False, checks.safe)
 
     def vector_within(self, longest: int) -> tuple[Arrays, Any] | None:
         """Multiply a vector on the host and check the numbers in the same pass.
@@ -208,14 +202,8 @@ class _SparseTimesDense(NamedTuple):
             return None
         return tuple([v.reshape(form.shape) for v in C]), None if via is None else via.reshape(form.shape)
 
-    def multiplied(self, *, signed: bool) -> tuple[Arrays, Any]:
-        """Multiply numbers that were checked before."""
-        found = self._multiplied(signed, None)
-        assert found is not None, "without a safe range, every number is accepted"
-        return found
-
-    def _multiplied(self, signed: bool, safe: SafeRange | None) -> tuple[Arrays, Any] | None:
-        """Return the product in its shape, and the witness; None if a number is outside the safe range."""
+    def multiplied(self, signed: bool, safe: SafeRange | None = None) -> tuple[Arrays, Any] | None:
+        """Return the product in its shape, and the witness; None if a number is outside a safe range."""
         call, form, xp, swapped = self.call, self.call.form, namespace(self.given[0]), self.swapped
         products: Any = sparse_products_for(call.semiring, form.dtypes, call.device, call.threads)
         there = is_gpu(call.device)

@@ -335,7 +335,7 @@ def test_arrays_of_a_result_are_its_own(kind: str) -> None:
 
 def test_a_chain_is_of_dense_arrays() -> None:
     a = sp.csr_array(np.eye(2))
-    with pytest.raises(sr.GraphError, match="multiply sparse ones by matmul"):
+    with pytest.raises(sr.GraphError, match="multiply sparse arrays by matmul"):
         sr.multi_dot([np.eye(2), a], sr.PLUS_TIMES)
 
 
