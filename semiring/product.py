@@ -60,7 +60,7 @@ def matmul(
     c : array of the result's shape, optional
         The result is c ⊕ a ⊗ b; a tie keeps c. c is never modified.
     out : array of the result's shape and dtype, optional
-        Array for the result; it may be `c`, `a` or `b`.
+        Array for the result, also `c`, `a` or `b`.
     witness : bool
         Also return the winning k of each element. ⊕ must be selective.
     mask : sparse array, or bool array, optional
@@ -81,7 +81,7 @@ def matmul(
     threads : int, optional
         CPU threads; by default ``SEMIRING_NUM_THREADS``, or all cores.
     check : bool
-        False skips the checks that raise `DomainError` or `OverflowRiskError`; refused inputs then give a meaningless product.
+        False skips the checks that raise `DomainError` or `OverflowRiskError`; products of refused inputs are meaningless.
 
     Raises
     ------
@@ -94,7 +94,7 @@ def matmul(
     LawError
         If a witness is wanted and ⊕ is not selective.
     TooLargeError
-        If the GPU (for sparse arrays, also the host) lacks the memory.
+        If the GPU (sparse arrays: or the host) lacks the memory.
 
     Notes
     -----
