@@ -84,7 +84,7 @@ def scan(
     ShapeError, GraphError
         If operands do not fit together, are on different devices, or cannot be read.
     DTypeError, DomainError
-        If the semiring has no meaning in the dtype, or an entry is outside the carrier.
+        If the semiring is not defined for the dtype, or an entry is NaN or outside the carrier.
     OverflowRiskError
         If large numbers or many steps could leave the dtype.
     LawError
