@@ -102,9 +102,8 @@ def _sparse_result(call: _Call, a: SparseOperand, b: SparseOperand, mask: Any, c
     semiring, form, by_columns = call.semiring, call.form, a.by_columns
     with on_device(call.device):
         a, b = a.converted(form.dtypes, semiring, "a"), b.converted(form.dtypes, semiring, "b")
-        signed = _checked(
-            call, (a.rows.values, b.rows.values), form.depth * a.most_duplicates() * b.most_duplicates(), ("a.data", "b.data")
-        )
+        longest = form.depth * a.most_duplicates() * b.most_duplicates()
+        signed = _checked(call, (a.rows.values, b.rows.values), longest, ("a.data", "b.data"))
         there = is_gpu(call.device)
         wanted = None if mask is None else mask_of(mask, form.shape, complement=complement, by_columns=by_columns, there=there)
         first, second = (b.stored(by_columns=True), a.rows) if by_columns else (a.rows, b.stored(by_columns=False))
