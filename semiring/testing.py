@@ -1,6 +1,6 @@
 """Helpers for tests of code that uses semirings: matrices of exact numbers, closures by brute force, and checks of paths.
 
-Hypothesis is imported only by `matrices`.
+Test libraries are imported on first use.
 
 >>> import numpy as np, semiring as sr
 >>> from semiring import testing
@@ -39,7 +39,7 @@ Values = Sequence[Any]
 
 @raised_here
 def elements(semiring: Semiring | str, dtype: Any = None, *, harmless: bool = True) -> list[Any]:
-    """List elements of a semiring whose sums and products the dtype holds exactly; the zero and the one come first.
+    """List sample elements of a semiring, zero and one first, with sums and products that are exact in the dtype.
 
     Examples
     --------
@@ -51,9 +51,9 @@ def elements(semiring: Semiring | str, dtype: Any = None, *, harmless: bool = Tr
     ----------
     semiring : Semiring or str
     dtype : dtype or sequence of dtype, optional
-        The dtype of each component; by default the semiring's usual dtype.
+        One dtype for each component; by default the usual dtypes of the semiring.
     harmless : bool
-        List only elements with 1 ⊕ a = 1, for which every closure converges.
+        List only elements a with 1 ⊕ a = 1, for which every closure converges.
     """
     semiring = as_semiring(semiring)
     kinds = semiring.dtypes(semiring.usual_dtypes if dtype is None else dtype)
@@ -70,7 +70,7 @@ def elements(semiring: Semiring | str, dtype: Any = None, *, harmless: bool = Tr
 
 
 def _in_dtype(value: Any, dtype: np.dtype[Any], zero: Any) -> Any:
-    """Convert a value to an entry of a dtype; in an integer dtype, ∞ becomes the zero."""
+    """Convert a value to an entry of this dtype; an infinite value becomes the zero of an integer dtype."""
     if dtype.kind in "iu":
         return int(value) if not isinstance(value, float) or math.isfinite(value) else zero
     return value
@@ -86,7 +86,7 @@ def random_matrix(
     harmless: bool = True,
     rng: np.random.Generator | None = None,
 ) -> Any:
-    """Return a random square matrix of elements that the dtype holds exactly.
+    """Return a random square matrix over a semiring, of `elements`, which the dtype holds exactly.
 
     Examples
     --------
@@ -120,17 +120,10 @@ def random_matrix(
 
 def _matrix(pool: list[Any], kinds: Sequence[Any], pick: Array) -> Any:
     """Return the matrix of the elements with the numbers `pick`, as one array or a tuple of arrays."""
-    columns = [np.empty(len(pool), dtype=kind) for kind in kinds]
+    columns = [np.empty(len(pool), dtype=kind) for kind in kinds]  # NumPy's own conversion would take objects apart
     for c, column in enumerate(columns):
         column[:] = [e[c] for e in pool] if len(kinds) > 1 else pool
     return tuple([column[pick] for column in columns]) if len(kinds) > 1 else columns[0][pick]
-
-
-def _array(entries: Sequence[Any], dtype: np.dtype[Any]) -> Array:
-    """Return a vector of these entries; NumPy's own conversion would take objects apart."""
-    array = np.empty(len(entries), dtype=dtype)
-    array[:] = entries
-    return array
 
 
 @raised_here
@@ -151,12 +144,12 @@ def matrices(semiring: Semiring | str, dtype: Any = None, *, max_n: int = 8, har
     semiring, dtype, harmless
         See `elements`.
     max_n : int
-        The most rows; the fewest are 0.
+        The greatest number of vertices; the least is 0.
 
     Returns
     -------
     hypothesis.strategies.SearchStrategy
-        Strategy of arrays of shape (n, n), or of tuples of such arrays for structured elements.
+        A strategy for arrays of shape (n, n), or tuples of such arrays for structured elements.
     """
     from hypothesis import strategies as st
 
@@ -165,7 +158,8 @@ def matrices(semiring: Semiring | str, dtype: Any = None, *, max_n: int = 8, har
     pool = elements(semiring, kinds, harmless=harmless)
 
     def build(n: int) -> SearchStrategy[Any]:
-        entry = st.one_of(st.just(pool[0]), st.sampled_from(pool))  # half the entries are zero, so that sparse graphs are likely
+        # A zero half of the time makes sparse graphs likely.
+        entry = st.one_of(st.just(pool[0]), st.sampled_from(pool))
         pick = np.arange(n * n).reshape(n, n)
         return st.lists(entry, min_size=n * n, max_size=n * n).map(lambda entries: _matrix(entries, kinds, pick))
 
@@ -174,7 +168,9 @@ def matrices(semiring: Semiring | str, dtype: Any = None, *, max_n: int = 8, har
 
 @raised_here
 def brute_force(semiring: Semiring | str, a: Any, *, reflexive: bool = True) -> Any:
-    """Add up every simple path (and simple cycle) exactly: a closure for small n and matrices with harmless cycles.
+    """Return the exact closure of a small matrix by adding up every simple path and simple cycle.
+
+    The result is the closure only if no cycle adds anything (see ``harmless`` of `elements`).
 
     Examples
     --------
@@ -193,7 +189,7 @@ def brute_force(semiring: Semiring | str, a: Any, *, reflexive: bool = True) -> 
     Returns
     -------
     object array of shape (n, n), or tuple of such arrays
-        The closure. Floats are read as exact fractions; in an integer dtype, ∞ is the value that stands for ∞ in this dtype.
+        Floats are exact fractions. The value that stands for ∞ in an integer dtype stands for ∞ here too.
 
     Notes
     -----
@@ -225,7 +221,7 @@ def brute_force(semiring: Semiring | str, a: Any, *, reflexive: bool = True) -> 
 
 @raised_here
 def path_weight(semiring: Semiring | str, a: Any, path: Sequence[int]) -> Any:
-    """Multiply the edges of a path exactly.
+    """Return the product of the edges of a path, exactly.
 
     Examples
     --------
@@ -243,7 +239,7 @@ def path_weight(semiring: Semiring | str, a: Any, path: Sequence[int]) -> Any:
     Returns
     -------
     scalar, or tuple of such
-        The weight. Floats are read as exact fractions.
+        Floats are exact fractions.
     """
     return exact_weight(as_semiring(semiring), a if isinstance(a, tuple) else (a,), path)
 
@@ -252,7 +248,7 @@ def path_weight(semiring: Semiring | str, a: Any, path: Sequence[int]) -> Any:
 def assert_paths_valid(
     paths: Paths, a: Any, pairs: Iterable[tuple[int, int]] | None = None, *, slack: float = 4.0, absolute: float = 0.0, trees: bool = True
 ) -> None:
-    """Assert that every path is simple, uses edges of the matrix, and has the weight of its element.
+    """Raise an AssertionError unless every path is a simple path of the matrix and has the reported weight.
 
     Examples
     --------
@@ -269,16 +265,16 @@ def assert_paths_valid(
     pairs : iterable of (int, int), optional
         Rows and columns to check; all by default.
     slack : float
-        Allowed distance of the weight of a path of floats from its element, in multiples of hops · ε · Σ|w|.
+        Tolerance for float weights, in units of hops · ε · Σ|w|.
     absolute : float
-        Distance allowed in addition.
+        Absolute tolerance to add.
     trees : bool
         Also check the predecessor and next-hop matrices.
 
     Raises
     ------
     AssertionError
-        If a path is wrong; the message names the path and the error.
+        If a path is wrong; the message names the path and the fault.
     """
     arrays = a if isinstance(a, tuple) else (a,)
     values = tuple(map(host, paths.values if isinstance(paths.values, tuple) else (paths.values,)))
@@ -291,7 +287,7 @@ def assert_paths_valid(
     for (i, j), labels in zip(chosen, found, strict=True):
         path = [number[v] for v in labels]
         if all(v[i, j] == z for v, z in zip(values, zero, strict=True)):
-            assert path == [], f"a path {path} from {i} to {j}, whose element is the zero"
+            assert path == [], f"there is a path {path} from {i} to {j}, but the closure has none (zero)"
             continue
         _assert_path(paths.semiring, arrays, values, zero, path, i, j, (slack, absolute))
         if i == j and paths.reflexive:
@@ -305,7 +301,7 @@ def assert_paths_valid(
 
 
 def _walk(matrix: Array, i: int, j: int, *, backwards: bool) -> list[int]:
-    """Follow a matrix of predecessors (`backwards`) or of next hops from i to j."""
+    """Return the path from i to j in a matrix of predecessors (backwards) or of next hops."""
     path = [j if backwards else i]
     while path[-1] != (i if backwards else j):
         path.append(int(matrix[i, path[-1]] if backwards else matrix[path[-1], j]))
@@ -316,7 +312,7 @@ def _walk(matrix: Array, i: int, j: int, *, backwards: bool) -> list[int]:
 def _assert_path(
     semiring: Semiring, arrays: Values, values: Values, zero: Values, path: list[int], i: int, j: int, tolerance: tuple[float, float]
 ) -> None:
-    """Assert that a path from i to j uses edges, visits no vertex twice, and has the weight of its element."""
+    """Raise an AssertionError unless a path leads from i to j along edges, repeats no vertex and has the given weight."""
     assert path[:1] == [i], f"{path} does not begin at {i}"
     assert path[-1] == j, f"{path} does not end at {j}"
     inner = path[:-1] if i == j and len(path) > 1 else path
