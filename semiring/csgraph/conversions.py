@@ -240,7 +240,7 @@ def reconstruct_path(csgraph: Any, predecessors: Any, directed: bool = True) -> 
     csr = read(csgraph).csr
     before = np.asarray(predecessors)
     if before.dtype.kind not in "iu":
-        raise ValueError(f"predecessors must be integers (vertices, or a negative number for none), not {before.dtype}")
+        raise ValueError(f"predecessors must be integral (vertices, or a negative number for none), not {before.dtype}")
     if before.ndim != 1 or len(before) > csr.n:
         raise ShapeError(
             f"predecessors must be a row of at most {counted(csr.n, 'vertex', 'vertices')}, not an array of shape {before.shape}"
