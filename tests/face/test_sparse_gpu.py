@@ -176,7 +176,7 @@ def test_what_is_refused() -> None:
 
     a = on_the_gpu(sp.csr_array(np.array([[1.0, 2.0], [0.0, 3.0]])))
     x = cupy.zeros(2)
-    with pytest.raises(sr.ShapeError, match="one .*sparse array.* is on the host"):
+    with pytest.raises(sr.ShapeError, match=r"one .*sparse array.* is on the host"):
         sr.matmul(a, a.get(), sr.MIN_PLUS)
     with pytest.raises(sr.GraphError, match="host"):
         sr.power(a, 2, sr.MIN_PLUS, nonedge=0)
