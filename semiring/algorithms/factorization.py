@@ -1,4 +1,4 @@
-"""A sparse graph and its elimination, with checks of numbers before and after, and the diagnosis of divergent cycles.
+"""The elimination of a sparse graph, with checks of the numbers before and after, and the diagnosis of divergent cycles.
 
 If only rounding makes a cycle improve, potentials reweigh the edges so that no cycle can improve (Johnson, 1977). The elements of the
 reweighed graph are the wanted elements times the potentials of both ends.
@@ -40,9 +40,9 @@ Values = tuple[Array, ...]
 
 
 def sums_converge(semiring: Semiring, edges: CSR) -> bool:
-    """Return True if the sums of rows, or of columns, of non-negative numbers prove the convergence of sums over all walks.
+    """Return True if row sums or column sums below 1, of non-negative numbers, prove the convergence of sums over all walks.
 
-    Every pivot then has a star, in any order of elimination.
+    Then every pivot has a star, in any order of elimination.
 
     Examples
     --------
@@ -65,21 +65,15 @@ def sums_converge(semiring: Semiring, edges: CSR) -> bool:
 
 
 class Kept(NamedTuple):
-    """The result of an elimination.
-
-    Attributes
-    ----------
-    panels : EliminationPanels
-    potentials : tuple or None
-        Elements of vertices, and their inverses, of reweighed edges.
-    """
+    """The result of an elimination."""
 
     panels: EliminationPanels
     potentials: tuple[Values, Values] | None
+    """Potentials of the vertices, and their inverses, if the edges were reweighed."""
 
 
 class Factorization:
-    """A graph over a semiring that is eliminated, and again where its weights change.
+    """An eliminated graph over a semiring, updated when weights change.
 
     Parameters
     ----------
@@ -90,11 +84,11 @@ class Factorization:
         The caller's name of a vertex, for errors.
     threads : int, optional
     check : bool
-        Whether what could leave the dtype is refused.
+        Refuse weights whose sums could leave the dtype.
     kept : Kept, optional
-        What an elimination of the same graph has left, which is not done again.
+        The result of an earlier elimination of the same graph, used instead of a new one.
     device : str
-        Where rows and columns are found: "cpu", or a GPU, on which they are left.
+        "cpu", or the GPU that computes and holds rows and columns.
 
     Raises
     ------
@@ -114,7 +108,7 @@ class Factorization:
         device: str = "cpu",
     ) -> None:
         self.semiring, self.edges, self.check, self.device, self._names = semiring, edges, check, device, names
-        engine = engine_for(semiring, edges.dtypes, "cpu", threads, witness=True)  # which matrices of bits have not
+        engine = engine_for(semiring, edges.dtypes, "cpu", threads, witness=True)  # with a witness, so no matrices of bits
         by_star = eliminates(semiring, edges.dtypes, paths=False)
         kernels, panels = Eliminations(semiring, edges.dtypes, threads), None if kept is None else kept.panels
         with on_device(device):
@@ -133,28 +127,28 @@ class Factorization:
 
     @property
     def kept(self) -> Kept:
-        """The result of the elimination."""
+        """The result of the elimination, for another `Factorization` of the same graph."""
         return Kept(self.elimination.panels, self._potentials)
 
     @property
     def found(self) -> Symbolic:
-        """The analysis."""
+        """The symbolic analysis."""
         return self.elimination.found
 
     def update(self, numbers: Array, weights: Values) -> None:
-        """Give some edges other weights; where that raises, all is as it was."""
+        """Change the weights of some edges; on an error the old weights are restored."""
         before = self.edges.weights
         after = tuple(w.copy() for w in before)
         for w, new in zip(after, weights, strict=True):
             w[numbers] = new
         try:
             self._eliminate(after, numbers if len(numbers) < len(self.edges.heads) else None)
-        except BaseException:  # also where the user interrupts
-            self._eliminate(before, None)  # all, whatever was overwritten
+        except BaseException:  # also KeyboardInterrupt
+            self._eliminate(before, None)  # everything, as any panel may be overwritten
             raise
 
     def located(self, tails: Array, heads: Array) -> Array:
-        """The numbers of edges by their ends; −1 where there is none."""
+        """Return the numbers of the edges between given ends; −1 for no edge."""
         edges = self.edges
         if tails is edges.tails and heads is edges.heads:
             return np.arange(len(heads))
@@ -210,7 +204,6 @@ class Factorization:
     def _swept(
         self, sources: Array, targets: Array, every_source: bool, every_target: bool, *, on_host: bool, backward: bool, meter: Meter | None
     ) -> Values:
-        """The elements of `between`, by sweeps through the panels."""
         out = self._empty((len(sources), len(targets)), backward=backward, on_host=on_host)
         tell = self._telling(meter)
         if backward:
@@ -226,7 +219,7 @@ class Factorization:
 
     @property
     def _is_no_sum(self) -> bool:
-        """True where a sum of non-negative numbers has left negative ones in the panels, so that some rows diverge."""
+        """True if sums of non-negative numbers left negative numbers in the panels: some rows diverge."""
         if self._diverges is None:
             with on_device(self.device):
                 panels = self.elimination.panels if any(sums := self._sums) else ()
@@ -235,11 +228,10 @@ class Factorization:
 
     @property
     def _sums(self) -> Sums:
-        """Components whose closure sums non-negative numbers."""
         return tuple([bool(v) for v in nonnegative_sums(self.semiring, self.edges.weights)])
 
     def _pivoted(self) -> Any:
-        """SciPy's factor with pivoting, where this one has lost digits; None where it is as good."""
+        """Return SciPy's factor with pivoting if this elimination lost digits, else None."""
         if self._superlu is None:
             plain = is_inverse(self.semiring) and self.edges.dtypes[0].kind == "f" and (self._is_no_sum or not any(self._sums))
             self._superlu = plain and pivoted(self.edges, lambda b: self.elimination.solve((b,))[0])
@@ -250,13 +242,12 @@ class Factorization:
         return Diagnosis(self.semiring, lambda: matrix, self._names)
 
     def blocks(self, meter: Meter | None = None) -> Iterator[tuple[int, Values]]:
-        """Yield all rows of the closure, one sweep's at a time, with the number of the first."""
+        """Yield all rows of the closure by blocks of one sweep, each with the number of its first row."""
         every = np.arange(self.edges.n)
         for some in slices(self.edges.n, 1, self.elimination.together):
             yield some.start, self.between(every[some], every, every_target=True, meter=meter)
 
     def _empty(self, shape: tuple[int, int], *, backward: bool, on_host: bool) -> Values:
-        """New arrays for rows, or `backward` for columns."""
         dtypes = self.edges.dtypes
         if on_host or not is_gpu(self.device):
             return tuple(np.empty(shape, d) for d in dtypes)
@@ -265,9 +256,9 @@ class Factorization:
         return tuple(cupy.empty(shape, d, order="F" if backward else "C") for d in dtypes)
 
     def distribution(self, most: int, *, meter: Meter | None = None) -> Distribution | None:
-        """Return the distribution of the distances of a graph over min-plus, with a histogram of at most `most` cells, none for 0.
+        """Return the distribution of all distances over min-plus, with a histogram of at most `most` cells, none for 0.
 
-        None for negative weights, whose rows must be visited. The meter counts as in `between`.
+        Return None for negative weights, which need whole rows. The meter counts as in `between`.
         """
         edges, (weights,) = self.edges, self.edges.weights
         if np.signbit(weights).any():
@@ -279,8 +270,6 @@ class Factorization:
         return found
 
     def _telling(self, meter: Meter | None) -> Callable[[int, int], None]:
-        """Return a function that reports the rows of a worker to a meter."""
-
         def tell(rows: int, worker: int) -> None:
             if meter is not None:
                 meter.add(rows * (self.edges.n + len(self.edges.heads)), tell=worker == 0)
@@ -288,8 +277,8 @@ class Factorization:
         return tell
 
     def solve(self, b: Values) -> Values:
-        """The least solution of x = A ⊗ x ⊕ b, for b of shape (n, k)."""
-        guard = guard_for(self.semiring, self.edges.dtypes, self.edges.n, check=self.check)  # b is an edge more
+        """Return the least solution of x = A ⊗ x ⊕ b, for b of shape (n, k)."""
+        guard = guard_for(self.semiring, self.edges.dtypes, self.edges.n, check=self.check)  # b adds one edge to each path
         weights, given = (statistics_of(self.semiring, values) for values in (self.edges.weights, b))
         guard.before(tuple(x | y for x, y in zip(weights, given, strict=True)))
         signed, self.elimination.engine.signed = self.elimination.engine.signed, guard.signed
@@ -301,7 +290,6 @@ class Factorization:
         return found
 
     def _solved(self, b: Values) -> Values:
-        """The same, without a look at its numbers."""
         if (superlu := self._pivoted()) is not None:
             return (np.ascontiguousarray(superlu.solve(b[0])),)
         if self._potentials is None:
@@ -310,7 +298,7 @@ class Factorization:
         return self._multiplied(back, self.elimination.solve(self._multiplied(p, b)))
 
     def _eliminate(self, weights: Values, changed: Array | None) -> None:
-        """Eliminate edges of these weights, or those parts where some have changed."""
+        """Eliminate the graph with new weights; `changed` numbers the changed edges, None for all."""
         self._guarded(weights)
         if self._potentials is not None:
             changed = None
@@ -329,7 +317,7 @@ class Factorization:
         self.elimination.engine.signed = self._guard.signed
 
     def _by_potentials(self, vertex: int) -> None:
-        """Raise for a cycle that diverges; where only rounding made one, eliminate once more by potentials."""
+        """Raise for a divergent cycle; eliminate again by potentials if only rounding made the pivot diverge."""
         semiring, edges = self.semiring, self.edges
         diagnosis = self._diagnosis()
         if self.elimination.by_star:
@@ -343,13 +331,12 @@ class Factorization:
         self._potentials = p, back
 
     def _multiplied(self, x: Values, y: Values) -> Values:
-        """x ⊗ y in arrays that the caller may write to, without a warning where that overflows."""
         with np.errstate(all="ignore"):
-            return tuple(np.array(v) for v in self._operations.mul(x, y))
+            return tuple(np.array(v) for v in self._operations.mul(x, y))  # copies: ⊗ may return an operand
 
 
 def _inverted(superlu: Any, sources: Array, targets: Array, dtype: np.dtype[Any], *, backward: bool) -> Array:
-    """Entries of (I − A)⁻¹ between vertices: by columns, or by rows where these are fewer."""
+    """Return entries of (I − A)⁻¹ between vertices: rows from the sources, or `backward` columns to the targets."""
     ends, others = (targets, sources) if backward else (sources, targets)
     units = np.zeros((superlu.shape[0], len(ends)), dtype)
     units[ends, np.arange(len(ends))] = 1

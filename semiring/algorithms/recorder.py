@@ -1,6 +1,6 @@
 """A recorder of the calls of primitives: the areas of the matrix that each call reads and writes, and the changed elements.
 
-An algorithm closes the matrix with a `Recorder` instead of an engine, without any change.
+An unchanged algorithm closes the matrix with a `Recorder` as its engine.
 
 Examples
 --------
@@ -44,10 +44,6 @@ class Area(NamedTuple):
     >>> np.eye(3)[area.rows, area.columns]
     array([[0., 0.],
            [1., 0.]])
-
-    Attributes
-    ----------
-    top, bottom, left, right : int
     """
 
     top: int
@@ -57,18 +53,18 @@ class Area(NamedTuple):
 
     @classmethod
     def of(cls, block: Block) -> Area:
-        """Return the area of a block."""
+        """Return the area of a block of the matrix."""
         rows, columns = block.shape
         return cls(block.row, block.row + rows, block.column, block.column + columns)
 
     @property
     def rows(self) -> slice:
-        """Its rows."""
+        """The slice of rows."""
         return slice(self.top, self.bottom)
 
     @property
     def columns(self) -> slice:
-        """Its columns."""
+        """The slice of columns."""
         return slice(self.left, self.right)
 
     @property
@@ -81,25 +77,18 @@ class Area(NamedTuple):
 
 
 class PrimitiveCall(NamedTuple):
-    """One call of a primitive.
-
-    Attributes
-    ----------
-    operation : str
-        "multiply_add", "multiply", "close" or "eliminate" (see `semiring.kernels.engine.Primitives`), "add_identity", or "repeat" where a
-        closure was repeated with potentials because of rounding.
-    reads : tuple of Area
-        The operands of a product, in order; none for the others.
-    writes : Area
-    """
+    """One call of a primitive."""
 
     operation: str
+    """Name of a primitive (see `semiring.kernels.engine.Primitives`), "add_identity", or "repeat" if rounding made the closure repeat by
+    potentials."""
     reads: tuple[Area, ...]
+    """Operands of a product, in order; empty for other primitives."""
     writes: Area
 
     @property
     def depth(self) -> int:
-        """The number of updates of one element in sequence."""
+        """The number of successive updates of one element."""
         if self.operation == "add_identity":
             return 0
         first = self.reads[0] if self.reads else self.writes
@@ -112,41 +101,34 @@ class PrimitiveCall(NamedTuple):
 
 
 class Change(NamedTuple):
-    """The elements that a call changed.
-
-    Attributes
-    ----------
-    places : int array
-        Where they are, row after row: i·n + j.
-    values : tuple of arrays
-        What they are now, an array for each component.
-    via : array or None
-        The same of the construction matrix.
-    """
+    """The elements that a call changed."""
 
     places: Array
+    """Places of the elements, row after row: i·n + j."""
     values: tuple[Array, ...]
+    """New values of the elements, an array for each component."""
     via: Array | None
+    """New entries of the construction matrix at these places."""
 
 
 class Recorder(ReferenceEngine):
-    """The reference engine, which also writes down every call with what it changed.
+    """The reference engine, recording every call and the elements that it changed.
 
     Parameters
     ----------
     semiring, dtypes
         As for `ReferenceEngine`.
     values : tuple of arrays of shape (n, n)
-        The matrix that will be closed, as it is before.
+        The matrix before the closure.
     via : int32 array of shape (n, n), optional
-        Its construction matrix.
+        The construction matrix before the closure.
 
     Attributes
     ----------
     calls : list of (PrimitiveCall, Change)
     """
 
-    pivot = 1 << 30  # one call for each block that a schedule closes, of any side
+    pivot = 1 << 30  # no block is cut: one call for each block that a schedule closes
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], values: tuple[Array, ...], via: Array | None = None) -> None:
         super().__init__(semiring, dtypes)
@@ -198,14 +180,14 @@ class Recorder(ReferenceEngine):
         self._record("add_identity", (), A)
 
     def run(self, name: Hashable, schedule: Callable[[Block], None], A: Block) -> None:
-        """``schedule(A)``. Only the first is recorded: where rounding made a cycle improve, another one closes a matrix of potentials."""
+        """Run ``schedule(A)``, recorded the first time only: after rounding, a second run closes the reweighed matrix."""
         try:
             schedule(A)
         finally:
             self._recording = False
 
     def finish(self, values: tuple[Array, ...], via: Array | None) -> None:
-        """Compare the result with what was recorded; what is different comes from repeating the closure with potentials."""
+        """Record the elements that a repeated closure, by potentials, has changed; none without a repetition."""
         self._recording = True
         self._record("repeat", (), Block(values, via))
         if not len(self.calls[-1][1].places):
@@ -247,46 +229,31 @@ EQUATIONS = {
         "A21 ← T A21 S",
     ),
 }
-"""The equations of the phases of each algorithm, from phase 1, as in the comments of the algorithm."""
+"""The equations of each algorithm's phases, in order, as in the comments of the algorithm."""
 
 _PRODUCTS = {
     "recursive": ("11 12 12", "21 11 21", "21 12 22", "22 21 21", "12 22 12", "12 21 11"),
     "recursive_elimination": ("11 12 12", "21 12 22", "21 11 21", "12 22 12", "12 21 11", "22 21 21"),
 }
-"""The quarters A, B and C of the products of a recursion, in order; they are its phases 2, 3, 4, 6, 7 and 8."""
+"""The quarters A, B and C of a recursion's products C ← C ⊕ A⊗B, which are phases 2, 3, 4, 6, 7 and 8."""
 
 
 class Phase(NamedTuple):
-    """The phase of an algorithm that a call belongs to.
-
-    Attributes
-    ----------
-    equation : str
-    number : int or None
-        The number of the phase, from 1; None for algorithms without phases.
-    round : int or None
-        The round of the iterative and the blocked algorithm, from 0, one for each pivot.
-    within : Area or None
-        The block A of the equation: in the recursive algorithm the diagonal block whose quarters the equation names.
-    """
+    """The phase of an algorithm that a call belongs to."""
 
     equation: str
     number: int | None = None
+    """Number of the phase, from 1; None for algorithms without phases."""
     round: int | None = None
+    """Round of the iterative or a blocked algorithm, from 0, one for each pivot."""
     within: Area | None = None
+    """Block A of the equation: in a recursive algorithm the diagonal block whose quarters the equation names."""
 
 
 def phases(calls: Iterable[PrimitiveCall], algorithm: str, n: int, base: int) -> Iterator[Phase]:
-    """Yield the phase of each call.
+    """Yield the phase of each call of one closure, in order.
 
-    Parameters
-    ----------
-    calls : iterable of PrimitiveCall
-        All calls of one closure, in order.
-    algorithm : str
-        One of `EQUATIONS`.
-    n, base : int
-        The sides of the matrix and of the base case.
+    `algorithm` is a key of `EQUATIONS`; n and `base` are the sides of the matrix and of the base case.
     """
     whole, pivots = Area(0, n, 0, n), 0
     halves = dict(_halves(Block((np.empty((n, n), dtype=bool),)), base)) if algorithm.startswith("recursive") else {}
@@ -301,20 +268,11 @@ def phases(calls: Iterable[PrimitiveCall], algorithm: str, n: int, base: int) ->
             yield _of_recursion(call, algorithm, halves)
         else:
             pivots += not call.reads
-            yield _of_round(call, algorithm, pivots - 1, whole)
-
-
-def _of_round(call: PrimitiveCall, algorithm: str, pivot: int, whole: Area) -> Phase:
-    """A call of the iterative or of a blocked algorithm."""
-    equations = EQUATIONS[algorithm]
-    if algorithm == "iterative":
-        return Phase(equations[0], None, pivot, whole)
-    if not call.reads:
-        number = 1
-    else:
-        first, second = call.reads
-        number = 2 if second == call.writes else 3 if first == call.writes else 4
-    return Phase(equations[number - 1], number, pivot, whole)
+            number = 1 if not call.reads else 2 if call.reads[1] == call.writes else 3 if call.reads[0] == call.writes else 4
+            if algorithm == "iterative":
+                yield Phase(EQUATIONS["iterative"][0], None, pivots - 1, whole)
+            else:
+                yield Phase(EQUATIONS[algorithm][number - 1], number, pivots - 1, whole)
 
 
 def _halves(A: Block, base: int) -> Iterator[tuple[Area, Area]]:
@@ -327,11 +285,10 @@ def _halves(A: Block, base: int) -> Iterator[tuple[Area, Area]]:
 
 
 def _of_recursion(call: PrimitiveCall, algorithm: str, halves: dict[Area, Area]) -> Phase:
-    """A call of a recursive algorithm."""
     equations = EQUATIONS[algorithm]
     if not call.reads:
         within = halves.get(call.writes)
-        if within is None:  # the whole is no larger than the base
+        if within is None:  # the whole matrix is a base case
             return Phase("A ← A ⊕ A² ⊕ …" if call.operation == "close" else "A ← A*", within=call.writes)
         number = 1 if call.writes.top == within.top else 5
         return Phase(equations[number - 1], number, within=within)

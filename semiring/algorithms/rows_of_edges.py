@@ -8,7 +8,7 @@ of Bellman and Ford, and for reachability breadth-first search.
 
 With a selective ⊕, compiled searches (`semiring.kernels.cpu.searches`) extend one walk at a time, best first if no edge improves on 1: for
 distances Dijkstra's algorithm. Equal edges w need no priority queue: w^k ⊕ w^(k+1) = w^k makes the rounds a breadth-first search. Compiled
-searches do not diagnose cycles. The rounds above repeat an incomplete row, and find the cycle.
+searches do not diagnose cycles: the rounds above compute an incomplete row again, and find the cycle.
 
 Examples
 --------
@@ -55,17 +55,19 @@ if TYPE_CHECKING:
 
 __all__ = ["MANY", "Order", "Reach", "best_path", "pays", "reach", "rows_of_edges", "search_order"]
 
-Order = Literal["best", "levels", "rounds"]
-"""Best first, breadth first, or in rounds."""
+Order = Literal["best", "levels", "rounds"]  # best first, breadth first, or label-correcting rounds
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
 
-MANY, _SAMPLE, _FEW = 64, 8, 4
-"""Searches beside which some more cost little; how many these are at most, and half as many from so many edges a vertex on."""
+MANY = 64
+"""Number of searches beyond which a sample of searches costs little."""
+
+_SAMPLE, _FEW = 8, 4
+"""Searches in a sample; half as many in a graph with more than `_FEW` edges a vertex."""
 
 _SHORT_PATIENCE = 4
-"""The entries for each edge that a search in rounds takes before it goes by potentials."""
+"""Queue entries per edge after which a search in rounds gives up for potentials."""
 
 _PATIENCE = 32
 """Rounds before the search for a divergent cycle."""
@@ -89,7 +91,7 @@ def rows_of_edges(
     Parameters
     ----------
     semiring : Semiring
-        A semiring with the laws of a closure, without a star: all cycles within reach have 1 ⊕ c = 1.
+        With the laws of a closure and no star: all cycles within reach have 1 ⊕ c = 1.
     edges : CSR
     sources : int array of shape (s,)
     reflexive : bool
@@ -120,8 +122,8 @@ def rows_of_edges(
 
     Notes
     -----
-    O(m log m) steps a source by best-first search, O(m) by breadth-first search, and O(r·m) or fewer in rounds, for paths of at most r
-    edges. Memory for the result, and scratch for the edges on each thread (without compiled searches for up to a million edges). Compiled
+    Steps a source: O(m log m) by best-first search, O(m) by breadth-first search, at most O(r·m) in rounds for paths of up to r edges.
+    Memory for the result, and scratch for the edges on each thread (without compiled searches for up to a million edges). Compiled
     searches and rounds give the same elements, floats bit for bit unless rounding makes a cycle improve; tying paths may differ. Floats
     with negative weights are within n·ε of the largest magnitude, as in the closure. If only rounding makes a cycle improve, compiled
     searches go by potentials, and rounds stop after n.
@@ -169,18 +171,12 @@ def search_order(semiring: Semiring, edges: CSR) -> Order:
 
 
 class Reach(NamedTuple):
-    """The part of a graph that searches visit.
-
-    Attributes
-    ----------
-    found : float
-        The share of all vertices that a search finds.
-    seen : float or None
-        The average number of visits to each edge; None if unknown.
-    """
+    """The part of a graph that searches visit."""
 
     found: float = 1.0
+    """Share of all vertices that a search finds."""
     seen: float | None = None
+    """Average visits of a search to each edge; None if unknown."""
 
 
 def reach(semiring: Semiring, edges: CSR, count: int, order: Order, device: str = "cpu", threads: int | None = None) -> Reach:
@@ -190,7 +186,7 @@ def reach(semiring: Semiring, edges: CSR, count: int, order: Order, device: str 
     sample = min(_SAMPLE if len(edges.heads) <= _FEW * edges.n else _SAMPLE // 2, count // 16)
     searches = searches_for(semiring, edges.dtypes, device, threads)
     if order == "levels" and searches is not None:
-        sample = MANY  # which go together
+        sample = MANY  # one search with a bit for each source
     sources = (2 * np.arange(sample) + 1) * edges.n // (2 * sample)
     if searches is None:
         return Reach(sum(len(edges.reachable(sources[i : i + 1])) for i in range(sample)) / (edges.n * sample))
@@ -203,35 +199,33 @@ def reach(semiring: Semiring, edges: CSR, count: int, order: Order, device: str 
 
 
 class _Search:
-    """Label-correcting rounds from some sources at a time. A place is the number of an entry of the result: row · n + vertex.
+    """Label-correcting rounds from several sources at a time. A place is the number of an entry of the result: row · n + vertex."""
 
-    Attributes
-    ----------
-    seen : int
-        At how many edges compiled searches looked.
-    """
-
-    seen = 0
+    seen = 0  # edges visited by compiled searches
 
     def __init__(self, semiring: Semiring, edges: CSR, reflexive: bool, backward: bool, name: Callable[[int], Any], order: Order) -> None:
-        self.order = order
+        self.order, self.doubtful = order, order == "rounds"  # only then a cycle may diverge
         self.semiring, self.given, self.reflexive, self.backward, self.name = semiring, edges, reflexive, backward, name
         self.edges = edges.transposed() if backward else edges
 
     @cached_property
     def operations(self) -> Operations:
-        """The operations by NumPy, for what compiled searches leave."""
         return operations_for(self.semiring, self.edges.dtypes)
 
     def compiled(self, searches: Searches, sources: Array, results: Values, tree: Array | None, meter: Meter | None = None) -> range:
-        """Fill rows by compiled searches, and return the rows that are left as zeros because a cycle may diverge."""
+        """Fill rows by compiled searches; return the rows left as zeros because a cycle may diverge."""
         graph = self.edges.starts, self.edges.heads, self.edges.weights
         how: dict[str, Any] = {"reflexive": self.reflexive, "meter": meter}
         if self.doubtful and adds_along_paths(self.semiring):
             how["patience"] = _SHORT_PATIENCE  # as potentials serve long searches better
         many = len(sources) >= HOPS and len(sources) * (self.edges.n + len(self.edges.heads)) > FEW_STEPS
         if self.order == "levels" and tree is None and many:
-            looked = searches.by_hops(graph[:2], sources, results, partial(self._by_hops, searches), **how)
+
+            def by_hops(most: int) -> Values:  # the elements of no path and of paths of 0 to `most` edges, all equal
+                line = searches.line(tuple([w[:1].repeat(most) for w in self.edges.weights]), backward=self.backward)
+                return tuple([np.append(v.dtype.type(z), v) for z, v in zip(self.edges.zero, line, strict=True)])
+
+            looked = searches.by_hops(graph[:2], sources, results, by_hops, **how)
             if looked is not None:
                 self.seen = looked
                 return range(0)
@@ -244,17 +238,12 @@ class _Search:
             tree[left] = -1
         return range(complete, len(sources))
 
-    def _by_hops(self, searches: Searches, most: int) -> Values:
-        """Return the elements of no path and of paths of 0 to `most` edges, for equal edges."""
-        line = searches.line(tuple([w[:1].repeat(most) for w in self.edges.weights]), backward=self.backward)
-        return tuple([np.append(v.dtype.type(z), v) for z, v in zip(self.edges.zero, line, strict=True)])
-
     def by_potentials(
         self, searches: Searches, rest: Sequence[int], sources: Array, results: Values, tree: Array | None, meter: Meter | None
     ) -> Sequence[int]:
-        """Fill rows whose search takes too long, and return the rows that are left, where no potentials are found.
+        """Fill rows whose search takes too long, by potentials (Johnson, 1977); return the rows left because no potentials are found.
 
-        With potentials of all vertices that sources reach no edge improves on 1, nor can rounding make a cycle improve (Johnson, 1977).
+        Of reweighed edges none improves on 1, and rounding cannot make a cycle improve.
         """
         if not rest:
             return rest
@@ -271,7 +260,7 @@ class _Search:
         inverted = inverse(self.semiring, found)
         if inverted is None:
             return rest
-        if ahead is None and self.backward:  # these are of the graph as it was given
+        if ahead is None and self.backward:  # the diagnosis reads the given graph, not its transpose
             found, inverted = inverted, found
         p, back = (tuple(np.full(self.edges.n, o, v.dtype) for o, v in zip(self.operations.one, found, strict=True)) for _ in range(2))
         _put(p, vertices, found)
@@ -290,7 +279,7 @@ class _Search:
         return ()
 
     def run(self, sources: Array, results: Values, tree: Array | None) -> None:
-        """Fill rows of zeros, which are contiguous, with the elements from each source."""
+        """Fill contiguous rows of zeros with the elements from each source."""
         n = self.edges.n
         values = tuple(v.reshape(-1) for v in results)
         parents = None if tree is None else tree.reshape(-1)
@@ -303,9 +292,13 @@ class _Search:
             if not len(places):
                 return
             if number == _PATIENCE and self.doubtful:
-                self._require_no_cycle(int(sources[places[0] // n]))
-        if self.doubtful:
-            self._require_rounding(int(sources[places[0] // n]))
+                diagnosis, arrays, start, _ = self._reached(sources[places[:1] // n])
+                cycle, _ = find_cycle(self.semiring, arrays, start)
+                if cycle is not None:
+                    raise diagnosis.error(cycle, exact_weight(self.semiring, arrays, [*cycle, cycle[0]]))
+        if self.doubtful:  # if only rounding keeps the rounds going, walks of n edges are as exact as the arithmetic; else this raises
+            diagnosis, arrays, start, _ = self._reached(sources[places[:1] // n])
+            diagnosis.potentials(0, arrays, None, np.array([start]))
 
     def _round(self, places: Array, delta: Values, values: Values, parents: Array | None) -> tuple[Array, Values]:
         """Extend each walk of the last round by an edge; return the changed places and the new walks."""
@@ -327,25 +320,15 @@ class _Search:
         return ends, offers
 
     def _sum(self, x: Values, y: Values) -> Values:
-        """x ⊕ y, without a warning where that overflows."""
         with np.errstate(all="ignore"):
             return self.operations.add(x, y)
 
     def _lengthened(self, walks: Values, weights: Values) -> Values:
-        """Walks with one more edge."""
         with np.errstate(all="ignore"):
             return self.operations.mul(weights, walks) if self.backward else self.operations.mul(walks, weights)
 
-    @property
-    def doubtful(self) -> bool:
-        """True if a cycle may diverge."""
-        return self.order == "rounds"
-
     def mend(self, sources: Array, results: Values, tree: Array, searches: Searches | None) -> None:
-        """Grow those trees anew that rounding has bent into circles.
-
-        With its own row for potentials (Johnson, 1977) no edge of a source's graph improves on 1 any more, nor can rounding make one.
-        """
+        """Search again each tree that rounding bent into a circle, with its row as potentials: no edge then improves on 1."""
         n, zero, one = self.edges.n, self.edges.zero, self.operations.one
         for rows in slices(len(sources), n, HOST):
             some = tree[rows]
@@ -365,43 +348,20 @@ class _Search:
         """Return the diagnosis, the edges between vertices that the sources reach, the number of the first source, and the vertices."""
         vertices = self.edges.reachable(sources)
         arrays = self.given.induced(vertices).arrays()
-        return (
-            Diagnosis(self.semiring, lambda: arrays, lambda v: self.name(int(vertices[v]))),
-            arrays,
-            int(np.searchsorted(vertices, sources[0])),
-            vertices,
-        )
-
-    def _require_no_cycle(self, source: int) -> None:
-        """Raise where a divergent cycle keeps the rounds from a source going."""
-        diagnosis, arrays, start, _ = self._reached(np.array([source]))
-        cycle, _ = find_cycle(self.semiring, arrays, start)
-        if cycle is not None:
-            raise diagnosis.error(cycle, exact_weight(self.semiring, arrays, [*cycle, cycle[0]]))
-
-    def _require_rounding(self, source: int) -> None:
-        """Raise unless only rounding keeps the rounds going: then what n edges give is as exact as arithmetic is."""
-        diagnosis, arrays, start, _ = self._reached(np.array([source]))
-        diagnosis.potentials(0, arrays, None, np.array([start]))
+        diagnosis = Diagnosis(self.semiring, lambda: arrays, lambda v: self.name(int(vertices[v])))
+        return diagnosis, arrays, int(np.searchsorted(vertices, sources[0])), vertices
 
 
 def _put(values: Values, places: Any, elements: tuple[Any, ...]) -> None:
-    """Write elements, one a component, to places."""
     for array, entries in zip(values, elements, strict=True):
         array[places] = entries
 
 
 def best_path(edges: CSR, source: int, target: int, searches: Searches) -> tuple[Array, tuple[Any, ...]]:
-    """Find the vertices of a best path between two different vertices, none without a path, and its element. O(m) at most for symmetry.
+    """Find the vertices of a best path between two different vertices, none without a path, and its element.
 
-    The element is multiplied up from the source, edge by edge, as rows of the closure are.
-
-    Parameters
-    ----------
-    edges : CSR
-        Edges that do not improve on 1.
-    source, target : int
-    searches : Searches
+    No edge may improve on 1. The element is multiplied up from the source, edge by edge, as in rows of the closure. O(m) steps
+    once for the reversed graph.
     """
     back = edges.transposed()
     ahead, behind = ((g.starts, g.heads, g.weights) for g in (edges, back))
@@ -410,12 +370,13 @@ def best_path(edges: CSR, source: int, target: int, searches: Searches) -> tuple
 
 
 def pays(edges: CSR) -> bool:
-    """Tell whether a search from both ends is right and fast: a graph with few edges a vertex is searched faster than it is transposed."""
-    return (2 * len(edges.heads) > 3 * edges.n or edges.symmetric) and _is_bounded(edges)
+    """Return True if a search from both ends is right and fast.
 
-
-def _is_bounded(edges: CSR) -> bool:
-    """Tell whether all paths stay far from the ends of the dtype, so that vertices without a path are known."""
+    Right: all paths stay far from the ends of the dtype, so that vertices without a path are known. Fast: a search of few edges a vertex
+    takes less time than a transposition.
+    """
+    if not (2 * len(edges.heads) > 3 * edges.n or edges.symmetric):
+        return False
     if all(d.kind == "b" for d in edges.dtypes):
         return True
     known = len(edges.dtypes) == len(edges.statistics) == 1 and edges.statistics[0].finite is not None

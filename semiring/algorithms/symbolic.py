@@ -1,4 +1,4 @@
-"""Symbolic analysis: what the elimination of a sparse graph in a given order will fill, by supernodes.
+"""Symbolic analysis of a sparse elimination in a given order: the supernodes and the fill.
 
 Eliminating a vertex joins its neighbours with each other, so the factor has more entries than the graph: the fill. A supernode is a run of
 vertices, each joined with all later vertices of the run and with the same vertices beyond; its entries are a dense block. Small supernodes
@@ -6,7 +6,7 @@ are merged with the supernode above if few zero entries are added (Ashcraft and 
 
 Examples
 --------
-A path of five vertices; every second vertex is eliminated first, and joins its neighbours.
+A path of five vertices; eliminating every second vertex first joins the neighbours:
 
 >>> from semiring.algorithms.csr import CSR
 >>> tails, heads = np.array([0, 1, 1, 2, 2, 3, 3, 4]), np.array([1, 0, 2, 1, 3, 2, 4, 3])
@@ -14,7 +14,7 @@ A path of five vertices; every second vertex is eliminated first, and joins its 
 >>> found = analysis(path, np.array([0, 2, 4, 1, 3]), relax=False)
 >>> [found.order[slice(*pair)].tolist() for pair in zip(found.nodes.columns, found.nodes.columns[1:])]
 [[4], [0], [2, 1, 3]]
->>> [rows.tolist() for rows in np.split(found.nodes.rows, found.nodes.row_starts[1:-1])]  # their places: 4 is joined with 3, and 0 with 1
+>>> [rows.tolist() for rows in np.split(found.nodes.rows, found.nodes.row_starts[1:-1])]  # places: 4 is joined with 3, and 0 with 1
 [[4], [3], []]
 >>> found.fill.entries
 5
@@ -41,34 +41,25 @@ __all__ = ["ORDERS", "Fill", "Symbolic", "analysed", "analysis", "fill_reducing_
 Array = np.ndarray[Any, Any]
 
 _RELAXED = ((4, 1.0), (16, 0.8), (48, 0.1), (1 << 62, 0.05))
-"""Supernodes up to so many vertices are merged where at most this share of their entries becomes zero; the numbers are CHOLMOD's."""
+"""The greatest share of zeros among the entries of a merged supernode of up to so many vertices, as in CHOLMOD."""
 
 
 class Fill(NamedTuple):
-    """The cost of an elimination.
-
-    Attributes
-    ----------
-    entries : int
-        Entries of the factor above the diagonal, with the fill.
-    panels : int
-        Entries of either panel of all supernodes, which a sweep visits.
-    steps : int
-        Steps of the elimination: each vertex of a supernode updates its front.
-    side : int
-        The side of the largest front.
-    order : str
-        The name of the order.
-    """
+    """The cost of an elimination."""
 
     entries: int
+    """Entries of the factor above the diagonal, with the fill."""
     panels: int
+    """Entries of the upper, or of the lower, panels of all supernodes; a sweep visits each once."""
     steps: int
+    """Steps of the elimination: each vertex of a supernode updates its front."""
     side: int
+    """Side of the largest front."""
     order: str
+    """Name of the order."""
 
     def memory(self, itemsize: int, n: int, threads: int) -> int:
-        """Bytes of the panels, the Schur complements that are kept, the largest front, and a sweep over n vertices of each busy thread."""
+        """Return the bytes of the panels, the kept Schur complements, the largest front, and a sweep over n vertices on each thread."""
         return itemsize * (3 * self.panels + 2 * self.side**2 + 64 * n * min(threads, n))
 
 
@@ -79,7 +70,7 @@ class Symbolic:
     Attributes
     ----------
     order : int64 array of shape (n,)
-        The vertices in the order of elimination. Places are positions in it.
+        The vertices in the order of elimination. A place is a position in this order.
     place : int64 array of shape (n,)
         The place of each vertex.
     nodes : Supernodes
@@ -104,7 +95,7 @@ class Symbolic:
 
     @cached_property
     def widths(self) -> Array:
-        """The vertices of each supernode."""
+        """The number of vertices of each supernode."""
         return np.diff(self.nodes.columns)
 
     @cached_property
@@ -114,16 +105,16 @@ class Symbolic:
 
     @cached_property
     def sides(self) -> Array:
-        """The sides of fronts."""
+        """The side of the front of each supernode."""
         return self.widths + self.beyond
 
     @cached_property
     def height(self) -> int:
-        """Supernodes on the longest way up to a root."""
+        """The number of supernodes on the longest path up to a root."""
         return int(self.through(np.ones(len(self.parent), np.int64)).max(initial=0))
 
     def through(self, sizes: Array) -> Array:
-        """The sum of a number of each supernode over it and all above it."""
+        """Sum the sizes of each supernode and all its ancestors."""
         above, sums = np.append(self.parent, len(self.parent)), np.append(sizes, 0)
         while (above < len(self.parent)).any():  # pointer jumping: as many rounds as the height has bits
             sums, above = sums + sums[above], above[above]
@@ -140,7 +131,7 @@ class Symbolic:
         return np.repeat(np.arange(len(self.parent)), self.widths)
 
     def ancestors(self, places: Array) -> Array:
-        """The supernodes of some places and all above them, in ascending order."""
+        """List the supernodes of some places, and all their ancestors, in ascending order."""
         found = np.zeros(len(self.parent) + 1, bool)
         found[self.supernode_of[places]] = True
         frontier = np.flatnonzero(found)
@@ -153,15 +144,14 @@ class Symbolic:
 
 
 def _metis(starts: Array, heads: Array) -> Array:
-    """Nested dissection, by pymetis."""
     metis = importlib.import_module("pymetis")
     adjacency = metis.CSRAdjacency(starts.astype(np.int32), heads.astype(np.int32))
-    # Of its two arrays the first has the vertices in their order, and the second the position of each.
+    # The first of two arrays lists the vertices in the new order, the second the position of each vertex.
     return np.asarray(metis.nested_dissection(adjacency=adjacency)[0], np.int64)
 
 
 def _scipy(starts: Array, heads: Array) -> Array:
-    """Multiple minimum degree, which SuperLU finds before a factorization that drops everything."""
+    """Find SuperLU's multiple minimum degree order, by a factorization that drops all entries."""
     sparse, linalg = (importlib.import_module(f"scipy.{name}") for name in ("sparse", "sparse.linalg"))
     n = len(starts) - 1
     matrix = sparse.csc_array((np.ones(len(heads)), heads.astype(np.int32), starts.astype(np.int32)), shape=(n, n))
@@ -174,7 +164,7 @@ ORDERS: dict[str, tuple[str, Callable[[Array, Array], Array]]] = {
     "metis": ("pymetis", _metis),
     "minimum degree": ("scipy", _scipy),
 }
-"""The module that finds each order, and how; the best first. (Of suitesparse-amd the wheels take dense matrices only.)"""
+"""The module and the function that find each order, the best order first. (The wheels of suitesparse-amd take dense matrices only.)"""
 
 
 def fill_reducing_order(starts: Array, heads: Array, order: Any = "auto") -> tuple[Array, str]:
@@ -192,19 +182,19 @@ def fill_reducing_order(starts: Array, heads: Array, order: Any = "auto") -> tup
     GraphError
         For an array that is no permutation, an unknown name, or a library that is not installed.
     """
-    n = len(starts) - 1
+    n, names = len(starts) - 1, ", ".join(map(repr, [*ORDERS, "natural"]))
     if not isinstance(order, str):
         given = np.asarray(order)
         if given.shape != (n,) or given.dtype.kind not in "iu" or not np.array_equal(np.sort(given), np.arange(n)):
-            raise GraphError(f"order must name each of the {n} vertices once, or be one of 'auto', {_names()}")
+            raise GraphError(f"order must name each of the {n} vertices once, or be one of 'auto', {names}")
         return given.astype(np.int64), "given"
     if order == "natural" or not len(heads):
         return np.arange(n), "natural"
     if order != "auto" and order not in ORDERS:
-        raise GraphError(f"order {order!r} is unknown; it may be 'auto', {_names()}, or an array of the vertices in their order")
+        raise GraphError(f"order {order!r} is unknown; it may be 'auto', {names}, or an array of the vertices in their order")
     if len(heads) > np.iinfo(np.int32).max:
         raise GraphError(
-            f"METIS and SciPy order at most 2³¹ − 1 entries, and there are {len(heads):,}; pass the vertices in an order of yours"
+            f"METIS and SciPy order at most 2³¹ − 1 entries, and this graph has {len(heads):,}; pass an array of the vertices in order"
         )
     for name in ORDERS if order == "auto" else (order,):
         module, find = ORDERS[name]
@@ -217,16 +207,11 @@ def fill_reducing_order(starts: Array, heads: Array, order: Any = "auto") -> tup
     raise GraphError(f"an order of elimination is found by one of {modules}: {install_of('sparse')}, or pass order='natural'")
 
 
-def _names() -> str:
-    """List the names of orders."""
-    return ", ".join(map(repr, [*ORDERS, "natural"]))
-
-
 _analysed: weakref.WeakKeyDictionary[CSR, Symbolic] = weakref.WeakKeyDictionary()
 
 
 def analysed(edges: CSR, order: Any = "auto") -> Symbolic:
-    """The analysis of a graph in the order that is asked for; that in the order "auto" is kept as long as the graph."""
+    """Analyse a graph in a given order; the analysis in the order "auto" is cached as long as the graph lives."""
     is_kept = isinstance(order, str) and order == "auto"
     if is_kept and (kept := _analysed.get(edges)) is not None:
         return kept
@@ -239,7 +224,7 @@ def analysed(edges: CSR, order: Any = "auto") -> Symbolic:
 
 
 def symmetric_pattern(edges: CSR) -> tuple[Array, Array]:
-    """The pattern of A ⊕ Aᵀ without its diagonal, in compressed rows."""
+    """Return the pattern of A ⊕ Aᵀ without the diagonal, in compressed rows."""
     n, tails, heads = edges.n, edges.tails, edges.heads
     apart = tails != heads
     tails, heads = tails[apart].astype(np.int64), heads[apart].astype(np.int64)
@@ -251,14 +236,14 @@ def symmetric_pattern(edges: CSR) -> tuple[Array, Array]:
 
 
 def inverse_permutation(order: Array) -> Array:
-    """The position of each number in an order of all of them."""
+    """Return the position of each of 0 … n − 1 in a permutation."""
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     return place
 
 
 def _renumbered(starts: Array, heads: Array, order: Array) -> tuple[Array, Array]:
-    """A pattern whose vertices are numbered by their place in an order."""
+    """Number the vertices of a pattern by their places in an order."""
     place = inverse_permutation(order)
     counts = np.diff(starts)[order]
     new = _starts(counts)
@@ -267,17 +252,9 @@ def _renumbered(starts: Array, heads: Array, order: Array) -> tuple[Array, Array
 
 
 def analysis(edges: CSR, order: Array, *, pattern: tuple[Array, Array] | None = None, relax: bool = True, name: str = "given") -> Symbolic:
-    """The supernodes of a graph for an order of elimination, which is refined to a postorder. O(entries of the factor).
+    """Find the supernodes of a graph for an order of elimination, refined to a postorder. O(entries of the factor).
 
-    Parameters
-    ----------
-    edges : CSR
-    order : int64 array of shape (n,)
-    pattern : tuple of arrays, optional
-        Its `symmetric_pattern`, where that is known.
-    relax : bool
-        Merge small supernodes with those above them.
-    name : str
+    `pattern` is the `symmetric_pattern` of the graph, if known; `relax` merges small supernodes with their parents.
     """
     n = edges.n
     starts, heads = _renumbered(*(symmetric_pattern(edges) if pattern is None else pattern), order)
@@ -287,10 +264,11 @@ def analysis(edges: CSR, order: Array, *, pattern: tuple[Array, Array] | None = 
     order = order[old]
     starts, heads = _renumbered(starts, heads, old)
     above = np.append(number, n)[parent][old]
-    # How many entries each column of the factor has below its diagonal.
-    counts = np.zeros(n, np.int64)
+    counts = np.zeros(n, np.int64)  # entries below the diagonal in each column of the factor
     row_subtrees(starts, heads, np.arange(n), above, counts, None)
-    columns = _fundamental(above, counts)
+    # Fundamental supernodes: the parent of each vertex is the next vertex, with one row less.
+    joined = (above[:-1] == np.arange(1, n)) & (counts[:-1] == counts[1:] + 1) if n else np.zeros(0, bool)
+    columns = np.append(np.flatnonzero(np.concatenate([[True] * (n > 0), ~joined])), n).astype(np.int64)
     if relax:
         columns = _merged(columns, above, counts)
     supernodes = len(columns) - 1
@@ -317,41 +295,25 @@ def analysis(edges: CSR, order: Array, *, pattern: tuple[Array, Array] | None = 
 
 
 def _starts(sizes: Array) -> Array:
-    """Return the starts of runs of given sizes, and the end."""
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-
-
-def _fundamental(parent: Array, counts: Array) -> Array:
-    """Return the starts of fundamental supernodes: the parent of each vertex is the next, with one row less."""
-    n = len(parent)
-    joined = (parent[:-1] == np.arange(1, n)) & (counts[:-1] == counts[1:] + 1) if n else np.zeros(0, bool)
-    return np.append(np.flatnonzero(np.concatenate([[True] * (n > 0), ~joined])), n).astype(np.int64)
 
 
 def _merged(columns: Array, parent: Array, counts: Array) -> Array:
     """Merge supernodes with the next supernode above, if few zero entries are added."""
-    starts: list[int] = []
-    widths: list[int] = []
-    zeros: list[int] = []
+    merged: list[tuple[int, int, int, int, int]] = []  # start, width, zeros, parent, rows beyond
     above, rows = parent[columns[1:] - 1].tolist(), counts[columns[1:] - 1].tolist()
-    parents: list[int] = []
-    sides: list[int] = []
     for s, (start, stop) in enumerate(zip(columns[:-1].tolist(), columns[1:].tolist(), strict=True)):
         width, side, zero = stop - start, rows[s], 0
         # The merged supernode before is a child if the parent of its last vertex belongs to this supernode.
-        while starts and start <= parents[-1] < stop:
-            wide = widths[-1] + width
-            more = zero + zeros[-1] + widths[-1] * (width + side - sides[-1])
+        while merged and start <= merged[-1][3] < stop:
+            first, narrow, zeros, _, beyond = merged[-1]
+            wide = narrow + width
+            more = zero + zeros + narrow * (width + side - beyond)
             entries = wide * (wide + 1) // 2 + wide * side
             share = next(share for most, share in _RELAXED if wide <= most)
             if more > share * entries:
                 break
-            start, width, zero = starts.pop(), wide, more
-            for of_child in (widths, zeros, parents, sides):
-                of_child.pop()
-        starts.append(start)
-        widths.append(width)
-        zeros.append(zero)
-        parents.append(above[s])
-        sides.append(side)
-    return np.array([*starts, len(parent)], np.int64)
+            merged.pop()
+            start, width, zero = first, wide, more
+        merged.append((start, width, zero, above[s], side))
+    return np.array([*(first for first, *_ in merged), len(parent)], np.int64)
