@@ -209,7 +209,8 @@ def require(semiring: Semiring, dtypes: Any, *laws: str, for_what: str, instead:
             problem = f"which could not be checked for {where}: {result.note}; state the carrier with domain=, or"
         else:
             problem = f"which {where} does not satisfy: {result.counterexample};{_narrower(semiring, kinds, laws)}"
-        raise LawError(f"{for_what} needs {result.statement} ({name}), {problem} {instead}")
+        needed = "an operation ⊕ that picks one value, like min or max" if name == "selective" else result.statement
+        raise LawError(f"{for_what} needs {needed} ({name}), {problem} {instead}")
 
 
 def _narrower(semiring: Semiring, kinds: tuple[np.dtype[Any], ...], laws: tuple[str, ...]) -> str:
