@@ -116,14 +116,14 @@ def explain(
 
 
 def _whole(number: Any, name: str) -> int:
-    """A number of processes or devices."""
+    """Check a number of processes or devices."""
     if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 0:
         raise SemiringError(f"{name} is {number!r}; it is a whole number from 0")
     return int(number)
 
 
 def _of_size(n: Any, semiring: Semiring, options: Options) -> Problem:
-    """The closure of a dense matrix in the memory of the host that nobody has made."""
+    """State the closure of a dense matrix of a given size, in the memory of the host, as a problem."""
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
         raise SemiringError(f"n is {n!r}; it is the number of vertices, a whole number from 0")
     n = int(n)

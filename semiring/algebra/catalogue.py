@@ -117,7 +117,7 @@ TROPICAL_ARGMIN = MIN_PLUS.with_witness()
 
 @raised_here
 def k_best(k: int) -> Semiring:
-    """The semiring of the k best walks: an element has the k smallest distinct lengths, in ascending order.
+    """Return the semiring of the k best walks: an element has the k smallest distinct lengths, in ascending order.
 
     A walk may meet a vertex several times: `k_shortest_paths` finds paths that do not.
 
@@ -182,7 +182,7 @@ def _k_best(k: int) -> Semiring:
 
 
 def semirings() -> dict[str, Semiring]:
-    """The built-in semirings by name.
+    """Return the built-in semirings by name.
 
     Examples
     --------

@@ -123,17 +123,17 @@ sqrt = _unary("sqrt", _sqrt, lambda x: _sympy().sqrt(x), "The square root of `x`
 
 
 def absolute(x: Any) -> Any:
-    """The magnitude of `x`; the built-in ``abs`` is the same."""
+    """Return the magnitude of `x`; the built-in ``abs`` is the same."""
     return abs(x)
 
 
 def minimum(x: Any, y: Any) -> Any:
-    """The smaller of `x` and `y`, or `x` if they are equal. A NaN as `y` never wins; a NaN as `x` may."""
+    """Return the smaller of `x` and `y`, or `x` if they are equal. A NaN as `y` never wins; a NaN as `x` may."""
     return _extremum("min", x, y)
 
 
 def maximum(x: Any, y: Any) -> Any:
-    """The larger of `x` and `y`, or `x` if they are equal. A NaN as `y` never wins; a NaN as `x` may."""
+    """Return the larger of `x` and `y`, or `x` if they are equal. A NaN as `y` never wins; a NaN as `x` may."""
     return _extremum("max", x, y)
 
 
@@ -172,7 +172,7 @@ def where(condition: Any, yes: Any, no: Any) -> Any:
 
 
 def logical_not(condition: Any) -> Any:
-    """The negation of a condition; the keyword ``not`` would fork the recording."""
+    """Negate a condition; the keyword ``not`` would fork the recording."""
     match _kind(condition):
         case "symbol":
             return Symbol(node("not", lift(condition)))

@@ -59,7 +59,7 @@ __all__ = ["blocked", "blocked_elimination"]
 
 
 def blocked(engine: Primitives, A: Block, b: int) -> None:
-    """A ← A ⊕ A² ⊕ … in place with blocks of side b, for an idempotent ⊕; with `via` where A has one.
+    """Compute A ← A ⊕ A² ⊕ … in place with blocks of side b, for an idempotent ⊕; with `via` where A has one.
 
     n³ steps; each of the n/b rounds sweeps over the matrix once. The last block may be smaller. On matrices packed into bits,
     `semiring.algorithms.schedules` rounds b up to a multiple of the engine's alignment.
@@ -77,7 +77,7 @@ def blocked(engine: Primitives, A: Block, b: int) -> None:
 
 
 def blocked_elimination(engine: Primitives, A: Block, b: int) -> None:
-    """A ← A* in place with blocks of side b, for any closed semiring: block Gauss–Jordan elimination.
+    """Compute A ← A* in place with blocks of side b, for any closed semiring: block Gauss–Jordan elimination.
 
     The phases run in the order 1, 3, 4, 2, and the panels are products without ⊕ C, because a path counted twice would change the sum.
 

@@ -148,7 +148,7 @@ def close_groups(values: tuple[Array, ...], via: Array | None, order: Array, ran
 
 
 def condense(edges: Array) -> tuple[Array, Array] | None:
-    """Number the strongly connected components of a Boolean matrix, and return the number of each vertex and the matrix of the components.
+    """Find the strongly connected components of a Boolean matrix, and return the number of each vertex and the matrix of the components.
 
     Searches forward and backward from well connected vertices find large components, which come first. Every other vertex counts as a
     component by itself, even if strongly connected to another, which is as good for a closure. None where that would not pay.

@@ -47,7 +47,7 @@ __all__ = ["iterative"]
 
 
 def iterative(engine: Primitives, A: Block) -> None:
-    """A ← A ⊕ A² ⊕ … in place, for an idempotent ⊕; with `via` where A has one. n³ steps in n sweeps over the matrix."""
+    """Compute A ← A ⊕ A² ⊕ … in place, for an idempotent ⊕; with `via` where A has one. n³ steps in n sweeps over the matrix."""
     everything = slice(None)
     for k in range(A.shape[0]):
         # Invariant: a_ij is the ⊕ of all paths from i to j whose inner vertices are below k.

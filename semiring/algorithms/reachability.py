@@ -105,7 +105,7 @@ class Condensation:
         return d < c and bool(int(found[d >> 5]) >> (d & 31) & 1)
 
     def reached(self, u: int, *, reflexive: bool) -> Array:
-        """The vertices that one reaches, in ascending order."""
+        """List the vertices that a vertex reaches, ascending."""
         c = int(self.component[u])
         own = reflexive or bool(self.cyclic[c])
         found = self._set(c)
@@ -140,16 +140,16 @@ class Condensation:
         return starts, heads
 
     def _set(self, c: int) -> Array:
-        """The numbers of the set of a component, or its row of bits."""
+        """Return the set of a component: numbers, or a row of bits."""
         begin = int(self.sets.places[c])
         return self.sets.pool[begin : begin + min(int(self.sets.lengths[c]), row_words(c))]
 
     def _is_row(self, c: Any) -> Any:
-        """True where the set of a component, or of each of several, is a row of bits."""
+        """Return True for components whose set is a row of bits."""
         return self.sets.lengths[c] > row_words(c)
 
     def matrix(self, *, reflexive: bool) -> Array:
-        """The same as a bool array of shape (n, n)."""
+        """Return reachability as a bool array of shape (n, n)."""
         matrix = np.empty((self.n, self.n), dtype=bool)
         order, begins = self._members
         for some in slices(self.count, self.n, HOST):
@@ -161,7 +161,7 @@ class Condensation:
         return matrix
 
     def _unpacked(self, some: slice, *, reflexive: bool) -> Array:
-        """Sets as rows of truth values."""
+        """Return sets as rows of truth values."""
         own = np.arange(some.start, some.stop)
         rows, length = self._is_row(own), self.sets.lengths[own]
         packed = np.zeros((len(own), int(row_words(self.count - 1))), np.int32)

@@ -165,17 +165,17 @@ class Recorder(ReferenceEngine):
         self._record("multiply", (A, B), C)
 
     def close(self, A: Block) -> None:
-        """A ← A ⊕ A² ⊕ …."""
+        """Compute A ← A ⊕ A² ⊕ …."""
         super().close(A)
         self._record("close", (), A)
 
     def eliminate(self, A: Block) -> None:
-        """A ← A*."""
+        """Compute A ← A*."""
         super().eliminate(A)
         self._record("eliminate", (), A)
 
     def add_identity(self, A: Block) -> None:
-        """A ← I ⊕ A."""
+        """Compute A ← I ⊕ A."""
         super().add_identity(A)
         self._record("add_identity", (), A)
 

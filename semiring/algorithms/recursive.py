@@ -50,7 +50,7 @@ __all__ = ["close_first", "eliminate_first", "recursive", "recursive_elimination
 
 
 def recursive(engine: Primitives, A: Block, base: int) -> None:
-    """A ← A ⊕ A² ⊕ … in place, for an idempotent ⊕; with `via` where A has one. n³ steps; blocks of side ≤ base are closed directly."""
+    """Compute A ← A ⊕ A² ⊕ … in place, for an idempotent ⊕; with `via` where A has one. n³ steps; blocks of side ≤ base at once."""
     if A.shape[0] <= base:
         return engine.close(A)
     A11, A12, A21, A22 = quarter(A, base)
@@ -81,7 +81,7 @@ def close_first(engine: Primitives, A11: Block, A12: Block, A21: Block, A22: Blo
 
 
 def recursive_elimination(engine: Primitives, A: Block, base: int) -> None:
-    """A ← A* in place, for any closed semiring, with true products of S = A11* and T = A22*.
+    """Compute A ← A* in place, for any closed semiring, with true products of S = A11* and T = A22*.
 
     (The order of Fig. 3 would compute A21 S S A12, which is A21 S A12 for an idempotent ⊕ only.)
 

@@ -99,7 +99,7 @@ def rows_of_matrix(
 
 
 def _parts(active: Array, n: int) -> list[Any]:
-    """The active vertices in parts whose rows are copied together; everything, uncopied, where most are active."""
+    """Split the active vertices into parts whose rows are copied together; most active vertices need no copy."""
     if 2 * len(active) > n:
         return [slice(None)]
     return [active[some] for some in slices(len(active), n, GPU)]
@@ -121,7 +121,7 @@ def _lengthen(engine: Engine, delta: Values, A: Block, results: Values, chosen: 
 
 
 def _filled(xp: Any, shape: tuple[int, ...], element: Any, dtype: np.dtype[Any]) -> Any:
-    """An array of one element, of NumPy or CuPy."""
+    """Return an array of one element, of NumPy or CuPy."""
     return filled(shape, element, dtype) if xp is np else xp.full(shape, element, dtype=dtype)
 
 

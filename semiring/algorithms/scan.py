@@ -78,7 +78,7 @@ class _Steps:
             self._follow()
 
     def _at(self, arrays: Values, t: int, axes: int) -> Values:
-        """The matrices or weights of step t, which the steps from 1 on number, for each sequence."""
+        """Return the matrices or weights of step t, from 1 on, for each sequence."""
         found = []
         for v in arrays:
             v = v[(..., t - 1 if v.shape[-axes - 1] > 1 else 0, *[slice(None)] * axes)] if v.ndim > axes else v
@@ -97,7 +97,7 @@ class _Steps:
         return self._product(matrix, _columns(weighed))
 
     def _product(self, left: Values, right: Values) -> tuple[Values, Any]:
-        """The product of a row and a matrix, or a matrix and a column, as a vector, and its witness where that is wanted."""
+        """Multiply a row and a matrix, or a matrix and a column, into a vector, with the witness if wanted."""
         shape = (*left[0].shape[:-1], right[0].shape[-1])
         new = tuple(self.xp.empty(shape, dtype) for dtype in self.engine.dtypes)
         via = None if self.places.witness is None else self.xp.full(shape, -1, self.places.witness.dtype)

@@ -116,17 +116,17 @@ def settled(method: str, block: int | None, n: int, sides: Sides, *, eliminate: 
 
 
 def _largest_base(sides: Sides) -> int:
-    """The side up to which blocks are not cut in four."""
+    """Return the largest side of a base case."""
     return max(sides.pivot, sides.sweep)
 
 
 def _aligned(side: int, sides: Sides) -> int:
-    """A side, rounded up to where an engine's blocks may begin."""
+    """Round a side up to a multiple of the engine's alignment."""
     return -(-side // sides.alignment) * sides.alignment
 
 
 def schedule_for(method: str, block: int | None, *, eliminate: bool) -> Schedule:
-    """The algorithm that `method` names.
+    """Return the algorithm of a method.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ class Pivots:
         self.multiply_add, self.multiply_add_each, self.multiply = engine.multiply_add, engine.multiply_add_each, engine.multiply
 
     def close(self, A: Block) -> None:
-        """A ← A ⊕ A² ⊕ …: in sweeps up to the side up to which the engine prefers them, and else recursively."""
+        """Compute A ← A ⊕ A² ⊕ …: in sweeps up to the side up to which the engine prefers them, and else recursively."""
         engine, n = self._engine, A.shape[0]
         if n <= engine.pivot:
             engine.close(A)
@@ -179,7 +179,7 @@ class Pivots:
             recursive(self, A, _largest_base(engine))
 
     def eliminate(self, A: Block) -> None:
-        """A ← A*, recursively."""
+        """Compute A ← A*, recursively."""
         engine = self._engine
         if A.shape[0] <= engine.pivot:
             engine.eliminate(A)

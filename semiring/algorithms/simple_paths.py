@@ -157,7 +157,7 @@ def _bounds(
 
 
 def _distances(graph: CSR, path: list[int]) -> list[float]:
-    """The length of each beginning of a path."""
+    """Return the length of each beginning of a path."""
     found, (weights,) = [0.0], graph.weights
     for u, v in itertools.pairwise(path):
         start, stop = graph.starts[u], graph.starts[u + 1]

@@ -129,7 +129,7 @@ class SpanningForest:
     def rows(
         self, sources: Array, edges_of: Callable[[int], tuple[Array, Array]], *, reflexive: bool, paths: bool, threads: int | None = None
     ) -> tuple[Array, Array | None]:
-        """Some rows of A* or A⁺, and if wanted their predecessor trees, which say of A⁺ how the cycle of each source ends.
+        """Return rows of A* or A⁺, and their predecessor trees if wanted; for A⁺ the entry of a source is the last step of its cycle.
 
         Parameters
         ----------

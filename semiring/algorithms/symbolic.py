@@ -243,7 +243,7 @@ def inverse_permutation(order: Array) -> Array:
 
 
 def _renumbered(starts: Array, heads: Array, order: Array) -> tuple[Array, Array]:
-    """Number the vertices of a pattern by their places in an order."""
+    """Renumber the vertices of a pattern by their places in an order."""
     place = inverse_permutation(order)
     counts = np.diff(starts)[order]
     new = _starts(counts)

@@ -39,7 +39,7 @@ Values = tuple[Array, ...]
 def grow_trees(
     semiring: Semiring, edges: CSR, roots: Array, values: Values, *, backward: bool = False, threads: int | None = None
 ) -> Array:
-    """The vertex before each one on a best path from each root (`backward`: after it, to the root), −1 for none. O(n + m) a row.
+    """Find the vertex before each vertex on a best path from each root (`backward`: after, to the root), −1 for none. O(n + m) a row.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def grow_trees(
 
 
 def _without_loops(back: CSR) -> tuple[Array, Array, Values]:
-    """The tails and heads of edges, sorted by these, and their weights, out of the graph with all edges turned round."""
+    """Return tails, heads and weights of edges sorted by head, from the reversed graph."""
     others = back.tails != back.heads
     return back.heads[others], back.tails[others], tuple(w[others] for w in back.weights)
 

@@ -114,7 +114,7 @@ class Primitives(Protocol):
         """C ← A⊗B."""
 
     def close(self, A: Block) -> None:
-        """A ← A ⊕ A² ⊕ …, in place, for an idempotent ⊕.
+        """Compute A ← A ⊕ A² ⊕ …, in place, for an idempotent ⊕.
 
         Raises
         ------
@@ -123,7 +123,7 @@ class Primitives(Protocol):
         """
 
     def eliminate(self, A: Block) -> None:
-        """A ← A* = I ⊕ A ⊕ A² ⊕ …, in place, by elimination with star(pivot), for any closed semiring.
+        """Compute A ← A* = I ⊕ A ⊕ A² ⊕ …, in place, by elimination with star(pivot), for any closed semiring.
 
         Raises
         ------
@@ -208,7 +208,7 @@ class Engine(Primitives, Protocol):
         """Raise the `DivergentPivot` that an asynchronous `close` or `eliminate` has found."""
 
     def add_identity(self, A: Block) -> None:
-        """A ← I ⊕ A, for a square A."""
+        """Compute A ← I ⊕ A, for a square A."""
 
 
 def fresh_engine(engine: Engine) -> Engine:
@@ -265,7 +265,7 @@ class ArrayEngine(Immediate):
                 target[...] = source
 
     def add_identity(self, A: Block) -> None:
-        """A ← I ⊕ A."""
+        """Compute A ← I ⊕ A."""
         i = np.arange(A.shape[0])
         diagonal = self._operations.add(self._operations.one, tuple(v[..., i, i] for v in A.values))
         for v, d in zip(A.values, diagonal, strict=True):

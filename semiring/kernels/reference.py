@@ -75,7 +75,7 @@ class ReferenceEngine(ArrayEngine):
             undecided.clear()
 
     def close(self, A: Block) -> None:
-        """A ← A ⊕ A² ⊕ …, by Warshall's algorithm."""
+        """Compute A ← A ⊕ A² ⊕ …, by Warshall's algorithm."""
         for k in range(A.shape[0]):
             if not self._operations.harmless(tuple(v[..., k, k] for v in A.values)):
                 raise DivergentPivot(A.row + k)
@@ -86,7 +86,7 @@ class ReferenceEngine(ArrayEngine):
         self._say_what_it_rests_on()
 
     def eliminate(self, A: Block) -> None:
-        """A ← A* by Gauss–Jordan elimination: a_ij ← a_ij ⊕ a_ik p* a_kj for i, j ≠ k; row and column k ⊗ p*."""
+        """Compute A ← A* by Gauss–Jordan elimination: a_ij ← a_ij ⊕ a_ik p* a_kj for i, j ≠ k; row and column k ⊗ p*."""
         n = A.shape[0]
         for k in range(n):
             pivot = tuple(v[..., k, k] for v in A.values)

@@ -109,7 +109,7 @@ class Factor(Shown):
         return self._matrix.elimination.nbytes
 
     def facts(self) -> tuple[str, list[tuple[str, str]]]:
-        """The title and the rows of the table that Jupyter shows."""
+        """Return the title and the rows of the table that Jupyter shows."""
         found = self._matrix.found
         return f"factor of {counted(found.n, 'vertex', 'vertices')} over {self._matrix.semiring.name}", [
             ("order", found.fill.order),
@@ -196,7 +196,7 @@ class Factor(Shown):
 
     @raised_here
     def closure(self) -> Any:
-        """The closure as a dense matrix: the best elements between all vertices.
+        """Return the closure as a dense matrix: the best elements between all vertices.
 
         Examples
         --------
@@ -218,7 +218,7 @@ class Factor(Shown):
 
     @raised_here
     def paths(self, sources: Any = None, targets: Any = None) -> Paths:
-        """The best paths between some vertices, with the elements: the result of ``apsp(graph, sources=…, targets=…, paths=True)``.
+        """Return the best paths between some vertices, with the elements: the result of ``apsp(graph, sources=…, targets=…, paths=True)``.
 
         Examples
         --------
@@ -309,7 +309,7 @@ class Factor(Shown):
 
     @raised_here
     def solve(self, b: Any) -> Any:
-        """The least solution of x = A ⊗ x ⊕ b, namely A* ⊗ b; over plus-times the solution of (I − A) x = b.
+        """Return the least solution of x = A ⊗ x ⊕ b, namely A* ⊗ b; over plus-times the solution of (I − A) x = b.
 
         Examples
         --------

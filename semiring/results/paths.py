@@ -129,7 +129,7 @@ class Paths:
 
     @raised_here
     def __getitem__(self, index: Any) -> Any:
-        """The element of a pair of vertices, as from `distance`; for a batch, the paths of some matrices.
+        """Return the element of a pair of vertices, as from `distance`; for a batch, the paths of some matrices.
 
         Examples
         --------
@@ -173,7 +173,7 @@ class Paths:
 
     @raised_here
     def __len__(self) -> int:
-        """The number of matrices of a batch."""
+        """Return the number of matrices of a batch."""
         if not self._store.batch:
             raise TypeError("the paths of one matrix have no length; .nodes tells its vertices")
         return self._store.batch[0]
@@ -190,7 +190,7 @@ class Paths:
 
     @raised_here
     def distance(self, source: Hashable, target: Hashable) -> Any:
-        """The element for one pair of vertices, such as the length of a shortest path.
+        """Return the element for one pair of vertices, such as the length of a shortest path.
 
         Examples
         --------
@@ -216,7 +216,7 @@ class Paths:
 
     @raised_here
     def path(self, source: Hashable, target: Hashable) -> list[Any]:
-        """The vertices of a best path from `source` to `target`, both included.
+        """Return the vertices of a best path from `source` to `target`, both included.
 
         Examples
         --------
@@ -246,7 +246,7 @@ class Paths:
 
     @raised_here
     def paths_from(self, source: Hashable) -> list[list[Any]]:
-        """The paths from one vertex to every target, in the order of the targets (by default `nodes`).
+        """Return the paths from one vertex to every target, in the order of the targets (by default `nodes`).
 
         Examples
         --------
@@ -259,7 +259,7 @@ class Paths:
 
     @raised_here
     def paths(self, pairs: Iterable[tuple[Hashable, Hashable]]) -> list[list[Any]]:
-        """The paths of many pairs (source, target) at once; faster than one call for each.
+        """Return the paths of many pairs (source, target) at once; faster than one call for each.
 
         Examples
         --------
@@ -368,7 +368,7 @@ class Paths:
 
     @raised_here
     def center(self) -> list[Any]:
-        """The center of the graph: the vertices with the least eccentricity.
+        """Return the center of the graph: the vertices with the least eccentricity.
 
         The eccentricity of a vertex is the distance to the farthest other vertex (of the chosen targets), ∞ if it does not reach all.
 
@@ -401,7 +401,7 @@ class Paths:
 
     @raised_here
     def predecessors(self) -> Any:
-        """The predecessor matrix: the vertex before j on a best path from i to j, as in SciPy.
+        """Return the predecessor matrix: the vertex before j on a best path from i to j, as in SciPy.
 
         Examples
         --------
@@ -432,7 +432,7 @@ class Paths:
 
     @raised_here
     def next_hops(self) -> Any:
-        """The next-hop matrix: the vertex after i on a best path from i to j.
+        """Return the next-hop matrix: the vertex after i on a best path from i to j.
 
         Examples
         --------
@@ -575,7 +575,7 @@ class Paths:
 
     @raised_here
     def to_networkx(self) -> Any:
-        """The metric closure: a graph with an edge for each pair of connected vertices.
+        """Return the metric closure: a graph with an edge for each pair of connected vertices.
 
         Examples
         --------
@@ -611,7 +611,7 @@ class Paths:
 
     @raised_here
     def to_frame(self, *, paths: bool = False) -> Any:
-        """The connected pairs of vertices as a table.
+        """Return the connected pairs of vertices as a table.
 
         Examples
         --------

@@ -119,7 +119,7 @@ class Reachability(Shown):
         return int(found.numbers[0])
 
     def facts(self) -> tuple[str, list[tuple[str, str]]]:
-        """The title and the rows of the table that Jupyter shows."""
+        """Return the title and the rows of the table that Jupyter shows."""
         n = len(self.nodes)
         facts = [
             ("connected", f"{int(self.counts.sum()):,} of {counted(n * n, 'pair')}"),

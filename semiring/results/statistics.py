@@ -90,7 +90,7 @@ class Statistics(Shown):
         return self.total / self.connected if self.connected else math.nan
 
     def facts(self) -> tuple[str, list[tuple[str, str]]]:
-        """The title and the rows of the table that Jupyter shows."""
+        """Return the title and the rows of the table that Jupyter shows."""
         n = len(self.nodes)
         facts = [
             ("connected", f"{self.connected:,} of {n * (n - 1):,} pairs"),

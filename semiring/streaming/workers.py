@@ -47,7 +47,7 @@ def run_workers(
     journal: Journal | None = None,
     share: Share | None = None,
 ) -> None:
-    """A ← A ⊕ A² ⊕ … or I ⊕ A ⊕ A² ⊕ …, for an idempotent ⊕.
+    """Compute A ← A ⊕ A² ⊕ … or I ⊕ A ⊕ A² ⊕ …, for an idempotent ⊕.
 
     The devices own block rows in a block-cyclic distribution; `share` is this rank's part if other ranks have devices too. From the
     beginning on, `progress` takes the finished and the total rounds of all block rows. `journal` keeps the work for another process.

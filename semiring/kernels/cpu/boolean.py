@@ -309,18 +309,18 @@ class BooleanEngine(Immediate, Threaded):
         self.multiply_add(A, B, C)
 
     def close(self, A: Block) -> None:
-        """A ← A ∪ A² ∪ …; no pivot can diverge."""
+        """Compute A ← A ∪ A² ∪ …; no pivot can diverge."""
         self._square("bits_close", A.values[0])
         if self.meter is not None:
             self.meter.add(A.values[0].size * A.shape[0] * 64)
 
     def eliminate(self, A: Block) -> None:
-        """A ← A*."""
+        """Compute A ← A*."""
         self.close(A)
         self.add_identity(A)
 
     def add_identity(self, A: Block) -> None:
-        """A ← I ∪ A."""
+        """Compute A ← I ∪ A."""
         self._square("bits_identity", A.values[0])
 
     def _square(self, name: str, a: Array) -> None:

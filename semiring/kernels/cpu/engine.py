@@ -149,15 +149,15 @@ class CpuEngine(ArrayEngine, Threaded):
         return True
 
     def close(self, A: Block) -> None:
-        """A ← A ⊕ A² ⊕ …, for an idempotent ⊕."""
+        """Compute A ← A ⊕ A² ⊕ …, for an idempotent ⊕."""
         self._pivot("close" if A.via is None else "close_witness", A)
 
     def eliminate(self, A: Block) -> None:
-        """A ← A*."""
+        """Compute A ← A*."""
         self._pivot("eliminate", A)
 
     def add_identity(self, A: Block) -> None:
-        """A ← I ⊕ A."""
+        """Compute A ← I ⊕ A."""
         rep = self._kernels.representation
         if rep.extremum is None:
             super().add_identity(A)

@@ -57,11 +57,11 @@ class VectorMath:
         self.format = _FORMATS[scalar.bytes]
 
     def _c(self, value: float) -> str:
-        """A constant vector of floats."""
+        """Return a constant vector of floats."""
         return self.scalar.constant(value, self.width)
 
     def _i(self, value: int) -> str:
-        """A constant vector of integers."""
+        """Return a constant vector of integers."""
         return self.integer.constant(value, self.width)
 
     def _f(self, op: str, x: str, y: str) -> str:
@@ -140,7 +140,7 @@ class VectorMath:
         return self._f("mul", self._multiply_add(p, scale, rest), self._power_of_two(half))
 
     def log(self, x: str) -> str:
-        """The natural logarithm: −∞ at ±0, NaN below."""
+        """Emit the natural logarithm: −∞ at ±0, NaN below."""
         return self._log(x, None)
 
     def log1p(self, x: str) -> str:

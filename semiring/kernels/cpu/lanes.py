@@ -206,7 +206,7 @@ class LaneKernel:
         codes = [(I32.vector(lanes), I32.constant(-1, lanes))] if self.witness else []
 
         def vectors(starts: list[str], place: str | int) -> list[Value]:
-            """The vector of each component at a place."""
+            """Return the vector of each component at a place."""
             return [Value(em.get(s, p, em.mul(place, lanes), lanes), s) for s, p in zip(inner, starts, strict=True)]
 
         def taken(sums: list[str], left: list[Value], right: list[Value], p: str) -> list[str]:

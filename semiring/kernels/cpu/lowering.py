@@ -170,7 +170,7 @@ class Lowering(Instructions):
         return Value(self._from_memory(name, memory, other), scalar)
 
     def _broadcasts(self, scalar: Scalar) -> bool:
-        """True if instructions on these vectors can broadcast a memory operand."""
+        """Return True if instructions on these vectors can broadcast a memory operand."""
         return self.target.embedded_broadcast and self.width * scalar.bytes == self.target.vector_bytes
 
     def _from_memory(self, code: str, memory: BroadcastOperand, *registers: str) -> str:

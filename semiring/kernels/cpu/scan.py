@@ -137,7 +137,7 @@ class ScanKernel:
         witness_step = self.args.load(em, "witness_step") if self.form.witness else ""
 
         def at(name: str, places: list[str], t: str | int) -> list[str]:
-            """The addresses of a step's arrays."""
+            """Return the addresses of a step's arrays."""
             return [em.at(s.ir, p, em.mul(t, self._steps[name][c])) for c, (p, s) in enumerate(zip(places, self.rep.outer, strict=True))]
 
         for c, s in enumerate(self.rep.outer):

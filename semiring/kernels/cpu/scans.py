@@ -45,16 +45,16 @@ class CpuScans(Threaded):
         axis, direction = len(batch), -1 if backward else 1
 
         def begin(v: Array) -> Array:
-            """The address of each sequence's part of an array."""
+            """Return the address of each sequence's part of an array."""
             return sequence_offsets(v, axis) + address(v)
 
         def at(v: Array, step: int) -> Array:
-            """The address of each sequence's first step, or of v₀; backward, at the end of the sequence."""
+            """Return the address of each sequence's first step, or of v₀; backward, at the end of the sequence."""
             first = np.maximum(lengths - 1, 0) if step else lengths
             return begin(v) + (first * v.strides[axis] if backward else 0)
 
         def pace(v: Array | None) -> int:
-            """The stride from step to step, in elements."""
+            """Return the stride from step to step, in elements."""
             return 0 if v is None else direction * v.strides[axis] // v.itemsize
 
         columns = [lengths, *(np.zeros_like(lengths) if v is None else at(v, 0) for v in (places.witness, places.states))]

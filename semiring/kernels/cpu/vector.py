@@ -114,7 +114,7 @@ class VectorKernel:
         return self._em.splat(self._em.let(f"trunc i64 {self._em.add(self._first, p)} to i32"), I32, width)
 
     def _take(self, width: int, sums: Sequence[str], elements: list[Value], factor: list[Value], code: str) -> list[str]:
-        """sums ⊕ elements ⊗ factor, or factor ⊗ elements. With a witness, `code` is this term's, and the last sum is the winner's."""
+        """Emit sums ⊕ elements ⊗ factor, or factor ⊗ elements. With a witness, `code` is this term's, and the last sum is the winner's."""
         low, rep = self._inner[width], self.rep
         a, b = (elements, factor) if self.left else (factor, elements)
         if not self.witness:

@@ -248,7 +248,7 @@ class CudaBooleanEngine(Immediate):
         return transposed
 
     def close(self, A: Block) -> None:
-        """A ← A ∪ A² ∪ …; no pivot diverges."""
+        """Compute A ← A ∪ A² ∪ …; no pivot diverges."""
         n, batch = A.shape[0], len(A.values[0])
         if n and batch:
             words = next(w for w in PIVOT_WORDS if n <= 32 * w)
@@ -256,12 +256,12 @@ class CudaBooleanEngine(Immediate):
             launched(self.meter, n**3 * batch)
 
     def eliminate(self, A: Block) -> None:
-        """A ← A*."""
+        """Compute A ← A*."""
         self.close(A)
         self.add_identity(A)
 
     def add_identity(self, A: Block) -> None:
-        """A ← I ∪ A."""
+        """Compute A ← I ∪ A."""
         n, batch = A.shape[0], len(A.values[0])
         if n and batch:
             self._launch("add_identity", -(-n // (32 * WARPS)) * batch, (*_matrix(A), n))

@@ -154,15 +154,15 @@ class CudaEngine(CudaProducts):
                 copy_into(source.view(target.dtype).reshape(target.shape), target)
 
     def close(self, A: Block) -> None:
-        """A ← A ⊕ A² ⊕ …."""
+        """Compute A ← A ⊕ A² ⊕ …."""
         self._close("close" if A.via is None else "close_witness", A, int(self._tests(A)))
 
     def eliminate(self, A: Block) -> None:
-        """A ← A*."""
+        """Compute A ← A*."""
         self._close("eliminate", A)
 
     def add_identity(self, A: Block) -> None:
-        """A ← I ⊕ A."""
+        """Compute A ← I ⊕ A."""
         for _, some in batches(A):
             self._along_diagonal("add_identity", some)
 
