@@ -65,6 +65,7 @@ def test_grids_full_of_ties_and_zero_cycles(method: str, low: int, high: int) ->
     testing.assert_paths_valid(paths, a)
 
 
+@pytest.mark.exhaustive
 def test_zero_cycles_on_every_level_do_not_make_expansions_explode() -> None:
     a = grid(30, 0, 1, seed=0)
     paths = sr.apsp(a, paths=True)
@@ -165,6 +166,7 @@ def test_single_source_paths(data: st.DataObject) -> None:
                 assert testing.path_weight(sr.MIN_PLUS, a, path) == plus[source, target]
 
 
+@pytest.mark.exhaustive
 def test_trees_grown_from_ties_and_from_paths_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     from semiring.algorithms import predecessors
 

@@ -400,6 +400,7 @@ def test_what_cannot_be_searched_by_compiled_code() -> None:
     assert searches_for(whole, (np.dtype(np.int64),), "cpu") is not None
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "NumPy"])
 def test_rounding_bends_no_tree_into_a_circle(compiled: bool) -> None:
     """Where cycles weigh nothing but for rounding, which may be below 0."""

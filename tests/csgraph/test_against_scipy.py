@@ -92,6 +92,7 @@ def arguments(draw, n):
     return {"directed": draw(st.booleans()), "unweighted": draw(st.booleans()), "indices": indices}
 
 
+@pytest.mark.sampled(1)
 @settings(max_examples=80, deadline=None)
 @given(st.data())
 def test_distances_and_predecessors_are_right(data):
@@ -222,6 +223,7 @@ def outcome(function, *args, **options):
             return error
 
 
+@pytest.mark.sampled(1)
 @settings(max_examples=160, deadline=None)
 @given(st.data())
 def test_ugly_calls_end_as_scipys(data):

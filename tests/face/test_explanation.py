@@ -87,6 +87,7 @@ def test_what_pins_the_method_and_the_block_gives_the_same_bits(semiring: sr.Sem
     assert sr.closure(a, semiring, **plan.pinned).tobytes() == sr.closure(a, semiring, device="cpu", **how).tobytes()
 
 
+@pytest.mark.exhaustive
 def test_what_pins_block_rows_gives_the_same_bits(tmp_path: Path) -> None:
     n = 2500
     a = np.random.default_rng(0).random((n, n)).astype(np.float32)

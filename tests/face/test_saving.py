@@ -419,6 +419,7 @@ def places(written: Any) -> list[tuple[Any, Any]]:
     return [(written, key) for key in keys] + [place for key in keys for place in places(written[key])]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("mmap", [False, True])
 @settings(max_examples=80, deadline=None)
 @given(data=st.data())

@@ -127,6 +127,7 @@ def test_changed_paths_are_answered_or_refused(drawn: Any, data: st.DataObject, 
         ask_paths(sr.Paths.load(path, mmap=data.draw(st.booleans())))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.filterwarnings("ignore::semiring.NonEdgeWarning")
 @relaxed
 @given(drawn=matrices(), data=st.data())

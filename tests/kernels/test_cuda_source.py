@@ -116,7 +116,7 @@ def test_every_kernel_compiles(semiring: Semiring, dtype: str, ordered: bool, ar
             assert spilled <= allowed, f"{name} {variant} keeps {spilled} bytes in memory instead of registers"
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("semiring", "dtype", "ordered", "arch"), ON_TWO, ids=str)
 def test_kernels_of_stacks_and_vectors_compile(semiring: Semiring, dtype: str, ordered: bool, arch: int) -> None:
     dtypes = (np.dtype(dtype),) * semiring.components
@@ -141,7 +141,7 @@ def test_kernels_of_stacks_and_vectors_compile(semiring: Semiring, dtype: str, o
             assert compile_and_report(kernel_source(r, None, name, None, (access, access), side=side, checked=True), arch)[1] <= 192
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("semiring", "dtype"), [(MIN_PLUS, "float32"), (MAX_MIN, "int16"), (BOOLEAN, "bool"), (DISTANCE_HOPS, "float64")])
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_kernels_of_trees_compile(arch: int, semiring: Semiring, dtype: str) -> None:
@@ -156,7 +156,7 @@ def test_kernels_of_walks_compile(arch: int) -> None:
     assert compile_and_report(WALKS_SOURCE, arch)[1] == 0
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"])
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_value_statistics_compile(arch: int, dtype: str) -> None:
@@ -183,7 +183,7 @@ def test_kernels_of_scans_compile(semiring: Semiring, dtype: str, ordered: bool,
         assert compile_and_report(scan_source(semiring, dtypes, form, arch), arch)[1] <= 16
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("semiring", "dtype", "ordered", "arch"), ON_TWO, ids=str)
 def test_kernels_of_sparse_products_compile(semiring: Semiring, dtype: str, ordered: bool, arch: int) -> None:
     """With a vector and with a matrix, and with every way that sums are added up."""
@@ -209,13 +209,13 @@ def test_every_number_of_columns_is_taken_in_few_slices(width: int) -> None:
         assert slices * form.lanes * form.columns - n < max(3 * slices * width, n / 2)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("semiring", "dtype", "ordered", "arch"), ON_TWO, ids=str)
 def test_kernels_of_sweeps_compile(semiring: Semiring, dtype: str, ordered: bool, arch: int) -> None:
     assert compile_and_report(sweep_source(semiring, (np.dtype(dtype),) * semiring.components, backward=ordered), arch)[1] == 0
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("semiring", "dtype", "ordered", "arch"), ON_TWO, ids=str)
 def test_kernels_of_fronts_compile(semiring: Semiring, dtype: str, ordered: bool, arch: int) -> None:
     source = fronts_source(semiring, (np.dtype(dtype),) * semiring.components, arch, by_star=not ordered)

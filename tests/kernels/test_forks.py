@@ -112,6 +112,7 @@ def test_forks_while_another_thread_compiles(compiling: None) -> None:
         finished(forked(partial(computes, -i - 0.5)))
 
 
+@pytest.mark.exhaustive
 def test_processes_of_threads_while_another_one_compiles(compiling: None) -> None:
     context = multiprocessing.get_context("fork")
 

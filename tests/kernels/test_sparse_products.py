@@ -313,6 +313,7 @@ def test_sums_of_exponentials(isa: str, dtype: str) -> None:
                     assert_within(found, a, b, 4 + math.sqrt(k), most=2)
 
 
+@pytest.mark.exhaustive
 def test_long_sums_of_exponentials_do_not_stop_growing() -> None:
     a, b = np.full((1, 20_000), -3000.3, np.float32), np.zeros((20_000, 2), np.float32)
     rising = np.arange(20_000, dtype=np.float32).reshape(1, -1) * np.float32(1e-4)  # each term is the largest so far
@@ -321,6 +322,7 @@ def test_long_sums_of_exponentials_do_not_stop_growing() -> None:
             assert_within(found, x, b, 4 + math.sqrt(20_000))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("semiring", "scale"),
     [

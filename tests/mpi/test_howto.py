@@ -20,6 +20,7 @@ pytestmark = pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
 PAGE = ROOT / "docs/howto/cluster.md"
 
 
+@pytest.mark.exhaustive
 def test_script(tmp_path: Path) -> None:
     found = re.search(r'^```python\n(""".*?)^```', PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     assert found is not None

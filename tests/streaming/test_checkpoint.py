@@ -526,6 +526,7 @@ def refusal(call) -> str:
     return ""
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("devices", [1, 3])
 def test_an_input_that_takes_the_place_of_half_done_work_is_refused(tmp_path, devices):
     matrices, refused = matrices_of(sr.MIN_PLUS, 30), 0
