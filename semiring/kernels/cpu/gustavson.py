@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from semiring.kernels.cpu.emitter import Emitter
+from semiring.kernels.cpu.emitter import I32, I64, Emitter
 from semiring.kernels.cpu.lowering import Value
 from semiring.kernels.cpu.sparse import Entries
 
@@ -52,8 +52,7 @@ class GustavsonKernel(Entries):
                 self._places.append((self.kinds[-1], args.pointer(em, "sums")))
             self._threshold = em.splat_word(args.load(em, "threshold"), self.rep.inner[0], 1) if self.rep.kind == "clamped" else ""
         em.loop(args.load(em, "first"), self.last, 1, self._count if self.form.kind == "symbolic" else self._fill)
-        em.line("ret void")
-        return [em]
+        return [em.done()]
 
     def _word(self, column: str) -> tuple[str, str, str]:
         """Return the address of a column's word in the bitmap, the number of the word, and the column's bit."""
@@ -212,11 +211,11 @@ class GustavsonKernel(Entries):
         em = self.em
         self._mark(i)
         (count,) = self._each_word(lambda at, bits, n: [str(em.add(n[0], self._ones(bits)))], [("i64", "0")], clear=True)
-        em.store("i64", count, em.at("i64", self._out_starts, em.add(i, 1)), 8)
+        em.put(I64, count, self._out_starts, em.add(i, 1))
 
     def _fill(self, i: str, _: list[str]) -> None:
         em = self.em
-        start, stop = (em.load("i64", em.at("i64", self._out_starts, row), 8) for row in (i, em.add(i, 1)))
+        start, stop = (em.get(I64, self._out_starts, row) for row in (i, em.add(i, 1)))
         em.branch(em.let(f"icmp slt i64 {start}, {stop}"), lambda: self._fill_some(i, start, stop))
 
     def _fill_some(self, i: str, start: str, stop: str) -> None:
@@ -224,7 +223,7 @@ class GustavsonKernel(Entries):
         self._mark(i)
 
         def columns(at: str, bits: str, count: list[str]) -> list[str]:
-            em.store("i32", em.let(f"trunc i64 {em.sub(count[0], start)} to i32"), em.at("i32", self._begins, at), 4)
+            em.put(I32, em.let(f"trunc i64 {em.sub(count[0], start)} to i32"), self._begins, at)
             first = em.mul(at, 64)
 
             def column(number: str, count: list[str]) -> list[str]:
@@ -265,9 +264,9 @@ class GustavsonKernel(Entries):
 
     def _load(self, at: str | int) -> list[str]:
         """Load an inner element of the result, and its witness."""
-        return [self.em.load(s.ir, self.em.at(s.ir, array, at), s.bytes) for s, array in self._places]
+        return [self.em.get(s, array, at) for s, array in self._places]
 
     def _store(self, at: str | int, values: Sequence[str]) -> None:
         """Store an element and its witness; a decoded sum is only an element."""
         for (s, array), x in zip(self._places, values, strict=False):
-            self.em.store(s.ir, x, self.em.at(s.ir, array, at), s.bytes)
+            self.em.put(s, x, array, at)

@@ -238,7 +238,7 @@ class _HopKernel:
                     counted = em.let(f"and {self.ir} {new}, {counts}")
                     self._put("frontier", v, new)
                     self._put("reached", v, em.let(f"or {self.ir} {before}, {counted}"))
-                    em.store("i64", v, em.at("i64", x["listed"], active.get()), 8)
+                    em.put(I64, v, x["listed"], active.get())
                     active.add(1)
                     if self.sums:
                         found.add(self._sum(v, counted, level))
@@ -271,11 +271,10 @@ class _HopKernel:
         level, waiting = em.repeat([("i64", "0"), ("i64", waiting)], more, turn)
         for word, value in (("rounds", level), ("left", waiting), ("looked", looked.get())):
             em.store("i64", value, self.args.place(em, word), 8)
-        em.line("ret void")
-        return em
+        return em.done()
 
     def _word(self, array: str, i: str | int) -> str:
-        return self.em.load("i64", self.em.at("i64", array, i), 8)
+        return self.em.get(I64, array, i)
 
     def _clear(self, v: str, _: list[str]) -> None:
         for name in ("reached", "coming"):
@@ -297,7 +296,7 @@ class _HopKernel:
         """Unite bits into the word of a vertex, which becomes a candidate; return the number of candidates."""
         em, old = self.em, self._get("coming", v)
         self._put("coming", v, em.let(f"or {self.ir} {old}, {bits}"))
-        em.store("i64", v, em.at("i64", self.candidates, size), 8)
+        em.put(I64, v, self.candidates, size)
         return str(em.add(size, em.let(f"zext i1 {em.let(f'xor i1 {self._some(old)}, true')} to i64")))
 
     def _note(self, v: str, bits: str, level: str) -> None:
@@ -350,7 +349,7 @@ def _placed(name: str) -> Emitter:
 
     def place(start: str, several: int) -> None:
         def row(s: str, _: list[str]) -> None:
-            number = em.load("i64", em.at("i64", which, s), 8)
+            number = em.get(I64, which, s)
             to = em.at(element.ir, rows, em.add(em.mul(number, n), start))
             for j in range(several):
                 at = em.at(_LEVEL.ir, levels, em.add(em.mul(em.add(start, j), _TOGETHER), s))
@@ -362,8 +361,7 @@ def _placed(name: str) -> Emitter:
 
     em.loop(0, whole, _BLOCK, lambda v, _: place(v, _BLOCK))
     em.loop(whole, n, 1, lambda v, _: place(v, 1))
-    em.line("ret void")
-    return em
+    return em.done()
 
 
 def _ordered() -> Emitter:

@@ -44,17 +44,17 @@ class _Entries:
         return self.vertex(at), self.element(at)
 
     def vertex(self, at: str) -> str:
-        return self.em.load("i64", self.em.at("i64", self.vertices, at), 8)
+        return self.em.get(I64, self.vertices, at)
 
     def element(self, at: str) -> list[Value]:
         em = self.em
-        return [Value(em.load(s.ir, em.at(s.ir, a, at), s.bytes), s) for s, a in zip(self.scalars, self.elements, strict=True)]
+        return [Value(em.get(s, a, at), s) for s, a in zip(self.scalars, self.elements, strict=True)]
 
     def store(self, at: str, vertex: str, element: Sequence[Value]) -> None:
         em = self.em
-        em.store("i64", vertex, em.at("i64", self.vertices, at), 8)
+        em.put(I64, vertex, self.vertices, at)
         for s, array, value in zip(self.scalars, self.elements, element, strict=True):
-            em.store(s.ir, value.name, em.at(s.ir, array, at), s.bytes)
+            em.put(s, value.name, array, at)
 
 
 class Heap:
@@ -241,7 +241,7 @@ class SearchKernel:
         def search(i: str, _: list[str]) -> None:
             begin = em.mul(i, x["n"])
             row = [em.at(s.ir, array, begin) for s, array in zip(rep.outer, values, strict=True)]
-            source = em.load("i64", em.at("i64", x["sources"], i), 8)
+            source = em.get(I64, x["sources"], i)
 
             em.loop(0, x["n"], 1, lambda v, _: self._store(row, v, zero))
             em.branch(em.let(f"icmp ne i64 {x['reflexive']}, 0"), lambda: self._store(row, source, one))
@@ -251,7 +251,7 @@ class SearchKernel:
                 u, walk = queue.pop()
 
                 def edge(e: str, _: list[str]) -> None:
-                    v = em.load("i64", em.at("i64", x["heads"], e), 8)
+                    v = em.get(I64, x["heads"], e)
                     offer = self._lengthened(walk, self._load(weights, e))
 
                     def take() -> None:
@@ -279,8 +279,7 @@ class SearchKernel:
             em.store("i64", str(em.add(i, 1)), args.place(em, "complete"), 8)
 
         em.loop(x["first"], x["last"], 1, search)
-        em.line("ret void")
-        return [em]
+        return [em.done()]
 
     def _arguments(self, words: Any, arrays: Any, numbers: set[str]) -> tuple[Arguments, dict[str, str], dict[str, list[str]]]:
         """Load the words, and the addresses of all components' arrays."""
@@ -292,7 +291,7 @@ class SearchKernel:
         return ([Value(s.literal(v), s) for v, s in zip(unit, self.rep.outer, strict=True)] for unit in (self.rep.zero, self.rep.one))
 
     def _edges(self, starts: str, u: str) -> tuple[str, str]:
-        first, last = (self.em.load("i64", self.em.at("i64", starts, i), 8) for i in (u, self.em.add(u, 1)))
+        first, last = (self.em.get(I64, starts, i) for i in (u, self.em.add(u, 1)))
         return first, last
 
     def _load(self, arrays: Sequence[str], i: str) -> list[Value]:

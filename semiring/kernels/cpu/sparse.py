@@ -67,7 +67,7 @@ class Entries:
         """Load a column number, or the start of a row."""
         em = self.em
         if not self.form.narrow:
-            return em.load("i64", em.at("i64", array, e), 8)
+            return em.get(I64, array, e)
         return em.let(f"sext i32 {em.load('i32', em.at('i32', array, e), 4)} to i64")
 
     def ends(self, starts: str, i: str | int) -> tuple[str, str]:
@@ -78,7 +78,7 @@ class Entries:
         """Load elements as inner ones, from one place per component."""
         em, rep, found = self.em, self.rep, []
         for c, (s, inner, array, i) in enumerate(zip(rep.outer, rep.inner, arrays, at, strict=True)):
-            raw = em.load(s.vector(width), em.at(s.ir, array, i), s.bytes)
+            raw = em.get(s, array, i, width)
             if check is not None:
                 check.take(c, raw, width)
             found.append(Value(rep.encode(self.low(width), c, raw), inner))
@@ -196,8 +196,7 @@ class SparseKernel(Entries):
 
         em.repeat([("i64", take())], lambda values: em.let(f"icmp slt i64 {values[0]}, {self.last}"), share)
         self._tell()
-        em.line("ret void")
-        return [em]
+        return [em.done()]
 
     @property
     def _single(self) -> bool:
@@ -284,7 +283,7 @@ class SparseKernel(Entries):
             at = em.add(em.add(place, j), v * width)
             mine = self.decoded(width, sums[v * parts : (v + 1) * parts], self._thresholds[width])
             for (s, array), x in zip(self._places, mine, strict=True):
-                em.store(s.vector(width), x, em.at(s.ir, array, at), s.bytes)
+                em.put(s, x, array, at, width)
 
     @property
     def _gathers(self) -> bool:

@@ -323,5 +323,4 @@ def _unite() -> Emitter:
     carried = [("i64", args.load(em, "first")), ("i64", args.load(em, "used"))]
     for name, value in zip(("first", "used"), em.repeat(carried, more, turn), strict=True):
         em.store("i64", value, args.place(em, name), 8)
-    em.line("ret void")
-    return em
+    return em.done()

@@ -70,7 +70,7 @@ class TightKernel(SearchKernel):
         return self.em.let(f"sext i32 {self.em.load('i32', self.em.at('i32', array, i), 4)} to i64")
 
     def _put(self, array: str, i: str, v: str) -> None:
-        self.em.store("i32", self.em.let(f"trunc i64 {v} to i32"), self.em.at("i32", array, i), 4)
+        self.em.put(I32, self.em.let(f"trunc i64 {v} to i32"), array, i)
 
     def _named(self, names: Sequence[str]) -> list[Value]:
         return [Value(name, s) for s, name in self._each(names)]
@@ -127,7 +127,7 @@ class TightKernel(SearchKernel):
             u, best, walk = held[0], self._named(held[1 : 1 + count]), self._named(held[1 + count :])
             tail = self._vertex(self.x["tails"], e)
             along = panel(tail)
-            weight = [Value(em.splat(em.load(s.ir, em.at(s.ir, a, e), s.bytes), s, self.width), s) for s, a in self._each(self.back)]
+            weight = [Value(em.splat(em.get(s, a, e), s, self.width), s) for s, a in self._each(self.back)]
             new = self._lengthened(along, weight)
             better = low.all_of([self._improves(new, best), self._better(along, self.zero)])  # ∞ plus a weight might wrap
             tails = em.splat_word(tail, I32, self.width)
