@@ -1,10 +1,10 @@
 """Products of two sparse matrices, row by row: C_i = ⊕ over the entries a_ik of row i of a_ik ⊗ B_k (Gustavson 1978).
 
-Each row of C takes two passes over its terms. The first pass marks their columns in a bitmap; a second bitmap marks the words that are not
-empty. So the bitmap is read and cleared in the order of columns, in time proportional to its entries. For each word, the row position of
-its first column is kept; a column's position adds the number of lower bits in the word. The second pass accumulates each term at its
-position. So rows come out sorted, and random access touches only the bitmap and one row of the result. Both fit the first-level cache for
-up to a hundred thousand columns.
+Each row of C takes two passes over its terms. The first pass marks the columns in a bitmap, and the nonzero words in a second bitmap. The
+bitmap is then read and cleared in the order of columns, in time proportional to the row's entries. For each word, the row position of the
+first column is kept; a column's position adds the number of lower bits in the word. The second pass accumulates each term at its position.
+Rows are sorted, and random access touches only the bitmap and one row of the result. Both fit the first-level cache for up to a hundred
+thousand columns.
 
 ``symbolic`` only marks and counts. A mask has another bitmap, and rows without an entry in the mask are left out. If the columns of B
 ascend, the columns of a short row of the mask are looked up in a long row of B by bisection.
@@ -56,9 +56,8 @@ class GustavsonKernel(Entries):
 
     def _word(self, column: str) -> tuple[str, str, str]:
         """Return the address of a column's word in the bitmap, the number of the word, and the column's bit."""
-        em = self.em
-        word = em.let(f"lshr i64 {column}, 6")
-        return em.at("i64", self._bits, word), word, self._bit(column)
+        word = self.em.let(f"lshr i64 {column}, 6")
+        return self.em.at("i64", self._bits, word), word, self._bit(column)
 
     def _bit(self, number: str) -> str:
         em = self.em
@@ -127,9 +126,8 @@ class GustavsonKernel(Entries):
             k = self.number(self.columns, e)
             later = self.number(self._right_starts, self.number(self.columns, em.smin(em.add(e, _AHEAD), self._stop)))
             em.prefetch(em.at("i32" if self.form.narrow else "i64", self._right_columns, later), write=False)
-            if values:
-                for s, start in zip(self.rep.outer, self._right, strict=True):
-                    em.prefetch(em.at(s.ir, start, later), write=False)
+            for s, start in zip(self.rep.outer, self._right, strict=True) if values else ():
+                em.prefetch(em.at(s.ir, start, later), write=False)
             a = self.element(self.values, [e] * len(self.components), 1) if values else []
             first, last = self.ends(self._right_starts, k)
 
@@ -198,7 +196,7 @@ class GustavsonKernel(Entries):
         return self.em.call("ctpop.i64", "i64", ("i64", bits))
 
     def _count(self, i: str, _: list[str]) -> None:
-        """Count the entries of row i of the result; 0 if the mask has none."""
+        """Count the entries of row i of the result; the length stays 0 if the mask has no entry."""
         em = self.em
         if self.form.masked:
             begin, end = self.ends(self._mask_starts, i)
@@ -235,16 +233,13 @@ class GustavsonKernel(Entries):
 
         self._each_word(columns, [("i64", start)], clear=False)
 
-        def clear(e: str, _: list[str]) -> None:
-            self._store(e, [zero for _, zero in self.zeros(1)])
-
-        em.loop(start, stop, 1, clear)
+        em.loop(start, stop, 1, lambda e, _: self._store(e, [zero for _, zero in self.zeros(1)]))
 
         def add(f: str, column: str, k: str, a: list[Value]) -> None:
             place, word, bit = self._word(column)
             bits = em.load("i64", place, 8)
 
-            def there() -> None:
+            def add_term() -> None:
                 below = self._ones(em.let(f"and i64 {bits}, {em.let(f'add i64 {bit}, -1')}"))
                 begin = em.let(f"sext i32 {em.load('i32', em.at('i32', self._begins, word), 4)} to i64")
                 at = em.add(em.add(begin, below), start)
@@ -253,9 +248,9 @@ class GustavsonKernel(Entries):
                 self._store(at, self.take(1, self._load(at), a, b, code))
 
             if self.form.masked:
-                em.branch(em.let(f"icmp ne i64 {em.let(f'and i64 {bits}, {bit}')}, 0"), there)
+                em.branch(em.let(f"icmp ne i64 {em.let(f'and i64 {bits}, {bit}')}, 0"), add_term)
             else:
-                there()
+                add_term()
 
         self._each_term(i, add, values=True)
         self._each_word(lambda at, bits, none: none, [], clear=True)

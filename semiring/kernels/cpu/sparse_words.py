@@ -1,4 +1,4 @@
-"""The forms of products with sparse matrices, by the names of their functions, and the functions' arguments."""
+"""The forms of products with sparse matrices, the names of their functions, and the words of their arguments."""
 
 from __future__ import annotations
 

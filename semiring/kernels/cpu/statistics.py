@@ -1,15 +1,15 @@
 """Value statistics of arrays on the host: ``statistics(args)``, generated for one dtype.
 
-An argument array holds the number of arrays, the address of each one's `PyArrayInterface` (NumPy's array interface for C), and room for the
-results: five words an array. Memory is read once, whatever its alignment.
+An argument array holds the number of arrays, the address of each array's `PyArrayInterface` (NumPy's array interface for C), and room for
+the results: five words an array. Memory is read once, whatever its alignment.
 
 The key of a number is a signed integer that sorts like the number. Floats are compared by their bits, so that no subnormal passes for 0.
 Let t be the key of +∞ (of the largest integer); then the key of −∞ (of the lowest) is −t − 1, and finite numbers have keys in between.
-Modulo the word's size
+Modulo the word's size:
 
-    y = key + t  is below 2t for finite numbers, and the largest word for −∞;
-    z = key − t  is at least −2t for finite numbers, and 0 for +∞;
-    z − 1        is below −2t − 2 only for NaN, whose keys are beyond the keys of ±∞.
+- y = key + t is below 2t for finite numbers, and the largest word for −∞.
+- z = key − t is at least −2t for finite numbers, and 0 for +∞.
+- z − 1 is below −2t − 2 only for NaN, with keys beyond the keys of ±∞.
 
 So the minima and maxima of y, z and z − 1 give the range of finite numbers and the kinds of other numbers, without a branch.
 """
