@@ -94,13 +94,7 @@ class PairKernel(SearchKernel):
 
                 em.branch(self._improves(offer, self._load(side.row, v)), take)
 
-            def leave() -> None:
-                first, last = self._edges(side.starts, u)
-                seen.add(em.sub(last, first))
-                em.loop(first, last, 1, edge)
-
-            stale = self._better(self._load(side.row, u), walk)
-            em.branch(em.let(f"xor i1 {stale}, true"), leave)
+            self._expand((u, walk), side.row, side.starts, seen, edge)
 
         def more(_: list[str]) -> str:
             walks = [side.queue.entries.element("0") for side in sides]
