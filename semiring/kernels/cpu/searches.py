@@ -76,8 +76,8 @@ class Searches(Threaded):
         tree : int32 array of shape (s, n), optional
             Receives the predecessor of each vertex that a walk reaches.
         best_first : bool
-            Search best-first, if no edge improves on 1; else in rounds. A search in rounds that pops too many entries, or takes n rounds (an
-            improving cycle), leaves its row and all later rows incomplete.
+            Search best-first, if no edge improves on 1; else in rounds. A search in rounds with too many pops or
+            n rounds (an improving cycle) leaves its row and all later rows incomplete.
         backward : bool
             Multiply by edges from the left.
         reflexive : bool
