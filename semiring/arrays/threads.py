@@ -41,7 +41,7 @@ _LISTENING = 0.05  # seconds that the main thread waits at a time
 
 _never = np.zeros(1, np.int64)
 NEVER = address(_never)
-"""The address of a word that is always 0, for machine code that runs to its end."""
+"""The address of a word that stays 0: machine code with this stop word runs to its end."""
 
 
 class _Stopped(BaseException):
@@ -263,8 +263,8 @@ def _forget() -> None:
 forks.in_children(_forget)
 
 
-_LARGEST = 8 << 20  # the most bytes of a reused piece; a product that needs more takes so long that an allocation does not matter
-_MOST = 256  # the most pieces that are kept, one for each worker that has run at once
+_LARGEST = 8 << 20  # the most bytes of a reused piece; a product with more takes so long that an allocation does not matter
+_MOST = 256  # the most kept pieces, one for each simultaneous worker
 
 
 class Scratch(NamedTuple):

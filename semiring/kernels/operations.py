@@ -1,4 +1,4 @@
-"""⊕, ⊗ and star of a semiring on NumPy arrays of any dtype, object included."""
+"""The operations ⊕, ⊗ and star of a semiring on NumPy arrays of any dtype, object included."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def _is_zero(difference: Any) -> bool | None:
     """Return True if an expression is 0 for all symbols, False if for none, None if that depends or SymPy cannot tell."""
     if difference.is_zero is not None:
         return bool(difference.is_zero)
-    # Simplifying may take long, so it is left for expressions that look like 0 at one point.
+    # Simplification may take long: only expressions close to 0 at one point are simplified.
     symbols = sorted(difference.free_symbols, key=str)
     some = difference.subs({symbol: Fraction(7 + 2 * i, 5 + i) for i, symbol in enumerate(symbols)}).evalf()
     if some.is_number and abs(some) > _TINY:

@@ -105,7 +105,7 @@ class Panels(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Free the memory. All ranks call it."""
+        """Free the memory: a collective call of all ranks."""
 
     def slot(self, k: int) -> tuple[Any, ...]:
         """Return the arrays of row panel k's slot."""
@@ -210,7 +210,7 @@ class SharedPanels(Panels):
         return [ranks.leaders.Ibcast(slot[start : start + _PIECE], root=root) for start in range(0, self._size, _PIECE)]
 
     def close(self) -> None:
-        """Free the memory. All ranks call it."""
+        """Free the memory: a collective call of all ranks."""
         self._window.Unlock_all()
         del self.memory
         self._window.Free()

@@ -1,10 +1,10 @@
 """Products of two sparse matrices, row by row: C_i = ⊕ over the entries a_ik of row i of a_ik ⊗ B_k (Gustavson 1978).
 
-Each row of C takes two passes over its terms. The first pass marks their columns in a bitmap; a second bitmap marks the words that are not
-empty. So the bitmap is read and cleared in the order of columns, in time proportional to its entries. For each word, the row position of
-its first column is kept; a column's position adds the number of lower bits in the word. The second pass accumulates each term at its
-position. So rows come out sorted, and random access touches only the bitmap and one row of the result. Both fit the first-level cache for
-up to a hundred thousand columns.
+Each row of C takes two passes over its terms. The first pass marks the columns in a bitmap, and the nonzero words in a second bitmap. The
+bitmap is then read and cleared in the order of columns, in time proportional to the row's entries. For each word, the row position of the
+first column is kept; a column's position adds the number of lower bits in the word. The second pass accumulates each term at its position.
+Rows are sorted, and random access touches only the bitmap and one row of the result. Both fit the first-level cache for up to a hundred
+thousand columns.
 
 ``symbolic`` only marks and counts. A mask has another bitmap, and rows without an entry in the mask are left out. If the columns of B
 ascend, the columns of a short row of the mask are looked up in a long row of B by bisection.
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from semiring.kernels.cpu.emitter import Emitter
+from semiring.kernels.cpu.emitter import I32, I64, Emitter
 from semiring.kernels.cpu.lowering import Value
 from semiring.kernels.cpu.sparse import Entries
 
@@ -52,14 +52,12 @@ class GustavsonKernel(Entries):
                 self._places.append((self.kinds[-1], args.pointer(em, "sums")))
             self._threshold = em.splat_word(args.load(em, "threshold"), self.rep.inner[0], 1) if self.rep.kind == "clamped" else ""
         em.loop(args.load(em, "first"), self.last, 1, self._count if self.form.kind == "symbolic" else self._fill)
-        em.line("ret void")
-        return [em]
+        return [em.done()]
 
     def _word(self, column: str) -> tuple[str, str, str]:
         """Return the address of a column's word in the bitmap, the number of the word, and the column's bit."""
-        em = self.em
-        word = em.let(f"lshr i64 {column}, 6")
-        return em.at("i64", self._bits, word), word, self._bit(column)
+        word = self.em.let(f"lshr i64 {column}, 6")
+        return self.em.at("i64", self._bits, word), word, self._bit(column)
 
     def _bit(self, number: str) -> str:
         em = self.em
@@ -128,9 +126,8 @@ class GustavsonKernel(Entries):
             k = self.number(self.columns, e)
             later = self.number(self._right_starts, self.number(self.columns, em.smin(em.add(e, _AHEAD), self._stop)))
             em.prefetch(em.at("i32" if self.form.narrow else "i64", self._right_columns, later), write=False)
-            if values:
-                for s, start in zip(self.rep.outer, self._right, strict=True):
-                    em.prefetch(em.at(s.ir, start, later), write=False)
+            for s, start in zip(self.rep.outer, self._right, strict=True) if values else ():
+                em.prefetch(em.at(s.ir, start, later), write=False)
             a = self.element(self.values, [e] * len(self.components), 1) if values else []
             first, last = self.ends(self._right_starts, k)
 
@@ -199,7 +196,7 @@ class GustavsonKernel(Entries):
         return self.em.call("ctpop.i64", "i64", ("i64", bits))
 
     def _count(self, i: str, _: list[str]) -> None:
-        """Count the entries of row i of the result; 0 if the mask has none."""
+        """Count the entries of row i of the result; the length stays 0 if the mask has no entry."""
         em = self.em
         if self.form.masked:
             begin, end = self.ends(self._mask_starts, i)
@@ -212,11 +209,11 @@ class GustavsonKernel(Entries):
         em = self.em
         self._mark(i)
         (count,) = self._each_word(lambda at, bits, n: [str(em.add(n[0], self._ones(bits)))], [("i64", "0")], clear=True)
-        em.store("i64", count, em.at("i64", self._out_starts, em.add(i, 1)), 8)
+        em.put(I64, count, self._out_starts, em.add(i, 1))
 
     def _fill(self, i: str, _: list[str]) -> None:
         em = self.em
-        start, stop = (em.load("i64", em.at("i64", self._out_starts, row), 8) for row in (i, em.add(i, 1)))
+        start, stop = (em.get(I64, self._out_starts, row) for row in (i, em.add(i, 1)))
         em.branch(em.let(f"icmp slt i64 {start}, {stop}"), lambda: self._fill_some(i, start, stop))
 
     def _fill_some(self, i: str, start: str, stop: str) -> None:
@@ -224,7 +221,7 @@ class GustavsonKernel(Entries):
         self._mark(i)
 
         def columns(at: str, bits: str, count: list[str]) -> list[str]:
-            em.store("i32", em.let(f"trunc i64 {em.sub(count[0], start)} to i32"), em.at("i32", self._begins, at), 4)
+            em.put(I32, em.let(f"trunc i64 {em.sub(count[0], start)} to i32"), self._begins, at)
             first = em.mul(at, 64)
 
             def column(number: str, count: list[str]) -> list[str]:
@@ -236,16 +233,13 @@ class GustavsonKernel(Entries):
 
         self._each_word(columns, [("i64", start)], clear=False)
 
-        def clear(e: str, _: list[str]) -> None:
-            self._store(e, [zero for _, zero in self.zeros(1)])
-
-        em.loop(start, stop, 1, clear)
+        em.loop(start, stop, 1, lambda e, _: self._store(e, [zero for _, zero in self.zeros(1)]))
 
         def add(f: str, column: str, k: str, a: list[Value]) -> None:
             place, word, bit = self._word(column)
             bits = em.load("i64", place, 8)
 
-            def there() -> None:
+            def add_term() -> None:
                 below = self._ones(em.let(f"and i64 {bits}, {em.let(f'add i64 {bit}, -1')}"))
                 begin = em.let(f"sext i32 {em.load('i32', em.at('i32', self._begins, word), 4)} to i64")
                 at = em.add(em.add(begin, below), start)
@@ -254,9 +248,9 @@ class GustavsonKernel(Entries):
                 self._store(at, self.take(1, self._load(at), a, b, code))
 
             if self.form.masked:
-                em.branch(em.let(f"icmp ne i64 {em.let(f'and i64 {bits}, {bit}')}, 0"), there)
+                em.branch(em.let(f"icmp ne i64 {em.let(f'and i64 {bits}, {bit}')}, 0"), add_term)
             else:
-                there()
+                add_term()
 
         self._each_term(i, add, values=True)
         self._each_word(lambda at, bits, none: none, [], clear=True)
@@ -265,9 +259,9 @@ class GustavsonKernel(Entries):
 
     def _load(self, at: str | int) -> list[str]:
         """Load an inner element of the result, and its witness."""
-        return [self.em.load(s.ir, self.em.at(s.ir, array, at), s.bytes) for s, array in self._places]
+        return [self.em.get(s, array, at) for s, array in self._places]
 
     def _store(self, at: str | int, values: Sequence[str]) -> None:
         """Store an element and its witness; a decoded sum is only an element."""
         for (s, array), x in zip(self._places, values, strict=False):
-            self.em.store(s.ir, x, self.em.at(s.ir, array, at), s.bytes)
+            self.em.put(s, x, array, at)

@@ -1,13 +1,12 @@
 """Hop counts from many vertices at once, one bit per source: compiled breadth-first search of a graph in compressed rows, over threads.
 
-Then et al. (2014): each vertex has a word with a bit for every source. Each round unites the words of the frontier into the words of their
-neighbours. A newly set bit was found at that many hops: frontier(v) ← ∪ frontier(u) ∖ reached(v) over the edges uv. Searches that meet at a
-vertex in the same round share the scan of its edges. Sources near each other meet early: ``hops_order`` numbers all vertices in
-breadth-first order.
+Each vertex has a word with a bit for every source (Then et al., 2014). In round k, frontier(v) ← ∪ frontier(u) ∖ reached(v) over the edges
+uv: the new bits are the sources at k hops from v. Searches that meet at a vertex in the same round share the scan of its edges. Sources
+near each other meet early: ``hops_order`` numbers all vertices in breadth-first order.
 
-``hops_rows`` records the level at which each vertex is found from each of 64 sources. ``hops_place_4`` and so on replace levels by elements
-of so many bytes and write rows. ``hops_sums`` keeps no rows: for each vertex it counts how many of 512 sources reach it, sums the hop
-counts, and keeps the largest.
+``hops_rows`` records the level of each vertex from each of 64 sources. ``hops_place_4`` and so on map levels to elements, named by the
+bytes of an element, and write rows. ``hops_sums`` keeps no rows: each vertex has the number of the 512 sources that reach the vertex, the
+sum of the hop counts, and the largest.
 """
 
 from __future__ import annotations
@@ -47,8 +46,8 @@ _BLOCK = 8
 """Vertices whose elements are written side by side: a cache line of a row of float64."""
 
 _PROBES, _DEPTH, _SPREAD, _REACH = 8, 256, 2, 3
-"""The probing searches that decide whether sharing pays: the number of probes; the most rounds, in total and per source (longer searches
-rarely meet); and the least number of edges seen per vertex."""
+"""Limits of the probing searches, which decide if sharing pays. The `_PROBES` searches must end within `_DEPTH` rounds and a round for each
+`_SPREAD` sources, because longer searches rarely meet, and see at least an edge for each `_REACH` vertices."""
 
 _HopWords = namedtuple(
     "_HopWords",
@@ -57,7 +56,7 @@ _HopWords = namedtuple(
 )
 """The arguments of ``hops_rows`` and ``hops_sums``.
 
-The `searches` begin at `sources`, which they reach at 0 hops if `reflexive`. `reached`, `frontier` and `coming` have a word, or a
+The `searches` begin at `sources`, found at 0 hops if `reflexive`. `reached`, `frontier` and `coming` have a word, or a
 vector of words, for each vertex; `listed` has room for two lists of vertices. `levels` has 64 levels a vertex. `reaching`, `total` and
 `last` are sums and maxima for each vertex, `found` counts for each round. The function makes at most `limit` rounds. It sets `rounds`
 to the rounds made, `left` to the candidates of the next round, and `looked` to the edges seen."""
@@ -74,8 +73,8 @@ _OrderWords = namedtuple("_OrderWords", "n starts heads order place")
 class HopSums(NamedTuple):
     """Sums over the hop counts from some sources.
 
-    For each vertex: the number of sources that reach the vertex, the sum of their hop counts, and the largest. `found` is the number of
-    pairs that are 0, 1, 2, … hops apart.
+    For each vertex: the number of sources `reaching` the vertex, the `total` of their hop counts, and the `last` (largest) hop count.
+    `found` has the number of pairs at 0, 1, 2, … hops.
     """
 
     reaching: Array
@@ -238,7 +237,7 @@ class _HopKernel:
                     counted = em.let(f"and {self.ir} {new}, {counts}")
                     self._put("frontier", v, new)
                     self._put("reached", v, em.let(f"or {self.ir} {before}, {counted}"))
-                    em.store("i64", v, em.at("i64", x["listed"], active.get()), 8)
+                    em.put(I64, v, x["listed"], active.get())
                     active.add(1)
                     if self.sums:
                         found.add(self._sum(v, counted, level))
@@ -271,11 +270,10 @@ class _HopKernel:
         level, waiting = em.repeat([("i64", "0"), ("i64", waiting)], more, turn)
         for word, value in (("rounds", level), ("left", waiting), ("looked", looked.get())):
             em.store("i64", value, self.args.place(em, word), 8)
-        em.line("ret void")
-        return em
+        return em.done()
 
     def _word(self, array: str, i: str | int) -> str:
-        return self.em.load("i64", self.em.at("i64", array, i), 8)
+        return self.em.get(I64, array, i)
 
     def _clear(self, v: str, _: list[str]) -> None:
         for name in ("reached", "coming"):
@@ -297,7 +295,7 @@ class _HopKernel:
         """Unite bits into the word of a vertex, which becomes a candidate; return the number of candidates."""
         em, old = self.em, self._get("coming", v)
         self._put("coming", v, em.let(f"or {self.ir} {old}, {bits}"))
-        em.store("i64", v, em.at("i64", self.candidates, size), 8)
+        em.put(I64, v, self.candidates, size)
         return str(em.add(size, em.let(f"zext i1 {em.let(f'xor i1 {self._some(old)}, true')} to i64")))
 
     def _note(self, v: str, bits: str, level: str) -> None:
@@ -350,20 +348,17 @@ def _placed(name: str) -> Emitter:
 
     def place(start: str, several: int) -> None:
         def row(s: str, _: list[str]) -> None:
-            number = em.load("i64", em.at("i64", which, s), 8)
+            number = em.get(I64, which, s)
             to = em.at(element.ir, rows, em.add(em.mul(number, n), start))
             for j in range(several):
-                at = em.at(_LEVEL.ir, levels, em.add(em.mul(em.add(start, j), _TOGETHER), s))
-                level = em.let(f"zext {_LEVEL.ir} {em.load(_LEVEL.ir, at, 2)} to i64")
-                value = em.load(element.ir, em.at(element.ir, table, level), element.bytes)
-                em.store(element.ir, value, em.at(element.ir, to, j), element.bytes)
+                level = em.get(_LEVEL, levels, em.add(em.mul(em.add(start, j), _TOGETHER), s))
+                em.put(element, em.get(element, table, em.let(f"zext {_LEVEL.ir} {level} to i64")), to, j)
 
         em.loop(0, count, 1, row)
 
     em.loop(0, whole, _BLOCK, lambda v, _: place(v, _BLOCK))
     em.loop(whole, n, 1, lambda v, _: place(v, 1))
-    em.line("ret void")
-    return em
+    return em.done()
 
 
 def _ordered() -> Emitter:

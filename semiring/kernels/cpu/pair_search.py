@@ -11,7 +11,7 @@ from collections import namedtuple
 from typing import NamedTuple
 
 from semiring.kernels.cpu.body import Variable
-from semiring.kernels.cpu.emitter import Emitter
+from semiring.kernels.cpu.emitter import I64, Emitter
 from semiring.kernels.cpu.lowering import Value
 from semiring.kernels.cpu.search import Heap, SearchKernel
 
@@ -80,27 +80,21 @@ class PairKernel(SearchKernel):
             u, walk = side.queue.pop()
 
             def edge(e: str, _: list[str]) -> None:
-                v = em.load("i64", em.at("i64", side.heads, e), 8)
+                v = em.get(I64, side.heads, e)
                 offer = self._product(walk, self._load(side.weights, e), backward=side.backward)
 
                 def take() -> None:
                     self._store(side.row, v, offer)
-                    em.store("i64", u, em.at("i64", side.links, v), 8)
+                    em.put(I64, u, side.links, v)
                     if side.backward:
-                        em.store("i64", e, em.at("i64", x["edges"], v), 8)
+                        em.put(I64, e, x["edges"], v)
                     side.queue.push(v, offer)
                     rest = self._load(other.row, v)
                     em.branch(self._better(rest, zero), lambda: join(v, offer, rest, backward=side.backward))
 
                 em.branch(self._improves(offer, self._load(side.row, v)), take)
 
-            def leave() -> None:
-                first, last = self._edges(side.starts, u)
-                seen.add(em.sub(last, first))
-                em.loop(first, last, 1, edge)
-
-            stale = self._better(self._load(side.row, u), walk)
-            em.branch(em.let(f"xor i1 {stale}, true"), leave)
+            self._expand((u, walk), side.row, side.starts, seen, edge)
 
         def more(_: list[str]) -> str:
             walks = [side.queue.entries.element("0") for side in sides]
@@ -121,18 +115,17 @@ class PairKernel(SearchKernel):
         for word, side, root, begin in (("first", there, x["source"], "0"), ("last", back, x["target"], x["n"])):
 
             def keep(v: str, count: str) -> None:
-                em.store("i64", v, em.at("i64", x["way"], em.add(begin, count)), 8)
+                em.put(I64, v, x["way"], em.add(begin, count))
 
             def follow(carried: list[str]) -> list[str]:
                 v, count = carried
                 keep(v, count)
                 if side.backward:
-                    weight = self._load(side.weights, em.load("i64", em.at("i64", x["edges"], v), 8))
+                    weight = self._load(side.weights, em.get(I64, x["edges"], v))
                     self._store(best, 0, self._product(self._load(best, "0"), weight, backward=False))
-                return [em.load("i64", em.at("i64", side.links, v), 8), str(em.add(count, 1))]
+                return [em.get(I64, side.links, v), str(em.add(count, 1))]
 
             last, count = em.repeat([("i64", middle), ("i64", "0")], lambda pair: em.let(f"icmp ne i64 {pair[0]}, {root}"), follow)
             keep(last, count)
             em.store("i64", str(em.add(count, 1)), args.place(em, word), 8)
-        em.line("ret void")
-        return [em]
+        return [em.done()]

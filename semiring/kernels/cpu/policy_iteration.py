@@ -1,10 +1,13 @@
 """The steps of policy iteration on a weighted graph, as compiled loops: vertices that reach a cycle, better policies, and their cycles.
 
-A *policy* takes one edge from each vertex, so every walk along it ends on a cycle. With a scale q and a shift p, an edge of weight w costs
-q·w − p. ``improve`` finds the cheapest edge from each vertex, given a value for every head. It reads one array of values and writes
-another, so the result does not depend on how vertices are shared among threads. ``evaluate`` follows the policy from every vertex, computes
-values on the way back, and keeps the cycle of least mean. ``reaching`` finds the vertices with infinite walks, depth-first: all vertices on
-the stack have one as soon as the search meets the stack again, or a vertex found before. Vertices are int32.
+A *policy* takes one edge from each vertex, so every walk along the policy ends on a cycle. With a scale q and a shift p, an edge of weight
+w costs q·w − p. Vertices are int32.
+
+- ``improve`` finds the cheapest edge from each vertex, given a value for every head. It reads one array of values and writes another, so
+  the number of threads changes no result.
+- ``evaluate`` follows the policy from every vertex, computes values on the way back, and keeps the cycle of least mean.
+- ``reaching`` finds the vertices with infinite walks, depth-first. All vertices on the stack have infinite walks as soon as the search
+  meets the stack again, or a vertex with an infinite walk.
 """
 
 from __future__ import annotations
@@ -92,7 +95,7 @@ class Policy:
     """A policy of a graph in compressed rows (int64, int32 and float64 arrays), and a value for each vertex.
 
     `values` are float64, ∞ for vertices without a policy. `edges` has the edge taken from each vertex: weight, head (−1: no edge), and the
-    number of the cycle at the end of the walk. Edges given to begin with are overwritten.
+    number of the cycle at the end of the walk; given edges are overwritten.
     """
 
     def __init__(self, starts: Array, heads: Array, weights: Array, values: Array, threads: int, edges: Array | None = None) -> None:
@@ -109,8 +112,7 @@ class Policy:
         n = len(self.values)
         firsts = range(0, n, _SHARE)
         given, found = np.array(costs), np.zeros((len(firsts), 2))
-        arrays = *self._graph, self.values, self._spare, self.edges, given
-        function = _function("improve")
+        arrays, function = (*self._graph, self.values, self._spare, self.edges, given), _function("improve")
 
         def work(first: int, worker: int) -> None:
             function(pack(_ImproveWords(first, min(first + _SHARE, n), *map(address, (*arrays, found[first // _SHARE])))))
@@ -122,7 +124,7 @@ class Policy:
     def evaluate(self, costs: Costs, cycle: PolicyCycle | None = None) -> PolicyCycle:
         """Lower the values along the policy, and return the cycle of least mean.
 
-        If a `cycle` is given, vertices on the way there take new values, even larger ones; the cycle's vertex keeps its value.
+        Vertices that lead to `cycle` take new values, larger or smaller; the vertex of `cycle` keeps its value.
         """
         self.edges["cycle"] = 0
         n, given, found = len(self.values), np.array(costs), np.zeros(4)

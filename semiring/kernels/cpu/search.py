@@ -4,8 +4,8 @@ The kernels find rows of the closure one by one: the best elements from a vertex
 priority queue (`Heap`), as Dijkstra (1959): if no edge improves on 1, a popped vertex is final. ``search_rounds`` is label-correcting in
 rounds (`Rounds`), each of walks with one more edge, as Bellman and Ford. Both are Mohri's generic search (2002), with different queues.
 
-A queue entry is a vertex and the element of a walk to it. When a better walk reaches a vertex, the vertex is pushed again; an entry is
-stale if its element is no longer the vertex's element.
+A queue entry is a vertex and the element of a walk to this vertex. A better walk pushes the vertex again; an entry is stale if its element
+is no longer the vertex's element.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Any
 from semiring.kernels.cpu.arguments import Arguments
 from semiring.kernels.cpu.body import Variable
 from semiring.kernels.cpu.emitter import ENTRY, I64, Emitter, Scalar
-from semiring.kernels.cpu.lowering import Lowering, Value, improve, load_elements, store_elements
+from semiring.kernels.cpu.lowering import Lowering, Value, improve, load_elements, store_elements, values
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.hardware import Target
 
 __all__ = ["Rounds", "SearchArrays", "SearchKernel", "SearchWords", "search_name"]
 
 Better = Callable[[Sequence[Value], Sequence[Value]], str]
-"""Emits a test whether one element is strictly better than another."""
+"""Emits a test: the first element is strictly better than the second."""
 
 Entry = tuple[str, list[Value]]
 """A place or a vertex, and an element."""
@@ -36,25 +36,22 @@ _CHILDREN = 4
 class _Entries:
     """The memory of a queue: an array of vertices, and an array for each component of an element."""
 
-    def __init__(self, em: Emitter, scalars: Sequence[Scalar], start: str, room: str) -> None:
-        self.em, self.scalars = em, scalars
-        self.vertices, *self.elements = em.side_by_side(start, (I64, *scalars), room)
+    def __init__(self, low: Lowering, scalars: Sequence[Scalar], start: str, room: str) -> None:
+        self.low, self.scalars = low, scalars
+        self.vertices, *self.elements = low.em.side_by_side(start, (I64, *scalars), room)
 
-    def load(self, at: str) -> tuple[str, list[Value]]:
+    def load(self, at: str) -> Entry:
         return self.vertex(at), self.element(at)
 
     def vertex(self, at: str) -> str:
-        return self.em.load("i64", self.em.at("i64", self.vertices, at), 8)
+        return self.low.em.get(I64, self.vertices, at)
 
     def element(self, at: str) -> list[Value]:
-        em = self.em
-        return [Value(em.load(s.ir, em.at(s.ir, a, at), s.bytes), s) for s, a in zip(self.scalars, self.elements, strict=True)]
+        return load_elements(self.low, self.scalars, self.elements, at)
 
     def store(self, at: str, vertex: str, element: Sequence[Value]) -> None:
-        em = self.em
-        em.store("i64", vertex, em.at("i64", self.vertices, at), 8)
-        for s, array, value in zip(self.scalars, self.elements, element, strict=True):
-            em.store(s.ir, value.name, em.at(s.ir, array, at), s.bytes)
+        self.low.em.put(I64, vertex, self.vertices, at)
+        store_elements(self.low, self.scalars, self.elements, at, element)
 
 
 class Heap:
@@ -65,13 +62,12 @@ class Heap:
 
     def __init__(self, low: Lowering, scalars: Sequence[Scalar], start: str, room: str, better: Better) -> None:
         self.low, self.scalars, self.room, self.better = low, scalars, room, better
-        self.entries = _Entries(low.em, scalars, start, room)
+        self.entries = _Entries(low, scalars, start, room)
         self.size = Variable(low.em)
 
     def push(self, vertex: str, element: Sequence[Value]) -> None:
         """Push an entry; without room, return from the function."""
-        em = self.low.em
-        size = self.size.get()
+        em, size = self.low.em, self.size.get()
         em.returning(em.let(f"icmp sge i64 {size}, {self.room}"))
         self.size.set(em.add(size, 1))
 
@@ -96,17 +92,16 @@ class Heap:
         """Test for an entry."""
         return self.low.em.let(f"icmp ne i64 {self.size.get()}, 0")
 
-    def pop(self) -> tuple[str, list[Value]]:
+    def pop(self) -> Entry:
         """Pop the best entry of a queue that is not empty."""
-        em = self.low.em
-        first = self.entries.load("0")
+        em, first = self.low.em, self.entries.load("0")
         last = str(em.sub(self.size.get(), 1))
         self.size.set(last)
         vertex, element = self.entries.load(last)
 
         def below(i: str) -> list[str]:
             """Return a place, its best child, and the child's element."""
-            # Places beyond the end are clamped to the last entry, which is still there and no better than itself.
+            # Places beyond the end are clamped to the last entry, still in memory and no better than itself.
             first = em.add(em.mul(i, _CHILDREN), 1)
             rivals = [(place, self.entries.element(place)) for place in (em.smin(em.add(first, c), last) for c in range(_CHILDREN))]
             while len(rivals) > 1:  # a knockout: two dependent comparisons instead of three
@@ -114,18 +109,16 @@ class Heap:
             ((child, best),) = rivals
             return [i, child, *(v.name for v in best)]
 
-        def element_of(values: list[str]) -> list[Value]:
-            return [Value(name, s) for name, s in zip(values[2:], self.scalars, strict=True)]
-
-        def sink(values: list[str]) -> list[str]:
-            i, child = values[:2]
-            self.entries.store(i, self.entries.vertex(child), element_of(values))
+        def sink(carried: list[str]) -> list[str]:
+            i, child, *best = carried
+            self.entries.store(i, self.entries.vertex(child), values(best, self.scalars))
             return below(child)
 
-        def deeper(values: list[str]) -> str:
+        def deeper(carried: list[str]) -> str:
             # At a leaf the best child is the entry itself, and a NaN made by ⊕ may compare as better than itself.
-            better = self.better(element_of(values), element)
-            return em.let(f"and i1 {better}, {em.let(f'icmp sgt i64 {values[1]}, {values[0]}')}")
+            i, child, *best = carried
+            better = self.better(values(best, self.scalars), element)
+            return em.let(f"and i1 {better}, {em.let(f'icmp sgt i64 {child}, {i}')}")
 
         carried = list(zip(("i64", "i64", *(s.ir for s in self.scalars)), below("0"), strict=True))
         place, *_ = em.repeat(carried, deeper, sink)
@@ -149,7 +142,7 @@ class Rounds:
     def __init__(self, low: Lowering, scalars: Sequence[Scalar], start: str, room: str, rounds: str) -> None:
         em = self.em = low.em
         self.room, self.rounds = room, rounds
-        self.entries = _Entries(em, scalars, start, str(em.mul(room, 2)))
+        self.entries = _Entries(low, scalars, start, str(em.mul(room, 2)))
         self.now, self.there, self.coming, self.taken, self.round = (Variable(em) for _ in range(5))
 
     def begin(self, vertex: str, element: Sequence[Value]) -> None:
@@ -159,19 +152,17 @@ class Rounds:
 
     def push(self, vertex: str, element: Sequence[Value]) -> None:
         """Push an entry; without room, return from the function."""
-        em = self.em
-        coming = self.coming.get()
+        em, coming = self.em, self.coming.get()
         em.returning(em.let(f"icmp sge i64 {coming}, {self.room}"))
         self.coming.set(em.add(coming, 1))
         self.entries.store(str(em.add(self._next(), coming)), vertex, element)
 
     def filled(self) -> str:
         """Test for an entry."""
-        em = self.em
-        coming = em.let(f"icmp ne i64 {self.coming.get()}, 0")
-        return em.let(f"select i1 {self._round_over()}, i1 {coming}, i1 true")
+        coming = self.em.let(f"icmp ne i64 {self.coming.get()}, 0")
+        return self.em.let(f"select i1 {self._round_over()}, i1 {coming}, i1 true")
 
-    def pop(self) -> tuple[str, list[Value]]:
+    def pop(self) -> Entry:
         """Pop the next entry; without a round left, return from the function."""
         em = self.em
 
@@ -204,8 +195,7 @@ SearchWords = namedtuple(
 
 Rows `first` … `last` − 1 are found, each from the vertex in `sources`, whose element starts as 1 if `reflexive`. A queue has `room`
 entries; a search ends after `turns` pops, or after `rounds` rounds. `tree`, unless 0, receives each vertex's predecessor. `complete`
-becomes the first row stopped by a limit, or else `last`; `seen` becomes the number of edges seen by all searches
-before."""
+becomes the first row stopped by a limit, or else `last`; `seen` the number of edges seen by all searches."""
 
 SearchArrays = namedtuple("SearchArrays", "weights values")
 """The addresses of one component: the weights of the edges, and the rows of the result."""
@@ -229,20 +219,16 @@ class SearchKernel:
         em, rep = self.em, self.rep
         numbers = set(SearchWords._fields) - {"sources", "starts", "heads", "queue"}
         args, x, arrays = self._arguments(SearchWords, SearchArrays, numbers)
-        weights, values = arrays.values()
-        queue = (
-            Heap(self.low, rep.outer, x["queue"], x["room"], self._better)
-            if "best" in self.name
-            else Rounds(self.low, rep.outer, x["queue"], x["room"], x["rounds"])
-        )
+        weights, results = arrays.values()
+        memory = self.low, rep.outer, x["queue"], x["room"]
+        queue = Heap(*memory, self._better) if "best" in self.name else Rounds(*memory, x["rounds"])
         turns, seen = x["turns"], Variable(em)
         zero, one = self._units()
 
         def search(i: str, _: list[str]) -> None:
             begin = em.mul(i, x["n"])
-            row = [em.at(s.ir, array, begin) for s, array in zip(rep.outer, values, strict=True)]
-            source = em.load("i64", em.at("i64", x["sources"], i), 8)
-
+            row = [em.at(s.ir, array, begin) for s, array in zip(rep.outer, results, strict=True)]
+            source = em.get(I64, x["sources"], i)
             em.loop(0, x["n"], 1, lambda v, _: self._store(row, v, zero))
             em.branch(em.let(f"icmp ne i64 {x['reflexive']}, 0"), lambda: self._store(row, source, one))
             queue.begin(source, one)
@@ -251,7 +237,7 @@ class SearchKernel:
                 u, walk = queue.pop()
 
                 def edge(e: str, _: list[str]) -> None:
-                    v = em.load("i64", em.at("i64", x["heads"], e), 8)
+                    v = em.get(I64, x["heads"], e)
                     offer = self._lengthened(walk, self._load(weights, e))
 
                     def take() -> None:
@@ -261,13 +247,7 @@ class SearchKernel:
 
                     em.branch(self._improves(offer, self._load(row, v)), take)
 
-                def leave() -> None:
-                    first, last = self._edges(x["starts"], u)
-                    seen.add(em.sub(last, first))
-                    em.loop(first, last, 1, edge)
-
-                stale = self._better(self._load(row, u), walk)
-                em.branch(em.let(f"xor i1 {stale}, true"), leave)
+                self._expand((u, walk), row, x["starts"], seen, edge)
                 return [str(em.add(taken[0], 1))]
 
             def more(taken: list[str]) -> str:
@@ -279,8 +259,7 @@ class SearchKernel:
             em.store("i64", str(em.add(i, 1)), args.place(em, "complete"), 8)
 
         em.loop(x["first"], x["last"], 1, search)
-        em.line("ret void")
-        return [em]
+        return [em.done()]
 
     def _arguments(self, words: Any, arrays: Any, numbers: set[str]) -> tuple[Arguments, dict[str, str], dict[str, list[str]]]:
         """Load the words, and the addresses of all components' arrays."""
@@ -292,7 +271,7 @@ class SearchKernel:
         return ([Value(s.literal(v), s) for v, s in zip(unit, self.rep.outer, strict=True)] for unit in (self.rep.zero, self.rep.one))
 
     def _edges(self, starts: str, u: str) -> tuple[str, str]:
-        first, last = (self.em.load("i64", self.em.at("i64", starts, i), 8) for i in (u, self.em.add(u, 1)))
+        first, last = (self.em.get(I64, starts, i) for i in (u, self.em.add(u, 1)))
         return first, last
 
     def _load(self, arrays: Sequence[str], i: str) -> list[Value]:
@@ -300,6 +279,17 @@ class SearchKernel:
 
     def _store(self, arrays: Sequence[str], i: str | int, element: Sequence[Value]) -> None:
         store_elements(self.low, self.rep.outer, arrays, i, element)
+
+    def _expand(self, entry: Entry, row: Sequence[str], starts: str, seen: Variable, edge: Callable[[str, list[str]], None]) -> None:
+        """Loop over the edges of a popped vertex, unless the entry is stale, and add their number to `seen`."""
+        em, (u, walk) = self.em, entry
+
+        def leave() -> None:
+            first, last = self._edges(starts, u)
+            seen.add(em.sub(last, first))
+            em.loop(first, last, 1, edge)
+
+        em.branch(em.let(f"xor i1 {self._better(self._load(row, u), walk)}, true"), leave)
 
     def _remember(self, tree: str, entry: str | int, u: str) -> None:
         """Store u as the predecessor in an entry of the trees."""

@@ -30,9 +30,11 @@ Graph = tuple[Array, Array, Values]
 PATIENCE = 32
 """The number of queue entries per edge that a search in rounds may pop."""
 
-_TOGETHER, _SHARES = 1 << 15, 4
-"""The vertices and edges searched per call, at most, because progress is reported between calls; and the calls per thread, at least, if
-several threads share the work."""
+_TOGETHER = 1 << 15
+"""The most vertices and edges searched per call: progress is reported between calls."""
+
+_SHARES = 4
+"""The fewest calls for each of several threads."""
 
 _TIGHT_FIRST, _TIGHT_LAST, _TIGHT_QUEUE = map(TightWords._fields.index, ("first", "last", "queue"))
 
@@ -74,8 +76,8 @@ class Searches(Threaded):
         tree : int32 array of shape (s, n), optional
             Receives the predecessor of each vertex that a walk reaches.
         best_first : bool
-            Search best-first, if no edge improves on 1; else in rounds. In rounds, a search may take too long, or n rounds, as with an
-            improving cycle. The first such row is left incomplete, and so are all rows behind it, in whatever order threads reach them.
+            Search best-first, if no edge improves on 1; else in rounds. A search in rounds with too many pops or
+            n rounds (an improving cycle) leaves its row and all later rows incomplete.
         backward : bool
             Multiply by edges from the left.
         reflexive : bool
@@ -136,7 +138,7 @@ class Searches(Threaded):
         reflexive: bool = True,
         meter: Meter | None = None,
     ) -> int | None:
-        """Fill rows by hop counts from many sources at once, if hop counts determine the elements: see `hop_rows`."""
+        """Fill rows from hop counts, which determine the elements; see `hop_rows`."""
         threads = self._workers(len(sources) * (len(graph[0]) - 1 + len(graph[1])))
         return hop_rows(graph, sources, values, elements, threads, reflexive=reflexive, meter=meter)
 

@@ -41,10 +41,10 @@ _RowWords = namedtuple("_RowWords", "n first stop stride sources order position 
 
 
 def prim(matrix: Array, zero: Any, *, smallest: bool) -> tuple[Array, Array, Array]:
-    """Return the line of a symmetric matrix, the edge before each vertex in it, and each vertex's parent in the forest. O(n²).
+    """Return the line of a symmetric matrix, the edge before each vertex of the line, and each vertex's parent in the forest. O(n²).
 
-    The matrix has contiguous rows. `zero` is the element without an edge, and stands before the first vertex of each tree. `smallest` means
-    that smaller edges are better.
+    The matrix has contiguous rows. `zero` is the element of no edge, also written before the first vertex of each tree. If `smallest`,
+    smaller edges are better.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def rows_of_line(
 ) -> None:
     """Fill rows with the weights of best paths from their sources, and trees with the predecessors. O(n) for each row.
 
-    `line` is the line and each vertex's position in it (int64), the edge before each vertex of the line, and the parents (int32). `one` is
+    `line` has the line and each vertex's position (int64), the edge before each vertex of the line, and the parents (int32). `one` is
     the element of the empty path. `rows` have contiguous rows; `trees` are contiguous and int32.
     """
     n, count, first = len(line[0]), len(sources), np.array([one], rows.dtype)
@@ -109,7 +109,7 @@ def _function(name: str, scalar: Scalar = I64, smallest: bool = True) -> Functio
 
 
 class _Elements(NamedTuple):
-    """A comparison of elements; signed integers are i64 in registers, see `Body`."""
+    """The type and the order of elements; signed integers are i64 in registers, see `Body`."""
 
     scalar: Scalar
     smallest: bool

@@ -9,7 +9,7 @@ The kernel checks the row pointers too, and clamps and reports a row that ends b
 
 Threads take some rows at a time by an atomic counter, so that a late thread does less.
 
-If B has the left factors of ⊗, the product is of transposed matrices.
+If B has the left factors of ⊗, the kernel computes Cᵀ = Bᵀ ⊗ Aᵀ.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _AHEAD = 16
 
 
 class Entries:
-    """The common part of functions on compressed rows: column numbers, entries as inner elements, and sums with one term more."""
+    """The common part of functions on compressed rows: column numbers, entries as inner elements, and sums."""
 
     def __init__(self, rep: Representation, target: Target, name: str) -> None:
         self.rep, self.target, self.form, self.name = rep.unpacked, target, SparseForm.named(name), name
@@ -67,7 +67,7 @@ class Entries:
         """Load a column number, or the start of a row."""
         em = self.em
         if not self.form.narrow:
-            return em.load("i64", em.at("i64", array, e), 8)
+            return em.get(I64, array, e)
         return em.let(f"sext i32 {em.load('i32', em.at('i32', array, e), 4)} to i64")
 
     def ends(self, starts: str, i: str | int) -> tuple[str, str]:
@@ -75,10 +75,10 @@ class Entries:
         return self.number(starts, i), self.number(starts, self.em.add(i, 1))
 
     def element(self, arrays: Sequence[str], at: Sequence[str | int], width: int, check: BoundsCheck | None = None) -> list[Value]:
-        """Load elements as inner ones, from one place per component."""
+        """Load an element, from one place per component, as an inner element."""
         em, rep, found = self.em, self.rep, []
         for c, (s, inner, array, i) in enumerate(zip(rep.outer, rep.inner, arrays, at, strict=True)):
-            raw = em.load(s.vector(width), em.at(s.ir, array, i), s.bytes)
+            raw = em.get(s, array, i, width)
             if check is not None:
                 check.take(c, raw, width)
             found.append(Value(rep.encode(self.low(width), c, raw), inner))
@@ -166,8 +166,10 @@ class SparseKernel(Entries):
     def functions(self) -> list[Emitter]:
         """Emit the function."""
         em, args, rep = self.open(), self.args, self.rep
-        size = max(s.bytes for s in rep.inner)
-        self.width = max(1, self.target.vector_bytes // size)
+        self.width = max(1, self.target.vector_bytes // max(s.bytes for s in rep.inner))
+        self._single = self.form.kind == "vector"
+        # For a single column lanes hold entries of a row; gather instructions need elements of at least 4 bytes.
+        self._gathers = self.target.masks and not self.form.witness and min(s.bytes for s in rep.outer) >= I32.bytes
         self._right, self._places = [args.pointer(em, ("right", c)) for c in self.components], self.places()
         self._down = [args.load(em, ("right_rows", c)) for c in self.components]
         widths = [self.width >> i for i in range(self.width.bit_length())]  # of a vector, and its halves down to one element
@@ -195,16 +197,10 @@ class SparseKernel(Entries):
             return [take()]
 
         em.repeat([("i64", take())], lambda values: em.let(f"icmp slt i64 {values[0]}, {self.last}"), share)
-        self._tell()
-        em.line("ret void")
-        return [em]
+        self._report()
+        return [em.done()]
 
-    @property
-    def _single(self) -> bool:
-        """True if B is a contiguous column."""
-        return self.form.kind == "vector"
-
-    def _tell(self) -> None:
+    def _report(self) -> None:
         """Report invalid row pointers or column numbers, and entries out of bounds."""
         em, ir = self.em, self._index.ir
         strange = em.let(f"icmp ne i64 {em.load('i64', self._strange, 8)}, 0")
@@ -266,7 +262,7 @@ class SparseKernel(Entries):
         def term(e: str, sums: list[str]) -> list[str]:
             k = self._long(self._inside(em.load(self._index.ir, em.at(self._index.ir, self.columns, e), self._index.bytes), 1), 1)
             if width == self.width and not self._single:
-                self._ask(em.smin(em.add(e, _AHEAD), self._stop), j, vectors * width)
+                self._prefetch_row(em.smin(em.add(e, _AHEAD), self._stop), j, vectors * width)
             entry = self.splat(self.element(self.values, [e] * len(self.components), 1, self._check), width)
             code = self.code(k, width) if self.form.witness else ""
             rows = [em.add(em.mul(k, down), j) for down in self._down]
@@ -284,18 +280,11 @@ class SparseKernel(Entries):
             at = em.add(em.add(place, j), v * width)
             mine = self.decoded(width, sums[v * parts : (v + 1) * parts], self._thresholds[width])
             for (s, array), x in zip(self._places, mine, strict=True):
-                em.store(s.vector(width), x, em.at(s.ir, array, at), s.bytes)
-
-    @property
-    def _gathers(self) -> bool:
-        """True if lanes take entries of a row for a single column; instructions gather elements of 4 bytes and more."""
-        return self.target.masks and not self.form.witness and min(s.bytes for s in self.rep.outer) >= I32.bytes
+                em.put(s, x, array, at, width)
 
     def _gathered(self, ends: tuple[str, str], j: str | int) -> list[str]:
         """Return the sum of a row for one column; each lane sums a part of the entries."""
-        em, width, rep = self.em, self.width, self.rep
-        index = self._index
-        begin, end = ends
+        em, width, rep, index, (begin, end) = self.em, self.width, self.rep, self._index, ends
 
         def terms(e: str, sums: list[str], mask: str) -> list[str]:
             k = self._inside(em.masked_load(index, width, em.at(index.ir, self.columns, e), mask), width)
@@ -326,7 +315,7 @@ class SparseKernel(Entries):
             sums = self.joined(width, one, other)
         return sums
 
-    def _ask(self, e: str, j: str | int, columns: int) -> None:
+    def _prefetch_row(self, e: str, j: str | int, columns: int) -> None:
         """Prefetch a part of the row of B that belongs to a later entry."""
         em, k = self.em, self.number(self.columns, e)
         for s, start, down in zip(self.rep.outer, self._right, self._down, strict=True):

@@ -41,7 +41,7 @@ class CpuSparseProducts(Threaded):
     def times_dense(
         self, A: CompressedRows, B: Values, C: Values, via: Array | None = None, *, swapped: bool = False, signed: bool = False
     ) -> None:
-        """C ← A⊗B."""
+        """Compute C ← A⊗B."""
         self._times_dense(A, B, C, via, swapped=swapped, signed=signed)
 
     def times_vector_within(
@@ -55,9 +55,9 @@ class CpuSparseProducts(Threaded):
         *,
         swapped: bool = False,
     ) -> bool:
-        """C ← A⊗B with a single column, reading entries only once; return True if all numbers are in the safe range.
+        """Compute C ← A⊗B with a single column, in one pass over A; return True if all numbers are in the safe range.
 
-        On False, also if the range cannot be checked on the way, C holds no product. `is_safe` checks B while other threads wake.
+        On False, also if the kernel cannot check the range, C holds no product. `is_safe` checks B while other threads wake.
         """
         bounds = bounds_in_words(safe, self.dtypes[0])
         return bounds is not None and not self._times_dense(A, B, C, via, is_safe, swapped=swapped, bounds=bounds)
@@ -74,7 +74,7 @@ class CpuSparseProducts(Threaded):
         signed: bool = False,
         bounds: tuple[int, int, int] = (0, 0, 0),
     ) -> bool:
-        """C ← A⊗B; return True if B is not safe, or an entry of a product with a vector is out of bounds."""
+        """Compute C ← A⊗B; return True if B is not safe, or an entry of a product with a vector is out of bounds."""
         n, m = C[0].shape[1], A.shape[0]
         if 0 in C[0].shape:
             return False
@@ -108,7 +108,7 @@ class CpuSparseProducts(Threaded):
         swapped: bool = False,
         signed: bool = False,
     ) -> tuple[CompressedRows, Array | None]:
-        """A⊗B."""
+        """Compute A⊗B."""
         for rows in (A, B, *(() if mask is None else (mask.pattern,))):
             rows.require_sound()
         if B.shape[1] > _BITS * len(B.columns):
@@ -213,7 +213,7 @@ def _over_rows(
 
 
 def _shares(starts: Array, threads: int) -> list[tuple[int, int]]:
-    """Cut the rows into ranges of about equal rows plus entries, some for each thread."""
+    """Cut the rows into ranges with about equal sums of rows and entries, several for each thread."""
     m = len(starts) - 1
     if threads == 1:
         return [(0, m)] if m else []

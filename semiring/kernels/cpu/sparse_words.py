@@ -1,4 +1,4 @@
-"""The forms of products with sparse matrices, by the names of their functions, and the functions' arguments."""
+"""The forms of products with sparse matrices, the names of their functions, and the words of their arguments."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ __all__ = ["BEYOND", "STRANGE", "SparseArrays", "SparseForm", "SparseWords", "bi
 class SparseForm(NamedTuple):
     """The form of a product, which names a function.
 
-    The `kind` is "dense" or "vector", for a sparse matrix times a dense matrix or a column; or, for two sparse matrices, "symbolic" (the
-    lengths of the rows) or "numeric" (the rows). `swapped`: the sparse matrix is the right factor of ⊗, and the product is computed
-    transposed. `narrow`: column numbers and row pointers have 32 bits, else 64; the row pointers of a sparse result always have 64.
-    `masked`: only entries in a mask, or outside of a mask, are computed.
+    - `kind`: a sparse matrix times a dense matrix ("dense") or a column ("vector"); the lengths of rows ("symbolic"), then the rows
+      ("numeric"), of a product of sparse matrices
+    - `swapped`: the sparse matrix is the right factor of ⊗, and the product is computed transposed
+    - `narrow`: column numbers and row pointers have 32 bits, else 64; the row pointers of a sparse result always have 64
+    - `masked`: compute only entries inside, or only entries outside, a mask
     """
 
     kind: str

@@ -1,15 +1,15 @@
 """Value statistics of arrays on the host: ``statistics(args)``, generated for one dtype.
 
-An argument array holds the number of arrays, the address of each one's `PyArrayInterface` (NumPy's array interface for C), and room for the
-results: five words an array. Memory is read once, whatever its alignment.
+An argument array holds the number of arrays, the address of each array's `PyArrayInterface` (NumPy's array interface for C), and room for
+the results: five words an array. Memory is read once, whatever its alignment.
 
 The key of a number is a signed integer that sorts like the number. Floats are compared by their bits, so that no subnormal passes for 0.
 Let t be the key of +∞ (of the largest integer); then the key of −∞ (of the lowest) is −t − 1, and finite numbers have keys in between.
-Modulo the word's size
+Modulo the word's size:
 
-    y = key + t  is below 2t for finite numbers, and the largest word for −∞;
-    z = key − t  is at least −2t for finite numbers, and 0 for +∞;
-    z − 1        is below −2t − 2 only for NaN, whose keys are beyond the keys of ±∞.
+- y = key + t is below 2t for finite numbers, and the largest word for −∞.
+- z = key − t is at least −2t for finite numbers, and 0 for +∞.
+- z − 1 is below −2t − 2 only for NaN, with keys beyond the keys of ±∞.
 
 So the minima and maxima of y, z and z − 1 give the range of finite numbers and the kinds of other numbers, without a branch.
 """
@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from semiring.kernels.cpu.compiler import compile_library, link
-from semiring.kernels.cpu.emitter import ENTRY, Emitter, scalar_type
+from semiring.kernels.cpu.emitter import ENTRY, I64, Emitter, scalar_type
 from semiring.kernels.hardware import Target, host
 from semiring.kernels.limits import FINITE, HIGHEST, LOWEST, NAN, RawStatistics
 
@@ -66,8 +66,7 @@ class StatisticsGenerator:
             self._store(em, self._reduce(em, data, shape, strides), em.at("i64", results, em.mul(number, _WORDS)))
 
         em.loop(0, count, 1, each)
-        em.line("ret void")
-        return em
+        return em.done()
 
     def _layout(self, em: Emitter, interface: str, own: str) -> tuple[str, tuple[str, str], tuple[str, str]]:
         """Return the address, the shape and the byte strides of an array as a matrix; a contiguous array is one row."""
@@ -81,14 +80,14 @@ class StatisticsGenerator:
         contiguous = em.let(f"icmp ne i32 {order}, 0")
 
         def along(axis: str, size: list[str]) -> list[str]:
-            return [str(em.mul(size[0], em.load("i64", em.at("i64", shape, axis), 8)))]
+            return [str(em.mul(size[0], em.get(I64, shape, axis)))]
 
         (size,) = em.loop(0, axes, 1, along, [("i64", "1")])
         for place, value in enumerate(("1", size, "0", str(self.bytes))):
-            em.store("i64", value, em.at("i64", own, place), 8)
+            em.put(I64, value, own, place)
         shape = em.let(f"select i1 {contiguous}, ptr {own}, ptr {shape}")
         strides = em.let(f"select i1 {contiguous}, ptr {em.at('i64', own, 2)}, ptr {strides}")
-        (rows, columns), (down, across) = ([em.load("i64", em.at("i64", p, axis), 8) for axis in range(2)] for p in (shape, strides))
+        (rows, columns), (down, across) = ([em.get(I64, p, axis) for axis in range(2)] for p in (shape, strides))
         return data, (rows, columns), (down, across)
 
     def _reduce(self, em: Emitter, data: str, shape: tuple[str, str], strides: tuple[str, str]) -> list[str]:
@@ -182,7 +181,7 @@ class StatisticsGenerator:
         if self.bits < 64:
             numbers = [em.let(f"{'sext' if self.kind == 'i' else 'zext'} {self.word} {x} to i64") for x in numbers]
         for word, value in enumerate((*numbers, kinds, *found[5:])):
-            em.store("i64", value, em.at("i64", place, word), 8)
+            em.put(I64, value, place, word)
 
 
 def _signed(value: int, bits: int) -> int:

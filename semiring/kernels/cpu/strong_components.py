@@ -1,10 +1,8 @@
-"""Strongly connected components of a sparse graph, and the sets of components that each one reaches, as compiled loops over integers.
+"""Strongly connected components of a sparse graph, and the set of components reached from each component, as compiled integer loops.
 
-``components`` is Tarjan's algorithm (1972) with a stack instead of recursion. The algorithm finishes all components behind a component
-first, so edges lead from higher numbers to lower ones. ``unite`` follows the same order: a component's set takes in the set of each head of
-its edges, unless the head is in the set already.
-
-A set is a list of numbers if it is small, and a row of bits if it is large, whichever takes less memory.
+``components`` is Tarjan's algorithm (1972) with a stack instead of recursion. Components are finished in reverse topological order, so
+edges lead to the same or lower numbers. In this order, ``unite`` unites the set of a component with the set of each head of its edges,
+unless the head is in the set already. A set is a list of numbers or a row of bits, whichever takes less memory.
 """
 
 from __future__ import annotations
@@ -35,20 +33,19 @@ _UniteWords = namedtuple(
 )
 """The arguments of ``unite``.
 
-`order` has the vertices sorted by component; `begins` has the first place of each component, `sizes` its vertices. `several` has a bit
-for each component of more than one vertex. The other arrays belong to `Sets`. `bits` starts as 0, one bit per component; `listed` has
-room for as many numbers. The function continues from component `first` and place `used` while `pool` has `room`, and updates `first`
-and `used`."""
+`order` has the vertices sorted by component; `begins` and `sizes` have each component's first place and number of vertices. `several` has
+a bit for each component of more than one vertex. The other arrays belong to `Sets`. `bits` has a zero bit for each component, and `listed`
+room for as many numbers. The function continues from component `first` and place `used` while `pool` has `room`, and updates both."""
 
 _FIRST, _USED, _ROOM, _POOL = map(_UniteWords._fields.index, ("first", "used", "room", "pool"))
 
 
 class Sets(NamedTuple):
-    """A set for each component: the component, and all components that it reaches.
+    """The set of reached components for each component, which contains the component itself.
 
-    The int32 `pool` has the sets one after the other, from an even place each (`places`): numbers in any order, or ``row_words(c)`` words
-    of bits. `lengths` is the number of components in each set; a set of more components than ``row_words(c)`` is a row of bits. `reached`
-    is the number of vertices of all components in each set.
+    The int32 `pool` has all sets, each from an even place on (`places`): numbers in any order, or ``row_words(c)`` words of bits. `lengths`
+    has the number of components in each set; a set of more components than ``row_words(c)`` is a row of bits. `reached` has the number of
+    vertices of all components in each set.
     """
 
     pool: Array
@@ -81,9 +78,9 @@ def strong_components(starts: Array, heads: Array) -> tuple[int, Array]:
 
 
 def reached_components(starts: Array, heads: Array, count: int, component: Array, require: Callable[[int], None]) -> Sets:
-    """Return the set of components that each one reaches. O(m · count / 32) at most, and as much memory as the sets take.
+    """Return the set of components reached from each component. O(m · count / 32) at most, in the memory of the sets.
 
-    For `count` and `component` see `strong_components`. `require` raises if there is no room for so many bytes of sets.
+    For `count` and `component` see `strong_components`. `require` raises an error if the sets' bytes do not fit the memory.
     """
     starts, heads = (np.ascontiguousarray(v, np.int64) for v in (starts, heads))
     order = np.argsort(component, kind="stable")
@@ -323,5 +320,4 @@ def _unite() -> Emitter:
     carried = [("i64", args.load(em, "first")), ("i64", args.load(em, "used"))]
     for name, value in zip(("first", "used"), em.repeat(carried, more, turn), strict=True):
         em.store("i64", value, args.place(em, name), 8)
-    em.line("ret void")
-    return em
+    return em.done()

@@ -69,14 +69,13 @@ class TallyKernel:
             em.loop("%first", em.smin("%last", end), 1, self._target)
 
         em.branch(em.let(f"icmp ne i64 {args.load(em, 'farthest')}, 0"), targets)
-        em.line("ret void")
-        return em
+        return em.done()
 
     def _finite(self, place: str, column: str | int) -> tuple[str, Value]:
         """Return a mask of the finite distances from some sources to a place, and the distances with 0 for others."""
         em, low, scalar = self.em, self.low, self.scalar
         row = em.mul(em.sub(place, "%first"), self.lanes)
-        x = em.load(scalar.vector(self.width), em.at(scalar.ir, "%x", em.add(row, column)), scalar.bytes)
+        x = em.get(scalar, "%x", em.add(row, column), self.width)
         finite = low.compare("ne", scalar, x, scalar.constant(self.zero, self.width))
         return finite, Value(low.select(finite, scalar, x, scalar.constant(0, self.width)), scalar)
 

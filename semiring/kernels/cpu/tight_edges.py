@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 
 from semiring.kernels.cpu.body import Variable
 from semiring.kernels.cpu.emitter import I32, Emitter, Scalar
-from semiring.kernels.cpu.lowering import Lowering, Value
+from semiring.kernels.cpu.lowering import Lowering, Value, values
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.search import SearchKernel
 from semiring.kernels.hardware import Target
@@ -63,17 +63,13 @@ class TightKernel(SearchKernel):
             self._trees()
         else:
             self._search()
-        self.em.line("ret void")
-        return [self.em]
+        return [self.em.done()]
 
     def _vertex(self, array: str, i: str) -> str:
         return self.em.let(f"sext i32 {self.em.load('i32', self.em.at('i32', array, i), 4)} to i64")
 
     def _put(self, array: str, i: str, v: str) -> None:
-        self.em.store("i32", self.em.let(f"trunc i64 {v} to i32"), self.em.at("i32", array, i), 4)
-
-    def _named(self, names: Sequence[str]) -> list[Value]:
-        return [Value(name, s) for s, name in self._each(names)]
+        self.em.put(I32, self.em.let(f"trunc i64 {v} to i32"), array, i)
 
     def _chosen(self, better: str, new: Sequence[Value], old: Sequence[Value]) -> list[str]:
         """Select the new element where it is better, else the old one."""
@@ -85,17 +81,15 @@ class TightKernel(SearchKernel):
         final = em.sub(x["last"], 1)
         rows = [em.mul(em.smin(em.add(x["first"], r), final), n) for r in range(width)]
         mask, lanes = self.low.mask, I32.vector(width)
-        roots = em.load(lanes, em.at("i32", x["roots"], x["first"]), 4)
-        # The last square of vertices overlaps the previous one.
-        within = em.sub(n, width)
+        roots = em.get(I32, x["roots"], x["first"], width)
+        within = em.sub(n, width)  # the last square of vertices overlaps the square before
 
         def turn(v: str, _: list[str]) -> None:
             begin = em.smin(v, within)
             for s, array, panel in zip(self.rep.outer, self.values, self.scratch, strict=True):
-                ir = s.vector(width)
-                given = [em.load(ir, em.at(s.ir, array, em.add(row, begin)), s.bytes) for row in rows]
+                given = [em.get(s, array, em.add(row, begin), width) for row in rows]
                 for j, column in enumerate(em.transposed(given, s)):
-                    em.store(ir, column, em.at(ir, panel, em.add(begin, j)), s.bytes)
+                    em.store(s.vector(width), column, em.at(s.vector(width), panel, em.add(begin, j)), s.bytes)
 
         em.loop(0, n, width, turn)
 
@@ -110,7 +104,7 @@ class TightKernel(SearchKernel):
             strict = em.loop(0, width, 1, one, [(mask, carried[0])])
             found = [em.load(lanes, em.at(lanes, x["queue"], j), 4) for j in range(width)]
             for row, part in zip(rows, em.transposed(found, I32), strict=True):
-                em.store(lanes, part, em.at("i32", x["tree"], em.add(row, begin)), 4)
+                em.put(I32, part, x["tree"], em.add(row, begin), width)
             return strict
 
         (strict,) = em.loop(0, n, width, square, [(mask, "splat (i1 true)")])
@@ -124,10 +118,10 @@ class TightKernel(SearchKernel):
             return self._load(self.scratch, str(em.mul(u, self.width)))
 
         def offer(e: str, held: list[str]) -> list[str]:
-            u, best, walk = held[0], self._named(held[1 : 1 + count]), self._named(held[1 + count :])
+            u, best, walk = held[0], values(held[1 : 1 + count], self.rep.outer), values(held[1 + count :], self.rep.outer)
             tail = self._vertex(self.x["tails"], e)
             along = panel(tail)
-            weight = [Value(em.splat(em.load(s.ir, em.at(s.ir, a, e), s.bytes), s, self.width), s) for s, a in self._each(self.back)]
+            weight = [Value(em.splat(em.get(s, a, e), s, self.width), s) for s, a in self._each(self.back)]
             new = self._lengthened(along, weight)
             better = low.all_of([self._improves(new, best), self._better(along, self.zero)])  # ∞ plus a weight might wrap
             tails = em.splat_word(tail, I32, self.width)
@@ -139,7 +133,7 @@ class TightKernel(SearchKernel):
         own = panel(str(v))
         other = low.compare("ne", I32, em.splat_word(str(v), I32, self.width), roots)
         there = low.all_of([self._better(own, self.zero), other])
-        nearer = self._better(self._named(names[count:]), own)
+        nearer = self._better(values(names[count:], self.rep.outer), own)
         return low.select(there, I32, u, none), low.any_of([nearer, low.negated(there)])
 
     def _each(self, arrays: Sequence[str]) -> Iterable[tuple[Scalar, str]]:
@@ -158,14 +152,14 @@ class TightKernel(SearchKernel):
 
         def begun(v: str, _: list[str]) -> None:
             def offer(e: str, held: list[str]) -> list[str]:
-                best, walk = self._named(held), self._load(row, self._vertex(x["tails"], e))
+                best, walk = values(held, self.rep.outer), self._load(row, self._vertex(x["tails"], e))
                 new = self._lengthened(walk, self._load(self.back, e))
                 better = self.low.all_of([self._improves(new, best), self._better(walk, self.zero)])  # ∞ plus a weight might wrap
                 return self._chosen(better, new, best)
 
             nothing = [(s.ir, z.name) for s, z in zip(self.rep.outer, self.zero, strict=True)]
             best = em.loop(*self._edges(x["back_starts"], v), 1, offer, nothing)
-            self._store(self.scratch, v, self._named(best))
+            self._store(self.scratch, v, values(best, self.rep.outer))
             self._put(tree, v, "-1")
             em.branch(self.low.all_of([self._better(self._load(row, v), self.zero), is_other(v)]), lambda: reached.add(1))
 

@@ -1,8 +1,8 @@
 """Checks of a product's operands: they hold elements, and no sum or product inside can leave its dtype.
 
-A risky product is refused before it is computed, so nothing wrapped is ever returned. The *safe range* is computed once for a semiring, its
-dtypes and the length of the sums: finite numbers within it, and infinities that are elements, need no closer check. Nearly all operands
-are well within this range.
+A risky product is refused before the computation, so no wrapped number is ever returned. The *safe range* is computed once for a semiring,
+its dtypes and the length of the sums. Finite numbers in the range, and infinities that are elements, need no closer check; nearly all
+operands are well within the range.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ class ProductChecks:
         return kernel_for(self.dtypes[0])
 
     def _are_small(self, arrays: Sequence[Any]) -> bool:
-        """Return True for arrays of the host that are read in one call, by one thread."""
+        """Return True for NumPy arrays small enough for one call in one thread."""
         if self.safe is None:
             return False
         for v in arrays:  # noqa: SIM110 (a generator would take longer than the test)
