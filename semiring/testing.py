@@ -305,7 +305,8 @@ def _walk(matrix: Array, i: int, j: int, *, backwards: bool) -> list[int]:
     path = [j if backwards else i]
     while path[-1] != (i if backwards else j):
         path.append(int(matrix[i, path[-1]] if backwards else matrix[path[-1], j]))
-        assert 0 <= path[-1] < len(matrix) >= len(path), f"no tree: {path} between {i} and {j}"
+        assert 0 <= path[-1] < len(matrix), f"no tree: {path} between {i} and {j}"
+        assert len(path) <= len(matrix), f"no tree: {path} between {i} and {j}"
     return path[::-1] if backwards else path
 
 

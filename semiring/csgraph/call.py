@@ -101,12 +101,12 @@ class Call:
 
     @cached_property
     def weighed(self) -> CSGraph:
-        """The graph with the weights that count: all 1 for an unweighted request, whatever `dtype` can hold."""
+        """The graph; in an unweighted call with weight 1 for each edge, so that `dtype` need not hold the caller's weights."""
         return self.graph.unweighted(infinite=self.request.method != "FW") if self.request.unweighted else self.graph
 
     @cached_property
     def within_reach(self) -> CSGraph:
-        """The graph `weighed` without negative cycles that no path reaches."""
+        """The graph `weighed` without edges that no path from the sources takes, if weights are negative: their cycles are no error."""
         if self.negative and self.sources is not None:
             return self.weighed.reached_from(self.sources, directed=self.request.directed)
         return self.weighed

@@ -122,17 +122,12 @@ def floyd_warshall(
 
     Parameters
     ----------
-    csgraph, directed, return_predecessors, unweighted, overwrite
+    csgraph, directed, return_predecessors, unweighted, overwrite, dtype, device
         As for `shortest_path`.
 
     Returns
     -------
     dist_matrix, predecessors
-        As for `shortest_path`.
-
-    Other Parameters
-    ----------------
-    dtype, device
         As for `shortest_path`.
 
     Raises
@@ -197,12 +192,8 @@ def dijkstra(
     -----
     Negative weights cause a warning, as in SciPy, but the distances are right.
     """
-    return solve(
-        csgraph,
-        Request(
-            "D", directed, return_predecessors, unweighted, indices=indices, limit=limit, min_only=min_only, dtype=dtype, device=device
-        ),
-    )
+    request = Request("D", directed, return_predecessors, unweighted, False, indices, limit, min_only, dtype, device)
+    return solve(csgraph, request)
 
 
 @raised_here
@@ -227,17 +218,12 @@ def bellman_ford(
 
     Parameters
     ----------
-    csgraph, directed, indices, return_predecessors, unweighted
+    csgraph, directed, indices, return_predecessors, unweighted, dtype, device
         As for `shortest_path`.
 
     Returns
     -------
     dist_matrix, predecessors
-        As for `shortest_path`.
-
-    Other Parameters
-    ----------------
-    dtype, device
         As for `shortest_path`.
 
     Raises
@@ -274,17 +260,12 @@ def johnson(
 
     Parameters
     ----------
-    csgraph, directed, indices, return_predecessors, unweighted
+    csgraph, directed, indices, return_predecessors, unweighted, dtype, device
         As for `shortest_path`.
 
     Returns
     -------
     dist_matrix, predecessors
-        As for `shortest_path`.
-
-    Other Parameters
-    ----------------
-    dtype, device
         As for `shortest_path`.
 
     Raises
@@ -317,14 +298,12 @@ def yen(
 
     Parameters
     ----------
-    csgraph
+    csgraph, directed, return_predecessors, unweighted
         As for `shortest_path`.
     source, sink : int
         The first and the last vertex of the paths.
     K : int
         The number of paths.
-    directed, return_predecessors, unweighted
-        As for `shortest_path`.
 
     Returns
     -------
@@ -408,5 +387,5 @@ def explain(
     ValueError, TypeError
         As for `shortest_path`, except for errors that only the computation finds.
     """
-    request = Request(method, directed, return_predecessors, unweighted, overwrite, indices, limit, min_only, dtype=dtype, device=device)
+    request = Request(method, directed, return_predecessors, unweighted, overwrite, indices, limit, min_only, dtype, device)
     return noting_the_bar(read_call(csgraph, request).plan)

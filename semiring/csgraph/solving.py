@@ -77,7 +77,7 @@ def small_rows(csgraph: Any, request: Request) -> tuple[Array, ...] | None:
         return None
     if (request.method == "FW" and request.indices is not None) or type(limit) is not float or not limit >= 0:
         return None
-    kinds = "biuf" if csgraph.format == "csr" else "f"  # sums of integers at one place might wrap
+    kinds = "biuf" if csgraph.format == "csr" else "f"  # sums of duplicate integers could overflow
     if csgraph.dtype.kind not in kinds or sound_rows(csgraph) is not csgraph:
         return None
     rows = csgraph.tocsr()
@@ -85,7 +85,7 @@ def small_rows(csgraph: Any, request: Request) -> tuple[Array, ...] | None:
     if not len(heads) or not rows.has_canonical_format or not in_range(heads, n):
         return None
     least, greatest = float(weights.min()), float(weights.max())
-    if not max(-least, greatest) * n < np.inf:  # NaN is refused too; no path is longer
+    if not max(-least, greatest) * n < np.inf:  # a bound of path lengths; False for NaN too
         return None
     negative = least < 0 and not request.unweighted
     if negative and (request.method == "D" or request.return_predecessors):
@@ -228,7 +228,7 @@ def by_searches(call: Call, *, scipys: bool, meter: Meter | None = None) -> tupl
     if request.min_only:
         return _nearest(call, csr, sources, paths=paths)
     if not scipys:
-        answer = _here(call, csr, sources, meter, paths=paths)
+        answer = _by_own_searches(call, csr, sources, meter, paths=paths)
     elif call.dtype == np.float64 and not call.in_place:
         answer = _by_scipy(call, as_scipys(csr, call.graph), sources, paths=paths)
     else:
@@ -236,7 +236,7 @@ def by_searches(call: Call, *, scipys: bool, meter: Meter | None = None) -> tupl
     return tuple([array.reshape(*call.shape, n) for array in answer])
 
 
-def _here(call: Call, csr: CSR, sources: Array, meter: Meter | None, *, paths: bool) -> tuple[Array, ...]:
+def _by_own_searches(call: Call, csr: CSR, sources: Array, meter: Meter | None, *, paths: bool) -> tuple[Array, ...]:
     edges = call.searched if csr is call.csr else in_dtype(csr, call.dtype)
     if meter is not None:
         meter.expect(search_steps(edges, len(sources)))
@@ -247,7 +247,7 @@ def _here(call: Call, csr: CSR, sources: Array, meter: Meter | None, *, paths: b
         how: dict[str, Any] = {"searches": call.plan.searches, "order": call.plan.problem.order, "meter": meter}
         found = rows_of_edges(MIN_PLUS, edges, sources, tree=tree, **how)
     if tree is not None:
-        if (tree == -1).any():  # rows not found by compiled code; this test takes a sixth of the time
+        if (tree == -1).any():  # only rows without compiled code have −1, and a test takes a sixth of the time of a write
             tree[tree < 0] = NONE
         found = (*found, tree)
     cut(call.request.limit, *found)

@@ -117,7 +117,7 @@ def operand(x: Any, semiring: Semiring, name: str) -> Lent:
     elif isinstance(x, tuple | list) and len(x) == semiring.components:
         given = tuple(x)
     else:
-        raise ShapeError(f"{name} must be a tuple of {semiring.components} arrays, one a component of {semiring.name}")
+        raise ShapeError(f"{name} must be a tuple of {semiring.components} arrays, one for each component of {semiring.name}")
     if name == "out" and not all(map(lends_memory, given)):
         kinds = ", ".join(type(v).__name__ for v in given)
         raise ShapeError(f"out must be an array, of the shape and dtype of the result; it is {kinds}")
@@ -196,14 +196,12 @@ def require_one_place(
 ) -> None:
     """Refuse operands on different devices; on a GPU (`there`), arrays of NumPy are copied."""
     if target is not None and any(on_gpu(v) != there for v in target):
-        raise ShapeError(f"out must lie {'on the GPU, as an operand does' if there else 'on the host, as the operands do'}")
+        raise ShapeError(f"out must be {'on the GPU, like an operand' if there else 'on the host, like the operands'}")
     if old is not None and not there and any(map(on_gpu, old)):
-        raise ShapeError("c lies on a GPU and the operands on the host; bring both to one device")
+        raise ShapeError("c is on a GPU and the operands are on the host; copy all to one device")
     for name, lent in zip(names, (a, b, c), strict=True):
         if there and any(p.restore is not None and not on_gpu(p.array) for p in lent):
-            raise ShapeError(
-                f"{name} lies on the host and another operand on a GPU; bring them to one device (only NumPy's arrays are copied unasked)"
-            )
+            raise ShapeError(f"{name} is on the host and another operand on a GPU; only NumPy arrays are copied, so copy {name} yourself")
 
 
 def promoted(operands: Sequence[Any], semiring: Semiring) -> tuple[list[Any], list[Shape]]:
@@ -225,7 +223,7 @@ def promoted(operands: Sequence[Any], semiring: Semiring) -> tuple[list[Any], li
 
 
 def restorer_of(operands: Lent) -> Restorer | None:
-    """Return the restorer of the first operand that is not NumPy's; None if all are.
+    """Return the restorer of the first operand that is not NumPy's; None if all operands are NumPy's.
 
     A result in the caller's `out` is restored too, because the stream of its library then waits for the result.
     """

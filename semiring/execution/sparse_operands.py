@@ -212,7 +212,7 @@ def mask_of(mask: Any, shape: tuple[int, ...], *, complement: bool, by_columns: 
         starts = xp.concatenate([xp.zeros(1, np.int64), xp.count_nonzero(given, axis=1).cumsum()])
         pattern = CompressedRows((given.shape[0], given.shape[1]), starts, xp.ascontiguousarray(xp.nonzero(given)[1]))
     if on_gpu(pattern.columns) and not there:
-        raise ShapeError("mask lies on a GPU, and the sparse arrays do not; bring it to the host")
+        raise ShapeError("mask is on a GPU, and the sparse arrays are on the host; copy the mask to the host")
     if there:
         xp = importlib.import_module("cupy")
         pattern = pattern._replace(starts=xp.asarray(pattern.starts), columns=xp.asarray(pattern.columns))

@@ -80,9 +80,9 @@ def _device(left: Any, right: Any, device: Any, *, exact: bool) -> str:
     place = location(tuple(arrays), device)
     there = named_device(device, place, exact=exact) or "cpu"
     if is_gpu(there) != is_gpu(place):
-        raise SemiringError(f"device={device!r}: a product is computed where its sparse array lies, on the host; leave device out")
+        raise SemiringError(f"device={device!r}, but the sparse array is on the host, where the product is computed; leave device out")
     if is_gpu(place) and not all(map(on_gpu, arrays)):
-        raise ShapeError("one sparse array is on the host and the other on a GPU; bring both to one device")
+        raise ShapeError("one sparse array is on the host and the other on a GPU; copy both to one device")
     return place if is_gpu(place) else there
 
 
@@ -130,7 +130,8 @@ def _dense_result(call: _Call, sparse: SparseOperand, dense: tuple[Any, ...], c:
     there = is_gpu(call.device)
     for what, lent in ((name, dense), ("c", lent_c), ("out", lent_out)):
         if any(on_gpu(p.array) != there and (what == "out" or not there or p.restore is not None) for p in lent):
-            raise ShapeError(f"{what} lies {'on the host' if there else 'on a GPU'}, and the sparse array does not; bring it there")
+            sides = ("host", "GPU") if there else ("GPU", "host")
+            raise ShapeError(f"{what} is on the {sides[0]}, and the sparse array on the {sides[1]}; copy both to one device")
     if lent_c:
         matching(lent_c, form.dtypes, form.shape, "c", exact=False)
     target = matching(lent_out, form.dtypes, form.shape, "out", exact=True) if lent_out else None
@@ -144,10 +145,11 @@ def _dense_result(call: _Call, sparse: SparseOperand, dense: tuple[Any, ...], c:
         if call.witness:
             rows = rows.in_order()
         product = _SparseTimesDense(call, rows, given, old, swapped)
-        found = product.multiplied_within() if there else product.vector_within(form.depth * sparse.most_duplicates())
+        found = product.multiplied_within() if there else None
         if found is None:
             longest = form.depth * sparse.most_duplicates()
-            found = product.multiplied(_checked(call, pair if old is None else (*pair, old), longest, names))
+            if there or (found := product.vector_within(longest)) is None:
+                found = product.multiplied(_checked(call, pair if old is None else (*pair, old), longest, names))
         assert found is not None, "without a safe range, every number is accepted"
         values, via = found
         if target is not None:

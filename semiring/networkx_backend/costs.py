@@ -17,11 +17,7 @@ from semiring.planning.options import Options
 
 __all__ = ["predicted", "preparation", "reading", "slower", "theirs"]
 
-_ALONE = {
-    "eccentricity": ("v",),
-    "closeness_centrality": ("u",),
-    "harmonic_centrality": ("nbunch", "sources"),
-}
+_ALONE = {"eccentricity": ("v",), "closeness_centrality": ("u",), "harmonic_centrality": ("nbunch", "sources")}
 """Arguments that restrict the result to some nodes."""
 
 _SEARCHES = 10
@@ -29,21 +25,13 @@ _SEARCHES = 10
 
 _ACYCLIC = ("transitive_closure_dag", "transitive_reduction")
 _PATHS = (
-    "all_pairs_bellman_ford_path",
-    "all_pairs_dijkstra",
-    "all_pairs_dijkstra_path",
-    "all_pairs_shortest_path",
-    "floyd_warshall_predecessor_and_distance",
-    "johnson",
-    "shortest_path",
-)
+    "all_pairs_bellman_ford_path", "all_pairs_dijkstra", "all_pairs_dijkstra_path", "all_pairs_shortest_path",
+    "floyd_warshall_predecessor_and_distance", "johnson", "shortest_path",
+)  # fmt: skip
 _LENGTHS = (
-    "all_pairs_bellman_ford_path_length",
-    "all_pairs_dijkstra_path_length",
-    "all_pairs_shortest_path_length",
-    "floyd_warshall",
+    "all_pairs_bellman_ford_path_length", "all_pairs_dijkstra_path_length", "all_pairs_shortest_path_length", "floyd_warshall",
     "shortest_path_length",
-)
+)  # fmt: skip
 
 _BOUNDED = ("center", "diameter", "periphery", "radius")
 """Functions that need a few searches, by bounds of eccentricities."""
@@ -59,7 +47,7 @@ def slower(name: str, graph: Any, given: dict[str, Any]) -> str | None:
     if given.get("cutoff") is not None:
         return "with a cutoff NetworkX searches only the neighbourhood"
     if any(given[argument] is not None for argument in _ALONE.get(name, ())):
-        return "some nodes need only some searches"
+        return "a few nodes need only a few searches"
     n, m, networkx = theirs(name, graph, given)
     ours = _own(name, n, m, given) if networkx > machine.BACKEND_CALL else machine.BACKEND_CALL
     if ours < networkx:

@@ -44,11 +44,11 @@ class SemiringGraph:
         return len(self.original)
 
     def is_directed(self) -> bool:
-        """Return True for directed edges; NetworkX asks before dispatch."""
+        """Return True if edges have a direction; NetworkX asks before dispatch."""
         return bool(self.original.is_directed())
 
     def is_multigraph(self) -> bool:
-        """Return True for parallel edges; NetworkX asks before dispatch."""
+        """Return True if edges may be parallel; NetworkX asks before dispatch."""
         return bool(self.original.is_multigraph())
 
 
@@ -73,7 +73,7 @@ def _hops(graph: Any) -> COO:
 def _weighted(graph: Any, weight: Any, *, may_hide: bool) -> COO:
     """Read edges with int64 or float64 weights: an attribute (default 1), or the result of a function of both ends and the attributes.
 
-    An undirected edge stands in both directions; only the shortest of parallel edges counts. With `may_hide`, an edge of weight None is
+    An undirected edge counts in both directions, and only the shortest of parallel edges. With `may_hide`, an edge of weight None is
     hidden, as in Dijkstra's algorithm. Infinite weights, weights beyond int64 or float64 and other kinds of numbers are left to NetworkX.
     """
     n, tails, heads = _coordinates(graph)

@@ -86,16 +86,16 @@ def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | 
         return "cutoff= is not a number"
     if name in ("center", "centroid", "barycenter") and given["weight"] is None and not graph.is_directed():
         if graph.number_of_edges() == len(graph) - 1:
-            return "NetworkX finds the center of a tree in linear time"
+            return f"NetworkX finds the {name} of a tree in linear time"
         if len(graph) == 0:
-            return "an empty graph has no center"
+            return f"an empty graph has no {name}"
     if callable(given.get("weight", given.get("distance"))):
-        return _meaning_of_function(name, graph.is_directed(), given)
+        return _can_run_with_callable(name, graph.is_directed(), given)
     return True
 
 
-def _meaning_of_function(name: str, directed: bool, given: dict[str, Any]) -> bool | str:
-    """Return True, or else the reason, if a function of both ends and the attributes gives the weights."""
+def _can_run_with_callable(name: str, directed: bool, given: dict[str, Any]) -> bool | str:
+    """Return True, or else the reason, for weights given by a function of both ends and the attributes."""
     if name.startswith("floyd_warshall") or str(given.get("method")).startswith("floyd-warshall"):
         return "weight= must be an attribute here; a function is left to NetworkX"
     some = given.get("nbunch") is not None or given.get("sources") is not None

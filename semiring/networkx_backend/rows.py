@@ -1,4 +1,4 @@
-"""DistanceRows of all pairs, one after the other, as NetworkX's generators yield them.
+"""Rows of all pairs, one after the other, as NetworkX's generators yield rows.
 
 NetworkX's own searches find the first rows, until the searches have taken as long as this library takes to read the graph. So a few rows,
 or rows with a short cutoff, cost as much as in NetworkX. This library finds the other rows, in blocks of doubling size, and all remaining

@@ -56,7 +56,7 @@ REFUSED: list[tuple[type[SemiringError], str, Any, Any, Any, dict[str, Any]]] = 
     (ShapeError, r"c has shape \(4,\); the product has \(2, 4\)", A, B, MIN_PLUS, {"c": C[0]}),
     (ShapeError, r"out has shape \(2, 3\); the product has \(2, 4\)", A, B, MIN_PLUS, {"out": np.zeros((2, 3))}),
     (ShapeError, "out must be an array, of the shape and dtype of the result; it is list", A, B, MIN_PLUS, {"out": C.tolist()}),
-    (ShapeError, r"a must be a tuple of 2 arrays, one a component of distance-hops", A, (B, B), DISTANCE_HOPS, {}),
+    (ShapeError, r"a must be a tuple of 2 arrays, one for each component of distance-hops", A, (B, B), DISTANCE_HOPS, {}),
     (ShapeError, r"b must be a tuple of 2 arrays", PAIR, (B, B, B), DISTANCE_HOPS, {}),
     (ShapeError, r"out must be a tuple of 2 arrays", PAIR, (B, B), DISTANCE_HOPS, {"out": C}),
     (ShapeError, r"the components of b have different shapes: \(3, 4\), \(3, 3\)", PAIR, (B, B[:, :3]), DISTANCE_HOPS, {}),

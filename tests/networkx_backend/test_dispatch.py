@@ -89,9 +89,9 @@ def test_what_needs_few_searches_is_networkxs() -> None:
     assert "search" in reason("has_path", graph, source=0, target=1)
     assert "search" in reason("is_strongly_connected", graph.to_directed())
     assert "cutoff" in reason("all_pairs_dijkstra_path_length", graph, cutoff=3)
-    assert "some nodes" in reason("eccentricity", graph, v=3)
-    assert "some nodes" in reason("closeness_centrality", graph, u=3)
-    assert "some nodes" in reason("harmonic_centrality", graph, nbunch=[3])
+    assert "a few nodes" in reason("eccentricity", graph, v=3)
+    assert "a few nodes" in reason("closeness_centrality", graph, u=3)
+    assert "a few nodes" in reason("harmonic_centrality", graph, nbunch=[3])
 
 
 class Unread:
