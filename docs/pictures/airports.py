@@ -24,7 +24,7 @@ WEST, EAST = "LIH", "STX"  # the map reaches from Hawaii to the Virgin Islands
 
 
 def project(latitude: Array, longitude: Array, centre: tuple[float, float] = (48, -112)) -> Array:
-    """Lambert's equal-area projection around `centre`, as x (east) and y (south), in radii of the earth."""
+    """Project by Lambert's equal-area projection around `centre`, to x (east) and y (south), in radii of the earth."""
     phi, theta, phi0 = np.radians(latitude), np.radians(np.subtract(longitude, centre[1])), np.radians(centre[0])
     cosine = np.sin(phi0) * np.sin(phi) + np.cos(phi0) * np.cos(phi) * np.cos(theta)
     scale = np.sqrt(2 / (1 + cosine))
@@ -33,12 +33,12 @@ def project(latitude: Array, longitude: Array, centre: tuple[float, float] = (48
 
 
 def line(points: Iterable[Array]) -> str:
-    """Points as the path of an SVG, to half a unit."""
+    """Return the points as an SVG path, rounded to half a unit."""
     return "M" + "L".join(f"{round(2 * x) / 2:g} {round(2 * y) / 2:g}" for x, y in points)
 
 
 def dot(place: Array, radius: float) -> str:
-    """An airport."""
+    """Draw an airport."""
     return f'<circle cx="{place[0]:.1f}" cy="{place[1]:.1f}" r="{radius:.1f}"/>'
 
 
@@ -57,7 +57,7 @@ def thinned(points: Array, apart: float = 1.5) -> list[Array]:
 
 
 def outlines() -> list[Array]:
-    """Longitudes and latitudes of the states, one array of shape (2, n) for each connected part."""
+    """Return longitudes and latitudes of the states, one array of shape (2, n) for each connected part."""
     from bokeh_sampledata.us_states import data
 
     parts = []
@@ -69,7 +69,7 @@ def outlines() -> list[Array]:
 
 
 def picture() -> str:
-    """The map as an SVG."""
+    """Return the map as an SVG."""
     airports = load_airports()
     labels = airports.labels
     shortest = sr.apsp(airports.distances, paths=True)
@@ -85,7 +85,7 @@ def picture() -> str:
     height = round(scale * (bottom - top) + 2 * MARGIN)
 
     def on_page(points: Array) -> Array:
-        """Points as projected, of shape (2, n), on the page, of shape (n, 2)."""
+        """Place projected points of shape (2, n) on the page; the result has shape (n, 2)."""
         return np.asarray(scale * (points - np.array([[left], [top]])).T + MARGIN)
 
     at = on_page(places)

@@ -43,7 +43,7 @@ QUESTIONS = {
 
 
 def picture(question: Question) -> str:
-    """A graph as an SVG."""
+    """Return the graph as an SVG."""
     answer = question.answer.split()
     parts = []
     for edge, _, weight in sorted((part.partition(":") for part in question.weights.split()), key=lambda part: part[0] in answer):
@@ -59,7 +59,7 @@ def picture(question: Question) -> str:
             f'd="M{x1 + RADIUS * dx:.1f} {y1 + RADIUS * dy:.1f}L{tip[0] - 7 * dx:.1f} {tip[1] - 7 * dy:.1f}"/>'
             f'<path stroke="none" d="M{corners}Z"/></g>'
         )
-        beside = -1 if y1 + y2 < 140 else 1  # above the upper edges, below the lower ones, right of the one between
+        beside = -1 if y1 + y2 < 140 else 1  # above the upper edges, below the lower edges, right of the middle edge
         x, y = ((x1 + x2) / 2 + 10, (y1 + y2) / 2 + 5) if x1 == x2 else ((x1 + x2) / 2 + dy * 9, (y1 + y2) / 2 + 5 + 16 * beside)
         anchor = "start" if x1 == x2 else "middle"
         parts.append(f'<text x="{x:.1f}" y="{y:.1f}" fill="{colour}" text-anchor="{anchor}">{weight}</text>')

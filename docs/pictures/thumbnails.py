@@ -12,23 +12,23 @@ GREY, COLOUR, OTHER = "#7c8490", "#2f8fd0", "#c67a12"
 
 
 def box(x: float, y: float, width: float, height: float, colour: str, opacity: float = 1) -> str:
-    """A filled rectangle."""
+    """Draw a filled rectangle."""
     return f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="1.5" fill="{colour}" fill-opacity="{opacity:g}"/>'
 
 
 def text(x: float, y: float, words: str, colour: str = GREY, size: int = 13, anchor: str = "start") -> str:
-    """A word in a monospaced font."""
+    """Write text in a monospaced font."""
     return f'<text x="{x}" y="{y}" fill="{colour}" font-size="{size}" text-anchor="{anchor}" font-family="monospace">{words}</text>'
 
 
 def tutorial() -> str:
-    """A session of Python."""
+    """Draw a session of Python."""
     answer = text(4, 31, "array([[0., 3., 7.],", size=11) + text(50, 47, "[6., 0., 4.],", size=11) + text(50, 63, "[2., 5., 0.]])", size=11)
     return text(4, 14, "&gt;&gt;&gt; sr.apsp(roads)", COLOUR, 11) + answer
 
 
 def howto() -> str:
-    """A table of edges."""
+    """Draw a table of edges."""
     cells = [("from", "to", "km"), ("Zurich", "Bern", "125"), ("Bern", "Genf", "160"), ("Basel", "Genf", "250")]
     return "".join(
         box(14, 4 + 17 * row, 112, 15, COLOUR if row == 0 else GREY, 0.25 if row == 0 else 0.12)
@@ -40,7 +40,7 @@ def howto() -> str:
 
 
 def how_it_works() -> str:
-    """A matrix of blocks in a round of the blocked closure: the pivot, its row and column, and the rest."""
+    """Draw a matrix of blocks in a round of the blocked closure: the pivot, its row and column, and the rest."""
     side, pivot = 5, 1
     blocks = []
     for i in range(side):
@@ -51,22 +51,22 @@ def how_it_works() -> str:
 
 
 def benchmarks() -> str:
-    """Bars."""
+    """Draw bars."""
     return "".join(box(12, 6 + 16 * row, width, 11, COLOUR if row == 0 else GREY, 0.85) for row, width in enumerate((8, 30, 66, 116)))
 
 
 def reference() -> str:
-    """A signature."""
+    """Draw a signature."""
     return text(8, 24, "apsp(graph, *,", COLOUR, 12) + text(22, 42, "paths=False,", size=12) + text(22, 60, "dtype=None, …)", size=12)
 
 
 def notebooks() -> str:
-    """A heat map."""
+    """Draw a heat map."""
     return "".join(box(18 + 13 * j, 2 + 13.5 * i, 12, 12.5, COLOUR, 0.1 + 0.17 * abs(i - 0.6 * j)) for i in range(5) for j in range(8))
 
 
 def drop_in() -> str:
-    """The line that changes."""
+    """Draw the line that changes."""
     changed = text(6, 40, "+ from semiring", COLOUR, 11)
     return text(6, 22, "- from scipy.sparse", size=11) + changed + text(19, 58, "import csgraph", size=11)
 
@@ -78,7 +78,7 @@ def icon() -> str:
 
 
 def svg(inside: str, width: int = 140, height: int = 72) -> str:
-    """The file."""
+    """Return the whole file."""
     return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}">{inside}</svg>\n'
 
 
