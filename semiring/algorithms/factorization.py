@@ -68,8 +68,7 @@ class Kept(NamedTuple):
     """The result of an elimination."""
 
     panels: EliminationPanels
-    potentials: tuple[Values, Values] | None
-    """Potentials of the vertices, and their inverses, if the edges were reweighed."""
+    potentials: tuple[Values, Values] | None  # potentials of the vertices, and their inverses, if the edges were reweighed
 
 
 class Factorization:

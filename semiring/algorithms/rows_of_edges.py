@@ -173,10 +173,8 @@ def search_order(semiring: Semiring, edges: CSR) -> Order:
 class Reach(NamedTuple):
     """The part of a graph that searches visit."""
 
-    found: float = 1.0
-    """Share of all vertices that a search finds."""
-    seen: float | None = None
-    """Average visits of a search to each edge; None if unknown."""
+    found: float = 1.0  # share of all vertices that a search finds
+    seen: float | None = None  # average visits of a search to each edge; None if unknown
 
 
 def reach(semiring: Semiring, edges: CSR, count: int, order: Order, device: str = "cpu", threads: int | None = None) -> Reach:

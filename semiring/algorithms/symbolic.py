@@ -47,16 +47,11 @@ _RELAXED = ((4, 1.0), (16, 0.8), (48, 0.1), (1 << 62, 0.05))
 class Fill(NamedTuple):
     """The cost of an elimination."""
 
-    entries: int
-    """Entries of the factor above the diagonal, with the fill."""
-    panels: int
-    """Entries of the upper, or of the lower, panels of all supernodes; a sweep visits each once."""
-    steps: int
-    """Steps of the elimination: each vertex of a supernode updates its front."""
-    side: int
-    """Side of the largest front."""
-    order: str
-    """Name of the order."""
+    entries: int  # entries of the factor above the diagonal, with the fill
+    panels: int  # entries of the upper panels of all supernodes, and of the lower; a sweep visits one side
+    steps: int  # each vertex of a supernode updates its front
+    side: int  # side of the largest front
+    order: str  # of elimination, by name
 
     def memory(self, itemsize: int, n: int, threads: int) -> int:
         """Return the bytes of the panels, the kept Schur complements, the largest front, and a sweep over n vertices on each thread."""
