@@ -48,7 +48,7 @@ class Fill(NamedTuple):
     """The cost of an elimination."""
 
     entries: int  # entries of the factor above the diagonal, with the fill
-    panels: int  # entries of the upper panels of all supernodes, and of the lower; a sweep visits one side
+    panels: int  # entries of the upper panels of all supernodes, as many of the lower, and as many as a sweep visits
     steps: int  # each vertex of a supernode updates its front
     side: int  # side of the largest front
     order: str  # of elimination, by name
