@@ -67,10 +67,7 @@ def relaxation(semiring: Semiring, values: Values) -> Relaxation:
 
 
 class Relaxation:
-    """Bellman–Ford steps on a dense matrix of shape (n, n): p_v ← p_v ⊕ p_u ⊗ a_uv for values p of the vertices.
-
-    The edges come in the dtypes of the search, which hold the weight of any walk of n edges.
-    """
+    """Bellman–Ford steps on a dense matrix: p_v ← p_v ⊕ p_u ⊗ a_uv, in dtypes that hold the weight of any walk of n edges."""
 
     def __init__(self, semiring: Semiring, values: Values) -> None:
         self.n = int(values[0].shape[0])
@@ -204,19 +201,18 @@ def _search_dtypes(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> tup
     if any(d.kind == "O" for d in dtypes):
         return dtypes
     operations = semiring.program.operations
-    floats, wide = np.dtype(np.float64), np.dtype(np.int64)
-    if not operations & ARITHMETIC or operations & BITWISE:
-        whole = dict[str, np.dtype[Any]]()
-    elif operations & ARITHMETIC == {"add"}:
-        # Sums of n weights of the dtype fit, or the closure would have been refused.
-        whole = {"i": wide}
-    else:
-        whole = {"i": floats, "u": floats}
-    return tuple(floats if d.kind == "f" else whole.get(d.kind, d) for d in dtypes)
+    wider = {"f": np.dtype(np.float64)}
+    if operations & ARITHMETIC == {"add"} and not operations & BITWISE:
+        wider["i"] = np.dtype(np.int64)  # sums of n weights fit, or the closure would have been refused
+    elif operations & ARITHMETIC and not operations & BITWISE:
+        wider["i"] = wider["u"] = np.dtype(np.float64)
+    return tuple(wider.get(d.kind, d) for d in dtypes)
 
 
 def find_cycle(semiring: Semiring, values: Values, start: int, tolerance: float = 0.0) -> tuple[list[int] | None, Values]:
-    """Find a cycle of weight c with 1 ⊕ c ≠ 1, as vertices in order, or None and potentials as a proof.
+    """Find a cycle of weight c with 1 ⊕ c ≠ 1, as vertices in order, or None and potentials p as a proof.
+
+    The proof is p_v ⊕ p_u ⊗ a_uv = p_v for all u and v, for a selective ⊕ and up to rounding.
 
     Parameters
     ----------
@@ -226,12 +222,6 @@ def find_cycle(semiring: Semiring, values: Values, start: int, tolerance: float 
         A vertex likely to reach such a cycle; the first search starts here, the second everywhere.
     tolerance : float
         Bound of the rounding error in the weight of a path; a cycle within this bound of 1 is harmless.
-
-    Returns
-    -------
-    cycle : list of int or None
-    p : tuple of arrays of shape (n,)
-        Without a cycle: p_v ⊕ p_u ⊗ a_uv = p_v for all u and v (for a selective ⊕, and up to rounding).
 
     Notes
     -----
@@ -298,7 +288,7 @@ def _cycles(predecessor: Array) -> Iterator[list[int]]:
 
 
 def _tying(semiring: Semiring, graph: Relaxation, p: Values, values: Values, tolerance: float) -> list[int] | None:
-    """Find a divergent cycle of edges whose offers change p but do not replace it, for a ⊕ that is not selective."""
+    """Find a divergent cycle of edges whose offers change p without replacing p; ⊕ is not selective."""
     edges = []
     for u in range(graph.n):
         offer = graph.multiply(tuple(v[u] for v in p), tuple(r[0] for r in graph.rows(np.array([u]))))

@@ -60,34 +60,18 @@ def eliminate_front(engine: Primitives, A: Block, w: int, base: int, *, by_star:
 
 
 class Elimination:
-    """The panels of a graph, and the parts kept for other weights: Schur complements of large subtrees and above, or all fronts on a GPU.
-
-    Parameters
-    ----------
-    engine : Engine
-        For large fronts.
-    kernels : Eliminations
-    found : Symbolic
-    by_star : bool
-        Eliminate by star(pivot), for any closed semiring; else ⊕ must be idempotent.
-    panels : EliminationPanels, optional
-        The result of an earlier elimination of the same graph.
-    sweeps : CudaSweeps, optional
-        Copies the panels to a GPU, and computes rows and columns there.
-    fronts : CudaFronts, optional
-        Eliminates on a GPU instead of the host.
-    """
+    """The panels of a graph, and the parts kept for new weights: Schur complements from large subtrees upwards, or all fronts on a GPU."""
 
     def __init__(
         self,
-        engine: Engine,
+        engine: Engine,  # for large fronts
         kernels: Eliminations,
         found: Symbolic,
         *,
-        by_star: bool,
-        panels: EliminationPanels | None = None,
-        sweeps: Any = None,
-        fronts: Any = None,
+        by_star: bool,  # eliminate by star(pivot), for any closed semiring; else ⊕ must be idempotent
+        panels: EliminationPanels | None = None,  # of an earlier elimination of the same graph
+        sweeps: Any = None,  # CudaSweeps, with panels on a GPU too, for rows and columns there
+        fronts: Any = None,  # CudaFronts, for the elimination on a GPU
     ) -> None:
         self.engine, self.kernels, self.found, self.by_star, self.sweeps, self.fronts = engine, kernels, found, by_star, sweeps, fronts
         size = found.fill.panels
@@ -125,15 +109,8 @@ class Elimination:
     def run(self, weights: Values, changed: Array | None = None) -> None:
         """Eliminate all supernodes, or only the supernodes that depend on changed edges.
 
-        A GPU goes level by level. On the host each thread eliminates subtrees of small fronts; larger fronts follow, by products on all
-        threads.
-
-        Parameters
-        ----------
-        weights : tuple of arrays
-            The weights of the edges, in the order of the graph.
-        changed : int array, optional
-            The numbers of changed edges.
+        `weights` are in the order of the graph, and `changed` numbers the changed edges. A GPU goes level by level. On the host each thread
+        eliminates subtrees of small fronts; larger fronts follow, by products on all threads.
 
         Raises
         ------

@@ -106,20 +106,9 @@ class Change(NamedTuple):
 
 
 class Recorder(ReferenceEngine):
-    """The reference engine, recording every call and the elements that it changed.
+    """The reference engine, recording in `calls` every call and the elements changed by it.
 
-    Parameters
-    ----------
-    semiring, dtypes
-        As for `ReferenceEngine`.
-    values : tuple of arrays of shape (n, n)
-        The matrix before the closure.
-    via : int32 array of shape (n, n), optional
-        The construction matrix before the closure.
-
-    Attributes
-    ----------
-    calls : list of (PrimitiveCall, Change)
+    `values` and `via` are the matrix and the construction matrix before the closure.
     """
 
     pivot = 1 << 30  # no block is cut: one call for each block that a schedule closes

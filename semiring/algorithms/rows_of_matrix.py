@@ -100,7 +100,7 @@ def rows_of_matrix(
 
 
 def _parts(active: Array, n: int) -> list[Any]:
-    """Cut the active vertices into parts whose rows are copied together; one slice, without a copy, if most vertices are active."""
+    """Cut the active vertices into parts copied together; one slice, without a copy, if most vertices are active."""
     if 2 * len(active) > n:
         return [slice(None)]
     return [active[some] for some in slices(len(active), n, GPU)]

@@ -112,7 +112,7 @@ def simple_paths(
 def _bounds(
     graph: CSR, ahead: Array, path: list[int], left: int, avoided: Sequence[int], position: Array
 ) -> Iterator[tuple[int, float, float]]:
-    """Yield, for each position of a path from `left` on, the length up to there and a lower bound of the paths that leave it there.
+    """Yield each position of a path from `left` on, the length up to this vertex, and a lower bound for paths that deviate here.
 
     A deviation from v costs at least min(w + h_x) over the edges v → x of length w to vertices x outside the path. Here h_x is the
     distance from x to the target. At `left`, deviations do not go to the vertices `avoided`. `position` is scratch: n for each vertex

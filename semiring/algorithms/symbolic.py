@@ -60,27 +60,13 @@ class Fill(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Symbolic:
-    """The symbolic factor of a graph of n vertices.
+    """The symbolic factor of a graph of n vertices, with s supernodes."""
 
-    Attributes
-    ----------
-    order : int64 array of shape (n,)
-        The vertices in the order of elimination. A place is a position in this order.
-    place : int64 array of shape (n,)
-        The place of each vertex.
-    nodes : Supernodes
-    parent : int64 array of shape (s,)
-        The supernode above each supernode; s for none.
-    entries : int array of shape (m,)
-        The numbers of the graph's edges in the order of `nodes`.
-    fill : Fill
-    """
-
-    order: Array
-    place: Array
+    order: Array  # vertices in the order of elimination, int64; a place is a position in this order
+    place: Array  # place of each vertex, int64
     nodes: Supernodes
-    parent: Array
-    entries: Array
+    parent: Array  # supernode above each supernode, int64; s for none
+    entries: Array  # numbers of the graph's edges in the order of `nodes`
     fill: Fill
 
     @property

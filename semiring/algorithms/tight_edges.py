@@ -40,17 +40,8 @@ def grow_trees(
 ) -> Array:
     """Return the predecessor of each vertex on a best path from each root (`backward`: the successor, to the root), −1 for none.
 
-    O(n + m) a row; ⊕ must be selective.
-
-    Parameters
-    ----------
-    semiring : Semiring
-    edges : CSR
-    roots : int array of shape (s,)
-    values : tuple of arrays of shape (s, n)
-        Rows of the closure (`backward`: columns, as rows). The result of a search overwrites the row.
-    backward : bool
-    threads : int, optional
+    `values` holds the rows of the closure (`backward`: columns, as rows), of shape (s, n) for s roots; the result of a search overwrites
+    the row. O(n + m) a row; ⊕ must be selective.
     """
     graph, back = (edges.transposed(), edges) if backward else (edges, edges.transposed())
     trees = np.full(values[0].shape, -1, np.int32)
