@@ -122,8 +122,8 @@ def rows_of_edges(
 
     Notes
     -----
-    Steps a source: O(m log m) by best-first search, O(m) by breadth-first search, and at most O(r·m) by rounds (r edges on the longest
-    path). Memory for the result, and scratch for the edges on each thread (without compiled searches for up to a million edges). Compiled
+    Steps a source: O(m log m) by best-first search, O(m) by breadth-first search, and O(r·m) or fewer by rounds. Paths have at most
+    r edges. Memory for the result, and scratch for the edges on each thread (without compiled searches for up to a million edges). Compiled
     searches and rounds give the same elements, floats bit for bit unless rounding makes a cycle improve; tying paths may differ. Floats
     with negative weights are within n·ε of the largest magnitude, as in the closure. If only rounding makes a cycle improve, compiled
     searches go by potentials, and rounds stop after n.

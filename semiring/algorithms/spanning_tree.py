@@ -95,16 +95,7 @@ class SpanningForest:
         return cls(smallest, zero, one, order, position, gaps, parents)
 
     def fill(self, sources: Array, rows: Array, trees: Array | None = None, threads: int | None = None) -> None:
-        """Fill rows of A*, and predecessor trees if wanted, with −1 for no path. O(n) for each.
-
-        Parameters
-        ----------
-        sources : int array of shape (s,)
-        rows : array of shape (s, n)
-            With contiguous rows.
-        trees : contiguous int32 array of shape (s, n), optional
-        threads : int, optional
-        """
+        """Fill contiguous rows of A*, and contiguous int32 predecessor trees if wanted, with −1 for no path. O(n) for each."""
         line = self.order, self.position, self.gaps, self.parents
         sources = np.ascontiguousarray(sources, np.int64)
         rows_of_line(sources, line, self.one, rows, trees, thread_count(threads), smallest=self.smallest)
@@ -133,17 +124,9 @@ class SpanningForest:
 
 
 def close_symmetric(semiring: Semiring, matrix: Array, via: Array | None, *, reflexive: bool = True, threads: int | None = None) -> bool:
-    """matrix ← A*, or A⁺, in place, for a semiring that `is_bottleneck`; return False for a matrix that is not symmetric, left unchanged.
+    """matrix ← A*, or A⁺, in place, for a semiring that `is_bottleneck`; return False for an asymmetric matrix, left unchanged.
 
-    Parameters
-    ----------
-    semiring : Semiring
-    matrix : array of shape (n, n)
-        With contiguous rows.
-    via : int32 array of shape (n, n) or None
-        The construction matrix to fill: the second last vertex of each best path, −1 if an edge is a best path.
-    reflexive : bool
-    threads : int, optional
+    `matrix` has contiguous rows. `via` is the construction matrix to fill: the second last vertex of each best path, −1 for an edge.
     """
     if not is_symmetric(matrix):
         return False
