@@ -67,10 +67,7 @@ def relaxation(semiring: Semiring, values: Values) -> Relaxation:
 
 
 class Relaxation:
-    """Bellman–Ford steps on a dense matrix of shape (n, n): p_v ← p_v ⊕ p_u ⊗ a_uv for values p of the vertices.
-
-    The edges come in the dtypes of the search, which hold the weight of any walk of n edges.
-    """
+    """Bellman–Ford steps on a dense matrix: p_v ← p_v ⊕ p_u ⊗ a_uv, in dtypes that hold the weight of any walk of n edges."""
 
     def __init__(self, semiring: Semiring, values: Values) -> None:
         self.n = int(values[0].shape[0])
@@ -80,11 +77,11 @@ class Relaxation:
         self._zero, _ = semiring.identities([v.dtype for v in values])
 
     def everywhere(self, element: tuple[Any, ...]) -> Values:
-        """Give every vertex the same element."""
+        """Return values of all vertices with the same element."""
         return tuple(filled(self.n, e, d) for e, d in zip(element, self.dtypes, strict=True))
 
     def rows(self, vertices: Array) -> Values:
-        """Return the rows of some vertices."""
+        """Return the rows of an array of vertices."""
         return self._widened(tuple(v[vertices] for v in self._values))
 
     def diagonal(self) -> Values:
@@ -92,7 +89,7 @@ class Relaxation:
         return self._widened(tuple(v.diagonal() for v in self._values))
 
     def _widened(self, parts: Values) -> Values:
-        """Convert elements to the dtypes of the search, in which "no edge" may be another number."""
+        """Convert elements to the dtypes of the search; zeros of integers become the zero of the wider dtype."""
         found = []
         for part, dtype, old, new in zip(parts, self.dtypes, self._zero, self.operations.zero, strict=True):
             wide = part.astype(dtype)
@@ -109,7 +106,7 @@ class Relaxation:
     def offers(self, p: Values, active: Array) -> Iterator[tuple[Values, Array]]:
         """Yield, for each block of `active` vertices, the best offer to each vertex, and the vertex of the offer.
 
-        `p` is read block by block, so that an offer taken at once is passed on within the same sweep.
+        `p` is read block by block, so that an accepted offer is passed on within the same sweep.
         """
         for some in slices(len(active), self.n, CACHE):
             block = active[some]
@@ -117,7 +114,7 @@ class Relaxation:
             yield self._best(candidates, np.broadcast_to(block[:, None], (len(block), self.n)))
 
     def take(self, p: Values, offer: Values, who: Array, predecessor: Array, tolerance: float = 0.0) -> Array:
-        """Accept offers where they are better: update p and the predecessors in place, and mark the vertices that changed."""
+        """Accept better offers: update p and the predecessors in place, and mark the changed vertices."""
         better = self.accepts(p, offer, tolerance)
         for old, new in zip(p, offer, strict=True):
             old[better] = new[better]
@@ -193,50 +190,43 @@ def better(operations: Operations, first: Values, second: Values) -> Values:
 
 
 def filled(shape: int | tuple[int, ...], element: Any, dtype: np.dtype[Any]) -> Array:
-    """Return an array of one element, which may be any object."""
+    """Return an array filled with one element of any type."""
     array = np.empty(shape, dtype=dtype)
     array.fill(element)  # as one object, if it is a sequence
     return array
 
 
 def _search_dtypes(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> tuple[np.dtype[Any], ...]:
-    """Return dtypes that hold the weight of any walk of n edges, also where the dtypes of the matrix may not."""
+    """Return dtypes that hold the weight of any walk of n edges."""
     if any(d.kind == "O" for d in dtypes):
         return dtypes
     operations = semiring.program.operations
-    floats, wide = np.dtype(np.float64), np.dtype(np.int64)
-    if not operations & ARITHMETIC or operations & BITWISE:
-        whole = dict[str, np.dtype[Any]]()
-    elif operations & ARITHMETIC == {"add"}:
-        # Sums of n weights of the dtype fit, or the closure would have been refused.
-        whole = {"i": wide}
-    else:
-        whole = {"i": floats, "u": floats}
-    return tuple(floats if d.kind == "f" else whole.get(d.kind, d) for d in dtypes)
+    wider = {"f": np.dtype(np.float64)}
+    if operations & ARITHMETIC == {"add"} and not operations & BITWISE:
+        wider["i"] = np.dtype(np.int64)  # sums of n weights fit, or the closure would have been refused
+    elif operations & ARITHMETIC and not operations & BITWISE:
+        wider["i"] = wider["u"] = np.dtype(np.float64)
+    return tuple(wider.get(d.kind, d) for d in dtypes)
 
 
 def find_cycle(semiring: Semiring, values: Values, start: int, tolerance: float = 0.0) -> tuple[list[int] | None, Values]:
-    """Find a cycle of weight c with 1 ⊕ c ≠ 1, as its vertices in order, or None and potentials as a proof.
+    """Find a cycle of weight c with 1 ⊕ c ≠ 1, as vertices in order, or None and potentials p as a proof.
+
+    The proof is p_v ⊕ p_u ⊗ a_uv = p_v for all u and v, for a selective ⊕ and up to rounding.
 
     Parameters
     ----------
     semiring : Semiring
     values : tuple of arrays of shape (n, n)
     start : int
-        Vertex likely to reach such a cycle; the first search starts here, the second everywhere.
+        A vertex likely to reach such a cycle; the first search starts here, the second everywhere.
     tolerance : float
-        Bound of the rounding error already in the weight of a path; a cycle within this bound of 1 is harmless.
-
-    Returns
-    -------
-    cycle : list of int or None
-    p : tuple of arrays of shape (n,)
-        Without a cycle: p_v ⊕ p_u ⊗ a_uv = p_v for all u and v (for a selective ⊕, and up to rounding).
+        Bound of the rounding error in the weight of a path; a cycle within this bound of 1 is harmless.
 
     Notes
     -----
     Complete for a selective ⊕, except for cycles hidden by rounding: O(n³) steps at worst, O(n²) for each sweep over the changed vertices.
-    For other ⊕ (distances that count paths) cycles of tying edges are tried as well.
+    For other ⊕, such as counts of shortest paths, cycles of tying edges are tried as well.
     """
     graph = relaxation(semiring, values)
     everywhere = graph.everywhere(graph.operations.one)
@@ -272,7 +262,7 @@ def _improving(semiring: Semiring, graph: Relaxation, p: Values, values: Values,
             for cycle in _cycles(predecessor):
                 if _diverges(semiring, values, cycle, tolerance):
                     return cycle
-                # Rounding made this cycle: later offers have to improve by more.
+                # Only rounding made this cycle improve: require a larger improvement from now on.
                 least = max(2 * least, _ulp(p[0]))
                 predecessor[cycle[0]] = -1
         if not len(active):
@@ -298,7 +288,7 @@ def _cycles(predecessor: Array) -> Iterator[list[int]]:
 
 
 def _tying(semiring: Semiring, graph: Relaxation, p: Values, values: Values, tolerance: float) -> list[int] | None:
-    """Find a divergent cycle of edges that change p without improvement, for a ⊕ that is not selective."""
+    """Find a divergent cycle of edges whose offers change p without replacing p; ⊕ is not selective."""
     edges = []
     for u in range(graph.n):
         offer = graph.multiply(tuple(v[u] for v in p), tuple(r[0] for r in graph.rows(np.array([u]))))
@@ -317,7 +307,6 @@ def _tying(semiring: Semiring, graph: Relaxation, p: Values, values: Values, tol
 
 
 def _diverges(semiring: Semiring, values: Values, cycle: Sequence[int], tolerance: float) -> bool:
-    """Return True if 1 ⊕ c ≠ 1 for the exact weight c of a cycle."""
     weight = exact_weight(semiring, values, [*cycle, cycle[0]])
     weight, one = (v if isinstance(v, tuple) else (v,) for v in (weight, semiring.one))
     if tolerance and abs(weight[0] - one[0]) <= tolerance:
@@ -328,15 +317,14 @@ def _diverges(semiring: Semiring, values: Values, cycle: Sequence[int], toleranc
 
 
 def exact_weight(semiring: Semiring, values: Values, path: Sequence[int]) -> Any:
-    """Return the ⊗-product of a path's edges, with each finite float as the fraction it represents."""
+    """Return the ⊗-product of a path's edges, with finite floats as exact fractions."""
     weight: Sequence[Any] = semiring.one if isinstance(semiring.one, tuple) else [semiring.one]
     objects = any(v.dtype.kind == "O" for v in values)
     multiply = Operations(semiring, tuple(v.dtype for v in values)).mul if objects else None
     for u, v in itertools.pairwise(path):
         edge = [_exact(array[u, v]) for array in values]
         weight = multiply(weight, edge) if multiply is not None else evaluate(semiring.program.mul, weight, edge, ops.TABLE)
-    first, *others = weight
-    return (first, *others) if others else first
+    return tuple(weight) if len(weight) > 1 else weight[0]
 
 
 def _exact(value: Any) -> Any:
@@ -347,9 +335,7 @@ def _exact(value: Any) -> Any:
 
 def rounding(values: Values) -> float:
     """Bound the error of n rounded sums of weights: n · ε · the largest finite magnitude (0 for exact dtypes)."""
-    if values[0].dtype.kind != "f":
-        return 0.0
-    return len(values[0]) * max(map(_ulp, values[0]))
+    return len(values[0]) * max(map(_ulp, values[0])) if values[0].dtype.kind == "f" else 0.0
 
 
 def _ulp(array: Array) -> float:

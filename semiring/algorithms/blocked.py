@@ -5,7 +5,7 @@ Katz and Kider count three: the independent block (1), blocks with one dependenc
 
 On a block with `via` the same text is Matsumoto's *united* algorithm (Algorithms 3–6): every update that improves a value strictly also
 records the intermediate vertex in the construction matrix. `via` holds global 0-based vertices, the block's first vertex plus k.
-(Algorithms 4 and 6 print that offset one block too far, and Algorithm 5 omits it.)
+(Algorithms 4 and 6 print this first vertex one block too far, and Algorithm 5 omits the addition.)
 
 Examples
 --------

@@ -1,12 +1,12 @@
-"""The least mean weight of a cycle, and a cycle that has it: Howard's policy iteration.
+"""The least mean weight of a cycle, and a critical cycle with this mean, by Howard's policy iteration.
 
-A policy takes one edge from each vertex, and so ends on cycles; λ is their least mean. With costs w − λ, values v_u are those of the
-policy, v_u = cost + v at the head of its edge; where another edge offers less, the policy takes that edge. If no edge does,
+A policy takes one edge from each vertex, and so ends on cycles; λ is the least mean of these cycles. The policy's values satisfy
+v_u = w − λ + v_v for the chosen edge u → v of weight w. If another edge from u offers less, the policy takes that edge. Otherwise
 v_u ≤ w − λ + v_v for all edges, and the sum around any cycle proves a mean of λ or more (Cochet-Terrasson et al., 1998; Dasdan, 2004).
 
 λ never rises, and while λ stays, values only fall, as in Bellman's and Ford's algorithm: so the iteration ends. Costs are multiplied by the
-length of the cycle, q·w − p for λ = p/q, so that integer weights give integer values, exact below 2⁵³. Otherwise a value has to fall by
-more than rounding explains.
+length of the cycle, q·w − p for λ = p/q, so that integer weights give integer values, exact below 2⁵³. Other values must fall by more than
+the rounding error.
 
 Examples
 --------
@@ -51,33 +51,17 @@ _ROUNDS = 32
 
 
 class CriticalCycle(NamedTuple):
-    """A cycle of the least mean, and the proof.
+    """A cycle of the least mean, and the proof: v_u ≤ q·w − p + v_v for all edges, with q vertices and the total p."""
 
-    Attributes
-    ----------
-    vertices : list of int
-        Each once, in order.
-    total : float
-        The sum of the cycle's weights, correctly rounded.
-    values : float64 array of shape (n,)
-        v_u ≤ q·w − p + v_v for all edges, with q vertices and the total p; ∞ for vertices that reach no cycle.
-    costs : Costs
-        With this q and p.
-    edges : array of shape (n,)
-        A policy that has the cycle, see `Policy`.
-    """
-
-    vertices: list[int]
-    total: float
-    values: Array
-    costs: Costs
-    edges: Array
+    vertices: list[int]  # each once, in order
+    total: float  # sum of the cycle's weights, correctly rounded
+    values: Array  # v, float64; ∞ for vertices that reach no cycle
+    costs: Costs  # of this q and p
+    edges: Array  # a policy with this cycle, see `Policy`
 
 
 def least_cycle_mean(graph: CSR, threads: int | None = None) -> CriticalCycle | None:
-    """Find a cycle of the least mean weight; None for an acyclic graph. A few dozen rounds of O(m) each, in practice.
-
-    The weights of `graph` are float64.
+    """Find a cycle of the least mean of float64 weights; return None for an acyclic graph. A few dozen rounds of O(m) each, in practice.
 
     Raises
     ------
@@ -103,7 +87,7 @@ def least_cycle_mean(graph: CSR, threads: int | None = None) -> CriticalCycle | 
         better = None
         if found.total * length < total * found.length:
             vertices, weights_along = policy.walk(found.vertex)
-            if (summed := math.fsum(weights_along)) * length < total * len(vertices):  # not by rounding alone
+            if (summed := math.fsum(weights_along)) * length < total * len(vertices):  # a lower mean also without rounding
                 policy.values *= len(vertices) / length
                 largest *= len(vertices) / length
                 best, along, total, length, better = vertices, weights_along, summed, len(vertices), found
@@ -115,18 +99,18 @@ def least_cycle_mean(graph: CSR, threads: int | None = None) -> CriticalCycle | 
         if better:
             policy.evaluate(costs, better)
         changed, largest = policy.improve(costs)
-    policy.take(best, along)  # the policy may have another cycle that is as good
+    policy.take(best, along)  # the policy may end on another cycle of the same mean
     return CriticalCycle(best, total, policy.values, costs, policy.edges)
 
 
 def best_to_cycle(graph: CSR, cycle: CriticalCycle, threads: int | None = None) -> Array:
-    """Return shortest distances to the first vertex of a critical cycle over costs w − λ, x = A ⊗ x; ∞ for vertices that do not reach it.
+    """Return shortest distances x = A ⊗ x to the first vertex of a critical cycle over costs w − λ; ∞ for vertices without a path to it.
 
-    Policy iteration mostly needs few rounds more, as most vertices lead to the cycle already; else Dijkstra's algorithm runs.
+    A few more rounds of policy iteration are mostly enough, as most vertices lead to the cycle already; else Dijkstra's algorithm runs.
     """
     starts, heads, (weights,) = graph.starts.astype(np.int64, copy=False), graph.heads.astype(np.int32, copy=False), graph.weights
     end = cycle.vertices[0]
-    around = PolicyCycle(end, cycle.total, len(cycle.vertices), 0)  # a new number: values only fall
+    around = PolicyCycle(end, cycle.total, len(cycle.vertices), 0)  # number 0 is no cycle: values only fall
     values = np.full(graph.n, np.inf)
     values[end] = 0.0
     policy = Policy(starts, heads, weights, values, thread_count(threads), cycle.edges.copy())

@@ -1,4 +1,4 @@
-"""Statistics of all distances of a sparse graph without rows of distances: sums and counts by hops, extreme eccentricities by bounds.
+"""Statistics of all distances of a sparse graph without a row of distances: sums and counts by hops, extreme eccentricities by bounds.
 
 `distance_sums` serves graphs with equally long edges. Breadth-first searches from many vertices at once count hops along reversed edges, a
 bit for each vertex (`semiring.kernels.cpu.hops`), so that each vertex counts its own distances to all others.
@@ -8,12 +8,12 @@ from v finds the eccentricity e(v), the greatest distance from v, and the triang
 
     max(d(w, v), e(v) − d(v, w))  ≤  e(w)  ≤  d(w, v) + e(v),
 
-where a backward search finds d(w, v) unless the graph is symmetric. The search for the diameter goes on from a vertex with, by turns, the
-greatest upper and the least lower bound. The search for the radius takes the least lower bound. A backward search from the farthest vertex
-f then raises each e(w) to d(w, f): most vertices are as far from the same end (SumSweep; Borassi et al., 2015).
+where a backward search finds d(w, v) unless the graph is symmetric. For the diameter, searches begin by turns at the vertex with the
+greatest upper bound and with the least lower bound; for the radius, always at the least lower bound. A backward search from the farthest
+vertex f then raises each lower bound of e(w) to d(w, f): most vertices are farthest from the same end (SumSweep; Borassi et al., 2015).
 
 The result is exactly the greatest or least of the n eccentricities that searches find. Rounding changes a distance of at most n
-edges by n·ε of its value; the bounds are widened by as much, and no eccentricity counts as known without a search.
+edges by a relative n·ε; the bounds are widened by as much, and no eccentricity counts as known without a search.
 
 Examples
 --------
@@ -52,31 +52,20 @@ Array = np.ndarray[Any, Any]
 
 
 class DistanceSums(NamedTuple):
-    """Statistics of the distances between different vertices.
+    """Statistics of the distances between different vertices, as integers and float64."""
 
-    Attributes
-    ----------
-    connected : int array of shape (n,)
-        Number of other vertices that each vertex reaches.
-    totals, farthest : float64 array of shape (n,)
-        Sum and maximum of the distances from each vertex; 0 for a vertex that reaches none.
-    distances : float64 array of shape (k,)
-    counts : int array of shape (k,)
-        Number of pairs at each distance.
-    """
-
-    connected: Array
-    totals: Array
-    farthest: Array
-    distances: Array
-    counts: Array
+    connected: Array  # other vertices reached from each vertex
+    totals: Array  # sum of the distances from each vertex
+    farthest: Array  # greatest distance from each vertex; 0 if a vertex reaches no other
+    distances: Array  # distances that occur, of shape (k,)
+    counts: Array  # pairs of vertices at each of these distances
 
 
 def distance_sums(edges: CSR, *, threads: int | None = None, meter: Meter | None = None) -> DistanceSums | None:
-    """Count the distances of all pairs where all edges are equally long; None where they are not, or where rounding plays a part.
+    """Count the distances of all pairs of a graph with equally long edges; return None for other graphs, or if rounding plays a part.
 
-    Nothing is rounded if k·w is exact for each number k of hops, and so are sums of distances in float64, in any order. The meter gets n +
-    m steps for each search.
+    Nothing is rounded if k·w is exact for each number k of hops, and sums of distances are exact in float64, in any order. The meter gets
+    n + m steps for each search.
     """
     if not counts_hops(edges):
         return None
@@ -85,17 +74,12 @@ def distance_sums(edges: CSR, *, threads: int | None = None, meter: Meter | None
     if found is None or not _is_exact(edges.weights[0][0], len(found.found), int(found.total.sum())):
         return None
     length = float(edges.weights[0][0])
-    return DistanceSums(
-        found.reaching - 1,
-        found.total * length,
-        found.last * length,
-        np.arange(1, len(found.found)) * length,
-        found.found[1:],
-    )
+    distances = np.arange(1, len(found.found)) * length
+    return DistanceSums(found.reaching - 1, found.total * length, found.last * length, distances, found.found[1:])
 
 
 def counts_hops(edges: CSR) -> bool:
-    """Return True if all edges are equally long, and a multiple of their length is exact."""
+    """Return True if all edges are equally long, and sums of their lengths are exact."""
     m = len(edges.heads)
     if not m or edges.dtypes[0].kind == "O" or search_order(MIN_PLUS, edges) != "levels":
         return False
@@ -103,21 +87,21 @@ def counts_hops(edges: CSR) -> bool:
 
 
 def _is_exact(length: Any, hops: int, total: int) -> bool:
-    """Return True if so many hops of a length are exact in its dtype, and a sum of `total` hops in float64."""
+    """Return True if a path of so many hops is exact in the dtype of the length, and a sum of `total` hops in float64."""
     dtype, whole = length.dtype, length.item().as_integer_ratio()[0]
     bits = np.finfo(dtype).nmant + 1 if dtype.kind == "f" else 63
     return bool(hops * whole <= 1 << bits and hops * length.item() < half_range(dtype) and total * whole <= 1 << 53)
 
 
 _PART, _FEW = {"levels": 128, "best": 4}, 16
-"""The divisor of n, and an addend, that limit the number of searches; beyond, other ways to all distances are faster."""
+"""n // _PART + _FEW is the most searches; beyond, other ways to all distances are faster."""
 
 
 def extreme_eccentricity(edges: CSR, *, greatest: bool, every: bool, threads: int | None = None) -> tuple[float, Array] | None:
-    """Find the greatest eccentricity, or the least, and its vertices (`every`: all of them; else one or more).
+    """Find the greatest or the least eccentricity, and the vertices with this eccentricity: `every` one, or at least one.
 
-    Return None if bounds are of no use: without vertices, for distances beyond float64, and for graphs with negative edges if potentials
-    are not found quickly, if `every` vertex is wanted, or if the least eccentricity is 0 or less.
+    Return None if bounds do not help: without vertices and for distances beyond float64. For graphs with negative edges also return None
+    if potentials are not found quickly, if `every` vertex is wanted, or if the result is 0 or less.
     """
     order, n, slack = search_order(MIN_PLUS, edges), edges.n, _slack(edges)
     if not n or slack is None:
@@ -155,10 +139,10 @@ def extreme_eccentricity(edges: CSR, *, greatest: bool, every: bool, threads: in
 
 
 def extreme_of(edges: CSR, farthest: Array, *, greatest: bool, every: bool, threads: int | None = None) -> tuple[float, Array]:
-    """Find the greatest or least of given finite eccentricities and the vertices that have it; no edge is negative.
+    """Find the greatest or least of given finite eccentricities, and the vertices with this eccentricity; no edge may be negative.
 
-    A distance may be the rounded sum of its edges in any order. If `every` vertex is wanted, candidates are searched from again, so that
-    eccentricities are equal exactly where those of searches are.
+    A given distance may be rounded in any order of its edges. If `every` vertex is wanted, searches from the candidates repeat the
+    eccentricities, so that ties are the ties of searches.
     """
     best, slack, order = farthest.max() if greatest else farthest.min(), _slack(edges), search_order(MIN_PLUS, edges)
     near = np.flatnonzero(np.abs(farthest - best) <= best * slack) if slack else np.flatnonzero(farthest == best)
@@ -173,7 +157,7 @@ def extreme_of(edges: CSR, farthest: Array, *, greatest: bool, every: bool, thre
 
 
 def _slack(edges: CSR) -> float | None:
-    """Return the relative rounding of a bound: 0 if all weights and sums are exact whole numbers; None for large integers."""
+    """Return the relative rounding error of a bound: 0 for exact sums of whole numbers, None for large integers and objects."""
     (weights,) = edges.weights
     if weights.dtype.kind == "O":
         return None
@@ -184,14 +168,14 @@ def _slack(edges: CSR) -> float | None:
 
 
 class _Bounds:
-    """Lower and upper bounds of all eccentricities, equal where an eccentricity is known."""
+    """Lower and upper bounds of all eccentricities, equal for known eccentricities."""
 
     def __init__(self, n: int, slack: float, margin: float = 0.0) -> None:
         self.slack, self.margin = slack, margin
         self.lower, self.upper = np.zeros(n), np.full(n, math.inf)
 
     def learn(self, there: Array | None, back: Array) -> None:
-        """Narrow the bounds by the distances `back` to a vertex v, and `there` from v if known."""
+        """Narrow the bounds by the distances `back` to a vertex v, and `there` from v, if known."""
         unknown = self.lower < self.upper
         if there is None:
             np.fmax(self.lower, back * (1 - self.slack) - self.margin, out=self.lower, where=unknown)
@@ -204,11 +188,11 @@ class _Bounds:
         self.lower[same] = self.upper[same] = farthest
 
     def candidates(self, *, greatest: bool, every: bool) -> Array:
-        """List the vertices that may be more extreme than the best known one (`every`: or as extreme)."""
+        """List the vertices that may have a more extreme eccentricity than the best known (`every`: or as extreme)."""
         bound, best = (-self.upper, -self.lower.max()) if greatest else (self.lower, self.upper.min())
         return np.flatnonzero((self.lower < self.upper) & ((bound <= best) if every else (bound < best)))
 
     def extreme(self, *, greatest: bool) -> tuple[float, Array]:
-        """Return the extreme eccentricity and the vertices known to have it, once no candidates are left."""
+        """Return the extreme eccentricity and the vertices known to have it, after the last candidate."""
         value = float(self.lower.max() if greatest else self.upper.min())
         return value, np.flatnonzero((self.lower == value) & (self.upper == value))

@@ -192,7 +192,7 @@ class _Part:
 
 
 def _stacked(elimination: Elimination) -> tuple[SweepLayout, int]:
-    """Lay out the rows of each supernode behind those above it, and return the layout and its depth."""
+    """Lay out the rows of each supernode after the rows of its ancestors; return the layout and the depth."""
     found = elimination.found
     ends = found.through(found.widths)
     numbers = np.arange(found.n)

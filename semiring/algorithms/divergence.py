@@ -40,7 +40,7 @@ Values = tuple[Array, ...]
 
 @dataclass(eq=False)
 class Diagnosis:
-    """Explains a divergent pivot of one matrix: a cycle, which is an error, or rounding, which potentials correct.
+    """Explains a divergent pivot of one matrix: by a cycle, an error, or by rounding, corrected by potentials.
 
     Attributes
     ----------

@@ -34,7 +34,7 @@ _SMALL = 192
 """The largest side of a front that is eliminated vertex by vertex."""
 
 _SHARES, _TASK = 64, 1 << 22
-"""The least number of subtrees, to keep threads busy and repeat little after small changes; and the least steps of a task."""
+"""A task has up to 1/_SHARES of all steps, for busy threads and little work after small changes, or up to _TASK if that is more."""
 
 
 def eliminate_front(engine: Primitives, A: Block, w: int, base: int, *, by_star: bool) -> None:
@@ -60,34 +60,18 @@ def eliminate_front(engine: Primitives, A: Block, w: int, base: int, *, by_star:
 
 
 class Elimination:
-    """The panels of a graph, and the parts kept for other weights: Schur complements of large subtrees and above, or all fronts on a GPU.
-
-    Parameters
-    ----------
-    engine : Engine
-        For large fronts.
-    kernels : Eliminations
-    found : Symbolic
-    by_star : bool
-        Eliminate by star(pivot), for any closed semiring; else ⊕ must be idempotent.
-    panels : EliminationPanels, optional
-        EliminationPanels from an earlier elimination of the same graph.
-    sweeps : CudaSweeps, optional
-        Holds the panels on a GPU too, and computes the rows and columns wanted on the GPU.
-    fronts : CudaFronts, optional
-        Eliminates on a GPU instead of the host.
-    """
+    """The panels of a graph, and the parts kept for new weights: Schur complements from large subtrees upwards, or all fronts on a GPU."""
 
     def __init__(
         self,
-        engine: Engine,
+        engine: Engine,  # for large fronts
         kernels: Eliminations,
         found: Symbolic,
         *,
-        by_star: bool,
-        panels: EliminationPanels | None = None,
-        sweeps: Any = None,
-        fronts: Any = None,
+        by_star: bool,  # eliminate by star(pivot), for any closed semiring; else ⊕ must be idempotent
+        panels: EliminationPanels | None = None,  # of an earlier elimination of the same graph
+        sweeps: Any = None,  # CudaSweeps, with panels on a GPU too, for rows and columns there
+        fronts: Any = None,  # CudaFronts, for the elimination on a GPU
     ) -> None:
         self.engine, self.kernels, self.found, self.by_star, self.sweeps, self.fronts = engine, kernels, found, by_star, sweeps, fronts
         size = found.fill.panels
@@ -104,7 +88,7 @@ class Elimination:
 
     @property
     def panels(self) -> EliminationPanels:
-        """Return the panels on the host."""
+        """Return the panels on the host, fetched from the GPU if newer there."""
         if self._behind.any():
             self.sweeps.fetch(self._panels, self._behind)
             self._behind[:] = False
@@ -112,7 +96,7 @@ class Elimination:
 
     @property
     def nbytes(self) -> int:
-        """Count the bytes of the panels and of everything kept with them."""
+        """Count the bytes of the panels, the analysis and the kept parts."""
         arrays = (*self._panels.upper, *self._panels.lower, *(v for values in self._held.values() for v in values))
         kept = 0 if self.fronts is None else self.fronts.nbytes
         return sum(v.nbytes for v in arrays) + sum(v.nbytes for v in self.found.nodes) + kept
@@ -123,22 +107,15 @@ class Elimination:
         return self.kernels.lanes * self.kernels.threads
 
     def run(self, weights: Values, changed: Array | None = None) -> None:
-        """Eliminate all supernodes, or only those above edges that have changed.
+        """Eliminate all supernodes, or only the supernodes that depend on changed edges.
 
-        A GPU goes level by level. On the host each thread eliminates subtrees of small fronts; larger fronts follow, by products on all
-        threads.
-
-        Parameters
-        ----------
-        weights : tuple of arrays
-            The weights of the edges, in the order of the graph.
-        changed : int array, optional
-            The numbers of changed edges.
+        `weights` are in the order of the graph, and `changed` numbers the changed edges. A GPU goes level by level. On the host each thread
+        eliminates subtrees of small fronts; larger fronts follow, by products on all threads.
 
         Raises
         ------
         DivergentPivot
-            With a vertex. The panels are useless then.
+            With the vertex of the pivot. The panels are then useless.
         """
         kept = self._held if self.fronts is None else self.fronts.nbytes
         due = self._above_edges(changed) if changed is not None and kept else None
@@ -156,7 +133,7 @@ class Elimination:
             self.sweeps.hold(self.panels, due)
 
     def _above_edges(self, changed: Array) -> Array:
-        """Mark the supernodes that depend on some edges."""
+        """Mark the supernodes that depend on changed edges."""
         found, due = self.found, np.zeros(len(self.found.parent), bool)
         position = found.positions[changed]
         due[found.ancestors(np.minimum(found.nodes.entry_rows[position], found.nodes.entry_columns[position]))] = True
@@ -192,20 +169,17 @@ class Elimination:
         self._keep(s, tuple(np.ascontiguousarray(v[w:, w:]) for v in front))
 
     def _keep_first(self, s: int, stack: Values) -> None:
-        """Keep the Schur complement at the head of a stack."""
         self._keep(s, tuple(v[: int(self.found.beyond[s]) ** 2].copy() for v in stack))
 
     def _keep(self, s: int, complement: Values) -> None:
         self._held[s] = complement
         self._complements[s] = [v.ctypes.data for v in complement]
 
-    # Rows and columns of the closure.
-
     def rows(self, sources: Array, targets: Array | None, out: Values, *, backward: bool = False, tell: Callable[[int, int], None]) -> None:
         """Compute rows of the closure from some vertices (`backward`: columns to them), at some targets or all, by both sweeps.
 
-        `out` holds arrays of shape (k, l) for k sources and l targets, or `backward` (l, k): contiguous; on a GPU by rows, or `backward` by
-        columns. `tell` receives the number of finished rows, and the worker.
+        `out` holds contiguous arrays of shape (k, l) for k sources and l targets, or `backward` (l, k), by columns on a GPU. `tell`
+        receives the number of finished rows, and the worker.
         """
         found, kernels = self.found, self.kernels
         places, signed = found.place[sources], self.engine.signed
@@ -257,7 +231,7 @@ class Elimination:
         return result
 
     def _down(self, places: Array | None) -> Array:
-        """List the supernodes of the sweep down, for some places or all."""
+        """List the supernodes of the sweep down to some places, or all."""
         every = np.arange(len(self.found.parent)) if places is None else self.found.ancestors(places)
         return np.ascontiguousarray(every[::-1])
 
@@ -265,7 +239,7 @@ class Elimination:
 def _subtrees(found: Symbolic) -> tuple[list[tuple[int, int]], list[int]]:
     """Return the first and last supernode of each task of small fronts, and the supernodes above them.
 
-    A task is one of the largest subtrees worth one, or a run of whole components, which leave no Schur complements.
+    A task is a subtree, as large as a task may be, or a run of whole components, which leave no Schur complements.
     """
     parent, count = found.parent.tolist(), len(found.parent)
     steps, first = (found.widths * found.sides**2).tolist(), list(range(count))
@@ -291,7 +265,7 @@ def _subtrees(found: Symbolic) -> tuple[list[tuple[int, int]], list[int]]:
 
 
 def _stack(found: Symbolic, first: int, last: int) -> int:
-    """Return the most elements that fronts and Schur complements of a subtree hold at a time."""
+    """Return the peak number of elements of the fronts and Schur complements of a subtree."""
     some = slice(first, last + 1)
     left = found.beyond[some] ** 2
     parent = found.parent[some] - first

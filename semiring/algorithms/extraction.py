@@ -1,6 +1,6 @@
 """Best paths out of a construction matrix, expanded without recursion.
 
-Matsumoto, Nakasato and Sedukhin (2012), Algorithm 2: the path from i to j is the edge itself if via[i, j] is −1, and otherwise the path
+Matsumoto, Nakasato and Sedukhin (2012), Algorithm 2: the path from i to j is the edge itself if via[i, j] is −1. Otherwise it is the path
 from i to k = via[i, j] followed by the path from k to j. All wanted paths are expanded together, one generation of `via` a pass. The
 resulting walks need not be simple: blocked and recursive schedules go around cycles of weight 1 (zero, for shortest paths) on every
 level. Loops are erased, at once if a walk grows beyond n vertices.

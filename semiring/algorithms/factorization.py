@@ -68,31 +68,13 @@ class Kept(NamedTuple):
     """The result of an elimination."""
 
     panels: EliminationPanels
-    potentials: tuple[Values, Values] | None
-    """Potentials of the vertices, and their inverses, if the edges were reweighed."""
+    potentials: tuple[Values, Values] | None  # potentials of the vertices, and their inverses, if the edges were reweighed
 
 
 class Factorization:
     """An eliminated graph over a semiring, updated when weights change.
 
-    Parameters
-    ----------
-    semiring : Semiring
-    edges : CSR
-    found : Symbolic
-    names : callable
-        The caller's name of a vertex, for errors.
-    threads : int, optional
-    check : bool
-        Refuse weights whose sums could leave the dtype.
-    kept : Kept, optional
-        The result of an earlier elimination of the same graph, used instead of a new one.
-    device : str
-        "cpu", or the GPU that computes and holds rows and columns.
-
-    Raises
-    ------
-    DivergenceError, OverflowRiskError
+    Methods raise `DivergenceError` for divergent cycles, and `OverflowRiskError` for sums that could leave the dtype.
     """
 
     def __init__(
@@ -100,12 +82,12 @@ class Factorization:
         semiring: Semiring,
         edges: CSR,
         found: Symbolic,
-        names: Callable[[int], Any],
+        names: Callable[[int], Any],  # the caller's name of a vertex, for errors
         *,
         threads: int | None,
-        check: bool = True,
-        kept: Kept | None = None,
-        device: str = "cpu",
+        check: bool = True,  # refuse weights whose sums could leave the dtype
+        kept: Kept | None = None,  # an earlier elimination of the same graph, instead of a new one
+        device: str = "cpu",  # or the GPU that computes and holds rows and columns
     ) -> None:
         self.semiring, self.edges, self.check, self.device, self._names = semiring, edges, check, device, names
         engine = engine_for(semiring, edges.dtypes, "cpu", threads, witness=True)  # with a witness, so no matrices of bits
@@ -165,20 +147,12 @@ class Factorization:
         *,
         every_source: bool = False,
         every_target: bool = False,
-        on_host: bool = True,
+        on_host: bool = True,  # False leaves the elements on the device
         meter: Meter | None = None,
     ) -> Values:
         """Return elements of the closure between vertices, by rows or by columns, whichever are fewer.
 
-        Parameters
-        ----------
-        sources, targets : int arrays
-        every_source, every_target : bool
-            True for all vertices in order.
-        on_host : bool
-            False leaves the elements on the device.
-        meter : Meter, optional
-            Counts n + m steps for each row or column.
+        `every_source` is True if the sources are all vertices in order. The meter gets n + m steps for each row or column.
         """
         backward = len(targets) < len(sources)
         if (self._guard.needs_rows or self._is_no_sum) and not (every_source if backward else every_target):
@@ -242,7 +216,7 @@ class Factorization:
         return Diagnosis(self.semiring, lambda: matrix, self._names)
 
     def blocks(self, meter: Meter | None = None) -> Iterator[tuple[int, Values]]:
-        """Yield all rows of the closure by blocks of one sweep, each with the number of its first row."""
+        """Yield all rows of the closure by blocks of one sweep, each block with the number of the first row."""
         every = np.arange(self.edges.n)
         for some in slices(self.edges.n, 1, self.elimination.together):
             yield some.start, self.between(every[some], every, every_target=True, meter=meter)

@@ -1,13 +1,13 @@
-"""Inverses with pivoting, where an elimination without lost digits: (I − A)⁻¹ by LAPACK, and solutions with I − A by SuperLU.
+"""Inverses with pivoting, if plain elimination loses digits: (I − A)⁻¹ by LAPACK, and solutions with I − A by SuperLU.
 
-An elimination by star takes pivots as they come. A pivot p near 1 makes 1 / (1 − p) large, and sums with such numbers round the others
-away, however well conditioned I − A is. A vector times I − A times the computed inverse is the vector again: its residual shows the loss in
-n² steps. See Higham, Accuracy and Stability of Numerical Algorithms, 2002, chapters 7 and 14.
+Elimination by star does not choose pivots. A pivot p near 1 makes 1 / (1 − p) large, and sums with such numbers round other terms away,
+however well conditioned I − A is. The residual z (I − A) X − z of a vector z and the computed inverse X shows the loss in n² steps. See
+Higham, Accuracy and Stability of Numerical Algorithms, 2002, chapters 7 and 14.
 
 Examples
 --------
 >>> a = np.array([[1 - 2.0**-53, 1], [1, -1]])
->>> x = np.array([[2.0**53, -1], [-1, 0]])  # whose first entry is a sum of 2⁵³ and −2⁵³
+>>> x = np.array([[2.0**53, -1], [-1, 0]])  # without pivoting, with a sum of 2⁵³ and −2⁵³ as the first entry
 >>> pivot_where_needed(a, x)
 >>> x.round(8) + 0
 array([[-2., -1.],
@@ -32,21 +32,20 @@ Array = np.ndarray[Any, Any]
 
 
 def pivot_where_needed(a: Any, x: Any) -> None:
-    """x ← (I − a)⁻¹ with pivoting, in place, for the matrices of a stack whose x has lost more than a quarter of the digits.
+    """x ← (I − a)⁻¹ with pivoting, in place, for each matrix of a stack whose x lost more than a quarter of the digits.
 
     Parameters
     ----------
-    a, x : float arrays of shape (…, n, n)
-        Of NumPy or CuPy.
+    a, x : NumPy or CuPy arrays of float, of shape (…, n, n)
 
     Raises
     ------
     DivergentPivot
-        Where I − a has no inverse.
+        If I − a has no inverse.
     """
     xp, n = namespace(x), x.shape[-1]
     z = xp.asarray(_vector(n), x.dtype)
-    with np.errstate(all="ignore"):  # what has overflowed is refused elsewhere
+    with np.errstate(all="ignore"):  # overflow is refused elsewhere
         u = (z - z @ a)[..., None, :]
         # z = z (I − A) X
         bad = _lost(u @ x - z, abs(u) @ abs(x) + 1).any(axis=(-2, -1))
@@ -59,21 +58,21 @@ def pivot_where_needed(a: Any, x: Any) -> None:
 
 
 def pivoted(edges: CSR, solve: Callable[[Array], Array]) -> Any:
-    """Factorize I − A with pivoting, by SciPy, where a solution without loses more than a quarter of the digits; else None.
+    """Factorize I − A with pivoting, by SciPy, if a solution without pivoting loses more than a quarter of the digits; else return None.
 
     Parameters
     ----------
     edges : CSR
         A, of single floats.
     solve : callable
-        The solution of x = A x + b without pivoting, for b of shape (n, 1).
+        Solves x = A x + b without pivoting, for b of shape (n, 1).
 
     Raises
     ------
     SemiringError
-        Where SciPy is needed and not installed.
+        If SciPy is needed and not installed.
     DivergenceError
-        Where I − A has no inverse.
+        If I − A has no inverse.
     """
     (weights,), n = edges.weights, edges.n
     z = _vector(n).astype(weights.dtype)
@@ -96,10 +95,10 @@ def pivoted(edges: CSR, solve: Callable[[Array], Array]) -> Any:
 
 @functools.lru_cache(maxsize=8)
 def _vector(n: int) -> Array:
-    """Random numbers of either sign, the same at every call."""
+    """Return random numbers of either sign, the same at every call."""
     return np.random.default_rng(0).uniform(-1, 1, n)
 
 
 def _lost(residual: Any, sizes: Any) -> Any:
-    """Mark the entries whose residual shows that more than a quarter of the digits are lost."""
+    """Mark the entries whose residual shows a loss of more than a quarter of the digits."""
     return abs(residual) > float(np.finfo(residual.dtype).eps) ** 0.75 * sizes

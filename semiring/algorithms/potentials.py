@@ -1,7 +1,7 @@
 """Johnson's algorithm against rounding: a closure by potentials, with which no cycle can improve.
 
-Johnson (1977): for potentials p with p_v ⊕ p_u ⊗ a_uv = p_v on all edges, the reweighed element p_u ⊗ a_uv ⊗ p_v⁻¹ is harmless (for
-shortest paths p_u + a_uv − p_v ≥ 0). The potentials of inner vertices cancel, so the closure of the reweighed matrix is the reweighed
+Potentials satisfy p_v ⊕ p_u ⊗ a_uv = p_v on all edges (Johnson, 1977). The reweighed element p_u ⊗ a_uv ⊗ p_v⁻¹ is then harmless: for
+shortest paths p_u + a_uv − p_v ≥ 0. The potentials of inner vertices cancel, so the closure of the reweighed matrix is the reweighed
 closure. Nothing improves on 1 there, so rounding cannot make a cycle improve; otherwise one rounding error would grow exponentially.
 
 Reweighing itself rounds, in proportion to the potentials, which may exceed the weights of a path by far. Therefore only the paths are taken
@@ -83,9 +83,9 @@ def potentials_by_components(semiring: Semiring, edges: CSR, searches: Searches)
     """Find potentials of a sparse graph over min-plus or max-plus by its strongly connected components; O(n + m) for an acyclic graph.
 
     No cycle leads through two components. So edges inside components get potentials q by Bellman–Ford, from a virtual source that reaches
-    every vertex. One offset a component, found in topological order, serves the edges between components: off_C = min(0, off_B + q_u + a_uv
-    − q_v) over the edges from u in B to v in C, and p = q + off. None over other semirings, and if the search inside components takes too
-    long, as on a negative cycle.
+    every vertex. Each component gets an offset for the edges between components, in topological order, so that p = q + off. The offset is
+    off_C = min(0, off_B + q_u + a_uv − q_v) over the edges from u in B to v in C. Return None over other semirings, and if the search
+    inside components takes too long, as on a negative cycle.
 
     Examples
     --------

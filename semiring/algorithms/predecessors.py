@@ -5,8 +5,8 @@ gives the last vertex before j by following column j, from x to via[x, j], until
 blocks of columns at once.
 
 If elements tie, paths found pair by pair need not form a tree: predecessors may run in a circle of weight 1 (zero, for shortest paths). So
-every tree is checked. A vertex v that does not lead back to the root is attached by a tying edge, d(root, u) ⊗ a_uv = d(root, v), from a
-vertex u of the tree. If rounding hides all such edges, the path to v in the construction matrix is taken.
+every tree is checked. A vertex v that does not lead back to the root is attached to a vertex u of the tree by a tying edge: d(root, u) ⊗
+a_uv = d(root, v). If rounding hides all such edges, the path to v in the construction matrix is taken.
 
 Next hops are the predecessors of the transposed matrices, with the operands of ⊗ swapped.
 

@@ -1,8 +1,8 @@
-"""Reachability in a sparse graph by condensation: strongly connected components, and the reached set of each.
+"""Reachability in a sparse graph by condensation: strongly connected components, and the components reached from each.
 
 All vertices of a component reach the same vertices. The graph of the components has no cycle, so unions of sets from the last component
-to the first find its closure (Purdom, 1970). A set of few components is a list, and a set of many a row of bits. The sets of c components
-take c²/16 bytes at most, and less where few are reached.
+to the first find the closure (Purdom, 1970). A set of few components is a list, and a set of many components is a row of bits. The sets
+of c components take c²/16 bytes at most, and less if few are reached.
 
 Examples
 --------
@@ -34,30 +34,20 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, eq=False)
 class Condensation:
-    """The strongly connected components of a graph, and the components that each of them reaches.
+    """The strongly connected components of a graph of n vertices, and the components reached from each of c components."""
 
-    Attributes
-    ----------
-    component : int array of shape (n,)
-        The number of each vertex's component. Edges lead to the same or to lower numbers.
-    sets : Sets
-        The components that each one reaches.
-    cyclic : bool array of shape (c,)
-        Whether the vertices of a component reach themselves by an edge at least.
-    """
-
-    component: Array
-    sets: Sets
-    cyclic: Array
+    component: Array  # number of each vertex's component, int of shape (n,); edges lead to the same or lower numbers
+    sets: Sets  # components reached from each component
+    cyclic: Array  # bool of shape (c,): a cycle leads through the component
 
     @classmethod
     def of(cls, edges: CSR) -> Condensation:
-        """Condense a graph. O(n + m) for its components, and O(m·c / 32) at most for the sets.
+        """Condense a graph, in O(n + m) for the components and O(m·c / 32) at most for the sets.
 
         Raises
         ------
         TooLargeError
-            Where there is no room for the sets.
+            If the sets do not fit into memory.
         """
         count, component = strong_components(edges.starts, edges.heads)
         what = f"which of {count:,} strongly connected components reach which takes"
@@ -86,11 +76,11 @@ class Condensation:
 
     @cached_property
     def _members(self) -> tuple[Array, Array]:
-        """The vertices in the order of their components, and where those of each component begin."""
+        """List the vertices in the order of their components, and the start of each component."""
         return np.argsort(self.component, kind="stable"), np.cumsum(self.sizes) - self.sizes
 
     def counts(self, *, reflexive: bool) -> Array:
-        """Count the vertices that each vertex reaches; itself if `reflexive`, or else through a cycle."""
+        """Count the vertices reached from each vertex; a vertex reaches itself if `reflexive`, else only through a cycle."""
         reached: Array = self.sets.reached if reflexive else self.sets.reached - ~self.cyclic
         return reached[self.component]
 
@@ -105,7 +95,7 @@ class Condensation:
         return d < c and bool(int(found[d >> 5]) >> (d & 31) & 1)
 
     def reached(self, u: int, *, reflexive: bool) -> Array:
-        """List the vertices that a vertex reaches, ascending."""
+        """List the vertices reached from u, in ascending order."""
         c = int(self.component[u])
         own = reflexive or bool(self.cyclic[c])
         found = self._set(c)
@@ -120,7 +110,7 @@ class Condensation:
         return np.sort(order[places])
 
     def pairs(self, *, reflexive: bool) -> tuple[Array, Array]:
-        """Compressed rows of all pairs: where the row of each vertex begins, and the vertices it reaches, in ascending order."""
+        """List all pairs in compressed rows: the start of each vertex's row, and the reached vertices, ascending in each row."""
         counts = self.counts(reflexive=reflexive)
         starts = np.append(0, np.cumsum(counts))
         heads, rows = np.empty(starts[-1], np.int64), self._is_row(self.component)
@@ -140,16 +130,16 @@ class Condensation:
         return starts, heads
 
     def _set(self, c: int) -> Array:
-        """Return the set of a component: numbers, or a row of bits."""
+        """Return the set of a component, as numbers or as a row of bits."""
         begin = int(self.sets.places[c])
         return self.sets.pool[begin : begin + min(int(self.sets.lengths[c]), row_words(c))]
 
     def _is_row(self, c: Any) -> Any:
-        """Return True for components whose set is a row of bits."""
+        """Return True if the set of component c, a number or an array, is a row of bits."""
         return self.sets.lengths[c] > row_words(c)
 
     def matrix(self, *, reflexive: bool) -> Array:
-        """Return reachability as a bool array of shape (n, n)."""
+        """Return the pairs as a bool array of shape (n, n)."""
         matrix = np.empty((self.n, self.n), dtype=bool)
         order, begins = self._members
         for some in slices(self.count, self.n, HOST):
@@ -161,7 +151,7 @@ class Condensation:
         return matrix
 
     def _unpacked(self, some: slice, *, reflexive: bool) -> Array:
-        """Return sets as rows of truth values."""
+        """Unpack the sets of a range of components to rows of bool."""
         own = np.arange(some.start, some.stop)
         rows, length = self._is_row(own), self.sets.lengths[own]
         packed = np.zeros((len(own), int(row_words(self.count - 1))), np.int32)

@@ -79,11 +79,8 @@ class Area(NamedTuple):
 class PrimitiveCall(NamedTuple):
     """One call of a primitive."""
 
-    operation: str
-    """Name of a primitive (see `semiring.kernels.engine.Primitives`), "add_identity", or "repeat" if rounding made the closure repeat by
-    potentials."""
-    reads: tuple[Area, ...]
-    """Operands of a product, in order; empty for other primitives."""
+    operation: str  # a primitive's name, "add_identity", or "repeat" if rounding made the closure repeat by potentials
+    reads: tuple[Area, ...]  # operands of a product, in order; empty for other primitives
     writes: Area
 
     @property
@@ -103,29 +100,15 @@ class PrimitiveCall(NamedTuple):
 class Change(NamedTuple):
     """The elements that a call changed."""
 
-    places: Array
-    """Places of the elements, row after row: i·n + j."""
-    values: tuple[Array, ...]
-    """New values of the elements, an array for each component."""
-    via: Array | None
-    """New entries of the construction matrix at these places."""
+    places: Array  # row after row: i·n + j
+    values: tuple[Array, ...]  # new values of the elements, an array for each component
+    via: Array | None  # new entries of the construction matrix at these places
 
 
 class Recorder(ReferenceEngine):
-    """The reference engine, recording every call and the elements that it changed.
+    """The reference engine, recording in `calls` every call and the elements changed by it.
 
-    Parameters
-    ----------
-    semiring, dtypes
-        As for `ReferenceEngine`.
-    values : tuple of arrays of shape (n, n)
-        The matrix before the closure.
-    via : int32 array of shape (n, n), optional
-        The construction matrix before the closure.
-
-    Attributes
-    ----------
-    calls : list of (PrimitiveCall, Change)
+    `values` and `via` are the matrix and the construction matrix before the closure.
     """
 
     pivot = 1 << 30  # no block is cut: one call for each block that a schedule closes
@@ -242,12 +225,9 @@ class Phase(NamedTuple):
     """The phase of an algorithm that a call belongs to."""
 
     equation: str
-    number: int | None = None
-    """Number of the phase, from 1; None for algorithms without phases."""
-    round: int | None = None
-    """Round of the iterative or a blocked algorithm, from 0, one for each pivot."""
-    within: Area | None = None
-    """Block A of the equation: in a recursive algorithm the diagonal block whose quarters the equation names."""
+    number: int | None = None  # from 1; None for algorithms without phases
+    round: int | None = None  # of the iterative or a blocked algorithm, from 0, one for each pivot
+    within: Area | None = None  # block A of the equation: in a recursive algorithm the diagonal block whose quarters the equation names
 
 
 def phases(calls: Iterable[PrimitiveCall], algorithm: str, n: int, base: int) -> Iterator[Phase]:

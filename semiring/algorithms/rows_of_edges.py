@@ -122,8 +122,8 @@ def rows_of_edges(
 
     Notes
     -----
-    Steps a source: O(m log m) by best-first search, O(m) by breadth-first search, at most O(r·m) in rounds for paths of up to r edges.
-    Memory for the result, and scratch for the edges on each thread (without compiled searches for up to a million edges). Compiled
+    Steps a source: O(m log m) by best-first search, O(m) by breadth-first search, and O(r·m) or fewer by rounds. Paths have at most
+    r edges. Memory for the result, and scratch for the edges on each thread (without compiled searches for up to a million edges). Compiled
     searches and rounds give the same elements, floats bit for bit unless rounding makes a cycle improve; tying paths may differ. Floats
     with negative weights are within n·ε of the largest magnitude, as in the closure. If only rounding makes a cycle improve, compiled
     searches go by potentials, and rounds stop after n.
@@ -173,10 +173,8 @@ def search_order(semiring: Semiring, edges: CSR) -> Order:
 class Reach(NamedTuple):
     """The part of a graph that searches visit."""
 
-    found: float = 1.0
-    """Share of all vertices that a search finds."""
-    seen: float | None = None
-    """Average visits of a search to each edge; None if unknown."""
+    found: float = 1.0  # share of all vertices that a search finds
+    seen: float | None = None  # average visits of a search to each edge; None if unknown
 
 
 def reach(semiring: Semiring, edges: CSR, count: int, order: Order, device: str = "cpu", threads: int | None = None) -> Reach:

@@ -1,7 +1,7 @@
 """Best paths from some vertices of a dense graph: rows of its closure, by products of a few rows (multi-source Bellman–Ford).
 
-D ← I at first, and D ← D ⊕ D ⊗ A until nothing changes: after k rounds D has all walks of up to k edges. What has not changed in a round
-has nothing new to offer in the next, so only the rows of A of vertices that changed are multiplied. It needs an idempotent ⊕.
+D ← I at first, and D ← D ⊕ D ⊗ A until nothing changes: after k rounds D has all walks of up to k edges. Only vertices that changed in a
+round have new offers in the next round, so only their rows of A are multiplied. ⊕ must be idempotent.
 
 Examples
 --------
@@ -44,12 +44,12 @@ def rows_of_matrix(
     tree: Any = None,
     steps: float = math.inf,
 ) -> Values | None:
-    """Find rows of A* or of A⁺ (`backward`: columns); None if n rounds or `steps` steps do not complete the rows.
+    """Find rows of A* or of A⁺ (`backward`: columns); return None if n rounds or `steps` steps do not complete the rows.
 
     Parameters
     ----------
     engine : Engine
-        An engine with a witness that computes on the arrays themselves; ⊕ is idempotent without a star.
+        With a witness, for an idempotent ⊕ without a star, and computing on the arrays themselves.
     values : tuple of arrays of shape (n, n)
         The matrix, which is only read.
     sources : int array of shape (s,)
@@ -57,7 +57,7 @@ def rows_of_matrix(
     tree : int32 array of shape (s, n), or (n, s) if `backward`; optional
         See `rows_of_edges`.
     steps : float
-        The number of steps of the whole closure, after which the search gives up.
+        The steps after which the search gives up: the steps of the whole closure.
 
     Returns
     -------
@@ -66,13 +66,14 @@ def rows_of_matrix(
 
     Notes
     -----
-    At most s·n² steps a round, and a round more than paths have edges; memory for the result and two copies, and a few million entries.
+    At most s·n² steps a round, and one round more than the edges of the longest path; memory for three results and a few million entries.
     """
     xp, n, s = namespace(values[0]), int(values[0].shape[0]), len(sources)
     zero, one = engine.semiring.identities(engine.dtypes)
     shape = (n, s) if backward else (s, n)
     places = (sources, np.arange(s)) if backward else (np.arange(s), sources)
-    results = tuple(_filled(xp, shape, z, d) for z, d in zip(zero, engine.dtypes, strict=True))
+    full = filled if xp is np else xp.full  # an element may be any object
+    results = tuple(full(shape, z, d) for z, d in zip(zero, engine.dtypes, strict=True))
     delta = tuple(v.copy() for v in results)
     for arrays in (results, delta) if reflexive else (delta,):
         for array, unit in zip(arrays, one, strict=True):
@@ -99,14 +100,14 @@ def rows_of_matrix(
 
 
 def _parts(active: Array, n: int) -> list[Any]:
-    """Split the active vertices into parts whose rows are copied together; most active vertices need no copy."""
+    """Cut the active vertices into parts copied together; one slice, without a copy, if most vertices are active."""
     if 2 * len(active) > n:
         return [slice(None)]
     return [active[some] for some in slices(len(active), n, GPU)]
 
 
 def _lengthen(engine: Engine, delta: Values, A: Block, results: Values, chosen: Any, tree: Any, *, backward: bool) -> None:
-    """results ← results ⊕ delta ⊗ A over the chosen vertices in the middle."""
+    """results ← results ⊕ delta ⊗ A, over the chosen columns of delta and rows of A."""
     xp = namespace(results[0])
     index: Any = chosen if isinstance(chosen, slice) else xp.asarray(chosen)
     few = engine.load(tuple(xp.ascontiguousarray(v[index] if backward else v[:, index]) for v in delta))
@@ -120,13 +121,8 @@ def _lengthen(engine: Engine, delta: Values, A: Block, results: Values, chosen: 
         tree[better] = via[better] if isinstance(chosen, slice) else index[via[better]]
 
 
-def _filled(xp: Any, shape: tuple[int, ...], element: Any, dtype: np.dtype[Any]) -> Any:
-    """Return an array of one element, of NumPy or CuPy."""
-    return filled(shape, element, dtype) if xp is np else xp.full(shape, element, dtype=dtype)
-
-
 def reachable(values: Values, zero: tuple[Any, ...], sources: Array, *, backward: bool = False) -> Array:
-    """Return the vertices that the sources reach (`backward`: that reach the targets), themselves included, ascending."""
+    """List the vertices reachable from any of the sources, or `backward` reaching any of them, these included, ascending."""
     n = int(values[0].shape[0])
 
     def heads(vertices: Array) -> Array:

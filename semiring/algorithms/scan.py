@@ -5,7 +5,7 @@ vector on. Over LOG these are α and β of a hidden Markov model or a conditiona
 product at each t has the same sum, the likelihood of the sequence. Over max-plus the winners of each step lead from the best last state
 back to the first (Viterbi 1967). O(T·S²) steps, and O(S²) memory besides the result.
 
-A generated loop over time computes the scan, if the engine has one; otherwise T products of a vector, or of a batch, do.
+A generated loop over time computes the scan if the engine has one; otherwise T products of a vector, or of a batch of vectors.
 """
 
 from __future__ import annotations
@@ -22,20 +22,10 @@ Values = tuple[Any, ...]
 
 
 def scan(engine: Engine, scans: Scans | None, operands: ScanOperands, places: ScanPlaces, *, backward: bool) -> None:
-    """Fill places with the vectors of all sequences, or the last ones alone, and with the winners and the states of the best sequence.
+    """Fill places with the vectors of all sequences, or only the last vectors, and with winners and best states if wanted.
 
-    Beyond the length of a sequence there are zeros, and −1 for winners and states.
-
-    Parameters
-    ----------
-    engine : Engine
-        Of products of the same semiring and dtypes.
-    scans : Scans or None
-        Generated ones, if there are any.
-    operands : ScanOperands
-    places : ScanPlaces
-        A witness and its states need a selective ⊕.
-    backward : bool
+    Vectors after the end of a sequence are zero, winners and states −1. Winners need a selective ⊕. `scans` holds generated loops; the
+    engine multiplies over the same semiring and dtypes.
     """
     if operands.lengths.size and int(operands.lengths.min()) < operands.steps:
         zero, _ = engine.semiring.identities(engine.dtypes)
@@ -51,7 +41,7 @@ def scan(engine: Engine, scans: Scans | None, operands: ScanOperands, places: Sc
 
 
 class _Steps:
-    """The products of a scan on an engine, one step of all sequences after the other."""
+    """A scan by products on an engine, step by step for all sequences together."""
 
     def __init__(self, engine: Engine, operands: ScanOperands, places: ScanPlaces, *, backward: bool) -> None:
         self.engine, self.operands, self.places, self.backward = engine, operands, places, backward
@@ -61,7 +51,6 @@ class _Steps:
         self.zero, self.one = engine.semiring.identities(engine.dtypes)
 
     def run(self) -> None:
-        """Run all steps, and find the states."""
         steps, shape = self.operands.steps, (*self.batch, self.operands.states)
         order = range(steps, -1, -1) if self.backward else range(steps + 1)
         initial = tuple(self.xp.broadcast_to(v, shape) for v in self.operands.initial)
@@ -70,7 +59,7 @@ class _Steps:
             winners: Any = -1
             if t != order[0]:
                 vector, winners = self._step(vector, t)
-            # Backward each sequence begins at its own length, forward all of them at 0.
+            # Backward, each sequence begins at its length; forward, all begin at 0.
             begins = self.lengths == t if self.backward else self.xp.full(self.batch, t == 0)
             vector = tuple(self.xp.where(begins[..., None], v, w) for v, w in zip(initial, vector, strict=True))
             self._keep(t, vector, winners, begins)
@@ -78,7 +67,7 @@ class _Steps:
             self._follow()
 
     def _at(self, arrays: Values, t: int, axes: int) -> Values:
-        """Return the matrices or weights of step t, from 1 on, for each sequence."""
+        """Return the matrices or weights of step t, counted from 1, for each sequence; an array with one step serves all steps."""
         found = []
         for v in arrays:
             v = v[(..., t - 1 if v.shape[-axes - 1] > 1 else 0, *[slice(None)] * axes)] if v.ndim > axes else v
@@ -86,7 +75,7 @@ class _Steps:
         return tuple(found)
 
     def _step(self, vector: Values, t: int) -> tuple[Values, Any]:
-        """v_t of v_{t−1}, or backward v_t of v_{t+1}, and which entries won."""
+        """Return v_t, from v_{t−1} or backward from v_{t+1}, and the winners."""
         step = t + 1 if self.backward else t
         matrix = self._at(self.operands.matrices, step, 2)
         weights = None if self.operands.weights is None else self._at(self.operands.weights, step, 1)
@@ -94,35 +83,32 @@ class _Steps:
             product, winners = self._product(_rows(vector), matrix)
             return (product if weights is None else self._each(product, weights)), winners
         weighed = vector if weights is None else self._each(weights, vector)
-        return self._product(matrix, _columns(weighed))
+        return self._product(matrix, tuple(v[..., :, None] for v in weighed))
 
     def _product(self, left: Values, right: Values) -> tuple[Values, Any]:
-        """Multiply a row and a matrix, or a matrix and a column, into a vector, with the witness if wanted."""
+        """Multiply a row by a matrix, or a matrix by a column; return the vector, and the witness if wanted."""
         shape = (*left[0].shape[:-1], right[0].shape[-1])
-        new = tuple(self.xp.empty(shape, dtype) for dtype in self.engine.dtypes)
         via = None if self.places.witness is None else self.xp.full(shape, -1, self.places.witness.dtype)
+        new = self._multiply(left, right, shape, via)
+        flat = (*self.batch, shape[-1] * shape[-2])
+        return tuple(v.reshape(flat) for v in new), None if via is None else via.reshape(flat)
+
+    def _each(self, x: Values, y: Values) -> Values:
+        """Return x ⊗ y entry by entry, as the products of a stack of 1 × 1 matrices."""
+        left, right = (tuple(self.xp.ascontiguousarray(v).reshape(-1, 1, 1) for v in part) for part in (x, y))
+        return tuple(v.reshape(x[0].shape) for v in self._multiply(left, right, left[0].shape))
+
+    def _multiply(self, left: Values, right: Values, shape: tuple[int, ...], via: Any = None) -> Values:
+        new = tuple(self.xp.empty(shape, dtype) for dtype in self.engine.dtypes)
         # C ← A⊗B
         A, B = self.engine.load(left, owned=False), self.engine.load(right, owned=False)
         C = self.engine.blank(new, via)
         self.engine.multiply(A, B, C)
         self.engine.store(C, new)
-        flat = (*self.batch, shape[-1] * shape[-2])
-        return tuple(v.reshape(flat) for v in new), None if via is None else via.reshape(flat)
-
-    def _each(self, x: Values, y: Values) -> Values:
-        """x ⊗ y entry by entry: the products of a stack of matrices of one entry."""
-        shape = x[0].shape
-        left, right = (tuple(self.xp.ascontiguousarray(v).reshape(-1, 1, 1) for v in part) for part in (x, y))
-        new = tuple(self.xp.empty_like(v) for v in left)
-        # C ← A⊗B
-        A, B = self.engine.load(left, owned=False), self.engine.load(right, owned=False)
-        C = self.engine.blank(new)
-        self.engine.multiply(A, B, C)
-        self.engine.store(C, new)
-        return tuple(v.reshape(shape) for v in new)
+        return new
 
     def _keep(self, t: int, vector: Values, winners: Any, begins: Any) -> None:
-        """Store the vectors of step t of the sequences that last so long."""
+        """Store the vectors of step t, for sequences of at least t steps."""
         wanted = (t <= self.lengths)[..., None]
         if self.last:
             end = self.xp.full(self.batch, t == 0) if self.backward else self.lengths == t
@@ -154,10 +140,4 @@ class _Steps:
 
 
 def _rows(vector: Values) -> Values:
-    """Vectors as matrices of one row."""
     return tuple(v[..., None, :] for v in vector)
-
-
-def _columns(vector: Values) -> Values:
-    """Vectors as matrices of one column."""
-    return tuple(v[..., :, None] for v in vector)

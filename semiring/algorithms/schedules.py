@@ -1,4 +1,4 @@
-"""Choice of the algorithm of a closure: the laws of the semiring, the algorithm, and the sides of blocks.
+"""Choice of the algorithm of a closure, after a check of the semiring's laws.
 
 A closure *accumulates*, A ← A ⊕ A² ⊕ …, if ⊕ is idempotent, and else *eliminates* with star(pivot). `settled` resolves a method to an
 algorithm, for the planner's prediction and for `schedule_for`:
@@ -35,25 +35,25 @@ from semiring.kernels.engine import Block, Engine, Sides
 __all__ = ["METHODS", "Pivots", "Schedule", "eliminates", "require_closure_laws", "require_method", "schedule_for", "settled"]
 
 _LAWS = tuple(name for name in LAWS if name not in ("closed", "star"))
-"""Laws of every closure; elements that leave the carrier or the dtype are found in the results."""
+"""Laws of every closure. Results are checked for elements outside the carrier or the dtype."""
 
 
 def require_closure_laws(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, paths: bool) -> None:
-    """Refuse a semiring for which a closure (with paths) means nothing.
+    """Raise if the semiring has no closure (`paths`: with paths).
 
     Raises
     ------
     LawError
-        Naming the law, its counterexample, and what would work.
+        For a broken law, with a counterexample and a remedy.
     DTypeError
-        Where star divides, or may be ∞, and the elements are integers.
+        For integers if star divides or may be ∞.
     """
     _require_closure_laws(semiring, dtypes, paths, semiring.running(dtypes))
 
 
 @functools.lru_cache(maxsize=256)
 def _require_closure_laws(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], paths: bool, running: tuple[Any, ...]) -> None:
-    """`require_closure_laws`, once for what the callables do at the moment."""
+    # cached for the current callables of the semiring, which are `running`
     require(semiring, dtypes, *_LAWS, for_what="a closure", instead="multiply with matmul, which needs no laws, or mend the definition")
     if paths:
         require(semiring, dtypes, "selective", for_what="paths=True", instead="without paths the closure is defined: use paths=False")
@@ -63,7 +63,7 @@ def _require_closure_laws(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...],
 
 
 def _require_star_in(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> None:
-    """Refuse a star beyond integers: a division, or a sum that loses ∞."""
+    """Raise if integers cannot hold the star: a division, or an ∞ that sums lose."""
     if any(d.kind == "O" for d in dtypes) or all(d.kind not in "iu" for d in dtypes):
         return
     used = sorted(REAL & {e.op for e in nodes(*(semiring.program.star or ()))})
@@ -81,7 +81,7 @@ def _require_star_in(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> N
 
 
 def eliminates(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, paths: bool) -> bool:
-    """Return True if a closure eliminates with star(pivot); an idempotent ⊕ accumulates."""
+    """Return True if a closure eliminates with star(pivot), False if it accumulates."""
     return not paths and (semiring.star is not None or not is_idempotent(semiring, dtypes))
 
 
@@ -102,47 +102,36 @@ def require_method(method: str, block: int | None) -> None:
 def settled(method: str, block: int | None, n: int, sides: Sides, *, eliminate: bool) -> tuple[str, int]:
     """Return the algorithm of a method for n vertices, and the side of its pivot blocks or base case.
 
-    Blocks begin at multiples of an engine's alignment, so sides are rounded up to a multiple. With packed elements the iterative algorithm
-    takes a whole alignment of vertices at a time.
+    Sides are rounded up to a multiple of the engine's alignment, as blocks begin there. With packed elements the iterative algorithm takes
+    a whole alignment of vertices at a time.
     """
     if method == "iterative":
         return method, sides.alignment
-    if method == "blocked":
-        # Large enough for fast products, small beside n.
-        return method, _aligned(max(sides.pivot, min(256, n // 8)) if block is None else int(block), sides)
     if method == "auto" and block is None and not eliminate:
-        return "recursive", _largest_base(sides)
-    return "recursive", _aligned(sides.pivot if block is None else int(block), sides)
-
-
-def _largest_base(sides: Sides) -> int:
-    """Return the largest side of a base case."""
-    return max(sides.pivot, sides.sweep)
-
-
-def _aligned(side: int, sides: Sides) -> int:
-    """Round a side up to a multiple of the engine's alignment."""
-    return -(-side // sides.alignment) * sides.alignment
+        return "recursive", max(sides.pivot, sides.sweep)
+    name = "blocked" if method == "blocked" else "recursive"
+    if block is not None:
+        side = int(block)
+    elif method == "blocked":
+        side = max(sides.pivot, min(256, n // 8))  # large enough for fast products, small compared to n
+    else:
+        side = sides.pivot
+    return name, -(-side // sides.alignment) * sides.alignment
 
 
 def schedule_for(method: str, block: int | None, *, eliminate: bool) -> Schedule:
-    """Return the algorithm of a method.
+    """Return the closure algorithm of a method; raise `SemiringError` as `require_method` does.
 
     Parameters
     ----------
     method : {"auto", "iterative", "blocked", "recursive"}
-        "auto" is recursive, because nearly all of its work is large products, down to the side up to which the engine prefers sweeps
-        over the whole matrix.
+        "auto" is recursive, because nearly all of the work is large products, and closes blocks of up to the engine's `sweep` vertices
+        by sweeps over the whole block.
     block : int, optional
-        The side of the pivot blocks of the blocked algorithm, or of the base case of the recursive one; by default what suits the
-        engine and n. The iterative algorithm has none.
+        The side of the pivot blocks of the blocked algorithm, or of the base case of the recursive one; the default suits the engine and
+        n. The iterative algorithm has none.
     eliminate : bool
-        By elimination with star(pivot), for a ⊕ that is not idempotent.
-
-    Raises
-    ------
-    SemiringError
-        For an unknown method, naming the choices, and for a block that is no positive integer.
+        Eliminate with star(pivot), for a ⊕ that is not idempotent.
     """
     require_method(method, block)
 
@@ -162,21 +151,21 @@ def schedule_for(method: str, block: int | None, *, eliminate: bool) -> Schedule
 
 
 class Pivots:
-    """The primitives of an engine for pivot blocks of any side; larger blocks than the engine's are closed by smaller ones."""
+    """The primitives of an engine for pivot blocks of any side; blocks larger than the engine's are closed by smaller ones."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self.multiply_add, self.multiply_add_each, self.multiply = engine.multiply_add, engine.multiply_add_each, engine.multiply
 
     def close(self, A: Block) -> None:
-        """Compute A ← A ⊕ A² ⊕ …: in sweeps up to the side up to which the engine prefers them, and else recursively."""
+        """A ← A ⊕ A² ⊕ …: in sweeps up to the engine's `sweep` vertices, else recursively."""
         engine, n = self._engine, A.shape[0]
         if n <= engine.pivot:
             engine.close(A)
         elif n <= engine.sweep:
             engine.run(("sweep", engine.block), lambda block: blocked(self, block, engine.block), A)
         else:
-            recursive(self, A, _largest_base(engine))
+            recursive(self, A, max(engine.pivot, engine.sweep))
 
     def eliminate(self, A: Block) -> None:
         """Compute A ← A*, recursively."""

@@ -1,9 +1,9 @@
 """The k shortest simple paths between two vertices: Yen's algorithm (1971), with Lawler's refinement (1972).
 
-Every path except the shortest one leaves a shorter path, its forerunner, at some vertex. A path that is taken is followed from there. From
-each vertex a shortest deviation begins with an edge that no path with the same beginning has taken, and returns to no vertex of the path.
-The shortest deviation of all is the next path. Distances to the target give a lower bound of each deviation without a search; a deviation
-is searched when its bound is the least length of all.
+Every path except the shortest leaves a shorter path at some vertex. Yen's algorithm follows a yielded path from there on. From each vertex
+a shortest deviation begins with an edge not taken by paths of the same beginning, and avoids the earlier vertices of the path. The
+shortest of all deviations is the next path. Distances to the target bound each deviation from below without a search; a deviation is
+searched when its bound is the least length of all.
 
 Examples
 --------
@@ -35,45 +35,25 @@ __all__ = ["simple_paths"]
 Array = np.ndarray[Any, Any]
 
 
-class _Beginning:
-    """A common beginning of paths: the next vertices of these paths, and their longer beginnings."""
-
-    __slots__ = ("longer",)
-
-    def __init__(self) -> None:
-        self.longer: dict[int, _Beginning] = {}
+_Beginning = dict[int, "_Beginning"]
+"""A common beginning of the yielded paths: the next vertices, each with the longer beginning."""
 
 
 class _Candidate(NamedTuple):
-    """A path that may be the next one, in the order of lengths.
+    """A candidate for the next path; candidates are ordered by length."""
 
-    Attributes
-    ----------
-    length : float
-        The length of the path, or a lower bound before it is searched.
-    unknown : bool
-        The path has not been searched: `path` is the shorter path that it leaves.
-    number : int
-        Tells candidates of one length apart.
-    path : list of int
-    left : int
-        The position where it leaves a shorter path.
-    distance : float
-        The length of the shorter path up to there.
-    """
-
-    length: float
-    unknown: bool
-    number: int
+    length: float  # of the path, or a lower bound before the search
+    unknown: bool  # before the search, when `path` is the shorter path that the candidate leaves
+    number: int  # orders candidates of one length
     path: list[int]
-    left: int
-    distance: float = 0.0
+    left: int  # position where the candidate leaves the shorter path
+    distance: float = 0.0  # length of the shorter path up to this position
 
 
 def simple_paths(
     graph: CSR, source: int, target: int, most: int | None = None, *, name: Callable[[int], Any] = int, threads: int | None = None
 ) -> Iterator[tuple[float, list[int]]]:
-    """Yield the simple paths with their lengths, the shortest first, one by one on demand.
+    """Yield the lengths and vertices of simple paths on demand, the shortest first.
 
     Parameters
     ----------
@@ -95,8 +75,9 @@ def simple_paths(
     ((ahead,),) = rows_of_edges(MIN_PLUS, graph, np.array([target]), backward=True, name=name, searches=searches)
     starts, (weights,) = graph.starts.astype(np.int64, copy=False), graph.weights
     deviations = Deviations(starts, graph.heads.astype(np.int32), np.ascontiguousarray(weights), ahead, target)
-    every, numbers, taken, position = _Beginning(), itertools.count(), 0, np.full(graph.n, graph.n)
-    candidates, known = list[_Candidate](), list[float]()  # known: the lengths of candidates that are paths
+    every: _Beginning = {}
+    numbers, taken, position = itertools.count(), 0, np.full(graph.n, graph.n)
+    candidates, known = list[_Candidate](), list[float]()  # known: the lengths of searched candidates
     first = deviations.search(source, 0.0, (), math.inf)
     if first is not None:
         candidates.append(_Candidate(first[0], False, next(numbers), first[1], 0))
@@ -104,13 +85,13 @@ def simple_paths(
         length, unknown, _, path, left, distance = heapq.heappop(candidates)
         beginning = every
         for v in path[1 : left + 1]:
-            beginning = beginning.longer[v]
+            beginning = beginning[v]
         if unknown:
-            # Of the candidates only so many can still be taken.
+            # At most so many candidates can still be yielded.
             limit = math.inf if most is None or len(known) < most - taken else heapq.nsmallest(most - taken, known)[-1]
             deviations.open()
             deviations.block(path[:left])
-            other = deviations.search(path[left], distance, tuple(beginning.longer), limit)
+            other = deviations.search(path[left], distance, tuple(beginning), limit)
             if other is not None:
                 heapq.heappush(candidates, _Candidate(other[0], False, next(numbers), path[:left] + other[1], left))
                 known.append(other[0])
@@ -123,19 +104,19 @@ def simple_paths(
             known.remove(length)
         longer = beginning
         for v in path[left + 1 :]:
-            longer = longer.longer.setdefault(v, _Beginning())
-        for i, distance, bound in _bounds(graph, ahead, path, left, tuple(beginning.longer), position):
+            longer = longer.setdefault(v, {})
+        for i, distance, bound in _bounds(graph, ahead, path, left, tuple(beginning), position):
             heapq.heappush(candidates, _Candidate(bound, True, next(numbers), path, i, distance))
 
 
 def _bounds(
     graph: CSR, ahead: Array, path: list[int], left: int, avoided: Sequence[int], position: Array
 ) -> Iterator[tuple[int, float, float]]:
-    """Bound the paths that leave a path from a position on: the position, the length up to there, and a lower bound of the whole length.
+    """Yield each position of a path from `left` on, the length up to this vertex, and a lower bound for paths that deviate here.
 
-    A deviation from v costs at least min(w + h_x) over the edges v → x of length w to vertices x outside the path, except for avoided
-    edges; h_x is the distance from x to the target. From the first position paths do not go to the vertices `avoided`.
-    `position` has n for each vertex before and after; it saves the time to fill so many entries for a short path.
+    A deviation from v costs at least min(w + h_x) over the edges v → x of length w to vertices x outside the path. Here h_x is the
+    distance from x to the target. At `left`, deviations do not go to the vertices `avoided`. `position` is scratch: n for each vertex
+    before and after the call.
     """
     vertices, distances = np.array(path[left:-1], dtype=np.intp), np.array(_distances(graph, path)[left:-1])
     of, number = graph.leaving(vertices)
@@ -149,7 +130,7 @@ def _bounds(
     least = np.full(len(vertices), math.inf)
     np.minimum.at(least, of, costs)
     finite = np.append(costs[np.isfinite(costs)], distances)
-    units = finite * 2.0**16  # sums of such numbers are exact, and others are rounded
+    units = finite * 2.0**16  # sums of small multiples of 2⁻¹⁶ are exact
     exact = bool((units % 1 == 0).all()) and float(np.abs(units).max(initial=0)) < EXACT_IN_FLOAT64
     slack = 0.0 if exact else graph.n * float(np.finfo(np.float64).eps) * float(np.abs(finite).max(initial=0))
     for i in np.flatnonzero(least < math.inf).tolist():

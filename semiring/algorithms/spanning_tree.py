@@ -1,10 +1,10 @@
 """Closures over min and max of symmetric matrices by a minimum spanning tree: n² steps instead of n³.
 
-Where ⊕ is the minimum and ⊗ the maximum, an element of the closure is the largest edge of the path whose largest edge is least, a
-bottleneck. In an undirected graph the path along a minimum spanning tree is such a path (Hu, 1961). So single linkage, the subdominant
-ultrametric and this closure are the same numbers (Gower and Ross, 1969). Over max-min, maximum spanning trees tell the widest paths.
+Over min-max an element of the closure is a bottleneck: the least value, over all paths, of the largest edge. In an undirected graph the
+path along a minimum spanning tree has this value (Hu, 1961). So single linkage, the subdominant ultrametric and this closure are the same
+numbers (Gower and Ross, 1969). Over max-min, maximum spanning trees give the widest paths.
 
-The vertices are put in a line (`semiring.kernels.cpu.spanning_tree`), from which any row is read off in n steps.
+The vertices are put in a line (`semiring.kernels.cpu.spanning_tree`); any row is read off the line in n steps.
 
 Examples
 --------
@@ -40,13 +40,12 @@ __all__ = ["SpanningForest", "close_symmetric", "is_bottleneck", "is_symmetric"]
 
 Array = np.ndarray[Any, Any]
 
-_STRIP = 32
-"""Rows that are compared with as many columns at a time."""
+_STRIP = 32  # rows compared with as many columns at a time
 
 
 @functools.lru_cache(maxsize=256)
 def is_bottleneck(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> bool:
-    """Tell whether ⊕ is the minimum of single numbers and ⊗ their maximum, or the other way round, whatever the semiring is called."""
+    """Return True if ⊕ is the minimum of single numbers and ⊗ the maximum, or vice versa, under any name of the semiring."""
     if len(dtypes) != 1 or dtypes[0].kind not in "iufO":
         return False
     extremum = extremum_of(semiring)
@@ -54,8 +53,8 @@ def is_bottleneck(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> bool
 
 
 def is_symmetric(matrix: Array) -> bool:
-    """Tell whether a matrix is its own transpose; NaN equals nothing. The first row and column decide for most asymmetric matrices."""
-    if len(matrix) and not (matrix[0] == matrix[:, 0]).all():
+    """Return True if a matrix equals the transpose; NaN equals nothing."""
+    if len(matrix) and not (matrix[0] == matrix[:, 0]).all():  # decides for most asymmetric matrices
         return False
     strips = slices(len(matrix), 1, _STRIP)
     return all(bool((matrix[some, some.start :] == matrix[some.start :, some].T).all()) for some in strips)
@@ -63,29 +62,15 @@ def is_symmetric(matrix: Array) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class SpanningForest:
-    """A minimum spanning forest (over max-min a maximum one) of an undirected graph.
+    """A minimum spanning forest (over max-min a maximum one) of an undirected graph of n vertices."""
 
-    Attributes
-    ----------
-    smallest : bool
-        Whether smaller edges are better.
-    zero, one : scalar
-        The semiring's.
-    order, position : int64 arrays of shape (n,)
-        The line of vertices, and the position of each vertex in it.
-    gaps : array of shape (n,)
-        The edge before each vertex of the line, zero before the first vertex of each tree.
-    parents : int32 array of shape (n,)
-        The vertex above each one, −1 for roots.
-    """
-
-    smallest: bool
+    smallest: bool  # smaller edges are better
     zero: Any
     one: Any
-    order: Array
-    position: Array
-    gaps: Array
-    parents: Array
+    order: Array  # line of vertices, int64
+    position: Array  # position of each vertex in the line, int64
+    gaps: Array  # edge before each vertex of the line; zero before the first vertex of each tree
+    parents: Array  # vertex above each vertex, −1 for roots, int32
 
     @classmethod
     def of_matrix(cls, matrix: Array, zero: Any, one: Any, *, smallest: bool) -> Self:
@@ -110,16 +95,7 @@ class SpanningForest:
         return cls(smallest, zero, one, order, position, gaps, parents)
 
     def fill(self, sources: Array, rows: Array, trees: Array | None = None, threads: int | None = None) -> None:
-        """Fill rows of A*, and if wanted their predecessor trees, −1 where there is no path. O(n) for each.
-
-        Parameters
-        ----------
-        sources : int array of shape (s,)
-        rows : array of shape (s, n)
-            With contiguous rows.
-        trees : contiguous int32 array of shape (s, n), optional
-        threads : int, optional
-        """
+        """Fill contiguous rows of A*, and contiguous int32 predecessor trees if wanted, with −1 for no path. O(n) for each."""
         line = self.order, self.position, self.gaps, self.parents
         sources = np.ascontiguousarray(sources, np.int64)
         rows_of_line(sources, line, self.one, rows, trees, thread_count(threads), smallest=self.smallest)
@@ -129,15 +105,9 @@ class SpanningForest:
     def rows(
         self, sources: Array, edges_of: Callable[[int], tuple[Array, Array]], *, reflexive: bool, paths: bool, threads: int | None = None
     ) -> tuple[Array, Array | None]:
-        """Return rows of A* or A⁺, and their predecessor trees if wanted; for A⁺ the entry of a source is the last step of its cycle.
+        """Return rows of A* or A⁺, and predecessor trees if `paths`; over A⁺ with the predecessor of each source on the best cycle.
 
-        Parameters
-        ----------
-        sources : int array of shape (s,)
-        edges_of : callable
-            Gives the weights of the edges from a vertex, and where they lead.
-        reflexive, paths : bool
-        threads : int, optional
+        `edges_of` returns the weights and heads of the edges from a vertex.
         """
         shape = len(sources), len(self.order)
         rows, trees = np.empty(shape, self.gaps.dtype), np.empty(shape, np.int32) if paths else None
@@ -154,18 +124,9 @@ class SpanningForest:
 
 
 def close_symmetric(semiring: Semiring, matrix: Array, via: Array | None, *, reflexive: bool = True, threads: int | None = None) -> bool:
-    """matrix ← A*, or A⁺, in place; False leaves a matrix that is not symmetric as it was.
+    """matrix ← A*, or A⁺, in place, for a semiring that `is_bottleneck`; return False for an asymmetric matrix, left unchanged.
 
-    Parameters
-    ----------
-    semiring : Semiring
-        See `is_bottleneck`.
-    matrix : array of shape (n, n)
-        With contiguous rows.
-    via : int32 array of shape (n, n) or None
-        The construction matrix to fill: the vertex before the last one of a path, −1 where an edge is a best path.
-    reflexive : bool
-    threads : int, optional
+    `matrix` has contiguous rows. `via` is the construction matrix to fill: the second last vertex of each best path, −1 for an edge.
     """
     if not is_symmetric(matrix):
         return False
@@ -177,14 +138,13 @@ def close_symmetric(semiring: Semiring, matrix: Array, via: Array | None, *, ref
     if holds_symbols((matrix,)):
         return False
     kinds, found = np.unique(np.array([*matrix.flat, zero, one], object), return_inverse=True)
-    ranks = found[:-2].reshape(matrix.shape)  # Python's own numbers are compared once
+    ranks = found[:-2].reshape(matrix.shape)  # objects are compared only in this sort
     _close(SpanningForest.of_matrix(ranks, *found[-2:], smallest=smallest), ranks, *how)
     matrix[...] = kinds[ranks]
     return True
 
 
 def _close(forest: SpanningForest, matrix: Array, via: Array | None, reflexive: bool, threads: int | None) -> None:
-    """Close the matrix of a forest in place."""
     n = len(matrix)
     own, loops = np.arange(n), matrix.diagonal().copy()
     nearest = None if reflexive else matrix.argmin(axis=1) if forest.smallest else matrix.argmax(axis=1)

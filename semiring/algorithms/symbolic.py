@@ -47,16 +47,11 @@ _RELAXED = ((4, 1.0), (16, 0.8), (48, 0.1), (1 << 62, 0.05))
 class Fill(NamedTuple):
     """The cost of an elimination."""
 
-    entries: int
-    """Entries of the factor above the diagonal, with the fill."""
-    panels: int
-    """Entries of the upper, or of the lower, panels of all supernodes; a sweep visits each once."""
-    steps: int
-    """Steps of the elimination: each vertex of a supernode updates its front."""
-    side: int
-    """Side of the largest front."""
-    order: str
-    """Name of the order."""
+    entries: int  # entries of the factor above the diagonal, with the fill
+    panels: int  # entries of the upper panels of all supernodes, as many of the lower, and as many as a sweep visits
+    steps: int  # each vertex of a supernode updates its front
+    side: int  # side of the largest front
+    order: str  # of elimination, by name
 
     def memory(self, itemsize: int, n: int, threads: int) -> int:
         """Return the bytes of the panels, the kept Schur complements, the largest front, and a sweep over n vertices on each thread."""
@@ -65,27 +60,13 @@ class Fill(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Symbolic:
-    """The symbolic factor of a graph of n vertices.
+    """The symbolic factor of a graph of n vertices, with s supernodes."""
 
-    Attributes
-    ----------
-    order : int64 array of shape (n,)
-        The vertices in the order of elimination. A place is a position in this order.
-    place : int64 array of shape (n,)
-        The place of each vertex.
-    nodes : Supernodes
-    parent : int64 array of shape (s,)
-        The supernode above each supernode; s for none.
-    entries : int array of shape (m,)
-        The numbers of the graph's edges in the order of `nodes`.
-    fill : Fill
-    """
-
-    order: Array
-    place: Array
+    order: Array  # vertices in the order of elimination, int64; a place is a position in this order
+    place: Array  # place of each vertex, int64
     nodes: Supernodes
-    parent: Array
-    entries: Array
+    parent: Array  # supernode above each supernode, int64; s for none
+    entries: Array  # numbers of the graph's edges in the order of `nodes`
     fill: Fill
 
     @property

@@ -24,41 +24,25 @@ Values = tuple[Array, ...]
 
 
 class Task(NamedTuple):
-    """An engine, and what it is to do with each matrix.
-
-    Attributes
-    ----------
-    engine : Engine
-    check : bool
-        Whether what could leave the dtype is refused.
-    shortcuts : bool
-        Whether another algorithm than the schedule may find the same.
-    schedule : callable
-        A ← A ⊕ A² ⊕ …, or A ← A* where it is to `eliminate`.
-    eliminate, reflexive : bool
-    name : tuple
-        What tells the schedule from others of the engine.
-    """
+    """An engine, and the closure to compute of each matrix."""
 
     engine: Engine
-    check: bool
-    shortcuts: bool
-    schedule: Schedule
+    check: bool  # refuse weights whose sums could leave the dtype
+    shortcuts: bool  # allow faster algorithms than the schedule, with the same result
+    schedule: Schedule  # A ← A ⊕ A² ⊕ …, or A ← A* to `eliminate`
     eliminate: bool
     reflexive: bool
-    name: tuple[str, int | None]
+    name: tuple[str, int | None]  # key of the schedule for the engine
 
     def accumulate(self, values: Values, via: Array | None) -> None:
-        """values ← A⁺ or I ⊕ A⁺ for an idempotent ⊕. Where a pivot diverges, all elements are still sums over some paths."""
+        """values ← A⁺ or I ⊕ A⁺ for an idempotent ⊕. After a divergent pivot all elements are still sums over some paths."""
         engine = self.engine
         A = engine.load(values, via)
 
         def steps(block: Block) -> None:
             if self.reflexive:
-                # A ← I ⊕ A
-                engine.add_identity(block)
-            # A ← A ⊕ A² ⊕ …
-            self.schedule(engine, block)
+                engine.add_identity(block)  # A ← I ⊕ A
+            self.schedule(engine, block)  # A ← A ⊕ A² ⊕ …
 
         try:
             engine.run((*self.name, self.reflexive), steps, A)
@@ -71,15 +55,14 @@ class Task(NamedTuple):
         Raises
         ------
         DivergentPivot
-            Also for a sum of non-negative numbers that came out negative, as it diverges.
+            Also if a sum of non-negative numbers comes out negative: the sum diverges.
         """
         engine = self.engine
         sums = nonnegative_sums(engine.semiring, values)
         inverse = bool(sums) and sums[0] is not True and is_inverse(engine.semiring) and values[0].dtype.kind == "f"
         given = tuple([v.copy() for v in values]) if inverse or not self.reflexive else values
         A = engine.load(values)
-        # A ← A*
-        self.schedule(engine, A)
+        self.schedule(engine, A)  # A ← A*
         if sums:
             engine.verify()
             engine.store(A, values)
@@ -94,12 +77,12 @@ class Task(NamedTuple):
         engine.store(A, values)
 
     def statistics(self, values: Values) -> Sequence[ValueStatistics]:
-        """Return the value statistics of a matrix, if they decide the closure or its refusal: integers may pull an ∞ back."""
+        """Return the value statistics of a matrix if overflow is checked or if sums may bring a clamped ∞ back into range; else ()."""
         engine = self.engine
         return statistics_of(engine.semiring, values) if self.check or tropical(engine.semiring, engine.dtypes) else ()
 
     def require_elements(self, values: Values) -> None:
-        """Refuse the result of an elimination that is outside the carrier, because it overflowed."""
+        """Raise `DivergenceError` if overflow left results of an elimination outside the carrier."""
         semiring, dtypes = self.engine.semiring, self.engine.dtypes
         if all(d.kind != "O" for d in dtypes) and leaves_carrier(semiring, values):
             raise DivergenceError(f"the closure over {semiring.name} left the range of {', '.join(map(str, dtypes))}")
@@ -115,7 +98,7 @@ def steps_for(
     paths: bool,
     running: tuple[Any, ...],
 ) -> tuple[Schedule, bool, bool, tuple[str, int | None]]:
-    """Return the fields of a `Task` after its engine, and check the laws; `running` holds the current callables of the semiring."""
+    """Check the laws, and return the last four fields of a `Task`; `running` holds the current callables of the semiring."""
     require_closure_laws(semiring, dtypes, paths=paths)
     eliminate = eliminates(semiring, dtypes, paths=paths)
     return schedule_for(method, block, eliminate=eliminate), eliminate, reflexive, (method, block)

@@ -1,9 +1,8 @@
-"""Predecessor trees of rows of the closure of a sparse graph, by the edges that are tight: d_u ⊗ a_uv is what d_v is, the best of all.
+"""Predecessor trees from rows d of the closure of a sparse graph, by tight edges: d_u ⊗ a_uv = d_v.
 
-In a row d of the closure from a source, the vertex before v on a best path is the u whose edge offers v the most. Where no cycle ties with
-the empty path that makes a tree, with the source at its root. Where one does, as where edges weigh zero, the vertices may point at each
-other in a circle: then the tree grows from the source along tight edges (`semiring.kernels.cpu.tight_edges`). A row in which rounding hides
-what is tight is searched instead.
+The predecessor of v on a best path is the vertex u with the best offer d_u ⊗ a_uv. If no cycle ties with the empty path, these edges are a
+tree with the source as root. Else, as with edges of weight 0, the vertices may point at each other in a circle: then the tree grows from
+the source along tight edges (`semiring.kernels.cpu.tight_edges`). If rounding hides tight edges, the row is searched instead.
 
 Examples
 --------
@@ -39,18 +38,10 @@ Values = tuple[Array, ...]
 def grow_trees(
     semiring: Semiring, edges: CSR, roots: Array, values: Values, *, backward: bool = False, threads: int | None = None
 ) -> Array:
-    """Find the vertex before each vertex on a best path from each root (`backward`: after, to the root), −1 for none. O(n + m) a row.
+    """Return the predecessor of each vertex on a best path from each root (`backward`: the successor, to the root), −1 for none.
 
-    Parameters
-    ----------
-    semiring : Semiring
-        With a selective ⊕.
-    edges : CSR
-    roots : int array of shape (s,)
-    values : tuple of arrays of shape (s, n)
-        Rows of the closure; `backward`: columns, as rows. A row that has to be searched is overwritten by what that finds.
-    backward : bool
-    threads : int, optional
+    `values` holds the rows of the closure (`backward`: columns, as rows), of shape (s, n) for s roots; the result of a search overwrites
+    the row. O(n + m) a row; ⊕ must be selective.
     """
     graph, back = (edges.transposed(), edges) if backward else (edges, edges.transposed())
     trees = np.full(values[0].shape, -1, np.int32)
@@ -59,7 +50,9 @@ def grow_trees(
         there, reverse = ((g.starts, g.heads, g.weights) for g in (graph, back))
         grown = searches.trees(there, reverse, roots, values, trees, backward=backward)
     else:
-        others = _without_loops(back)
+        # The edges without loops, sorted by head, out of the reversed graph.
+        kept = back.tails != back.heads
+        others = back.heads[kept], back.tails[kept], tuple(w[kept] for w in back.weights)
         rows = zip(roots.tolist(), trees, *values, strict=True)
         grown = np.array([_grown(semiring, back.zero, others, *row, backward=backward) for row in rows], bool)
     for i in np.flatnonzero(~grown).tolist():
@@ -71,12 +64,6 @@ def grow_trees(
     return trees
 
 
-def _without_loops(back: CSR) -> tuple[Array, Array, Values]:
-    """Return tails, heads and weights of edges sorted by head, from the reversed graph."""
-    others = back.tails != back.heads
-    return back.heads[others], back.tails[others], tuple(w[others] for w in back.weights)
-
-
 def _grown(
     semiring: Semiring,
     zero: tuple[Any, ...],
@@ -86,7 +73,7 @@ def _grown(
     *row: Array,
     backward: bool,
 ) -> bool:
-    """Grow a tree with NumPy; return True if the edges form a tree."""
+    """Grow a tree with NumPy; return True if all paths lead to the root."""
     there = np.logical_or.reduce([np.asarray(v != z) for v, z in zip(row, zero, strict=True)])
     _take_tight(semiring, edges, row, tree, backward=backward)
     tree[~there] = -1
@@ -95,7 +82,7 @@ def _grown(
 
 
 def _take_tight(semiring: Semiring, edges: tuple[Array, Array, Values], row: Values, tree: Array, *, backward: bool) -> None:
-    """Write the tail of the first tight edge of each vertex into the tree; edges are sorted by head."""
+    """Write the tail of the first best edge of each vertex into the tree; edges are sorted by head."""
     tails, heads, weights = edges
     if not len(heads):
         return
