@@ -158,7 +158,7 @@ class Pivots:
         self.multiply_add, self.multiply_add_each, self.multiply = engine.multiply_add, engine.multiply_add_each, engine.multiply
 
     def close(self, A: Block) -> None:
-        """A ← A ⊕ A² ⊕ …: in sweeps up to the engine's `sweep` vertices, else recursively."""
+        """Compute A ← A ⊕ A² ⊕ …: in sweeps up to the engine's `sweep` vertices, else recursively."""
         engine, n = self._engine, A.shape[0]
         if n <= engine.pivot:
             engine.close(A)
