@@ -201,7 +201,7 @@ def _search_dtypes(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> tup
     if any(d.kind == "O" for d in dtypes):
         return dtypes
     operations = semiring.program.operations
-    wider = {"f": np.dtype(np.float64)}
+    wider: dict[str, np.dtype[Any]] = {"f": np.dtype(np.float64)}
     if operations & ARITHMETIC == {"add"} and not operations & BITWISE:
         wider["i"] = np.dtype(np.int64)  # sums of n weights fit, or the closure would have been refused
     elif operations & ARITHMETIC and not operations & BITWISE:
