@@ -84,7 +84,7 @@ def pivoted(edges: CSR, solve: Callable[[Array], Array]) -> Any:
         lost = _lost((z + sums - x).astype(weights.dtype), 1 + sizes + abs(x)).any()
     if not lost:
         return None
-    linalg = library("scipy.sparse.linalg", "a solution with pivoting, as the elimination without lost its digits,")
+    linalg = library("scipy.sparse.linalg", "a solution with pivoting, because plain elimination lost digits,")
     sparse = library("scipy.sparse", "a solution with pivoting")
     matrix = sparse.csr_array((weights, edges.heads, edges.starts), shape=(n, n))
     try:

@@ -184,7 +184,7 @@ def reach(semiring: Semiring, edges: CSR, count: int, order: Order, device: str 
     sample = min(_SAMPLE if len(edges.heads) <= _FEW * edges.n else _SAMPLE // 2, count // 16)
     searches = searches_for(semiring, edges.dtypes, device, threads)
     if order == "levels" and searches is not None:
-        sample = MANY  # one search with a bit for each source
+        sample = MANY  # searched together, a bit for each source
     sources = (2 * np.arange(sample) + 1) * edges.n // (2 * sample)
     if searches is None:
         return Reach(sum(len(edges.reachable(sources[i : i + 1])) for i in range(sample)) / (edges.n * sample))
@@ -241,7 +241,7 @@ class _Search:
     ) -> Sequence[int]:
         """Fill rows whose search takes too long, by potentials (Johnson, 1977); return the rows left because no potentials are found.
 
-        Of reweighed edges none improves on 1, and rounding cannot make a cycle improve.
+        No reweighed edge improves on 1, and rounding cannot make a cycle improve.
         """
         if not rest:
             return rest
@@ -370,8 +370,8 @@ def best_path(edges: CSR, source: int, target: int, searches: Searches) -> tuple
 def pays(edges: CSR) -> bool:
     """Return True if a search from both ends is right and fast.
 
-    Right: all paths stay far from the ends of the dtype, so that vertices without a path are known. Fast: a search of few edges a vertex
-    takes less time than a transposition.
+    Right: all paths stay far from the ends of the dtype, so that vertices without a path are known. Fast: with few edges a vertex, a
+    search from one end takes less time than the transposition.
     """
     if not (2 * len(edges.heads) > 3 * edges.n or edges.symmetric):
         return False

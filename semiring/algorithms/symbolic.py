@@ -185,7 +185,7 @@ def fill_reducing_order(starts: Array, heads: Array, order: Any = "auto") -> tup
             if order != "auto":
                 raise GraphError(f"order {order!r} needs {module}; {install_of('sparse')}, or pass order='auto'") from None
     modules = ", ".join(module for module, _ in ORDERS.values())
-    raise GraphError(f"an order of elimination is found by one of {modules}: {install_of('sparse')}, or pass order='natural'")
+    raise GraphError(f"elimination needs one of {modules} to order the vertices: {install_of('sparse')}, or pass order='natural'")
 
 
 _analysed: weakref.WeakKeyDictionary[CSR, Symbolic] = weakref.WeakKeyDictionary()
