@@ -26,7 +26,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import is_operation
 from semiring.algebra.laws import is_idempotent, is_selective
 from semiring.algorithms.bellman_ford import exact_weight, find_cycle, rounding
-from semiring.algorithms.extraction import cycle_through
+from semiring.algorithms.predecessors import cycle_through
 from semiring.algorithms.sums import divergent_component, heavy_cycle, is_inverse, weights_of_walks
 from semiring.common.errors import DivergenceError, NegativeCycleError, OverflowRiskError, TraceError, brief, listing, printable
 from semiring.kernels.limits import ValueStatistics
