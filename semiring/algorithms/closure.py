@@ -24,27 +24,30 @@ array([[8., 3., 5., 6.],
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from semiring.algebra.definition import Semiring
 from semiring.algorithms import components
 from semiring.algorithms.divergence import Diagnosis, divergent_loop, is_min_plus, may_improve
+from semiring.algorithms.pivoting import pivot_where_needed
 from semiring.algorithms.potentials import close_by_potentials, inverse
+from semiring.algorithms.schedules import Schedule, eliminates, require_closure_laws, schedule_for
 from semiring.algorithms.spanning_tree import close_symmetric, is_bottleneck
-from semiring.algorithms.task import Task, steps_for
+from semiring.algorithms.sums import diverged, is_inverse, nonnegative_sums
 from semiring.arrays.devices import host, on_gpu, to_gpu
 from semiring.arrays.pieces import HOST, pieces
 from semiring.arrays.threads import Threaded
-from semiring.common.errors import DivergentPivot, SemiringError, in_stack
+from semiring.common.errors import DivergenceError, DivergentPivot, SemiringError, in_stack
 from semiring.kernels import machine
 from semiring.kernels.boolean import is_reachability
-from semiring.kernels.engine import Engine
+from semiring.kernels.engine import Block, Engine
 from semiring.kernels.limits import ValueStatistics, tropical
-from semiring.kernels.overflow.closures import guard_for
+from semiring.kernels.overflow.closures import guard_for, leaves_carrier, statistics_of
 from semiring.kernels.select import close_by_levels, engine_for
 
 __all__ = ["closure"]
@@ -54,6 +57,81 @@ Values = tuple[Array, ...]
 
 _FEW = 64
 """Vertices of a component worth a separate closure."""
+
+
+class Task(NamedTuple):
+    """An engine, and the closure to compute of each matrix."""
+
+    engine: Engine
+    check: bool  # refuse weights whose sums could leave the dtype
+    shortcuts: bool  # allow faster algorithms than the schedule, with the same result
+    schedule: Schedule  # A ← A ⊕ A² ⊕ …, or A ← A* to `eliminate`
+    eliminate: bool
+    reflexive: bool
+    name: tuple[str, int | None]  # key of the schedule for the engine
+
+    def accumulate(self, values: Values, via: Array | None) -> None:
+        """values ← A⁺ or I ⊕ A⁺ for an idempotent ⊕. After a divergent pivot, all elements are still sums over some paths."""
+        engine = self.engine
+        A = engine.load(values, via)
+
+        def steps(block: Block) -> None:
+            if self.reflexive:
+                engine.add_identity(block)  # A ← I ⊕ A
+            self.schedule(engine, block)  # A ← A ⊕ A² ⊕ …
+
+        try:
+            engine.run((*self.name, self.reflexive), steps, A)
+        finally:
+            engine.store(A, values)
+
+    def run_elimination(self, values: Values) -> None:
+        """values ← A* or A⁺, for any closed semiring; `DivergentPivot` also if a sum of non-negative numbers came out negative."""
+        engine = self.engine
+        sums = nonnegative_sums(engine.semiring, values)
+        inverse = bool(sums) and sums[0] is not True and is_inverse(engine.semiring) and values[0].dtype.kind == "f"
+        given = tuple([v.copy() for v in values]) if inverse or not self.reflexive else values
+        A = engine.load(values)
+        self.schedule(engine, A)  # A ← A*
+        if sums:
+            engine.verify()
+            engine.store(A, values)
+            if (row := diverged(values, sums)) is not None:
+                raise DivergentPivot(row)
+            if inverse:
+                pivot_where_needed(*given, *values)
+            A = engine.load(values)
+        if not self.reflexive:
+            # A⁺ = A ⊗ A*
+            engine.multiply(engine.load(given), A, A)
+        engine.store(A, values)
+
+    def statistics(self, values: Values) -> Sequence[ValueStatistics]:
+        """Return the value statistics that checks, or the choice of the algorithm, need: integers may pull an ∞ back."""
+        engine = self.engine
+        return statistics_of(engine.semiring, values) if self.check or tropical(engine.semiring, engine.dtypes) else ()
+
+    def require_elements(self, values: Values) -> None:
+        """Refuse an overflowed result of an elimination, outside the carrier."""
+        semiring, dtypes = self.engine.semiring, self.engine.dtypes
+        if all(d.kind != "O" for d in dtypes) and leaves_carrier(semiring, values):
+            raise DivergenceError(f"the closure over {semiring.name} left the range of {', '.join(map(str, dtypes))}")
+
+
+@functools.lru_cache(maxsize=1024)
+def steps_for(
+    semiring: Semiring,
+    dtypes: tuple[np.dtype[Any], ...],
+    method: str,
+    block: int | None,
+    reflexive: bool,
+    paths: bool,
+    running: tuple[Any, ...],
+) -> tuple[Schedule, bool, bool, tuple[str, int | None]]:
+    """Return the other fields of a `Task`, after a check of the laws; `running` are the semiring's callables at the moment."""
+    require_closure_laws(semiring, dtypes, paths=paths)
+    eliminate = eliminates(semiring, dtypes, paths=paths)
+    return schedule_for(method, block, eliminate=eliminate), eliminate, reflexive, (method, block)
 
 
 def closure(
@@ -124,7 +202,7 @@ def closure(
             statistics = task.statistics(values) if verify is None else verify()
             if statistics and _close_by_levels(engine, values[0], statistics[0]):
                 return
-            verify = partial(tuple, statistics)
+            verify = functools.partial(tuple, statistics)
         close_asynchronously(task, values, via, verify, lambda vertex: _close_on_host(task, values, via, kept(), names, vertex))
         return
     batch = values[0].shape[:-2]
@@ -220,7 +298,7 @@ def _close_matrix(task: Task, values: Values, via: Array | None, statistics: Seq
         condensed = components.condense(values[0]) if n >= machine.CONDENSED else None
         if condensed is not None:
             _expect(engine, len(condensed[1]) ** 3 - n**3)
-            components.close_condensed(values[0], *condensed, partial(_close_block, task, diagnosis))
+            components.close_condensed(values[0], *condensed, functools.partial(_close_block, task, diagnosis))
             return
     elif n >= machine.COMPONENTS:
         zero, _ = engine.semiring.identities(engine.dtypes)
@@ -230,7 +308,7 @@ def _close_matrix(task: Task, values: Values, via: Array | None, statistics: Seq
         _close_block(task, diagnosis, values, via, np.arange(n), doubtful=doubtful)
     else:
         _expect(engine, sum([(r.stop - r.start) ** 3 for r in found[1]]) - n**3)
-        components.close_groups(values, via, *found, partial(_close_block, task, diagnosis))
+        components.close_groups(values, via, *found, functools.partial(_close_block, task, diagnosis))
     guard.after(values, via)
 
 

@@ -26,7 +26,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import is_operation
 from semiring.algebra.laws import is_idempotent, is_selective
 from semiring.algorithms.bellman_ford import exact_weight, find_cycle, rounding
-from semiring.algorithms.extraction import cycle_through
+from semiring.algorithms.predecessors import cycle_through
 from semiring.algorithms.sums import divergent_component, heavy_cycle, is_inverse, weights_of_walks
 from semiring.common.errors import DivergenceError, NegativeCycleError, OverflowRiskError, TraceError, brief, listing, printable
 from semiring.kernels.limits import ValueStatistics
@@ -112,19 +112,21 @@ class Diagnosis:
     @property
     def _problem(self) -> str:
         semiring = self.semiring
-        if is_min_plus(semiring):
-            return "the graph has a negative cycle, so there are no shortest paths"
         if semiring.star is not None:
             return f"the sum over all walks {'is infinite' if is_inverse(semiring) else 'does not exist'} over {semiring.name}"
-        if extremum_of(semiring) is np.fmax and is_operation(semiring.program.mul[0], ("add",)):
+        if self._seeks_longest:
             return "there is no longest path"
         return f"the closure over {semiring.name} does not exist"
+
+    @property
+    def _seeks_longest(self) -> bool:
+        return extremum_of(self.semiring) is np.fmax and is_operation(self.semiring.program.mul[0], ("add",))
 
     @property
     def _remedy(self) -> str:
         if is_inverse(self.semiring):
             return "; for the inverse of I − A use numpy.linalg.inv(I − A)"
-        if self.semiring.star is None and not is_min_plus(self.semiring):
+        if self.semiring.star is None and not (is_min_plus(self.semiring) or self._seeks_longest):
             return "; if such walks have a sum, define it by star="
         return ""
 
@@ -173,17 +175,17 @@ class Diagnosis:
 
     def error(self, cycle: Sequence[int] | None, weight: Any, vertex: int | None = None) -> DivergenceError:
         """Return the error for a cycle, or for a vertex if no cycle is known."""
-        negative, problem = is_min_plus(self.semiring), self._problem
+        negative = is_min_plus(self.semiring)
+        problem = "the graph has a negative cycle, so there are no shortest paths" if negative else self._problem
         kind = NegativeCycleError if negative else DivergenceError
         if cycle is None:
             lost = "the input was overwritten or too large to keep"
             if self.kept() is not None:
                 lost = "no single cycle explains it; try exact elements, such as Fractions"
             return kind(f"{problem} (found at vertex {self.name(vertex or 0)!r}; {lost}){self._remedy}")
-        if self.semiring.star is not None:
-            problem += ", because the walks around this cycle have no finite sum"
-        elif not negative:
-            problem += ", because each round of this cycle changes the result"
+        if not negative:
+            endless = "the walks around this cycle have no finite sum"
+            problem += f", because {endless if self.semiring.star else 'each round of this cycle adds to the result'}"
         named = [self.name(v) for v in cycle]
         return kind(f"{problem}: {_shown(named)}, weight {_number(weight, self.semiring.one)}{self._remedy}", named)
 

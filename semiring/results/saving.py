@@ -92,7 +92,7 @@ def _header(text: str, path: Any) -> dict[str, Any]:
 
 
 def _may_be_bent(found: Store) -> bool:
-    """Return True if some float improves on 1: rounding may then have made a circle of a path; see `semiring.algorithms.extraction`."""
+    """Return True if some float improves on 1: rounding may then have made a circle of a path; see `semiring.algorithms.predecessors`."""
     if all(d.kind != "f" for d in found.dtypes):
         return False
     operations = Operations(found.semiring, found.dtypes)

@@ -17,8 +17,7 @@ from typing import Any, Self
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algorithms.extraction import expand
-from semiring.algorithms.predecessors import SingleSource, next_hops, predecessors, weighs
+from semiring.algorithms.predecessors import SingleSource, expand, next_hops, predecessors, weighs
 from semiring.arrays.devices import entries, equal, host, namespace, on_gpu
 from semiring.arrays.pieces import GPU, slices
 from semiring.common.errors import GraphError

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 import semiring as sr
 from semiring import testing
 from semiring.algebra.laws import is_idempotent, is_selective
-from semiring.algorithms.extraction import erase_loops, expand
-from semiring.algorithms.predecessors import SingleSource, next_hops, predecessors
+from semiring.algorithms.predecessors import SingleSource, erase_loops, expand, next_hops, predecessors
 
 METHODS = ("iterative", "blocked", "recursive")
 SELECTIVE = [s for s in sr.semirings().values() if is_idempotent(s) and is_selective(s)]
