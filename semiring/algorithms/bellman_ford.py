@@ -320,7 +320,7 @@ def exact_weight(semiring: Semiring, values: Values, path: Sequence[int]) -> Any
     """Return the ⊗-product of a path's edges, with finite floats as exact fractions."""
     weight: Sequence[Any] = semiring.one if isinstance(semiring.one, tuple) else [semiring.one]
     objects = any(v.dtype.kind == "O" for v in values)
-    multiply = Operations(semiring, tuple(v.dtype for v in values)).mul if objects else None
+    multiply: Any = Operations(semiring, tuple(v.dtype for v in values)).mul if objects else None
     for u, v in itertools.pairwise(path):
         edge = [_exact(array[u, v]) for array in values]
         weight = multiply(weight, edge) if multiply is not None else evaluate(semiring.program.mul, weight, edge, ops.TABLE)
