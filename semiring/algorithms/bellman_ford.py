@@ -324,7 +324,8 @@ def exact_weight(semiring: Semiring, values: Values, path: Sequence[int]) -> Any
     for u, v in itertools.pairwise(path):
         edge = [_exact(array[u, v]) for array in values]
         weight = multiply(weight, edge) if multiply is not None else evaluate(semiring.program.mul, weight, edge, ops.TABLE)
-    return tuple(weight) if len(weight) > 1 else weight[0]
+    parts = list(weight)
+    return tuple(parts) if len(parts) > 1 else parts[0]
 
 
 def _exact(value: Any) -> Any:
