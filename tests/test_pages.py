@@ -13,7 +13,6 @@ PAGES = {page.relative_to(ROOT).as_posix(): page for pattern in WRITTEN_HERE for
 EXAMPLES = {name: page for name, page in PAGES.items() if ">>> " in page.read_text(encoding="utf-8")}
 
 
-@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_python_examples(name: str) -> None:
     lines, inside = [], False
