@@ -27,12 +27,12 @@ def close(how: Plan, given: GivenGraph, question: Question, _: Selection | None,
     """Run a plan of strategy "whole" for all rows."""
     edges, matrix = given.edges, given.matrix
     if edges is not None:
-        again: Callable[[], Graph | None] = lambda: Graph(edges.dense(), owned=True)  # noqa: E731  # the branches of one choice
-        return close_matrices(how, made_of_edges(how, given), question, again, meter, returns=how.gpu)
+        made = made_of_edges(how, given)
+        return close_matrices(how, made, question, lambda: Graph(edges.dense(), owned=True), meter, returns=how.gpu)
     there = how.gpu and not how.problem.there
     if there:
         _read_there(how, given)
-    g = given.graph or given.read()
+    g = given.read()
 
     def once_more() -> Graph | None:
         """Read the caller's matrix again, unless the closure overwrites the memory of it."""
@@ -90,7 +90,7 @@ def close_matrices(how: Plan, g: Graph, question: Question, read: Callable[[], G
             _close(how, g, values, via, kept, question, meter)
             if arrive is not None:
                 values, via = arrive()
-            return _answer(how, g, values, via, kept, question)
+            return g.answer(*values) if via is None else _paths(how, g, values, via, kept, question)
     values = tuple(map(_row_major, g.values)) if g.owned else tuple([np.array(v, order="C") for v in g.values])
     kept = _kept(g, values, read)
     via = None
@@ -98,7 +98,7 @@ def close_matrices(how: Plan, g: Graph, question: Question, read: Callable[[], G
         via = np.empty(values[0].shape, np.int32)
         via.fill(-1)
     _close(how, g, values, via, kept, question, meter)
-    return g.answer(*values) if via is None else _answer(how, g, values, via, kept, question)
+    return g.answer(*values) if via is None else _paths(how, g, values, via, kept, question)
 
 
 def _close(how: Plan, g: Graph, values: Any, via: Any, kept: Callable[[], Any], question: Question, meter: Meter | None) -> None:
@@ -119,9 +119,7 @@ def _close(how: Plan, g: Graph, values: Any, via: Any, kept: Callable[[], Any], 
     )
 
 
-def _answer(how: Plan, g: Graph, values: Any, via: Any, kept: Callable[[], Any], question: Question) -> Any:
-    if via is None:
-        return g.answer(*values)
+def _paths(how: Plan, g: Graph, values: Any, via: Any, kept: Callable[[], Any], question: Question) -> Any:
     from semiring.execution.answer import paths_of  # only where paths are wanted: a first call should be quick
 
     return paths_of(how, g, values, via, kept, reflexive=question.reflexive)

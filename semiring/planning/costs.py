@@ -202,8 +202,8 @@ def edges_problem(
         **more,
     )
     if wanted in ("sums", "extremes"):
-        open_ = edges.n > machine.PART and problem.has_any_way and str(problem.device) in ("auto", "cpu")
-        if open_ and (wanted == "extremes" or (order == "levels" and counts_hops(edges))):
+        chosen = edges.n > machine.PART and problem.has_any_way and str(problem.device) in ("auto", "cpu")
+        if chosen and (wanted == "extremes" or (order == "levels" and counts_hops(edges))):
             return problem
         problem = problem._replace(wanted="rows")
     return _tried(problem, edges, eliminable=reflexive)
