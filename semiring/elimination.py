@@ -9,7 +9,8 @@ from semiring.algebra.definition import Semiring
 from semiring.arrays.threads import require_threads
 from semiring.common.docstrings import described_by
 from semiring.common.errors import raised_here, refuse_arrays
-from semiring.execution.factor import FactorOptions, factor_graph
+from semiring.execution.factor import factor_graph
+from semiring.planning.options import Options
 from semiring.results.factor import Factor
 from semiring.solve import apsp
 
@@ -100,4 +101,5 @@ def factor(
     """
     require_threads(threads)
     refuse_arrays(check=check)
-    return factor_graph(graph, as_semiring(semiring), FactorOptions(order, weight, nonedge, dtype, device, threads, bool(check)))
+    options = Options(weight=weight, nonedge=nonedge, dtype=dtype, device=device, threads=threads, check=bool(check))
+    return factor_graph(graph, as_semiring(semiring), order, options)

@@ -17,9 +17,8 @@ from semiring.arrays.memory import require_memory
 from semiring.common.errors import CheckpointError
 from semiring.common.progress import Meter
 from semiring.common.units import duration
-from semiring.execution.answer import paths_of
 from semiring.execution.question import GivenGraph, Question, Selection
-from semiring.execution.whole import made_of_edges, shares
+from semiring.execution.whole import made_of_edges, paths_of, shares
 from semiring.graphs import Graph
 from semiring.graphs.by_rows import GivenRows, RunningStatistics, rows_of_graph
 from semiring.kernels.engine import Engine
@@ -73,7 +72,7 @@ def close(how: Plan, given: GivenGraph, question: Question, _: Selection | None,
         return graph.answer(*values)
     unchanged = rows.as_they_are and not any(shares(v, w) for v, w in zip(values, rows.arrays, strict=True))
     snapshot = rows.arrays if unchanged else None
-    return paths_of(how, graph, values, via, lambda: snapshot, reflexive=question.reflexive)
+    return paths_of(how, graph, values, via, lambda: snapshot, question)
 
 
 @dataclass(frozen=True)

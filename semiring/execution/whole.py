@@ -18,7 +18,7 @@ from semiring.execution.question import GivenGraph, Question, Selection
 from semiring.graphs import Graph
 from semiring.planning import Plan
 
-__all__ = ["close", "close_matrices", "made_of_edges", "shares"]
+__all__ = ["close", "close_matrices", "made_of_edges", "paths_of", "shares"]
 
 Array = np.ndarray[Any, Any]
 
@@ -90,7 +90,7 @@ def close_matrices(how: Plan, g: Graph, question: Question, read: Callable[[], G
             _close(how, g, values, via, kept, question, meter)
             if arrive is not None:
                 values, via = arrive()
-            return g.answer(*values) if via is None else _paths(how, g, values, via, kept, question)
+            return g.answer(*values) if via is None else paths_of(how, g, values, via, kept, question)
     values = tuple(map(_row_major, g.values)) if g.owned else tuple([np.array(v, order="C") for v in g.values])
     kept = _kept(g, values, read)
     via = None
@@ -98,7 +98,7 @@ def close_matrices(how: Plan, g: Graph, question: Question, read: Callable[[], G
         via = np.empty(values[0].shape, np.int32)
         via.fill(-1)
     _close(how, g, values, via, kept, question, meter)
-    return g.answer(*values) if via is None else _paths(how, g, values, via, kept, question)
+    return g.answer(*values) if via is None else paths_of(how, g, values, via, kept, question)
 
 
 def _close(how: Plan, g: Graph, values: Any, via: Any, kept: Callable[[], Any], question: Question, meter: Meter | None) -> None:
@@ -119,10 +119,12 @@ def _close(how: Plan, g: Graph, values: Any, via: Any, kept: Callable[[], Any], 
     )
 
 
-def _paths(how: Plan, g: Graph, values: Any, via: Any, kept: Callable[[], Any], question: Question) -> Any:
-    from semiring.execution.answer import paths_of  # only where paths are wanted: a first call should be quick
+def paths_of(how: Plan, g: Graph, values: Any, via: Any, kept: Callable[[], Any], question: Question) -> Any:
+    """Return the paths of all pairs, from their construction matrix."""
+    from semiring.results.paths import Paths  # only where paths are wanted: a first call should be quick
 
-    return paths_of(how, g, values, via, kept, reflexive=question.reflexive)
+    more: dict[str, Any] = {"kept": kept, "restore": g.restore, "library": g.library}
+    return Paths(how.semiring, values, via, nodes=g.labels, reflexive=question.reflexive, **more)
 
 
 def _no_paths(shape: tuple[int, ...]) -> Any:

@@ -12,8 +12,8 @@ import numpy as np
 from semiring.algebra.catalogue import BOOLEAN, MIN_PLUS
 from semiring.algorithms.simple_paths import simple_paths
 from semiring.common.errors import NegativeCycleError
-from semiring.execution.question import Question
-from semiring.execution.strategy import solve_edges
+from semiring.execution.question import GivenGraph, Question
+from semiring.execution.strategy import solve
 from semiring.graphs.read import reading_of
 from semiring.networkx_backend.distances import (
     DistanceRows,
@@ -87,7 +87,7 @@ def floyd_warshall_numpy(G: Any, nodelist: Any = None, weight: Any = "weight") -
         raise NotImplementedError("a weight is −∞ or not a number")
     tails, heads = np.nonzero(matrix < np.inf)
     edges = compressed(tails, heads, matrix[tails, heads], len(matrix))
-    return np.asarray(solve_edges(edges, None, Question(MIN_PLUS)))
+    return np.asarray(solve(GivenGraph(edges), Question(MIN_PLUS)))
 
 
 @algorithm

@@ -16,8 +16,8 @@ import networkx as nx
 
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.common.errors import SemiringError
-from semiring.execution.question import Question
-from semiring.execution.strategy import solve_edges
+from semiring.execution.question import GivenGraph, Question
+from semiring.execution.strategy import solve
 from semiring.networkx_backend.costs import preparation, reading, theirs
 from semiring.networkx_backend.distances import Distances, sparse
 from semiring.planning.options import Options
@@ -90,6 +90,6 @@ def _blocks(G: Any, weight: Any, method: str, drawn: int, many: int, *, paths: b
     while drawn < edges.n:
         count = min(drawn, edges.n - drawn) if drawn < many else edges.n - drawn
         some = None if count == edges.n else range(drawn, drawn + count)
-        found = solve_edges(edges, None, Question(MIN_PLUS, options._replace(sources=some)))
+        found = solve(GivenGraph(edges), Question(MIN_PLUS, options._replace(sources=some)))
         yield Distances(nodes, found.values, found.predecessors(), drawn) if paths else Distances(nodes, found, None, drawn)
         drawn += count

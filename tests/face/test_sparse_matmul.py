@@ -297,7 +297,7 @@ def test_more_is_stored_than_there_is() -> None:
     a.data, a.indices = np.append(a.data, -9.0), np.append(a.indices, 0)
     np.testing.assert_array_equal(sr.matmul(a, np.zeros(5), sr.MIN_PLUS), expected)
     a.data = a.data[:3]
-    refused(sr.GraphError, "outside its shape", a, np.zeros(5))
+    refused(sr.GraphError, "do not fit its shape and data", a, np.zeros(5))
 
 
 @pytest.mark.parametrize("wrong", [-1, 5, 90_000_000, -90_000_000])
