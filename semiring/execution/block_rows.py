@@ -102,7 +102,7 @@ class _Work:
                 checkpoint = stack.enter_context(Checkpoint(options.checkpoint, given.rows, plan.semiring, **how, overwrite=in_place))
                 values, via, matrix = checkpoint.values, checkpoint.via, checkpoint.matrix
             if plan.gpu:
-                from semiring.kernels.cuda.transfer import locked
+                from semiring.kernels.cuda.blocks import locked
 
                 stack.enter_context(locked(a for a in given.arrays if type(a) is np.ndarray and a.flags.c_contiguous))
             if checkpoint is not None and checkpoint.side is not None:

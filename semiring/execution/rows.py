@@ -85,7 +85,7 @@ class _Task:
                 statistics = ()  # of each matrix by itself
             given, sent = g.values, is_gpu(where) and not on_gpu(g.values[0])
             if sent:
-                from semiring.kernels.cuda.transfer import upload
+                from semiring.kernels.cuda.blocks import upload
 
                 require_memory(g.n, g.dtypes, batch=g.batch, device=where)
                 given = tuple(map(upload, given))

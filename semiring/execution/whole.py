@@ -134,14 +134,14 @@ def _no_paths(shape: tuple[int, ...]) -> Any:
 
 
 def _uploaded(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    from semiring.kernels.cuda.transfer import upload
+    from semiring.kernels.cuda.blocks import upload
 
     return tuple(map(upload, values))
 
 
 def _arrivals(values: tuple[Any, ...], via: Any, stack: ExitStack) -> Callable[[], tuple[tuple[Array, ...], Array | None]]:
     """Return a function that copies results to the host, into pinned buffers that are registered in the background."""
-    from semiring.kernels.cuda.transfer import download
+    from semiring.kernels.cuda.blocks import download
     from semiring.streaming.gpus import PinnedOutput
 
     arrays = values if via is None else (*values, via)

@@ -18,7 +18,7 @@ import numpy as np
 
 from semiring.arrays.devices import on_gpu
 from semiring.arrays.threads import run, thread_count
-from semiring.kernels.cuda.transfer import locked
+from semiring.kernels.cuda.blocks import locked
 from semiring.kernels.engine import Engine
 from semiring.streaming.buffers import Buffer, Buffers
 from semiring.streaming.pipeline import DevicePipeline, resident_pipelines

@@ -19,7 +19,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algorithms.schedules import schedule_for
 from semiring.arrays.cuda_stream import Strided
 from semiring.common.errors import SemiringError
-from semiring.kernels.cuda import blas, compiler, elements, kernels, launches, statistics
+from semiring.kernels.cuda import compiler, elements, kernels, launches, statistics
 from semiring.kernels.cuda.scan import CudaScans
 from semiring.kernels.engine import Block
 from semiring.kernels.hardware import H200
@@ -491,8 +491,8 @@ class _Blas:
 @pytest.fixture
 def cublas(gpu: _Functions, monkeypatch: pytest.MonkeyPatch) -> _Blas:
     found = _Blas()
-    monkeypatch.setattr(blas, "_cublas", lambda: found)
-    monkeypatch.setattr(blas, "has_blas", lambda: True)
+    monkeypatch.setattr(launches, "_cublas", lambda: found)
+    monkeypatch.setattr(launches, "has_blas", lambda: True)
     monkeypatch.setattr(cupy.cuda.device, "get_cublas_handle", lambda: 1)
     return found
 

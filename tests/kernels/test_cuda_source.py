@@ -36,13 +36,12 @@ from semiring.kernels.cuda.kernels import (
     step_for,
 )
 from semiring.kernels.cuda.paths import WALKS_SOURCE, trees_source
-from semiring.kernels.cuda.representation import represent
+from semiring.kernels.cuda.representation import STEPS, hoisted, represent
 from semiring.kernels.cuda.scan import ScanForm, fits, scan_source, scan_tile
 from semiring.kernels.cuda.shapes import bounds_of
 from semiring.kernels.cuda.source import function
 from semiring.kernels.cuda.sparse import sparse_form, sparse_source
 from semiring.kernels.cuda.statistics import statistics_source
-from semiring.kernels.cuda.steps import STEPS, hoisted
 from semiring.kernels.cuda.sweeps import sweep_source
 from semiring.kernels.cuda.tile import Tile, TileProblem, candidate_tiles, choose_tile, looks_up_in_shared, split_k
 from semiring.kernels.hardware import Device

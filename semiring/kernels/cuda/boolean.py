@@ -17,9 +17,8 @@ from semiring.common.html import Shown
 from semiring.kernels.cuda import compiler
 from semiring.kernels.cuda.arguments import Bits, Truths, parameters
 from semiring.kernels.cuda.blocks import copy_into, copy_rows, shares, stacked
-from semiring.kernels.cuda.capture import recording
 from semiring.kernels.cuda.compiler import Kernel
-from semiring.kernels.cuda.launches import launched
+from semiring.kernels.cuda.launches import launched, recording
 from semiring.kernels.engine import Block, Immediate, PackedBlock
 from semiring.kernels.hardware import Device, device
 
@@ -103,12 +102,12 @@ def bits_source(name: str, tile: BitTile | None = None, words: int = 0) -> str:
     `name` is "product", "transpose", "pack", "unpack", "close" or "add_identity"; "product" takes a `tile`, and "close" the `words` per row
     of the pivot block.
     """
-    header, bounds, threads = "bits", "", 32 * WARPS
+    bounds, threads = "", 32 * WARPS
     (taken_a, a), (taken_b, b), (taken_c, c) = (parameters(Bits, x) for x in "abc")
     match name:
         case "product":
             assert tile is not None
-            header, threads, bounds = "bits_product", tile.threads, f", {tile.blocks}"
+            threads, bounds = tile.threads, f", {tile.blocks}"
             sizes = f"{tile.rows}, {tile.columns}, {tile.depth}"
             core = f"{'TensorCore' if tile.tensor else 'Logic'}<{sizes}, {tile.part_rows}, {tile.part_columns}>"
             taken = [taken_a, taken_b, taken_c, "long long m, long long n, long long k, long long fresh"]
@@ -128,7 +127,7 @@ def bits_source(name: str, tile: BitTile | None = None, words: int = 0) -> str:
             taken = [taken_a, "long long n"]
             call = f"include_identity({a}, n)"
     kernel = f'extern "C" __global__ void __launch_bounds__({threads}{bounds}) {name}({", ".join(taken)}) {{\n  {call};\n}}\n'
-    return f'#include "{header}.cuh"\n\n{kernel}'
+    return f'#include "bits.cuh"\n\n{kernel}'
 
 
 class BitKernels:

@@ -24,10 +24,10 @@ import numpy as np
 from semiring.arrays.pieces import slices
 from semiring.kernels import machine
 from semiring.kernels.cuda.arguments import LaunchPredicate, StridedBatch, parameters
-from semiring.kernels.cuda.blas import blas_plan, is_faster
 from semiring.kernels.cuda.blocks import aligned_copy, row_slices, shares
 from semiring.kernels.cuda.compiler import Kernel
 from semiring.kernels.cuda.elements import zeros
+from semiring.kernels.cuda.launches import blas_plan, is_faster
 from semiring.kernels.engine import Block
 
 __all__ = ["KERNELS", "exponential_source", "multiply_exponentials", "pays"]
@@ -181,4 +181,4 @@ def exponential_source(name: str, dtype: np.dtype[Any]) -> str:
                 f"    C.at(b, i, j) = {dtype.name}(found * inverse);\n  }});"
             )
     bounds = "__launch_bounds__(256) "
-    return f'#include "exponential.cuh"\n\nextern "C" __global__ void {bounds}{name}({first}, {own}) {{\n  {body}\n}}\n'
+    return f'#include "elements.cuh"\n\nextern "C" __global__ void {bounds}{name}({first}, {own}) {{\n  {body}\n}}\n'

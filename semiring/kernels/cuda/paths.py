@@ -51,7 +51,7 @@ def trees_source(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, backw
         ),
     ]
     memory = "char* const memory = shared;" if shared else "char* const memory = scratch + blockIdx.x * room;"
-    parts = ['#include "arithmetic.cuh"', '#include "paths.cuh"', "", semiring_struct(r, None)]
+    parts = ['#include "paths.cuh"', "", semiring_struct(r, None)]
     parts += [
         f'extern "C" __global__ void __launch_bounds__({_THREADS}) {name}({matrices}, {extra}, char* scratch, long long room) {{\n'
         f"  extern __shared__ __align__(16) char shared[];\n  {memory}\n  {call};\n}}\n"

@@ -5,7 +5,7 @@
 // barrier is enough.
 #pragma once
 
-#include "memory.cuh"
+#include "arithmetic.cuh"
 
 // The construction matrix, or none.
 struct Via { VIA_FIELDS };

@@ -14,13 +14,12 @@ from semiring.common.progress import Meter
 from semiring.kernels import machine
 from semiring.kernels.cuda import compiler
 from semiring.kernels.cuda.arguments import ALWAYS, LaunchPredicate
-from semiring.kernels.cuda.blas import BlasPlan, is_faster
 from semiring.kernels.cuda.blocks import BATCH, access, aligned_copy, batches, row_slices, same_block, shares
 from semiring.kernels.cuda.exponential import multiply_exponentials, pays
 from semiring.kernels.cuda.kernels import GROUP, kernels_for, problem_for, reads_vectors
-from semiring.kernels.cuda.launches import LaunchPlan, Operands, SplitKPlan, addresses, arrangement, launched, planned
+from semiring.kernels.cuda.launches import BlasPlan, LaunchPlan, Operands, SplitKPlan, addresses, arrangement, is_faster, launched, planned
+from semiring.kernels.cuda.representation import Step
 from semiring.kernels.cuda.shapes import plan_for_shape, split_plan
-from semiring.kernels.cuda.steps import Step
 from semiring.kernels.cuda.tile import Tile, TileProblem, choose_tile, looks_up_in_shared, split_k
 from semiring.kernels.engine import Block
 

@@ -1,7 +1,6 @@
 // Products with special kernels, C <- C + A x B: stacks of small matrices, products of few steps, and a matrix and a vector.
 #pragma once
 
-#include "bounds.cuh"
 #include "tile.cuh"
 
 // A launch whose operands are checked while they are read.

@@ -6,7 +6,7 @@
 // S is the semiring as `summing_source` writes it: elements of X are encoded, and decoded for the caller.
 #pragma once
 
-#include "memory.cuh"
+#include "arithmetic.cuh"
 
 constexpr int LANES = 32;
 

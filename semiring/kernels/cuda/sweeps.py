@@ -16,11 +16,10 @@ from semiring.arrays.devices import gpu_name, on_device
 from semiring.arrays.memory import free_on
 from semiring.kernels import cache
 from semiring.kernels.cuda.arguments import Sweep
-from semiring.kernels.cuda.blocks import by_value
+from semiring.kernels.cuda.blocks import by_value, download, upload
 from semiring.kernels.cuda.compiler import Kernel
 from semiring.kernels.cuda.representation import represent
 from semiring.kernels.cuda.source import summing_source
-from semiring.kernels.cuda.transfer import download, upload
 from semiring.kernels.hardware import device
 from semiring.kernels.limits import threshold
 from semiring.kernels.supernodes import EliminationPanels, Supernodes

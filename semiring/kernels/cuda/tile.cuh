@@ -1,7 +1,7 @@
 // A thread block's work in a product: a tile of C, the stages of A and B in shared memory, and a thread's fragments and accumulators.
 #pragma once
 
-#include "memory.cuh"
+#include "arithmetic.cuh"
 
 // A condition for a launch.
 struct LaunchPredicate {
