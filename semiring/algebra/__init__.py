@@ -7,8 +7,7 @@ Each module imports only from modules below it:
     definition.py   `Semiring`: an algebraic structure with a conversion of weights, a witness mark, and display in Jupyter
 
     equations.py    `law`: one law as an equation, passed or refuted by a counterexample
-    model.py        the operations on arrays of sampled elements
-    sampling.py     the sampled elements
+    model.py        the sampled elements, and the operations on them
 
     structure.py    `AlgebraicStructure`: operations, identities and carrier, and their values in each dtype
     program.py      `Program`: ⊕, ⊗ and star as recorded, and their comparison with the callables
