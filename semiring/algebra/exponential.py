@@ -19,6 +19,8 @@ from semiring.algebra.expression import COMPARISONS, Expr, const, fold, is_opera
 
 __all__ = ["exponential_scale", "log_add"]
 
+_A, _B = var(0), var(1)
+
 _POINTS = (
     (Fraction(1299709, 15485863), Fraction(32452843, 179424673)),
     (Fraction(86028121, 7368787), Fraction(49979687, 13834103)),
@@ -62,13 +64,13 @@ def exponential_scale(add: Sequence[Expr], mul: Sequence[Expr]) -> Fraction | No
     return next((s for c in candidates for s in (c, -c) if all(adds(s, *point) for point in _POINTS)), None)
 
 
-def log_add(scale: Fraction) -> Expr:
-    """Build log(e^{sa} + e^{sb}) / s without overflow: the operand with the larger multiple by s, plus log1p of the other one's share.
+def log_add(scale: Fraction, x: Expr = _A, y: Expr = _B) -> Expr:
+    """Build log(e^{sx} + e^{sy}) / s without overflow: the operand with the larger multiple by s, plus log1p of the other one's share.
 
     >>> log_add(Fraction(-1))
     min(a, b) if abs(min(a, b)) == inf else min(a, b) - log1p(exp(min(a, b) - max(a, b)))
     """
-    low, high = (node(op, var(0), var(1)) for op in ("min", "max"))
+    low, high = (node(op, x, y) for op in ("min", "max"))
     near = high if scale > 0 else low
     behind = node("sub", low, high)
     if abs(scale) != 1:

@@ -18,7 +18,7 @@ import numpy as np
 from semiring.algebra.expression import COMPARISONS, Expr, combined, const, is_condition, node, var, where
 from semiring.common.errors import DivergenceError, TraceError, with_article
 
-__all__ = ["Symbol", "Trace", "lift", "record", "refuse", "symbolic"]
+__all__ = ["Symbol", "Trace", "lift", "record", "refuse"]
 
 _current = threading.local()
 
@@ -90,11 +90,6 @@ def refuse(what: str, instead: str) -> NoReturn:
     if path is not None and path.refusal is None:
         path.refusal = error
     raise error
-
-
-def symbolic(value: Any) -> bool:
-    """Return True if `value` is a symbol of a recording."""
-    return isinstance(value, Symbol)
 
 
 def lift(value: Any) -> Expr:
