@@ -13,9 +13,9 @@ Each module imports only from modules below it:
     program.py      `Program`: ⊕, ⊗ and star as recorded, and their comparison with the callables
     carrier.py      the set of elements: intervals, finite sets, predicates
     agreement.py    comparison of a callable with its recording on the same scalars
-    exponential.py  recognition of log(e^{sa} + e^{sb}) / s
 
     ops.py          exp, log, where, … on numbers, NumPy arrays, SymPy expressions and symbols
+    exponential.py  recognition of log(e^{sa} + e^{sb}) / s
     tracing.py      `record`: runs a callable on symbols, once for each outcome of its branches
     expression.py   `Expr`, a recorded expression: evaluation and display; engines generate kernels from it
     elements.py     ±∞ and identities as numbers of a dtype

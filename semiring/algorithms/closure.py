@@ -44,9 +44,9 @@ from semiring.arrays.pieces import HOST, pieces
 from semiring.arrays.threads import Threaded
 from semiring.common.errors import DivergenceError, DivergentPivot, SemiringError, in_stack
 from semiring.kernels import machine
-from semiring.kernels.boolean import is_reachability
 from semiring.kernels.engine import Block, Engine
 from semiring.kernels.limits import ValueStatistics, tropical
+from semiring.kernels.operations import is_reachability
 from semiring.kernels.overflow.closures import guard_for, leaves_carrier, statistics_of
 from semiring.kernels.select import close_by_levels, engine_for
 

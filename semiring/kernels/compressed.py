@@ -1,7 +1,7 @@
-"""Sparse matrices by compressed rows (CSR), and their products by NumPy, which define the results of compiled products.
+"""Sparse matrices by compressed rows (CSR), their products by NumPy, and the supernodes of their eliminations.
 
 Entries that are not stored are the semiring's zero. Columns may be in any order, and duplicate entries are added with ⊕, since ⊗
-distributes over ⊕.
+distributes over ⊕. Products by NumPy define the results of compiled ones.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from semiring.arrays.devices import namespace, on_gpu
 from semiring.common.errors import GraphError
 from semiring.kernels.operations import Operations
 
-__all__ = ["CompressedRows", "Mask", "ReferenceSparseProducts", "Room", "SparseProducts", "strange_columns", "strange_starts"]
+__all__ = [
+    "CompressedRows", "EliminationPanels", "Mask", "ReferenceSparseProducts", "Room", "SparseProducts", "Supernodes", "strange_columns",
+    "strange_starts",
+]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
@@ -103,6 +106,41 @@ class SparseProducts(Protocol):
     ) -> tuple[CompressedRows, Array | None]:
         """Return A⊗B with ascending columns, and the winning k of each entry (−1 if no term beats zero); entries equal to zero stay."""
         ...
+
+
+class Supernodes(NamedTuple):
+    """The supernodes of an elimination in postorder, in int64 arrays. A place is a position in the order of elimination.
+
+    Attributes
+    ----------
+    columns : array of shape (s + 1,)
+        The first place of each of s supernodes.
+    row_starts, rows : arrays
+        The later places adjacent to each supernode, ascending.
+    panel_starts : array of shape (s + 1,)
+        The first entry of each supernode in either panel: a panel has as many entries as vertices times the side of the front.
+    child_starts, children : arrays
+        The children of each supernode, ascending.
+    entry_starts, entry_rows, entry_columns : arrays
+        Edges between each supernode and itself or later ones: the places of both ends.
+    """
+
+    columns: Array
+    row_starts: Array
+    rows: Array
+    panel_starts: Array
+    child_starts: Array
+    children: Array
+    entry_starts: Array
+    entry_rows: Array
+    entry_columns: Array
+
+
+class EliminationPanels(NamedTuple):
+    """The panels of all supernodes in order, one array per component: `upper` has D* [I U], and `lower` has [I; L] D*."""
+
+    upper: Values
+    lower: Values
 
 
 class ReferenceSparseProducts:

@@ -21,7 +21,7 @@ from semiring.arrays.devices import gpu_number, gpus, is_gpu
 from semiring.arrays.threads import thread_count
 from semiring.common.errors import TraceError
 from semiring.common.forks import importing
-from semiring.kernels.boolean import is_packed
+from semiring.kernels.operations import is_packed
 
 __all__ = ["Speed", "call_seconds", "speed_of", "used_devices", "worth"]
 

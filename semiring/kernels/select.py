@@ -19,13 +19,12 @@ from semiring.arrays.devices import gpu_number, is_gpu
 from semiring.arrays.memory import fits
 from semiring.common.forks import importing
 from semiring.kernels import cache, machine
-from semiring.kernels.boolean import is_packed
-from semiring.kernels.engine import Engine
+from semiring.kernels.engine import Engine, Scans
+from semiring.kernels.operations import is_packed
 
 if TYPE_CHECKING:
     from semiring.kernels.compressed import SparseProducts
     from semiring.kernels.cpu.searches import Searches
-    from semiring.kernels.scans import Scans
 
 __all__ = [
     "close_by_levels", "engine_for", "expand_paths", "fronts_for", "has_searches", "predecessor_trees", "scans_for", "searches_for",

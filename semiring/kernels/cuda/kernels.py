@@ -16,7 +16,6 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.common.html import Code
 from semiring.kernels import cache
-from semiring.kernels.boolean import is_reachability
 from semiring.kernels.cuda import boolean
 from semiring.kernels.cuda.arguments import DeviceMatrix, Via, parameters
 from semiring.kernels.cuda.blas import BlasPlan, is_plus_times
@@ -26,6 +25,7 @@ from semiring.kernels.cuda.source import semiring_struct
 from semiring.kernels.cuda.steps import Step, StepOperations, best_step
 from semiring.kernels.cuda.tile import Tile, TileProblem, candidate_tiles
 from semiring.kernels.hardware import device
+from semiring.kernels.operations import is_reachability
 
 if TYPE_CHECKING:
     from semiring.kernels.cuda.launches import LaunchPlan, SplitKPlan

@@ -16,9 +16,9 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import REAL, Expr, nodes, var
 from semiring.common.forks import cached_property
-from semiring.kernels.boolean import on_bytes
 from semiring.kernels.cuda.steps import hoisted
 from semiring.kernels.limits import absorbing, inner_infinity, tropical
+from semiring.kernels.operations import on_bytes
 
 __all__ = ["Representation", "represent"]
 

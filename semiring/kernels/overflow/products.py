@@ -37,8 +37,7 @@ from semiring.kernels.limits import (
     own_infinities,
     tropical,
 )
-from semiring.kernels.overflow.floats import certify_floats
-from semiring.kernels.overflow.intervals import ARITHMETIC, IntervalArithmetic, Range
+from semiring.kernels.overflow.intervals import ARITHMETIC, IntervalArithmetic, Range, certify_floats
 from semiring.kernels.overflow.statistics import SMALL, as_stored, begin_raw_statistics, kernel_for, surely_elements, value_statistics
 
 __all__ = ["ProductChecks", "certify", "checks_for", "depends_on_values", "ranges"]

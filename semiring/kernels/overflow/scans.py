@@ -21,12 +21,11 @@ from semiring.arrays.conversion import require_inside
 from semiring.arrays.devices import namespace
 from semiring.common.errors import OverflowRiskError, SemiringError
 from semiring.common.units import counted
+from semiring.kernels.engine import ScanOperands
 from semiring.kernels.limits import DTypes, ValueStatistics, absorbing, inner_infinity, largest_beside, overflow_risk, tropical
-from semiring.kernels.overflow.floats import magnitudes, product_of_magnitudes
-from semiring.kernels.overflow.intervals import ARITHMETIC, IntervalArithmetic, Range
+from semiring.kernels.overflow.intervals import ARITHMETIC, IntervalArithmetic, Range, magnitudes, product_of_magnitudes
 from semiring.kernels.overflow.products import depends_on_values, ranges
 from semiring.kernels.overflow.statistics import surely_elements, value_statistics
-from semiring.kernels.scans import ScanOperands
 
 __all__ = ["check_scan"]
 
