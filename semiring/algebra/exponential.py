@@ -113,18 +113,12 @@ def _operation(op: str, args: list[_Number]) -> _Number:
 
 def _compared(op: str, x: _Number, y: _Number) -> bool | None:
     """Compare two numbers; None for a logarithm and a finite number other than 0."""
-    if isinstance(x, _Log) and isinstance(y, _Log):
-        sides: tuple[Any, Any] | None = (x.of, y.of) if x.factor == y.factor else None
+    if isinstance(x, float) or isinstance(y, float):  # any finite number compares with ±∞ alike
+        x, y = (Fraction(0) if isinstance(v, _Log) else v for v in (x, y))
     elif isinstance(x, _Log) or isinstance(y, _Log):
-        log, other = (x, y) if isinstance(x, _Log) else (y, x)
-        assert isinstance(log, _Log)
-        # log(of) has the sign of of − 1, and any finite number compares with ±∞ alike.
-        sides = (log.of - 1, other) if other == 0 or isinstance(other, float) else None
-        if sides is not None and log is y:
-            sides = sides[::-1]
-    else:
-        sides = None if x is None or y is None else (x, y)
-    return None if sides is None else bool(getattr(operator, op)(*sides))
+        difference = _sum(x, _negative(y))
+        x, y = difference.of - 1 if isinstance(difference, _Log) else difference, Fraction(0)  # log(of) has the sign of of − 1
+    return None if x is None or y is None else bool(getattr(operator, op)(x, y))
 
 
 def _sum(x: _Number, y: _Number) -> _Number:

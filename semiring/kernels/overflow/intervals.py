@@ -11,8 +11,8 @@ import functools
 import math
 import operator
 import sys
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -33,13 +33,17 @@ from semiring.kernels.limits import (
 )  # fmt: skip
 
 __all__ = [
-    "ARITHMETIC", "IntervalArithmetic", "Range", "certify_floats", "magnitudes", "product_of_magnitudes", "stays_inside", "walks_fit",
+    "ARITHMETIC", "IntervalArithmetic", "Range", "certify_floats", "either", "magnitudes", "product_of_magnitudes", "repeated",
+    "stays_inside", "walks_fit",
 ]  # fmt: skip
 
 ARITHMETIC = {"add", "sub", "mul", "neg", "abs", "shl", "floordiv"}
 """Operations on integers that can wrap."""
 
-_KEEP_INFINITY = {"add", "min", "max", "where"}
+Reach = TypeVar("Reach")
+
+_GROWING, _KEEP_INFINITY = {"add", "sub", "mul"}, {"add", "min", "max", "where"}
+_UNKNOWN = math.nan, math.nan
 
 
 class Range(NamedTuple):
@@ -57,6 +61,24 @@ class Range(NamedTuple):
 _CONDITION = Range((0, 1), False, None)
 
 
+def either(x: list[Range], y: list[Range]) -> list[Range]:
+    """Return the unions of the components' ranges."""
+    return list(map(operator.or_, x, y))
+
+
+def repeated(term: Reach, k: int, operation: Callable[[Reach, Reach], Reach], union: Callable[[Reach, Reach], Reach]) -> Reach:
+    """Return the reach of an associative operation on 1 to k terms, by doubling."""
+    total, power = None, term
+    while True:
+        if k & 1:
+            total = power if total is None else union(union(total, power), operation(total, power))
+        k >>= 1
+        if not k:
+            assert total is not None
+            return total
+        power = union(power, operation(power, power))
+
+
 class IntervalArithmetic:
     """Evaluate ranges by a semiring's operations; raise `OverflowRiskError` if a range leaves its integer dtype."""
 
@@ -70,16 +92,10 @@ class IntervalArithmetic:
 
     def sum_of(self, terms: list[Range], k: int) -> list[Range]:
         """Return the range of a ⊕-sum of up to k terms in any order, by doubling."""
-        add, total, power = self.semiring.program.add, list[Range](), terms
+        add = self.semiring.program.add
         if all(is_operation(e, ("add",), i) for i, e in enumerate(add)):
             return [self._multiple(r, k) for r in terms]
-        while True:
-            if k & 1:
-                total = list(map(operator.or_, total, self.evaluate(add, total, power))) if total else power
-            k >>= 1
-            if not k:
-                return total
-            power = list(map(operator.or_, power, self.evaluate(add, power, power)))
+        return repeated(terms, k, lambda x, y: self.evaluate(add, x, y), either)
 
     def _multiple(self, term: Range, k: int) -> Range:
         """Return the range of plain sums of 0 to k terms."""
@@ -195,7 +211,7 @@ def walks_fit(semiring: Semiring, dtypes: DTypes, edges: Sequence[Interval], mos
     walks = [Range(interval, False, dtype) for interval, dtype in zip(edges, dtypes, strict=True)]
     try:
         for _ in range((3 * most).bit_length()):  # doubling
-            walks = list(map(operator.or_, walks, arithmetic.evaluate(semiring.program.mul, walks, walks)))
+            walks = either(walks, arithmetic.evaluate(semiring.program.mul, walks, walks))
     except OverflowRiskError:
         return False
     return True
@@ -223,12 +239,6 @@ def _integer_bounds(part: carrier.Part) -> Interval | None:
     return min(ends), max(ends)
 
 
-_GROWING = {"add", "sub", "mul"}
-
-_UNKNOWN = math.nan, math.nan
-"""The interval of an unknown value."""
-
-
 def certify_floats(semiring: Semiring, dtypes: DTypes, left: Sequence[ValueStatistics], right: Sequence[ValueStatistics]) -> None:
     """Raise `OverflowRiskError` if ⊕ only compares and a ⊗ b of finite elements could overflow, by the operands' statistics."""
     safe = _safe_magnitude(semiring, dtypes)
@@ -252,13 +262,7 @@ def product_of_magnitudes(semiring: Semiring, dtypes: DTypes, left: Sequence[flo
     OverflowRiskError
         If ⊗ could overflow and ⊕ only compares.
     """
-    if _safe_magnitude(semiring, dtypes) == math.inf:
-        return left
-    sizes, op = _product(semiring, dtypes, left, right)
-    if op is not None:
-        reached = " and ".join(f"{max(part):.3g}" for part in (left, right))
-        raise overflow_risk(semiring, dtypes, f"finite entries reach {reached}, so that {op!r} could overflow")
-    return sizes
+    return left if _safe_magnitude(semiring, dtypes) == math.inf else _product(semiring, dtypes, left, right)
 
 
 @functools.lru_cache(maxsize=256)
@@ -271,38 +275,37 @@ def _safe_magnitude(semiring: Semiring, dtypes: DTypes) -> float:
     if not add <= CHOOSING or not mul & _GROWING:
         return math.inf
     usual = 2.0 ** (min(np.finfo(d).maxexp for d in floats) // 4)
-    sizes = [usual] * len(dtypes)
-    return usual if _product(semiring, dtypes, sizes, sizes)[1] is None else 0.0
+    try:
+        _product(semiring, dtypes, [usual] * len(dtypes), [usual] * len(dtypes))
+    except OverflowRiskError:
+        return 0.0
+    return usual
 
 
-def _product(semiring: Semiring, dtypes: DTypes, left: Sequence[float], right: Sequence[float]) -> tuple[list[float], str | None]:
-    """Return the magnitudes of ⊗ for operands of these magnitudes, and an operation in ⊗ that could overflow."""
+def _product(semiring: Semiring, dtypes: DTypes, left: Sequence[float], right: Sequence[float]) -> list[float]:
     limit = min(float(np.finfo(d).max) for d in dtypes if d.kind == "f")
-    found: list[str] = []
 
     def checked(op: str, args: list[Interval]) -> Interval:
         values = _interval_of_floats(op, args, limit)
         if _magnitude(values) > limit:
-            found.append(op)
+            reached = " and ".join(f"{max(part):.3g}" for part in (left, right))
+            raise overflow_risk(semiring, dtypes, f"finite entries reach {reached}, so that {op!r} could overflow")
         return values
 
     roots = [root for root, d in zip(semiring.program.mul, dtypes, strict=True) if d.kind == "f"]
     a, b = ([(-size, size) for size in sizes] for sizes in (left, right))
     results = iter(fold(roots, a, b, _constant_float, checked))
-    return [_magnitude(next(results)) if d.kind == "f" else size for d, size in zip(dtypes, left, strict=True)], found[0] if found else None
+    return [_magnitude(next(results)) if d.kind == "f" else size for d, size in zip(dtypes, left, strict=True)]
 
 
 def _magnitude(values: Interval) -> float:
-    least, greatest = values
-    return max(-least, greatest)
+    return max(-values[0], values[1])
 
 
 def _constant_float(value: Any) -> Interval:
     """Return the interval of a constant; an infinite constant counts as 0."""
-    if value in (math.inf, -math.inf):
-        return 0.0, 0.0
     most = sys.float_info.max
-    exact = float(max(-most, min(value, most)))
+    exact = 0.0 if value in (math.inf, -math.inf) else float(max(-most, min(value, most)))
     return exact, exact
 
 
