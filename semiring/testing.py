@@ -60,7 +60,7 @@ def elements(semiring: Semiring | str, dtype: Any = None, *, harmless: bool = Tr
     zero, one = semiring.identities(kinds)
     operations = Operations(semiring, kinds)
     found = [zero, one]
-    sample = model_of(semiring, kinds).elements
+    sample = model_of(semiring, kinds, semiring.running(kinds)).elements
     for column in zip(*(values.tolist() for values in sample), strict=True):
         element = tuple(_in_dtype(v, d, z) for v, d, z in zip(column, kinds, zero, strict=True))
         arrays = tuple(np.full((), v, dtype=d) for v, d in zip(element, kinds, strict=True))

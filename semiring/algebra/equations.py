@@ -261,7 +261,7 @@ def _law(structure: AlgebraicStructure, kinds: tuple[np.dtype[Any], ...], name: 
     required = name in LAWS
     if name in ("idempotent", "selective") and structure.selects:
         return LawResult(name, STATEMENTS[name], "passed", exhaustive=True, required=required)
-    model = model_of(structure, kinds)
+    model = model_of(structure, kinds, running)
     tolerance = model.star_tolerance if name == "star" else 0.0 if name in ("closed", "selective") else model.tolerance
     found: Counterexample | None
     note = ""

@@ -236,13 +236,9 @@ def _bits(values: Sequence[Any]) -> int:
     return whole + fraction
 
 
-def model_of(structure: AlgebraicStructure, kinds: tuple[np.dtype[Any], ...]) -> Model:
-    """Return the (cached) model of a semiring in some dtypes, one for each component."""
-    return _model_of(structure, kinds, structure.running(kinds))
-
-
 @lru_cache(maxsize=256)
-def _model_of(structure: AlgebraicStructure, kinds: tuple[np.dtype[Any], ...], running: tuple[Any, ...]) -> Model:
+def model_of(structure: AlgebraicStructure, kinds: tuple[np.dtype[Any], ...], running: tuple[Any, ...]) -> Model:
+    """Return the (cached) model of a semiring in some dtypes, one for each component; for `running` see `AlgebraicStructure`."""
     return Model(structure, kinds)
 
 

@@ -73,7 +73,7 @@ class Operations:
     def _exact(self, operation: str) -> Callable[[Values, Values], tuple[Any, ...]]:
         """Apply the Python callable to every pair of elements; its recording, if any, to pairs with a SymPy expression."""
         width, function = self.semiring.components, getattr(self.semiring, operation)
-        recorded = self.semiring.recorded(operation)
+        recorded = self.semiring.recordings.get(operation)
 
         def scalar(*parts: Any) -> Any:
             x, y = parts[:width], parts[width:]
@@ -134,17 +134,12 @@ class Operations:
         found = [s for s in stars if s is not None]
         if len(found) < len(stars):
             return None
-        out = []
-        for c, dtype in enumerate(self.dtypes):
-            part = np.empty(len(found), dtype=dtype)
-            part[:] = [s[c] for s in found]
-            out.append(part.reshape(shape))
-        return tuple(out)
+        return tuple(np.fromiter((s[c] for s in found), dtype, len(found)).reshape(shape) for c, dtype in enumerate(self.dtypes))
 
     def _star(self, pivot: tuple[Any, ...]) -> tuple[Any, ...] | None:
         """Return p* of one element, or None."""
         assert self.semiring.star is not None
-        recorded, carrier = self.semiring.recorded("star"), self.semiring.carrier
+        recorded, carrier = self.semiring.recordings.get("star"), self.semiring.carrier
         if recorded is not None and any(map(is_sympy, pivot)):
             *symbolic, undefined = evaluate((*recorded.results, recorded.undefined), pivot, (), self._table)
             pole = type(undefined).__name__ == "Equality"

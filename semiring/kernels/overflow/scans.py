@@ -11,7 +11,7 @@ import math
 import operator
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from semiring.kernels.overflow.statistics import surely_elements, value_statisti
 
 __all__ = ["check_scan"]
 
+Reach = TypeVar("Reach")
 Statistics = Sequence[ValueStatistics]
 Values = tuple[Any, ...]
 
@@ -36,7 +37,7 @@ _AXES = {"matrices": 3, "weights": 2, "initial": 1}
 """Axes of an operand for one sequence."""
 
 
-class _Scan(NamedTuple):
+class _CheckedScan(NamedTuple):
     """A scan without its operands."""
 
     semiring: Semiring
@@ -61,7 +62,7 @@ def check_scan(
         return False
     named = {"matrices": operands.matrices, "weights": operands.weights, "initial": operands.initial}
     parts = {name: _once(values) for name, values in named.items() if values is not None}
-    scan = _Scan(semiring, dtypes, int(operands.lengths.max(initial=0)), operands.states, backward)
+    scan = _CheckedScan(semiring, dtypes, int(operands.lengths.max(initial=0)), operands.states, backward)
     try:
         return _check(scan, parts, threads, refuse=refuse)
     except SemiringError:
@@ -73,7 +74,7 @@ def check_scan(
     return _check(scan, {**used, "initial": parts["initial"]}, threads, refuse=refuse)
 
 
-def _check(scan: _Scan, parts: dict[str, Values], threads: int | None, *, refuse: bool) -> bool:
+def _check(scan: _CheckedScan, parts: dict[str, Values], threads: int | None, *, refuse: bool) -> bool:
     """Check operands, or parts of operands whose names begin with the operand's."""
     semiring, dtypes = scan.semiring, scan.dtypes
     infinities, width = absorbing(semiring, dtypes), len(dtypes)
@@ -114,7 +115,7 @@ def _used(values: Values, operands: ScanOperands, axes: int) -> dict[str, Values
     return {f" of sequence {', '.join(map(str, index))}": tuple(v[(*index, steps)] for v in whole) for index, steps in each}
 
 
-def _certify_tropical(scan: _Scan, whole: dict[str, Statistics], *, signed: bool) -> None:
+def _certify_tropical(scan: _CheckedScan, whole: dict[str, Statistics], *, signed: bool) -> None:
     """Refuse tropical integers if a sum of a vector, and a matrix and weights for each step, could reach half of ∞."""
     (infinity,) = absorbing(scan.semiring, scan.dtypes)
     each = sum(whole[name][0].largest for name in ("matrices", "weights") if name in whole)
@@ -125,7 +126,7 @@ def _certify_tropical(scan: _Scan, whole: dict[str, Statistics], *, signed: bool
         raise overflow_risk(scan.semiring, scan.dtypes, what)
 
 
-def _certify_integers(scan: _Scan, whole: dict[str, Statistics]) -> None:
+def _certify_integers(scan: _CheckedScan, whole: dict[str, Statistics]) -> None:
     """Refuse other integers by the intervals of all operations."""
     program = scan.semiring.program
     arithmetic = IntervalArithmetic(scan.semiring, scan.dtypes, absorbing(scan.semiring, scan.dtypes))
@@ -138,7 +139,7 @@ def _certify_integers(scan: _Scan, whole: dict[str, Statistics]) -> None:
     _compute_reach(scan, {name: ranges(part, scan.dtypes) for name, part in whole.items()}, product, either)
 
 
-def _certify_floats(scan: _Scan, whole: dict[str, Statistics]) -> None:
+def _certify_floats(scan: _CheckedScan, whole: dict[str, Statistics]) -> None:
     """Refuse floats by the magnitudes of ⊗, if ⊕ only compares."""
     sizes = {name: tuple(magnitudes(part, scan.dtypes)) for name, part in whole.items()}
     rounded = tuple((name, tuple(map(_power_of_two, part))) for name, part in sizes.items())
@@ -155,7 +156,7 @@ Sizes = tuple[float, ...]
 
 
 @functools.lru_cache(maxsize=1024)
-def _fit_surely(scan: _Scan, sizes: tuple[tuple[str, Sizes], ...]) -> bool:
+def _fit_surely(scan: _CheckedScan, sizes: tuple[tuple[str, Sizes], ...]) -> bool:
     """Return True if rounded-up magnitudes and steps fit; a cache of few round numbers covers most scans."""
     try:
         _require_fit(scan, dict(sizes))
@@ -164,7 +165,7 @@ def _fit_surely(scan: _Scan, sizes: tuple[tuple[str, Sizes], ...]) -> bool:
     return True
 
 
-def _require_fit(scan: _Scan, sizes: dict[str, Sizes]) -> None:
+def _require_fit(scan: _CheckedScan, sizes: dict[str, Sizes]) -> None:
     """Refuse magnitudes of operands with which so many steps could overflow."""
     ends = scan.semiring.carrier.bounds(scan.dtypes) or [None] * len(scan.dtypes)
     bounds = [max(map(abs, some or ()), default=math.inf) for some in ends]
@@ -187,7 +188,7 @@ _ONE_BY_ONE = 64
 
 
 def _compute_reach(
-    scan: _Scan, operands: dict[str, Reach], product: Callable[[Reach, Reach, int], Reach], union: Callable[[Reach, Reach], Reach]
+    scan: _CheckedScan, operands: dict[str, Reach], product: Callable[[Reach, Reach, int], Reach], union: Callable[[Reach, Reach], Reach]
 ) -> None:
     """Compute the reach of a scan's vectors, by `product` of two reaches, with sums of so many terms, which may refuse."""
     vector = operands["initial"]
