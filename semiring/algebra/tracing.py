@@ -21,11 +21,11 @@ from semiring.common.errors import DivergenceError, TraceError, with_article
 __all__ = ["Symbol", "Trace", "lift", "record", "refuse"]
 
 
-class _Current(threading.local):
+class _Running(threading.local):
     path: _Path | None = None  # the innermost run of a callable in this thread
 
 
-_current = _Current()
+_current = _Running()
 
 
 class Symbol:

@@ -7,7 +7,7 @@ distributes over ⊕. Products by NumPy define the results of compiled ones.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from semiring.common.errors import GraphError
 from semiring.kernels.operations import Operations
 
 __all__ = [
-    "CompressedRows", "EliminationPanels", "Mask", "ReferenceSparseProducts", "Room", "SparseProducts", "Supernodes", "strange_columns",
+    "CompressedRows", "EliminationPanels", "Mask", "ReferenceSparseProducts", "Room", "Supernodes", "strange_columns",
     "strange_starts",
 ]  # fmt: skip
 
@@ -78,36 +78,6 @@ Room = Callable[[int], None]
 """Called with the number of entries before a result is allocated; raises if they do not fit the memory."""
 
 
-class SparseProducts(Protocol):
-    """Products of sparse matrices over a semiring. With `swapped`, the second operand's elements come first in ⊗."""
-
-    def times_dense(
-        self, A: CompressedRows, B: Values, C: Values, via: Array | None = None, *, swapped: bool = False, signed: bool = False
-    ) -> None:
-        """C ← A⊗B with a dense B, whose rows are contiguous or single elements; `via` receives the winning k.
-
-        Raises
-        ------
-        GraphError
-            If row or column numbers of A are out of range; C is then undefined.
-        """
-        ...
-
-    def times_sparse(
-        self,
-        A: CompressedRows,
-        B: CompressedRows,
-        room: Room,
-        mask: Mask | None = None,
-        *,
-        witness: bool = False,
-        swapped: bool = False,
-        signed: bool = False,
-    ) -> tuple[CompressedRows, Array | None]:
-        """Return A⊗B with ascending columns, and the winning k of each entry (−1 if no term beats zero); entries equal to zero stay."""
-        ...
-
-
 class Supernodes(NamedTuple):
     """The supernodes of an elimination in postorder, in int64 arrays. A place is a position in the order of elimination.
 
@@ -144,7 +114,11 @@ class EliminationPanels(NamedTuple):
 
 
 class ReferenceSparseProducts:
-    """Sparse products by NumPy, objects included: each round adds one term to every element that has another."""
+    """Products of sparse matrices by NumPy, objects included: each round adds one term to every element that has another.
+
+    The CPU and GPUs have classes of the same methods. With `swapped`, the second operand's elements come first in ⊗; for `signed` see
+    `Engine`.
+    """
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> None:
         self.dtypes, self._operations = dtypes, Operations(semiring, dtypes)
@@ -152,7 +126,13 @@ class ReferenceSparseProducts:
     def times_dense(
         self, A: CompressedRows, B: Values, C: Values, via: Array | None = None, *, swapped: bool = False, signed: bool = False
     ) -> None:
-        """C ← A⊗B."""
+        """C ← A⊗B with a dense B, whose rows are contiguous or single elements; `via` receives the winning k.
+
+        Raises
+        ------
+        GraphError
+            If row or column numbers of A are out of range; C is then undefined.
+        """
         A.require_sound()
         for c, zero in zip(C, self._operations.zero, strict=True):
             c[...] = zero
@@ -172,7 +152,7 @@ class ReferenceSparseProducts:
         swapped: bool = False,
         signed: bool = False,
     ) -> tuple[CompressedRows, Array | None]:
-        """A⊗B."""
+        """Return A⊗B with ascending columns, and the winning k of each entry (−1 if no term beats zero); entries equal to zero stay."""
         for rows in (A, B, *(() if mask is None else (mask.pattern,))):
             rows.require_sound()
         m, n = A.shape[0], B.shape[1]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -23,8 +23,12 @@ from semiring.kernels.engine import Engine, Scans
 from semiring.kernels.operations import is_packed
 
 if TYPE_CHECKING:
-    from semiring.kernels.compressed import SparseProducts
+    from semiring.kernels.compressed import ReferenceSparseProducts
     from semiring.kernels.cpu.searches import Searches
+    from semiring.kernels.cpu.sparse_products import CpuSparseProducts
+    from semiring.kernels.cuda.sparse import CudaSparseProducts
+
+    SparseProducts: TypeAlias = CpuSparseProducts | CudaSparseProducts | ReferenceSparseProducts
 
 __all__ = ["engine_for", "fronts_for", "has_searches", "scans_for", "searches_for", "sparse_products_for", "sweeps_for"]
 
