@@ -38,6 +38,8 @@ class AlgebraicStructure:
         The carrier as the caller gave it.
     carrier : Carrier
         The domain, made explicit.
+    recordings : mapping
+        The traces of ``add``, ``mul`` and ``star``, as far as they could be recorded.
     """
 
     name: str
@@ -48,7 +50,7 @@ class AlgebraicStructure:
     star: Callable[[Any], Any] | None = field(default=None, kw_only=True)
     domain: Any = field(default=None, kw_only=True)
     carrier: Carrier = field(init=False)
-    _recordings: Mapping[str, Trace] = field(init=False)
+    recordings: Mapping[str, Trace] = field(init=False)
     _program: Program | str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -93,7 +95,7 @@ class AlgebraicStructure:
             differ = disagreements(program, callables, *self._identity_parts, self.carrier)
             reasons = {name: f"{self.name}.{name}: {why}" for name, why in differ.items()}
         object.__setattr__(self, "_program", next(iter(reasons.values()), program))
-        object.__setattr__(self, "_recordings", {name: r for name, r in recordings.items() if name not in reasons})
+        object.__setattr__(self, "recordings", {name: r for name, r in recordings.items() if name not in reasons})
 
     @property
     def _identity_parts(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -120,10 +122,6 @@ class AlgebraicStructure:
     def running(self, kinds: tuple[np.dtype[Any], ...]) -> tuple[Any, ...]:
         """Return the callables if object arrays run them, as a part of the key of cached results."""
         return (self.add, self.mul, self.star) if _OBJECT in kinds else ()
-
-    def recorded(self, name: str) -> Trace | None:
-        """Return the trace of ``add``, ``mul`` or ``star``; None without one."""
-        return self._recordings.get(name)
 
     def identities(self, dtypes: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Return 0 and 1 in `dtypes`, one Python number a component.
@@ -247,7 +245,7 @@ class AlgebraicStructure:
         object.__setattr__(other, "domain", plain)
         object.__setattr__(other, "carrier", carrier)
         if not isinstance(self._program, str):
-            program = compose(self._recordings, carrier, truth_values=self.on_truth_values)
+            program = compose(self.recordings, carrier, truth_values=self.on_truth_values)
             object.__setattr__(other, "_program", program)
         return other
 

@@ -31,7 +31,7 @@ from semiring.execution.operands import (
 )
 from semiring.kernels.cuda.elements import clear_paths
 from semiring.kernels.engine import Block, Engine
-from semiring.kernels.overflow.statistics import SMALL, flag_signs
+from semiring.kernels.overflow.statistics import SMALL, gpu_kernels
 from semiring.planning import Plan, Problem, location, plan
 
 __all__ = [
@@ -217,7 +217,7 @@ def begin_checks(
     if check and how.checks.needed:
         return how.checks.begin(given, operands, signs)
     if signs is not None:
-        flag_signs(given, signs)
+        gpu_kernels().flag_signs(given, signs)
     return lambda: None
 
 

@@ -14,6 +14,8 @@ from semiring.algebra.expression import Expr, nodes
 from semiring.arrays.devices import gpu_number
 from semiring.common.forks import importing
 from semiring.common.html import Shown
+from semiring.kernels import hardware
+from semiring.kernels.hardware import H200, Device
 
 __all__ = ["BlockSides", "KernelDescription", "describe", "inner_loop", "sides_of"]
 
@@ -131,11 +133,8 @@ def _packed_cpu() -> KernelDescription:
     return KernelDescription("cpu, on bits", instructions=text)
 
 
-def _limits(device: str) -> Any:
-    from semiring.kernels.hardware import H200
-    from semiring.kernels.hardware import device as limits
-
-    return H200 if device == "cuda" else limits(gpu_number(device))
+def _limits(device: str) -> Device:
+    return H200 if device == "cuda" else hardware.device(gpu_number(device))
 
 
 def _packed_cuda(device: str, n: int) -> KernelDescription:

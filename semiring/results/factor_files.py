@@ -19,7 +19,7 @@ from semiring.common.units import counted
 from semiring.files.archives import Damage
 from semiring.files.formats import Read, format_for
 from semiring.graphs.reweighing import Listing
-from semiring.kernels.supernodes import EliminationPanels
+from semiring.kernels.compressed import EliminationPanels
 from semiring.results.headers import FACTOR, identity, read_header, read_names, require_elements, semiring_of, written_names
 
 __all__ = ["Saved", "load", "save"]

@@ -21,10 +21,9 @@ from semiring.arrays.cuda_stream import Strided
 from semiring.common.errors import SemiringError
 from semiring.kernels.cuda import compiler, elements, kernels, launches, statistics
 from semiring.kernels.cuda.scan import CudaScans
-from semiring.kernels.engine import Block
+from semiring.kernels.engine import Block, ScanOperands, ScanPlaces
 from semiring.kernels.hardware import H200
 from semiring.kernels.limits import FINITE, SafeRange, ValueStatistics
-from semiring.kernels.scans import ScanOperands, ScanPlaces
 from tests.kernels.samples import DTypes
 
 cupy = pytest.importorskip("cupy")

@@ -23,10 +23,10 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.exponential import log_add
 from semiring.algebra.expression import Expr, is_operation, node, nodes, var
 from semiring.common.forks import cached_property
-from semiring.kernels.boolean import on_bytes
 from semiring.kernels.cpu.emitter import Scalar, scalar_type
 from semiring.kernels.limits import absorbing, inner_infinity, threshold, tropical
 from semiring.kernels.machine import worth
+from semiring.kernels.operations import on_bytes
 
 if TYPE_CHECKING:
     from semiring.kernels.cpu.lowering import Lowering  # unneeded by kernels from the cache

@@ -12,8 +12,8 @@ from semiring.arrays.threads import Threaded, return_scratch, run, take_scratch
 from semiring.kernels.cpu.arguments import pack
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.cpu.scan_words import ScanArrays, ScanForm, ScanWords, scratch_bytes
+from semiring.kernels.engine import ScanOperands, ScanPlaces, sequence_offsets
 from semiring.kernels.machine import SERIAL
-from semiring.kernels.scans import ScanOperands, ScanPlaces, sequence_offsets
 
 __all__ = ["CpuScans"]
 

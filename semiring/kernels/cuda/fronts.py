@@ -20,6 +20,7 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.common.errors import DivergentPivot
 from semiring.kernels import cache
+from semiring.kernels.compressed import Supernodes
 from semiring.kernels.cuda.arguments import Fronts, flat
 from semiring.kernels.cuda.blocks import upload
 from semiring.kernels.cuda.compiler import Kernel, pointer_to
@@ -29,7 +30,6 @@ from semiring.kernels.cuda.representation import Representation, represent
 from semiring.kernels.cuda.source import summing_structs
 from semiring.kernels.hardware import device
 from semiring.kernels.limits import threshold
-from semiring.kernels.supernodes import Supernodes
 
 __all__ = ["CudaFronts", "front_bytes", "fronts_source"]
 

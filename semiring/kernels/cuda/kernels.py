@@ -16,7 +16,6 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.common.html import Code
 from semiring.kernels import cache
-from semiring.kernels.boolean import is_reachability
 from semiring.kernels.cuda import boolean
 from semiring.kernels.cuda.arguments import DeviceMatrix, Via, parameters
 from semiring.kernels.cuda.compiler import Kernel
@@ -25,6 +24,7 @@ from semiring.kernels.cuda.representation import Representation, Step, StepOpera
 from semiring.kernels.cuda.source import semiring_struct
 from semiring.kernels.cuda.tile import Tile, TileProblem, candidate_tiles
 from semiring.kernels.hardware import device
+from semiring.kernels.operations import is_reachability
 
 __all__ = [
     "GROUP", "PLAIN_THREADS", "SHALLOW", "SHALLOW_STACK", "SHALLOW_TILES", "SMALL_PIVOT", "STACK", "STACKS", "STACK_SIDES", "VECTORS",

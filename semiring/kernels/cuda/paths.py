@@ -61,7 +61,12 @@ def trees_source(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, backw
 
 
 def predecessor_trees(semiring: Semiring, values: tuple[Any, ...], via: Any, *, backward: bool, circles: int) -> tuple[Any, Array]:
-    """Grow predecessor trees, see `semiring.kernels.select.predecessor_trees`."""
+    """Grow the tree of each row, or with `backward` of each column; see `semiring.algorithms.predecessors`.
+
+    `values` (the closure), `via` and the trees are CuPy arrays of shape (…, n, n), the last two in int32. After `circles` rounds that mend
+    only circles, all lost vertices are attached again. The second result lists rows (columns), numbered through all matrices, whose
+    trees are incomplete because rounding hides ties.
+    """
     import cupy
 
     with via.device:
@@ -142,7 +147,10 @@ _WALK_THREADS = 64
 
 
 def expand_paths(via: Any, sources: Array, targets: Array) -> list[list[int] | None]:
-    """Expand paths, see `semiring.kernels.select.expand_paths`."""
+    """Return the vertices from each source to its target, inclusive; None for more than n + 1 vertices, which circle a loop.
+
+    `via` is an int32 CuPy array of shape (n, n). The element of each pair must not be the semiring's zero.
+    """
     found: list[list[int] | None] = [None] * len(sources)
     left = np.arange(len(sources))
     most = len(via) + 1

@@ -20,8 +20,8 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.elements import element
 from semiring.algebra.expression import REAL, Expr, evaluate, node, nodes, var
 from semiring.common.forks import cached_property
-from semiring.kernels.boolean import on_bytes
 from semiring.kernels.limits import absorbing, inner_infinity, tropical
+from semiring.kernels.operations import on_bytes
 
 __all__ = ["STEPS", "Representation", "Step", "StepOperations", "best_step", "candidate", "hoisted", "represent"]
 

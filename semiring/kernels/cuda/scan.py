@@ -25,9 +25,9 @@ from semiring.kernels.cuda.compiler import Kernel
 from semiring.kernels.cuda.kernels import step_for
 from semiring.kernels.cuda.representation import represent
 from semiring.kernels.cuda.source import sum_of, summing_source
+from semiring.kernels.engine import ScanOperands, ScanPlaces, sequence_offsets
 from semiring.kernels.hardware import device
 from semiring.kernels.limits import threshold
-from semiring.kernels.scans import ScanOperands, ScanPlaces, sequence_offsets
 
 __all__ = ["CudaScans", "ScanForm", "ScanTile", "fits", "scan_source", "scan_tile"]
 

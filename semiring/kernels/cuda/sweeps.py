@@ -15,6 +15,7 @@ from semiring.algebra.definition import Semiring
 from semiring.arrays.devices import gpu_name, on_device
 from semiring.arrays.memory import free_on
 from semiring.kernels import cache
+from semiring.kernels.compressed import EliminationPanels, Supernodes
 from semiring.kernels.cuda.arguments import Sweep
 from semiring.kernels.cuda.blocks import by_value, download, upload
 from semiring.kernels.cuda.compiler import Kernel
@@ -22,7 +23,6 @@ from semiring.kernels.cuda.representation import represent
 from semiring.kernels.cuda.source import summing_source
 from semiring.kernels.hardware import device
 from semiring.kernels.limits import threshold
-from semiring.kernels.supernodes import EliminationPanels, Supernodes
 
 __all__ = ["CudaSweeps", "sweep_source"]
 

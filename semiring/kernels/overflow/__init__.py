@@ -47,12 +47,10 @@ The files
     The limits of dtypes (±∞ among integers, also inside kernels; the range of finite numbers), errors and remedies, and
     `ValueStatistics`. The module stands below the engines, which need it too.
 ``intervals``
-    Interval arithmetic over the recorded operations on integers.
+    Interval arithmetic over the recorded operations, on integers, and in products of floats.
 ``statistics``
     Value statistics in one pass over each array, by kernels of `semiring.kernels.cpu.statistics` or `semiring.kernels.cuda.statistics`.
     Short products, bound by reading their operands, test the safe range themselves: `semiring.kernels.cpu.bounds`.
-``floats``
-    Magnitudes in products of floats.
 ``products``
     `ProductChecks` and `certify`: checks before a product, by all of the above.
 ``scans``

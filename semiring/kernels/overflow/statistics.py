@@ -30,16 +30,7 @@ from semiring.kernels.limits import (
     interpreted,
 )
 
-__all__ = [
-    "SMALL",
-    "as_stored",
-    "begin_raw_statistics",
-    "begin_statistics",
-    "flag_signs",
-    "kernel_for",
-    "surely_elements",
-    "value_statistics",
-]
+__all__ = ["SMALL", "as_stored", "begin_statistics", "gpu_kernels", "kernel_for", "surely_elements", "value_statistics"]
 
 Array = np.ndarray[Any, Any]
 
@@ -70,23 +61,13 @@ def begin_statistics(
         found = value_statistics(arrays, infinities, off_diagonal_from=off_diagonal_from)
         return lambda: found
     given = [*arrays, *_diagonals(arrays, off_diagonal_from)]
-    wait, dtypes = begin_raw_statistics(given), [v.dtype for v in given]
+    wait, dtypes = gpu_kernels().begin(given), [v.dtype for v in given]
     return lambda: _without(len(arrays), [interpreted(raw, dtype, infinities) for raw, dtype in zip(wait(), dtypes, strict=True)])
 
 
-def begin_raw_statistics(arrays: Sequence[Any], signs: Any = None) -> Callable[[], list[RawStatistics]]:
-    """Launch the statistics of arrays on a GPU; return a function that waits for them. See `semiring.kernels.cuda.statistics.begin`."""
-    wait: Callable[[], list[RawStatistics]] = _gpu_kernels().begin(arrays, signs)
-    return wait
-
-
-def flag_signs(arrays: Sequence[Any], signs: Any) -> None:
-    """Launch a test of arrays on a GPU for signs, without waiting; see `semiring.kernels.cuda.statistics.begin`."""
-    _gpu_kernels().flag_signs(arrays, signs)
-
-
 @functools.cache
-def _gpu_kernels() -> ModuleType:
+def gpu_kernels() -> ModuleType:
+    """Return the module of a GPU's kernels, imported at its first use."""
     with importing:
         return importlib.import_module("semiring.kernels.cuda.statistics")
 
@@ -114,7 +95,6 @@ def surely_elements(semiring: Semiring, values: Sequence[Any], statistics: Seque
 
 @functools.lru_cache(maxsize=256)
 def _bounds(semiring: Semiring, dtypes: DTypes) -> tuple[tuple[Any, Any] | None, ...] | None:
-
     return semiring.carrier.bounds(dtypes)
 
 
@@ -185,7 +165,6 @@ def kernel_for(dtype: np.dtype[Any]) -> Callable[[Sequence[Array]], list[RawStat
 
 
 def _by_numpy(part: Array) -> RawStatistics:
-
     if part.dtype.kind == "f":
         between, ends, nan = np.isfinite(part), (-math.inf, math.inf), bool(np.isnan(part).any())
     else:
