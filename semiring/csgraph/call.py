@@ -123,11 +123,8 @@ class Call:
         require_held(csr, self.dtype)
         if not self.negative:
             return csr
-        loops = csr.tails == csr.heads
-        diagonal = np.zeros(csr.n)
-        diagonal[csr.tails[loops]] = csr.weights[0][loops]
-        self.refuse_loops(diagonal)
-        return some(csr, ~loops)
+        self.refuse_loops(csr.arrays()[0].diagonal())
+        return some(csr, csr.tails != csr.heads)
 
     def _by_direction(self, graph: CSGraph) -> CSR:
         return graph.csr if self.request.directed else both_ways(graph.csr)
