@@ -33,8 +33,7 @@ from semiring.graphs.vertices import Vertices, chosen
 from semiring.kernels.engine import Engine
 from semiring.kernels.limits import ValueStatistics
 from semiring.kernels.select import engine_for
-from semiring.mpi.nccl import NcclPanels, has_nccl
-from semiring.mpi.panels import Panels, SharedPanels
+from semiring.mpi.panels import NcclPanels, Panels, SharedPanels, has_nccl
 from semiring.mpi.ranks import Ranks, Stopped
 from semiring.planning import Plan, closure_problem, edges_problem, plan
 from semiring.planning.block_rows import cut

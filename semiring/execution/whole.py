@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algorithms.closure import closure
-from semiring.arrays.devices import namespace, on_device, on_gpu
+from semiring.arrays.devices import is_gpu, namespace, on_device, on_gpu
 from semiring.arrays.memory import fits, require_memory, with_scratch
 from semiring.common.errors import SemiringError
 from semiring.common.progress import Meter
@@ -29,7 +29,7 @@ def close(how: Plan, given: GivenGraph, question: Question, _: Selection | None,
     if edges is not None:
         made = made_of_edges(how, given)
         return close_matrices(how, made, question, lambda: Graph(edges.dense(), owned=True), meter, returns=how.gpu)
-    there = how.gpu and not how.problem.there
+    there = how.gpu and not is_gpu(given.form[2])
     if there:
         _read_there(how, given)
     g = given.read()

@@ -193,7 +193,10 @@ R = TypeVar("R")
 
 
 def algorithm(function: Callable[..., R]) -> Callable[..., R]:
-    """Make a function of this backend: unwrap the graph, and turn errors of this library into calls of the next backend."""
+    """Make a function of this backend: unwrap the graph, and turn errors of this library into calls of the next backend.
+
+    NetworkX describes the function, to which the docstring refers.
+    """
 
     @functools.wraps(function)
     def run(G: Any, *args: Any, **kwargs: Any) -> R:
@@ -204,6 +207,7 @@ def algorithm(function: Callable[..., R]) -> Callable[..., R]:
         except SemiringError as error:
             raise NotImplementedError(str(error)) from error
 
+    run.__doc__ = f"See `networkx.{function.__name__}`."
     return run
 
 
