@@ -26,8 +26,8 @@ from semiring.common.errors import AssumptionWarning, DivergenceError, DTypeErro
 from semiring.common.units import counted, duration
 from semiring.files.edge_text import HeaderWarning
 from semiring.files.fields import number
+from semiring.files.matrix_text import OUTPUTS, require_names, require_writable, write_file
 from semiring.files.reading import INPUTS, read_file
-from semiring.files.tables import OUTPUTS, require_names, require_writable, write_file
 from semiring.graphs import EdgeList, NonEdgeWarning
 from semiring.graphs.array_like import ArrayLike
 from semiring.graphs.graph import matches, nonedges

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from semiring.arrays.conversion import Array
-from semiring.arrays.exchange import a_name_of, borrowed, lends_memory, lists_numbers, name_of
-from semiring.arrays.nested import array_of, rounded_integer
+from semiring.arrays.exchange import a_name_of, array_of, borrowed, lends_memory, lists_numbers, name_of, rounded_integer
 from semiring.common.errors import AssumptionWarning, GraphError, callers_level, listing
 from semiring.kernels.compressed import strange_columns, strange_starts
 
