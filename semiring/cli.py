@@ -30,7 +30,7 @@ from semiring.files.matrix_text import OUTPUTS, require_names, require_writable,
 from semiring.files.reading import INPUTS, read_file
 from semiring.graphs import EdgeList, NonEdgeWarning
 from semiring.graphs.array_like import ArrayLike
-from semiring.graphs.graph import matches, nonedges
+from semiring.graphs.dense import matches, nonedges
 from semiring.graphs.vertices import unknown_vertex
 from semiring.graphs.weights import weighted
 

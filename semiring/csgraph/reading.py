@@ -30,8 +30,7 @@ from semiring.arrays.memory import require_memory, require_row_starts
 from semiring.common.errors import DTypeError, GraphError, ShapeError
 from semiring.common.forks import cached_property
 from semiring.graphs.array_like import ArrayLike, is_sparse, to_scipy
-from semiring.graphs.dense import read_dense
-from semiring.graphs.graph import Reading
+from semiring.graphs.dense import Reading, read_dense
 from semiring.kernels.limits import ValueStatistics
 from semiring.kernels.overflow.statistics import value_statistics
 

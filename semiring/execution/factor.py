@@ -15,7 +15,7 @@ from semiring.arrays.memory import require_bytes
 from semiring.arrays.threads import thread_count
 from semiring.common.errors import DTypeError, noted
 from semiring.graphs.array_like import holds_sparse, is_sparse, to_scipy
-from semiring.graphs.coo import listed_edges
+from semiring.graphs.foreign import listed_edges
 from semiring.graphs.read import one_graph
 from semiring.graphs.reweighing import Listing
 from semiring.graphs.vertices import chosen

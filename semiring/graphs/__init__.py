@@ -15,12 +15,12 @@ A dense matrix passes through these types:
     GivenRows     the matrix over the semiring, read by block rows
     GivenByRanks  the edges or block rows of one rank
 
-For structured elements, `ordinary` converts ordinary weights. `graph` has the shared parts: the result, the options of reading, and the
-test for non-edges. `vertices` finds the vertices named by `sources=` and `targets=`, and `reweighing` new weights of edges.
+For structured elements, `weights` converts ordinary weights. `dense` also has the options of reading and the test for non-edges. `vertices`
+finds the vertices named by `sources=` and `targets=`, and `reweighing` new weights of edges.
 """
 
+from semiring.graphs.dense import Graph, NonEdgeWarning
 from semiring.graphs.edge_list import EdgeList, edges
-from semiring.graphs.graph import Graph, NonEdgeWarning
 from semiring.graphs.read import edges_of, read_graph
 
 __all__ = ["EdgeList", "Graph", "NonEdgeWarning", "edges", "edges_of", "read_graph"]
