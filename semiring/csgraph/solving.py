@@ -36,7 +36,7 @@ from semiring.execution.search import rows_by_elimination, search_steps
 from semiring.execution.strategy import run
 from semiring.execution.whole import close_matrices
 from semiring.graphs import Graph
-from semiring.graphs.array_like import sound_rows
+from semiring.graphs.coo import sound_rows
 from semiring.kernels.cuda.transfer import download, upload
 from semiring.kernels.machine import FEW_STEPS
 from semiring.kernels.select import searches_for

@@ -19,11 +19,11 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.arrays.conversion import EXACT_IN_FLOAT64, Array
+from semiring.arrays.exchange import ArrayLike
 from semiring.common.errors import GraphError, listing
 from semiring.common.units import counted
 from semiring.files.fields import Line, WrongLine, is_index, is_numeric, names_ends, number, numbers_for_names, said
 from semiring.files.formats import replacing
-from semiring.graphs.array_like import ArrayLike
 from semiring.graphs.edge_table import weight_columns
 
 __all__ = ["OUTPUTS", "TextMatrix", "matrix_of", "require_names", "require_writable", "write_file"]

@@ -4,8 +4,9 @@
 
 - Lists of edges go through `coo`, which turns triplets (COO) into the compressed rows of `algorithms.csr`. `edge_list.edges` reads a user's
   list, `edge_table` the columns of a table, `foreign` graphs of other libraries, and `weights` picks the weights.
-- Everything else goes through `array_like`, which finds the array, and `dense`, which makes a matrix over the semiring, without a copy if
-  nothing has to change. `by_rows` does the same by block rows, for matrices on disk or too large, and `by_ranks` for several processes.
+- Everything else goes through `arrays.exchange`, which finds the array, and `dense`, which makes a matrix over the semiring, without a
+  copy if nothing has to change. `by_rows` does the same by block rows, for matrices on disk or too large, and `by_ranks` for several
+  processes.
 
 A dense matrix passes through these types:
 

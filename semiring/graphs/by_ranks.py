@@ -18,8 +18,8 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.csr import CSR
 from semiring.arrays.devices import on_gpu
+from semiring.arrays.exchange import ArrayLike
 from semiring.common.errors import DTypeError, GraphError, SemiringError, ShapeError, described, library
-from semiring.graphs.array_like import ArrayLike
 from semiring.graphs.by_rows import GivenRows, ReadRows, given_rows, is_on_disk, rows_of_graph
 from semiring.graphs.dense import Reading
 from semiring.graphs.read import GivenMatrix, edges_of

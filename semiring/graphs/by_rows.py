@@ -16,8 +16,8 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.arrays.conversion import Array
 from semiring.arrays.devices import on_gpu
+from semiring.arrays.exchange import ArrayLike
 from semiring.arrays.memory import entry_bytes, fits
-from semiring.graphs.array_like import ArrayLike
 from semiring.graphs.dense import (
     Graph,
     Reading,

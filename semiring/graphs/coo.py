@@ -17,19 +17,19 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import CHOOSING, nodes
 from semiring.algorithms.csr import CSR, combine_runs, in_order, in_range
 from semiring.arrays.conversion import EXACT_IN_FLOAT64, Array, Place, conversions, outside, refuse_nan, require_inside, widened, written_as
-from semiring.arrays.exchange import rounded_integer
+from semiring.arrays.exchange import comes_from, holds_sparse, is_pydata, is_sparse, name_of, rounded_integer
 from semiring.arrays.memory import require_memory, require_row_starts
 from semiring.common.errors import DTypeError, GraphError, ShapeError, brief
-from semiring.graphs.array_like import holds_sparse, is_sparse, refuse_name, sound_rows, to_scipy
 from semiring.graphs.dense import Graph, Reading, entry_name, nonedges
-from semiring.graphs.edge_list import HIDDEN, EdgeList, require_weights
+from semiring.graphs.edge_list import HIDDEN, EdgeList, refuse_name, require_weights
 from semiring.graphs.foreign import listed_edges
 from semiring.graphs.weights import elements_of, refuse_weight, require_weight, weighted
+from semiring.kernels.compressed import strange_columns, strange_starts
 from semiring.kernels.limits import ValueStatistics, absorbing
 from semiring.kernels.operations import Operations
 from semiring.kernels.overflow.statistics import surely_elements, value_statistics
 
-__all__ = ["COO", "coordinates", "csr_of_scipy"]
+__all__ = ["COO", "coordinates", "csr_of_scipy", "sound_rows", "to_scipy"]
 
 Values = tuple[Array, ...]
 
@@ -277,3 +277,34 @@ def _numbers(values: list[Any], where: Place) -> Array:
         if numbers.dtype.kind in "biu" or (numbers.dtype.kind == "f" and not rounded_integer(numbers, values)):
             return numbers
     return np.fromiter(values, object, len(values))
+
+
+def to_scipy(value: Any, absent: tuple[Any, ...] = (0, np.inf, -np.inf, np.nan)) -> Any:
+    """Convert a sparse array to SciPy; entries that are not stored must be one of `absent`.
+
+    Raises GraphError for an array on a GPU, another fill value, and inconsistent row starts.
+    """
+    if comes_from(value, "cupyx"):
+        raise GraphError(f"the {name_of(value)} is sparse and on a GPU; pass .get() and device='cuda', which copies only the edges")
+    if not is_pydata(value):
+        return sound_rows(value)
+    try:
+        return value.asformat("coo").to_scipy_sparse(accept_fv=list(absent))
+    except ValueError as error:
+        raise GraphError(f"the {name_of(value)} has an edge wherever it stores none ({error}); pass .todense()") from None
+
+
+def sound_rows(matrix: Any) -> Any:
+    """Drop entries of a SciPy array that are stored after the last row; SciPy ignores them too.
+
+    Raises GraphError for row starts that decrease or exceed the stored entries, which SciPy's compiled code does not check.
+    """
+    starts = getattr(matrix, "indptr", None)
+    if starts is None or not len(starts):
+        return matrix
+    indices, data, count = matrix.indices, matrix.data, int(starts[-1])
+    if count > min(len(indices), len(data)) or bool(strange_starts(starts, count)):
+        raise strange_columns()
+    if len(indices) == len(data) == count:
+        return matrix
+    return type(matrix)((data[:count], indices[:count], starts), shape=matrix.shape)

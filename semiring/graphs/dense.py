@@ -19,10 +19,10 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.arrays.conversion import Array, Place, conversions, first, nan, refuse_nan, refuse_text, require_inside, widened, written_as
 from semiring.arrays.devices import device_of, equal, namespace, on_gpu
+from semiring.arrays.exchange import ArrayLike
 from semiring.arrays.memory import ALWAYS_FITS, require_memory
 from semiring.arrays.pieces import row_slices
 from semiring.common.errors import DTypeError, GraphError, SemiringError, ShapeError, brief, callers_level
-from semiring.graphs.array_like import ArrayLike
 from semiring.kernels.limits import ValueStatistics, absorbing
 from semiring.kernels.overflow.products import depends_on_values
 from semiring.kernels.overflow.statistics import begin_statistics, surely_elements, value_statistics

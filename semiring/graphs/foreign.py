@@ -16,8 +16,7 @@ from semiring.arrays.conversion import Array
 from semiring.arrays.devices import host
 from semiring.arrays.exchange import borrowed, lends_memory, name_of
 from semiring.common.errors import GraphError
-from semiring.graphs.array_like import graph_library
-from semiring.graphs.edge_list import HIDDEN, EdgeList, numbered
+from semiring.graphs.edge_list import HIDDEN, EdgeList, graph_library, numbered
 
 __all__ = ["listed_edges"]
 

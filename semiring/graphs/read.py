@@ -16,8 +16,8 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.csr import CSR
 from semiring.arrays.devices import device_of, host, on_device, on_gpu
+from semiring.arrays.exchange import ArrayLike, as_array_like, comes_from
 from semiring.common.errors import GraphError
-from semiring.graphs.array_like import ArrayLike, as_array_like, comes_from
 from semiring.graphs.by_rows import GivenRows, given_rows, is_on_disk, square_arrays
 from semiring.graphs.coo import coordinates, csr_of_scipy
 from semiring.graphs.dense import Form, Graph, Reading, matrix_form, matrix_shape, read_dense

@@ -22,9 +22,8 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import evaluate, nodes
 from semiring.arrays.conversion import EXACT_IN_FLOAT64, Array
 from semiring.arrays.devices import namespace
-from semiring.arrays.exchange import a_name_of
+from semiring.arrays.exchange import ArrayLike, a_name_of, as_array_like, is_sparse
 from semiring.common.errors import DTypeError, GraphError, ShapeError, listing, or_similar
-from semiring.graphs.array_like import ArrayLike, as_array_like, is_sparse
 from semiring.graphs.dense import matches, warn_of_zeros, zeros_may_mean_missing
 from semiring.graphs.edge_list import HIDDEN, EdgeList
 from semiring.graphs.edge_table import is_number, warn_of_unweighted
