@@ -14,13 +14,13 @@ from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.chain import multiply_chain
 from semiring.arrays.cuda_stream import in_stream_of
+from semiring.arrays.exchange import holds_sparse
 from semiring.arrays.threads import require_threads
 from semiring.common.errors import GraphError, SemiringError, ShapeError, about, described, raised_here, refuse_arrays
 from semiring.execution.operands import flattened, promoted
 from semiring.execution.product import Witnessed, multiply
 from semiring.execution.relaunch import multiply_again
 from semiring.execution.sparse_product import multiply_sparse
-from semiring.graphs.array_like import holds_sparse
 
 __all__ = ["Witnessed", "matmul", "multi_dot", "scan"]
 

@@ -9,11 +9,11 @@ from scipy.sparse import csr_array, csr_matrix, isspmatrix
 
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.predecessors import NONE
+from semiring.arrays.exchange import is_pydata
 from semiring.arrays.pieces import CACHE, slices
 from semiring.common.errors import ShapeError, raised_here
 from semiring.common.units import counted
 from semiring.csgraph.reading import Array, both_ways, nulls, read, require_square
-from semiring.graphs.array_like import is_pydata
 
 __all__ = ["construct_dist_matrix", "csgraph_from_dense", "csgraph_from_masked", "csgraph_masked_from_dense", "reconstruct_path"]
 

@@ -32,7 +32,7 @@ from semiring.execution.reporting import reporting
 from semiring.execution.search import search, search_steps
 from semiring.execution.strategy import run
 from semiring.graphs import Graph
-from semiring.graphs.array_like import sound_rows
+from semiring.graphs.coo import sound_rows
 from semiring.graphs.vertices import Vertices
 from semiring.kernels.cuda.blocks import download, upload
 from semiring.kernels.machine import FEW_STEPS

@@ -11,11 +11,12 @@ from semiring.algorithms.csr import CSR
 from semiring.algorithms.factorization import Factorization
 from semiring.algorithms.schedules import require_closure_laws
 from semiring.algorithms.symbolic import Symbolic, analysed
+from semiring.arrays.exchange import holds_sparse, is_sparse
 from semiring.arrays.memory import require_bytes
 from semiring.arrays.threads import thread_count
 from semiring.common.errors import DTypeError, noted
-from semiring.graphs.array_like import holds_sparse, is_sparse, to_scipy
-from semiring.graphs.coo import listed_edges
+from semiring.graphs.coo import to_scipy
+from semiring.graphs.foreign import listed_edges
 from semiring.graphs.read import one_graph
 from semiring.graphs.reweighing import Listing
 from semiring.graphs.vertices import chosen
