@@ -15,7 +15,7 @@ from semiring.common.errors import DivergentPivot
 from semiring.kernels.limits import ValueStatistics
 from semiring.kernels.overflow.closures import guard_for
 from semiring.streaming.dependencies import Share
-from semiring.streaming.journal import Journal
+from semiring.streaming.folder import Journal
 from semiring.streaming.pipeline import DevicePipeline, nothing
 from semiring.streaming.workers import run_workers
 

@@ -31,7 +31,7 @@ from semiring.kernels.engine import Block
 from semiring.mpi.ranks import Stopped
 from semiring.streaming.buffers import Buffer
 from semiring.streaming.dependencies import Dependencies, Share, StepsOfDevice
-from semiring.streaming.journal import Journal, NoJournal, Recorded
+from semiring.streaming.folder import Journal, Recorded
 from semiring.streaming.layout import BlockCyclicDistribution
 from semiring.streaming.pipeline import DevicePipeline, Loaded, nothing
 
@@ -67,7 +67,7 @@ def run_workers(
     """
     count, here = len(rows), len(pipelines)
     distribution = BlockCyclicDistribution(0, (here,)) if share is None else share.distribution
-    journal = NoJournal(count) if journal is None else journal
+    journal = Journal(count) if journal is None else journal
     begun = [i for i, k in enumerate(journal.rounds) if (kept := journal.begun(i, k)) is not None and not kept.whole]
     owned, look_ahead = distribution.owned(count), sum(distribution.devices) > 1
     programs: list[StepsOfDevice] = [partial(steps, journal.rounds, own, look_ahead=look_ahead, begun=begun) for own in owned]
