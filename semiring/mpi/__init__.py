@@ -4,6 +4,6 @@
     panels.py    row panels from their owners to all ranks: shared memory within a host, broadcasts between hosts
     nccl.py      row panels from GPU to GPU
 
-Nothing here knows the computation. `semiring.streaming.workers` runs the block rows of one rank, `semiring.execution.ranks` a whole call.
+Nothing here knows the computation. `semiring.streaming.closure` runs the block rows of one rank, `semiring.execution.ranks` a whole call.
 mpi4py is imported only after the caller has passed a communicator.
 """

@@ -3,8 +3,7 @@
 `semiring.algorithms.block_rows` defines the order of the computation. The files here execute it:
 
     layout.py        block rows: side, buffers, predicted time, block-cyclic distribution
-    closure.py       the closure with checks of overflow and divergence
-    workers.py       a worker thread for each device, which does the steps
+    closure.py       the closure: checks of overflow and divergence, and a worker thread for each device, which does the steps
     dependencies.py  rounds of block rows and receivers of row panels, for which workers wait
     pipeline.py      the device pipeline: load, compute, write back
     buffers.py       buffers on a device, and copies to and from storage; the host's buffers
@@ -14,6 +13,6 @@
     checkpoint.py    a journal for a matrix on disk: records of interrupted updates
     snapshots.py     a journal for a matrix in memory: snapshots of the whole matrix
 
-Calls go from the top down: `close_by_rows` in `semiring.execution.block_rows` → `closure_by_rows` → `run_workers` → `DevicePipeline` →
+Calls go from the top down: `close_by_rows` in `semiring.execution.block_rows` → `closure_by_rows` → `DevicePipeline` →
 `DeviceMemory` → `RowStorage`.
 """
