@@ -66,7 +66,7 @@ class Recorded(Protocol):
 class Journal:
     """The rounds of each block row, and records from which another process repeats interrupted updates.
 
-    This journal keeps nothing, for closures without a checkpoint of `count` block rows. `rounds` are those that each block row had
+    This journal keeps nothing, for closures of `count` block rows without a checkpoint. `rounds` are the rounds that each block row had
     finished when the journal was opened.
     """
 
