@@ -26,7 +26,7 @@ from semiring.kernels.limits import ValueStatistics
 from semiring.kernels.select import engine_for
 from semiring.planning import Plan
 from semiring.planning.block_rows import cut
-from semiring.streaming.buffers import HostMemory, PeerMemory
+from semiring.streaming.buffers import DeviceMemory, HostMemory
 from semiring.streaming.checkpoint import Checkpoint
 from semiring.streaming.closure import closure_by_rows, visit
 from semiring.streaming.folder import state_in
@@ -212,7 +212,7 @@ def _with_whole_rows(given: GivenRows) -> GivenRows:
     return given if same else replace(given, rows=tuple(map(rows_of, arrays)), arrays=arrays)
 
 
-def memory_on(matrix: Matrix, device: str) -> PeerMemory:
+def memory_on(matrix: Matrix, device: str) -> DeviceMemory:
     """Return the buffers of a device."""
     if device == "cpu":
         return HostMemory(matrix)
