@@ -74,7 +74,7 @@ class KernelWords(NamedTuple):
     status: int = -1
     packed_c: int = 0
     start: int = 0
-    stop: int = 0
+    stop: int = 1
     axes: int = 0
     shared_a: int = 0
     shared_b: int = 0
