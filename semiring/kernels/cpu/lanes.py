@@ -19,7 +19,7 @@ from semiring.algebra.expression import nodes
 from semiring.kernels.cpu.arguments import STATUS, Array, KernelArguments
 from semiring.kernels.cpu.bounds import BoundsCheck
 from semiring.kernels.cpu.emitter import ENTRY, I32, I64, Emitter, Scalar
-from semiring.kernels.cpu.lowering import Lowering, Value, improve, update, values
+from semiring.kernels.cpu.lowering import Lowering, Value, merge, take_in
 from semiring.kernels.cpu.pivot import PivotKernel
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.cpu.tile import Tile
@@ -243,7 +243,7 @@ class LaneKernel:
         ones = self.args.ones(em, set(inner), lanes) if self.target.fma_add else None
         low = Lowering(em, self.target, lanes, ones=ones, infinities=rep.inner_infinities)
         merged = Lowering(em, self.target, lanes, infinities=rep.infinities)
-        threshold = self.args.threshold(em, inner[0], lanes) if rep.kind == "clamped" else ""
+        threshold = self.args.threshold(em, rep, lanes)
         first = self.args.load(em, "first") if self.witness else ""
         a, b = (
             em.side_by_side(self.args.pointer(em, x), inner, em.mul(em.mul(k, side), lanes))
@@ -257,17 +257,6 @@ class LaneKernel:
             """Return the vector of each component at a place."""
             return [Value(em.get(s, p, em.mul(place, lanes), lanes), s) for s, p in zip(inner, starts, strict=True)]
 
-        def taken(sums: list[str], left: list[Value], right: list[Value], p: str) -> list[str]:
-            """Add one term to the sums, and update the winning k."""
-            old = values(sums, inner)
-            if not self.witness:
-                return low.accumulate(rep.add, rep.mul, inner, old, left, right)
-            candidate = low.evaluate(rep.mul, left, right, inner)
-            with low.plain_sums():
-                new, improved = improve(low, rep.add, inner, rep.extremum, old, candidate)
-            code = em.splat(em.let(f"trunc i64 {em.add(first, p)} to i32"), I32, lanes)
-            return [*(v.name for v in new), low.select(improved(), I32, code, sums[-1])]
-
         def tile(i: str, j: str, rows: int, columns: int) -> None:
             """c_ij ← c_ij ⊕ Σ a_ip b_pj for a register tile."""
             width = len(inner) + len(codes)
@@ -277,20 +266,17 @@ class LaneKernel:
                 left = [vectors(a, em.add(x, p)) for x in starts]
                 begin = em.add(em.mul(p, n), j)
                 right = [vectors(b, em.add(begin, q)) for q in range(columns)]
+                code = em.splat_word(str(em.add(first, p)), I32, lanes) if self.witness else ""
                 pairs = [(x, y) for x in left for y in right]
-                return [v for at, (x, y) in enumerate(pairs) for v in taken(sums[at * width : (at + 1) * width], x, y, p)]
+                return [v for at, (x, y) in enumerate(pairs) for v in take_in(low, rep, sums[at * width : (at + 1) * width], x, y, code)]
 
             sums = em.loop(0, k, 1, step, [*zeros, *codes] * (rows * columns))
             for at in range(rows * columns):
                 found = sums[at * width : (at + 1) * width]
                 r, q = divmod(at, columns)
                 place = em.mul(em.add(em.mul(em.add(i, r), n), em.add(j, q)), lanes)
-                candidate = [Value(rep.decode(merged, x, found[x], threshold), s) for x, s in enumerate(rep.outer)]
                 places = [em.at(s.ir, p, place) for s, p in zip(rep.outer, c, strict=True)]
-                update(
-                    merged, rep.add, rep.outer, rep.extremum, [candidate], places,
-                    (em.at("i32", via, place), [found[-1]]) if self.witness else None,
-                )  # fmt: skip
+                merge(merged, rep, found, threshold, places, (em.at("i32", via, place), [found[-1]]) if self.witness else None)
 
         def rows_of(i: str, rows: int) -> None:
             em.by_vectors(n, self.columns, lambda j, columns: tile(i, j, rows, columns))
