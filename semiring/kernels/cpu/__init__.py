@@ -16,10 +16,9 @@ Dense matrices:
 
 engine            operations of `Engine` on NumPy arrays
 launch            tasks and arguments of products, pivot blocks and stacks
-product           packing, and the loops around the micro-kernel (Goto, BLIS)
+product           packing, the loops around the micro-kernel (Goto, BLIS), and the lookup of the winning k
 micro             register tile of C and its merge with C
 exponential       products of exponentials where ⊕ is log Σ exp
-witness           lookup of the winning k
 pivot             closure of a pivot block
 vector            matrix × vector and vector × matrix
 lanes             loops over stacks of matrices; small matrices, one to a lane

@@ -69,18 +69,15 @@ def _ir(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, nam
     from semiring.kernels.cpu.sweeps import SweepKernel
     from semiring.kernels.cpu.tight_edges import TightKernel
     from semiring.kernels.cpu.vector import VectorKernel
-    from semiring.kernels.cpu.witness import WitnessKernel
 
     base, _, stacked = name.rpartition("_")
     if stacked == "lanes":
         return link(LaneKernel(rep.by_steps, target, tile, base).functions())
     if stacked == "stack":
         return "\n".join([_ir(rep, target, tile, witness_tile, base), link([stack_loop(rep, base)])])
-    if name == "product":
-        functions = ProductKernel(rep, target, tile, witness=False).functions()
-    elif name == "product_witness":
-        tile = witness_tile
-        functions = ProductKernel(rep, target, tile, witness=True).functions() + WitnessKernel(rep, target, tile).functions()
+    if name.startswith("product"):
+        witness = name == "product_witness"
+        functions = ProductKernel(rep, target, witness_tile if witness else tile, witness=witness).functions()
     elif name.startswith("sparse"):
         pair = SparseForm.named(name).kind in ("symbolic", "numeric")
         functions = (GustavsonKernel if pair else SparseKernel)(rep, target, name).functions()
