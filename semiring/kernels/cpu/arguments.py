@@ -12,6 +12,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from semiring.kernels.cpu.emitter import Emitter, Scalar
+from semiring.kernels.cpu.representation import Representation
 
 __all__ = ["STATUS", "Arguments", "Array", "KernelArguments", "KernelWords", "MatrixWords", "pack"]
 
@@ -74,7 +75,7 @@ class KernelWords(NamedTuple):
     status: int = -1
     packed_c: int = 0
     start: int = 0
-    stop: int = 0
+    stop: int = 1
     axes: int = 0
     shared_a: int = 0
     shared_b: int = 0
@@ -97,9 +98,9 @@ class KernelArguments(Arguments):
     def __init__(self, components: int) -> None:
         super().__init__(KernelWords, MatrixWords, components)
 
-    def threshold(self, em: Emitter, scalar: Scalar, width: int) -> str:
+    def threshold(self, em: Emitter, rep: Representation, width: int) -> str:
         """Return a vector of the threshold with which `Representation.decode` compares tropical integers."""
-        return em.splat_word(self.load(em, "threshold"), scalar, width)
+        return em.splat_word(self.load(em, "threshold"), rep.inner[0], width) if rep.kind == "clamped" else ""
 
     def ones(self, em: Emitter, scalars: set[Scalar], width: int) -> dict[Scalar, str]:
         """Return vectors of 1.0 that are known only at run time, so that LLVM does not fold fma(x, 1, y) back to a sum."""
