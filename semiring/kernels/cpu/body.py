@@ -129,6 +129,10 @@ class Body:
         """Emit x < y of two float64."""
         return self.em.let(f"fcmp olt double {x}, {y}")
 
+    def equal(self, x: str, y: str) -> str:
+        """Emit x = y of two float64."""
+        return self.em.let(f"fcmp oeq double {x}, {y}")
+
     def is_(self, relation: str, x: str | int, y: str | int) -> str:
         """Emit an integer comparison: eq, ne, slt, …."""
         return self.em.let(f"icmp {relation} i64 {x}, {y}")
