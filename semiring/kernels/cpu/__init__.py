@@ -32,7 +32,7 @@ sparse            sparse × dense products by compressed rows
 gustavson         sparse × sparse products by compressed rows
 sparse_words      forms and arguments of sparse products
 sparse_products   sparse products over threads
-patterns          sparse patterns: transpose, symmetry test, elimination tree, postorder, row subtrees
+patterns          sparse patterns: transpose, symmetry test, elimination tree, strong components and their reachable sets
 fronts            multifrontal elimination
 sweeps            rows and columns of the closure from eliminated panels
 tally             statistics of rows of distances during a sweep
@@ -42,7 +42,6 @@ pair_search       one path, by search from both ends
 searches          searches from many sources over threads
 tight_edges       shortest-path trees from known distances
 hops              hop counts from many sources, as bits
-strong_components strong components and their reachable sets
 spanning_tree     minimum spanning forests, and bottleneck paths
 policy_iteration  cycle means by policy iteration
 betweenness       betweenness centrality

@@ -27,7 +27,8 @@ class Arguments:
     """
 
     def __init__(self, words: Any, each: Any = None, components: int = 0) -> None:
-        names: list[Array] = [*words._fields, *((name, c) for c in range(components) for name in each._fields)]
+        self._words, self._each, self._components = words, each, range(components)
+        names: list[Array] = [*words._fields, *((name, c) for c in self._components for name in each._fields)]
         self.index = {name: i for i, name in enumerate(names)}
 
     def place(self, em: Emitter, name: Array) -> str:
@@ -41,6 +42,15 @@ class Arguments:
     def pointer(self, em: Emitter, name: Array) -> str:
         """Load a word as an address."""
         return em.load("ptr", self.place(em, name), 8)
+
+    def words(self, em: Emitter, numbers: str) -> dict[str, str]:
+        """Load the words by name: those among `numbers` as i64, others as addresses."""
+        plain = numbers.split()
+        return {name: (self.load if name in plain else self.pointer)(em, name) for name in self._words._fields}
+
+    def addresses(self, em: Emitter) -> dict[str, list[str]]:
+        """Load the words of all components by name."""
+        return {name: [self.pointer(em, (name, c)) for c in self._components] for name in self._each._fields}
 
 
 def pack(words: Sequence[int], each: Sequence[Sequence[int]] = ()) -> array[int]:
