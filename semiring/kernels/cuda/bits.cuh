@@ -252,18 +252,13 @@ template <int BM, int BN, int BK, int WM, int WN> struct TensorCore {
 
   __device__ __forceinline__ TensorCore()
       : lane(threadIdx.x % 32), row(threadIdx.x / 32 / (BN / WN) * WM), column(threadIdx.x / 32 % (BN / WN) * WN) {
-#pragma unroll
-    for (int i = 0; i < DOWN; i++)
-#pragma unroll
-      for (int j = 0; j < ACROSS; j++)
-#pragma unroll
-        for (int e = 0; e < 4; e++) count[i][j][e] = 0;
+    fill(count, 0);
   }
 
   __device__ __forceinline__ void accumulate(const char* a_slice, const char* b_slice) {
     // A lane addresses one row, of 16 bytes, of four 8 x 8 matrices of 16 bits: two above each other twice for A, two side by side for B.
-    const unsigned a_place = address(a_slice + (row + lane % 16) * pitch<BK> + lane / 16 * 16);
-    const unsigned b_place = address(b_slice + (column + lane / 16 * 8 + lane % 8) * pitch<BK> + lane / 8 % 2 * 16);
+    const Shared a_place = shared_address(a_slice + (row + lane % 16) * pitch<BK> + lane / 16 * 16);
+    const Shared b_place = shared_address(b_slice + (column + lane / 16 * 8 + lane % 8) * pitch<BK> + lane / 8 % 2 * 16);
     load(0, a_place, b_place);
 #pragma unroll
     for (int s = 0; s < STEPS; s++) {
@@ -301,13 +296,11 @@ template <int BM, int BN, int BK, int WM, int WN> struct TensorCore {
   }
 
  private:
-  static __device__ __forceinline__ unsigned address(const char* shared) { return static_cast<unsigned>(__cvta_generic_to_shared(shared)); }
-
-  static __device__ __forceinline__ void load_matrices(unsigned place, unsigned& w, unsigned& x, unsigned& y, unsigned& z) {
+  static __device__ __forceinline__ void load_matrices(Shared place, unsigned& w, unsigned& x, unsigned& y, unsigned& z) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(w), "=r"(x), "=r"(y), "=r"(z) : "r"(place));
   }
 
-  __device__ __forceinline__ void load(int buffer, unsigned a_place, unsigned b_place) {
+  __device__ __forceinline__ void load(int buffer, Shared a_place, Shared b_place) {
 #pragma unroll
     for (int i = 0; i < DOWN; i++) {
       auto& x = a[buffer][i];
@@ -332,10 +325,7 @@ template <int BM, int BN, int BK, int TM, int TN> struct Logic {
 
   __device__ __forceinline__ Logic()
       : lane(threadIdx.x % 32), row(threadIdx.x / 32 / (ACROSS / 8) * 4 + lane / 8), column(threadIdx.x / 32 % (ACROSS / 8) * 8) {
-#pragma unroll
-    for (int i = 0; i < TM; i++)
-#pragma unroll
-      for (int j = 0; j < TN; j++) common[i][j] = 0;
+    fill(common, 0u);
   }
 
   __device__ __forceinline__ void accumulate(const char* a_slice, const char* b_slice) {

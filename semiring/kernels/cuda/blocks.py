@@ -6,7 +6,6 @@ A kernel copies any strides into contiguous rows, reading along the denser axis:
 from __future__ import annotations
 
 import ctypes
-import functools
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -18,7 +17,7 @@ import numpy as np
 from semiring.arrays.overlap import Layout, share, span
 from semiring.common import forks
 from semiring.kernels.cuda.arguments import DeviceMatrix, Via, flat
-from semiring.kernels.cuda.compiler import Kernel, rehearsing
+from semiring.kernels.cuda.compiler import kernel_for, rehearsing
 from semiring.kernels.engine import Block
 
 __all__ = [
@@ -176,7 +175,7 @@ def copy_rows(source: Any, target: Any) -> None:
 
     if source.size == 0:
         return
-    kernel = _kernel(source.itemsize, cupy.cuda.runtime.getDevice())
+    kernel = kernel_for("copy_rows", cupy.cuda.runtime.getDevice(), _copy_source, source.itemsize)
     size, (count, m, n) = source.itemsize, source.shape
     for first in range(0, count, BATCH):
         for top in range(0, m, _TILE * BATCH):
@@ -187,16 +186,14 @@ def copy_rows(source: Any, target: Any) -> None:
             kernel(grid, (_TILE, 8, 1), (old.data.ptr, row, column, apart, new.data.ptr, pitch, new_apart, old.shape[1], n))
 
 
-@functools.cache
-def _kernel(size: int, number: int) -> Kernel:
+def _copy_source(size: int) -> str:
     kind = f"uint{8 * size}"
-    source = (
+    return (
         '#include "elements.cuh"\n\n'
         f'extern "C" __global__ void copy_rows(const {kind}* source, long long row, long long column, long long apart, {kind}* target, '
         "long long pitch, long long target_apart, long long m, long long n) {\n"
         "  copy_tiles(source, row, column, apart, target, pitch, target_apart, int(m), int(n));\n}\n"
     )
-    return Kernel("copy_rows", lambda: source, number)
 
 
 # Copies between the host and the current GPU, at the full speed of the link.

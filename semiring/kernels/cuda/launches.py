@@ -25,7 +25,7 @@ from semiring.arrays.overlap import address
 from semiring.common import forks
 from semiring.common.progress import Meter
 from semiring.kernels import machine
-from semiring.kernels.cuda.arguments import ALWAYS, Bounds, DeviceMatrix, LaunchPredicate, Product, Witness, flat, places
+from semiring.kernels.cuda.arguments import ALWAYS, Bounds, DeviceMatrix, LaunchPredicate, Product, Witness, flat
 from semiring.kernels.cuda.blocks import by_value, copy_into, matrix_of, via_of
 from semiring.kernels.cuda.compiler import Kernel, pointer_to, rehearsing
 from semiring.kernels.cuda.elements import for_each
@@ -169,9 +169,8 @@ def planned(
 @functools.cache
 def _own_places(components: int) -> np.ndarray[Any, Any]:
     """Return the positions within a `Product` of the values of `addresses`."""
-    place = places(Product, components)
-    pointers = [place[f"{X}.pointers.{c}"] for X in ("A", "B", "C", "witness.transposed") for c in range(components)]
-    return np.array([*pointers, place["witness.via"], place["witness.first"]])
+    own = DeviceMatrix((1,) * components, 0, 0, 0)
+    return np.flatnonzero(flat(Product(own, own, own, 0, 0, 0, 0, 0, 0, Witness(own, 1, 0, 0, 1))))
 
 
 def launched(meter: Meter | None, steps: int) -> None:

@@ -17,6 +17,25 @@ template <class E, int N = sizeof(E) < 16 ? 16 / sizeof(E) : 1> struct alignas(s
   E element[N];
 };
 
+// Copies between a vector and neighbours in an array.
+template <class E> __device__ __forceinline__ void unpack(E* to, const Vector<E>& from) {
+#pragma unroll
+  for (int q = 0; q < Vector<E>::length; q++) to[q] = from.element[q];
+}
+template <class E> __device__ __forceinline__ Vector<E> packed(const E* from) {
+  Vector<E> to;
+#pragma unroll
+  for (int q = 0; q < Vector<E>::length; q++) to.element[q] = from[q];
+  return to;
+}
+
+// Sets all elements of an array of any rank.
+template <class E> __device__ __forceinline__ void fill(E& x, E value) { x = value; }
+template <class T, int N, class E> __device__ __forceinline__ void fill(T (&x)[N], E value) {
+#pragma unroll
+  for (int i = 0; i < N; i++) fill(x[i], value);
+}
+
 // Keeps a value in a register, so that the compiler does not compute it again and again.
 __device__ __forceinline__ int kept(int x) { return __shfl_sync(0xffffffff, x, threadIdx.x % 32); }
 
@@ -122,8 +141,7 @@ template <class T, bool MIXED> struct Staged {
 // Copies 16 bytes, or writes zeros without reading if the source does not exist.
 __device__ __forceinline__ void copy_async_or_zero(void* shared, const void* global, bool exists) {
 #if __CUDA_ARCH__ >= 800
-  const unsigned target = static_cast<unsigned>(__cvta_generic_to_shared(shared));
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(target), "l"(global), "r"(exists ? 16 : 0));
+  copy_async<16>(shared_address(shared), global, exists);
 #else
   *static_cast<uint4*>(shared) = exists ? *static_cast<const uint4*>(global) : uint4{};
 #endif

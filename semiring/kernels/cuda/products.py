@@ -99,11 +99,7 @@ class CudaProducts:
         if C.values[0].size == 0:
             return
         if self._kernels.exponential is not None and self._is_exponential(A, C):
-
-            def exponentials() -> None:
-                self._by_exponentials(A, B, C, fresh=fresh)
-
-            compiler.run(exponentials, exponentials)
+            compiler.run(lambda: self._by_exponentials(A, B, C, fresh=fresh))
             return
         # cuBLAS may add in another order if the number of rows differs.
         parts = [] if self.meter is None or self._kernels.plus_times else self._parts(A, B, C, self.meter.piece)
@@ -125,11 +121,7 @@ class CudaProducts:
                 those = slice(start, start + BATCH)
                 self._product(A.at(those), B.at(those), some, fresh=fresh)
         else:
-
-            def work() -> None:
-                self._by_rows(A, B, C, fresh)
-
-            compiler.run(work, work)
+            compiler.run(lambda: self._by_rows(A, B, C, fresh))
 
     def _by_exponentials(self, A: Block, B: Block, C: Block, *, fresh: bool) -> None:
         """Multiply by exponentials; the GPU has parts computed step by step if float64 exponents do not reach far enough."""

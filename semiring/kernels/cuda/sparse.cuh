@@ -186,13 +186,10 @@ template <int LANES, int COLUMNS, int V> struct Columns {
   template <class S, class E> __device__ __forceinline__ void get(E (&found)[COLUMNS], const typename S::Pointers& row) const {
 #pragma unroll
     for (int c = 0; c < COLUMNS; c += V) {
-      if constexpr (V == 1) {
+      if constexpr (V == 1)
         found[c] = has(c) ? S::get(row, apart(c)) : S::zero();
-      } else if (has(c)) {
-        const Vector<E> some = S::get_vector(row, apart(c));
-#pragma unroll
-        for (int q = 0; q < V; q++) found[c + q] = some.element[q];
-      }
+      else if (has(c))
+        unpack(found + c, S::get_vector(row, apart(c)));
     }
   }
   // Stores elements of a row of C, which begins at element `to`.
@@ -200,14 +197,10 @@ template <int LANES, int COLUMNS, int V> struct Columns {
 #pragma unroll
     for (int c = 0; c < COLUMNS; c += V) {
       if (!has(c)) break;
-      if constexpr (V == 1) {
+      if constexpr (V == 1)
         S::put(out, to + at(c), found[c]);
-      } else {
-        Vector<E> some;
-#pragma unroll
-        for (int q = 0; q < V; q++) some.element[q] = found[c + q];
-        S::put_vector(out, to + at(c), some);
-      }
+      else
+        S::put_vector(out, to + at(c), packed(found + c));
     }
   }
 };

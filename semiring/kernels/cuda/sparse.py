@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.kernels import cache
 from semiring.kernels.compressed import CompressedRows, Mask, Room, strange_columns
 from semiring.kernels.cuda.arguments import Bounds, Sparse, flat
 from semiring.kernels.cuda.blocks import of_one_layout
-from semiring.kernels.cuda.compiler import Kernel, pointer_to
+from semiring.kernels.cuda.compiler import Kernel, pointer_to, semiring_kernel_for
 from semiring.kernels.cuda.elements import Flags
 from semiring.kernels.cuda.representation import represent
 from semiring.kernels.cuda.shapes import bounds_of
@@ -301,12 +300,8 @@ def _planned(
     )  # fmt: skip
     scratch = cuts, -(-parts // 16) * 16, 4 * cut.tiles
     slices = min(-(-n // (form.lanes * form.columns)), _MOST_SLICES) if form.matrix else 1
-    return SparsePlan(_kernel(semiring, dtypes, form, number), cut, slices, shared, scratch, np.array([0, *words], np.int64))
-
-
-@functools.lru_cache(maxsize=cache.LOADED)
-def _kernel(semiring: Semiring, dtypes: DTypes, form: SparseForm, number: int) -> Kernel:
-    return Kernel("sparse", lambda: sparse_source(semiring, dtypes, form), number)
+    kernel = semiring_kernel_for("sparse", number, sparse_source, semiring, dtypes, form)
+    return SparsePlan(kernel, cut, slices, shared, scratch, np.array([0, *words], np.int64))
 
 
 # Products of two sparse matrices: terms are expanded, sorted by row and column, and added within equal places (ESC). See Bell, Dalton and
