@@ -208,35 +208,24 @@ class AlgebraicStructure:
         >>> [str(dtype) for dtype in LOG.supported_dtypes]
         ['float32', 'float64']
         """
+        return tuple(filter(self._has_meaning_in, DTYPES))
 
-        def supports(dtype: np.dtype[Any]) -> bool:
-            try:
-                self.identities(dtype)
-            except DTypeError:
-                return False
-            return True
-
-        return tuple(filter(supports, DTYPES))
+    def _has_meaning_in(self, dtype: Any) -> bool:
+        try:
+            self.identities(dtype)
+        except (DTypeError, TraceError):
+            return False
+        return True
 
     @cached_property
     def usual_dtypes(self) -> tuple[np.dtype[Any], ...]:
         """The default dtypes: the first that fits of float64, bool, int64 and object."""
-        for name in ("float64", "bool", "int64"):
-            kinds = self.dtypes(name)
-            try:
-                self.identities(kinds)
-            except (DTypeError, TraceError):
-                continue
-            return kinds
-        return self.dtypes(object)
+        return self.dtypes(next(filter(self._has_meaning_in, ("float64", "bool", "int64")), object))
 
     @cached_property
     def selects(self) -> bool:
         """True if the recorded form of ⊕ always gives one of its operands; False does not exclude selectivity."""
-        try:
-            return self.program.selects
-        except TraceError:
-            return False
+        return not isinstance(self._program, str) and self._program.selects
 
     def narrowed(self, domain: Any) -> Self:
         """Return the same structure, with the same recordings, on another carrier."""
