@@ -25,21 +25,7 @@ _OBJECT = np.dtype(object)
 class AlgebraicStructure:
     """Two operations with their identities on a carrier, recorded by the constructor; see `Semiring`.
 
-    Attributes
-    ----------
-    name : str
-    add, mul : callable
-        a ⊕ b and a ⊗ b.
-    zero, one : scalar or tuple
-        Their identities.
-    star : callable or None
-        a*.
-    domain
-        The carrier as the caller gave it.
-    carrier : Carrier
-        The domain, made explicit.
-    recordings : mapping
-        The traces of ``add``, ``mul`` and ``star``, as far as they could be recorded.
+    `carrier` is the domain, made explicit. `recordings` has the traces of ``add``, ``mul`` and ``star`` that could be recorded.
     """
 
     name: str

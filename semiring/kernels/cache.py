@@ -121,12 +121,8 @@ def _prepared() -> Path | None:
     place = folder()
     place.mkdir(mode=stat.S_IRWXU, parents=True, exist_ok=True)
     status = place.stat()
-    if (
-        hasattr(os, "geteuid")
-        and not os.environ.get(_CHOSEN)
-        and status.st_uid == os.geteuid()
-        and stat.S_IMODE(status.st_mode) != stat.S_IRWXU
-    ):
+    mine = hasattr(os, "geteuid") and status.st_uid == os.geteuid()
+    if mine and not os.environ.get(_CHOSEN) and stat.S_IMODE(status.st_mode) != stat.S_IRWXU:
         place.chmod(stat.S_IRWXU)
         status = place.stat()
     return place if is_trusted(status) else None

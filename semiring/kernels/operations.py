@@ -168,7 +168,7 @@ _of_numbers = functools.lru_cache(maxsize=cache.LOADED)(Operations)
 
 
 def differ(x: Values, y: Values) -> Any:
-    """Return the mask of elements of which a component differs."""
+    """Return the mask of elements that differ in a component."""
     return np.logical_or.reduce([np.asarray(a != b, dtype=bool) for a, b in zip(x, y, strict=True)])
 
 
