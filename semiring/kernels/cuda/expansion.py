@@ -26,7 +26,7 @@ _TERMS = 1 << 26
 def expanded_product(
     A: CompressedRows, B: CompressedRows, room: Room, mask: Mask | None, times_vector: TimesVector, *, witness: bool
 ) -> tuple[CompressedRows, Any]:
-    """Return A⊗B with ascending columns, and the k that won each entry; see `ReferenceSparseProducts.times_sparse`.
+    """Return A⊗B with ascending columns, and the k that won each entry; see `SparseProducts.times_sparse`.
 
     Raises GraphError for invalid row starts and columns out of range.
     """
