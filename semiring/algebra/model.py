@@ -139,11 +139,11 @@ class Model:
 
     def add(self, x: Values, y: Values) -> tuple[Array, ...]:
         """Return x ⊕ y."""
-        return self._apply(self.structure.add, lambda: self.structure.program.add, x, y)
+        return self._apply("add", x, y)
 
     def mul(self, x: Values, y: Values) -> tuple[Array, ...]:
         """Return x ⊗ y."""
-        return self._apply(self.structure.mul, lambda: self.structure.program.mul, x, y)
+        return self._apply("mul", x, y)
 
     def star(self, x: Values) -> tuple[tuple[Array, ...], Array]:
         """Return x* and the mask of where it exists."""
@@ -172,10 +172,10 @@ class Model:
             result = function(*elements) if len(self.types) > 1 else function(*(e[0] for e in elements))
         return result if isinstance(result, tuple) else (result,)
 
-    def _apply(self, function: Callable[..., Any], recorded: Callable[[], tuple[Expr, ...]], x: Values, y: Values) -> tuple[Array, ...]:
+    def _apply(self, operation: str, x: Values, y: Values) -> tuple[Array, ...]:
         if not self._objects:
-            return self._evaluated(recorded(), x, y)
-        width = len(self.types)
+            return self._evaluated(getattr(self.structure.program, operation), x, y)
+        width, function = len(self.types), getattr(self.structure, operation)
         each = np.frompyfunc(lambda *parts: self.call(function, parts[:width], parts[width:]), 2 * width, 1)
         tuples = np.asarray(each(*x, *y), dtype=object)
         return tuple(np.asarray(np.frompyfunc(lambda t, c=c: t[c], 1, 1)(tuples), dtype=object) for c in range(width))

@@ -25,21 +25,7 @@ _OBJECT = np.dtype(object)
 class AlgebraicStructure:
     """Two operations with their identities on a carrier, recorded by the constructor; see `Semiring`.
 
-    Attributes
-    ----------
-    name : str
-    add, mul : callable
-        a ⊕ b and a ⊗ b.
-    zero, one : scalar or tuple
-        Their identities.
-    star : callable or None
-        a*.
-    domain
-        The carrier as the caller gave it.
-    carrier : Carrier
-        The domain, made explicit.
-    recordings : mapping
-        The traces of ``add``, ``mul`` and ``star``, as far as they could be recorded.
+    `carrier` is the domain, made explicit. `recordings` has the traces of ``add``, ``mul`` and ``star`` that could be recorded.
     """
 
     name: str
@@ -208,35 +194,24 @@ class AlgebraicStructure:
         >>> [str(dtype) for dtype in LOG.supported_dtypes]
         ['float32', 'float64']
         """
+        return tuple(filter(self._has_meaning_in, DTYPES))
 
-        def supports(dtype: np.dtype[Any]) -> bool:
-            try:
-                self.identities(dtype)
-            except DTypeError:
-                return False
-            return True
-
-        return tuple(filter(supports, DTYPES))
+    def _has_meaning_in(self, dtype: Any) -> bool:
+        try:
+            self.identities(dtype)
+        except (DTypeError, TraceError):
+            return False
+        return True
 
     @cached_property
     def usual_dtypes(self) -> tuple[np.dtype[Any], ...]:
         """The default dtypes: the first that fits of float64, bool, int64 and object."""
-        for name in ("float64", "bool", "int64"):
-            kinds = self.dtypes(name)
-            try:
-                self.identities(kinds)
-            except (DTypeError, TraceError):
-                continue
-            return kinds
-        return self.dtypes(object)
+        return self.dtypes(next(filter(self._has_meaning_in, ("float64", "bool", "int64")), object))
 
     @cached_property
     def selects(self) -> bool:
         """True if the recorded form of ⊕ always gives one of its operands; False does not exclude selectivity."""
-        try:
-            return self.program.selects
-        except TraceError:
-            return False
+        return not isinstance(self._program, str) and self._program.selects
 
     def narrowed(self, domain: Any) -> Self:
         """Return the same structure, with the same recordings, on another carrier."""

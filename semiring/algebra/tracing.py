@@ -182,7 +182,6 @@ class Trace:
     undefined: Expr
 
 
-_EVERY = frozenset("<=>?")
 _RELATIONS = {
     "lt": frozenset("<"), "le": frozenset("<="), "gt": frozenset(">"), "ge": frozenset(">="), "eq": frozenset("="),
     "ne": frozenset("<>?"),
@@ -286,15 +285,10 @@ class _Path:
             holds = frozenset({"<": ">", ">": "<"}.get(r, r) for r in holds)
         possible = self._relations.get((x, y))
         if possible is None:
-            possible = frozenset("=?") if x is y else _EVERY
-            if _is_ordered(x) and _is_ordered(y):
+            possible = frozenset("=?" if x is y else "<=>?")
+            if {x.op, y.op} <= {"var", "const"}:  # neither is NaN, because no carrier has NaN; sums may be ∞ − ∞
                 possible -= {"?"}
         return (x, y), holds, possible
-
-
-def _is_ordered(expr: Expr) -> bool:
-    """Return True if an expression cannot be NaN: an operand, because no carrier has NaN, or a constant. Sums may be ∞ − ∞."""
-    return expr.op in ("var", "const")
 
 
 def record(

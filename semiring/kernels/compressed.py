@@ -14,7 +14,7 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.arrays.devices import namespace, on_gpu
 from semiring.common.errors import GraphError
-from semiring.kernels.operations import Operations
+from semiring.kernels.operations import Operations, differ
 
 __all__ = [
     "CompressedRows", "EliminationPanels", "Mask", "ReferenceSparseProducts", "Room", "Supernodes", "strange_columns",
@@ -204,7 +204,7 @@ class ReferenceSparseProducts:
             old = tuple(c[rows] for c in C)
             new = self._operations.add(old, self._operations.mul(*pair))
             if via is not None:
-                changed = np.logical_or.reduce([np.asarray(x != y, bool) for x, y in zip(new, old, strict=True)])
+                changed = differ(new, old)
                 code = np.broadcast_to(codes[terms].reshape(-1, *(1,) * (changed.ndim - 1)), changed.shape)
                 via[rows] = np.where(changed, code, via[rows])
             for c, x in zip(C, new, strict=True):

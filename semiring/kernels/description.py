@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import NamedTuple
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import Expr, nodes
@@ -16,10 +14,9 @@ from semiring.common.forks import importing
 from semiring.common.html import Shown
 from semiring.kernels import hardware
 from semiring.kernels.hardware import H200, Device
+from semiring.kernels.limits import DTypes
 
 __all__ = ["BlockSides", "KernelDescription", "describe", "inner_loop", "sides_of"]
-
-DTypes = tuple[np.dtype[Any], ...]
 
 
 class BlockSides(NamedTuple):

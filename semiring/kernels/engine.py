@@ -8,7 +8,6 @@ send a vector through a long product of matrices.
 from __future__ import annotations
 
 import functools
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
@@ -21,7 +20,7 @@ from semiring.kernels.limits import ValueStatistics
 from semiring.kernels.operations import Operations
 
 __all__ = [
-    "ArrayEngine", "Block", "Engine", "Immediate", "PackedBlock", "Primitives", "ScanOperands", "ScanPlaces", "Scans", "Sides", "blocks",
+    "ArrayEngine", "Block", "Engine", "Immediate", "PackedBlock", "Primitives", "ScanOperands", "ScanPlaces", "Scans", "blocks",
     "fresh_engine", "quarter", "sequence_offsets",
 ]  # fmt: skip
 
@@ -140,19 +139,6 @@ class Primitives(Protocol):
         """
 
 
-class Sides(Protocol):
-    """The attributes of an engine that the choice of a schedule reads; see `Engine`."""
-
-    @property
-    def alignment(self) -> int: ...  # noqa: D102 (described in `Engine`)
-    @property
-    def pivot(self) -> int: ...  # noqa: D102 (likewise)
-    @property
-    def sweep(self) -> int: ...  # noqa: D102 (likewise)
-    @property
-    def block(self) -> int: ...  # noqa: D102 (likewise)
-
-
 class Engine(Primitives, Protocol):
     """A semiring in its dtypes on a device. Set the last four attributes before the first operation.
 
@@ -226,17 +212,13 @@ def fresh_engine(engine: Engine) -> Engine:
     return other
 
 
-class Immediate(ABC):
+class Immediate(Primitives):
     """The shared part of synchronous engines: an operation has finished, and raised its error, when the call returns."""
 
     sweep = block = 0
     signed = asynchronous = False
     statistics: ValueStatistics | None = None
     meter: Meter | None = None
-
-    @abstractmethod
-    def multiply_add(self, A: Block, B: Block, C: Block) -> None:
-        """C ← C ⊕ A⊗B."""
 
     def multiply_add_each(self, *products: tuple[Block, Block, Block]) -> None:
         """C ← C ⊕ A⊗B for independent products, one after the other."""

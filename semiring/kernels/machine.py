@@ -11,9 +11,6 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import Expr, nodes
@@ -21,11 +18,10 @@ from semiring.arrays.devices import gpu_number, gpus, is_gpu
 from semiring.arrays.threads import thread_count
 from semiring.common.errors import TraceError
 from semiring.kernels import hardware
+from semiring.kernels.limits import DTypes
 from semiring.kernels.operations import is_packed
 
 __all__ = ["Speed", "call_seconds", "speed_of", "used_devices", "worth"]
-
-DTypes = tuple[np.dtype[Any], ...]
 
 # Products and closures. 2 cores of AMD Zen 5 (AVX-512), 2026-11-22; one NVIDIA H200 with 132 multiprocessors, 2026-11-22.
 

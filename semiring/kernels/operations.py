@@ -22,7 +22,7 @@ from semiring.common.errors import DivergenceError, DTypeError, OverflowRiskErro
 from semiring.kernels import cache
 from semiring.kernels.limits import absorbing, own_infinities
 
-__all__ = ["OR", "PAIRS", "Operations", "is_packed", "is_reachability", "is_sympy", "on_bytes", "operations_for", "truth_table"]
+__all__ = ["OR", "PAIRS", "Operations", "differ", "is_packed", "is_reachability", "is_sympy", "on_bytes", "operations_for", "truth_table"]
 
 Values = Sequence[Any]
 
@@ -101,11 +101,10 @@ class Operations:
     def harmless(self, pivot: Values) -> bool:
         """Return True if 1 ⊕ p = 1 for every pivot p."""
         total = self.add(self.one, pivot)
-        for part, one in zip(map(np.asarray, total), self.one, strict=True):
-            same = part == one if part.dtype.kind != "O" else np.array([self._equal(t, one) for t in part.ravel()], dtype=bool)
-            if not np.all(same):
-                return False
-        return True
+        return all(
+            all(self._equal(t, one) for t in part.ravel()) if part.dtype.kind == "O" else bool(np.all(part == one))
+            for part, one in zip(map(np.asarray, total), self.one, strict=True)
+        )
 
     def _equal(self, total: Any, one: Any) -> bool:
         """Compare two entries; note in `undecided` if SymPy cannot tell, and assume that they are equal."""
@@ -166,6 +165,11 @@ def operations_for(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> Ope
 
 
 _of_numbers = functools.lru_cache(maxsize=cache.LOADED)(Operations)
+
+
+def differ(x: Values, y: Values) -> Any:
+    """Return the mask of elements that differ in a component."""
+    return np.logical_or.reduce([np.asarray(a != b, dtype=bool) for a, b in zip(x, y, strict=True)])
 
 
 def is_sympy(value: Any) -> bool:

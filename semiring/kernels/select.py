@@ -20,6 +20,7 @@ from semiring.arrays.memory import fits
 from semiring.common.forks import importing
 from semiring.kernels import cache, machine
 from semiring.kernels.engine import Engine, Scans
+from semiring.kernels.limits import DTypes
 from semiring.kernels.operations import is_packed
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 __all__ = ["engine_for", "fronts_for", "has_searches", "scans_for", "searches_for", "sparse_products_for", "sweeps_for"]
 
 Array = np.ndarray[Any, Any]
-DTypes = tuple[np.dtype[Any], ...]
 
 _NOT_SINGLE = {"exp", "expm1", "log", "log1p"}
 """Operations that are generated for vectors only."""
@@ -112,14 +112,10 @@ def searches_for(semiring: Semiring, dtypes: DTypes, device: str, threads: int |
     return Searches(semiring, dtypes, threads)
 
 
+@functools.lru_cache(maxsize=cache.LOADED)
 def has_searches(semiring: Semiring, dtypes: DTypes, device: str = "cpu") -> bool:
     """Return True if compiled searches exist: ⊕ selects a walk, and scalar instructions compute ⊕ and ⊗."""
-    return device != "reference" and _selects_in_single_instructions(semiring, dtypes)
-
-
-@functools.lru_cache(maxsize=cache.LOADED)
-def _selects_in_single_instructions(semiring: Semiring, dtypes: DTypes) -> bool:
-    if any(d.kind == "O" for d in dtypes) or not is_selective(semiring, dtypes):
+    if device == "reference" or any(d.kind == "O" for d in dtypes) or not is_selective(semiring, dtypes):
         return False
     return not (semiring.program.operations & _NOT_SINGLE or _lacks_instructions(semiring, dtypes))
 

@@ -143,7 +143,7 @@ class CudaSparseProducts:
         self._representation = represent(semiring, dtypes)
 
     def times_dense(self, A: CompressedRows, B: Values, C: Values, via: Any = None, *, swapped: bool = False, signed: bool = False) -> None:
-        """C ← A⊗B, see `ReferenceSparseProducts`."""
+        """C ← A⊗B, see `SparseProducts`."""
         self.times_dense_within(A, B, C, via, swapped=swapped, signed=signed)
 
     def times_dense_within(
@@ -221,7 +221,7 @@ class CudaSparseProducts:
         swapped: bool = False,
         signed: bool = False,
     ) -> tuple[CompressedRows, Any]:
-        """Return A⊗B, see `ReferenceSparseProducts`."""
+        """Return A⊗B, see `SparseProducts`."""
         add_up = functools.partial(self.times_dense, swapped=swapped, signed=signed)
         return expanded_product(A, B, room, mask, add_up, witness=witness)
 

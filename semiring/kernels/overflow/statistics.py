@@ -46,23 +46,23 @@ def value_statistics(
     Arrays of objects have empty statistics. `infinities` are the ends of integer dtypes that stand for ±∞. With `off_diagonal_from`, arrays
     are block rows of matrices (…, n, n) from this row on, and only zeros off the diagonal are counted.
     """
+    if off_diagonal_from is not None:
+        diagonals = [v.diagonal(off_diagonal_from, -2, -1)[..., None, :] for v in arrays]
+        found = value_statistics([*arrays, *diagonals], infinities, threads=threads)
+        pairs = zip(found[: len(arrays)], found[len(arrays) :], strict=True)
+        return tuple(whole._replace(zeros=whole.zeros - diagonal.zeros) for whole, diagonal in pairs)
     if type(arrays[0]) is not np.ndarray and on_gpu(arrays[0]):
-        return begin_statistics(arrays, infinities, off_diagonal_from=off_diagonal_from)()
-    if off_diagonal_from is None:
-        return tuple(_on_host(arrays, infinities, threads))
-    return _without(len(arrays), _on_host([*arrays, *_diagonals(arrays, off_diagonal_from)], infinities, threads))
+        return begin_statistics(arrays, infinities)()
+    return tuple(_on_host(arrays, infinities, threads))
 
 
-def begin_statistics(
-    arrays: Sequence[Any], infinities: tuple[int, ...] = (), *, off_diagonal_from: int | None = None
-) -> Callable[[], tuple[ValueStatistics, ...]]:
+def begin_statistics(arrays: Sequence[Any], infinities: tuple[int, ...] = ()) -> Callable[[], tuple[ValueStatistics, ...]]:
     """Start `value_statistics` on a GPU; return a function that waits for the results."""
     if not on_gpu(arrays[0]):
-        found = value_statistics(arrays, infinities, off_diagonal_from=off_diagonal_from)
+        found = value_statistics(arrays, infinities)
         return lambda: found
-    given = [*arrays, *_diagonals(arrays, off_diagonal_from)]
-    wait, dtypes = gpu_kernels().begin(given), [v.dtype for v in given]
-    return lambda: _without(len(arrays), [interpreted(raw, dtype, infinities) for raw, dtype in zip(wait(), dtypes, strict=True)])
+    wait, dtypes = gpu_kernels().begin(arrays), [v.dtype for v in arrays]
+    return lambda: tuple(interpreted(raw, dtype, infinities) for raw, dtype in zip(wait(), dtypes, strict=True))
 
 
 @functools.cache
@@ -70,17 +70,6 @@ def gpu_kernels() -> ModuleType:
     """Return the module of a GPU's kernels, imported at its first use."""
     with importing:
         return importlib.import_module("semiring.kernels.cuda.statistics")
-
-
-def _diagonals(arrays: Sequence[Any], start: int | None) -> list[Any]:
-    return [] if start is None else [v.diagonal(start, -2, -1)[..., None, :] for v in arrays]
-
-
-def _without(count: int, found: Sequence[ValueStatistics]) -> tuple[ValueStatistics, ...]:
-    """Return the statistics of the first `count` arrays; if diagonals follow, their zeros are subtracted."""
-    if len(found) == count:
-        return tuple(found)
-    return tuple(s._replace(zeros=s.zeros - d.zeros) for s, d in zip(found[:count], found[count:], strict=True))
 
 
 def surely_elements(semiring: Semiring, values: Sequence[Any], statistics: Sequence[ValueStatistics] | None = None) -> bool:
