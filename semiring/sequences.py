@@ -6,7 +6,7 @@ from typing import Any
 
 from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.definition import Semiring
-from semiring.arrays.cuda_stream import in_stream_of
+from semiring.arrays.devices import in_stream_of
 from semiring.arrays.threads import require_threads
 from semiring.common.errors import SemiringError, about, raised_here, refuse_arrays
 from semiring.execution.operands import flattened
