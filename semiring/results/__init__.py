@@ -12,9 +12,7 @@
     pictures.py       a graph with best paths, and elements as a heat map, drawn by Matplotlib
     layout.py         places of the vertices in a drawing
     views.py          a store for SciPy, NetworkX, pandas and Jupyter
-    saving.py         a store to a file and back, by `semiring.files.formats`
-    factor_files.py   a factor to a file and back
-    headers.py        the headers of these files: semirings, dtypes and names, with checks
+    saving.py         a store or a factor to a file and back, by `semiring.files.formats`
     recording.py      `Recording`: a closure step by step, the result of `watch`
     frames.py               its frames: the areas that each phase read and wrote, and the resulting matrix
     recording_pictures.py   its pictures: for Jupyter with a slider or without scripts, and by Matplotlib

@@ -462,9 +462,9 @@ class Factor(Shown):
         -----
         Nothing is pickled. Names may be None, truth values, numbers, texts, bytes, and tuples of these.
         """
-        from semiring.results import factor_files  # only on use, for a quick first call
+        from semiring.results.saving import save_factor  # only on use, for a quick first call
 
-        factor_files.save(path, factor_files.Saved(self._matrix, self._labels, self._listing))
+        save_factor(path, self._matrix, self._labels, self._listing)
 
     @staticmethod
     @raised_here
@@ -509,11 +509,10 @@ class Factor(Shown):
         A file need not be trusted: nothing of it is executed, and the result is well formed: elements of the semiring, and valid vertex
         numbers. Whether the elements are right is another question.
         """
-        from semiring.results import factor_files
+        from semiring.results.saving import load_factor
 
         place = named_device(device, "cpu", exact=False, compiled=True) or "cpu"
-        saved = factor_files.load(path, None if semiring is None else as_semiring(semiring), threads, place)
-        return Factor(*saved)
+        return Factor(*load_factor(path, None if semiring is None else as_semiring(semiring), threads, place))
 
     def __reduce__(self) -> Any:
         raise TypeError("a factor cannot be pickled; f.save(path) writes it, and sr.Factor.load(path) reads it, in another process too")

@@ -685,9 +685,9 @@ class Paths:
         have bent a path: if some floats improve on 1, as negative distances do.
         """
         self._require_all("save")
-        from semiring.results import saving
+        from semiring.results.saving import save_paths
 
-        saving.save(path, self._store)
+        save_paths(path, self._store)
 
     @staticmethod
     @raised_here
@@ -729,9 +729,9 @@ class Paths:
         A file need not be trusted: nothing in the file is executed, and memory use is bounded by the matrices in the file. The result is
         well formed: elements of the semiring, valid vertex numbers, different names. Whether the paths are right is another question.
         """
-        from semiring.results import saving
+        from semiring.results.saving import load_paths
 
-        return Paths._of(saving.load(path, None if semiring is None else as_semiring(semiring), mmap=mmap))
+        return Paths._of(load_paths(path, None if semiring is None else as_semiring(semiring), mmap=mmap))
 
     def _imported(self, array: Any) -> Any:
         return array if self._library is None else self._library(array)
