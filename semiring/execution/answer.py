@@ -14,9 +14,8 @@ from semiring.graphs import Graph
 from semiring.graphs.vertices import Vertices
 from semiring.planning import Plan
 from semiring.results.paths import Paths
-from semiring.results.paths_between import paths_in
 from semiring.results.store import Names, shown
-from semiring.results.trees import PredecessorTrees
+from semiring.results.trees import PredecessorTrees, paths_in
 
 __all__ = ["answer_rows", "paths_of"]
 

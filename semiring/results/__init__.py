@@ -1,9 +1,8 @@
 """Results of closures and eliminations, with paths, statistics, pictures and files.
 
     paths.py          `Paths`: elements and best paths, of one graph or of a batch
-    paths_between.py  `PathsBetween`: the same between chosen sources and targets
+    trees.py          `PathsBetween`: the same between chosen sources and targets; the store of predecessor trees, or of next hops
     store.py          `Store`, read by both: a rectangle of elements and the best paths of its pairs; the store of a construction matrix
-    trees.py            the store of predecessor trees, one for each source (or of next hops, one for each target)
     distributed.py    `DistributedMatrix`: elements whose rows the ranks of an MPI communicator have; the store of distributed trees
     statistics.py     `Statistics`: a summary of all distances, gathered from rows or tallied by a sweep
     factor.py         `Factor`: a sparse graph after elimination, its rows, columns, entries, solutions and new weights

@@ -27,10 +27,9 @@ from semiring.graphs.vertices import Vertices, chosen
 from semiring.kernels.operations import operations_for
 from semiring.planning.options import named_device
 from semiring.results.paths import Paths
-from semiring.results.paths_between import paths_in
 from semiring.results.statistics import BINS, RunningDistances, Statistics, add_by_elimination, statistics_from
 from semiring.results.store import Names, shown
-from semiring.results.trees import PredecessorTrees
+from semiring.results.trees import PredecessorTrees, paths_in
 
 __all__ = ["Factor"]
 

@@ -103,10 +103,10 @@ class Paths:
         AttributeError
             Between chosen vertices, whose paths are stored as trees.
         """
-        via = self._store.construction()
-        if via is None:
+        whole = self._store.expanded
+        if whole is None:
             raise AttributeError("paths between chosen vertices have trees instead of a construction matrix: predecessors() or next_hops()")
-        return self._imported(via)
+        return self._imported(whole.via)
 
     @property
     def values(self) -> Any:

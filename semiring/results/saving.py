@@ -73,18 +73,19 @@ def save_paths(path: str | os.PathLike[str], found: Store) -> None:
         )
     if not surely_elements(found.semiring, found.values):
         require_inside(found.semiring, found.values, "values")  # or they could not be loaded
-    edges = found.dense() if _may_be_bent(found) else None
-    via, labels = found.construction(), found.names.labels
+    whole = found.expanded
+    assert whole is not None
+    edges = whole.kept() if _may_be_bent(found) else None
     header = {
         PATHS.name: PATHS.version,
         "semiring": _identity(found.semiring, found.dtypes, found.values),
-        "shape": list(via.shape),
+        "shape": list(whole.via.shape),
         "dtypes": [str(d) for d in found.dtypes],
         "reflexive": found.reflexive,
         "edges": edges is not None,
-        "nodes": _written_names(labels),
+        "nodes": _written_names(found.names.labels),
     }
-    arrays = {f"value{c}": v for c, v in enumerate(found.values)} | {"via": via}
+    arrays = {f"value{c}": v for c, v in enumerate(found.values)} | {"via": whole.via}
     file.write(json.dumps(header), arrays | {f"edge{c}": e for c, e in enumerate(edges or ())})
 
 
