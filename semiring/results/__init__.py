@@ -12,9 +12,7 @@
     layout.py         places of the vertices in a drawing
     views.py          a store for SciPy, NetworkX, pandas and Jupyter
     saving.py         a store or a factor to a file and back, by `semiring.files.formats`
-    recording.py      `Recording`: a closure step by step, the result of `watch`
-    frames.py               its frames: the areas that each phase read and wrote, and the resulting matrix
-    recording_pictures.py   its pictures: for Jupyter with a slider or without scripts, and by Matplotlib
+    recording.py      `Recording`: a closure step by step, the result of `watch`; its frames, tables and pictures
 
 `semiring.execution` makes the stores. `semiring.algorithms` expands paths from a construction matrix, and grows trees.
 """
