@@ -8,8 +8,7 @@
     factor.py         `Factor`: a sparse graph after elimination, its rows, columns, entries, solutions and new weights
     reachability.py   `Reachability`: the vertices that each vertex reaches, without a matrix
     farthest.py       the farthest pairs and the center of a store
-    pictures.py       a graph with best paths, and elements as a heat map, drawn by Matplotlib
-    layout.py         places of the vertices in a drawing
+    pictures.py       a graph with best paths, its layout, and elements as a heat map, drawn by Matplotlib
     views.py          a store for SciPy, NetworkX, pandas and Jupyter
     saving.py         a store or a factor to a file and back, by `semiring.files.formats`
     recording.py      `Recording`: a closure step by step, the result of `watch`; its frames, tables and pictures
