@@ -11,7 +11,7 @@ import numpy as np
 
 from semiring.algorithms.csr import CSR
 from semiring.arrays.pieces import HOST, slices
-from semiring.common.errors import SemiringError, raised_here
+from semiring.common.errors import SemiringError, library, raised_here
 from semiring.common.units import counted
 from semiring.mpi.ranks import Ranks
 from semiring.results.trees import PredecessorTrees, via_of_trees
@@ -241,8 +241,6 @@ class DistributedMatrix:
         store : path or store of Zarr's
             Visible to all ranks.
         """
-        from semiring.common.errors import library
-
         zarr = library("zarr", "to_zarr")
         side = max((r.stop - r.start for r in self._rows), default=1)
         with self._ranks.together():

@@ -297,14 +297,9 @@ class Factor(Shown):
             size = max(least, HOST // max(1, n) // least * least)
         elif isinstance(size, bool) or not isinstance(size, Integral) or size < 1:
             raise GraphError(f"size is {described(size)}; it must be a whole number from 1, or None for the default")
-        return self._some_rows(int(size))
-
-    def _some_rows(self, size: int) -> Iterator[tuple[tuple[Any, ...], Any]]:
-        """Yield blocks of `size` rows; a separate generator, so that `blocks` raises errors at once."""
-        n = len(self.nodes)
-        for first in range(0, n, size):
-            numbers = self._matrix.found.order[first : first + size]
-            yield tuple([self.nodes[v] for v in numbers.tolist()]), self._elements(Vertices(numbers), Vertices.all_of(n))
+        order, every = self._matrix.found.order, Vertices.all_of(n)
+        parts = (order[first : first + int(size)] for first in range(0, n, int(size)))
+        return ((tuple([self.nodes[v] for v in part.tolist()]), self._elements(Vertices(part), every)) for part in parts)
 
     @raised_here
     def solve(self, b: Any) -> Any:
