@@ -42,8 +42,7 @@ from semiring.kernels.cpu.emitter import Emitter, Scalar
 from semiring.kernels.cpu.instructions import VectorMath
 from semiring.kernels.cpu.lowering import Lowering, Value
 from semiring.kernels.cpu.micro import SUMMED, MicroKernel
-from semiring.kernels.cpu.representation import Representation
-from semiring.kernels.cpu.tile import Tile
+from semiring.kernels.cpu.representation import Representation, Tile
 from semiring.kernels.hardware import Target
 
 __all__ = ["ExponentRange", "ExponentialKernel", "ScaledMath", "range_of"]

@@ -21,8 +21,7 @@ from semiring.kernels.cpu.bounds import BoundsCheck
 from semiring.kernels.cpu.emitter import ENTRY, I32, I64, Emitter, Scalar
 from semiring.kernels.cpu.lowering import Lowering, Value, merge, take_in
 from semiring.kernels.cpu.pivot import PivotKernel
-from semiring.kernels.cpu.representation import Representation
-from semiring.kernels.cpu.tile import Tile
+from semiring.kernels.cpu.representation import Representation, Tile
 from semiring.kernels.hardware import Target
 
 __all__ = ["LaneKernel", "stack_loop"]

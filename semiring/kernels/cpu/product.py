@@ -16,8 +16,7 @@ from semiring.kernels.cpu.exponential import ExponentialKernel
 from semiring.kernels.cpu.launch import transposed_shape
 from semiring.kernels.cpu.lowering import Lowering, Value
 from semiring.kernels.cpu.micro import MicroKernel
-from semiring.kernels.cpu.representation import Representation
-from semiring.kernels.cpu.tile import Tile
+from semiring.kernels.cpu.representation import Representation, Tile
 from semiring.kernels.hardware import Target
 
 __all__ = ["ProductKernel"]

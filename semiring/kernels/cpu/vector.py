@@ -18,8 +18,7 @@ from semiring.kernels.cpu.arguments import KernelArguments
 from semiring.kernels.cpu.bounds import BoundsCheck
 from semiring.kernels.cpu.emitter import ENTRY, I32, Emitter, Scalar
 from semiring.kernels.cpu.lowering import Lowering, Value, load_elements, merge, take_in, values
-from semiring.kernels.cpu.representation import Representation
-from semiring.kernels.cpu.tile import STRIP, Tile
+from semiring.kernels.cpu.representation import STRIP, Representation, Tile
 from semiring.kernels.hardware import Target
 
 __all__ = ["VectorKernel"]
