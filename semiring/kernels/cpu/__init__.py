@@ -2,9 +2,8 @@
 
 Generating code:
 
-representation    inner elements: order keys, clamped ∞, exponentials
-tile              register tile and cache blocks of the product
-arguments         argument words of kernels
+representation    inner elements (order keys, clamped ∞, exponentials); register tile and cache blocks of the product
+arguments         argument words of kernels, and forms of scans
 emitter           LLVM IR as text
 body              loops over arrays and graphs as LLVM IR
 instructions      vector instructions; exp and log
@@ -50,6 +49,5 @@ deviations        deviations of the k shortest paths
 Sequences:
 
 scan              a vector through a long product of matrices
-scan_words        forms and arguments of scans
 scans             scans over threads
 """
