@@ -39,10 +39,8 @@ fronts            multifrontal elimination
 sweeps            rows and columns of the closure from eliminated panels
 tally             statistics of rows of distances during a sweep
 eliminations      sparse elimination and its sweeps over threads
-search            rows of a closure: Dijkstra, and label-correcting rounds
-pair_search       one path, by search from both ends
+search            rows of a closure by Dijkstra or in rounds; one path from both ends; trees from known distances
 searches          searches from many sources over threads
-tight_edges       shortest-path trees from known distances
 hops              hop counts from many sources, as bits
 spanning_tree     minimum spanning forests, and bottleneck paths
 policy_iteration  cycle means by policy iteration

@@ -16,8 +16,8 @@ from semiring.kernels.cpu.emitter import I32, Scalar, scalar_type
 from semiring.kernels.cpu.instructions import Instructions
 
 __all__ = [
-    "BroadcastOperand", "Lowering", "Value", "Via", "improve", "improved", "load_elements", "store_elements", "store_where", "update",
-    "values",
+    "BroadcastOperand", "Lowering", "Value", "Via", "chosen", "improve", "improved", "load_elements", "store_elements", "store_where",
+    "update", "values",
 ]  # fmt: skip
 
 
@@ -232,6 +232,11 @@ def _widest(scalars: Sequence[Scalar | None]) -> Scalar | None:
     """Return the common type of several operands, ignoring conditions."""
     found = {s.dtype for s in scalars if s is not None}
     return scalar_type(widest(found)) if found else None
+
+
+def chosen(low: Lowering, scalars: Sequence[Scalar], condition: str, yes: Sequence[Value], no: Sequence[Value]) -> list[Value]:
+    """Return one of two elements in each lane, by a condition."""
+    return [Value(low.select(condition, s, x.name, y.name), s) for s, x, y in zip(scalars, yes, no, strict=True)]
 
 
 def load_elements(low: Lowering, scalars: Sequence[Scalar], arrays: Sequence[str], i: str | int) -> list[Value]:
