@@ -16,8 +16,8 @@ from semiring.kernels.cpu.emitter import I32, Scalar, scalar_type
 from semiring.kernels.cpu.instructions import Instructions
 
 __all__ = [
-    "BroadcastOperand", "Lowering", "Value", "Via", "chosen", "improve", "improved", "load_elements", "store_elements", "store_where",
-    "update", "values",
+    "BroadcastOperand", "Lowering", "Value", "Via", "chosen", "constants", "improve", "improved", "load_elements", "store_elements",
+    "store_where", "update", "values",
 ]  # fmt: skip
 
 
@@ -232,6 +232,11 @@ def _widest(scalars: Sequence[Scalar | None]) -> Scalar | None:
     """Return the common type of several operands, ignoring conditions."""
     found = {s.dtype for s in scalars if s is not None}
     return scalar_type(widest(found)) if found else None
+
+
+def constants(low: Lowering, scalars: Sequence[Scalar], element: Sequence[Any]) -> list[Value]:
+    """Return a constant element in all lanes."""
+    return [Value(s.constant(x, low.width), s) for s, x in zip(scalars, element, strict=True)]
 
 
 def chosen(low: Lowering, scalars: Sequence[Scalar], condition: str, yes: Sequence[Value], no: Sequence[Value]) -> list[Value]:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from semiring.kernels.cpu.arguments import Arguments
 from semiring.kernels.cpu.body import Variable
 from semiring.kernels.cpu.emitter import ENTRY, I32, I64, Emitter, Scalar
-from semiring.kernels.cpu.lowering import Lowering, Value, chosen, improve, load_elements, store_elements, values
+from semiring.kernels.cpu.lowering import Lowering, Value, chosen, constants, improve, load_elements, store_elements, values
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.hardware import Target
 
@@ -215,8 +215,7 @@ class SearchKernel:
         self.low = Lowering(em, target, width, infinities=rep.inner_infinities)
         self.args = Arguments(self.words, self.arrays, len(rep.outer))
         self.x, self.each = self.args.words(em, self.numbers), self.args.addresses(em)
-        units = ([Value(s.constant(v, width), s) for v, s in zip(unit, rep.outer, strict=True)] for unit in (rep.zero, rep.one))
-        self.zero, self.one = units
+        self.zero, self.one = (constants(self.low, rep.outer, unit) for unit in (rep.zero, rep.one))
 
     def functions(self) -> list[Emitter]:
         """Emit the function."""
