@@ -36,8 +36,7 @@ sparse_words      forms and arguments of sparse products
 sparse_products   sparse products over threads
 patterns          sparse patterns: transpose, symmetry test, elimination tree, strong components and their reachable sets
 fronts            multifrontal elimination
-sweeps            rows and columns of the closure from eliminated panels
-tally             statistics of rows of distances during a sweep
+sweeps            rows and columns of the closure from eliminated panels, and statistics of distances on the way
 eliminations      sparse elimination and its sweeps over threads
 search            rows of a closure by Dijkstra or in rounds; one path from both ends; trees from known distances
 searches          searches from many sources over threads

@@ -15,8 +15,7 @@ from semiring.kernels.cpu.arguments import pack
 from semiring.kernels.cpu.compiler import Function
 from semiring.kernels.cpu.fronts import FRONT_STATUS, FrontArrays, FrontWords
 from semiring.kernels.cpu.kernels import kernels_for
-from semiring.kernels.cpu.sweeps import GatherArrays, GatherWords, SweepWords, lanes_of
-from semiring.kernels.cpu.tally import TallyWords
+from semiring.kernels.cpu.sweeps import GatherArrays, GatherWords, SweepWords, TallyWords, lanes_of
 from semiring.kernels.supernodes import Array, EliminationPanels, Supernodes, Values
 
 __all__ = ["Eliminations", "SweepLayout"]
