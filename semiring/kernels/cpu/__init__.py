@@ -33,13 +33,10 @@ sparse_words      forms and arguments of sparse products
 sparse_products   sparse products over threads
 patterns          sparse patterns: transpose, symmetry test, elimination tree, strong components and their reachable sets
 fronts            multifrontal elimination
-sweeps            rows and columns of the closure from eliminated panels
-tally             statistics of rows of distances during a sweep
+sweeps            rows and columns of the closure from eliminated panels, and statistics of distances on the way
 eliminations      sparse elimination and its sweeps over threads
-search            rows of a closure: Dijkstra, and label-correcting rounds
-pair_search       one path, by search from both ends
+search            rows of a closure by Dijkstra or in rounds; one path from both ends; trees from known distances
 searches          searches from many sources over threads
-tight_edges       shortest-path trees from known distances
 hops              hop counts from many sources, as bits
 spanning_tree     minimum spanning forests, and bottleneck paths
 policy_iteration  cycle means by policy iteration

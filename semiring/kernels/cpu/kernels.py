@@ -58,15 +58,13 @@ def _ir(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, nam
     from semiring.kernels.cpu.fronts import FrontKernel
     from semiring.kernels.cpu.gustavson import GustavsonKernel
     from semiring.kernels.cpu.lanes import LaneKernel, stack_loop
-    from semiring.kernels.cpu.pair_search import PairKernel
     from semiring.kernels.cpu.pivot import PivotKernel
     from semiring.kernels.cpu.product import ProductKernel
     from semiring.kernels.cpu.scan import ScanKernel
-    from semiring.kernels.cpu.search import SearchKernel
+    from semiring.kernels.cpu.search import PairKernel, SearchKernel, TightKernel
     from semiring.kernels.cpu.sparse import SparseKernel
     from semiring.kernels.cpu.sparse_words import SparseForm
     from semiring.kernels.cpu.sweeps import SweepKernel
-    from semiring.kernels.cpu.tight_edges import TightKernel
     from semiring.kernels.cpu.vector import VectorKernel
 
     base, _, stacked = name.rpartition("_")
