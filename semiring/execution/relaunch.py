@@ -20,7 +20,7 @@ from semiring.arrays.memory import ALWAYS_FITS, require_room
 from semiring.execution.operands import WITNESS, ProductForm, Shape, form_of
 from semiring.execution.product import Witnessed, asynchronous_engine, begin_checks, matrices_of, require_gpu_room
 from semiring.graphs.array_like import comes_from
-from semiring.kernels.cuda.elements import clear_paths, zeros
+from semiring.kernels.cuda.elements import clear_paths, of_bytes
 from semiring.kernels.engine import Block
 from semiring.kernels.limits import SafeRange
 from semiring.kernels.overflow.products import checks_for
@@ -162,7 +162,7 @@ def _launch_again(
         with aside(before):
             verify = begin()
     else:
-        signs: Any = zeros(1) if waits else None
+        signs: Any = of_bytes(1, 0) if waits else None
         verify = begin(signs)
         for launch, signed in known.launches:
             launch.start(own, (0, 0) if signed is None else (signs.data.ptr, signed))

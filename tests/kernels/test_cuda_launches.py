@@ -98,8 +98,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Functions]:
         "semiring.kernels.cuda.blocks.kernel_for",
         functools.cache(lambda name, number, source, size: compiler.Kernel(f"copy{size}", str, number)),
     )
-    monkeypatch.setattr("semiring.kernels.cuda.engine.no_divergence", lambda count: array_at(64, (count,), np.int32))
-    monkeypatch.setattr("semiring.kernels.cuda.engine.zeros", lambda count: array_at(1 << 20, (count,), np.int32))
+    monkeypatch.setattr("semiring.kernels.cuda.engine.of_bytes", lambda count, byte: array_at(64 if byte else 1 << 20, (count,), np.int32))
     monkeypatch.setattr("semiring.kernels.cuda.engine._SMALL", 0)
     monkeypatch.setattr(cupy.cuda.runtime, "getDevice", lambda: 0)
     yield functions

@@ -18,7 +18,7 @@ from semiring.common.errors import DTypeError, SemiringError
 from semiring.kernels import source
 from semiring.kernels.cuda import boolean, compiler, exponential
 from semiring.kernels.cuda.elements import elements_source
-from semiring.kernels.cuda.fronts import fronts_source
+from semiring.kernels.cuda.fronts import fronts_source, sweep_source
 from semiring.kernels.cuda.kernels import (
     GROUP,
     SHALLOW,
@@ -42,7 +42,6 @@ from semiring.kernels.cuda.shapes import bounds_of
 from semiring.kernels.cuda.source import function
 from semiring.kernels.cuda.sparse import sparse_form, sparse_source
 from semiring.kernels.cuda.statistics import statistics_source
-from semiring.kernels.cuda.sweeps import sweep_source
 from semiring.kernels.cuda.tile import Tile, TileProblem, candidate_tiles, choose_tile, looks_up_in_shared, split_k
 from semiring.kernels.hardware import Device
 from semiring.kernels.limits import FINITE, HIGHEST, LOWEST, SafeRange

@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hi
 
 __all__ = [
     "ALWAYS", "Bits", "Bounds", "CheckedProducts", "DeviceMatrix", "Fronts", "Given", "LaunchPredicate", "Numbers", "Product", "Products",
-    "Scan", "Sequence", "Sparse", "StridedBatch", "Sweep", "Truths", "VertexMatrix", "Via", "Witness", "fields_header", "flat",
+    "Scan", "Sequence", "Sparse", "StridedBatch", "Sweeps", "Truths", "VertexMatrix", "Via", "Witness", "fields_header", "flat",
     "parameters",
 ]  # fmt: skip
 
@@ -168,7 +168,7 @@ class Sparse(NamedTuple):
     bounds: Bounds
 
 
-class Sweep(NamedTuple):
+class Sweeps(NamedTuple):
     """Sweeps through the panels of an elimination; the arrays up to `panel_starts`, and the panels, are laid out as in `Supernodes`.
 
     `parents` has each supernode's parent, `supernode_of` the supernode of each place, and `down` the supernodes of the second sweep, in
@@ -313,7 +313,7 @@ class Given(NamedTuple):
 
 
 _STRUCTURES: tuple[type[Any], ...] = (
-    DeviceMatrix, LaunchPredicate, Witness, Product, Products, Bounds, CheckedProducts, Sequence, Scan, Sparse, Sweep, Fronts, Via,
+    DeviceMatrix, LaunchPredicate, Witness, Product, Products, Bounds, CheckedProducts, Sequence, Scan, Sparse, Sweeps, Fronts, Via,
     VertexMatrix, StridedBatch, Bits, Truths, Numbers, Given,
 )  # fmt: skip
 

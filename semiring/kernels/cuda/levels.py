@@ -14,7 +14,7 @@ from semiring.arrays.devices import gpu_name
 from semiring.arrays.memory import free_on
 from semiring.kernels import machine
 from semiring.kernels.cuda.compiler import kernel_for, rehearsing
-from semiring.kernels.cuda.elements import read_back, zeros
+from semiring.kernels.cuda.elements import of_bytes, read_back
 
 __all__ = ["close_by_levels", "levels_source"]
 
@@ -47,7 +47,7 @@ def close_by_levels(matrix: Any, nothing: Any, length: Any) -> bool:
         kernel_for(name, number, levels_source, dtype) for name in ("list_edges", "first_level", "next_level", "count_levels")
     )
     blocks, block = -(-n // _WARPS), (_THREADS, 1, 1)
-    told = zeros(n + 1)  # the degrees of all vertices, and a flag for other edges
+    told = of_bytes(n + 1, 0)  # the degrees of all vertices, and a flag for other edges
     given = matrix.data.ptr, row, column, n, dtype.type(nothing), dtype.type(length)
     list_edges((blocks, 1, 1), block, (*given, told.data.ptr, 0, 0, told.data.ptr + 4 * n))
     *degrees, others = read_back(told)
@@ -62,7 +62,7 @@ def close_by_levels(matrix: Any, nothing: Any, length: Any) -> bool:
     levels = [cupy.empty(nbytes, np.uint8)]
     levels[0].data.memset_async(0, nbytes)
     first_level((-(-n // _THREADS), 1, 1), block, (levels[0].data.ptr, n, 4 * width))
-    changed = zeros(most)
+    changed = of_bytes(most, 0)
     for level in range(most):
         levels.append(cupy.empty(nbytes, np.uint8))
         taken = levels[level].data.ptr, levels[level + 1].data.ptr, n, width, where.data.ptr, heads.data.ptr, changed.data.ptr + 4 * level

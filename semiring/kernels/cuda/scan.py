@@ -110,7 +110,7 @@ def scan_source(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], form: Sca
     step = step_for(r, arch, ordered_bits=False) if total == "Fold" else None
     flags = (str(x).lower() for x in (form.held, form.backward, form.weighted, form.witness))
     call = f"scan_sequence<Summed, {total}<Summed>, {form.parts}, {form.terms}, {', '.join(flags)}>"
-    return summing_source(semiring, dtypes, "scan.cuh", "scan", call, form.bound, step=step)
+    return summing_source(semiring, dtypes, "scan", {"scan": (call, form.bound)}, step=step)
 
 
 class CudaScans:

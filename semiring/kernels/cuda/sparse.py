@@ -124,7 +124,7 @@ def sparse_source(semiring: Semiring, dtypes: DTypes, form: SparseForm) -> str:
     how = f"Form<Summed, {total}<Summed>, {'long long' if form.wide else 'int'}, {swapped}, {checked}, {mixed}>"
     call = f"sparse_product<{how}, {form.lanes}, {form.columns}, {form.width}, {matrix}>"
     threads, blocks = _MATRIX if form.matrix else _VECTOR, resident(semiring, dtypes, form)
-    return summing_source(semiring, dtypes, "sparse.cuh", "sparse", call, threads, blocks=blocks)
+    return summing_source(semiring, dtypes, "sparse", {"sparse": (call, f"{threads}, {blocks}" if blocks > 1 else threads)})
 
 
 def resident(semiring: Semiring, dtypes: DTypes, form: SparseForm) -> int:

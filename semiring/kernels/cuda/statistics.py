@@ -19,7 +19,7 @@ from semiring.common.errors import SemiringError
 from semiring.kernels.cuda.arguments import Given, Numbers
 from semiring.kernels.cuda.blocks import stacked
 from semiring.kernels.cuda.compiler import kernel_for, pointer_to, rehearsing
-from semiring.kernels.cuda.elements import zeros
+from semiring.kernels.cuda.elements import of_bytes
 from semiring.kernels.hardware import device
 from semiring.kernels.limits import RawStatistics
 
@@ -70,7 +70,7 @@ forks.in_children(_all.clear)
 
 def _partials() -> Any:
     """Return zeroed memory where blocks combine partial results and count themselves."""
-    return zeros(2 * (_COUNT * _WORDS + 1))
+    return of_bytes(2 * (_COUNT * _WORDS + 1), 0)
 
 
 def _fields(partials: Any, results: int) -> Any:
@@ -163,9 +163,8 @@ def _start(given: Sequence[Strided], dtype: np.dtype[Any], number: int, fields: 
     fields[1 : 1 + len(own)] = own
     fields[_SIGNS] = 0 if signs is None else signs.data.ptr
     blocks = min(-(-most // (_THREADS * _NUMBERS)), _BLOCKS * device(number).multiprocessors)
-    kernel_for("value_statistics", number, statistics_source, dtype).start(
-        (max(1, blocks), len(given), 1), (_THREADS, 1, 1), pointer_to(fields)
-    )
+    kernel = kernel_for("value_statistics", number, statistics_source, dtype)
+    kernel.start((max(1, blocks), len(given), 1), (_THREADS, 1, 1), pointer_to(fields))
 
 
 def _readable(values: Any) -> Any:
