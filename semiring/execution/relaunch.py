@@ -79,7 +79,7 @@ def _dense(a: Any, b: Any, semiring: Semiring, options: tuple[bool, str, int | N
     left, right = strided(a), strided(b)
     if left is None or right is None or (number := _current_gpu()) is None:
         return None
-    from semiring.kernels.cuda.shapes import finds_safe
+    from semiring.kernels.cuda.kernels import finds_safe
 
     key = (semiring, left[1:], left.address % 16, right[1:], right.address % 16, number, device, witness, check)
     known = _known.get(key)

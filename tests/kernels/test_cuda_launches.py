@@ -224,7 +224,7 @@ def test_a_chance_that_no_number_has_a_sign(gpu: _Functions, monkeypatch: pytest
     """It is taken until numbers that are right have signs; what is refused tells nothing of them."""
     answers = list[int]()
     flags = SimpleNamespace(addresses=[1 << 20], read=lambda: [answers.pop(0), False])
-    monkeypatch.setattr("semiring.kernels.cuda.shapes.Flags", SimpleNamespace(taken=lambda: flags))
+    monkeypatch.setattr("semiring.kernels.cuda.kernels.Flags", SimpleNamespace(taken=lambda: flags))
     monkeypatch.setattr(cupy.cuda, "get_current_stream", lambda: SimpleNamespace(is_capturing=lambda: False))
     A, B, C = (Block((array_at((1 + i) << 32, (40, 64, 64), np.float32),)) for i in range(3))
     safe = SafeRange(-8.0, 8.0, FINITE)

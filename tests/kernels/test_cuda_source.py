@@ -28,6 +28,7 @@ from semiring.kernels.cuda.kernels import (
     STACK_SIDES,
     STACKS,
     VECTORS,
+    bounds_of,
     kernel_source,
     pivot_sides,
     problem_for,
@@ -38,7 +39,6 @@ from semiring.kernels.cuda.kernels import (
 from semiring.kernels.cuda.paths import trees_source, walks_source
 from semiring.kernels.cuda.representation import STEPS, hoisted, represent
 from semiring.kernels.cuda.scan import ScanForm, fits, scan_source, scan_tile
-from semiring.kernels.cuda.shapes import bounds_of
 from semiring.kernels.cuda.source import function
 from semiring.kernels.cuda.sparse import sparse_form, sparse_source
 from semiring.kernels.cuda.statistics import statistics_source

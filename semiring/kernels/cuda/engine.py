@@ -41,7 +41,19 @@ from semiring.kernels.cuda.elements import (
     restore_infinity,
 )
 from semiring.kernels.cuda.exponential import multiply_exponentials, pays
-from semiring.kernels.cuda.kernels import GROUP, PLAIN_THREADS, SMALL_PIVOT, STACK, kernels_for, pivot_threads, problem_for, reads_vectors
+from semiring.kernels.cuda.kernels import (
+    GROUP,
+    PLAIN_THREADS,
+    SMALL_PIVOT,
+    STACK,
+    finds_safe,
+    kernels_for,
+    pivot_threads,
+    plan_for_shape,
+    problem_for,
+    reads_vectors,
+    split_plan,
+)
 from semiring.kernels.cuda.launches import (
     BlasPlan,
     LaunchPlan,
@@ -55,7 +67,6 @@ from semiring.kernels.cuda.launches import (
     recording,
 )
 from semiring.kernels.cuda.representation import Step
-from semiring.kernels.cuda.shapes import finds_safe, plan_for_shape, split_plan
 from semiring.kernels.cuda.statistics import begin
 from semiring.kernels.cuda.tile import Tile, TileProblem, choose_tile, looks_up_in_shared, split_k
 from semiring.kernels.engine import Block

@@ -161,6 +161,9 @@ def semiring_struct(r: Representation, step: Step | None, *, star: bool = False,
     same = [d == e for d, e in zip(r.dtypes, r.registers, strict=True)]
     pointers = " ".join(f"{kind}* c{c};" for c, kind in each)
     count, pairs = (step.count, step.pairs) if step else (1, False)
+    accumulate = step.code.format(extremum=r.add[0].op) if step else "c = add(c, candidate(a[0], b[0]));"
+    # ⊗ without its hoisted part, or at least without what ⊕ makes superfluous.
+    candidates = r.hoisted[0] if epilogue else (candidate(r.add[0], r.mul[0], r.zero[0]),) if len(r.mul) == 1 else r.mul
     lines = [
         f"struct {'Numbers' if pairs else 'Semiring'} {{",
         f"  struct alignas({min(r.size, 16)}) Element {{ {fields} }};",
@@ -190,9 +193,9 @@ def semiring_struct(r: Representation, step: Step | None, *, star: bool = False,
         _constant("one", r.one, r.registers),
         _operation("add", "Element a, Element b", r.add, r),
         _operation("mul", "Element a, Element b", r.mul, r),
-        _operation("candidate", "Element a, Element b", r.hoisted[0] if epilogue else _candidates(r), r),
+        _operation("candidate", "Element a, Element b", candidates, r),
         _epilogue(r) if epilogue else "",
-        _accumulate(r, step),
+        _method("void accumulate(Element& c, const Element* a, const Element* b)", accumulate),
         _method("bool harmless(Element p)", "return same(add(one(), p), one());"),
         _star(r) if star else "",
         "};",
@@ -221,26 +224,12 @@ def _operation(name: str, parameters: str, roots: Sequence[Expr], r: Representat
     return f"  static __device__ __forceinline__ Element {name}({parameters}) {{\n{body}    return {{{', '.join(results)}}};\n  }}"
 
 
-def _candidates(r: Representation) -> Sequence[Expr]:
-    """Return ⊗ without what ⊕ makes superfluous; see `steps.candidate`."""
-    return (candidate(r.add[0], r.mul[0], r.zero[0]),) if len(r.mul) == 1 else r.mul
-
-
 def _epilogue(r: Representation) -> str:
     """Return the function from a sum of candidates to the result."""
     if all(e.op == "var" for e in r.hoisted[1]):
         return _method("Element epilogue(Element a)", "return a;")
     lines, results = function(r.hoisted[1], [f"{d}(a.c{c})" for c, d in enumerate(r.dtypes)], [], r.dtypes)
     return _method("Element epilogue(Element a)", " ".join([*lines, f"return add(zero(), {{{', '.join(results)}}});"]))
-
-
-def _accumulate(r: Representation, step: Step | None) -> str:
-    """Return c ← c + a × b for the steps taken at once; `a` and `b` are arrays of operands."""
-    if step is None:
-        body = "c = add(c, candidate(a[0], b[0]));"
-    else:
-        body = step.code.format(extremum=r.add[0].op)
-    return _method("void accumulate(Element& c, const Element* a, const Element* b)", body)
 
 
 def _star(r: Representation) -> str:

@@ -34,6 +34,7 @@ _PARTIALS, _NUMBER, _SIGNS = (Given._fields.index(field) - len(Given._fields) fo
 """Positions of fields, from the end."""
 
 _FINISHED = _COUNT * _WORDS  # the word after the results of all arrays
+_PARTIAL_WORDS = 2 * (_COUNT * _WORDS + 1)  # 32 bits each, 0 at first, where blocks combine partial results and count themselves
 
 _RESULT = {"f": Struct("=ddQQQ"), "i": Struct("=qqQQQ"), "u": Struct("=QQQQQ")}
 """`Result` in statistics.cuh, by kinds of dtypes."""
@@ -52,7 +53,7 @@ class _Arguments:
     def __init__(self) -> None:
         import cupy
 
-        self._partials = _partials()
+        self._partials = of_bytes(_PARTIAL_WORDS, 0)
         memory = cupy.cuda.alloc_pinned_memory(8 * (_FINISHED + 1))
         self.results = np.frombuffer(memory, np.uint64, _FINISHED + 1).data
         self.results[_FINISHED] = self.number = 0
@@ -66,11 +67,6 @@ _all: list[_Arguments] = []
 
 forks.in_children(_idle.clear)
 forks.in_children(_all.clear)
-
-
-def _partials() -> Any:
-    """Return zeroed memory where blocks combine partial results and count themselves."""
-    return of_bytes(2 * (_COUNT * _WORDS + 1), 0)
 
 
 def _fields(partials: Any, results: int) -> Any:
@@ -115,7 +111,7 @@ def flag_signs(arrays: Sequence[Any], signs: Any) -> None:
     """Set `signs` as `begin` does, without a wait: also while a CUDA graph is captured."""
     import cupy
 
-    readable, partials = list(map(_readable, arrays)), _partials()
+    readable, partials = list(map(_readable, arrays)), of_bytes(_PARTIAL_WORDS, 0)
     given = list(map(_described, readable))
     _start(given, given[0].dtype, cupy.cuda.runtime.getDevice(), _fields(partials, 0), signs)
 
