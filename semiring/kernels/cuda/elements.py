@@ -17,7 +17,7 @@ from semiring.kernels.cuda.blocks import stacked
 from semiring.kernels.cuda.compiler import kernel_for, rehearsing
 
 __all__ = [
-    "NO_DIVERGENCE", "NO_DIVERGENCE_BYTE", "Flags", "clamp_infinity", "clear_paths", "earliest_divergence", "elements_source", "for_each",
+    "NO_DIVERGENCE", "Flags", "clamp_infinity", "clear_paths", "earliest_divergence", "elements_source", "for_each",
     "mend", "of_bytes", "read_back", "restore_infinity",
 ]  # fmt: skip
 
@@ -124,7 +124,7 @@ def mend(values: Any) -> None:
     for_each("if (x == int32(0x80000000)) x = 0", {"x": values.view(np.int32)})
 
 
-NO_DIVERGENCE_BYTE, NO_DIVERGENCE = 0x7F, 0x7F7F7F7F
+NO_DIVERGENCE = 0x7F7F7F7F
 """The report of no divergent pivot: larger than every vertex, and of equal bytes, for `of_bytes`."""
 
 

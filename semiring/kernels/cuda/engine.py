@@ -30,16 +30,7 @@ from semiring.kernels.cuda.blocks import (
     stacked,
     via_of,
 )
-from semiring.kernels.cuda.elements import (
-    NO_DIVERGENCE,
-    NO_DIVERGENCE_BYTE,
-    clamp_infinity,
-    earliest_divergence,
-    mend,
-    of_bytes,
-    read_back,
-    restore_infinity,
-)
+from semiring.kernels.cuda.elements import NO_DIVERGENCE, clamp_infinity, earliest_divergence, mend, of_bytes, read_back, restore_infinity
 from semiring.kernels.cuda.exponential import multiply_exponentials, pays
 from semiring.kernels.cuda.kernels import (
     GROUP,
@@ -308,7 +299,7 @@ class CudaEngine:
     def _found(self, count: int) -> Any:
         """Return the array where kernels report divergent pivots, one number per matrix."""
         if self._divergent is None:
-            self._divergent = of_bytes(count, NO_DIVERGENCE_BYTE)
+            self._divergent = of_bytes(count, NO_DIVERGENCE & 0xFF)
         assert len(self._divergent) == count, "one batch at a time"
         return self._divergent
 

@@ -30,7 +30,7 @@ from semiring.kernels import cache
 from semiring.kernels.cuda.arguments import Fronts, Sweeps, flat
 from semiring.kernels.cuda.blocks import by_value, download, upload
 from semiring.kernels.cuda.compiler import Kernel, pointer_to, semiring_kernel_for
-from semiring.kernels.cuda.elements import NO_DIVERGENCE, NO_DIVERGENCE_BYTE, of_bytes, read_back
+from semiring.kernels.cuda.elements import NO_DIVERGENCE, of_bytes, read_back
 from semiring.kernels.cuda.kernels import pivot_threads, pivot_tile, step_for
 from semiring.kernels.cuda.representation import Representation, represent
 from semiring.kernels.cuda.source import summing_source
@@ -156,7 +156,7 @@ class CudaFronts:
         else:
             plan = self._plan(due)
         there = tuple([upload(w, d) for w, d in zip(weights, self.dtypes, strict=True)])
-        divergent, r = of_bytes(plan.most, NO_DIVERGENCE_BYTE), self._representation
+        divergent, r = of_bytes(plan.most, NO_DIVERGENCE & 0xFF), self._representation
         *nodes, starts = [v.data.ptr for v in self._structure]
         arrays = (tuple([v.data.ptr for v in values]) for values in (there, self._fronts, upper, lower))
         limit = threshold(int(r.zero[0]), signed=signed) if r.clamped else 0

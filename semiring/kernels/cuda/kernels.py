@@ -131,19 +131,11 @@ def step_for(r: Representation, arch: int, *, ordered_bits: bool, pairs: bool = 
 
 
 def problem_for(
-    r: Representation,
-    step: Step | None,
-    shape: tuple[int, int, int, int],
-    *,
-    witness: bool,
-    light: bool,
-    side: int = 0,
-    shared_lookup: bool = False,
-    splittable: bool = False,
+    r: Representation, step: Step | None, shape: tuple[int, int, int, int], *, witness: bool, light: bool, **how: Any
 ) -> TileProblem:
     """Return the product of m × k and k × n elements; `shape` is (m, n, k, matrices). See `TileProblem` for the other parameters."""
     name = step.name if step else None
-    return TileProblem(*shape, r.size, witness, light, r.has_series, name, r.is_heavy(witness=witness), side, shared_lookup, splittable)
+    return TileProblem(*shape, r.size, witness, light, r.has_series, name, r.is_heavy(witness=witness), **how)
 
 
 def reads_vectors(r: Representation, step: Step | None) -> bool:
@@ -174,64 +166,49 @@ def kernel_source(
     """
     product = name.startswith("product") or name == "add_parts"
     template = "shapes" if name in (*STACKS, SHALLOW, *VECTORS) else "product" if product else "pivot"
-    parts = [
-        f'#include "{template}.cuh"',
-        "",
-        semiring_struct(r, None if name in (*STACKS, *VECTORS) else step, star=name == "eliminate", epilogue=name == "product"),
-    ]
+    struct = semiring_struct(r, None if name in (*STACKS, *VECTORS) else step, star=name == "eliminate", epilogue=name == "product")
     launch = "Products<Semiring, 1>" if not checked else "SignlessProducts<Semiring>" if signless else "CheckedProducts<Semiring>"
-    arguments, values = [f"const __grid_constant__ {launch} products"], ["products"]
+    arguments, values, bounds = [f"const __grid_constant__ {launch} products"], ["products"], f"{PLAIN_THREADS}"
     if tile is not None:
         held = max(tile.held, step.count if step else 1)
         sizes = f"{tile.rows}, {tile.columns}, {tile.depth}, {tile.thread_rows}, {tile.thread_columns}, {tile.stages}"
         sizes += f", {held}, {max(2 * held, min(tile.unrolled, tile.depth))}"
-        arguments = [f"const __grid_constant__ Products<Semiring, {count}> products"]
-        bounds, call = (
-            f"__launch_bounds__({tile.threads}, {tile.blocks}) ",
-            f"multiply_tile<Semiring, {sizes}, Access::{access[0]}, Access::{access[1]}, Lookup::{_LOOKUPS[name]}, {count}>",
-        )
+        arguments, bounds = [f"const __grid_constant__ Products<Semiring, {count}> products"], f"{tile.threads}, {tile.blocks}"
+        call = f"multiply_tile<Semiring, {sizes}, Access::{access[0]}, Access::{access[1]}, Lookup::{_LOOKUPS[name]}, {count}>"
     elif name in STACKS:
         warps, witness = stack_warps(r, side), str(name.endswith("_witness")).lower()
-        bounds, call = f"__launch_bounds__({32 * warps}) ", f"multiply_stack<Semiring, {side}, {warps}, {witness}>"
+        bounds, call = f"{32 * warps}", f"multiply_stack<Semiring, {side}, {warps}, {witness}>"
     elif name == SHALLOW:
         sizes = f"{shallow.rows}, {shallow.columns}, {shallow.depth}, 8, 8"
         flags = ", ".join(str(x).lower() for x in (shallow.stack, access == ("vectors", "vectors")))
-        bounds, call = f"__launch_bounds__({shallow.threads}, {shallow.blocks}) ", f"multiply_shallow<Semiring, {sizes}, {flags}>"
+        bounds, call = f"{shallow.threads}, {shallow.blocks}", f"multiply_shallow<Semiring, {sizes}, {flags}>"
     elif name in VECTORS:
         sizes = f"{PLAIN_THREADS // 32}, {VECTOR_ROWS}" if name == "multiply_column" else f"{PLAIN_THREADS}"
-        vectors = str("vectors" in access).lower()
-        bounds, call = f"__launch_bounds__({PLAIN_THREADS}) ", f"{name}<Semiring, {sizes}, {vectors}>"
+        call = f"{name}<Semiring, {sizes}, {str('vectors' in access).lower()}>"
     elif name == "add_parts":
         sizes = "long long m, long long n, long long count, long long fresh"
         arguments = [f"DeviceMatrix<Semiring> C, DeviceMatrix<Semiring> parts, {sizes}, LaunchPredicate predicate"]
-        values = ["C, parts, int(m), int(n), int(count), fresh, predicate"]
-        bounds, call = f"__launch_bounds__({PLAIN_THREADS}) ", "add_parts<Semiring>"
+        values, call = ["C, parts, int(m), int(n), int(count), fresh, predicate"], "add_parts<Semiring>"
     else:
         taken, matrix = parameters(DeviceMatrix, "a", components=tuple([d.name for d in r.dtypes]), template="Semiring")
-        arguments, values = [taken, "long long n"], [matrix, "int(n)"]
-        threads = PLAIN_THREADS
-        match name:
-            case "add_identity":
-                call = "include_identity<Semiring>"
-            case "test_loops":
-                arguments.append("long long first, int* divergent")
-                values.append("int(first), divergent")
-                call = "test_loops<Semiring>"
-            case _:
-                taken, via = parameters(Via, "via")
-                arguments += [taken, "int* divergent"]
-                values += [via, "divergent"]
-                if name != "eliminate":
-                    arguments.append("long long loops")
-                    values.append("loops")
-                threads = pivot_threads(r, side)
-                rows, columns = pivot_tile(r, side)
-                rest = {"close": ", false", "close_witness": ", true", "eliminate": ""}[name]
-                call = f"{name.removesuffix('_witness')}_block<Semiring, {side}, {rows}, {columns}{rest}>"
-        # Two large blocks per multiprocessor, unless registers run out.
-        bounds = f"__launch_bounds__({threads}, {2 if name == 'close' and side == 128 and r.registers == r.dtypes else 1}) "
-    parts.append(f'extern "C" __global__ void {bounds}{name}({", ".join(arguments)}) {{\n  {call}({", ".join(values)});\n}}\n')
-    return "\n".join(parts)
+        arguments, values, bounds = [taken, "long long n"], [matrix, "int(n)"], f"{PLAIN_THREADS}, 1"
+        if name == "add_identity":
+            call = "include_identity<Semiring>"
+        elif name == "test_loops":
+            arguments, values = [*arguments, "long long first, int* divergent"], [*values, "int(first), divergent"]
+            call = "test_loops<Semiring>"
+        else:
+            taken, via = parameters(Via, "via")
+            arguments, values = [*arguments, taken, "int* divergent"], [*values, via, "divergent"]
+            if name != "eliminate":
+                arguments, values = [*arguments, "long long loops"], [*values, "loops"]
+            rows, columns = pivot_tile(r, side)
+            rest = {"close": ", false", "close_witness": ", true", "eliminate": ""}[name]
+            call = f"{name.removesuffix('_witness')}_block<Semiring, {side}, {rows}, {columns}{rest}>"
+            # Two large blocks per multiprocessor, unless registers run out.
+            bounds = f"{pivot_threads(r, side)}, {2 if name == 'close' and side == 128 and r.registers == r.dtypes else 1}"
+    kernel = f"{name}({', '.join(arguments)}) {{\n  {call}({', '.join(values)});\n}}\n"
+    return f'#include "{template}.cuh"\n\n{struct}\nextern "C" __global__ void __launch_bounds__({bounds}) {kernel}'
 
 
 class Kernels:

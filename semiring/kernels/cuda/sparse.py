@@ -145,19 +145,8 @@ class CudaSparseProducts:
         """C ← A⊗B, see `SparseProducts`."""
         self.times_dense_within(A, B, C, via, swapped=swapped, signed=signed)
 
-    def times_dense_within(
-        self,
-        A: CompressedRows,
-        B: Values,
-        C: Values,
-        via: Any = None,
-        *,
-        swapped: bool = False,
-        signed: bool = False,
-        fresh: bool = True,
-        safe: SafeRange | None = None,
-    ) -> bool:
-        """C ← A⊗B, checked against a safe range; without `fresh`, C ← C ⊕ A⊗B, with −1 in `via` where C keeps its element.
+    def times_dense_within(self, A: CompressedRows, B: Values, C: Values, via: Any = None, **how: Any) -> bool:
+        """C ← A⊗B, checked against a safe range; without `fresh`, C ← C ⊕ A⊗B, with −1 in `via` where C keeps its element. See `plan`.
 
         Returns True if all numbers of the operands are in `safe`; otherwise C holds no product. Raises GraphError for invalid row starts
         and columns out of range.
@@ -173,8 +162,8 @@ class CudaSparseProducts:
         arrays: list[Any] = [A.starts.astype(A.columns.dtype, copy=False), A.columns, *A.values, *B, *C]
         lie = B[0].strides[0], (B[0].data.ptr | C[0].data.ptr) % 16
         witness, index = via is not None, A.columns.itemsize
-        how = self.plan(A.shape, entries, n, index, *lie, swapped=swapped, witness=witness, signed=signed, fresh=fresh, safe=safe)
-        return how.finds_safe([*[v.data.ptr for v in arrays], 0 if via is None else via.data.ptr])
+        plan = self.plan(A.shape, entries, n, index, *lie, witness=witness, **how)
+        return plan.finds_safe([*[v.data.ptr for v in arrays], 0 if via is None else via.data.ptr])
 
     @staticmethod
     def reaches_rows(apart: int) -> bool:
