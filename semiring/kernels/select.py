@@ -213,9 +213,9 @@ def close_by_levels(matrix: Any, nothing: Any, length: Any) -> bool:
 
     The matrix is a CuPy array of shape (n, n); `nothing` is its entry for no edge.
     """
-    from semiring.kernels.cuda import levels
+    from semiring.kernels.cuda import boolean
 
-    return levels.close_by_levels(matrix, nothing, length)
+    return boolean.close_by_levels(matrix, nothing, length)
 
 
 def expand_paths(via: Any, sources: Array, targets: Array) -> list[list[int] | None]:

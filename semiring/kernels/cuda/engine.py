@@ -49,6 +49,7 @@ from semiring.kernels.cuda.launches import (
     BlasPlan,
     LaunchPlan,
     Operands,
+    Parts,
     SplitKPlan,
     addresses,
     arrangement,
@@ -553,10 +554,8 @@ class CudaEngine:
         if self.meter is not None:
             launched(self.meter, sum([A.shape[1] * C.values[0].size for A, _, C in products]))
 
-    def _tiles(
-        self, problem: TileProblem, tile: Tile, products: Sequence[tuple[Block, Block, Block, int, bool]], transposed: Block | None
-    ) -> LaunchPlan:
-        """Plan the launch of products with one batch and access, each with the steps of a part and `fresh`."""
+    def _tiles(self, problem: TileProblem, tile: Tile, products: Parts, transposed: Block | None) -> LaunchPlan:
+        """Plan the launch of products with one batch and access."""
         # A product that may be launched in a group uses the group's kernel also when alone.
         count = 1 if len(products) == 1 and problem.side == 0 else GROUP
         kernel = self._kernels.function(

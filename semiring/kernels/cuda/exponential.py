@@ -27,7 +27,7 @@ from semiring.kernels.cuda.arguments import LaunchPredicate, StridedBatch, param
 from semiring.kernels.cuda.blocks import aligned_copy, row_slices, shares
 from semiring.kernels.cuda.compiler import kernel_for
 from semiring.kernels.cuda.elements import of_bytes
-from semiring.kernels.cuda.launches import blas_plan, is_faster
+from semiring.kernels.cuda.launches import Sizes, blas_plan, is_faster
 from semiring.kernels.engine import Block
 
 __all__ = ["KERNELS", "exponential_source", "multiply_exponentials", "pays"]
@@ -114,14 +114,7 @@ def _shown(lines: _OperandExtrema, batch: slice, some: slice) -> tuple[int, int,
     return lines.high.data.ptr + start, lines.low.data.ptr + start, lines.length
 
 
-def _start(
-    name: str,
-    X: Block,
-    scale: Fraction,
-    more: tuple[int, ...],
-    grid: tuple[int, int, int] | None = None,
-    block: tuple[int, int, int] = (256, 1, 1),
-) -> None:
+def _start(name: str, X: Block, scale: Fraction, more: tuple[int, ...], grid: Sizes | None = None, block: Sizes = (256, 1, 1)) -> None:
     import cupy
 
     values = X.values[0]

@@ -24,7 +24,7 @@ from semiring.kernels.cuda.arguments import ALWAYS, Bounds, DeviceMatrix, Via, p
 from semiring.kernels.cuda.blocks import access, matrix_of, same_block, shares
 from semiring.kernels.cuda.compiler import Kernel
 from semiring.kernels.cuda.elements import Flags
-from semiring.kernels.cuda.launches import BlasPlan, LaunchPlan, Operands, SplitKPlan, blas_plan, is_faster, is_plus_times, planned
+from semiring.kernels.cuda.launches import BlasPlan, LaunchPlan, Operands, Parts, SplitKPlan, blas_plan, is_faster, is_plus_times, planned
 from semiring.kernels.cuda.representation import Representation, Step, StepOperations, best_step, represent
 from semiring.kernels.cuda.source import semiring_struct
 from semiring.kernels.cuda.tile import SplitK, Tile, TileProblem, candidate_tiles
@@ -375,21 +375,14 @@ def _row(kernels: Kernels, how: str, A: Block, B: Block, C: Block, *, ordered_bi
     depth = -(-k // parts)
     split = SplitK(0, depth, -(-k // depth))
 
-    def launch(products: Sequence[tuple[Block, Block, Block, int, bool]]) -> LaunchPlan:
+    def launch(products: Parts) -> LaunchPlan:
         each = [(left, right, sums, across, steps, fresh) for left, right, sums, steps, fresh in products]
         return planned(kernel, (across * split.parts, 1, 1), PLAIN_THREADS, 0, 1, each, None, checked=checked)
 
     return split_plan(kernels, split, (A, B, C), launch, fresh=fresh)
 
 
-def split_plan(
-    kernels: Kernels,
-    split: SplitK,
-    operands: Operands,
-    launch: Callable[[Sequence[tuple[Block, Block, Block, int, bool]]], LaunchPlan],
-    *,
-    fresh: bool,
-) -> SplitKPlan:
+def split_plan(kernels: Kernels, split: SplitK, operands: Operands, launch: Callable[[Parts], LaunchPlan], *, fresh: bool) -> SplitKPlan:
     """Plan a product whose last rows are sums of parts; `launch` plans the parts as products of some depth each."""
     import cupy
 
