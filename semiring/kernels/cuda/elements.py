@@ -48,12 +48,8 @@ def for_each(body: str, arrays: dict[str, Any], **numbers: int) -> None:
     kernel = kernel_for("elements", cupy.cuda.runtime.getDevice(), elements_source, body, typed, tuple(numbers))
     layouts = [x for v, (batch, row, column) in zip(views, strides, strict=True) for x in (v.data.ptr, row, column, batch)]
     grid = min(-(-n // _THREADS), _ACROSS), min(m, _DOWN), min(count, _DOWN)
-    kernel(grid, (_THREADS, 1, 1), (*layouts, count, m, n, *map(_signed, numbers.values())))
-
-
-def _signed(number: int) -> int:
-    """Return the signed 64-bit integer of the same bits."""
-    return (number + 2**63) % 2**64 - 2**63
+    words = [(number + 2**63) % 2**64 - 2**63 for number in numbers.values()]  # signed integers of the same bits
+    kernel(grid, (_THREADS, 1, 1), (*layouts, count, m, n, *words))
 
 
 def elements_source(body: str, arrays: tuple[tuple[str, np.dtype[Any]], ...], numbers: tuple[str, ...]) -> str:

@@ -25,7 +25,7 @@ from semiring.kernels.cuda.blocks import access, matrix_of, same_block, shares
 from semiring.kernels.cuda.compiler import Kernel
 from semiring.kernels.cuda.elements import Flags
 from semiring.kernels.cuda.launches import BlasPlan, LaunchPlan, Operands, Parts, SplitKPlan, blas_plan, is_faster, is_plus_times, planned
-from semiring.kernels.cuda.representation import Representation, Step, StepOperations, best_step, represent
+from semiring.kernels.cuda.representation import STEPS, Representation, Step, StepOperations, represent
 from semiring.kernels.cuda.source import semiring_struct
 from semiring.kernels.cuda.tile import SplitK, Tile, TileProblem, candidate_tiles
 from semiring.kernels.engine import Block
@@ -126,8 +126,8 @@ def step_for(r: Representation, arch: int, *, ordered_bits: bool, pairs: bool = 
     if len(r.dtypes) != 1:
         return None
     dtypes = [r.dtypes[0], r.registers[0]] if pairs and r.clamped else [r.registers[0]]
-    steps = (best_step(StepOperations(r.add[0], r.mul[0], dtype, ordered_bits, r.zero[0] >= 0, arch)) for dtype in dtypes)
-    return next(filter(None, steps), None)
+    conditions = [StepOperations(r.add[0], r.mul[0], dtype, ordered_bits, r.zero[0] >= 0, arch) for dtype in dtypes]
+    return next((row for x in conditions for row in STEPS if row.fits(x)), None)
 
 
 def problem_for(

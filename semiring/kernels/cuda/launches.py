@@ -383,7 +383,6 @@ def _record(A: Block, schedule: Callable[[Block], Any]) -> RecordedGraph:
 
 
 def _remember(key: Hashable, found: RecordedGraph | None) -> None:
-
     _recordings[key] = found
     while len(_recordings) > _KEPT or (len(_recordings) > 1 and sum(r.pool.total_bytes() for r in _recordings.values() if r) > _BYTES):
         _recordings.popitem(last=False)
