@@ -172,7 +172,7 @@ def sweeps_for(semiring: Semiring, dtypes: DTypes, device: str, nodes: Any, pare
     if not is_gpu(device):
         return None
     with importing:
-        from semiring.kernels.cuda.sweeps import CudaSweeps
+        from semiring.kernels.cuda.fronts import CudaSweeps
 
     return CudaSweeps(semiring, dtypes, gpu_number(device), nodes, parents)
 
