@@ -7,6 +7,7 @@ may be deep: functions here walk them without recursion and visit a node once.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -260,18 +261,15 @@ def show(expr: Expr, components: int = 1) -> str:
     order = list(nodes(expr))
     if len(order) > _TOO_LONG:
         return f"an expression of {len(order)} operations"
+    uses = Counter(a for e in order for a in e.args if isinstance(a, Expr))
     size: dict[Expr, int] = {}
-    uses: dict[Expr, int] = {}
     for e in order:
-        below = [a for a in e.args if isinstance(a, Expr)]
-        size[e] = 1 + sum(size[a] for a in below)
-        for a in below:
-            uses[a] = uses.get(a, 0) + 1
+        size[e] = 1 + sum(size[a] for a in e.args if isinstance(a, Expr))
     named: list[str] = []
     texts: dict[Expr, tuple[str, float]] = {}
     for e in order:
         texts[e] = _text(e, texts, components)
-        if size[expr] > _LONG and size[e] > 3 and uses.get(e, 0) > 1:
+        if size[expr] > _LONG and size[e] > 3 and uses[e] > 1:
             named.append(f"t{len(named)} = {texts[e][0]}")
             texts[e] = f"t{len(named) - 1}", _ATOM
     return texts[expr][0] + (f", where {', '.join(named)}" if named else "")

@@ -160,10 +160,9 @@ class ReferenceSparseProducts:
         count = (B.starts[1:] - B.starts[:-1])[A.columns]
         left = np.repeat(np.arange(len(A.columns)), count)
         right = np.arange(len(left)) + (B.starts[A.columns] - (count.cumsum() - count))[left]
-        place = np.repeat(np.arange(m), np.diff(A.starts))[left] * n + B.columns[right]
+        place = A.row_numbers()[left] * n + B.columns[right]
         if mask is not None:
-            pattern = mask.pattern
-            wanted = np.repeat(np.arange(m), np.diff(pattern.starts)) * n + pattern.columns
+            wanted = mask.pattern.row_numbers() * n + mask.pattern.columns
             kept = np.isin(place, wanted, invert=mask.complement)
             left, right, place = left[kept], right[kept], place[kept]
         order = np.argsort(place, kind="stable")
