@@ -1,7 +1,7 @@
 """Arrays of all libraries on all devices, their memory, and their entries as elements.
 
-exchange.py      `borrowed`: the memory of another library's array as NumPy's or CuPy's, and results as arrays of that library
-nested.py        nested lists of numbers or arrays as one array
+exchange.py      `borrowed`: the memory of another library's array as NumPy's or CuPy's, and results as arrays of that library;
+                 `as_array_like`: the same for everything that may be a matrix, such as nested lists and data frames
 cuda_stream.py   GPU work in the caller's stream: operands by address, results on the same GPU
 devices.py       available GPUs, the device of an array, and functions for NumPy and CuPy alike
 conversion.py    entries in another dtype, and the check against the carrier

@@ -110,7 +110,7 @@ def _execute(how: Plan, form: ProductForm, lent: tuple[Lent, ...], target: Array
         values = tuple([v.reshape(form.shape) for v in values])
     via = None if via is None else via.reshape(form.shape)
     if sent:
-        from semiring.kernels.cuda.transfer import download
+        from semiring.kernels.cuda.blocks import download
 
         values, via = tuple(map(download, values)), None if via is None else download(via)
         if target is not None:

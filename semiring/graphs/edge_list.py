@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import os
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
@@ -13,12 +14,11 @@ import numpy as np
 
 from semiring.arrays.conversion import EXACT_IN_FLOAT64, Array
 from semiring.arrays.devices import host
-from semiring.arrays.exchange import a_name_of, borrowed, lends_memory, name_of
+from semiring.arrays.exchange import a_name_of, borrowed, comes_from, is_sparse, lends_memory, name_of
 from semiring.arrays.memory import require_bytes
 from semiring.common.errors import DTypeError, GraphError, described, raised_here
 from semiring.common.html import code, faint, short, table
 from semiring.common.units import counted
-from semiring.graphs.array_like import graph_library, is_sparse, refuse_name
 from semiring.graphs.edge_table import (
     EdgeColumns,
     column,
@@ -30,7 +30,7 @@ from semiring.graphs.edge_table import (
     require_present,
 )
 
-__all__ = ["HIDDEN", "EdgeList", "edges", "is_constant", "numbered", "require_weights"]
+__all__ = ["HIDDEN", "EdgeList", "edges", "graph_library", "is_constant", "numbered", "refuse_name", "require_weights"]
 
 _SHOWN, _WIDTH = 8, 40  # edges that Jupyter shows, and most characters of a name
 _NO_EDGE = (str, bytes, Mapping, Set)  # iterables without a first and a second part
@@ -45,6 +45,16 @@ _WHAT_EDGES_TAKES = (
     "sr.edges takes a list of pairs (u, v) or triples (u, v, weight), a table, or arrays: sr.edges(tails, heads, weights); "
     "and directed=, nodes= by their names"
 )
+
+
+_GRAPHS = {
+    "networkx": "adj",
+    "igraph": "get_edgelist",
+    "rustworkx": "weighted_edge_list",
+    "networkit": "iterEdgesWeights",
+    "torch_geometric": "edge_attrs",
+}
+"""Libraries whose graphs are read, and an attribute that only a graph has."""
 
 
 class _Hidden:
@@ -411,3 +421,19 @@ def _items(edge_list: Any) -> Iterable[Any]:
     if not isinstance(edge_list, Iterable):
         raise GraphError(f"{a_name_of(edge_list)} is no list of edges; {_WHAT_EDGES_TAKES}")
     return edge_list
+
+
+def graph_library(value: Any) -> str | None:
+    """Return the library of a graph that `semiring.graphs.foreign` reads, without importing it; else None."""
+    if not comes_from(value, *_GRAPHS):
+        return None
+    return next((library for library, attribute in _GRAPHS.items() if comes_from(value, library) and hasattr(value, attribute)), None)
+
+
+def refuse_name(value: Any, wanted: str) -> None:
+    """Refuse the name of a file, and say how to read such a file. Raises GraphError."""
+    if isinstance(value, str | os.PathLike):
+        path = os.fspath(value)
+        readers = {".npy": "numpy.load", ".npz": "scipy.sparse.load_npz", ".zarr": "zarr.open"}
+        reader = readers.get(os.path.splitext(path)[1], "sr.read_edges")
+        raise GraphError(f"{wanted} is expected, and not the name of a file; {reader}({path!r}) reads one")

@@ -20,9 +20,8 @@ import numpy as np
 
 from semiring.arrays.conversion import Array
 from semiring.arrays.devices import host
-from semiring.arrays.exchange import a_name_of, borrowed, lends_memory, name_of
+from semiring.arrays.exchange import a_name_of, borrowed, comes_from, lends_memory, name_of
 from semiring.common.errors import AssumptionWarning, DTypeError, GraphError, callers_level, described, library, listing, or_similar
-from semiring.graphs.array_like import comes_from
 
 __all__ = [
     "SOURCES", "TARGETS", "EdgeColumns", "column", "columns_of", "direction_of", "first_word", "is_missing_type", "is_number", "is_table",

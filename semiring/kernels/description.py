@@ -144,8 +144,8 @@ def _packed_cuda(device: str, n: int) -> KernelDescription:
 
 
 def _cuda(semiring: Semiring, dtypes: DTypes, device: str, n: int, witness: bool) -> KernelDescription:
-    from semiring.kernels.cuda.blas import is_plus_times
     from semiring.kernels.cuda.kernels import problem_for, reads_vectors, step_for
+    from semiring.kernels.cuda.launches import is_plus_times
     from semiring.kernels.cuda.representation import represent
     from semiring.kernels.cuda.tile import choose_tile
 

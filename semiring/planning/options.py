@@ -102,11 +102,7 @@ class Options(NamedTuple):
         found = cls(**given)
         require_threads(found.threads)
         for name, value in given.items():
-            if hasattr(value, "shape") and name not in (
-                "nonedge",
-                "sources",
-                "targets",
-            ):  # whose truth nobody may ask
+            if hasattr(value, "shape") and name not in ("nonedge", "sources", "targets"):  # whose truth nobody may ask
                 refuse_arrays(**{name: value})
         return found
 

@@ -16,8 +16,7 @@ from semiring.algorithms.symbolic import analysis
 from semiring.arrays.memory import require_bytes
 from semiring.arrays.threads import thread_count
 from semiring.common.units import counted
-from semiring.files.archives import Damage
-from semiring.files.formats import Read, format_for
+from semiring.files.formats import Damage, Read, format_for
 from semiring.graphs.reweighing import Listing
 from semiring.kernels.compressed import EliminationPanels
 from semiring.results.headers import FACTOR, identity, read_header, read_names, require_elements, semiring_of, written_names

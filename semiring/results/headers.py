@@ -18,7 +18,7 @@ from semiring.arrays.devices import host
 from semiring.arrays.pieces import pieces
 from semiring.common.errors import GraphError, SemiringError, brief
 from semiring.common.units import counted
-from semiring.files.archives import Damage
+from semiring.files.formats import Damage
 from semiring.kernels.operations import Operations
 from semiring.kernels.overflow.statistics import surely_elements
 

@@ -15,8 +15,7 @@ from semiring.arrays.conversion import require_inside
 from semiring.arrays.memory import fits, free_on
 from semiring.common.errors import DTypeError, GraphError, TooLargeError, brief
 from semiring.common.units import format_bytes
-from semiring.files.archives import Damage
-from semiring.files.formats import blocks, format_for, rows_on_host
+from semiring.files.formats import Damage, blocks, format_for, rows_on_host
 from semiring.graphs.vertices import Vertices
 from semiring.kernels.operations import Operations
 from semiring.kernels.overflow.statistics import surely_elements

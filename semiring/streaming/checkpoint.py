@@ -12,7 +12,7 @@ import re
 import threading
 import zlib
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +24,7 @@ from semiring.algebra.definition import Semiring
 from semiring.common.errors import CheckpointError
 from semiring.kernels.limits import ValueStatistics
 from semiring.streaming.folder import TEMPORARY, CheckpointFolder
-from semiring.streaming.storage import FileRows, Matrix, RowStorage, rows_of
+from semiring.streaming.storage import FileRows, Matrix, RowAccess, RowStorage, rows_of
 
 __all__ = ["Checkpoint"]
 
@@ -112,7 +112,7 @@ class Checkpoint(CheckpointFolder):
         whole = i == k or len(self._given) > 1 or (k == 0 and bool(self._files))
         columns = slice(0, self._n) if whole else self.rows[k]
         entry = sum(g.dtype.itemsize for g in self._given) + (np.dtype(np.int32).itemsize if self._paths else 0)
-        size = Record.size_of((self.rows[i].stop - self.rows[i].start) * (columns.stop - columns.start), entry)
+        size = (self.rows[i].stop - self.rows[i].start) * (columns.stop - columns.start) * entry + _TRAILER
         return Record(self.folder / f"row{i}-round{k}", columns, whole, size, self._spares[size])
 
     def begun(self, i: int, k: int) -> Record | None:
@@ -233,8 +233,8 @@ class Checkpoint(CheckpointFolder):
 
     def _recorded(self, record: Record, rows: slice) -> Iterator[tuple[RowStorage, slice, Any]]:
         """Yield single rows of a whole record, matrix by matrix."""
-        with record.reading() as stream:
-            for matrix in self.matrix.all:
+        with record.reading() as streams:
+            for matrix, stream in zip(self.matrix.all, streams, strict=False):
                 for start in range(rows.start, rows.stop):
                     row = np.empty((1, self._n), matrix.dtype)
                     stream.read(slice(start, start + 1), row)
@@ -262,22 +262,22 @@ class Record:
     spares: list[Path]  # unused files of this size: overwriting one is many times faster than writing a new file
 
     @contextmanager
-    def writing(self) -> Iterator[Stream]:
+    def writing(self) -> Iterator[Iterable[RowAccess]]:
         """Write arrays in order; the record appears when all are written, or not at all."""
         temporary = self.path.with_name(self.path.name + TEMPORARY)
         with suppress(IndexError):
             os.replace(self.spares.pop(), temporary)
         with open(temporary, "r+b" if temporary.exists() else "wb") as file:
             stream = Stream(file)
-            yield stream
+            yield itertools.repeat(stream)
             file.write(stream.crc.to_bytes(_TRAILER, "little"))
         os.replace(temporary, self.path)
 
     @contextmanager
-    def reading(self) -> Iterator[Stream]:
+    def reading(self) -> Iterator[Iterable[RowAccess]]:
         """Read the arrays in the same order."""
         with open(self.path, "rb") as file:
-            yield Stream(file)
+            yield itertools.repeat(Stream(file))
 
     def finish(self) -> None:
         """Mark the block row as stored."""
@@ -295,11 +295,6 @@ class Record:
                 crc, left = zlib.crc32(data, crc), left - len(data)
             if left or file.read(_TRAILER + 1) != crc.to_bytes(_TRAILER, "little"):
                 raise CheckpointError(f"{self.path} is damaged: its size or checksum is wrong")
-
-    @staticmethod
-    def size_of(entries: int, entry_bytes: int) -> int:
-        """Return the bytes of a record."""
-        return entries * entry_bytes + _TRAILER
 
 
 class Stream:
@@ -326,6 +321,5 @@ class Stream:
 
 
 def _pieces(array: Array) -> Iterator[Array]:
-
     step = max(1, _PIECE // (array.shape[1] * array.itemsize))
     return (array[start : start + step] for start in range(0, len(array), step))

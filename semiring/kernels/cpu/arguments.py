@@ -12,6 +12,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from semiring.kernels.cpu.emitter import Emitter, Scalar
+from semiring.kernels.cpu.representation import Representation
 
 __all__ = ["STATUS", "Arguments", "Array", "KernelArguments", "KernelWords", "MatrixWords", "pack"]
 
@@ -26,7 +27,8 @@ class Arguments:
     """
 
     def __init__(self, words: Any, each: Any = None, components: int = 0) -> None:
-        names: list[Array] = [*words._fields, *((name, c) for c in range(components) for name in each._fields)]
+        self._words, self._each, self._components = words, each, range(components)
+        names: list[Array] = [*words._fields, *((name, c) for c in self._components for name in each._fields)]
         self.index = {name: i for i, name in enumerate(names)}
 
     def place(self, em: Emitter, name: Array) -> str:
@@ -40,6 +42,15 @@ class Arguments:
     def pointer(self, em: Emitter, name: Array) -> str:
         """Load a word as an address."""
         return em.load("ptr", self.place(em, name), 8)
+
+    def words(self, em: Emitter, numbers: str) -> dict[str, str]:
+        """Load the words by name: those among `numbers` as i64, others as addresses."""
+        plain = numbers.split()
+        return {name: (self.load if name in plain else self.pointer)(em, name) for name in self._words._fields}
+
+    def addresses(self, em: Emitter) -> dict[str, list[str]]:
+        """Load the words of all components by name."""
+        return {name: [self.pointer(em, (name, c)) for c in self._components] for name in self._each._fields}
 
 
 def pack(words: Sequence[int], each: Sequence[Sequence[int]] = ()) -> array[int]:
@@ -74,7 +85,7 @@ class KernelWords(NamedTuple):
     status: int = -1
     packed_c: int = 0
     start: int = 0
-    stop: int = 0
+    stop: int = 1
     axes: int = 0
     shared_a: int = 0
     shared_b: int = 0
@@ -97,9 +108,9 @@ class KernelArguments(Arguments):
     def __init__(self, components: int) -> None:
         super().__init__(KernelWords, MatrixWords, components)
 
-    def threshold(self, em: Emitter, scalar: Scalar, width: int) -> str:
+    def threshold(self, em: Emitter, rep: Representation, width: int) -> str:
         """Return a vector of the threshold with which `Representation.decode` compares tropical integers."""
-        return em.splat_word(self.load(em, "threshold"), scalar, width)
+        return em.splat_word(self.load(em, "threshold"), rep.inner[0], width) if rep.kind == "clamped" else ""
 
     def ones(self, em: Emitter, scalars: set[Scalar], width: int) -> dict[Scalar, str]:
         """Return vectors of 1.0 that are known only at run time, so that LLVM does not fold fma(x, 1, y) back to a sum."""

@@ -29,7 +29,7 @@ from semiring.kernels.machine import worth
 from semiring.kernels.operations import on_bytes
 
 if TYPE_CHECKING:
-    from semiring.kernels.cpu.lowering import Lowering  # unneeded by kernels from the cache
+    from semiring.kernels.cpu.instructions import Instructions  # unneeded by kernels from the cache
 
 __all__ = ["Representation", "represent"]
 
@@ -88,7 +88,7 @@ class Representation:
         """Return the threshold of `decode` for tropical integers, or 0 for other elements."""
         return threshold(int(self.inner_zero[0]), signed=signed) if self.kind == "clamped" else 0
 
-    def encode(self, low: Lowering, component: int, name: str) -> str:
+    def encode(self, low: Instructions, component: int, name: str) -> str:
         """Convert a vector of outer elements to inner elements."""
         inner, outer, width = self.inner[component], self.outer[component], low.width
         if self.kind == "order_key":
@@ -102,7 +102,7 @@ class Representation:
             return low.select(beyond, inner, half, name)
         return name
 
-    def decode(self, low: Lowering, component: int, name: str, threshold: str) -> str:
+    def decode(self, low: Instructions, component: int, name: str, threshold: str) -> str:
         """Convert a vector of inner elements to outer elements; `threshold` is a vector for tropical integers."""
         inner, outer, width = self.inner[component], self.outer[component], low.width
         if self.kind == "order_key":
@@ -115,7 +115,7 @@ class Representation:
         return name
 
 
-def _key(low: Lowering, inner: Scalar, bits: str) -> str:
+def _key(low: Instructions, inner: Scalar, bits: str) -> str:
     """Convert bits of floats to order keys, or back."""
     ir = inner.vector(low.width)
     sign = low.em.let(f"ashr {ir} {bits}, {inner.constant(8 * inner.bytes - 1, low.width)}")

@@ -15,13 +15,13 @@ from semiring.arrays.pieces import GPU_SCRATCH, slices
 from semiring.kernels import cache
 from semiring.kernels.cuda.arguments import DeviceMatrix, VertexMatrix, flat, parameters
 from semiring.kernels.cuda.blocks import matrix_of, of_one_layout, stacked
-from semiring.kernels.cuda.compiler import DYNAMIC_SHARED_BYTES, Kernel, compile_source
+from semiring.kernels.cuda.compiler import DYNAMIC_SHARED_BYTES, compile_source, kernel_for
 from semiring.kernels.cuda.representation import represent
 from semiring.kernels.cuda.source import semiring_struct
 from semiring.kernels.engine import Block
 from semiring.kernels.hardware import device
 
-__all__ = ["WALKS_SOURCE", "expand_paths", "predecessor_trees", "trees_source"]
+__all__ = ["expand_paths", "predecessor_trees", "trees_source", "walks_source"]
 
 Array = np.ndarray[Any, Any]
 
@@ -51,7 +51,7 @@ def trees_source(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, backw
         ),
     ]
     memory = "char* const memory = shared;" if shared else "char* const memory = scratch + blockIdx.x * room;"
-    parts = ['#include "arithmetic.cuh"', '#include "paths.cuh"', "", semiring_struct(r, None)]
+    parts = ['#include "paths.cuh"', "", semiring_struct(r, None)]
     parts += [
         f'extern "C" __global__ void __launch_bounds__({_THREADS}) {name}({matrices}, {extra}, char* scratch, long long room) {{\n'
         f"  extern __shared__ __align__(16) char shared[];\n  {memory}\n  {call};\n}}\n"
@@ -133,13 +133,16 @@ def _functions(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], backward: 
     return functions
 
 
-WALKS_SOURCE = """#include "paths.cuh"
+def walks_source() -> str:
+    """Return the CUDA C++ of the kernel ``walks``."""
+    return """#include "paths.cuh"
 
 extern "C" __global__ void walks(const int* via, long long row, long long column, const int* sources, const int* targets, long long pairs,
                                  long long room, int* vertices, int* lengths) {
   expand(via, row, column, sources, targets, pairs, int(room), vertices, lengths);
 }
 """
+
 
 _FIRST_ROOM, _GROWTH = 64, 16  # the most vertices of a walk at first, and the factor if that was too few
 
@@ -178,14 +181,9 @@ def _expand(via: Any, sources: Array, targets: Array, room: int) -> list[list[in
     lengths = cupy.empty(pairs, dtype=np.int32)
     row, column = (s // via.itemsize for s in via.strides)
     arguments = (via.data.ptr, row, column, *(v.data.ptr for v in ends), pairs, room, vertices.data.ptr, lengths.data.ptr)
-    _function(via.device.id)((-(-pairs // _WALK_THREADS), 1, 1), (_WALK_THREADS, 1, 1), arguments)
+    kernel_for("walks", via.device.id, walks_source)((-(-pairs // _WALK_THREADS), 1, 1), (_WALK_THREADS, 1, 1), arguments)
     sizes = lengths.get()
     longest = int(sizes.max())
     flat = vertices[:, :longest].get()[np.arange(longest) < sizes[:, None]].tolist()
     stops = np.cumsum(sizes).tolist()
     return [flat[start:stop] for start, stop in zip([0, *stops], stops, strict=False)]
-
-
-@functools.cache
-def _function(number: int) -> Kernel:
-    return Kernel("walks", lambda: WALKS_SOURCE, number)
