@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 from semiring.common import forks
 
 __all__ = [
-    "ARITHMETIC", "BITWISE", "CHOOSING", "COMPARISONS", "REAL", "Expr", "combined", "condition_on", "const", "evaluate", "flat", "fold",
+    "ARITHMETIC", "BITWISE", "CHOOSING", "COMPARISONS", "REAL", "Expr", "combined", "const", "evaluate", "flat", "fold",
     "is_condition", "node", "nodes", "show", "unflat", "var", "where",
 ]  # fmt: skip
 
@@ -198,16 +198,6 @@ def fold(
         else:
             value[expr] = operation(expr.op, [value[a] for a in expr.args])
     return [value[root] for root in roots]
-
-
-def condition_on(root: Expr, operand: Sequence[Expr]) -> Expr:
-    """Substitute expressions for the components of a condition's operand.
-
-    >>> positive_and_small = combined("and", node("gt", var(0), const(0)), node("lt", var(0), const(9)))
-    >>> condition_on(positive_and_small, [node("neg", var(0))])
-    -a > 0 and -a < 9
-    """
-    return fold([root], operand, (), const, lambda op, args: where(*args) if op == "where" else node(op, *args))[0]
 
 
 def combined(op: str, first: Expr, second: Expr) -> Expr:
