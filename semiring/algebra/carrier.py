@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,7 +13,7 @@ import numpy as np
 
 from semiring.algebra import ops
 from semiring.algebra.agreement import around, difference
-from semiring.algebra.elements import element
+from semiring.algebra.elements import LARGEST, element
 from semiring.algebra.expression import BITWISE, COMPARISONS, Expr, const, evaluate, nodes, show, where
 from semiring.algebra.tracing import record
 from semiring.common.errors import DTypeError, SemiringError, TraceError
@@ -22,8 +21,6 @@ from semiring.common.errors import DTypeError, SemiringError, TraceError
 __all__ = ["Carrier", "Interval", "Part", "Predicate", "carrier_of"]
 
 Array = np.ndarray[Any, Any]
-
-_LARGEST = sys.float_info.max
 
 
 @dataclass(frozen=True)
@@ -34,8 +31,8 @@ class Interval:
     high: Any
 
     def __str__(self) -> str:
-        low = "(−∞" if self.low == -_LARGEST else f"[{_number(self.low)}"
-        high = "∞)" if self.high == _LARGEST else f"{_number(self.high)}]"
+        low = "(−∞" if self.low == -LARGEST else f"[{_number(self.low)}"
+        high = "∞)" if self.high == LARGEST else f"{_number(self.high)}]"
         return f"{low}, {high}"
 
     def contains(self, value: Any) -> bool:
@@ -44,8 +41,8 @@ class Interval:
 
     def sides(self, value: Any) -> tuple[Any, Any]:
         """Return two truth values: a number is not below the interval, and not above; both may be undecided for a SymPy expression."""
-        above = value > -math.inf if self.low == -_LARGEST else self.low <= value  # exact integers go beyond every float
-        return above, value < math.inf if self.high == _LARGEST else value <= self.high
+        above = value > -math.inf if self.low == -LARGEST else self.low <= value  # exact integers go beyond every float
+        return above, value < math.inf if self.high == LARGEST else value <= self.high
 
     def bounds(self, dtype: np.dtype[Any]) -> tuple[Any, Any]:
         """Round the bounds to values of a dtype: 0.1 becomes the float32 nearest to it, and finite bounds stay finite."""
@@ -321,7 +318,7 @@ def _usual(zero: Any, one: Any) -> Part:
     if all(isinstance(v, bool) for v in both):
         return frozenset({False, True})
     if all(isinstance(v, Number) for v in both):
-        return Interval(*(sign * math.inf if sign * math.inf in both else sign * _LARGEST for sign in (-1, 1)))
+        return Interval(*(sign * math.inf if sign * math.inf in both else sign * LARGEST for sign in (-1, 1)))
     return None
 
 

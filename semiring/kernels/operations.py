@@ -26,8 +26,7 @@ __all__ = ["OR", "PAIRS", "Operations", "differ", "is_packed", "is_reachability"
 
 Values = Sequence[Any]
 
-_TINY = 1e-9
-"""The largest value of an expression that counts as 0 despite rounding."""
+_TINY = 1e-9  # the largest value of an expression that counts as 0 despite rounding
 
 
 class Operations:

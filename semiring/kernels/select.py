@@ -35,11 +35,8 @@ __all__ = ["engine_for", "fronts_for", "has_searches", "scans_for", "searches_fo
 
 Array = np.ndarray[Any, Any]
 
-_NOT_SINGLE = {"exp", "expm1", "log", "log1p"}
-"""Operations that are generated for vectors only."""
-
-_WHOLE = {"floordiv", "mod"}
-"""Operations that are generated for integers only."""
+_NOT_SINGLE = {"exp", "expm1", "log", "log1p"}  # operations that are generated for vectors only
+_WHOLE = {"floordiv", "mod"}  # operations that are generated for integers only
 
 
 def engine_for(
