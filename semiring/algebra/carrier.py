@@ -118,7 +118,7 @@ def _predicate(function: Callable[[Any], Any], components: int) -> Predicate:
         except ArithmeticError as error:
             raise OverflowError from error  # not compared
 
-    near = around([e.args[0] for e in nodes(recorded) if e.op == "const" and not isinstance(e.args[0], bool)])
+    near = around([e.args[0] for e in nodes(recorded) if e.op == "const"])
     values = list(dict.fromkeys([*near, 0, 1, 0.5, -1, 2, -3, 10, 57]))
     whole, truth = [v for v in values if abs(v) < 1 << 31 and v == int(v)], where(recorded, const(True), const(False))
     for dtype, scalars in (np.int64, whole), (np.float64, [*values, math.inf, -math.inf]):
@@ -264,8 +264,7 @@ def _comparisons(infinities: frozenset[float]) -> dict[str, Callable[[Any, Any],
 
     def standing(value: Any, other: Any) -> Any:
         if isinstance(value, float) and value in infinities and isinstance(other, np.ndarray) and other.dtype.kind in "iu":
-            info = np.iinfo(other.dtype)
-            return info.max if value > 0 else info.min
+            return element(value, other.dtype, ordered=True)
         return value
 
     def compare(name: str) -> Callable[[Any, Any], Any]:
