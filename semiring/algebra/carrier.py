@@ -53,13 +53,6 @@ class Interval:
         low, high = self.bounds(array.dtype)
         return np.asarray((array >= low) & (array <= high))
 
-    def reaches_beyond(self, dtype: np.dtype[Any]) -> tuple[bool, bool]:
-        """Return two truth values: no value of a dtype is below the interval, and none is above."""
-        if dtype.kind == "f":
-            return self.low == -math.inf, self.high == math.inf
-        info = np.iinfo(dtype)
-        return bool(self.low <= info.min), bool(self.high >= info.max)
-
 
 @lru_cache(maxsize=256)
 def _rounded(bound: Any, dtype: np.dtype[Any]) -> float:
@@ -242,7 +235,8 @@ def _is_every(part: Part, dtype: np.dtype[Any]) -> bool:
         case "b", frozenset():
             return {False, True} <= part
         case "i" | "u", Interval():
-            return all(part.reaches_beyond(dtype))
+            info = np.iinfo(dtype)
+            return bool(part.low <= info.min and info.max <= part.high)
         case "b" | "i" | "u", None:
             return True
     return False

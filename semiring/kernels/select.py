@@ -71,15 +71,11 @@ def engine_for(
     packed = packed and is_packed(semiring, dtypes, witness=witness)
     if device != "cpu" and is_gpu(device):
         machine.used_devices.add(device)
-        if packed:
-            with importing:
-                from semiring.kernels.cuda.boolean import CudaBooleanEngine
-
-            return CudaBooleanEngine(semiring, dtypes, gpu_number(device))
         with importing:
+            from semiring.kernels.cuda.boolean import CudaBooleanEngine
             from semiring.kernels.cuda.engine import CudaEngine
 
-        return CudaEngine(semiring, dtypes, gpu_number(device))
+        return (CudaBooleanEngine if packed else CudaEngine)(semiring, dtypes, gpu_number(device))
     return _maker(semiring, dtypes, device == "reference", packed)(semiring, dtypes, threads)
 
 
