@@ -83,10 +83,10 @@ if TYPE_CHECKING:
     from semiring.results.factor import Factor as Factor
     from semiring.results.farthest import FarthestPair as FarthestPair
     from semiring.results.paths import Paths as Paths
-    from semiring.results.paths_between import PathsBetween as PathsBetween
     from semiring.results.reachability import Reachability as Reachability
     from semiring.results.recording import Recording as Recording
     from semiring.results.statistics import Statistics as Statistics
+    from semiring.results.trees import PathsBetween as PathsBetween
     from semiring.solve import apsp as apsp
     from semiring.solve import closure as closure
     from semiring.solve import power as power
@@ -128,7 +128,7 @@ _HOMES = {
     "semiring.results.factor": "Factor",
     "semiring.results.farthest": "FarthestPair",
     "semiring.results.paths": "Paths",
-    "semiring.results.paths_between": "PathsBetween",
+    "semiring.results.trees": "PathsBetween",
     "semiring.results.reachability": "Reachability",
     "semiring.results.recording": "Recording",
     "semiring.results.statistics": "Statistics",

@@ -13,7 +13,7 @@ import numpy as np
 from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.chain import multiply_chain
-from semiring.arrays.cuda_stream import in_stream_of
+from semiring.arrays.devices import in_stream_of
 from semiring.arrays.exchange import holds_sparse
 from semiring.arrays.threads import require_threads
 from semiring.common.errors import GraphError, SemiringError, ShapeError, about, described, raised_here, refuse_arrays

@@ -19,8 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from semiring.arrays.cuda_stream import strided, torch_dtypes
-from semiring.arrays.devices import on_gpu
+from semiring.arrays.devices import on_gpu, strided, torch_dtypes
 from semiring.common.errors import (
     AssumptionWarning,
     DTypeError,
@@ -47,25 +46,13 @@ _HOST, _GPU = frozenset({1, 3}), frozenset({2, 13})  # DLPack's device types: CP
 
 @dataclass(eq=False, slots=True)  # not frozen, which makes one take four times as long to make
 class Borrowed:
-    """The memory of an array as NumPy or CuPy sees it; never modified.
+    """The memory of an array as NumPy or CuPy sees it; never modified."""
 
-    Attributes
-    ----------
-    array : ndarray
-        NumPy's, or CuPy's on a GPU; a copy only if nothing else is possible.
-    restore : Restorer or None
-        Makes an array of the same library and device of any array, in place and without a copy. None for NumPy and CuPy, and for a library
-        without such a function.
-    constant : bool
-        The library relies on the array to stay constant, whatever its flags.
-    numbers : bool
-        The array was made of a list of Python's numbers, in which no integer stands for ∞.
-    """
-
-    array: Any
+    array: Any  # of NumPy, or of CuPy on a GPU; a copy only if nothing else is possible
+    # makes an array of the same library and device of any array, without a copy; None for NumPy, CuPy, and libraries without a function
     restore: Restorer | None = None
-    constant: bool = False
-    numbers: bool = False
+    constant: bool = False  # the library relies on the array to stay constant, whatever its flags
+    numbers: bool = False  # the array was made of a list of Python's numbers, in which no integer stands for ∞
 
 
 def borrowed(value: Any) -> Borrowed:
@@ -83,7 +70,6 @@ def borrowed(value: Any) -> Borrowed:
     obstacle = library.obstacle(value)
     if obstacle is not None:
         raise GraphError(f"the {name_of(value)} {obstacle}")
-
     if library is _TORCH and (found := _in_torchs_stream(value)) is not None:
         return found
     if isinstance(value, list | tuple):
@@ -458,8 +444,15 @@ def _objects(array: Array) -> ArrayLike:
 def _nested(rows: Any) -> ArrayLike:
     if len(rows) == 0:
         return ArrayLike(np.empty((0, 0)))
-    if isinstance(rows, list) and all(isinstance(row, tuple) and len(row) in (2, 3) for row in rows):
-        _warn_of_edges(rows)
+    if isinstance(rows, list) and all(isinstance(row, tuple) and len(row) in (2, 3) for row in rows):  # as edges are
+        if any(isinstance(end, str) for row in rows for end in row[:2]):
+            raise GraphError("a list of edges is no matrix; pass sr.edges of it")
+        if len(rows) == len(rows[0]):
+            warnings.warn(
+                f"{len(rows)} tuples are read as the rows of a matrix; if they are edges, pass sr.edges of them, and if not, lists",
+                AssumptionWarning,
+                stacklevel=callers_level(),
+            )
     array, masked = array_of(rows)
     rounded = rounded_integer(array, rows)
     found = replace(_objects(array if rounded is None else np.array(rows, dtype=object)), numbers=lists_numbers(rows), rounded=rounded)
@@ -473,18 +466,6 @@ def _nested(rows: Any) -> ArrayLike:
     typed = np.array(filled.tolist())
     rounded = rounded_integer(typed, filled)
     return replace(found, array=typed if typed.shape == array.shape and rounded is None else filled, rounded=rounded)
-
-
-def _warn_of_edges(rows: list[tuple[Any, ...]]) -> None:
-    """Warn of a matrix that may be a list of edges, and refuse a certain one."""
-    if any(isinstance(end, str) for row in rows for end in row[:2]):
-        raise GraphError("a list of edges is no matrix; pass sr.edges of it")
-    if len(rows) == len(rows[0]):
-        warnings.warn(
-            f"{len(rows)} tuples are read as the rows of a matrix; if they are edges, pass sr.edges of them, and if not, lists",
-            AssumptionWarning,
-            stacklevel=callers_level(),
-        )
 
 
 def _sympy_matrix(matrix: Any) -> ArrayLike:

@@ -12,9 +12,8 @@ from semiring.arrays.devices import namespace
 from semiring.execution.question import Question, Selection
 from semiring.graphs import Graph
 from semiring.graphs.vertices import Vertices
-from semiring.results.paths_between import paths_in
 from semiring.results.store import Names, shown
-from semiring.results.trees import PredecessorTrees
+from semiring.results.trees import PredecessorTrees, paths_in
 
 __all__ = ["answer_rows"]
 

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.arrays.cuda_stream import scratch_memory
-from semiring.arrays.devices import namespace, on_device, on_gpu
+from semiring.arrays.devices import namespace, on_device, on_gpu, scratch_memory
 from semiring.arrays.exchange import Borrowed, Restorer
 from semiring.arrays.memory import ALWAYS_FITS, require_room, with_scratch
 from semiring.execution.operands import (

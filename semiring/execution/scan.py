@@ -11,8 +11,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.scan import scan
-from semiring.arrays.cuda_stream import scratch_memory
-from semiring.arrays.devices import host, namespace, on_device
+from semiring.arrays.devices import host, namespace, on_device, scratch_memory
 from semiring.arrays.exchange import Borrowed, borrowed
 from semiring.arrays.memory import ALWAYS_FITS, require_bytes, with_scratch
 from semiring.common.errors import DTypeError, SemiringError, ShapeError, TooLargeError

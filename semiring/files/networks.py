@@ -14,7 +14,7 @@ from semiring.common.errors import library
 from semiring.common.units import counted
 from semiring.files.fields import WrongLine, number, numbers_for_names, numbers_of
 from semiring.graphs import EdgeList, edges
-from semiring.graphs.edge_list import require_weights
+from semiring.graphs.edge_table import require_weights
 from semiring.graphs.foreign import listed_edges
 from semiring.graphs.weights import weighted
 

@@ -21,7 +21,8 @@ from semiring.arrays.exchange import comes_from, holds_sparse, is_pydata, is_spa
 from semiring.arrays.memory import require_memory, require_row_starts
 from semiring.common.errors import DTypeError, GraphError, ShapeError, brief
 from semiring.graphs.dense import Graph, Reading, entry_name, nonedges
-from semiring.graphs.edge_list import HIDDEN, EdgeList, refuse_name, require_weights
+from semiring.graphs.edge_list import HIDDEN, EdgeList, refuse_name
+from semiring.graphs.edge_table import require_weights
 from semiring.graphs.foreign import listed_edges
 from semiring.graphs.weights import elements_of, refuse_weight, require_weight, weighted
 from semiring.kernels.compressed import strange_columns, strange_starts

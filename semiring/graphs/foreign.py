@@ -16,7 +16,7 @@ from semiring.arrays.conversion import Array
 from semiring.arrays.devices import host
 from semiring.arrays.exchange import borrowed, lends_memory, name_of
 from semiring.common.errors import GraphError
-from semiring.graphs.edge_list import HIDDEN, EdgeList, graph_library, numbered
+from semiring.graphs.edge_list import HIDDEN, EdgeList, graph_library
 
 __all__ = ["listed_edges"]
 
@@ -51,7 +51,8 @@ class _Columns(Mapping[str, Sequence[Any]]):
 def _of_networkx(graph: Any) -> EdgeList:
     labels = tuple(graph.nodes)
     triples = list(graph.edges(data="weight", default=_ABSENT))
-    tails, heads = numbered([(u, v) for u, v, _ in triples], labels)
+    rows = {label: row for row, label in enumerate(labels)}
+    tails, heads = (np.fromiter((rows[edge[end]] for edge in triples), np.intp, len(triples)) for end in (0, 1))
 
     def names() -> Iterable[str]:
         return dict.fromkeys(name for *_, data in graph.edges(data=True) for name in data)
@@ -149,7 +150,7 @@ def _of_pytorch_geometric(data: Any) -> EdgeList:
     """Read edges as listed, one for each direction; an attribute with several numbers becomes several columns."""
     if getattr(data, "edge_index", None) is None:
         raise GraphError(f"the {name_of(data)} has no edge_index; for heterogeneous data pass .to_homogeneous()")
-    ends, n = _tensor(data.edge_index).astype(np.int64), int(data.num_nodes)
+    ends, n = host(borrowed(data.edge_index).array).astype(np.int64), int(data.num_nodes)
     if ends.shape[:1] != (2,) or ends.ndim != 2 or not in_range(ends.ravel(), n):
         raise GraphError(f"edge_index must have shape (2, m) and numbers from 0 to {n - 1}; it has shape {ends.shape}")
     tails, heads = ends
@@ -159,7 +160,7 @@ def _of_pytorch_geometric(data: Any) -> EdgeList:
         tensor = getattr(data, name, None) if isinstance(name, str) else None
         if not lends_memory(tensor):
             return {}
-        array = _tensor(tensor)
+        array = host(borrowed(tensor).array)
         if array.ndim not in (1, 2) or len(array) != len(tails):
             return {}
         if array.ndim == 1 or array.shape[1] == 1:
@@ -203,7 +204,3 @@ def _positions(triples: list[tuple[int, int, Any]], indices: Sequence[int]) -> A
     """Return the positions of the tails and of the heads of edges among ascending numbers of vertices."""
     ends = np.array([(u, v) for u, v, _ in triples], dtype=np.intp).reshape(-1, 2).T
     return np.searchsorted(np.array(indices, dtype=np.intp), ends)
-
-
-def _tensor(tensor: Any) -> Array:
-    return np.asarray(host(borrowed(tensor).array))

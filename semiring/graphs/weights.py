@@ -67,7 +67,9 @@ def _named(graph: EdgeList, weight: Any, where: str) -> EdgeList:
     if len(_absent(values)) < m:
         return replace(graph, weights=values if isinstance(values, np.ndarray) else list(values))
     if m and not is_number(weight):
-        raise GraphError(f"{where}no edge has the attribute or column {weight!r}{_instead_of(weight, graph)}")
+        names = list(dict.fromkeys([*(["weight"] * (len(_absent(graph.weights)) < m)), *graph.columns]))
+        known = f"; {or_similar(weight, names, f'edges have {listing(names)}')}" if names else ""
+        raise GraphError(f"{where}no edge has the attribute or column {weight!r}{known}")
     return replace(graph, weights=[weight if is_number(weight) else None] * m)
 
 
@@ -76,13 +78,6 @@ def _absent(weights: Sequence[Any] | Array) -> list[int]:
     if isinstance(weights, np.ndarray) and weights.dtype != object:
         return []
     return [position for position, weight in enumerate(weights) if weight is None]
-
-
-def _instead_of(weight: Any, graph: EdgeList) -> str:
-    """List the valid names, likeliest first."""
-    has_weights = len(_absent(graph.weights)) < len(graph.weights)
-    names = list(dict.fromkeys([*(["weight"] * has_weights), *graph.columns]))
-    return f"; {or_similar(weight, names, f'edges have {listing(names)}')}" if names else ""
 
 
 def _require_name(weight: Any) -> None:
@@ -183,12 +178,14 @@ def _full(weights: Array, value: Any) -> Array:
 
 
 def _hold(parts: Sequence[Array], carried: Sequence[int], element: tuple[Any, ...], *, numbers: bool) -> Array:
-    """Return a mask of the weights that mean an element; only components that depend on weights are compared."""
-    return functools.reduce(operator.and_, [_equal(parts[c], element[c], numbers=numbers) for c in carried])
+    """Return a mask of the weights that mean an element; only components that depend on weights are compared.
 
-
-def _equal(part: Array, value: Any, *, numbers: bool) -> Array:
-    """Return a mask of entries equal to a value; the largest integer of a dtype is ∞, unless the entries were Python numbers."""
-    if part.dtype.kind in "iu" and isinstance(value, float) and math.isinf(value) and not numbers:
-        value = np.iinfo(part.dtype).max if value > 0 else np.iinfo(part.dtype).min
-    return matches(part, value)
+    The largest integer of a dtype is ∞, unless the weights were Python `numbers`.
+    """
+    masks = []
+    for c in carried:
+        value, dtype = element[c], parts[c].dtype
+        if dtype.kind in "iu" and isinstance(value, float) and math.isinf(value) and not numbers:
+            value = np.iinfo(dtype).max if value > 0 else np.iinfo(dtype).min
+        masks.append(matches(parts[c], value))
+    return functools.reduce(operator.and_, masks)

@@ -55,20 +55,22 @@ _PYTHONS = {int, float, list}
 # Rows of all pairs, one after the other.
 
 
-def row_by_row(
-    name: str, G: Any, row: Callable[[Distances, int], Any], method: str, *, paths: bool = False, within: float | None = None, **given: Any
-) -> Named:
-    """Yield each node with its row, like NetworkX's function of this name, with the arguments `given`.
+def row_by_row(name: str, G: Any, row: Callable[[Distances, int], Any], method: str, *, cutoff: float | None = None, **given: Any) -> Named:
+    """Yield each node with its row, like NetworkX's function of this name, with the arguments `cutoff` and `given`.
 
-    `row` makes the row of a node number from a block of distances, for `paths` with predecessors; `within` is the greatest distance. See
-    `sparse` for `method`.
+    `row` makes the row of a node number from a block of distances, which has predecessors unless only `lengths` are wanted. See `sparse`
+    for `method`.
     """
+    if cutoff is not None:
+        given["cutoff"] = cutoff
     drawn, many = yield from _first_rows(name, G, given)
-    blocks = _blocks(G, given.get("weight"), method, drawn, many, paths=paths)
+    blocks = _blocks(G, given.get("weight"), method, drawn, many, paths=row is not Distances.lengths)
+    if method == "unweighted" and cutoff is not None and not math.isinf(cutoff):
+        cutoff = math.ceil(cutoff)  # NetworkX's search starts another level below the cutoff: 1.5 reaches two edges
     nodes = list(G)
     while drawn < len(nodes):
         try:
-            block = next(blocks).within(within)
+            block = next(blocks).within(cutoff)
         except (NotImplementedError, SemiringError):  # only NetworkX can answer, for example after a negative cycle
             yield from islice(_by_networkx(name, G, given), drawn, None)
             return
@@ -171,22 +173,17 @@ def floyd_warshall_numpy(G: Any, nodelist: Any = None, weight: Any = "weight") -
 
 @algorithm
 def all_pairs_shortest_path_length(G: Any, cutoff: float | None = None) -> Named:
-    return row_by_row("all_pairs_shortest_path_length", G, Distances.lengths, "unweighted", within=_levels(cutoff), cutoff=cutoff)
+    return row_by_row("all_pairs_shortest_path_length", G, Distances.lengths, "unweighted", cutoff=cutoff)
 
 
 @algorithm
 def all_pairs_shortest_path(G: Any, cutoff: float | None = None) -> Named:
-    return row_by_row("all_pairs_shortest_path", G, Distances.paths, "unweighted", paths=True, within=_levels(cutoff), cutoff=cutoff)
-
-
-def _levels(cutoff: float | None) -> float | None:
-    """Round a cutoff up, because NetworkX's search starts another level below the cutoff: 1.5 reaches two edges."""
-    return cutoff if cutoff is None or math.isinf(cutoff) else math.ceil(cutoff)
+    return row_by_row("all_pairs_shortest_path", G, Distances.paths, "unweighted", cutoff=cutoff)
 
 
 @algorithm
 def all_pairs_dijkstra(G: Any, cutoff: float | None = None, weight: Any = "weight") -> Named:
-    return row_by_row("all_pairs_dijkstra", G, _both, "dijkstra", paths=True, within=cutoff, cutoff=cutoff, weight=weight)
+    return row_by_row("all_pairs_dijkstra", G, _both, "dijkstra", cutoff=cutoff, weight=weight)
 
 
 def _both(found: Distances, i: int) -> tuple[dict[Any, Any], dict[Any, list[Any]]]:
@@ -195,13 +192,12 @@ def _both(found: Distances, i: int) -> tuple[dict[Any, Any], dict[Any, list[Any]
 
 @algorithm
 def all_pairs_dijkstra_path_length(G: Any, cutoff: float | None = None, weight: Any = "weight") -> Named:
-    return row_by_row("all_pairs_dijkstra_path_length", G, Distances.lengths, "dijkstra", within=cutoff, cutoff=cutoff, weight=weight)
+    return row_by_row("all_pairs_dijkstra_path_length", G, Distances.lengths, "dijkstra", cutoff=cutoff, weight=weight)
 
 
 @algorithm
 def all_pairs_dijkstra_path(G: Any, cutoff: float | None = None, weight: Any = "weight") -> Named:
-    how: dict[str, Any] = {"paths": True, "within": cutoff, "cutoff": cutoff, "weight": weight}
-    return row_by_row("all_pairs_dijkstra_path", G, Distances.paths, "dijkstra", **how)
+    return row_by_row("all_pairs_dijkstra_path", G, Distances.paths, "dijkstra", cutoff=cutoff, weight=weight)
 
 
 @algorithm
@@ -211,7 +207,7 @@ def all_pairs_bellman_ford_path_length(G: Any, weight: Any = "weight") -> Named:
 
 @algorithm
 def all_pairs_bellman_ford_path(G: Any, weight: Any = "weight") -> Named:
-    return row_by_row("all_pairs_bellman_ford_path", G, Distances.paths, "bellman-ford", paths=True, weight=weight)
+    return row_by_row("all_pairs_bellman_ford_path", G, Distances.paths, "bellman-ford", weight=weight)
 
 
 @algorithm

@@ -39,22 +39,9 @@ class Checkpoint(CheckpointFolder):
     A process may be killed at any time: the same call continues, and gives the same bits. Nothing waits for the disk, so written data
     survives the process, but not a crash of the machine.
 
-    Parameters
-    ----------
-    folder, given, semiring
-        See `CheckpointFolder`, also for all other parameters.
-    overwrite : bool
-        Work in the input's own files, if all components are files with elements at multiples of their size.
+    With `overwrite`, the closure works in the input's own files, if all components are files with elements at multiples of their size.
+    `values` and `via` are the files of the result.
 
-    Attributes
-    ----------
-    values, via : tuple of numpy.memmap, and numpy.memmap or None
-        The files of the result.
-    rounds : list of int
-        Rounds that each block row had finished when the folder was opened.
-
-    Notes
-    -----
     Before block row I changes in round K, a record is written of A_IK after phase 3. With A_K*, this is all that phase 4 depends on.
     Since ⊕ is idempotent, and the construction matrix is written before the values, phase 4 can be repeated on a half-written block
     row, with the same result. Phases 1 to 3 cannot: rounded sums may improve again.
@@ -307,10 +294,7 @@ class Stream:
     def read(self, rows: slice, out: Array) -> None:
         """Read the next array."""
         for part in _pieces(out):
-            whole = part if part.flags.c_contiguous else np.empty(part.shape, part.dtype)
-            self._file.readinto(whole.reshape(-1).view(np.uint8).data)
-            if whole is not part:
-                part[...] = whole
+            part[...] = np.frombuffer(self._file.read(part.nbytes), part.dtype).reshape(part.shape)
 
     def write(self, rows: slice, array: Array) -> None:
         """Append an array."""

@@ -98,32 +98,13 @@ def closure_by_rows(
     journal: Journal | None = None,
     share: Share | None = None,
 ) -> None:
-    """values ← A* or A⁺, for an idempotent ⊕.
+    """values ← A* or A⁺, for an idempotent ⊕, in n³ steps; see `run_workers`. Raises OverflowRiskError and DivergenceError.
 
-    Parameters
-    ----------
-    pipelines : sequence of DevicePipeline
-        The devices, which load the caller's block rows, and write results to `values` and `via`.
-    rows : tuple of slice
-        The block rows.
-    values : tuple of arrays of shape (n, n)
-        The arrays of the result: NumPy's, or objects indexed alike. Each of several ranks has at least its own rows.
-    statistics : tuple of ValueStatistics
-        Value statistics of each component.
-    snapshot : callable
-        Returns arrays with the caller's input, or None if it was overwritten.
-    names : sequence, optional
-        The caller's names of the vertices, for errors.
-    progress, journal, share : optional
-        See `run_workers`.
+    The pipelines load the caller's block rows, and write results to `values` and `via`: arrays, or objects indexed alike. Each of several
+    ranks has at least its own rows. Each component has `statistics`. `snapshot` returns the caller's input, or None if it was overwritten,
+    and `names` are the caller's names of the vertices, for errors.
 
-    Raises
-    ------
-    OverflowRiskError, DivergenceError
-
-    Notes
-    -----
-    n³ steps. A cycle that improves only by rounding is refused: the remedy of `closure` needs the whole matrix in memory.
+    A cycle that improves only by rounding is refused: the remedy of `closure` needs the whole matrix in memory.
     """
     engine = pipelines[0].engine
     semiring, dtypes, n = engine.semiring, engine.dtypes, rows[-1].stop
@@ -174,17 +155,9 @@ def run_workers(
     The devices own block rows in a block-cyclic distribution; `share` is this rank's part if other ranks have devices too. From the
     beginning on, `progress` takes the finished and the total rounds of all block rows. `journal` keeps the work for another process.
 
-    Raises
-    ------
-    DivergentPivot
-    BaseException
-        Any error of another rank.
-    KeyboardInterrupt
-        After the current steps; a note says how to continue.
+    Raises DivergentPivot, any error of another rank, and KeyboardInterrupt after the current steps; a note says how to continue.
 
-    Notes
-    -----
-    n³ steps. A streaming device holds two row panels, the updated block row, and those being loaded or written back. Otherwise it holds
+    A streaming device holds two row panels, the updated block row, and those being loaded or written back. Otherwise it holds
     its share of the matrix, and two row panels of other devices.
     """
     count, here = len(rows), len(pipelines)

@@ -395,19 +395,16 @@ class CheckpointFolder(Journal):
         if self._state.result is not None and (changed := self._changed(self.matrix.all, list(self.own), self._state.result)):
             raise self._refused(f"{changed} of its result have been changed since it was finished")
 
-    def _digests(self, matrices: Sequence[RowStorage], numbers: Iterable[int]) -> list[str]:
-        return digests(matrices, [self.rows[i] for i in numbers], self._threads)
-
     def _digests_of_all(self, matrices: Sequence[RowStorage]) -> list[str]:
         found = dict[int, str]()
         with self._together():
-            found = dict(zip(self.own, self._digests(matrices, self.own), strict=True))
+            found = dict(zip(self.own, digests(matrices, [self.rows[i] for i in self.own], self._threads), strict=True))
         every = {i: digest for part in self._gathered(found) for i, digest in part.items()}
         return [every[i] for i in range(len(self.rows))]
 
     def _changed(self, matrices: Sequence[RowStorage], numbers: Sequence[int], expected: list[str]) -> str:
         """Name the first block row with an unexpected digest; return "" if none has."""
-        found = zip(numbers, self._digests(matrices, numbers), strict=True)
+        found = zip(numbers, digests(matrices, [self.rows[i] for i in numbers], self._threads), strict=True)
         changed = next((self.rows[i] for i, digest in found if digest != expected[i]), None)
         return "" if changed is None else f"rows {changed.start} to {changed.stop - 1}"
 

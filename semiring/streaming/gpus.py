@@ -194,8 +194,11 @@ class PinnedMemory:
 
     def _prepare(self, device: Any) -> None:
         with device:  # a new thread would use the first GPU
+            threads = thread_count()
             for array in self.arrays:
-                _touch(array)
+                # Several threads write to every page: the system allots pages faster.
+                pages = array.reshape(-1).view(np.uint8)[::_PAGE]
+                run(lambda part, _: part.fill(0), np.array_split(pages, threads), threads)
                 self._locks.enter_context(locked([array]))
 
     def __enter__(self) -> Self:
@@ -233,9 +236,3 @@ class PinnedRows(ArrayRows):
         """Return the array, once it is ready."""
         self._ready.result()
         return self.array
-
-
-def _touch(array: Array) -> None:
-    """Write to every page with several threads, to which the system allots pages faster."""
-    pages, threads = array.reshape(-1).view(np.uint8)[::_PAGE], thread_count()
-    run(lambda part, _: part.fill(0), np.array_split(pages, threads), threads)

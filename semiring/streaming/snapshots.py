@@ -31,20 +31,8 @@ EVERY, SHARE = 300.0, 10
 
 
 class Snapshots(CheckpointFolder):
-    """A `Journal` of snapshots, which survive a crash of the machine.
+    """A `Journal` of snapshots, which survive a crash of the machine; `values` and `via` are the files of the complete result.
 
-    Parameters
-    ----------
-    folder, given, semiring
-        See `CheckpointFolder`, also for all other parameters.
-
-    Attributes
-    ----------
-    values, via : tuple of numpy.memmap, and numpy.memmap or None
-        The complete result.
-
-    Notes
-    -----
     The snapshot of round S has every block row after round S, except A_S+1*: the next row panel is already through phases 1 and 2. The
     first rank decides on a snapshot while row panel S − 1 is on its way, before any rank begins these rounds. Two sets of files
     alternate, and ``state.json`` names a set only when all of it is on the disk. So a folder takes the space of two matrices. Snapshots

@@ -17,7 +17,7 @@ import pytest
 from semiring.algebra.catalogue import DISTANCE_HOPS, MIN_PLUS, PLUS_TIMES
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.schedules import schedule_for
-from semiring.arrays.cuda_stream import Strided
+from semiring.arrays.devices import Strided
 from semiring.common.errors import SemiringError
 from semiring.kernels.cuda import compiler, elements, kernels, launches, statistics
 from semiring.kernels.cuda.scan import CudaScans

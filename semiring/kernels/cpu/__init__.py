@@ -2,9 +2,8 @@
 
 Generating code:
 
-representation    inner elements: order keys, clamped ∞, exponentials
-tile              register tile and cache blocks of the product
-arguments         argument words of kernels
+representation    inner elements (order keys, clamped ∞, exponentials); register tile and cache blocks of the product
+arguments         argument words of kernels, and forms of scans
 emitter           LLVM IR as text
 body              loops over arrays and graphs as LLVM IR
 instructions      vector instructions; exp and log
@@ -34,13 +33,10 @@ sparse_words      forms and arguments of sparse products
 sparse_products   sparse products over threads
 patterns          sparse patterns: transpose, symmetry test, elimination tree, strong components and their reachable sets
 fronts            multifrontal elimination
-sweeps            rows and columns of the closure from eliminated panels
-tally             statistics of rows of distances during a sweep
+sweeps            rows and columns of the closure from eliminated panels, and statistics of distances on the way
 eliminations      sparse elimination and its sweeps over threads
-search            rows of a closure: Dijkstra, and label-correcting rounds
-pair_search       one path, by search from both ends
+search            rows of a closure by Dijkstra or in rounds; one path from both ends; trees from known distances
 searches          searches from many sources over threads
-tight_edges       shortest-path trees from known distances
 hops              hop counts from many sources, as bits
 spanning_tree     minimum spanning forests, and bottleneck paths
 policy_iteration  cycle means by policy iteration
@@ -50,6 +46,5 @@ deviations        deviations of the k shortest paths
 Sequences:
 
 scan              a vector through a long product of matrices
-scan_words        forms and arguments of scans
 scans             scans over threads
 """

@@ -16,8 +16,7 @@ from semiring.kernels.cpu.arguments import pack
 from semiring.kernels.cpu.compiler import Function
 from semiring.kernels.cpu.fronts import FRONT_STATUS, FrontArrays, FrontWords
 from semiring.kernels.cpu.kernels import kernels_for
-from semiring.kernels.cpu.sweeps import GatherArrays, GatherWords, SweepWords, lanes_of
-from semiring.kernels.cpu.tally import TallyWords
+from semiring.kernels.cpu.sweeps import GatherArrays, GatherWords, SweepWords, TallyWords, lanes_of
 
 __all__ = ["Eliminations", "SweepLayout"]
 

@@ -11,10 +11,10 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import const, flat
 from semiring.kernels import cache
+from semiring.kernels.cpu.arguments import ScanForm
 from semiring.kernels.cpu.compiler import Function, compile_library, link
 from semiring.kernels.cpu.launch import pivot_launch, product_launch
-from semiring.kernels.cpu.representation import Representation, represent
-from semiring.kernels.cpu.tile import Tile, choose_tile
+from semiring.kernels.cpu.representation import Representation, Tile, choose_tile, represent
 from semiring.kernels.hardware import Target, host
 
 __all__ = ["Kernels", "kernels_for", "pivot_side"]
@@ -58,16 +58,13 @@ def _ir(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, nam
     from semiring.kernels.cpu.fronts import FrontKernel
     from semiring.kernels.cpu.gustavson import GustavsonKernel
     from semiring.kernels.cpu.lanes import LaneKernel, stack_loop
-    from semiring.kernels.cpu.pair_search import PairKernel
     from semiring.kernels.cpu.pivot import PivotKernel
     from semiring.kernels.cpu.product import ProductKernel
     from semiring.kernels.cpu.scan import ScanKernel
-    from semiring.kernels.cpu.scan_words import ScanForm
-    from semiring.kernels.cpu.search import SearchKernel
+    from semiring.kernels.cpu.search import PairKernel, SearchKernel, TightKernel
     from semiring.kernels.cpu.sparse import SparseKernel
     from semiring.kernels.cpu.sparse_words import SparseForm
     from semiring.kernels.cpu.sweeps import SweepKernel
-    from semiring.kernels.cpu.tight_edges import TightKernel
     from semiring.kernels.cpu.vector import VectorKernel
 
     base, _, stacked = name.rpartition("_")

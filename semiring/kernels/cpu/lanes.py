@@ -21,8 +21,7 @@ from semiring.kernels.cpu.bounds import BoundsCheck
 from semiring.kernels.cpu.emitter import ENTRY, I32, I64, Emitter, Scalar
 from semiring.kernels.cpu.lowering import Lowering, Value, merge, take_in
 from semiring.kernels.cpu.pivot import PivotKernel
-from semiring.kernels.cpu.representation import Representation
-from semiring.kernels.cpu.tile import Tile
+from semiring.kernels.cpu.representation import Representation, Tile
 from semiring.kernels.hardware import Target
 
 __all__ = ["LaneKernel", "stack_loop"]
@@ -226,12 +225,7 @@ class LaneKernel:
         """C ← 0, packed."""
         em, lanes = self._em, self.lanes
         for c, (s, zero) in enumerate(zip(self.rep.outer, self.rep.zero, strict=True)):
-
-            def vector(i: str, _: list[str]) -> None:
-                place = em.at(s.ir, self._packed["C", c], em.mul(i, lanes))
-                em.store(s.vector(lanes), s.constant(zero, lanes), place, s.bytes)
-
-            em.loop(0, em.mul(*self._sides["C"]), 1, vector)
+            em.fill(s, zero, self._packed["C", c], 0, em.mul(em.mul(*self._sides["C"]), lanes), lanes)
 
     # The products of a group.
 

@@ -20,8 +20,7 @@ from semiring.common.progress import Meter
 from semiring.kernels.cpu.arguments import STATUS, KernelArguments, KernelWords, MatrixWords, pack
 from semiring.kernels.cpu.bounds import BEYOND, BOUNDS
 from semiring.kernels.cpu.compiler import Function
-from semiring.kernels.cpu.representation import Representation
-from semiring.kernels.cpu.tile import STRIP, Tile
+from semiring.kernels.cpu.representation import STRIP, Representation, Tile
 from semiring.kernels.machine import LANE_ELEMENTS, LANE_MOVE, LANE_SERIES, LANE_SHARE, SERIAL
 
 __all__ = ["THIN", "Launch", "has_rows", "is_aligned", "pivot_launch", "product_launch", "tasks_of", "transposed_shape"]

@@ -17,8 +17,8 @@ from semiring.kernels.cpu.instructions import Instructions
 from semiring.kernels.cpu.representation import Representation
 
 __all__ = [
-    "BroadcastOperand", "Lowering", "Value", "Via", "improve", "improved", "load_elements", "merge", "store_elements", "store_where",
-    "take_in", "update", "values",
+    "BroadcastOperand", "Lowering", "Value", "Via", "chosen", "constants", "improve", "improved", "load_elements", "merge",
+    "store_elements", "store_where", "take_in", "update", "values",
 ]  # fmt: skip
 
 
@@ -233,6 +233,16 @@ def _widest(scalars: Sequence[Scalar | None]) -> Scalar | None:
     """Return the common type of several operands, ignoring conditions."""
     found = {s.dtype for s in scalars if s is not None}
     return scalar_type(widest(found)) if found else None
+
+
+def constants(low: Lowering, scalars: Sequence[Scalar], element: Sequence[Any]) -> list[Value]:
+    """Return a constant element in all lanes."""
+    return [Value(s.constant(x, low.width), s) for s, x in zip(scalars, element, strict=True)]
+
+
+def chosen(low: Lowering, scalars: Sequence[Scalar], condition: str, yes: Sequence[Value], no: Sequence[Value]) -> list[Value]:
+    """Return one of two elements in each lane, by a condition."""
+    return [Value(low.select(condition, s, x.name, y.name), s) for s, x, y in zip(scalars, yes, no, strict=True)]
 
 
 def load_elements(low: Lowering, scalars: Sequence[Scalar], arrays: Sequence[str], i: str | int) -> list[Value]:

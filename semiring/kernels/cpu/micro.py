@@ -11,8 +11,7 @@ from __future__ import annotations
 from semiring.kernels.cpu.arguments import KernelArguments
 from semiring.kernels.cpu.emitter import I32, Emitter
 from semiring.kernels.cpu.lowering import BroadcastOperand, Lowering, Value, improved, merge, store_where, values
-from semiring.kernels.cpu.representation import Representation
-from semiring.kernels.cpu.tile import Tile
+from semiring.kernels.cpu.representation import Representation, Tile
 from semiring.kernels.hardware import Target
 
 __all__ = ["SUMMED", "MicroKernel"]

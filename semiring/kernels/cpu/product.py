@@ -16,8 +16,7 @@ from semiring.kernels.cpu.exponential import ExponentialKernel
 from semiring.kernels.cpu.launch import transposed_shape
 from semiring.kernels.cpu.lowering import Lowering, Value
 from semiring.kernels.cpu.micro import MicroKernel
-from semiring.kernels.cpu.representation import Representation
-from semiring.kernels.cpu.tile import Tile
+from semiring.kernels.cpu.representation import Representation, Tile
 from semiring.kernels.hardware import Target
 
 __all__ = ["ProductKernel"]
@@ -68,9 +67,7 @@ class ProductKernel:
         """For exponentials: fill up the last vector of a panel with zeros, and encode the panel."""
         if self.rep.kind == "exponential":
             (scalar,), whole = self.rep.outer, em.round_up("%k", self.tile.turn)
-            zero = scalar.literal(self.rep.zero[0])
-            start, stop = em.mul("%k", lanes), em.mul(whole, lanes)
-            em.loop(start, stop, 1, lambda t, _: em.put(scalar, zero, to, t))
+            em.fill(scalar, self.rep.zero[0], to, em.mul("%k", lanes), em.mul(whole, lanes))
             em.line(f"call void @{self.name}_{name}(ptr {to}, ptr {panel}, i64 {whole})")
 
     def _pack_a(self, em: Emitter, c: int) -> None:
@@ -91,8 +88,7 @@ class ProductKernel:
             def step(k: str, _: list[str]) -> None:
                 offset, place = em.mul(k, across), em.at(inner.ir, to, em.mul(k, rows))
                 for r in range(rows):
-                    value = em.get(outer, starts[r], offset)
-                    em.put(inner, self.rep.encode(low, c, value), place, r)
+                    em.put(inner, self.rep.encode(low, c, em.get(outer, starts[r], offset)), place, r)
 
             em.loop(0, "%k", 1, step)
             self._scale(em, "scale_a", begin, to, rows)
@@ -120,9 +116,7 @@ class ProductKernel:
                     row, place = em.at(outer.ir, start, em.mul(k, down)), em.at(inner.ir, to, em.mul(k, columns))
 
                     def copy(q: str | int, offset: str | int) -> None:
-                        value = em.get(outer, row, offset, width)
-                        value = self.rep.encode(low, c, value)
-                        em.put(inner, value, place, q, width)
+                        em.put(inner, self.rep.encode(low, c, em.get(outer, row, offset, width)), place, q, width)
 
                     if width > 1:
                         for q in range(0, columns, width):
@@ -155,7 +149,7 @@ class ProductKernel:
         base_a = em.side_by_side(self.args.pointer(em, "packed_a"), self.rep.inner, em.mul(depths[0], heights))
         base_b = em.side_by_side(self.args.pointer(em, "packed_b"), self.rep.inner, em.mul(depths[1], n_padded))
 
-        def before(p: str) -> Index:
+        def before(p: Index) -> Index:
             """Return the steps of packed panels before step p."""
             if self.rep.kind != "exponential":
                 return p
@@ -169,14 +163,11 @@ class ProductKernel:
             outs = "".join(f", ptr {em.at(self.rep.inner[c].ir, base_b[c], offset)}" for c in self.components)
             em.line(f"call void @{self.name}_pack_b(ptr %args, i64 {p}, i64 {kc}{outs})")
 
-        def everything_of_a() -> None:
-            em.loop(0, k, depth, lambda p, _: pack_a(0, p, m, em.smin(em.sub(k, p), depth), em.mul(before(p), m_padded)))
+        def everything(pack: Callable[[Index, Index], None]) -> None:
+            em.loop(0, k, depth, lambda p, _: pack(p, em.smin(em.sub(k, p), depth)))
 
-        def everything_of_b() -> None:
-            em.loop(0, k, depth, lambda p, _: pack_b(p, em.smin(em.sub(k, p), depth), em.mul(before(p), n_padded)))
-
-        em.branch(hold_a, everything_of_a)
-        em.branch(hold_b, everything_of_b)
+        em.branch(hold_a, lambda: everything(lambda p, kc: pack_a(0, p, m, kc, em.mul(before(p), m_padded))))
+        em.branch(hold_b, lambda: everything(lambda p, kc: pack_b(p, kc, em.mul(before(p), n_padded))))
         em.branch(fresh, lambda: self._clear(em, m, n))
         down = [self.args.load(em, ("C_rows", c)) for c in self.components]
         c_pointers = [self.args.pointer(em, ("C", c)) for c in self.components]
@@ -231,11 +222,7 @@ class ProductKernel:
 
             def row(i: str, _: list[str]) -> None:
                 source, to = em.at(s.ir, start, em.mul(i, down)), em.at(s.ir, copy, em.mul(i, k))
-
-                def move(p: str, lanes: int) -> None:
-                    em.put(s, em.get(s, source, p, lanes), to, p, lanes)
-
-                em.by_vectors(k, self.tile.width, move)
+                em.by_vectors(k, self.tile.width, lambda p, lanes: em.put(s, em.get(s, source, p, lanes), to, p, lanes))
 
             em.loop(0, m, 1, row)
             em.store("ptr", copy, self.args.place(em, ("A", c)), 8)
@@ -245,12 +232,7 @@ class ProductKernel:
         """C ← 0."""
         for c, (s, zero) in enumerate(zip(self.rep.outer, self.rep.zero, strict=True)):
             start, down = self.args.pointer(em, ("C", c)), self.args.load(em, ("C_rows", c))
-
-            def row(i: str, _: list[str]) -> None:
-                at = em.at(s.ir, start, em.mul(i, down))
-                em.loop(0, n, 1, lambda j, _: em.put(s, s.literal(zero), at, j))
-
-            em.loop(0, m, 1, row)
+            em.loop(0, m, 1, lambda i, _: em.fill(s, zero, em.at(s.ir, start, em.mul(i, down)), 0, n))
 
 
 class WitnessKernel:
@@ -292,15 +274,11 @@ class WitnessKernel:
                         for r, column in enumerate(em.transposed(rows, s)):
                             em.put(s, column, target, em.add(em.mul(long, q + r), p), side)
 
-                def row(p: str, _: list[str]) -> None:
-                    def one(q: str, _: list[str]) -> None:
-                        value = em.get(s, source, em.add(em.mul(p, columns), q))
-                        em.put(s, value, target, em.add(em.mul(q, long), p))
-
-                    em.loop(0, columns, 1, one)
+                def one(p: str, q: str) -> None:
+                    em.put(s, em.get(s, source, em.add(em.mul(p, columns), q)), target, em.add(em.mul(q, long), p))
 
                 em.loop(0, whole, side, square)
-                em.loop(whole, "%steps", 1, row)
+                em.loop(whole, "%steps", 1, lambda p, _: em.loop(0, columns, 1, lambda q, _: one(p, q)))
 
             em.loop(0, "%n", columns, panel)
         return em.done()

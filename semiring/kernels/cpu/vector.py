@@ -18,8 +18,7 @@ from semiring.kernels.cpu.arguments import KernelArguments
 from semiring.kernels.cpu.bounds import BoundsCheck
 from semiring.kernels.cpu.emitter import ENTRY, I32, Emitter, Scalar
 from semiring.kernels.cpu.lowering import Lowering, Value, load_elements, merge, take_in, values
-from semiring.kernels.cpu.representation import Representation
-from semiring.kernels.cpu.tile import STRIP, Tile
+from semiring.kernels.cpu.representation import STRIP, Representation, Tile
 from semiring.kernels.hardware import Target
 
 __all__ = ["VectorKernel"]
@@ -84,11 +83,7 @@ class VectorKernel:
     def _clear(self) -> None:
         """C ← 0."""
         for s, zero, start in zip(self.rep.outer, self.rep.zero, self._result, strict=True):
-
-            def one(i: str, _: list[str], zero: str = s.literal(zero), start: str = start) -> None:
-                self._em.put(s, zero, start, i)
-
-            self._em.loop(0, self._count, 1, one)
+            self._em.fill(s, zero, start, 0, self._count)
 
     # Terms.
 
@@ -145,16 +140,11 @@ class VectorKernel:
         columns = em.smin(em.sub(self._count, start), STRIP)
         whole = str(em.round_down(columns, lanes))
         partial = em.let(f"icmp ne i64 {whole}, {columns}")
-        zeros = list(zip(self.rep.inner, self.rep.inner_zero, self._sums, strict=True))
 
         def slab(p: str, _: list[str]) -> None:
             steps = em.smin(em.sub(self._k, p), self.depth)
-
-            def clear(j: str, _: list[str]) -> None:
-                for s, zero, sums in zeros:
-                    em.put(s, s.constant(zero, lanes), sums, j, lanes)
-
-            em.loop(0, em.add(whole, lanes), lanes, clear)
+            for s, zero, sums in zip(self.rep.inner, self.rep.inner_zero, self._sums, strict=True):
+                em.fill(s, zero, sums, 0, em.add(whole, lanes), lanes)
             em.by_vectors(steps, self.rows, lambda q, rows: self._stream(em.add(p, q), rows, start, whole, partial))
             em.loop(0, whole, lanes, lambda j, _: self._merge(lanes, j, em.add(start, j)))
             shift = em.sub(em.add(start, lanes), self._count)  # column start + j is lane j + shift of the last vector

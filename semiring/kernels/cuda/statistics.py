@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from semiring.arrays.cuda_stream import Strided
+from semiring.arrays.devices import Strided
 from semiring.common import forks
 from semiring.common.errors import SemiringError
 from semiring.kernels.cuda.arguments import Given, Numbers
