@@ -260,7 +260,8 @@ def _candidates(
     if kind.kind == "b":
         return [False, True], True
     if isinstance(part, frozenset):
-        return [v for v in _sorted(part) if _has(kind, v)], True
+        small_first = sorted(part, key=lambda v: (0, abs(v), -v, "") if isinstance(v, int | float | Fraction) else (1, 0, 0, repr(v)))
+        return [v for v in small_first if _has(kind, v)], True
     if kind.kind == "O" and not all(isinstance(v, Number) for v in identities):
         return list(identities), False
     if isinstance(part, Interval) and kind.kind in "iu":
@@ -322,8 +323,3 @@ def _thinned(elements: list[tuple[Any, ...]], most: int) -> list[tuple[Any, ...]
         return elements[:most]
     kept = random.Random(0).sample(range(2, len(elements)), most - 2)
     return [*elements[:2], *(elements[i] for i in sorted(kept))]
-
-
-def _sorted(part: frozenset[Any]) -> list[Any]:
-    """Sort a finite carrier, small numbers first."""
-    return sorted(part, key=lambda v: (0, abs(v), -v, "") if isinstance(v, int | float | Fraction) else (1, 0, 0, repr(v)))

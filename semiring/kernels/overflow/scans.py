@@ -33,8 +33,7 @@ Reach = TypeVar("Reach")
 Statistics = Sequence[ValueStatistics]
 Values = tuple[Any, ...]
 
-_AXES = {"matrices": 3, "weights": 2, "initial": 1}
-"""Axes of an operand for one sequence."""
+_AXES = {"matrices": 3, "weights": 2, "initial": 1}  # axes of an operand for one sequence
 
 
 class _CheckedScan(NamedTuple):
