@@ -136,14 +136,12 @@ def _of_size(n: Any, semiring: Semiring, options: Options) -> Problem:
 def _obstacles(planned: Plan) -> list[str]:
     """List obstacles and remarks."""
     notes = list[str]()
-    absent = set(planned.devices) == {"cuda"}
-    if absent:
+    if set(planned.devices) == {"cuda"}:
         notes.append("there is no GPU here: this is for an NVIDIA H200, with the speed that device='auto' reckons with")
     elif planned.strategy in ("whole", "block rows") and not planned.problem.ranks:
         try:
-            require_memory(planned.n, planned.dtypes, via=planned.paths, batch=planned.problem.shape[:-2])
-            if planned.gpu and planned.strategy == "whole":
-                require_memory(planned.n, planned.dtypes, via=planned.paths, batch=planned.problem.shape[:-2], device=planned.device)
+            for device in ("cpu", planned.device) if planned.strategy == "whole" else ("cpu",):
+                require_memory(planned.n, planned.dtypes, via=planned.paths, batch=planned.problem.shape[:-2], device=device)
         except TooLargeError as error:
             notes.append(str(error))
     return notes

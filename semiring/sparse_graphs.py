@@ -142,11 +142,6 @@ def k_shortest_paths(
     list of SimplePath
         At most k paths. If source and target are the same vertex, the only path is this vertex.
 
-    Other Parameters
-    ----------------
-    threads : int, optional
-        By default ``SEMIRING_NUM_THREADS``, or all cores.
-
     Raises
     ------
     GraphError
@@ -287,11 +282,6 @@ def cycle_mean(
     Returns
     -------
     CycleMean
-
-    Other Parameters
-    ----------------
-    threads : int, optional
-        By default ``SEMIRING_NUM_THREADS``, or all cores.
 
     Raises
     ------

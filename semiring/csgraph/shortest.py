@@ -167,11 +167,6 @@ def dijkstra(
     sources : int32 array of shape (n,)
         With ``min_only=True`` and ``return_predecessors=True``: the nearest source of each vertex, −9999 for none.
 
-    Other Parameters
-    ----------------
-    dtype, device
-        As for `shortest_path`.
-
     Raises
     ------
     NegativeCycleError, ValueError, TypeError, TooLargeError

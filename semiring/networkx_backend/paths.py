@@ -183,11 +183,10 @@ def all_pairs_shortest_path(G: Any, cutoff: float | None = None) -> Named:
 
 @algorithm
 def all_pairs_dijkstra(G: Any, cutoff: float | None = None, weight: Any = "weight") -> Named:
-    return row_by_row("all_pairs_dijkstra", G, _both, "dijkstra", cutoff=cutoff, weight=weight)
+    def both(found: Distances, i: int) -> tuple[dict[Any, Any], dict[Any, list[Any]]]:
+        return found.lengths(i), found.paths(i)
 
-
-def _both(found: Distances, i: int) -> tuple[dict[Any, Any], dict[Any, list[Any]]]:
-    return found.lengths(i), found.paths(i)
+    return row_by_row("all_pairs_dijkstra", G, both, "dijkstra", cutoff=cutoff, weight=weight)
 
 
 @algorithm

@@ -233,11 +233,9 @@ class Plan(Shown):
 
     def _repr_html_(self) -> str:
         title, facts = self.facts()
-        rows = ((faint(name), self._bars() if name == "considered" else escape(text)) for name, text in facts)
+        considered = [(name, seconds, duration(seconds)) for name, seconds in sorted(self.considered, key=lambda each: each[1])]
+        rows = ((faint(name), bars(considered) if name == "considered" else escape(text)) for name, text in facts)
         return table(escape(title), rows)
-
-    def _bars(self) -> str:
-        return bars((name, seconds, duration(seconds)) for name, seconds in sorted(self.considered, key=lambda each: each[1]))
 
     def _title(self) -> str:
         problem = self.problem
