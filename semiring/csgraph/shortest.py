@@ -10,9 +10,8 @@ from semiring.algorithms.predecessors import NONE
 from semiring.algorithms.simple_paths import simple_paths
 from semiring.common.docstrings import described_by
 from semiring.common.errors import raised_here
-from semiring.csgraph.call import AsBoth, Request, read_call
 from semiring.csgraph.reading import both_ways, in_dtype, read
-from semiring.csgraph.solving import solve
+from semiring.csgraph.solving import AsBoth, Request, read_call, solve
 from semiring.execution.reporting import noting_the_bar
 from semiring.planning import Plan
 
