@@ -209,7 +209,10 @@ class Plan(Shown):
             each = f"{len(self.devices)} GPUs" if len(self.devices) > 1 else "one GPU" if self.gpu else self.device
             devices = f"{each} on each of {self.problem.ranks} ranks"
         facts = [("device", devices)]
+        time = "not predicted" if self.seconds is None or self.speed is None else duration(self.seconds)
         if self.strategy in ("product", "whole", "block rows"):
+            if self.seconds is not None and self.speed is not None:
+                time += f", at {step_rate(self.speed.steps)}"
             facts += [
                 ("engine", self.outline.engine),
                 ("method", self.method),
@@ -220,7 +223,7 @@ class Plan(Shown):
         else:
             facts.append(("method", f"{self.strategy}: {self.algorithm}"))
         facts += [
-            ("time", self._time()),
+            ("time", time),
             ("memory", ", ".join(f"{format_bytes(size)} on {device}" for device, size in self.memory.items())),
         ]
         if self.strategy in ("whole", "block rows"):
@@ -255,13 +258,6 @@ class Plan(Shown):
     def __repr__(self) -> str:
         title, facts = self.facts()
         return "\n".join([title, *(f"  {name:<12}  {text}" for name, text in facts)])
-
-    def _time(self) -> str:
-        if self.seconds is None or self.speed is None:
-            return "not predicted"
-        if self.strategy not in ("product", "whole", "block rows"):
-            return duration(self.seconds)
-        return f"{duration(self.seconds)}, at {step_rate(self.speed.steps)}"
 
 
 def _line(tile: Shown) -> str:
