@@ -24,7 +24,7 @@ from semiring.planning.options import Options
 
 __all__ = [
     "DistanceRows", "Distances", "SemiringGraph", "algorithm", "by_rows", "compressed", "distances", "original", "searched_edges", "sparse",
-    "truth",
+    "total_distance", "truth",
 ]  # fmt: skip
 
 
@@ -316,3 +316,8 @@ def by_rows(edges: CSR, how: Plan | None = None) -> Iterator[DistanceRows]:
     how = plan(question.problem(given)) if how is None else how
     for first, matrix in rows_in_turn(how, given, question):
         yield DistanceRows(matrix, first)
+
+
+def total_distance(edges: CSR) -> Any:
+    """Sum the finite distances between all nodes, as a Python number."""
+    return sum(map(sum, map(DistanceRows.totals, by_rows(edges))))
