@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -14,20 +15,22 @@ F = TypeVar("F", bound=Callable[..., Any])
 Entry = tuple[str, list[str], str, list[str]]
 """The margin that Python before 3.13 leaves of the source's own, the names of parameters, " : type", and the lines of the description."""
 
+_SECTIONS = ("Parameters", "Returns", "Other Parameters", "Raises", "Notes")
+_HEADING = re.compile(rf"^(?= *(?:{'|'.join(_SECTIONS)})\n *-)", re.MULTILINE)
+
 
 def described_by(*others: Callable[..., Any]) -> Callable[[F], F]:
     """Replace "As for `other`." in a description of parameters by the description in the docstring of `other`.
 
     So the source has one description, and `help` of each function is complete. Text after the reference stays. References under ``Other
-    Parameters``, for few readers, stay references. A docstring without parameters takes all sections between examples and notes from the
-    first of the others, with the parameters of the function.
+    Parameters``, for few readers, stay references. Sections of parameters, results and errors that a docstring leaves out are taken from
+    the first of the others.
     """
 
     def complete(function: F) -> F:
         if function.__doc__ is None:  # python -OO
             return function
-        if "Parameters\n" not in function.__doc__ and others[0].__doc__:
-            function.__doc__ = _with_sections(function.__doc__, others[0].__doc__, set(inspect.signature(function).parameters))
+        function.__doc__ = _with_sections(function.__doc__, others[0].__doc__ or "", set(inspect.signature(function).parameters))
         described = {f"As for `{other.__name__}`.": _all_entries(other.__doc__ or "") for other in others}
         before, entries, after = _section(function.__doc__, "Parameters")
         lines = list[str]()
@@ -47,20 +50,23 @@ def described_by(*others: Callable[..., Any]) -> Callable[[F], F]:
     return complete
 
 
-def _with_sections(text: str, other: str, wanted: set[str]) -> str:
-    """Insert the sections of another docstring between the examples and the notes, with the parameters that are wanted."""
-    for name in ("Parameters", "Other Parameters"):
-        before, entries, after = _section(other, name)
-        lines = [
-            line
-            for margin, names, kind, said in entries
-            if (some := [name for name in names if name in wanted])
-            for line in (f"{margin}{', '.join(some)}{kind}", *said)
-        ]
-        other = before + "\n".join(lines) + after
-    start, end = (other.rfind("\n", 0, other.index(f"{name}\n")) + 1 for name in ("Parameters", "Notes"))
-    notes = text.rfind("\n", 0, text.index("Notes\n")) + 1 if "Notes\n" in text else len(text.rstrip()) + 1
-    return f"{text[:notes].rstrip()}\n\n{other[start:end]}{text[notes:]}"
+def _with_sections(text: str, other: str, parameters: set[str]) -> str:
+    """Add the sections of another docstring that a docstring leaves out, with the parameters that the text does not describe."""
+    own, theirs = _sections(text), _sections(other)
+    missing = parameters - {name for _, names, _, _ in _all_entries(text) for name in names}
+    for section in ("Parameters", "Other Parameters"):
+        before, entries, _ = _section(theirs.pop(section, ""), section)
+        for margin, names, kind, said in entries:
+            if some := [name for name in names if name in missing]:
+                theirs[section] = "\n".join([theirs.get(section, before).rstrip(), f"{margin}{', '.join(some)}{kind}", *said])
+    found = theirs | {"Notes": ""} | own
+    return "\n\n".join(found[section].rstrip() for section in ("", *_SECTIONS) if found.get(section)) + "\n"
+
+
+def _sections(text: str) -> dict[str, str]:
+    """Split a docstring at its headings; the name of the first part is empty."""
+    head, *parts = _HEADING.split(text)
+    return {"": head} | {part.partition("\n")[0].strip(): part for part in parts}
 
 
 @functools.cache
