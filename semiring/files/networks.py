@@ -104,14 +104,9 @@ _READERS: dict[str, Callable[[Any, bytes], Any]] = {
     ".gexf": lambda nx, content: nx.read_gexf(io.BytesIO(content)),
     ".net": _pajek,
 }
-_LISTS: dict[str, Callable[[Any], Callable[..., Any]]] = {
-    ".edgelist": lambda nx: nx.parse_edgelist,
-    ".adjlist": lambda nx: nx.parse_adjlist,
-}
-"""Formats that do not distinguish directed edges."""
 
-NETWORKS = (*_READERS, *_LISTS)
-"""The suffixes of these files."""
+NETWORKS = (*_READERS, ".edgelist", ".adjlist")
+"""The suffixes of these files; the last two do not distinguish directed edges."""
 
 
 def read_network(path: Path, suffix: str, content: bytes, directed: bool) -> Any:
@@ -119,8 +114,8 @@ def read_network(path: Path, suffix: str, content: bytes, directed: bool) -> Any
     nx = library("networkx", f"{path}: a {suffix} file", "graphs")
     if suffix in _READERS:
         return _READERS[suffix](nx, content)
-    kind = nx.MultiDiGraph if directed else nx.MultiGraph
-    graph = _LISTS[suffix](nx)(content.decode().splitlines(), create_using=kind)
+    parse = nx.parse_edgelist if suffix == ".edgelist" else nx.parse_adjlist
+    graph = parse(content.decode().splitlines(), create_using=nx.MultiDiGraph if directed else nx.MultiGraph)
     if not len(graph):
         raise ValueError("the file has no vertices")
     return graph

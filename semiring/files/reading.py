@@ -27,7 +27,7 @@ from semiring.common.errors import (
     with_article,
 )
 from semiring.files.edge_text import parse
-from semiring.files.fields import Named, WrongLine, number
+from semiring.files.fields import Asked, WrongLine, number
 from semiring.files.matrix_text import TextMatrix
 from semiring.files.networks import NETWORKS, listed, read_network
 from semiring.graphs import EdgeList, edges
@@ -119,47 +119,49 @@ def read_edges(
     -----
     All edges have a weight, or none. A symmetric matrix gives an undirected graph with each edge once.
     """
-    named = Named(source, target, weight)
+    asked = Asked(source, target, weight, directed, nodes, encoding)
     if not isinstance(file, str | os.PathLike):
-        return _only_edges(*_of_open_file(file, encoding), named, directed, nodes)
-    path = Path(_path(file))
+        if not hasattr(file, "read"):
+            raise GraphError(f"{with_article(type(file).__name__)} is not a file; pass a path, or an open file")
+        content, name = file.read(), str(getattr(file, "name", "the open file"))
+        if isinstance(content, str):
+            content, asked = content.encode("utf-8", "surrogatepass"), asked._replace(encoding="utf-8")
+        return _only_edges(name, content, _ANY, asked)
+    name = os.fsdecode(file)
+    if name.startswith(("http://", "https://")):
+        raise GraphError(f"{name} is an address, not a file; pass urllib.request.urlopen(address)")
+    if "\n" in name:
+        raise GraphError("a text of several lines is not the name of a file; pass io.StringIO(text)")
+    path = Path(name)
     suffix = _suffix(path)
     if suffix in (".npy", ".npz"):
         raise GraphError(f"{path} has a matrix, not a list of edges; read a dense one by numpy.load, a sparse one by scipy.sparse.load_npz")
     if suffix in _LISTS:
-        return _only_edges(str(path), _content(path), _LISTS[suffix], encoding, named, directed, nodes)
+        return _only_edges(str(path), _content(path), _LISTS[suffix], asked)
     if suffix == ".mtx":
-        name = weight if isinstance(weight, str) else None
-        _require_default(path, "a matrix", source=source, target=target, weight=name, directed=directed, encoding=encoding)
+        named = asked._replace(weight=weight if isinstance(weight, str) else None)
+        _require_default(path, "a matrix", named, "source", "target", "weight", "directed", "encoding")
         return _listed(path, _content(path), weight, nodes)
     if suffix not in NETWORKS:
         raise GraphError(f"{path}: the name must end in one of {_EDGES}")
-    _require_default(path, f"a {suffix} file", source=source, target=target, encoding=encoding)
-    if suffix not in (".edgelist", ".adjlist"):
-        _require_default(path, f"a {suffix} file", directed=directed)
+    by_file = ("directed",) if suffix not in (".edgelist", ".adjlist") else ()
+    _require_default(path, f"a {suffix} file", asked, "source", "target", "encoding", *by_file)
     content = _content(path)
     if suffix == ".edgelist" and b"{" not in content:
-        return _only_edges(str(path), content, " ", None, named, directed is None or directed, nodes)
+        return _only_edges(str(path), content, " ", asked._replace(directed=directed is None or directed))
     with _told_as(f"a {suffix} file", path):
         network = read_network(path, suffix, content, directed is not False)
     return listed(path, network, weight, nodes)
 
 
-def read_file(
-    path: Path,
-    *,
-    source: str | None = None,
-    target: str | None = None,
-    weight: str | float | None = None,
-    directed: bool | None = None,
-    encoding: str | None = None,
-) -> Any:
-    """Read a graph as `read_edges` does, or a matrix as it is; ``-`` is standard input.
+def read_file(path: Path, **options: Any) -> Any:
+    """Read a graph as `read_edges` does with these options, or a matrix as it is; ``-`` is standard input.
 
     Returns
     -------
     EdgeList, array, ArrayLike with the names of vertices, or SciPy sparse array
     """
+    asked = Asked(**options)
     suffix = _suffix(path)
     if path == STDIN or suffix in _LISTS:
         if path != STDIN:
@@ -168,25 +170,16 @@ def read_file(
             raise GraphError("standard input is closed")
         else:
             text = "standard input", sys.stdin.buffer.read(), _ANY
-        found = parse(*text, named=Named(source, target, weight), encoding=encoding, directed=directed)
+        found = parse(*text, asked)
         if isinstance(found, TextMatrix):
-            _require_default(path, "a matrix", directed=directed, source=source, target=target, weight=weight)
+            _require_default(path, "a matrix", asked, "directed", "source", "target", "weight")
             if found.otherwise:
                 warnings.warn(_read_as_matrix(text[0], found), AssumptionWarning, stacklevel=callers_level())
         return found
     if suffix not in (".npy", ".npz", ".mtx"):
-        return read_edges(path, source=source, target=target, weight=weight, directed=directed, encoding=encoding)
-    _require_default(path, "a matrix", directed=directed, encoding=encoding, source=source, target=target, weight=weight)
+        return read_edges(path, **options)
+    _require_default(path, "a matrix", asked, "directed", "encoding", "source", "target", "weight")
     return _matrix_market(path, _content(path)) if suffix == ".mtx" else _numpy(path)
-
-
-def _path(file: str | os.PathLike[str]) -> str:
-    name = os.fsdecode(file)
-    if name.startswith(("http://", "https://")):
-        raise GraphError(f"{name} is an address, not a file; pass urllib.request.urlopen(address)")
-    if "\n" in name:
-        raise GraphError("a text of several lines is not the name of a file; pass io.StringIO(text)")
-    return name
 
 
 def _suffix(path: Path) -> str:
@@ -207,26 +200,9 @@ def _content(path: Path) -> bytes:
             raise ValueError(str(error)) from None
 
 
-def _of_open_file(file: Any, encoding: str | None) -> tuple[str, bytes, str, str | None]:
-    """Return name, content, separators and encoding of an open file."""
-    if not hasattr(file, "read"):
-        raise GraphError(f"{with_article(type(file).__name__)} is not a file; pass a path, or an open file")
-    content = file.read()
-    name = str(getattr(file, "name", "the open file"))
-    return (name, content.encode("utf-8", "surrogatepass"), _ANY, "utf-8") if isinstance(content, str) else (name, content, _ANY, encoding)
-
-
-def _only_edges(
-    name: str,
-    content: bytes,
-    separators: str,
-    encoding: str | None,
-    named: Named,
-    directed: bool | None,
-    nodes: Iterable[Hashable] | None,
-) -> EdgeList:
+def _only_edges(name: str, content: bytes, separators: str, asked: Asked) -> EdgeList:
     """Read the edges of a text, and refuse a matrix."""
-    found = parse(name, content, separators, named=named, encoding=encoding, directed=directed, nodes=nodes)
+    found = parse(name, content, separators, asked)
     if isinstance(found, EdgeList):
         return found
     raise GraphError(f"{_read_as_matrix(name, found)}; a list of edges is needed, and {found.reader} reads a matrix")
@@ -237,10 +213,10 @@ def _read_as_matrix(name: str, found: TextMatrix) -> str:
     return f"{name} is read as a matrix of {n} × {n}{f'; {found.otherwise}' if found.otherwise else ''}"
 
 
-def _require_default(path: Path, kind: str, **options: Any) -> None:
+def _require_default(path: Path, kind: str, asked: Asked, *options: str) -> None:
     """Refuse options for edge lists."""
-    for option, value in options.items():
-        if value is not None:
+    for option in options:
+        if getattr(asked, option) is not None:
             what = "defines which edges go both ways" if option == "directed" else "has none"
             raise GraphError(f"{path}: {option}= is for edge lists as text, and {kind} {what}; leave out {option}=")
 
@@ -253,7 +229,10 @@ def _numpy(path: Path) -> Any:
             return found
         names = list(found.files)
         if sorted(names) == ["labels", "values"]:  # as `write_file` names them
-            return _with_labels(found["values"], found["labels"])
+            values, labels = found["values"], found["labels"]
+            if np.ndim(labels) != 1 or np.shape(values) != (len(labels), len(labels)) or len(set(labels.tolist())) < len(labels):
+                raise ValueError(f"labels of shape {np.shape(labels)} do not name the rows of values of shape {np.shape(values)}")
+            return ArrayLike(values, labels=tuple(labels.tolist()))
         if len(names) == 1:
             member = found[names[0]]
             if not isinstance(member, np.ndarray):  # NumPy returns the bytes of other members
@@ -270,12 +249,6 @@ def _numpy(path: Path) -> Any:
         if matrix.format in ("csr", "csc", "bsr"):
             matrix.check_format(full_check=True)  # load_npz checks no indices
         return matrix
-
-
-def _with_labels(values: Any, labels: Any) -> ArrayLike:
-    if np.ndim(labels) != 1 or np.shape(values) != (len(labels), len(labels)) or len(set(labels.tolist())) < len(labels):
-        raise ValueError(f"labels of shape {np.shape(labels)} do not name the rows of values of shape {np.shape(values)}")
-    return ArrayLike(values, labels=tuple(labels.tolist()))
 
 
 def _matrix_market(path: Path, content: bytes) -> Any:
