@@ -10,8 +10,7 @@ import numpy as np
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algorithms.simple_paths import simple_paths
 from semiring.arrays.threads import require_threads
-from semiring.common.docstrings import described_by
-from semiring.common.errors import GraphError, noted, raised_here
+from semiring.common.errors import GraphError, described_by, noted, raised_here
 from semiring.graphs.read import one_graph
 from semiring.graphs.vertices import chosen
 from semiring.solve import apsp

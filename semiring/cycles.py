@@ -13,8 +13,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.cycle_mean import CriticalCycle, best_to_cycle, least_cycle_mean
 from semiring.arrays.threads import require_threads
-from semiring.common.docstrings import described_by
-from semiring.common.errors import LawError, noted, raised_here
+from semiring.common.errors import LawError, described_by, noted, raised_here
 from semiring.common.forks import cached_property
 from semiring.common.html import Shown
 from semiring.common.units import counted

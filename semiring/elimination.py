@@ -7,8 +7,7 @@ from typing import Any
 from semiring.algebra.catalogue import MIN_PLUS, as_semiring
 from semiring.algebra.definition import Semiring
 from semiring.arrays.threads import require_threads
-from semiring.common.docstrings import described_by
-from semiring.common.errors import raised_here, refuse_arrays
+from semiring.common.errors import described_by, raised_here, refuse_arrays
 from semiring.execution.factor import FactorOptions, factor_graph
 from semiring.results.factor import Factor
 from semiring.solve import apsp

@@ -10,8 +10,7 @@ import numpy as np
 from semiring.algebra.catalogue import MIN_PLUS, as_semiring
 from semiring.algebra.definition import Semiring
 from semiring.arrays.memory import require_memory
-from semiring.common.docstrings import described_by
-from semiring.common.errors import SemiringError, TooLargeError, noted, raised_here, refuse_arrays
+from semiring.common.errors import SemiringError, TooLargeError, described_by, noted, raised_here, refuse_arrays
 from semiring.execution.question import Question, Selection
 from semiring.execution.reporting import noting_the_bar
 from semiring.planning import Plan, Problem, closure_problem, plan

@@ -10,8 +10,7 @@ from semiring.algebra.catalogue import BOOLEAN
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.reachability import Condensation
 from semiring.arrays.devices import host
-from semiring.common.docstrings import described_by
-from semiring.common.errors import GraphError, noted, raised_here
+from semiring.common.errors import GraphError, described_by, noted, raised_here
 from semiring.graphs import edges_of, read_graph
 from semiring.results.reachability import Reachability
 from semiring.solve import apsp, transitive_closure

@@ -8,8 +8,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from semiring.algebra.catalogue import MIN_PLUS
-from semiring.common.docstrings import described_by
-from semiring.common.errors import noted, raised_here
+from semiring.common.errors import described_by, noted, raised_here
 from semiring.execution.sums import add_distances, add_distances_of_ranks, extreme_distance
 from semiring.planning.options import ComputationOptions, Options, takes
 from semiring.results.statistics import BINS, RunningDistances, Statistics, statistics_from

@@ -12,8 +12,7 @@ from semiring.algorithms.closure import closure as close
 from semiring.algorithms.recorder import Recorder, phases
 from semiring.algorithms.schedules import eliminates, require_method, settled
 from semiring.arrays.devices import device_of, host, on_device, on_gpu, to_gpu
-from semiring.common.docstrings import described_by
-from semiring.common.errors import ShapeError, TooLargeError, noted, raised_here
+from semiring.common.errors import ShapeError, TooLargeError, described_by, noted, raised_here
 from semiring.graphs import Graph, edges_of
 from semiring.graphs.read import GivenMatrix, reading_of
 from semiring.results.paths import Paths

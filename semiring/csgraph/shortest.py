@@ -8,8 +8,7 @@ import numpy as np
 
 from semiring.algorithms.predecessors import NONE
 from semiring.algorithms.simple_paths import simple_paths
-from semiring.common.docstrings import described_by
-from semiring.common.errors import raised_here
+from semiring.common.errors import described_by, raised_here
 from semiring.csgraph.call import AsBoth, Request, read_call
 from semiring.csgraph.reading import both_ways, in_dtype, read
 from semiring.csgraph.solving import solve

@@ -21,7 +21,8 @@ from semiring.execution.answer import paths_of
 from semiring.execution.question import GivenGraph, Question, Selection
 from semiring.execution.whole import made_of_edges, shares
 from semiring.graphs import Graph
-from semiring.graphs.by_rows import GivenRows, RunningStatistics, rows_of_graph
+from semiring.graphs.by_rows import GivenRows, rows_of_graph
+from semiring.graphs.dense import RunningStatistics
 from semiring.kernels.engine import Engine
 from semiring.kernels.limits import ValueStatistics
 from semiring.kernels.select import engine_for

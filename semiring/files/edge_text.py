@@ -145,7 +145,6 @@ def _lines(text: str, separators: str) -> tuple[list[Line], str]:
 
 
 def _separator(at: int, line: str, separators: str) -> str:
-    """Find the separator of a text by its first line."""
     outside = re.sub(r"[ \t]*([,;])[ \t]*", r"\1", re.sub(r'"[^"]*"', "", line))
     found = [s for s in separators if s in outside and s != " "]
     if len(found) > 1:
@@ -171,7 +170,6 @@ def _split(at: int, line: str, separator: str) -> list[str]:
 
 
 def _edge(line: int, fields: list[str], columns: Positions) -> tuple[Any, Any, Any]:
-    """Return the source, the target and the weight (or None) of a line."""
     if len(fields) > columns.width or len(fields) < 2:
         wanted = f"the header has {columns.width}" if columns.titles else "an edge is source, target and perhaps a weight"
         further = "; for more columns, add a header that calls two of them source and target" if not columns.titles else ""

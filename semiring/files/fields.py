@@ -138,7 +138,6 @@ def _column(at: int, fields: list[str], what: str, title: Any) -> int:
 
 
 def _named(fields: list[str], known: Set[str]) -> list[int]:
-    """List the columns whose titles are among these words."""
     return [i for i, field in enumerate(fields) if field.lower() in known]
 
 
