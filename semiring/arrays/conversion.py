@@ -172,7 +172,6 @@ class Conversion:
         return out
 
     def _stands_for(self, infinity: float) -> str:
-        """Explain that a number means an infinity in the new dtype."""
         if infinity < 0 and self.dtype.kind == "u":
             other = "a signed or a float dtype"
         else:
@@ -181,7 +180,6 @@ class Conversion:
         return f"which stands for {'−' if sign else ''}∞ in {self.dtype}; use {other}, or {sign}math.inf to mean ∞"
 
     def _outside(self, entries: Array, where: Place) -> Array:
-        """Return the mask of numbers that the integer dtype lacks."""
         xp, info = namespace(entries), np.iinfo(self.dtype)
         low, high = int(info.min), int(info.max)
         outside: Array

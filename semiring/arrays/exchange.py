@@ -2,7 +2,7 @@
 
 Nested lists become one array here too, with masks and ∞ of integer dtypes, which NumPy would lose.
 
-No library is imported. The table `_LIBRARIES` has the special cases; any other library is read by DLPack, the CUDA array interface, or
+No library is imported. Libraries with special cases are named in tables; any other library is read by DLPack, the CUDA array interface, or
 NumPy.
 """
 
@@ -34,8 +34,8 @@ from semiring.common.errors import (
 from semiring.common.units import counted
 
 __all__ = [
-    "ArrayLike", "Borrowed", "Restorer", "a_name_of", "as_array_like", "borrowed", "comes_from", "holds_sparse", "is_pydata", "is_sparse",
-    "lends_memory", "lists_numbers", "name_of", "refuse_short_floats", "rounded_integer",
+    "ArrayLike", "Borrowed", "Restorer", "a_name_of", "as_array_like", "borrowed", "comes_from", "graph_library", "holds_sparse",
+    "is_pydata", "is_sparse", "lends_memory", "name_of", "refuse_short_floats", "rounded_integer",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
@@ -66,22 +66,21 @@ def borrowed(value: Any) -> Borrowed:
         return Borrowed(np.asarray(value))
     if on_gpu(value):
         return Borrowed(value)
-    library = _LIBRARIES.get(_root(value), _ANY)
-    obstacle = library.obstacle(value)
-    if obstacle is not None:
+    root = _root(value)
+    if (obstacle := _OBSTACLES[root](value) if root in _OBSTACLES else None) is not None:
         raise GraphError(f"the {name_of(value)} {obstacle}")
-    if library is _TORCH and (found := _in_torchs_stream(value)) is not None:
+    if root == "torch" and (found := _in_torchs_stream(value)) is not None:
         return found
     if isinstance(value, list | tuple):
-        array, masked = array_of(value)
+        array, masked, rounded = _array_of(value)
         if masked is not None:
             raise _masked()
-        if rounded := rounded_integer(array, value):
+        if rounded:
             raise DTypeError(
                 f"the nested list has the integer {rounded[1]} at {list(rounded[0])}, which float64 would round, and other entries are "
                 "floats; pass numpy.array(…, dtype=object) for exact numbers, or dtype=float to round"
             )
-        return Borrowed(array, numbers=lists_numbers(value))
+        return Borrowed(array, numbers=_are_numbers(value))
     if not lends_memory(value):
         return Borrowed(np.asarray(value))
     refuse_short_floats(getattr(value, "dtype", ""))
@@ -91,9 +90,12 @@ def borrowed(value: Any) -> Borrowed:
         raise
     except Exception as error:  # of the other library, the driver or CuPy
         raise GraphError(f"the {name_of(value)} cannot be read in place: {error}") from error
-    make = library.maker(value)
+    make = _maker(value, root)
     restore = None if make is None else Restorer(make, getattr(value, "device", None))
-    return Borrowed(array, restore, library.constant or (on_gpu(array) and _is_read_only(value)))
+    interface = (
+        None if isinstance(array, np.ndarray) else getattr(value, "__cuda_array_interface__", None)
+    )  # has a flag that CuPy's arrays lack
+    return Borrowed(array, restore, root in _CONSTANT or (interface is not None and bool(interface["data"][1])))
 
 
 def _masked() -> GraphError:
@@ -107,9 +109,9 @@ def lends_memory(value: Any) -> bool:
     return any(hasattr(value, f"__{name}__") for name in ("dlpack", "cuda_array_interface", "array_interface"))
 
 
-def lists_numbers(value: Any) -> bool:
-    """Return True for a list without arrays as rows, so that NumPy alone has chosen a dtype for its numbers."""
-    return isinstance(value, list | tuple) and not any(hasattr(row, "dtype") for row in value)
+def _are_numbers(rows: Any) -> bool:
+    """Return True for lists without arrays as rows, so that NumPy alone has chosen a dtype for their numbers."""
+    return not any(hasattr(row, "dtype") for row in rows)
 
 
 def _memory(value: Any) -> Any:
@@ -121,12 +123,6 @@ def _memory(value: Any) -> Any:
     if kind in _GPU:
         return _on_gpu(value)
     raise GraphError(f"the {name_of(value)} is neither in host memory nor on an NVIDIA GPU; copy it to the host first")
-
-
-def _is_read_only(value: Any) -> bool:
-    """Return the flag of the CUDA array interface, which CuPy's arrays lack."""
-    interface = getattr(value, "__cuda_array_interface__", None)
-    return interface is not None and bool(interface["data"][1])
 
 
 def _on_gpu(value: Any) -> Any:
@@ -217,16 +213,16 @@ def _in_torchs_stream(tensor: Any) -> Borrowed | None:
 _torch_restorer = functools.lru_cache(maxsize=64)(_TorchRestorer)
 
 
-def array_of(rows: Any) -> tuple[Array, Array | None]:
-    """Copy nested lists of numbers or arrays to one array, and return its mask too, or None if nothing is masked.
+def _array_of(rows: Any) -> tuple[Array, Array | None, tuple[tuple[int, ...], int] | None]:
+    """Copy nested lists of numbers or arrays to one array; return its mask too, if something is masked, and its `rounded_integer`.
 
     ShapeError is raised for elements of different shapes. DTypeError refuses the largest or smallest value of an integer dtype, which
     stands for ∞, among arrays of another dtype.
 
-    >>> array_of([[0, 1.5], [2, 0]])[0]
+    >>> _array_of([[0, 1.5], [2, 0]])[0]
     array([[0. , 1.5],
            [2. , 0. ]])
-    >>> array_of([[0, 1], [2]])
+    >>> _array_of([[0, 1], [2]])
     Traceback (most recent call last):
         ...
     semiring.common.errors.ShapeError: the nested list is ragged: element 0 has 2 entries, and element 1 has 1 entry
@@ -247,7 +243,7 @@ def array_of(rows: Any) -> tuple[Array, Array | None]:
                     f"{part.dtype}, which stands for ∞ only in this dtype; "
                     "convert all to one dtype, with ∞ as inf or as the extreme value of this dtype"
                 )
-    return array, _mask(rows) if masked else None
+    return array, _mask(rows) if masked else None, rounded_integer(array, rows)
 
 
 def rounded_integer(array: Array, entries: Any) -> tuple[tuple[int, ...], int] | None:
@@ -302,7 +298,6 @@ def _arrays(value: Any) -> Iterator[Array]:
 
 
 def _mask(value: Any) -> Array:
-    """Build the mask of nested lists, False for numbers."""
     if isinstance(value, list | tuple) and _holds_rows(value):
         return np.array([_mask(element) for element in value])
     return np.asarray(np.ma.getmaskarray(np.ma.asanyarray(value)), dtype=bool)
@@ -330,22 +325,12 @@ def a_name_of(value: Any) -> str:
     return with_article(name_of(value))
 
 
-def _standard(value: Any) -> Callable[[Any], Any] | None:
-    """Return ``from_dlpack`` of an array's library."""
+def _maker(value: Any, root: str) -> Callable[[Any], Any] | None:
+    """Return the function that makes arrays of the library of an array: mostly its ``from_dlpack``."""
+    if root in ("numba", "numba_cuda"):
+        return getattr(sys.modules.get("numba.cuda"), "as_cuda_array", None)
     standard = getattr(value, "__array_namespace__", None)
-    return getattr(standard() if standard else sys.modules.get(_root(value)), "from_dlpack", None)
-
-
-@dataclass(frozen=True)
-class _Library:
-    """The special cases of a library's arrays."""
-
-    obstacle: Callable[[Any], str | None] = lambda value: None
-    """The reason why an array cannot be read, with a remedy; None without one."""
-    maker: Callable[[Any], Callable[[Any], Any] | None] = _standard
-    """The function that makes arrays of the library of a given array."""
-    constant: bool = False
-    """True if its arrays never change."""
+    return getattr(standard() if standard else sys.modules.get(root), "from_dlpack", None)
 
 
 def _torch(tensor: Any) -> str | None:
@@ -370,13 +355,15 @@ def _jax(array: Any) -> str | None:
     return None
 
 
-_ANY, _TORCH = _Library(), _Library(_torch)
-_JAX = _Library(_jax, constant=True)
-_NUMBA = _Library(maker=lambda array: getattr(sys.modules.get("numba.cuda"), "as_cuda_array", None))
-_PANDAS = _Library(lambda frame: "has labels, which would be ignored; pass .to_numpy()")
+_OBSTACLES: dict[str, Callable[[Any], str | None]] = {
+    "torch": _torch,
+    "jax": _jax,
+    "jaxlib": _jax,
+    "pandas": lambda frame: "has labels, which would be ignored; pass .to_numpy()",
+}
+"""Functions that say why an array of a library cannot be read, with a remedy; None if nothing prevents reading."""
 
-_LIBRARIES = {"torch": _TORCH, "jax": _JAX, "jaxlib": _JAX, "numba": _NUMBA, "numba_cuda": _NUMBA, "pandas": _PANDAS}
-"""The special cases by the package of the array's class."""
+_CONSTANT = frozenset({"jax", "jaxlib"})  # libraries whose arrays never change
 
 
 @dataclass(eq=False, slots=True)
@@ -453,9 +440,8 @@ def _nested(rows: Any) -> ArrayLike:
                 AssumptionWarning,
                 stacklevel=callers_level(),
             )
-    array, masked = array_of(rows)
-    rounded = rounded_integer(array, rows)
-    found = replace(_objects(array if rounded is None else np.array(rows, dtype=object)), numbers=lists_numbers(rows), rounded=rounded)
+    array, masked, rounded = _array_of(rows)
+    found = replace(_objects(array if rounded is None else np.array(rows, dtype=object)), numbers=_are_numbers(rows), rounded=rounded)
     if masked is not None:
         return replace(found, missing=masked if found.missing is None else masked | found.missing)
     if found.missing is None:
@@ -545,3 +531,20 @@ def holds_sparse(value: Any) -> bool:
 def is_pydata(value: Any) -> bool:
     """Return True for an array of PyData's sparse, without importing it."""
     return comes_from(value, "sparse") and hasattr(value, "from_scipy_sparse")
+
+
+_GRAPHS = {
+    "networkx": "adj",
+    "igraph": "get_edgelist",
+    "rustworkx": "weighted_edge_list",
+    "networkit": "iterEdgesWeights",
+    "torch_geometric": "edge_attrs",
+}
+"""Libraries whose graphs are read, and an attribute that only a graph has."""
+
+
+def graph_library(value: Any) -> str | None:
+    """Return the library of a graph that `semiring.graphs.foreign` reads, without importing it; else None."""
+    if not comes_from(value, *_GRAPHS):
+        return None
+    return next((library for library, attribute in _GRAPHS.items() if comes_from(value, library) and hasattr(value, attribute)), None)

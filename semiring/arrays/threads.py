@@ -230,7 +230,6 @@ class _Helper(threading.Thread):
 
 
 def _taken_lock() -> Any:
-    """Make a lock that another thread will release."""
     made = threading.Lock()
     made.acquire()
     return made

@@ -87,14 +87,9 @@ _PARTS = 400  # the number of pieces into which products are cut at most, for re
 
 
 class Meter:
-    """Counts the steps of a call, and reports in the thread of the call.
+    """Counts the steps of a call, and reports in the thread of the call: `tell` gets the steps done and the total.
 
-    Parameters
-    ----------
-    tell : callable
-        Called with the steps done and the total, at first and after progress.
-    piece : int
-        Steps of a product that are never cut.
+    Products of `piece` steps are never cut for reports in between.
     """
 
     def __init__(self, tell: Callable[[int, int], object], piece: int = 0) -> None:
@@ -119,7 +114,10 @@ class Meter:
         """Count finished steps; only the thread of the call may `tell`."""
         self._added.append(steps)
         if tell:
-            self._count()
+            while self._added:
+                self._done += self._added.popleft()
+            if (self._done - self._told) * _SHARE >= self.total:
+                self._report()
 
     def later(self, steps: int, mark: Callable[[], Mark | None]) -> None:
         """Count steps as finished once a device passes a `mark` made now; None without a mark, because the work starts later."""
@@ -146,12 +144,6 @@ class Meter:
         """Count all steps as finished."""
         if self._told < self.total:
             self._done = self.total
-            self._report()
-
-    def _count(self) -> None:
-        while self._added:
-            self._done += self._added.popleft()
-        if (self._done - self._told) * _SHARE >= self.total:
             self._report()
 
     def _report(self) -> None:

@@ -20,7 +20,8 @@ from semiring.common.units import duration
 from semiring.execution.question import GivenGraph, Question, Selection
 from semiring.execution.whole import made_of_edges, paths_of, shares
 from semiring.graphs import Graph
-from semiring.graphs.by_rows import GivenRows, RunningStatistics, rows_of_graph
+from semiring.graphs.by_rows import GivenRows, rows_of_graph
+from semiring.graphs.dense import RunningStatistics
 from semiring.kernels.engine import Engine
 from semiring.kernels.limits import ValueStatistics
 from semiring.kernels.select import engine_for

@@ -13,10 +13,9 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.arrays.conversion import conversions, widened, written_as
 from semiring.arrays.devices import is_gpu, namespace, on_gpu
-from semiring.arrays.exchange import Borrowed, Restorer, borrowed, lends_memory
+from semiring.arrays.exchange import Borrowed, Restorer, borrowed, graph_library, lends_memory
 from semiring.arrays.pieces import CACHE, GPU, pieces
 from semiring.common.errors import DTypeError, SemiringError, ShapeError, with_article
-from semiring.graphs.edge_list import graph_library
 
 __all__ = [
     "WITNESS", "Arrays", "Lent", "Places", "ProductForm", "Shape", "arrays_of", "common_dtypes", "dtype_of", "elements", "flattened",

@@ -27,7 +27,8 @@ from semiring.execution.question import Question, Selection
 from semiring.execution.reporting import reporting
 from semiring.execution.search import require_rows, search, search_steps
 from semiring.graphs.by_ranks import GivenByRanks
-from semiring.graphs.by_rows import GivenRows, RunningStatistics
+from semiring.graphs.by_rows import GivenRows
+from semiring.graphs.dense import RunningStatistics
 from semiring.graphs.read import reading_of
 from semiring.graphs.vertices import Vertices, chosen
 from semiring.kernels.engine import Engine

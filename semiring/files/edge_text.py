@@ -7,12 +7,11 @@ import csv
 import io
 import re
 import warnings
-from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from typing import Any
 
 from semiring.common.errors import AssumptionWarning, GraphError, callers_level
-from semiring.files.fields import NO_VALUE, Line, Named, Positions, WrongLine, header, is_index, number, numbers_for_names, numbers_of, said
+from semiring.files.fields import NO_VALUE, Asked, Line, Positions, WrongLine, header, is_index, number, numbers_for_names, numbers_of, said
 from semiring.files.matrix_text import TextMatrix, matrix_of
 from semiring.graphs import EdgeList, edges
 from semiring.graphs.edge_table import direction_of, warn_of_unweighted
@@ -32,42 +31,33 @@ class HeaderWarning(UserWarning):
     """The first line is probably a header, and is read as one."""
 
 
-def parse(
-    name: str,
-    raw: bytes,
-    separators: str,
-    *,
-    named: Named = Named(),  # noqa: B008  # a tuple of constants
-    encoding: str | None = None,
-    directed: bool | None = None,
-    nodes: Iterable[Hashable] | None = None,
-) -> EdgeList | TextMatrix:
+def parse(name: str, raw: bytes, separators: str, asked: Asked = Asked()) -> EdgeList | TextMatrix:  # noqa: B008  # a tuple of constants
     """Read a text with an edge on each line, perhaps after a header, or a matrix.
 
     A line has source, target, a weight (on all lines or on none), and the columns of the header. `separators` are the possible separators
-    of fields; the last one is the default, and a space matches any number of spaces and tabs. `encoding` is by default the one of the byte
-    order mark, or UTF-8; `directed` and `nodes` are those of `edges`.
+    of fields; the last one is the default, and a space matches any number of spaces and tabs. The encoding is by default the one of the
+    byte order mark, or UTF-8.
 
     Edges come with their lines, and with the columns of numbers or texts that a header names. A text that may be either is read as
     edges if an option is for edges. A `GraphError` begins with the `name` of the file and names the first wrong line; empty lines and
     lines that begin with # are skipped.
     """
     try:
-        lines, separator = _lines(_decoded(name, raw, encoding), separators)
+        lines, separator = _lines(_decoded(name, raw, asked.encoding), separators)
         if not lines:
             raise GraphError(f"{name}: the file has no edges")
-        speaks_of_edges = named != Named() or directed is not None or nodes is not None
-        matrix = matrix_of(lines, separator, titled=bool(named.columns))
+        speaks_of_edges = any(option is not None for option in asked[:-1])
+        matrix = matrix_of(lines, separator, titled=bool(asked.columns))
         if matrix is not None and not (speaks_of_edges and matrix.may_be_edges):
             return matrix
         for _, fields in lines:
             del fields[said(fields) :]
         (at, first), *later = lines
-        columns = header(lines, named)
-        if columns is not None and named.weight_of_all is not None:
+        columns = header(lines, asked)
+        if columns is not None and asked.weight_of_all is not None:
             columns = columns._replace(weight=None)
         if columns is None:
-            if named.weight_of_all is not None:  # the third field may be anything
+            if asked.weight_of_all is not None:  # the third field may be anything
                 lines = [(line, fields[: 2 if len(fields) == 3 else None]) for line, fields in lines]
             weighted = next((line for line, fields in lines if len(fields) == 3), None)
             columns = Positions(0, 1, None if weighted is None else 2, 3, f"line {weighted}")
@@ -88,15 +78,14 @@ def parse(
     if columns.titles and columns.weight is not None:
         further[columns.titles[columns.weight]] = weights
     ends = numbers_for_names([*tails, *heads])
-    if named.weight_of_all is not None:
-        weights = [named.weight_of_all] * len(found)
+    if asked.weight_of_all is not None:
+        weights = [asked.weight_of_all] * len(found)
     elif columns.weight is None and warn_of_unweighted(further, f"{name}: "):
         weights = [1] * len(found)  # as the warning says
     listed = list(zip(ends[: len(found)], ends[len(found) :], weights, strict=True))
     try:
-        if directed is None:
-            directed = direction_of(further, lambda e: f"line {lines[e][0]}")
-        graph = edges(listed, directed=directed, nodes=nodes)
+        directed = direction_of(further, lambda e: f"line {lines[e][0]}") if asked.directed is None else asked.directed
+        graph = edges(listed, directed=directed, nodes=asked.nodes)
     except GraphError as error:
         raise GraphError(f"{name}: {error}") from None
     return replace(graph, lines=[line for line, _ in lines], columns=further)
@@ -156,7 +145,6 @@ def _lines(text: str, separators: str) -> tuple[list[Line], str]:
 
 
 def _separator(at: int, line: str, separators: str) -> str:
-    """Find the separator of a text by its first line."""
     outside = re.sub(r"[ \t]*([,;])[ \t]*", r"\1", re.sub(r'"[^"]*"', "", line))
     found = [s for s in separators if s in outside and s != " "]
     if len(found) > 1:
@@ -182,7 +170,6 @@ def _split(at: int, line: str, separator: str) -> list[str]:
 
 
 def _edge(line: int, fields: list[str], columns: Positions) -> tuple[Any, Any, Any]:
-    """Return the source, the target and the weight (or None) of a line."""
     if len(fields) > columns.width or len(fields) < 2:
         wanted = f"the header has {columns.width}" if columns.titles else "an edge is source, target and perhaps a weight"
         further = "; for more columns, add a header that calls two of them source and target" if not columns.titles else ""

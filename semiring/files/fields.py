@@ -4,26 +4,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Set
+from collections.abc import Hashable, Iterable, Set
 from typing import Any, NamedTuple
 
 from semiring.common.errors import listing
 from semiring.graphs.edge_table import SOURCES, TARGETS, no_such_column, several_columns, weight_columns
 
 __all__ = [
-    "NO_VALUE",
-    "Line",
-    "Named",
-    "Positions",
-    "WrongLine",
-    "header",
-    "is_index",
-    "is_numeric",
-    "names_ends",
-    "number",
-    "numbers_for_names",
-    "numbers_of",
-    "said",
+    "NO_VALUE", "Asked", "Line", "Positions", "WrongLine", "header", "is_index", "is_numeric", "names_ends", "number", "numbers_for_names",
+    "numbers_of", "said",
 ]  # fmt: skip
 
 Line = tuple[int, list[str]]
@@ -47,20 +36,21 @@ class WrongLine(Exception):
         self.line = line
 
 
-class Named(NamedTuple):
-    """The columns that a caller names, None for the titles of the header.
-
-    A number as `weight` is the weight of every edge.
-    """
+class Asked(NamedTuple):
+    """The options of `read_edges`, None where the text decides; columns by title, or one number as the weight of every edge."""
 
     source: str | None = None
     target: str | None = None
     weight: str | float | None = None
+    directed: bool | None = None
+    nodes: Iterable[Hashable] | None = None
+    encoding: str | None = None
 
     @property
     def columns(self) -> dict[str, str]:
         """The named columns by role; these need a header."""
-        return {what: name for what, name in self._asdict().items() if isinstance(name, str)}
+        named = {"source": self.source, "target": self.target, "weight": self.weight}
+        return {what: name for what, name in named.items() if isinstance(name, str)}
 
     @property
     def weight_of_all(self) -> float | None:
@@ -84,11 +74,11 @@ class Positions(NamedTuple):
     titles: tuple[str, ...] = ()
 
 
-def header(lines: list[Line], named: Named) -> Positions | None:
+def header(lines: list[Line], asked: Asked) -> Positions | None:
     """Return the columns of the first line if it is a header, and None for an edge."""
     (at, fields), later = lines[0], [others for _, others in lines[1:]]
-    if named.columns:
-        return _named_columns(lines, named)
+    if asked.columns:
+        return _named_columns(lines, asked)
     if len(fields) == 3 and is_numeric(fields[2]):
         return None
     sources, targets = _named(fields, SOURCES), _named(fields, TARGETS)
@@ -96,7 +86,7 @@ def header(lines: list[Line], named: Named) -> Positions | None:
     if not known and not (len(fields) == 3 and all(fields) and later):
         return None
     source, target = (_only(at, fields, sources, "source"), _only(at, fields, targets, "target")) if known else (0, 1)
-    weight = _weight_column(at, fields, {source, target}, named)
+    weight = _weight_column(at, fields, {source, target}, asked)
     columns = Positions(source, target, weight, len(fields), "the header", guessed=not known, titles=tuple(fields))
     if len(fields) > 3 or (known and weight is not None):
         return columns
@@ -118,12 +108,12 @@ def header(lines: list[Line], named: Named) -> Positions | None:
     return columns
 
 
-def _named_columns(lines: list[Line], named: Named) -> Positions:
+def _named_columns(lines: list[Line], asked: Asked) -> Positions:
     """Return the columns of a header, at least one of them named by the caller."""
     at, fields = lines[0]
-    if (named.source is None) != (named.target is None):
+    if (asked.source is None) != (asked.target is None):
         raise WrongLine(at, f"name both, source= and target=; the columns are {listing(fields)}")
-    wanted = {what: _column(at, fields, what, title) for what, title in named.columns.items()}
+    wanted = {what: _column(at, fields, what, title) for what, title in asked.columns.items()}
     if "source" not in wanted:
         sources, targets = _named(fields, SOURCES), _named(fields, TARGETS)
         if sources and targets:
@@ -136,7 +126,7 @@ def _named_columns(lines: list[Line], named: Named) -> Positions:
     if source == target:
         raise WrongLine(at, f"source= and target= name the same column, {fields[source]!r}")
     if weight is None:
-        weight = _weight_column(at, fields, {source, target}, named)
+        weight = _weight_column(at, fields, {source, target}, asked)
     return Positions(source, target, weight, len(fields), "the header", titles=tuple(fields))
 
 
@@ -148,7 +138,6 @@ def _column(at: int, fields: list[str], what: str, title: Any) -> int:
 
 
 def _named(fields: list[str], known: Set[str]) -> list[int]:
-    """List the columns whose titles are among these words."""
     return [i for i, field in enumerate(fields) if field.lower() in known]
 
 
@@ -168,10 +157,10 @@ def _only(at: int, fields: list[str], found: list[int], what: str) -> int:
     return found[0]
 
 
-def _weight_column(at: int, fields: list[str], ends: set[int], named: Named) -> int | None:
+def _weight_column(at: int, fields: list[str], ends: set[int], asked: Asked) -> int | None:
     usual = weight_columns([field for i, field in enumerate(fields) if i not in ends])
     found = [i for i, field in enumerate(fields) if i not in ends and field in usual]
-    if not found or named.weight_of_all is not None:
+    if not found or asked.weight_of_all is not None:
         return found[0] if found else None
     return _only(at, fields, found, "weight")
 

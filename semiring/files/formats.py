@@ -74,16 +74,12 @@ def format_for(path: Path, kind: str) -> _Npz | _Zarr:
     raise GraphError(f"{path}: the name must end in .npz, .zarr or .zarr.zip")
 
 
-def blocks(shape: tuple[int, ...], itemsize: int) -> Iterator[tuple[Any, ...]]:
-    """Yield indices of some rows of one matrix at a time, together all of (…, n, n) in the order of memory."""
-    return _by_rows(shape, _rows_at_once(shape, itemsize))
-
-
-def _by_rows(shape: tuple[int, ...], rows: int) -> Iterator[tuple[Any, ...]]:
+def blocks(shape: tuple[int, ...], itemsize: int, rows: int = 0) -> Iterator[tuple[Any, ...]]:
+    """Yield indices of some `rows` of one matrix at a time, together all of (…, n, n) in the order of memory."""
     if 0 in shape:
         return
     for index in np.ndindex(shape[:-2]):
-        for some in slices(shape[-2], 1, rows):
+        for some in slices(shape[-2], 1, rows or _rows_at_once(shape, itemsize)):
             yield (*index, some)
 
 
@@ -282,7 +278,7 @@ class _Zarr:
         checked.take(f"{name}/zarr.json", _FEW)
         rows = _rows_of_chunks(array := group[name], name, shape, dtype)
         result, crc = np.empty(shape, dtype), 0
-        for part in _by_rows(shape, rows):
+        for part in blocks(shape, dtype.itemsize, rows):
             place = (*part[:-1], part[-1].start // rows, 0)
             with checked.chunk(f"{name}/c/{'/'.join(map(str, place))}", rows * shape[-1] * dtype.itemsize):
                 result[part] = array[part]

@@ -10,10 +10,11 @@ import errno
 import math
 import os
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -233,22 +234,22 @@ def write_file(path: Path, values: Array, labels: Sequence[Hashable], semiring: 
                     np.savez_compressed(file, values=values, labels=np.array(labels))
                 return "the matrix and the labels"
             case suffix:
-                _write_table(new, "\t" if suffix == ".tsv" else ",", values, labels, semiring)
+                table = _table(values, labels, semiring)
+                separator = "\t" if suffix == ".tsv" else ","
+                # csv alone would quote neither # nor other separators.
+                plain = all(re.fullmatch(r"[^\t;,#]*", str(label)) for label in labels)
+                with new.open("w", encoding="utf-8", newline="") as text:
+                    csv.writer(
+                        text, delimiter=separator, lineterminator="\n", quoting=csv.QUOTE_MINIMAL if plain else csv.QUOTE_NONNUMERIC
+                    ).writerows(table)
                 return "the matrix and the labels"
 
 
-def _write_table(path: Path, delimiter: str, values: Array, labels: Sequence[Hashable], semiring: Semiring) -> None:
-    """Write a row of labels, and for each vertex a label and a row; `matrix_of` reads the table."""
+def _table(values: Array, labels: Sequence[Hashable], semiring: Semiring) -> Iterator[list[Any]]:
+    """Yield a row of labels, and for each vertex a label and a row; `matrix_of` reads the table."""
     (zero,), (one,) = semiring.identities(values.dtype)
     words = {stored: meant for stored, meant in ((zero, semiring.zero), (one, semiring.one)) if meant in (math.inf, -math.inf)}
-    plain_names = all(re.fullmatch(r"[^\t;,#]*", str(label)) for label in labels)
-    with path.open("w", encoding="utf-8", newline="") as file:
-        # csv alone would quote neither # nor other separators.
-
-        table = csv.writer(
-            file, delimiter=delimiter, lineterminator="\n", quoting=csv.QUOTE_MINIMAL if plain_names else csv.QUOTE_NONNUMERIC
-        )
-        table.writerow(["", *labels])
-        for label, row in zip(labels, values, strict=True):
-            entries = [int(entry) if isinstance(entry, bool) else entry for entry in row.tolist()]
-            table.writerow([label, *(words.get(entry, entry) for entry in entries)])
+    yield ["", *labels]
+    for label, row in zip(labels, values, strict=True):
+        entries = [int(entry) if isinstance(entry, bool) else entry for entry in row.tolist()]
+        yield [label, *(words.get(entry, entry) for entry in entries)]

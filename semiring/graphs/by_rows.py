@@ -1,13 +1,12 @@
 """Dense matrices that are read by block rows, because they are on disk or too large for a copy.
 
-`given_rows` reads the caller's arrays, `rows_of_graph` a `Graph`; `RunningStatistics` gathers value statistics on the way.
+`given_rows` reads the caller's arrays, `rows_of_graph` a `Graph`; `RunningStatistics` of `dense` gathers value statistics on the way.
 """
 
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,27 +17,11 @@ from semiring.arrays.conversion import Array
 from semiring.arrays.devices import on_gpu
 from semiring.arrays.exchange import ArrayLike
 from semiring.arrays.memory import entry_bytes, fits
-from semiring.graphs.dense import (
-    Graph,
-    Reading,
-    has_infinity,
-    matrix_form,
-    needs_no_change,
-    opposite_infinities,
-    opposite_infinities_off_diagonal,
-    overwritable,
-    require_elements,
-    rewrite,
-    warn_of_infinities,
-    warn_of_zeros,
-    zeros_may_mean_missing,
-)
-from semiring.kernels.limits import ValueStatistics, absorbing
-from semiring.kernels.overflow.statistics import value_statistics
+from semiring.graphs.dense import Graph, Reading, matrix_form, needs_no_change, overwritable, rewrite
 from semiring.streaming.layout import block_rows
 from semiring.streaming.storage import RowStorage, rows_of
 
-__all__ = ["GivenRows", "ReadRows", "RunningStatistics", "given_rows", "is_on_disk", "rows_of_graph", "square_arrays"]
+__all__ = ["GivenRows", "ReadRows", "given_rows", "is_on_disk", "rows_of_graph", "square_arrays"]
 
 _AT_ONCE = 256  # rows that are converted at once
 
@@ -76,13 +59,6 @@ class GivenRows:
         return copies
 
 
-def _is_array(value: Any) -> bool:
-    """Return True if block rows can be read from `value`: a plain array of numbers in memory or in a file, or a Zarr array."""
-    if isinstance(value, np.ndarray):
-        return type(value) in (np.ndarray, np.memmap) and value.dtype.kind in "biuf"
-    return _is_zarr(value)
-
-
 def is_on_disk(array: Any) -> bool:
     """Return True if the entries of an array are read from a file."""
     return isinstance(array, np.memmap) or _is_zarr(array)
@@ -93,9 +69,10 @@ def _is_zarr(value: Any) -> bool:
 
 
 def square_arrays(graph: Any, semiring: Semiring) -> tuple[Any, ...] | None:
-    """Return the arrays of a square matrix, one a component, if block rows can be read from them."""
+    """Return the arrays of a square matrix, one a component: plain arrays of numbers in memory or in a file, or Zarr arrays; else None."""
     arrays = tuple(graph) if semiring.components > 1 and isinstance(graph, tuple | list) else (graph,)
-    if len(arrays) != semiring.components or not all(map(_is_array, arrays)):
+    plain = (type(a) in (np.ndarray, np.memmap) and a.dtype.kind in "biuf" if isinstance(a, np.ndarray) else _is_zarr(a) for a in arrays)
+    if len(arrays) != semiring.components or not all(plain):
         return None
     shape = tuple(arrays[0].shape)
     square = len(shape) == 2 and shape[0] == shape[1] and all(tuple(a.shape) == shape for a in arrays)
@@ -150,45 +127,3 @@ def _overwritable(inputs: tuple[ArrayLike, ...]) -> bool:
     apart = len(set(files)) == len(files) and len({id(s.array) for s in inputs}) == len(inputs)
     writable = not any(getattr(s.array, "read_only", False) for s in inputs)
     return apart and writable and overwritable(inside) and all(s.array.strides[1] == s.array.itemsize for s in inside)
-
-
-class RunningStatistics:
-    """The value statistics of a matrix, gathered from block rows on any thread; `warn` counts zeros that are probably missing edges."""
-
-    def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, warn: bool) -> None:
-        self._semiring, self._infinities = semiring, absorbing(semiring, dtypes)
-        self._count_zeros = warn and semiring.components == 1 and zeros_may_mean_missing(semiring.zero, semiring.one)
-        self._count_infinities = warn and semiring.components == 1 and dtypes[0].kind == "f" and opposite_infinities(semiring)
-        self._opposite = 0
-        self._lock = threading.Lock()
-        self.statistics: tuple[ValueStatistics, ...] = tuple(ValueStatistics() for _ in dtypes)
-
-    def add(self, first: int, values: tuple[Array, ...]) -> None:
-        """Add a block row that begins with row `first` of the matrix. Raises DomainError for an entry that is no element."""
-        found = value_statistics(values, self._infinities, off_diagonal_from=first if self._count_zeros else None)
-        require_elements(self._semiring, values, found, first=first)
-        counts = self._count_infinities and has_infinity(found[0], self._semiring, opposite=True)
-        opposite = opposite_infinities_off_diagonal(values[0], self._semiring, first) if counts else 0
-        with self._lock:
-            self._opposite += opposite
-            self.statistics = tuple(old | new for old, new in zip(self.statistics, found, strict=True))
-            self._count_zeros = self._count_zeros and not has_infinity(self.statistics[0], self._semiring)
-
-    @property
-    def state(self) -> tuple[tuple[ValueStatistics, ...], int, bool]:
-        """The state that another process merges."""
-        return self.statistics, self._opposite, self._count_zeros
-
-    def merge(self, states: Iterable[tuple[tuple[ValueStatistics, ...], int, bool]]) -> None:
-        """Combine the states of all processes."""
-        for statistics, opposite, counts in states:
-            self.statistics = tuple(old | new for old, new in zip(self.statistics, statistics, strict=True))
-            self._opposite += opposite
-            self._count_zeros &= counts
-
-    def warn(self) -> None:
-        """Warn of zeros if no entry is ∞, and of infinities of the wrong sign."""
-        if self._count_zeros:
-            warn_of_zeros(self.statistics[0].zeros, self._semiring.zero)
-        if self._opposite and not has_infinity(self.statistics[0], self._semiring):
-            warn_of_infinities(self._opposite, self._semiring)

@@ -17,22 +17,19 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import CHOOSING, nodes
 from semiring.algorithms.csr import CSR, combine_runs, in_order, in_range
 from semiring.arrays.conversion import EXACT_IN_FLOAT64, Array, Place, conversions, outside, refuse_nan, require_inside, widened, written_as
-from semiring.arrays.exchange import comes_from, holds_sparse, is_pydata, is_sparse, name_of, rounded_integer
+from semiring.arrays.exchange import comes_from, holds_sparse, is_pydata, is_sparse, name_of
 from semiring.arrays.memory import require_memory, require_row_starts
 from semiring.common.errors import DTypeError, GraphError, ShapeError, brief
-from semiring.graphs.dense import Graph, Reading, entry_name, nonedges
-from semiring.graphs.edge_list import HIDDEN, EdgeList, refuse_name
-from semiring.graphs.edge_table import require_weights
+from semiring.graphs.dense import Graph, Reading, Values, entry_name, nonedges
+from semiring.graphs.edge_list import EdgeList, refuse_name
 from semiring.graphs.foreign import listed_edges
-from semiring.graphs.weights import elements_of, refuse_weight, require_weight, weighted
+from semiring.graphs.weights import components_of, elements_of, refuse_weight, require_weight, weighted
 from semiring.kernels.compressed import strange_columns, strange_starts
 from semiring.kernels.limits import ValueStatistics, absorbing
 from semiring.kernels.operations import Operations
 from semiring.kernels.overflow.statistics import surely_elements, value_statistics
 
 __all__ = ["COO", "coordinates", "csr_of_scipy", "sound_rows", "to_scipy"]
-
-Values = tuple[Array, ...]
 
 _FLOAT64 = (np.dtype(np.float64),)
 
@@ -140,7 +137,6 @@ def _dtypes(weights: Values, semiring: Semiring, dtype: Any, where: Place) -> tu
 
 
 def _rounded(weights: Array) -> int | None:
-    """Return the position of an integer that float64 would round."""
     if weights.dtype.kind == "O":
         return next((position for position, w in enumerate(weights) if isinstance(w, int | np.integer) and _rounds(int(w))), None)
     if weights.dtype.kind not in "iu":
@@ -164,9 +160,8 @@ def csr_of_scipy(graph: Any, semiring: Semiring, reading: Reading) -> CSR | None
     graph = sound_rows(graph)
     weights, heads, starts, (n, *columns) = graph.data, graph.indices, graph.indptr, graph.shape
     dtypes = (weights.dtype,)
-    if semiring.dtypes(_FLOAT64 if reading.dtype is None else reading.dtype) != dtypes or columns != [n]:
-        return None
-    if not graph.has_canonical_format:
+    wanted = semiring.dtypes(_FLOAT64 if reading.dtype is None else reading.dtype)
+    if wanted != dtypes or columns != [n] or not graph.has_canonical_format:
         return None
     heads = heads.astype(np.int64)
     if not in_range(heads, n):  # SciPy does not check heads
@@ -232,52 +227,12 @@ def _of_edge_list(graph: EdgeList, semiring: Semiring) -> COO:
     def where(index: tuple[int, ...]) -> str:
         return graph.edge_name(index[0] % max(1, len(graph.weights)))
 
-    tails, heads, weights = graph.sources, graph.targets, _weights(graph.weights, semiring, where)
+    tails, heads, weights = graph.sources, graph.targets, components_of(graph.weights, semiring, where)
     if not graph.directed:
         back = np.flatnonzero(tails != heads)
         tails, heads = np.concatenate([tails, heads[back]]), np.concatenate([heads, tails[back]])
         weights = tuple(np.concatenate([w, w[back]]) for w in weights)
     return COO(tails, heads, weights, len(graph.labels), where, graph.labels)
-
-
-def _weights(weights: list[Any] | Array, semiring: Semiring, where: Place) -> Values:
-    """Return the weights of a list of edges, an array for each component: 1 for None, and the semiring's zero for a hidden edge."""
-    if isinstance(weights, np.ndarray):
-        if semiring.components == 1 and weights.dtype.kind in "biuf":
-            return (weights,)
-        weights = weights.tolist()
-    if semiring.components == 1:
-        one = True if isinstance(semiring.zero, bool) else 1
-        filled = [one if w is None else semiring.zero if w is HIDDEN else w for w in weights]
-        return (_numbers(filled, where),)
-    if semiring.from_weight is not None and not any(isinstance(w, tuple) for w in weights):
-        parts = elements_of(_numbers([1 if w is None or w is HIDDEN else w for w in weights], where), semiring)
-        if not any(w is HIDDEN for w in weights):
-            return parts
-        closed = (
-            [z if w is HIDDEN else v for v, w in zip(p.tolist(), weights, strict=True)] for p, z in zip(parts, semiring.zero, strict=True)
-        )
-        return tuple(_numbers(part, where) for part in closed)
-    weights = [semiring.zero if w is HIDDEN else w for w in weights]
-    for position, weight in enumerate(weights):
-        if not isinstance(weight, tuple) or len(weight) != semiring.components:
-            problem = f"{where((position,))} needs a weight of {semiring.components} components for {semiring.name}, not {weight!r}"
-            require_weight(semiring, problem)
-            raise GraphError(f"{problem}; all edges have such weights, or none")
-    columns = zip(*weights, strict=True) if weights else ((),) * semiring.components
-    return tuple(_numbers(list(column), where) for column in columns)
-
-
-def _numbers(values: list[Any], where: Place) -> Array:
-    """Return one array of all the values: numbers, or else objects (Fractions; truth values among numbers, which NumPy would convert)."""
-    require_weights(values, lambda position: where((position,)), structured=False)
-    kinds = set(map(type, values))
-    truths = {issubclass(kind, bool | np.bool_) for kind in kinds}
-    if len(truths) < 2 and all(issubclass(kind, int | float | np.bool_ | np.integer | np.floating) for kind in kinds):
-        numbers = np.array(values) if values else np.zeros(0)
-        if numbers.dtype.kind in "biu" or (numbers.dtype.kind == "f" and not rounded_integer(numbers, values)):
-            return numbers
-    return np.fromiter(values, object, len(values))
 
 
 def to_scipy(value: Any, absent: tuple[Any, ...] = (0, np.inf, -np.inf, np.nan)) -> Any:

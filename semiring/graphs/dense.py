@@ -8,8 +8,9 @@ from __future__ import annotations
 import functools
 import math
 import operator
+import threading
 import warnings
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -27,9 +28,13 @@ from semiring.kernels.limits import ValueStatistics, absorbing
 from semiring.kernels.overflow.products import depends_on_values
 from semiring.kernels.overflow.statistics import begin_statistics, surely_elements, value_statistics
 
-__all__ = ["Form", "Graph", "NonEdgeWarning", "Reading", "entry_name", "matches", "matrix_form", "nonedges", "read_dense"]
+__all__ = [
+    "Form", "Graph", "NonEdgeWarning", "Reading", "RunningStatistics", "entry_name", "matches", "matrix_form", "nonedges", "read_dense",
+]  # fmt: skip
 
 DTypes = tuple[np.dtype[Any], ...]
+Inputs = tuple[ArrayLike, ...]
+Values = tuple[Array, ...]
 
 _OBJECT = np.dtype(object)
 
@@ -47,9 +52,9 @@ class Reading(NamedTuple):
 
     nonedge: Any
     dtype: Any
-    overwrite: bool
-    presence: bool
-    paths: bool
+    overwrite: bool = False
+    presence: bool = False
+    paths: bool = False
     check: bool = True
     closed: bool = False
 
@@ -59,7 +64,7 @@ class Graph:
     """A matrix over a semiring, read from the caller's graph."""
 
     # one array of shape (…, n, n) for each component of an element; any strides. A missing edge is the semiring's zero
-    values: tuple[Array, ...]
+    values: Values
     owned: bool  # the arrays may be overwritten. Otherwise they are the caller's memory
     labels: tuple[Hashable, ...] | None = None  # the vertices in the order of the rows; None for 0 … n − 1
     # converts a result to the caller's type; None for arrays
@@ -123,7 +128,7 @@ class Form(NamedTuple):
     infinities_may_mean_missing: bool  # infinities equal to the semiring's one deserve a warning if no entry is its zero
 
 
-def matrix_form(inputs: tuple[ArrayLike, ...], semiring: Semiring, reading: Reading) -> Form:
+def matrix_form(inputs: Inputs, semiring: Semiring, reading: Reading) -> Form:
     """Return the form of the matrix read from arrays, one for each component of an element. Raises DTypeError."""
     own = tuple(map(_dtype_of, inputs))
     if reading.dtype is None and _OBJECT not in own:
@@ -139,18 +144,23 @@ def _usual_form(semiring: Semiring, own: DTypes) -> Form:
 
 def _form(semiring: Semiring, own: DTypes, dtypes: DTypes) -> Form:
     needs_statistics = _OBJECT not in dtypes and depends_on_values(semiring, dtypes)
-    one = semiring.components == 1
-    warns = one and zeros_may_mean_missing(semiring.zero, semiring.one), one and dtypes[0].kind == "f" and opposite_infinities(semiring)
     try:
         zeros = semiring.identities(dtypes)[0]
     except DTypeError as error:
         if any(d.kind == "b" for d in dtypes) and any(d.kind == "b" for d in own):
             raise DTypeError(f"{error} (dtype=np.float64, with nonedge=False where False means 'no edge')") from None
         raise
-    return Form(dtypes, zeros, own == dtypes, needs_statistics, absorbing(semiring, dtypes) if needs_statistics else (), *warns)
+    return Form(
+        dtypes,
+        zeros,
+        own == dtypes,
+        needs_statistics,
+        absorbing(semiring, dtypes) if needs_statistics else (),
+        *_may_mean_missing(semiring, dtypes),
+    )
 
 
-def read_dense(inputs: tuple[ArrayLike, ...], semiring: Semiring, reading: Reading, form: Form | None = None) -> Graph:
+def read_dense(inputs: Inputs, semiring: Semiring, reading: Reading, form: Form | None = None) -> Graph:
     """Read a `Graph` from one array for each component of an element; all on the host, or on the current GPU."""
     form = form or matrix_form(inputs, semiring, reading)
     dtypes, kept, (first, *_) = form.dtypes, form.kept, inputs
@@ -173,15 +183,19 @@ def read_dense(inputs: tuple[ArrayLike, ...], semiring: Semiring, reading: Readi
         return graph
     warns = reading.nonedge is None and (form.zeros_may_mean_missing or form.infinities_may_mean_missing)
     if not form.needs_statistics:
-        require_elements(semiring, values)
+        _require_elements(semiring, values)
         if warns and form.zeros_may_mean_missing and not any(matches(values[0][p], form.zeros[0]).any() for p in row_slices(values[0])):
             warn_of_zeros(int((values[0] == 0).sum()) - _zeros_on_diagonal(values[0]), semiring.zero)
         return graph
 
     def checked(statistics: Sequence[ValueStatistics]) -> Sequence[ValueStatistics]:
-        require_elements(semiring, values, statistics)
-        if warns:
-            _warn_of_what_may_be_missing(values[0], semiring, statistics[0], form)
+        _require_elements(semiring, values, statistics)
+        found = statistics[0]
+        if warns and not _has_infinity(found, semiring):
+            if form.zeros_may_mean_missing and found.zeros:
+                warn_of_zeros(found.zeros - _zeros_on_diagonal(values[0]), semiring.zero)
+            if form.infinities_may_mean_missing and _has_infinity(found, semiring, opposite=True):
+                _warn_of_infinities(_opposite_infinities_off_diagonal(values[0], semiring), semiring)
         return statistics
 
     if type(values[0]) is np.ndarray or not on_gpu(values[0]):
@@ -193,15 +207,13 @@ def read_dense(inputs: tuple[ArrayLike, ...], semiring: Semiring, reading: Readi
     return graph
 
 
-def require_elements(
-    semiring: Semiring, values: tuple[Array, ...], statistics: Sequence[ValueStatistics] | None = None, *, first: int = 0
-) -> None:
+def _require_elements(semiring: Semiring, values: Values, statistics: Sequence[ValueStatistics] | None = None, *, first: int = 0) -> None:
     """Refuse an entry that is no element, in a matrix or a block row from row `first` on; `statistics` make the check quick."""
     if statistics is None or not surely_elements(semiring, values, statistics):
         require_inside(semiring, values, "graph", of_graph=True, first=first)
 
 
-def matrix_shape(inputs: tuple[ArrayLike, ...]) -> tuple[int, ...]:
+def matrix_shape(inputs: Inputs) -> tuple[int, ...]:
     """Return the shape of square matrices, with the leading axes of a batch."""
     shape, *others = map(_shape_of, inputs)
     if others and len(shapes := {*map(tuple, (shape, *others))}) > 1:
@@ -212,7 +224,7 @@ def matrix_shape(inputs: tuple[ArrayLike, ...]) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def _element_dtypes(inputs: tuple[ArrayLike, ...], semiring: Semiring, reading: Reading) -> DTypes:
+def _element_dtypes(inputs: Inputs, semiring: Semiring, reading: Reading) -> DTypes:
     """Return the dtypes of the matrix: the requested ones, bool over truth values, or the arrays' own."""
     if reading.dtype is not None:
         for given in inputs:
@@ -236,7 +248,7 @@ def _element_dtypes(inputs: tuple[ArrayLike, ...], semiring: Semiring, reading: 
     return semiring.dtypes(own)
 
 
-def overwritable(inputs: tuple[ArrayLike, ...]) -> bool:
+def overwritable(inputs: Inputs) -> bool:
     """Return True if the arrays can be overwritten entry by entry: no two entries share memory."""
     arrays = [s.array for s in inputs]
     for array in arrays:
@@ -259,7 +271,7 @@ def _flag(array: Array, name: str) -> bool:
     return bool(getattr(getattr(array, "flags", None), name, True))
 
 
-def needs_no_change(inputs: tuple[ArrayLike, ...], semiring: Semiring, nonedge: Any, zeros: tuple[Any, ...]) -> bool:
+def needs_no_change(inputs: Inputs, semiring: Semiring, nonedge: Any, zeros: tuple[Any, ...]) -> bool:
     """Return True if matrices of the right dtypes already have the semiring's zero for every missing edge."""
     for s in inputs:
         if s.missing is not None or s.numbers or not _flag(s.array, "aligned"):
@@ -267,15 +279,7 @@ def needs_no_change(inputs: tuple[ArrayLike, ...], semiring: Semiring, nonedge: 
     return nonedge is None or nonedge == semiring.zero or (nonedge if isinstance(nonedge, tuple) else (nonedge,)) == zeros
 
 
-def rewrite(
-    inputs: tuple[ArrayLike, ...],
-    values: tuple[Array, ...],
-    semiring: Semiring,
-    reading: Reading,
-    zeros: tuple[Any, ...],
-    *,
-    first: int = 0,
-) -> None:
+def rewrite(inputs: Inputs, values: Values, semiring: Semiring, reading: Reading, zeros: tuple[Any, ...], *, first: int = 0) -> None:
     """Fill `values` from the arrays, with zero for every non-edge; both begin with row `first` of the caller's matrix."""
     convert = conversions(semiring, [written_as(s.array.dtype, numbers=s.numbers) for s in inputs], [v.dtype for v in values])
     named: tuple[int, ...] = ()
@@ -323,29 +327,23 @@ def _truth(chunk: Array, missing: Array, reading: Reading, where: Place) -> Arra
     return present
 
 
-def _warn_of_what_may_be_missing(matrix: Array, semiring: Semiring, statistics: ValueStatistics, form: Form) -> None:
-    """Warn of entries off the diagonal that look like missing edges, if no entry is the semiring's zero."""
-    if has_infinity(statistics, semiring):
-        return
-    if form.zeros_may_mean_missing and statistics.zeros:
-        warn_of_zeros(statistics.zeros - _zeros_on_diagonal(matrix), semiring.zero)
-    if form.infinities_may_mean_missing and has_infinity(statistics, semiring, opposite=True):
-        warn_of_infinities(opposite_infinities_off_diagonal(matrix, semiring), semiring)
+def _may_mean_missing(semiring: Semiring, dtypes: DTypes) -> tuple[bool, bool]:
+    """Return whether zeros off the diagonal deserve a warning if no entry is ∞, and whether infinities do if none is the semiring's zero.
 
-
-def opposite_infinities(semiring: Semiring) -> bool:
-    """Return True if zero and one are opposite infinities, as for max-min: callers may confuse no edge and no limit."""
+    Zero and one may be opposite infinities, as for max-min: callers may confuse no edge and no limit.
+    """
     zero, one = semiring.zero, semiring.one
-    return isinstance(zero, float) and isinstance(one, float) and math.isinf(zero) and one == -zero
+    opposite = isinstance(zero, float) and isinstance(one, float) and math.isinf(zero) and one == -zero
+    return semiring.components == 1 and zeros_may_mean_missing(zero, one), opposite and dtypes[0].kind == "f"
 
 
-def opposite_infinities_off_diagonal(rows: Array, semiring: Semiring, first: int = 0) -> int:
+def _opposite_infinities_off_diagonal(rows: Array, semiring: Semiring, first: int = 0) -> int:
     """Count the ones off the diagonal of a matrix, or of a block row that begins with row `first`."""
     diagonal = rows[..., first : first + rows.shape[-2]].diagonal(0, -2, -1)
     return sum(int(equal(rows[part], semiring.one).sum()) for part in row_slices(rows)) - int(equal(diagonal, semiring.one).sum())
 
 
-def warn_of_infinities(infinities: int, semiring: Semiring) -> None:
+def _warn_of_infinities(infinities: int, semiring: Semiring) -> None:
     """Warn of infinities equal to the semiring's one, if the count is not 0."""
     if infinities:
         one, zero = ("∞", "−∞") if semiring.one > 0 else ("−∞", "∞")
@@ -374,7 +372,7 @@ def zeros_may_mean_missing(infinity: Any, one: Any) -> bool:
     return isinstance(infinity, float) and (infinity == math.inf or (infinity == -math.inf and math.isfinite(one)))
 
 
-def has_infinity(statistics: ValueStatistics, semiring: Semiring, *, opposite: bool = False) -> bool:
+def _has_infinity(statistics: ValueStatistics, semiring: Semiring, *, opposite: bool = False) -> bool:
     """Return True if an entry is the infinity of the semiring's zero, or the `opposite` one."""
     return statistics.positive_infinity if (semiring.zero > 0) != opposite else statistics.negative_infinity
 
@@ -391,9 +389,50 @@ def warn_of_zeros(zeros: int, infinity: float) -> None:
         )
 
 
-def entry_name(index: tuple[int, ...]) -> str:
+class RunningStatistics:
+    """The value statistics of a matrix, gathered from block rows on any thread; `warn` counts zeros that are probably missing edges."""
+
+    def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, warn: bool) -> None:
+        self._semiring, self._infinities = semiring, absorbing(semiring, dtypes)
+        self._count_zeros, self._count_infinities = _may_mean_missing(semiring, dtypes) if warn else (False, False)
+        self._opposite = 0
+        self._lock = threading.Lock()
+        self.statistics: tuple[ValueStatistics, ...] = tuple(ValueStatistics() for _ in dtypes)
+
+    def add(self, first: int, values: Values) -> None:
+        """Add a block row that begins with row `first` of the matrix. Raises DomainError for an entry that is no element."""
+        found = value_statistics(values, self._infinities, off_diagonal_from=first if self._count_zeros else None)
+        _require_elements(self._semiring, values, found, first=first)
+        counts = self._count_infinities and _has_infinity(found[0], self._semiring, opposite=True)
+        opposite = _opposite_infinities_off_diagonal(values[0], self._semiring, first) if counts else 0
+        with self._lock:
+            self._opposite += opposite
+            self.statistics = tuple(old | new for old, new in zip(self.statistics, found, strict=True))
+            self._count_zeros = self._count_zeros and not _has_infinity(self.statistics[0], self._semiring)
+
+    @property
+    def state(self) -> tuple[tuple[ValueStatistics, ...], int, bool]:
+        """The state that another process merges."""
+        return self.statistics, self._opposite, self._count_zeros
+
+    def merge(self, states: Iterable[tuple[tuple[ValueStatistics, ...], int, bool]]) -> None:
+        """Combine the states of all processes."""
+        for statistics, opposite, counts in states:
+            self.statistics = tuple(old | new for old, new in zip(self.statistics, statistics, strict=True))
+            self._opposite += opposite
+            self._count_zeros &= counts
+
+    def warn(self) -> None:
+        """Warn of zeros if no entry is ∞, and of infinities of the wrong sign."""
+        if self._count_zeros:
+            warn_of_zeros(self.statistics[0].zeros, self._semiring.zero)
+        if self._opposite and not _has_infinity(self.statistics[0], self._semiring):
+            _warn_of_infinities(self._opposite, self._semiring)
+
+
+def entry_name(index: tuple[int, ...], what: str = "graph") -> str:
     """Name an entry of the caller's matrix in a message."""
-    return f"graph[{', '.join(map(str, index))}]"
+    return f"{what}[{', '.join(map(str, index))}]"
 
 
 def nonedges(parts: Sequence[Array], nonedge: Any) -> Array:

@@ -12,40 +12,18 @@ import numpy as np
 
 from semiring.arrays.conversion import EXACT_IN_FLOAT64, Array
 from semiring.arrays.devices import host
-from semiring.arrays.exchange import a_name_of, borrowed, comes_from, is_sparse, lends_memory, name_of
+from semiring.arrays.exchange import a_name_of, borrowed, graph_library, is_sparse, lends_memory, name_of
 from semiring.arrays.memory import require_bytes
 from semiring.common.errors import GraphError, described, raised_here
 from semiring.common.html import code, faint, short, table
 from semiring.common.units import counted
-from semiring.graphs.edge_table import (
-    EdgeColumns,
-    column,
-    columns_of,
-    direction_of,
-    is_table,
-    require_present,
-    require_weights,
-)
+from semiring.graphs.edge_table import WHAT_EDGES_TAKES, EdgeColumns, direction_of, edge_columns, require_weights
 
-__all__ = ["HIDDEN", "EdgeList", "edges", "graph_library", "is_constant", "refuse_name"]
+__all__ = ["HIDDEN", "EdgeList", "edges", "is_constant", "refuse_name"]
 
 _SHOWN, _WIDTH = 8, 40  # edges that Jupyter shows, and most characters of a name
 _NO_EDGE = (str, bytes, Mapping, Set)  # iterables without a first and a second part
 _VERTEX_BYTES = 100  # size of a vertex's name: an integer, a place in a tuple, and an entry in a dictionary
-_WHAT_EDGES_TAKES = (
-    "sr.edges takes a list of pairs (u, v) or triples (u, v, weight), a table, or arrays: sr.edges(tails, heads, weights); "
-    "and directed=, nodes= by their names"
-)
-
-
-_GRAPHS = {
-    "networkx": "adj",
-    "igraph": "get_edgelist",
-    "rustworkx": "weighted_edge_list",
-    "networkit": "iterEdgesWeights",
-    "torch_geometric": "edge_attrs",
-}
-"""Libraries whose graphs are read, and an attribute that only a graph has."""
 
 
 class _Hidden:
@@ -199,10 +177,10 @@ def edges(
     floats become integers. O(m) for m edges, and O(m log m) for integer labels that are far apart.
     """
     if not isinstance(directed, bool | np.bool_ | None):
-        raise GraphError(f"directed is {described(directed)}, not True or False; {_WHAT_EDGES_TAKES}")
+        raise GraphError(f"directed is {described(directed)}, not True or False; {WHAT_EDGES_TAKES}")
     if nodes is not None and not isinstance(nodes, Iterable):
-        raise GraphError(f"nodes is {described(nodes)}, not a list of all vertices; {_WHAT_EDGES_TAKES}")
-    columns = _columns(edge_list, heads, weights, source, target, weight)
+        raise GraphError(f"nodes is {described(nodes)}, not a list of all vertices; {WHAT_EDGES_TAKES}")
+    columns = edge_columns(edge_list, heads, weights, source, target, weight)
     if columns is not None:
         if directed is None:
             directed = direction_of(columns.others, lambda e: f"row {e}")
@@ -217,49 +195,6 @@ def edges(
         listed.append(parts[2] if len(parts) == 3 else None)
     require_weights(listed, lambda e: f"edge {e} from {ends[2 * e]!r} to {ends[2 * e + 1]!r}")
     return EdgeList(*_arranged(*_numbered(ends), nodes), listed, directed is None or bool(directed))
-
-
-def _columns(edge_list: Any, heads: Any, weights: Any, source: Any, target: Any, weight: Any) -> EdgeColumns | None:
-    """Return the edges as columns, if they are given by arrays or a table; else None."""
-    if is_table(edge_list):
-        if heads is not None or weights is not None:
-            raise GraphError("of a table name the columns: sr.edges(table, source='from', target='to', weight='km')")
-        return columns_of(edge_list, source, target, weight)
-    if source is not None or target is not None or weight is not None:
-        raise GraphError(f"source=, target= and weight= name columns of a table, which {a_name_of(edge_list)} is not; {_WHAT_EDGES_TAKES}")
-    if heads is not None:
-        return _given_columns(edge_list, heads, weights)
-    if weights is not None:
-        raise GraphError(f"weights without heads; {_WHAT_EDGES_TAKES}")
-    if not lends_memory(edge_list):
-        return None
-    array = host(borrowed(edge_list).array)
-    if array.ndim not in (1, 2):
-        raise GraphError(f"edges are no array of shape {array.shape}, but one of shape (m, 2), or (m, 3) with their weights")
-    if array.ndim == 1 or array.shape[1] not in (2, 3) or array.dtype.kind not in "biuf":
-        return None
-    tails, heads, weights = (*np.array(array.T), np.ones(len(array), np.int64))[:3]
-    return _with_all_ends(EdgeColumns(tails, heads, weights))
-
-
-def _given_columns(tails: Any, heads: Any, weights: Any) -> EdgeColumns:
-    if isinstance(heads, bool | np.bool_):
-        raise GraphError(f"heads is {heads}, and no array; {_WHAT_EDGES_TAKES}")
-    tails, heads = column(tails, "tails"), column(heads, "heads")
-    found = EdgeColumns(tails, heads, np.ones(len(tails), np.int64) if weights is None else column(weights, "weights"))
-    if any(isinstance(u, tuple | list) for u in found.tails[:1]) and not any(isinstance(v, tuple) for v in found.heads[:1]):
-        raise GraphError(f"tails is a list of {name_of(found.tails[0])}s, as edges are, but heads is none; {_WHAT_EDGES_TAKES}")
-    lengths = list(map(len, found[:3]))
-    if len(set(lengths)) > 1:
-        three = "tails, heads and weights have {}, {} and {} entries" if weights is not None else "tails and heads have {} and {} entries"
-        raise GraphError(f"{three.format(*lengths)}; each edge needs one of each")
-    return _with_all_ends(found)
-
-
-def _with_all_ends(columns: EdgeColumns) -> EdgeColumns:
-    require_present(columns.tails, "tails")
-    require_present(columns.heads, "heads")
-    return columns
 
 
 def _of_columns(columns: EdgeColumns, nodes: Iterable[Hashable] | None, directed: bool) -> EdgeList:
@@ -305,7 +240,6 @@ def _whole(*columns: Array) -> list[Array]:
 
 
 def _numbered_integers(tails: Array, heads: Array) -> tuple[tuple[Hashable, ...], Array, Array]:
-    """Return the sorted vertices of integer ends, and the rows of both ends."""
     both = np.concatenate([tails, heads])
     least, greatest = (int(both.min()), int(both.max())) if len(both) else (0, 0)
     if greatest - least > 4 * len(both):
@@ -375,15 +309,8 @@ def _items(edge_list: Any) -> Iterable[Any]:
     if isinstance(edge_list, Mapping) and not isinstance(edge_list, Set):  # a view of NetworkX's edges is both
         raise GraphError(f"{a_name_of(edge_list)} is no list of edges; pass ((u, v, weight) for (u, v), weight in graph.items())")
     if not isinstance(edge_list, Iterable):
-        raise GraphError(f"{a_name_of(edge_list)} is no list of edges; {_WHAT_EDGES_TAKES}")
+        raise GraphError(f"{a_name_of(edge_list)} is no list of edges; {WHAT_EDGES_TAKES}")
     return edge_list
-
-
-def graph_library(value: Any) -> str | None:
-    """Return the library of a graph that `semiring.graphs.foreign` reads, without importing it; else None."""
-    if not comes_from(value, *_GRAPHS):
-        return None
-    return next((library for library, attribute in _GRAPHS.items() if comes_from(value, library) and hasattr(value, attribute)), None)
 
 
 def refuse_name(value: Any, wanted: str) -> None:

@@ -24,8 +24,8 @@ from semiring.arrays.exchange import a_name_of, borrowed, comes_from, lends_memo
 from semiring.common.errors import AssumptionWarning, DTypeError, GraphError, callers_level, described, library, listing, or_similar
 
 __all__ = [
-    "SOURCES", "TARGETS", "EdgeColumns", "column", "columns_of", "direction_of", "first_word", "is_missing_type", "is_number", "is_table",
-    "no_such_column", "require_present", "require_weights", "several_columns", "warn_of_unweighted", "weight_columns",
+    "SOURCES", "TARGETS", "WHAT_EDGES_TAKES", "EdgeColumns", "direction_of", "edge_columns", "is_number", "no_such_column",
+    "require_weights", "several_columns", "warn_of_unweighted", "weight_columns",
 ]  # fmt: skip
 
 SOURCES = frozenset({"source", "src", "from", "u", "tail", "start", "origin"})
@@ -59,6 +59,12 @@ _NO_WEIGHT = (
 """Types that are no element of any semiring, and no tuple of components."""
 
 
+WHAT_EDGES_TAKES = (
+    "sr.edges takes a list of pairs (u, v) or triples (u, v, weight), a table, or arrays: sr.edges(tails, heads, weights); "
+    "and directed=, nodes= by their names"
+)
+
+
 class EdgeColumns(NamedTuple):
     """Edges by columns of equal length, which nobody else changes."""
 
@@ -68,7 +74,7 @@ class EdgeColumns(NamedTuple):
     others: Mapping[Any, Any] = MappingProxyType({})  # the other columns of a table, by name
 
 
-def is_table(value: Any) -> bool:
+def _is_table(value: Any) -> bool:
     """Return True for a table: an object with named columns, including NumPy's structured arrays."""
     kind = type(value)
     if isinstance(value, np.ndarray):
@@ -78,21 +84,54 @@ def is_table(value: Any) -> bool:
     return any(hasattr(kind, name) for name in ("columns", "column_names", "__dataframe__", "__arrow_c_stream__"))
 
 
-def columns_of(table: Any, source: Hashable | None, target: Hashable | None, weight: Hashable | None) -> EdgeColumns:
-    """Return the columns of a table by the names of ends and weight; see `edges`.
+def edge_columns(edge_list: Any, heads: Any, weights: Any, source: Any, target: Any, weight: Any) -> EdgeColumns | None:
+    """Return edges as columns if they are given by arrays or a table, else None. See `edges`."""
+    if _is_table(edge_list):
+        if heads is not None or weights is not None:
+            raise GraphError("of a table name the columns: sr.edges(table, source='from', target='to', weight='km')")
+        return _columns_of(edge_list, source, target, weight)
+    if source is not None or target is not None or weight is not None:
+        raise GraphError(f"source=, target= and weight= name columns of a table, which {a_name_of(edge_list)} is not; {WHAT_EDGES_TAKES}")
+    if heads is not None:
+        if isinstance(heads, bool | np.bool_):
+            raise GraphError(f"heads is {heads}, and no array; {WHAT_EDGES_TAKES}")
+        tails, heads = _column(edge_list, "tails"), _column(heads, "heads")
+        found = EdgeColumns(tails, heads, np.ones(len(tails), np.int64) if weights is None else _column(weights, "weights"))
+        if any(isinstance(u, tuple | list) for u in tails[:1]) and not any(isinstance(v, tuple) for v in heads[:1]):
+            raise GraphError(f"tails is a list of {name_of(tails[0])}s, as edges are, but heads is none; {WHAT_EDGES_TAKES}")
+        lengths = list(map(len, found[:3]))
+        if len(set(lengths)) > 1:
+            three = (
+                "tails, heads and weights have {}, {} and {} entries" if weights is not None else "tails and heads have {} and {} entries"
+            )
+            raise GraphError(f"{three.format(*lengths)}; each edge needs one of each")
+    elif weights is not None:
+        raise GraphError(f"weights without heads; {WHAT_EDGES_TAKES}")
+    elif not lends_memory(edge_list):
+        return None
+    else:
+        array = host(borrowed(edge_list).array)
+        if array.ndim not in (1, 2):
+            raise GraphError(f"edges are no array of shape {array.shape}, but one of shape (m, 2), or (m, 3) with their weights")
+        if array.ndim == 1 or array.shape[1] not in (2, 3) or array.dtype.kind not in "biuf":
+            return None
+        found = EdgeColumns(*(*np.array(array.T), np.ones(len(array), np.int64))[:3])
+    _require_present(found.tails, "tails")
+    _require_present(found.heads, "heads")
+    return found
 
-    Raises GraphError for an unknown name, ambiguous columns, and a row without a source, a target or a weight.
-    """
+
+def _columns_of(table: Any, source: Hashable | None, target: Hashable | None, weight: Hashable | None) -> EdgeColumns:
     series = _series(table)
     names = list(series)
     tails, heads = _ends(names, source, target, table)
-    found = {name: column(values, f"the column {name!r}") for name, values in series.items()}
+    found = {name: _column(values, f"the column {name!r}") for name, values in series.items()}
     if weight is None and (usual := weight_columns([name for name in names if name not in (tails, heads)])):
         if len(usual) > 1:
             raise GraphError(several_columns("weight", usual))
         weight, amounts = usual[0], found[usual[0]]
         if isinstance(next(iter(amounts), None), str | datetime.date | datetime.timedelta | np.datetime64 | np.timedelta64):
-            word = first_word(amounts.tolist())
+            word = _first_word(amounts.tolist())
             raise DTypeError(
                 f"the column {weight!r} is the weight by its name, but {amounts[word]!r} in row {word} is no real number; make numbers of "
                 "the column, pass weight=1 to count edges, or name the column that counts by weight="
@@ -101,7 +140,7 @@ def columns_of(table: Any, source: Hashable | None, target: Hashable | None, wei
     if named:
         _require(names, "weight", weight)
     for name in (tails, heads):
-        require_present(found[name], f"the column {name!r}")
+        _require_present(found[name], f"the column {name!r}")
     if named and (row := _missing(found[weight])) is not None:
         u, v, cell = (found[name][row : row + 1].tolist()[0] for name in (tails, heads, weight))
         raise GraphError(
@@ -114,17 +153,15 @@ def columns_of(table: Any, source: Hashable | None, target: Hashable | None, wei
     return EdgeColumns(*ends, found[weight] if named else np.full(len(ends[0]), 1 if weight is None else weight), others)
 
 
-def first_word(values: Sequence[Any]) -> int:
+def _first_word(values: Sequence[Any]) -> int:
     """Return the position of the first text that is no number, or 0 if there is none."""
-    return next((i for i, value in enumerate(values) if isinstance(value, str | bytes) and not _reads_as_number(value)), 0)
-
-
-def _reads_as_number(text: str | bytes) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    for position, value in enumerate(values):
+        if isinstance(value, str | bytes):
+            try:
+                float(value)
+            except ValueError:
+                return position
+    return 0
 
 
 def _series(table: Any) -> dict[Any, Any]:
@@ -136,20 +173,16 @@ def _series(table: Any) -> dict[Any, Any]:
     elif hasattr(kind, "columns") and hasattr(kind, "to_numpy"):
         names = list(table.columns)
     else:
-        table = _arrow(table)
+        if not (comes_from(table, "pyarrow") and hasattr(table, "column_names")):
+            what = a_name_of(table)
+            if hasattr(table, "__arrow_c_stream__"):
+                table = library("pyarrow", what).table(table)
+            else:
+                table = library("pyarrow.interchange", what).from_dataframe(table)
         names = list(table.column_names)
     if twice := [name for name in names if names.count(name) > 1]:
         raise GraphError(f"the {name_of(table)} has two columns {twice[0]!r}; rename one")
     return {name: table[name] for name in names}
-
-
-def _arrow(table: Any) -> Any:
-    if comes_from(table, "pyarrow") and hasattr(table, "column_names"):
-        return table
-    what = a_name_of(table)
-    if hasattr(table, "__arrow_c_stream__"):
-        return library("pyarrow", what).table(table)
-    return library("pyarrow.interchange", what).from_dataframe(table)
 
 
 def _ends(names: list[Any], source: Hashable | None, target: Hashable | None, table: Any) -> tuple[Any, Any]:
@@ -269,7 +302,7 @@ def _share_of_numbers(values: Sequence[Any] | Array) -> float:
     return count / len(values) if count >= _NEARLY_ALL * (count + others) else 0.0
 
 
-def column(values: Any, what: str) -> Array:
+def _column(values: Any, what: str) -> Array:
     """Copy a column, of numbers or of the objects that its library shows (timestamps, dates, texts); messages call it `what`."""
     if comes_from(values, "pyarrow"):
         array = np.asarray(values)
@@ -299,7 +332,7 @@ def _objects(values: list[Any]) -> Array:
     return np.fromiter(values, object, len(values))
 
 
-def require_present(values: Array, what: str) -> None:
+def _require_present(values: Array, what: str) -> None:
     """Refuse a missing value: NaN, None, pandas' NA and NaT. Raises GraphError with its row."""
     if (row := _missing(values)) is not None:
         raise GraphError(f"{what} has no value in row {row} ({values[row]}); leave such rows out, or fill them in")
@@ -311,13 +344,13 @@ def _missing(values: Array) -> int | None:
         return int(np.argmax(nan)) if nan.any() else None
     if values.dtype.kind != "O":
         return None
-    kinds = {kind for kind in set(map(type, values.tolist())) if is_missing_type(kind) or issubclass(kind, _MAY_BE_MISSING)}
+    kinds = {kind for kind in set(map(type, values.tolist())) if _is_missing_type(kind) or issubclass(kind, _MAY_BE_MISSING)}
     if not kinds:
         return None
-    return next((i for i, v in enumerate(values) if type(v) in kinds and (is_missing_type(type(v)) or v != v)), None)
+    return next((i for i, v in enumerate(values) if type(v) in kinds and (_is_missing_type(type(v)) or v != v)), None)
 
 
-def is_missing_type(kind: type) -> bool:
+def _is_missing_type(kind: type) -> bool:
     """Return True if all values of a type mean that a value is missing."""
     return kind is type(None) or kind.__name__ in ("NAType", "NaTType")
 
@@ -327,15 +360,14 @@ def require_weights(weights: list[Any] | Array, where: Callable[[int], str], *, 
     if isinstance(weights, np.ndarray) and weights.dtype.kind in "biuf":
         return
     types = set(map(type, weights))
-    refused = {t for t in types if issubclass(t, _NO_WEIGHT) or (t is not type(None) and is_missing_type(t))}
-    if not structured:
-        refused |= {t for t in types if issubclass(t, tuple)}
+    never = _NO_WEIGHT if structured else (*_NO_WEIGHT, tuple)
+    refused = {t for t in types if issubclass(t, never) or (t is not type(None) and _is_missing_type(t))}
     if not refused:
         return
     position, weight = next((i, w) for i, w in enumerate(weights) if type(w) in refused)
-    if isinstance(weight, str | bytes) and (word := first_word(list(weights))):
+    if isinstance(weight, str | bytes) and (word := _first_word(list(weights))):
         position, weight = word, weights[word]
-    advice = "; give the edge a weight, or leave it out" if is_missing_type(type(weight)) else ""
+    advice = "; give the edge a weight, or leave it out" if _is_missing_type(type(weight)) else ""
     if issubclass(type(weight), str | bytes):
         advice = (
             "; give the edge a number (float(text) makes one of a text) or leave it out; sr.read_edges(path) reads a file with its header"

@@ -14,9 +14,9 @@ import numpy as np
 from semiring.algorithms.csr import in_range
 from semiring.arrays.conversion import Array
 from semiring.arrays.devices import host
-from semiring.arrays.exchange import borrowed, lends_memory, name_of
+from semiring.arrays.exchange import borrowed, graph_library, lends_memory, name_of
 from semiring.common.errors import GraphError
-from semiring.graphs.edge_list import HIDDEN, EdgeList, graph_library
+from semiring.graphs.edge_list import HIDDEN, EdgeList
 
 __all__ = ["listed_edges"]
 

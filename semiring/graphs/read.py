@@ -106,7 +106,11 @@ class GivenMatrix:
             inputs = tuple(map(ArrayLike, arrays))
         elif width > 1 and not lists_components(graph, semiring):
             require_weight(semiring, f"a matrix over {semiring.name} is a tuple of {width} equally shaped arrays")
-            return cls._of_weights(as_array_like(graph), semiring, reading)
+            weights = as_array_like(graph)
+            shape, place = matrix_shape((weights,)), device_of(weights.array)
+            with on_device(place):
+                inputs = matrix_of(replace(weights, array=weights.array[..., :0, :0], missing=None), semiring)  # for the dtypes
+            return cls(inputs, semiring, reading, shape, matrix_form(inputs, semiring, reading), False, place, weights)
         else:
             inputs = tuple(map(as_array_like, graph if width > 1 else (graph,)))
         devices = {device_of(s.array) for s in inputs}
@@ -114,13 +118,6 @@ class GivenMatrix:
             raise GraphError(f"the components of the matrix lie on {' and '.join(sorted(devices))}; bring them to one device")
         place = "disk" if arrays is not None and any(map(is_on_disk, arrays)) else devices.pop()
         return cls(inputs, semiring, reading, matrix_shape(inputs), matrix_form(inputs, semiring, reading), arrays is not None, place)
-
-    @classmethod
-    def _of_weights(cls, weights: ArrayLike, semiring: Semiring, reading: Reading) -> GivenMatrix:
-        shape, place = matrix_shape((weights,)), device_of(weights.array)
-        with on_device(place):
-            inputs = matrix_of(replace(weights, array=weights.array[..., :0, :0], missing=None), semiring)  # for the dtypes
-        return cls(inputs, semiring, reading, shape, matrix_form(inputs, semiring, reading), False, place, weights)
 
     @property
     def dtypes(self) -> tuple[np.dtype[Any], ...]:
@@ -182,7 +179,7 @@ def edges_of(
     """
     if weight is None and (isinstance(graph, np.ndarray) or on_gpu(graph)):
         return None
-    reading = reading_of(semiring, nonedge, dtype, presence=presence)._replace(closed=closed)
+    reading = reading_of(semiring, nonedge, dtype, presence=presence, closed=closed)
     once = weight is None and isinstance(graph, EdgeList) and not graph.columns and is_constant(graph)
     if once and (known := _read.get(graph)) is not None and known[0] == (semiring, reading):
         return known[1], graph.labels
@@ -204,20 +201,13 @@ _read: WeakKeyDictionary[EdgeList, tuple[tuple[Semiring, Reading], CSR]] = WeakK
 
 
 def one_graph(
-    graph: Any,
-    semiring: Semiring,
-    *,
-    nonedge: Any = None,
-    dtype: Any = None,
-    weight: Any = None,
-    listed: EdgeList | None = None,
-    closed: bool = False,
+    graph: Any, semiring: Semiring, *, nonedge: Any = None, dtype: Any = None, **how: Any
 ) -> tuple[CSR, tuple[Hashable, ...] | None]:
     """Read the edges of any graph, also of a dense matrix, and the labels; see `edges_of`.
 
     Raises GraphError for a batch of matrices, and as for `read_graph`.
     """
-    read = edges_of(graph, semiring, nonedge=nonedge, dtype=dtype, weight=weight, listed=listed, closed=closed)
+    read = edges_of(graph, semiring, nonedge=nonedge, dtype=dtype, **how)
     if read is not None:
         return read
     g = GivenMatrix.of(graph, semiring, reading_of(semiring, nonedge, dtype)).read()
@@ -232,15 +222,7 @@ def one_graph(
     return CSR.of(tails, heads, tuple(v[there] for v in values), g.n, zero), g.labels
 
 
-def reading_of(
-    semiring: Semiring,
-    nonedge: Any,
-    dtype: Any,
-    overwrite: bool = False,
-    presence: bool = False,
-    paths: bool = False,
-    check: bool = True,
-) -> Reading:
+def reading_of(semiring: Semiring, nonedge: Any, dtype: Any, **flags: bool) -> Reading:
     """Return the options of reading. Raises GraphError if `nonedge` is no single element."""
     width = semiring.components
     if width > 1 and semiring.from_weight is not None and nonedge is not None and not isinstance(nonedge, tuple | list | np.ndarray):
@@ -249,4 +231,4 @@ def reading_of(
         raise GraphError(f"nonedge is one element of {semiring.name}: a tuple of {width} numbers, not {nonedge!r}")
     if width == 1 and isinstance(nonedge, tuple | list | np.ndarray):
         raise GraphError(f"nonedge is one number, not {nonedge!r}")
-    return Reading(nonedge, dtype, overwrite, presence, paths, check)
+    return Reading(nonedge, dtype, **flags)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
@@ -9,12 +10,13 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.csr import CSR
-from semiring.arrays.conversion import conversions, require_inside, written_as
+from semiring.arrays.conversion import Array, conversions, require_inside, written_as
 from semiring.arrays.devices import host
 from semiring.arrays.exchange import borrowed, holds_sparse
 from semiring.arrays.memory import require_bytes
 from semiring.common.errors import DTypeError, GraphError, ShapeError
 from semiring.common.units import counted
+from semiring.graphs.dense import DTypes, Values, entry_name
 from semiring.graphs.edge_list import EdgeList
 from semiring.graphs.foreign import listed_edges
 from semiring.graphs.read import one_graph
@@ -22,10 +24,6 @@ from semiring.graphs.vertices import chosen
 from semiring.kernels.overflow.statistics import surely_elements
 
 __all__ = ["Listing", "as_elements", "reweighed"]
-
-Array = np.ndarray[Any, Any]
-Values = tuple[Array, ...]
-DTypes = tuple[np.dtype[Any], ...]
 
 
 class Listing(NamedTuple):
@@ -51,16 +49,12 @@ def as_elements(numbers: Any, semiring: Semiring, dtypes: DTypes, what: str) -> 
         given = tuple(np.atleast_1d(host(borrowed(part).array)) for part in parts)
     except ValueError as error:
         raise GraphError(f"{what} are no array: {error}") from error
-
-    def where(index: tuple[int, ...]) -> str:
-        return f"{what}[{', '.join(map(str, index))}]"
-
+    where = functools.partial(entry_name, what=what)
     if wrong := next((v.dtype for v in given if v.dtype.kind not in "biuf"), None):
         none = next((f"; {where(i)} is None" for v in given if v.dtype == object for i, x in np.ndenumerate(v) if x is None), "")
         raise DTypeError(f"{what} must be numbers, not {wrong}{none}")
     if len({v.shape for v in given}) > 1:
         raise ShapeError(f"the components of {what} differ in shape: {', '.join(str(v.shape) for v in given)}")
-
     require_bytes(sum(v.size * d.itemsize for v, d in zip(given, dtypes, strict=True)), f"{what} would take", "pass fewer at a time")
     convert = conversions(semiring, [written_as(v.dtype, numbers=True) for v in given], dtypes)
     found = tuple(np.ascontiguousarray(to(v, where)) for to, v in zip(convert, given, strict=True))

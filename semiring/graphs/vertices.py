@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from semiring.arrays.conversion import Array
 from semiring.arrays.devices import host
 from semiring.arrays.exchange import borrowed, lends_memory
 from semiring.common.errors import GraphError, described, listing, or_similar
 
 __all__ = ["Vertices", "chosen", "unknown_vertex"]
 
-Array = np.ndarray[Any, Any]
-
 _SHOWN = 5  # vertices that a message names
 _SEQUENCES = (list, tuple, range)  # types that are certainly no arrays
-_TEXTS = (str, bytes)  # iterable types that are one name
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,20 +54,23 @@ def chosen(given: Any, n: int, labels: Sequence[Hashable] | None, what: str) -> 
             return Vertices(array.astype(np.intp))
         nanoseconds = array.ndim and array.dtype.kind in "mM"  # tolist() would make integers
         given = list(array) if nanoseconds else array.tolist()
+    names: Sequence[Hashable]
+    find: Callable[[Any], int | None]
     if labels is None:
-        return _numbers(given, n, what)
+        names, find = range(n), functools.partial(_number, n)
     # The most frequent case: a label is its own number.
-    if type(given) is int and 0 <= given < len(labels) and type(labels[given]) is int and labels[given] == given:
+    elif type(given) is int and 0 <= given < len(labels) and type(labels[given]) is int and labels[given] == given:
         return Vertices(np.array([given]), single=True)
-    index = {_key(label): i for i, label in enumerate(labels)}
-    if (one := _looked_up(given, index)) is not None:
+    else:
+        names, find = labels, functools.partial(_looked_up, {_key(label): i for i, label in enumerate(labels)})
+    if (one := find(given)) is not None:
         return Vertices(np.array([one]), single=True)
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        raise _unknown(given, what, labels)
+        raise _unknown(given, what, names)
     found = []
     for vertex in given:
-        if (number := _looked_up(vertex, index)) is None:
-            raise _unknown(vertex, what, labels)
+        if (number := find(vertex)) is None:
+            raise _unknown(vertex, what, names)
         found.append(number)
     return Vertices(np.array(found, dtype=np.intp))
 
@@ -83,26 +84,19 @@ def _is_truth(value: Any) -> bool:
     return isinstance(value, bool | np.bool_)
 
 
-def _looked_up(label: Any, index: Mapping[Hashable, int]) -> int | None:
+def _looked_up(index: Mapping[Hashable, int], label: Any) -> int | None:
     try:
         return index.get(_key(label))
     except TypeError:  # not hashable
         return None
 
 
-def _numbers(given: Any, n: int, what: str) -> Vertices:
-    single = type(given) in _TEXTS or (type(given) not in _SEQUENCES and not isinstance(given, Iterable))
-    numbers = []
-    vertices: Iterable[Any] = [given] if single else given
-    for vertex in vertices:
-        try:
-            number = -1 if _is_truth(vertex) else operator.index(vertex)
-        except TypeError:
-            number = -1
-        if not 0 <= number < n:
-            raise _unknown(vertex, what, range(n))
-        numbers.append(number)
-    return Vertices(np.array(numbers, dtype=np.intp), single)
+def _number(n: int, vertex: Any) -> int | None:
+    try:
+        number = -1 if _is_truth(vertex) else operator.index(vertex)
+    except TypeError:
+        return None
+    return number if 0 <= number < n else None
 
 
 def _unknown(vertex: Any, what: str, labels: Sequence[Hashable]) -> GraphError:

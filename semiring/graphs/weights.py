@@ -20,15 +20,15 @@ import numpy as np
 from semiring.algebra import ops
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import evaluate, nodes
-from semiring.arrays.conversion import EXACT_IN_FLOAT64, Array
+from semiring.arrays.conversion import EXACT_IN_FLOAT64, Array, Place
 from semiring.arrays.devices import namespace
-from semiring.arrays.exchange import ArrayLike, a_name_of, as_array_like, is_sparse
+from semiring.arrays.exchange import ArrayLike, a_name_of, as_array_like, is_sparse, rounded_integer
 from semiring.common.errors import DTypeError, GraphError, ShapeError, listing, or_similar
 from semiring.graphs.dense import matches, warn_of_zeros, zeros_may_mean_missing
 from semiring.graphs.edge_list import HIDDEN, EdgeList
-from semiring.graphs.edge_table import is_number, warn_of_unweighted
+from semiring.graphs.edge_table import is_number, require_weights, warn_of_unweighted
 
-__all__ = ["element_of", "elements_of", "lists_components", "matrix_of", "refuse_weight", "require_weight", "weighted"]
+__all__ = ["components_of", "element_of", "elements_of", "lists_components", "matrix_of", "refuse_weight", "require_weight", "weighted"]
 
 
 def weighted(graph: EdgeList, weight: Any, *, presence: bool = False, warns: bool = True, where: str = "") -> EdgeList:
@@ -139,6 +139,44 @@ def matrix_of(given: ArrayLike, semiring: Semiring, *, warn: bool = False) -> tu
         warn_of_zeros(int((matches(array, 0) & ~loops).sum()), semiring.zero[carried[0]])
     missing = missing | (loops & _hold(parts, carried, semiring.one, numbers=given.numbers))
     return tuple(replace(given, array=part, missing=missing if missing.any() else None) for part in parts)
+
+
+def components_of(weights: list[Any] | Array, semiring: Semiring, where: Place) -> tuple[Array, ...]:
+    """Return the weights of a list of edges, an array for each component: 1 for None, and the semiring's zero for a hidden edge."""
+    if isinstance(weights, np.ndarray):
+        if semiring.components == 1 and weights.dtype.kind in "biuf":
+            return (weights,)
+        weights = weights.tolist()
+    if semiring.components == 1:
+        one = True if isinstance(semiring.zero, bool) else 1
+        return (_numbers([one if w is None else semiring.zero if w is HIDDEN else w for w in weights], where),)
+    if semiring.from_weight is not None and not any(isinstance(w, tuple) for w in weights):
+        parts = elements_of(_numbers([1 if w is None or w is HIDDEN else w for w in weights], where), semiring)
+        if not any(w is HIDDEN for w in weights):
+            return parts
+        elements = zip(*(part.tolist() for part in parts), strict=True)
+        weights = [w if w is HIDDEN else element for w, element in zip(weights, elements, strict=True)]
+    weights = [semiring.zero if w is HIDDEN else w for w in weights]
+    for position, weight in enumerate(weights):
+        if not isinstance(weight, tuple) or len(weight) != semiring.components:
+            problem = f"{where((position,))} needs a weight of {semiring.components} components for {semiring.name}, not {weight!r}"
+            require_weight(semiring, problem)
+            raise GraphError(f"{problem}; all edges have such weights, or none")
+    columns = zip(*weights, strict=True) if weights else ((),) * semiring.components
+    return tuple(_numbers(list(column), where) for column in columns)
+
+
+def _numbers(values: list[Any], where: Place) -> Array:
+    """Return one array of all the values: numbers, or else objects (Fractions; truth values among numbers, which NumPy would convert)."""
+    require_weights(values, lambda position: where((position,)), structured=False)
+    kinds = set(map(type, values))
+    truths = {issubclass(kind, bool | np.bool_) for kind in kinds}
+    if len(truths) < 2 and all(issubclass(kind, int | float | np.bool_ | np.integer | np.floating) for kind in kinds):
+        numbers = np.array(values) if values else np.zeros(0)
+        exact = numbers.dtype.kind == "f" and not any(issubclass(kind, int | np.integer) for kind in kinds)
+        if exact or numbers.dtype.kind in "biu" or (numbers.dtype.kind == "f" and not rounded_integer(numbers, values)):
+            return numbers
+    return np.fromiter(values, object, len(values))
 
 
 def element_of(weight: Any, semiring: Semiring) -> tuple[Any, ...]:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.common.errors import AssumptionWarning, GraphError, SemiringError, TooLargeError
 from semiring.files.edge_text import HeaderWarning, parse
+from semiring.files.fields import Asked
 from semiring.files.reading import read_edges, read_file
 from semiring.graphs import EdgeList, read_graph
 
@@ -238,7 +239,7 @@ WEIGHTS = st.one_of(st.integers(), st.floats(allow_nan=False))
 def test_what_is_written_as_csv_is_read(rows: list[tuple[str, str, Any]], delimiter: str, end: str) -> None:
     file = io.StringIO(newline="")
     csv.writer(file, delimiter=delimiter, lineterminator=end, quoting=csv.QUOTE_ALL).writerows(rows)
-    graph = parse("a.csv", file.getvalue().encode(), "\t;,", directed=True)
+    graph = parse("a.csv", file.getvalue().encode(), "\t;,", Asked(directed=True))
     assert isinstance(graph, EdgeList)
     assert [(str(u), str(v), w) for u, v, w in listed(graph)] == rows
 
