@@ -22,7 +22,6 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.common.errors import CheckpointError
-from semiring.kernels.limits import ValueStatistics
 from semiring.streaming.folder import TEMPORARY, CheckpointFolder
 from semiring.streaming.storage import FileRows, Matrix, RowAccess, RowStorage, rows_of
 
@@ -86,11 +85,6 @@ class Checkpoint(CheckpointFolder):
             return super()._arrays(suffix, begun=begun)
         via = self._file("via.npy", np.dtype(np.int32), begun) if self._paths else None
         return tuple(f.array for f in self._files), via
-
-    def begin(self, side: int, statistics: tuple[ValueStatistics, ...]) -> None:
-        """Record what another process needs to continue."""
-        super().begin(side, statistics)
-        self.rounds = [0] * len(self.rows)
 
     # The `Journal`.
 
