@@ -371,9 +371,7 @@ def elements(recording: Recording, frame: Frame) -> list[list[str]]:
     values = frame.values
     parts = values if isinstance(values, tuple) else (values,)
     zero, _ = recording.semiring.identities(tuple(v.dtype for v in parts))
-    there = np.zeros(parts[0].shape, dtype=bool)
-    for part, nothing in zip(parts, zero, strict=True):
-        there |= (part != nothing).astype(bool)
+    there = np.logical_or.reduce([(part != nothing).astype(bool) for part, nothing in zip(parts, zero, strict=True)])
     span = range(recording.n)
     return [[short(",".join(_number(p[i, j]) for p in parts), _CHARACTERS) if there[i, j] else "·" for j in span] for i in span]
 
@@ -443,10 +441,10 @@ class Drawing:
             dashes = " stroke-dasharray='5 3'" if kind == READ else ""
             yield f"<path d='{self._rectangle(area)}' fill='none' stroke='{COLOURS[kind]}' stroke-width='2'{dashes}/>"
 
-    def _rectangle(self, area: Area) -> str:
+    def _rectangle(self, area: Area, inset: int = 0) -> str:
         x, y = self._at(area.top, area.left)
-        width, height = self.width * (area.right - area.left), self.height * (area.bottom - area.top)
-        return f"M{x} {y}h{width}v{height}h{-width}z"
+        width, height = self.width * (area.right - area.left) - 2 * inset, self.height * (area.bottom - area.top) - 2 * inset
+        return f"M{x + inset} {y + inset}h{width}v{height}h{-width}z"
 
     def _runs(self, mask: Array) -> str:
         """Return the elements of a mask as a path, with one rectangle for each horizontal run."""
@@ -466,10 +464,7 @@ class Drawing:
         """Draw a border around each changed element, or a shade on small elements."""
         if not self.numbered:
             return f"<path d='{self._runs(frame.changed)}' fill-opacity='0.6' shape-rendering='crispEdges'/>"
-        places = np.argwhere(frame.changed).tolist()
-        corners = (self._at(i, j) for i, j in places)
-        width, height = self.width - 6, self.height - 6
-        path = "".join(f"M{x + 3} {y + 3}h{width}v{height}h{-width}z" for x, y in corners)
+        path = "".join(self._rectangle(Area(i, i + 1, j, j + 1), 3) for i, j in np.argwhere(frame.changed).tolist())
         return f"<path d='{path}' fill='none' stroke='currentColor' stroke-width='1.5'/>"
 
     def _axes(self) -> Iterable[str]:

@@ -409,23 +409,19 @@ def digests(matrices: Sequence[RowStorage], rows: Sequence[slice], threads: int 
     found = [""] * len(rows)
 
     def digest(number: int, worker: int) -> None:
-        found[number] = _digest_of(matrices, rows[number])
+        block, state = rows[number], hashlib.blake2b(digest_size=16)
+        for matrix in matrices:
+            n = matrix.shape[1]
+            step = max(1, _AT_ONCE // (n * matrix.dtype.itemsize))
+            entries = np.empty((min(step, block.stop - block.start), n), matrix.dtype)
+            for start in range(block.start, block.stop, step):
+                some = slice(start, min(block.stop, start + step))
+                matrix.read(some, entries[: some.stop - some.start])
+                state.update(entries[: some.stop - some.start].reshape(-1).view(np.uint8).data)
+        found[number] = state.hexdigest()
 
     run(digest, range(len(rows)), thread_count(threads))
     return found
-
-
-def _digest_of(matrices: Sequence[RowStorage], rows: slice) -> str:
-    state = hashlib.blake2b(digest_size=16)
-    for matrix in matrices:
-        n = matrix.shape[1]
-        step = max(1, _AT_ONCE // (n * matrix.dtype.itemsize))
-        entries = np.empty((min(step, rows.stop - rows.start), n), matrix.dtype)
-        for start in range(rows.start, rows.stop, step):
-            some = slice(start, min(rows.stop, start + step))
-            matrix.read(some, entries[: some.stop - some.start])
-            state.update(entries[: some.stop - some.start].reshape(-1).view(np.uint8).data)
-    return state.hexdigest()
 
 
 _opening = forks.lock()

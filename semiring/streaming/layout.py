@@ -155,9 +155,8 @@ class BlockRows(Shown):
         hidden = (
             "hidden behind products" if self.chained <= self.computing else f"not hidden: rounds take {duration(self.chained)} at least"
         )
-        return (
-            f"{format_bytes(self.panel_bytes)} each, {way}, {format_bytes(len(self.rows) * self.panel_bytes)} to each host in all; {hidden}"
-        )
+        size, total = format_bytes(self.panel_bytes), format_bytes(len(self.rows) * self.panel_bytes)
+        return f"{size} each, {way}, {total} to each host in all; {hidden}"
 
     def __str__(self) -> str:
         devices = f" on {self.devices} devices" if self.devices > 1 else ""
