@@ -46,8 +46,7 @@ class Snapshots(CheckpointFolder):
         self._in_turn(self._open_files)
         with self._together():
             self._require_input(list(self.own))
-            if self.finished:
-                self._require_result()
+            self._require_result()
         self._from = self._state.turn
         self._begun = self._durable = self._settled = self._state.round - 1
         self._left = set[tuple[int, int]]()
