@@ -220,7 +220,7 @@ class ExponentialKernel:
         shown, offsets = zip(*(math_.exponents(x) for x in found), strict=True)
         if turn > lanes:
             _put(em, inner, buffer, shown, width)
-            em.loop(0, lanes, 1, lambda r, _: _copy(em, inner, em.at(inner.ir, buffer, r), em.at(inner.ir, exponents, r)))
+            em.loop(0, lanes, 1, lambda r, _: em.put(inner, em.get(inner, buffer, r), exponents, r))
         else:
             _put(em, inner, exponents, shown, width)
 
@@ -320,10 +320,7 @@ class ExponentialKernel:
             em.store(ir, low.arithmetic("add", scalar, [a, b]), place, scalar.bytes)
             return []
 
-        def alone() -> None:
-            each(single, [])
-
-        em.branch(em.let("icmp eq i64 %k, 1"), alone, add_up)
+        em.branch(em.let("icmp eq i64 %k, 1"), lambda: each(single, []), add_up)
 
         def merge(i: str, j: str, place: str, _: list[str]) -> list[str]:
             found = em.load(ir, place, scalar.bytes)
@@ -358,9 +355,9 @@ class ExponentialKernel:
 
         def partly() -> None:
             em.store(ir, zero, edge, scalar.bytes)
-            em.loop(0, left, 1, lambda j, _: _copy(em, scalar, em.at(scalar.ir, place, j), em.at(scalar.ir, edge, j)))
+            em.loop(0, left, 1, lambda j, _: em.put(scalar, em.get(scalar, place, j), edge, j))
             merge(edge)
-            em.loop(0, left, 1, lambda j, _: _copy(em, scalar, em.at(scalar.ir, edge, j), em.at(scalar.ir, place, j)))
+            em.loop(0, left, 1, lambda j, _: em.put(scalar, em.get(scalar, edge, j), place, j))
 
         em.branch(em.let(f"icmp sge i64 {left}, {width}"), lambda: merge(place), partly)
 
@@ -437,10 +434,6 @@ class Wide:
 def _put(em: Emitter, scalar: Scalar, place: str, vectors: Sequence[str], width: int) -> None:
     for q, x in enumerate(vectors):
         em.put(scalar, x, place, q * width, width)
-
-
-def _copy(em: Emitter, scalar: Scalar, source: str, to: str) -> None:
-    em.store(scalar.ir, em.load(scalar.ir, source, scalar.bytes), to, scalar.bytes)
 
 
 def _fold(em: Emitter, single: ScaledMath, buffer: str, lanes: int, turn: int) -> None:
