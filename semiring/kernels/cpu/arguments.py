@@ -30,13 +30,13 @@ class Arguments:
     The named tuple `each`, repeated for each component, follows; its words are named (name, component).
     """
 
-    def __init__(self, words: Any, each: Any = None, components: int = 0) -> None:
+    def __init__(self, words: Any, each: Any = None, components: int = 0, start: str = "%args") -> None:
         names: list[Array] = [*words._fields, *((name, c) for c in range(components) for name in each._fields)]
-        self.index = {name: i for i, name in enumerate(names)}
+        self.index, self.start = {name: i for i, name in enumerate(names)}, start
 
     def place(self, em: Emitter, name: Array) -> str:
         """Return the address of a word."""
-        return em.at("i64", "%args", self.index[name])
+        return em.at("i64", self.start, self.index[name])
 
     def load(self, em: Emitter, name: Array) -> str:
         """Load a word as i64."""
@@ -45,6 +45,10 @@ class Arguments:
     def pointer(self, em: Emitter, name: Array) -> str:
         """Load a word as an address."""
         return em.load("ptr", self.place(em, name), 8)
+
+    def threshold(self, em: Emitter, rep: Representation, width: int) -> str:
+        """Return a vector of the threshold with which `Representation.decode` compares tropical integers; empty for others."""
+        return em.splat_word(self.load(em, "threshold"), rep.inner[0], width) if rep.kind == "clamped" else ""
 
 
 def pack(words: Sequence[int], each: Sequence[Sequence[int]] = ()) -> array[int]:
@@ -101,10 +105,6 @@ class KernelArguments(Arguments):
 
     def __init__(self, components: int) -> None:
         super().__init__(KernelWords, MatrixWords, components)
-
-    def threshold(self, em: Emitter, rep: Representation, width: int) -> str:
-        """Return a vector of the threshold with which `Representation.decode` compares tropical integers."""
-        return em.splat_word(self.load(em, "threshold"), rep.inner[0], width) if rep.kind == "clamped" else ""
 
     def ones(self, em: Emitter, scalars: set[Scalar], width: int) -> dict[Scalar, str]:
         """Return vectors of 1.0 that are known only at run time, so that LLVM does not fold fma(x, 1, y) back to a sum."""

@@ -46,7 +46,6 @@ class ScanKernel:
         self.components = range(len(rep.outer))
         self._zero = rep.inner_zero if rep.kind in ("order_key", "clamped") else rep.zero
         self.args = Arguments(ScanWords, ScanArrays, len(rep.outer))
-        self.row = Arguments(SequenceWords, SequenceArrays, len(rep.outer))
         self.em = Emitter(form.name, ENTRY)
         self.wide, self.single = (Lowering(self.em, target, w, infinities=rep.infinities) for w in (width, 1))
         self.inner = Lowering(self.em, target, width, infinities=rep.inner_infinities)
@@ -62,8 +61,7 @@ class ScanKernel:
         if self.wide.target.masks:
             self._rest = em.first_lanes(em.sub(self._states, self._whole), self.width)
         self._steps = {name: [args.load(em, (name, c)) for c in self.components] for name in ScanArrays._fields}
-        clamped = self.rep.kind == "clamped"
-        self._threshold = em.splat_word(args.load(em, "threshold"), self.rep.inner[0], self.width) if clamped else ""
+        self._threshold = args.threshold(em, self.rep, self.width)
         # Scratch arrays: the vector (inner), the new vector and the weights (outer), the winners, and the matrix (inner).
         arrays: list[tuple[Scalar, str | int]] = [(s, lanes) for s in (*self.rep.inner, *self.rep.outer * 2, I32)]
         arrays += [(s, em.mul(lanes, self._states)) for s in self.rep.inner]
@@ -113,13 +111,9 @@ class ScanKernel:
 
         if stride is None:
             contiguous()
-            return
-        apart = em.let(f"icmp eq i64 {stride}, 1")
-
-        def strided() -> None:
-            em.loop(0, self._states, 1, lambda j, _: move(self.single, j, em.mul(j, stride)))
-
-        em.branch(apart, contiguous, strided)
+        else:
+            strided = functools.partial(em.loop, 0, self._states, 1, lambda j, _: move(self.single, j, em.mul(j, stride)))
+            em.branch(em.let(f"icmp eq i64 {stride}, 1"), contiguous, strided)
 
     # One sequence.
 
@@ -127,12 +121,10 @@ class ScanKernel:
         """Run all steps of the sequence in a row of the table."""
         em = self.em
 
-        def word(name: str | tuple[str, int], ir: str = "i64") -> str:
-            return em.load(ir, em.at("i64", row, self.row.index[name]), 8)
-
-        steps = word("steps")
-        matrices, weights, initials, values = ([word((name, c), "ptr") for c in self.components] for name in SequenceArrays._fields)
-        witness = word("witness", "ptr") if self.form.witness else ""
+        words = Arguments(SequenceWords, SequenceArrays, len(self.components), row)
+        steps = words.load(em, "steps")
+        matrices, weights, initials, values = ([words.pointer(em, (name, c)) for c in self.components] for name in SequenceArrays._fields)
+        witness = words.pointer(em, "witness") if self.form.witness else ""
         witness_step = self.args.load(em, "witness_step") if self.form.witness else ""
 
         def at(name: str, places: list[str], t: str | int) -> list[str]:
@@ -167,7 +159,7 @@ class ScanKernel:
 
         em.loop(0, steps, 1, step)
         if self.form.witness:
-            self._follow(steps, witness, witness_step, word("states", "ptr"))
+            self._follow(steps, witness, witness_step, words.pointer(em, "states"))
 
     def _pack(self, matrix: list[str]) -> None:
         """Pack the matrix of a step: row k holds the factors of term k of each sum."""
@@ -179,13 +171,10 @@ class ScanKernel:
                 target = em.at(self.rep.inner[c].ir, self._matrix[c], em.mul(k, self._lanes))
                 self._copy(s, em.at(s.ir, matrix[c], em.mul(k, terms)), sums, target, load=True, encoded=c)
 
-            def rows() -> None:
-                em.loop(0, self._states, 1, row)
-
             downwards = em.let(f"icmp slt i64 {self._steps['matrix_step'][c]}, 0")
-            em.branch(downwards, functools.partial(self._prefetch, s, matrix[c], c))
+            em.branch(downwards, lambda: self._prefetch(s, matrix[c], c))
             across = em.let(f"and i1 {em.let(f'icmp eq i64 {terms}, 1')}, {em.let(f'icmp ne i64 {sums}, 1')}")
-            em.branch(across, functools.partial(self._pack_transposed, c, s, matrix[c], sums), rows)
+            em.branch(across, lambda: self._pack_transposed(c, s, matrix[c], sums), lambda: em.loop(0, self._states, 1, row))
 
     def _prefetch(self, s: Scalar, matrix: str, c: int) -> None:
         """Prefetch component c of a later matrix from its last element down: a direction that the processor's prefetcher then follows."""
@@ -236,10 +225,6 @@ class ScanKernel:
         for c, (s, value, place) in enumerate(zip(self.rep.inner, new, self._vector, strict=True)):
             self.em.put(s, self.rep.encode(self.wide, c, value.name), place, j, self.width)
 
-    def _decoded(self, c: int, name: str) -> Value:
-        """Convert a register of inner elements to outer elements."""
-        return Value(self.rep.decode(self.wide, c, name, self._threshold), self.rep.outer[c])
-
     # The product of a vector and a matrix.
 
     def _multiply(self) -> None:
@@ -251,13 +236,13 @@ class ScanKernel:
 
     def _columns(self, j: str, registers: int) -> None:
         """Compute `registers` registers of the new vector, from lane j on."""
-        em, inner = self.em, self.rep.inner
-        starts = [str(em.add(j, r * self.width)) for r in range(registers)]
+        starts = [str(self.em.add(j, r * self.width)) for r in range(registers)]
         scale = self.rep.scale if self.rep.kind == "exponential" else None
         found = self._fold(starts) if scale is None else self._log_sum_exp(starts, scale)
         for r, start in enumerate(starts):
             for c, s in enumerate(self.rep.outer):
-                self.em.put(s, self._decoded(c, found[r * len(inner) + c]).name, self._new[c], start, self.width)
+                new = self.rep.decode(self.wide, c, found[r * len(self._new) + c], self._threshold)
+                self.em.put(s, new, self._new[c], start, self.width)
 
     def _factors(self, k: str, starts: list[str]) -> list[tuple[list[Value], list[Value]]]:
         """Return the factors of term k for each register: v_k and a_kj, or backward a_jk and v_k."""
@@ -276,7 +261,7 @@ class ScanKernel:
 
         def term(k: str, carried: list[str]) -> list[str]:
             out, won = list[str](), list[str]()
-            code = em.splat(em.let(f"trunc i64 {k} to i32"), I32, self.width) if self.form.witness else ""
+            code = em.splat_word(k, I32, self.width) if self.form.witness else ""
             for r, (left, right) in enumerate(self._factors(k, starts)):
                 old = values(carried[r * count : (r + 1) * count], inner)
                 if self.form.witness:
@@ -297,7 +282,8 @@ class ScanKernel:
         low, inner = self.inner, self.rep.inner
         product = low.evaluate(self.rep.mul, left, right, inner)
         if self.rep.kind == "clamped":
-            product = [Value(self.rep.encode(low, 0, self._decoded(0, product[0].name).name), inner[0])]
+            outer = self.rep.decode(self.wide, 0, product[0].name, self._threshold)
+            product = [Value(self.rep.encode(low, 0, outer), inner[0])]
         return improve(low, self.rep.add, inner, self.rep.extremum, old, product)
 
     def _log_sum_exp(self, starts: list[str], scale: Fraction) -> list[str]:
