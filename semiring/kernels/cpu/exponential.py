@@ -109,7 +109,7 @@ class ScaledMath(VectorMath):
         r = x
         for part in self.parts:
             r = self._multiply_add(whole, self._c(-part), r)
-        m = self._f("add", self._expm1_near_0(self._scaled(r)), self._c(1.0))
+        m = self._f("add", self._expm1_near_0(self._times(self.scale, r)), self._c(1.0))
         biased = self._int("add", n, offset)
         zero = self._i(0)
         positive = self.em.let(f"icmp sgt {self.bits} {biased}, {zero}")
@@ -121,7 +121,7 @@ class ScaledMath(VectorMath):
         """Return the result of a sum, and a mask of accurate results; `exponents` is N_i + N_j."""
         whole, s, tail = self._log_parts(total)
         whole = self._f("add", self._f("add", exponents, self._c(-2.0 * self.limits.headroom)), whole)
-        y = self._unscaled(self._f("add", tail, self._f("add", s, s)))
+        y = self._times(1 / self.scale, self._f("add", tail, self._f("add", s, s)))
         for part in reversed(self.parts):
             y = self._multiply_add(whole, self._c(part), y)
         nothing = self._test("oeq", exponents, self._c(-math.inf))
@@ -131,18 +131,20 @@ class ScaledMath(VectorMath):
 
     def counts(self, x: str) -> str:
         """Return a mask where e^{sx} is not negligible beside 1: a few hundred negligible terms add up to less than u / 4."""
-        return self._test("oge", self._scaled(x), self._c(-float(self.format.mantissa + 14) * math.log(2)))
+        return self._test("oge", self._times(self.scale, x), self._c(-float(self.format.mantissa + 14) * math.log(2)))
 
     def exp(self, x: str) -> str:
         """e^{sx} for s x ≤ 0, where `counts` holds."""
-        n, p = self._reduced(self._scaled(x))
+        n, p = self._reduced(self._times(self.scale, x))
         return self._f("mul", self._f("add", p, self._c(1.0)), self._power_of_two(n))
 
     def log(self, x: str) -> str:
         """log(x) / s for finite x ≥ 1."""
         whole, s, tail = self._log_parts(x)
         low = self._multiply_add(whole, self._c(self.format.ln2_low), tail)
-        return self._unscaled(self._multiply_add(whole, self._c(self.format.ln2_high), self._f("add", low, self._f("add", s, s))))
+        return self._times(
+            1 / self.scale, self._multiply_add(whole, self._c(self.format.ln2_high), self._f("add", low, self._f("add", s, s)))
+        )
 
     def _exponent(self, x: str) -> str:
         """s x / ln 2, which is n before rounding."""
@@ -151,13 +153,10 @@ class ScaledMath(VectorMath):
     def _nearest(self, t: str) -> tuple[str, str]:
         """Round to the nearest integer, as a float and as an integer."""
         shifted = self._f("add", t, self._c(self.magic))
-        return self._f("sub", shifted, self._c(self.magic)), self._int("sub", self._as_bits(shifted), self._as_bits_of(self.magic))
+        return self._f("sub", shifted, self._c(self.magic)), self._int("sub", self._as_bits(shifted), self._as_bits(self._c(self.magic)))
 
-    def _scaled(self, x: str) -> str:
-        return x if self.scale == 1 else self._f("mul", x, self._c(float(self.scale)))
-
-    def _unscaled(self, x: str) -> str:
-        return x if self.scale == 1 else self._f("mul", x, self._c(float(1 / self.scale)))
+    def _times(self, factor: Fraction, x: str) -> str:
+        return x if factor == 1 else self._f("mul", x, self._c(float(factor)))
 
     def _and(self, x: str, y: str) -> str:
         return self.em.let(f"and {self.mask} {x}, {y}")

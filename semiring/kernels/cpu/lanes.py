@@ -123,28 +123,25 @@ class LaneKernel:
 
                 def square(j: str, _: list[str]) -> None:
                     offset, first = em.add(start, em.mul(j, across)), em.add(place, em.mul(j, place_across))
-                    em.loop(
-                        0, self.lanes, side, lambda lane, _: self._move(em, scalar, side, lane, offset, (first, place_across), back=back)
-                    )
+
+                    def move(lane: str, _: list[str]) -> None:
+                        """Move `side` elements of `side` matrices."""
+                        tables = [em.load("ptr", em.at("ptr", "%table", em.add(lane, r)), 8) for r in range(side)]
+                        matrices = [em.at(scalar.ir, table, offset) for table in tables]
+                        elements = [em.mul(em.add(first, em.mul(place_across, q)), self.lanes) for q in range(side)]
+                        packed = [em.at(scalar.ir, "%packed", em.add(element, lane)) for element in elements]
+                        source, target = (packed, matrices) if back else (matrices, packed)
+                        loaded = [em.load(scalar.vector(side), p, scalar.bytes) for p in source]
+                        for value, p in zip(em.transposed(loaded, scalar), target, strict=True):
+                            em.store(scalar.vector(side), value, p, scalar.bytes)
+
+                    em.loop(0, self.lanes, side, move)
 
                 em.loop(begin, end, side, square)
                 begin = str(end)
 
         em.loop(0, rows, 1, row)
         return em.done()
-
-    def _move(
-        self, em: Emitter, scalar: Scalar, side: int, lane: str, offset: str | int, place: tuple[str | int, str], *, back: bool
-    ) -> None:
-        """Move a square: `side` elements of `side` matrices."""
-        first, across = place
-        ir = scalar.vector(side)
-        matrices = [em.at(scalar.ir, em.load("ptr", em.at("ptr", "%table", em.add(lane, r)), 8), offset) for r in range(side)]
-        packed = [em.at(scalar.ir, "%packed", em.add(em.mul(em.add(first, em.mul(across, q)), self.lanes), lane)) for q in range(side)]
-        source, target = (packed, matrices) if back else (matrices, packed)
-        loaded = [em.load(ir, p, scalar.bytes) for p in source]
-        for value, p in zip(em.transposed(loaded, scalar), target, strict=True):
-            em.store(ir, value, p, scalar.bytes)
 
     # The loop over groups.
 
