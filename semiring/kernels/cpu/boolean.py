@@ -10,6 +10,7 @@ packed while an algorithm runs.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections import namedtuple
 from collections.abc import Callable
 from typing import Any
@@ -320,12 +321,9 @@ class BooleanEngine(Immediate, Threaded):
 
     def _square(self, name: str, a: Array) -> None:
         """Apply a function to a square matrix, or to each matrix of a stack."""
-        if a.ndim > 2:
-            for index in np.ndindex(a.shape[:-2]):
-                self._square(name, a[index])
-            return
-        m, words = a.shape
-        _call(_functions()[name], BitWords(0, 0, 0, 0, address(a), a.strides[0] // 8, m, words, m))
+        *batch, m, words = a.shape
+        for index in itertools.product(*map(range, batch)):
+            _call(_functions()[name], BitWords(0, 0, 0, 0, address(a[index]), a.strides[-2] // 8, m, words, m))
 
 
 @functools.cache

@@ -207,10 +207,8 @@ class ExponentialKernel:
             values = [em.get(outer, at, q * width, width) for q in vectors]
             return values if outer == inner else [em.let(f"fpext {outer.vector(width)} {v} to {ir}") for v in values]
 
-        def largest(t: str, found: list[str]) -> list[str]:
-            return [math_.larger(old, x) for old, x in zip(found, loaded(t), strict=True)]
-
-        found = em.loop(0, turns, 1, largest, [(ir, inner.constant(math_.zero, width))] * len(vectors))
+        zeros = [(ir, inner.constant(math_.zero, width))] * len(vectors)
+        found = em.loop(0, turns, 1, lambda t, found: list(map(math_.larger, found, loaded(t))), zeros)
         exponents = em.at(inner.ir, "%panel", em.mul("%k", lanes))
         if turn > lanes:
             _put(em, inner, buffer, found, width)
@@ -440,10 +438,8 @@ def _fold(em: Emitter, single: ScaledMath, buffer: str, lanes: int, turn: int) -
     scalar = single.scalar
 
     def lane(r: str, _: list[str]) -> None:
-        def larger(t: str, found: list[str]) -> list[str]:
-            return [single.larger(found[0], em.get(scalar, buffer, t))]
-
-        (top,) = em.loop(r, turn, lanes, larger, [(scalar.ir, scalar.literal(single.zero))])
+        zero = (scalar.ir, scalar.literal(single.zero))
+        (top,) = em.loop(r, turn, lanes, lambda t, found: [single.larger(found[0], em.get(scalar, buffer, t))], [zero])
         em.loop(r, turn, lanes, lambda t, _: em.put(scalar, top, buffer, t))
 
     em.loop(0, lanes, 1, lane)

@@ -234,15 +234,15 @@ class Instructions:
 
     def arithmetic(self, op: str, scalar: Scalar, x: Sequence[str]) -> str:
         """Emit an operation whose operands and result share one type."""
+        if op in ("min", "max") and not (scalar.kind == "f" and self.target.minnum):
+            return self.select(self.compare("lt" if op == "min" else "gt", scalar, x[1], x[0]), scalar, x[1], x[0])
         return self._on_floats(op, scalar, x) if scalar.kind == "f" else self._on_integers(op, scalar, x)
 
     def _on_floats(self, op: str, scalar: Scalar, x: Sequence[str]) -> str:
         ir, overload = scalar.vector(self.width), scalar.overload(self.width)
         match op:
-            case "min" | "max" if self.target.minnum:
-                return self.em.call(f"{op}num.{overload}", ir, (ir, x[0]), (ir, x[1]))
             case "min" | "max":
-                return self._extremum(op, scalar, x)
+                return self.em.call(f"{op}num.{overload}", ir, (ir, x[0]), (ir, x[1]))
             case "add" | "sub" if scalar in self.ones:
                 y = x[1] if op == "add" else self.em.let(f"fneg {ir} {x[1]}")
                 return self.em.call(f"fma.{overload}", ir, (ir, x[0]), (ir, self.ones[scalar]), (ir, y))
@@ -263,8 +263,6 @@ class Instructions:
     def _on_integers(self, op: str, scalar: Scalar, x: Sequence[str]) -> str:
         ir = scalar.vector(self.width)
         match op:
-            case "min" | "max":
-                return self._extremum(op, scalar, x)
             case "add" | "sub" | "mul" | "and" | "or" | "xor":
                 return self.em.let(f"{op} {ir} {x[0]}, {x[1]}")
             case "shl" | "shr":
@@ -278,9 +276,6 @@ class Instructions:
             case "floordiv" | "mod":
                 return self._division(op, scalar, x)
         raise DTypeError(f"{op!r} has no meaning for integers")
-
-    def _extremum(self, op: str, scalar: Scalar, x: Sequence[str]) -> str:
-        return self.select(self.compare("lt" if op == "min" else "gt", scalar, x[1], x[0]), scalar, x[1], x[0])
 
     def absorbs(self, op: str, scalar: Scalar) -> bool:
         """Return True if the operation needs `absorbing_sum`."""

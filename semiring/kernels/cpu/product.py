@@ -422,8 +422,7 @@ class WitnessKernel:
         em, width = low.em, low.width
         a, b = [], []
         for c, (inner, outer) in enumerate(zip(self.rep.inner, self.rep.outer, strict=True)):
-            value = em.get(outer, a_row[c], p, width)
-            a.append(Value(self.rep.encode(low, c, value), inner))
+            a.append(Value(self.rep.encode(low, c, em.get(outer, a_row[c], p, width)), inner))
             b.append(Value(em.get(inner, b_row[c], p, width), inner))
         product = low.evaluate(self.rep.mul, a, b, self.rep.inner)
         return low.all_of([low.compare("eq", s, v.name, w) for s, v, w in zip(self.rep.inner, product, wanted, strict=True)])

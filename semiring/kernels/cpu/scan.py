@@ -149,7 +149,9 @@ class ScanKernel:
                     self._copy(s, place, self._steps["weight_stride"][c], self._weights[c], load=True)
             if self.form.backward:
                 self._across(lambda j: self._take(j, self._weights if self.form.weighted else None))
-            self._multiply()
+            several = str(em.round_down(self._lanes, _UNROLLED * self.width))
+            em.loop(0, several, _UNROLLED * self.width, lambda j, _: self._columns(j, _UNROLLED))
+            em.loop(several, self._lanes, self.width, lambda j, _: self._columns(j, 1))
             if not self.form.backward:
                 self._across(lambda j: self._take(j, self._weights if self.form.weighted else None))
             for s, new, to in zip(self.rep.outer, self._new, at("value_step", values, here), strict=True):
@@ -227,13 +229,6 @@ class ScanKernel:
 
     # The product of a vector and a matrix.
 
-    def _multiply(self) -> None:
-        """Compute the new vector, by several registers at a time and then one by one."""
-        em = self.em
-        several = str(em.round_down(self._lanes, _UNROLLED * self.width))
-        em.loop(0, several, _UNROLLED * self.width, lambda j, _: self._columns(j, _UNROLLED))
-        em.loop(several, self._lanes, self.width, lambda j, _: self._columns(j, 1))
-
     def _columns(self, j: str, registers: int) -> None:
         """Compute `registers` registers of the new vector, from lane j on."""
         starts = [str(self.em.add(j, r * self.width)) for r in range(registers)]
@@ -254,7 +249,7 @@ class ScanKernel:
 
     def _fold(self, starts: list[str]) -> list[str]:
         """⊕ over all terms, in order; winners are stored for a witness."""
-        em, inner = self.em, self.rep.inner
+        em, low, rep, inner = self.em, self.inner, self.rep, self.rep.inner
         count = len(inner)
         zeros = [(s.vector(self.width), s.constant(z, self.width)) for s, z in zip(inner, self._zero, strict=True)]
         codes = [(I32.vector(self.width), I32.constant(-1, self.width))] * (len(starts) if self.form.witness else 0)
@@ -265,26 +260,21 @@ class ScanKernel:
             for r, (left, right) in enumerate(self._factors(k, starts)):
                 old = values(carried[r * count : (r + 1) * count], inner)
                 if self.form.witness:
-                    new, improved = self._improved(old, left, right)
+                    product = low.evaluate(rep.mul, left, right, inner)
+                    if rep.kind == "clamped":  # a sum with ∞ is ∞ again, and never improves
+                        outer = rep.decode(self.wide, 0, product[0].name, self._threshold)
+                        product = [Value(rep.encode(low, 0, outer), inner[0])]
+                    new, improved = improve(low, rep.add, inner, rep.extremum, old, product)
                     out += [v.name for v in new]
-                    won.append(self.inner.select(improved(), I32, code, carried[len(starts) * count + r]))
+                    won.append(low.select(improved(), I32, code, carried[len(starts) * count + r]))
                 else:
-                    out += self.inner.accumulate(self.rep.add, self.rep.mul, inner, old, left, right)
+                    out += low.accumulate(rep.add, rep.mul, inner, old, left, right)
             return [*out, *won]
 
         found = em.loop(0, self._states, 1, term, [*zeros * len(starts), *codes])
         for start, winners in zip(starts, found[len(starts) * count :], strict=False):
             self.em.put(I32, winners, self._winners, start, self.width)
         return found
-
-    def _improved(self, old: list[Value], left: list[Value], right: list[Value]) -> tuple[list[Value], Callable[[], str]]:
-        """Return old ⊕ left ⊗ right, and an emitter of the mask of strict improvements. A sum with ∞ is clamped to ∞ and never improves."""
-        low, inner = self.inner, self.rep.inner
-        product = low.evaluate(self.rep.mul, left, right, inner)
-        if self.rep.kind == "clamped":
-            outer = self.rep.decode(self.wide, 0, product[0].name, self._threshold)
-            product = [Value(self.rep.encode(low, 0, outer), inner[0])]
-        return improve(low, self.rep.add, inner, self.rep.extremum, old, product)
 
     def _log_sum_exp(self, starts: list[str], scale: Fraction) -> list[str]:
         """m + log(Σ exp(s (x_k − m))) / s over all terms x_k, where m is the term with the largest s·m."""
