@@ -22,15 +22,15 @@ import numpy as np
 from semiring.algebra.catalogue import BOOLEAN, MIN_PLUS, as_semiring, semirings
 from semiring.algebra.definition import Semiring
 from semiring.algebra.elements import element
+from semiring.arrays.exchange import ArrayLike
 from semiring.common.errors import AssumptionWarning, DivergenceError, DTypeError, GraphError, SemiringError, printable
 from semiring.common.units import counted, duration
 from semiring.files.edge_text import HeaderWarning
 from semiring.files.fields import number
+from semiring.files.matrix_text import OUTPUTS, require_names, require_writable, write_file
 from semiring.files.reading import INPUTS, read_file
-from semiring.files.tables import OUTPUTS, require_names, require_writable, write_file
 from semiring.graphs import EdgeList, NonEdgeWarning
-from semiring.graphs.array_like import ArrayLike
-from semiring.graphs.graph import matches, nonedges
+from semiring.graphs.dense import matches, nonedges
 from semiring.graphs.vertices import unknown_vertex
 from semiring.graphs.weights import weighted
 

@@ -9,13 +9,13 @@ from typing import Any, Unpack
 from semiring.algebra.catalogue import BOOLEAN, MIN_PLUS, as_semiring
 from semiring.algebra.definition import Semiring
 from semiring.arrays.devices import device_of, is_gpu, on_device, on_gpu
+from semiring.arrays.exchange import holds_sparse
 from semiring.arrays.threads import require_threads
 from semiring.common.docstrings import described_by
 from semiring.common.errors import SemiringError, noted, raised_here, refuse_arrays
 from semiring.execution.question import Question
 from semiring.execution.strategy import solve
 from semiring.graphs import read_graph
-from semiring.graphs.array_like import holds_sparse
 from semiring.planning.options import ClosureOptions, Options, takes
 
 __all__ = ["apsp", "closure", "power", "transitive_closure"]
@@ -136,9 +136,7 @@ def closure(
         A*, with the empty path from each vertex to itself, or A⁺ without.
     paths
         As for `apsp`. It needs a selective ⊕; `Semiring.with_witness` gives them unasked.
-    sources, targets, weight
-        As for `apsp`.
-    nonedge, dtype
+    sources, targets, weight, nonedge, dtype
         As for `apsp`.
 
     Returns

@@ -1,5 +1,7 @@
 """Exchange of arrays with other libraries: their memory as an array of NumPy or CuPy, and results as arrays of theirs.
 
+Nested lists become one array here too, with masks and ∞ of integer dtypes, which NumPy would lose.
+
 No library is imported. The table `_LIBRARIES` has the special cases; any other library is read by DLPack, the CUDA array interface, or
 NumPy.
 """
@@ -7,44 +9,50 @@ NumPy.
 from __future__ import annotations
 
 import functools
+import operator
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+import warnings
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from semiring.arrays.cuda_stream import strided, torch_dtypes
-from semiring.arrays.devices import on_gpu
-from semiring.arrays.nested import array_of, rounded_integer
-from semiring.common.errors import DTypeError, GraphError, SemiringError, install_of, with_article
+from semiring.arrays.devices import on_gpu, strided, torch_dtypes
+from semiring.common.errors import (
+    AssumptionWarning,
+    DTypeError,
+    GraphError,
+    SemiringError,
+    ShapeError,
+    callers_level,
+    install_of,
+    listing,
+    with_article,
+)
+from semiring.common.units import counted
 
-__all__ = ["Borrowed", "Restorer", "a_name_of", "borrowed", "lends_memory", "lists_numbers", "name_of", "refuse_short_floats"]
+__all__ = [
+    "ArrayLike", "Borrowed", "Restorer", "a_name_of", "as_array_like", "borrowed", "comes_from", "holds_sparse", "is_pydata", "is_sparse",
+    "lends_memory", "lists_numbers", "name_of", "refuse_short_floats", "rounded_integer",
+]  # fmt: skip
 
+Array = np.ndarray[Any, Any]
+
+_LEAST_ROUNDED = 2.0**53  # the float64 of the first integer that float64 rounds
 _HOST, _GPU = frozenset({1, 3}), frozenset({2, 13})  # DLPack's device types: CPU and pinned memory; an NVIDIA GPU and managed memory
 
 
 @dataclass(eq=False, slots=True)  # not frozen, which makes one take four times as long to make
 class Borrowed:
-    """The memory of an array as NumPy or CuPy sees it; never modified.
+    """The memory of an array as NumPy or CuPy sees it; never modified."""
 
-    Attributes
-    ----------
-    array : ndarray
-        NumPy's, or CuPy's on a GPU; a copy only if nothing else is possible.
-    restore : Restorer or None
-        Makes an array of the same library and device of any array, in place and without a copy. None for NumPy and CuPy, and for a library
-        without such a function.
-    constant : bool
-        The library relies on the array to stay constant, whatever its flags.
-    numbers : bool
-        The array was made of a list of Python's numbers, in which no integer stands for ∞.
-    """
-
-    array: Any
+    array: Any  # of NumPy, or of CuPy on a GPU; a copy only if nothing else is possible
+    # makes an array of the same library and device of any array, without a copy; None for NumPy, CuPy, and libraries without a function
     restore: Restorer | None = None
-    constant: bool = False
-    numbers: bool = False
+    constant: bool = False  # the library relies on the array to stay constant, whatever its flags
+    numbers: bool = False  # the array was made of a list of Python's numbers, in which no integer stands for ∞
 
 
 def borrowed(value: Any) -> Borrowed:
@@ -62,11 +70,10 @@ def borrowed(value: Any) -> Borrowed:
     obstacle = library.obstacle(value)
     if obstacle is not None:
         raise GraphError(f"the {name_of(value)} {obstacle}")
-
     if library is _TORCH and (found := _in_torchs_stream(value)) is not None:
         return found
     if isinstance(value, list | tuple):
-        array, masked = array_of(value, "the nested list")
+        array, masked = array_of(value)
         if masked is not None:
             raise _masked()
         if rounded := rounded_integer(array, value):
@@ -210,6 +217,97 @@ def _in_torchs_stream(tensor: Any) -> Borrowed | None:
 _torch_restorer = functools.lru_cache(maxsize=64)(_TorchRestorer)
 
 
+def array_of(rows: Any) -> tuple[Array, Array | None]:
+    """Copy nested lists of numbers or arrays to one array, and return its mask too, or None if nothing is masked.
+
+    ShapeError is raised for elements of different shapes. DTypeError refuses the largest or smallest value of an integer dtype, which
+    stands for ∞, among arrays of another dtype.
+
+    >>> array_of([[0, 1.5], [2, 0]])[0]
+    array([[0. , 1.5],
+           [2. , 0. ]])
+    >>> array_of([[0, 1], [2]])
+    Traceback (most recent call last):
+        ...
+    semiring.common.errors.ShapeError: the nested list is ragged: element 0 has 2 entries, and element 1 has 1 entry
+    """
+    _shape(rows)
+    try:
+        array = np.array(rows)
+    except ValueError as error:
+        raise ShapeError(f"the nested list is not an array: {error}") from None
+    masked = False
+    for part in _arrays(rows):
+        masked = masked or ("numpy.ma" in sys.modules and np.ma.is_masked(part))
+        if part.dtype.kind in "iu" and part.dtype != array.dtype and part.size:
+            limits = np.iinfo(part.dtype)
+            if part.max() == limits.max or (limits.min < 0 and part.min() == limits.min):
+                raise DTypeError(
+                    "the nested list has arrays of several dtypes, and an extreme value of "
+                    f"{part.dtype}, which stands for ∞ only in this dtype; "
+                    "convert all to one dtype, with ∞ as inf or as the extreme value of this dtype"
+                )
+    return array, _mask(rows) if masked else None
+
+
+def rounded_integer(array: Array, entries: Any) -> tuple[tuple[int, ...], int] | None:
+    """Find the first integer of `entries` (a nested list, array or table) that the array of floats made of them has rounded.
+
+    >>> rows = [[0, 0.5], [2**53 + 1, 2**60]]
+    >>> rounded_integer(np.array(rows), rows)
+    ((1, 0), 9007199254740993)
+    """
+    if array.dtype.kind != "f":
+        return None
+    with np.errstate(invalid="ignore"):
+        large = np.isfinite(array) & (np.abs(array) >= _LEAST_ROUNDED)
+    for index in map(tuple, np.argwhere(large).tolist()):
+        value = functools.reduce(operator.getitem, index, entries) if isinstance(entries, list | tuple) else entries[index]
+        if isinstance(value, int | np.integer) and int(value) != int(array[index]):
+            return index, int(value)
+    return None
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    """Find the shape of nested lists, and refuse elements of different shapes."""
+    if hasattr(value, "shape"):
+        return tuple(value.shape)
+    if not isinstance(value, list | tuple):
+        return ()
+    if not _holds_rows(value):
+        return (len(value),)  # without a look at each number
+    shapes = [_shape(element) for element in value]
+    if other := next((i for i, shape in enumerate(shapes) if shape != shapes[0]), 0):
+        raise ShapeError(f"the nested list is ragged: element 0 {_described(shapes[0])}, and element {other} {_described(shapes[other])}")
+    return (len(value), *shapes[0])
+
+
+def _holds_rows(value: Sequence[Any]) -> bool:
+    """Return True for a list whose first element is a list or an array."""
+    return len(value) > 0 and (isinstance(value[0], list | tuple) or getattr(value[0], "ndim", 0) > 0)
+
+
+def _described(shape: tuple[int, ...]) -> str:
+    if not shape:
+        return "is no list"
+    return f"has {counted(shape[0], 'entry', 'entries')}" if len(shape) == 1 else f"has the shape {shape}"
+
+
+def _arrays(value: Any) -> Iterator[Array]:
+    if isinstance(value, np.ndarray):
+        yield value
+    elif isinstance(value, list | tuple) and _holds_rows(value):
+        for element in value:
+            yield from _arrays(element)
+
+
+def _mask(value: Any) -> Array:
+    """Build the mask of nested lists, False for numbers."""
+    if isinstance(value, list | tuple) and _holds_rows(value):
+        return np.array([_mask(element) for element in value])
+    return np.asarray(np.ma.getmaskarray(np.ma.asanyarray(value)), dtype=bool)
+
+
 def refuse_short_floats(dtype: Any) -> None:
     """Refuse bfloat16 and floats of 8 bits and less, which NumPy has only by other packages."""
     name = str(dtype).rpartition(".")[2]
@@ -279,3 +377,171 @@ _PANDAS = _Library(lambda frame: "has labels, which would be ignored; pass .to_n
 
 _LIBRARIES = {"torch": _TORCH, "jax": _JAX, "jaxlib": _JAX, "numba": _NUMBA, "numba_cuda": _NUMBA, "pandas": _PANDAS}
 """The special cases by the package of the array's class."""
+
+
+@dataclass(eq=False, slots=True)
+class ArrayLike:
+    """A dense matrix as the caller passed it."""
+
+    array: Array  # of NumPy, or of CuPy on a GPU; the caller's memory if possible
+    missing: Array | None = None  # entries that are non-edges whatever their value (masked, None)
+    labels: tuple[Hashable, ...] | None = None
+    restore: Callable[[Array], Any] | None = None  # converts a result to the caller's type; None for arrays
+    # converts any array to an array of the caller's library; None for NumPy, CuPy, and libraries without arrays
+    library: Callable[[Array], Any] | None = None
+    constant: bool = False  # the caller's library requires that the array never changes, whatever its flags say
+    numbers: bool = False  # the entries were Python numbers: no integer stands for ∞, whatever the dtype of the array
+    # the index and the value of an integer among floats that float64 would round; the array then has objects
+    rounded: tuple[tuple[int, ...], int] | None = None
+
+
+def as_array_like(value: Any) -> ArrayLike:
+    """Return `value` as an array.
+
+    Raises GraphError if it is no matrix, or cannot be read in place. Raises ShapeError for a ragged nested list.
+    """
+    if isinstance(value, ArrayLike):
+        return value
+    # numpy.ma is slow to import, and already imported by the owner of a masked array.
+    if "numpy.ma" in sys.modules and isinstance(value, np.ma.MaskedArray):
+        mask = np.ma.getmask(value)
+        return ArrayLike(np.asarray(value.data), None if mask is np.ma.nomask else np.asarray(mask))
+    if lends_memory(value):
+        return _lent(value)
+    if isinstance(value, list | tuple):
+        return _nested(value)
+    if comes_from(value, "sympy"):
+        return _sympy_matrix(value)
+    if comes_from(value, "pandas") and hasattr(value, "columns"):
+        return _data_frame(value)
+    if hasattr(value, "__array__") or _is_buffer(value):
+        return _lent(value)
+    raise GraphError(
+        f"{a_name_of(value)} is no graph; pass a square array, a nested list, a SciPy sparse array, a graph of NetworkX, igraph, "
+        "rustworkx, networkit or PyTorch Geometric, or semiring.edges([(u, v, weight), …])"
+    )
+
+
+def _lent(value: Any) -> ArrayLike:
+    found = borrowed(value)
+    return replace(_objects(found.array), restore=found.restore, library=found.restore, constant=found.constant)
+
+
+def _is_buffer(value: Any) -> bool:
+    try:
+        return bool(memoryview(value).format)
+    except TypeError:
+        return False
+
+
+def _objects(array: Array) -> ArrayLike:
+    if array.dtype.kind != "O":
+        return ArrayLike(array)
+    missing = np.asarray(np.frompyfunc(lambda v: v is None, 1, 1)(array), dtype=bool)
+    return ArrayLike(array, missing if missing.any() else None)
+
+
+def _nested(rows: Any) -> ArrayLike:
+    if len(rows) == 0:
+        return ArrayLike(np.empty((0, 0)))
+    if isinstance(rows, list) and all(isinstance(row, tuple) and len(row) in (2, 3) for row in rows):  # as edges are
+        if any(isinstance(end, str) for row in rows for end in row[:2]):
+            raise GraphError("a list of edges is no matrix; pass sr.edges of it")
+        if len(rows) == len(rows[0]):
+            warnings.warn(
+                f"{len(rows)} tuples are read as the rows of a matrix; if they are edges, pass sr.edges of them, and if not, lists",
+                AssumptionWarning,
+                stacklevel=callers_level(),
+            )
+    array, masked = array_of(rows)
+    rounded = rounded_integer(array, rows)
+    found = replace(_objects(array if rounded is None else np.array(rows, dtype=object)), numbers=lists_numbers(rows), rounded=rounded)
+    if masked is not None:
+        return replace(found, missing=masked if found.missing is None else masked | found.missing)
+    if found.missing is None:
+        return found
+    # Without None, the numbers would have a numeric dtype.
+    filled = array.copy()
+    filled[found.missing] = 0
+    typed = np.array(filled.tolist())
+    rounded = rounded_integer(typed, filled)
+    return replace(found, array=typed if typed.shape == array.shape and rounded is None else filled, rounded=rounded)
+
+
+def _sympy_matrix(matrix: Any) -> ArrayLike:
+    try:
+        array = np.empty(matrix.shape, dtype=object)
+        array[...] = np.array(matrix.tolist(), dtype=object).reshape(matrix.shape)
+    except (AttributeError, TypeError):
+        raise GraphError(f"{a_name_of(matrix)} is no matrix") from None
+    return ArrayLike(array, restore=partial(_to_sympy, type(matrix)))
+
+
+def _to_sympy(kind: Callable[..., Any], result: Array) -> Any:
+    rows, columns = result.shape if result.ndim == 2 else (1, result.size)  # SymPy's matrices have two axes
+    return kind(rows, columns, result.ravel().tolist())
+
+
+def _data_frame(frame: Any) -> ArrayLike:
+    labels = tuple(frame.index)
+    if len(set(labels)) < len(labels):
+        raise GraphError("the index of the DataFrame names a vertex twice")
+    if labels != tuple(frame.columns):
+        if set(labels) != set(frame.columns) or len(frame.columns) != len(labels):
+            only = listing(sorted(set(labels) ^ set(frame.columns), key=repr), 3)
+            raise GraphError(
+                f"the index and the columns of the DataFrame must name the same vertices; {only} differ. "
+                "A table with a row for each edge is read by sr.edges(frame, source=…, target=…, weight=…)"
+            )
+        frame = frame[list(labels)]
+    array, rounded = frame.to_numpy(), None
+    whole = [kind.kind in "iu" for kind in frame.dtypes]
+    if array.dtype.kind == "f" and any(whole) and (rounded := rounded_integer(np.where(whole, array, 0), frame.iloc)):
+        array = frame.astype(object).to_numpy()
+    return replace(_objects(array), rounded=rounded, labels=labels, restore=_Framed(type(frame), frame.index, frame.index))
+
+
+@dataclass(frozen=True, eq=False)
+class _Framed:
+    """Convert a result to a DataFrame with names for rows and columns, or a single row or column to a Series."""
+
+    kind: Callable[..., Any]
+    rows: Any
+    columns: Any
+
+    def part(self, rows: Array, columns: Array) -> _Framed:
+        return replace(self, rows=self.rows[rows], columns=self.columns[columns])
+
+    def __call__(self, result: Array) -> Any:
+        frame = self.kind(result.reshape(len(self.rows), len(self.columns)), index=self.rows, columns=self.columns)
+        if result.ndim == 2:
+            return frame
+        if result.ndim == 0:
+            return result[()]
+        return frame.iloc[0] if len(self.rows) == 1 and len(self.columns) == result.size else frame.iloc[:, 0]
+
+
+def comes_from(value: Any, *libraries: str) -> bool:
+    """Return True if the class of `value`, or a base class, belongs to one of the libraries."""
+    kind: Any = type(value)
+    return not _libraries(kind).isdisjoint(libraries)
+
+
+@functools.lru_cache(maxsize=256)
+def _libraries(kind: type) -> frozenset[str]:
+    return frozenset([c.__module__.partition(".")[0] for c in kind.__mro__])
+
+
+def is_sparse(value: Any) -> bool:
+    """Return True for a sparse array or matrix of SciPy, CuPy, or PyData's sparse."""
+    return hasattr(value, "tocoo") if comes_from(value, "scipy", "cupyx") else is_pydata(value)
+
+
+def holds_sparse(value: Any) -> bool:
+    """Return True for a sparse array, or a tuple that begins with one, as for structured elements."""
+    return is_sparse(value[0] if isinstance(value, tuple | list) and value else value)
+
+
+def is_pydata(value: Any) -> bool:
+    """Return True for an array of PyData's sparse, without importing it."""
+    return comes_from(value, "sparse") and hasattr(value, "from_scipy_sparse")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -18,12 +19,15 @@ def described_by(*others: Callable[..., Any]) -> Callable[[F], F]:
     """Replace "As for `other`." in a description of parameters by the description in the docstring of `other`.
 
     So the source has one description, and `help` of each function is complete. Text after the reference stays. References under ``Other
-    Parameters``, for few readers, stay references.
+    Parameters``, for few readers, stay references. A docstring without parameters takes all sections between examples and notes from the
+    first of the others, with the parameters of the function.
     """
 
     def complete(function: F) -> F:
         if function.__doc__ is None:  # python -OO
             return function
+        if "Parameters\n" not in function.__doc__ and others[0].__doc__:
+            function.__doc__ = _with_sections(function.__doc__, others[0].__doc__, set(inspect.signature(function).parameters))
         described = {f"As for `{other.__name__}`.": _all_entries(other.__doc__ or "") for other in others}
         before, entries, after = _section(function.__doc__, "Parameters")
         lines = list[str]()
@@ -41,6 +45,22 @@ def described_by(*others: Callable[..., Any]) -> Callable[[F], F]:
         return function
 
     return complete
+
+
+def _with_sections(text: str, other: str, wanted: set[str]) -> str:
+    """Insert the sections of another docstring between the examples and the notes, with the parameters that are wanted."""
+    for name in ("Parameters", "Other Parameters"):
+        before, entries, after = _section(other, name)
+        lines = [
+            line
+            for margin, names, kind, said in entries
+            if (some := [name for name in names if name in wanted])
+            for line in (f"{margin}{', '.join(some)}{kind}", *said)
+        ]
+        other = before + "\n".join(lines) + after
+    start, end = (other.rfind("\n", 0, other.index(f"{name}\n")) + 1 for name in ("Parameters", "Notes"))
+    notes = text.rfind("\n", 0, text.index("Notes\n")) + 1 if "Notes\n" in text else len(text.rstrip()) + 1
+    return f"{text[:notes].rstrip()}\n\n{other[start:end]}{text[notes:]}"
 
 
 @functools.cache

@@ -6,7 +6,7 @@ import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from semiring.common.html import Shown
 from semiring.common.units import counted, duration, step_rate
@@ -79,18 +79,8 @@ class Progress(Shown):
 Watcher = Callable[[Progress], object] | bool | None
 """The observer: a function, a bar (True), nobody (False), or by default a bar in a terminal or notebook after some seconds (None)."""
 
-
-class Mark(Protocol):
-    """A point in the work of an asynchronous device, like CuPy's events."""
-
-    @property
-    def done(self) -> bool:
-        """True after the device has passed the mark."""
-        ...
-
-    def synchronize(self) -> None:
-        """Wait for the device to pass the mark."""
-
+Mark = Any
+"""A point in the work of an asynchronous device, like CuPy's events: `done` is True, and `synchronize()` returns, once it has passed."""
 
 _SHARE = 1 << 10  # reports are at least total / _SHARE steps apart
 _PARTS = 400  # the number of pieces into which products are cut at most, for reports in between

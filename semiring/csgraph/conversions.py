@@ -9,11 +9,11 @@ from scipy.sparse import csr_array, csr_matrix, isspmatrix
 
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.predecessors import NONE
+from semiring.arrays.exchange import is_pydata
 from semiring.arrays.pieces import CACHE, slices
 from semiring.common.errors import ShapeError, raised_here
 from semiring.common.units import counted
 from semiring.csgraph.reading import Array, both_ways, nulls, read, require_square
-from semiring.graphs.array_like import is_pydata
 
 __all__ = ["construct_dist_matrix", "csgraph_from_dense", "csgraph_from_masked", "csgraph_masked_from_dense", "reconstruct_path"]
 
@@ -262,7 +262,7 @@ def reconstruct_path(csgraph: Any, predecessors: Any, directed: bool = True) -> 
 
 def _found(csr: CSR, tails: Array, heads: Array) -> tuple[Array, Array]:
     """Return the weights of the edges tails → heads, ∞ if missing, and which edges exist."""
-    places, wanted = csr.tails * csr.n + csr.heads, tails * csr.n + heads
+    places, wanted = csr.places, tails * csr.n + heads
     at = np.searchsorted(places, wanted)
     there = at < len(places)
     there[there] = places[at[there]] == wanted[there]

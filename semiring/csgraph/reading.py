@@ -25,13 +25,12 @@ from scipy.sparse.csgraph import breadth_first_order
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algorithms.csr import CSR, in_order, in_range
 from semiring.arrays.devices import device_of, equal, host, namespace, on_device, on_gpu
-from semiring.arrays.exchange import borrowed, lends_memory
+from semiring.arrays.exchange import ArrayLike, borrowed, is_sparse, lends_memory
 from semiring.arrays.memory import require_memory, require_row_starts
 from semiring.common.errors import DTypeError, GraphError, ShapeError
 from semiring.common.forks import cached_property
-from semiring.graphs.array_like import ArrayLike, is_sparse, to_scipy
-from semiring.graphs.dense import read_dense
-from semiring.graphs.graph import Reading
+from semiring.graphs.coo import to_scipy
+from semiring.graphs.dense import Reading, read_dense
 from semiring.kernels.limits import ValueStatistics
 from semiring.kernels.overflow.statistics import value_statistics
 

@@ -11,12 +11,12 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.arrays.devices import device_of, namespace, on_gpu
-from semiring.arrays.exchange import a_name_of
+from semiring.arrays.exchange import a_name_of, comes_from, is_sparse
 from semiring.common.errors import GraphError, SemiringError, noted
 from semiring.execution.question import Question
 from semiring.execution.strategy import run, solve
 from semiring.graphs import EdgeList
-from semiring.graphs.array_like import comes_from, graph_library, is_sparse
+from semiring.graphs.edge_list import graph_library
 from semiring.kernels.machine import PART
 from semiring.planning import plan
 from semiring.planning.options import Options

@@ -16,7 +16,7 @@ from semiring.arrays.devices import is_gpu, namespace, on_gpu
 from semiring.arrays.exchange import Borrowed, Restorer, borrowed, lends_memory
 from semiring.arrays.pieces import CACHE, GPU, pieces
 from semiring.common.errors import DTypeError, SemiringError, ShapeError, with_article
-from semiring.graphs.array_like import graph_library
+from semiring.graphs.edge_list import graph_library
 
 __all__ = [
     "WITNESS", "Arrays", "Lent", "Places", "ProductForm", "Shape", "arrays_of", "common_dtypes", "dtype_of", "elements", "flattened",
@@ -180,7 +180,7 @@ def elements(lent: Lent, dtypes: DTypes, semiring: Semiring, name: str, device: 
                 new[piece] = convert(old[piece], where)
         parts = converted
     if is_gpu(device):
-        from semiring.kernels.cuda.transfer import upload
+        from semiring.kernels.cuda.blocks import upload
 
         parts = tuple(v if on_gpu(v) else upload(v) for v in parts)
     return parts

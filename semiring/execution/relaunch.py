@@ -13,13 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.arrays.cuda_stream import Strided, aside, empty_beside, strided
-from semiring.arrays.devices import gpu_name, is_gpu, on_device
-from semiring.arrays.exchange import borrowed
+from semiring.arrays.devices import Strided, aside, empty_beside, gpu_name, is_gpu, on_device, strided
+from semiring.arrays.exchange import borrowed, comes_from
 from semiring.arrays.memory import ALWAYS_FITS, require_room
 from semiring.execution.operands import WITNESS, ProductForm, Shape, form_of
 from semiring.execution.product import Witnessed, asynchronous_engine, begin_checks, matrices_of, require_gpu_room
-from semiring.graphs.array_like import comes_from
 from semiring.kernels.cuda.elements import clear_paths, zeros
 from semiring.kernels.engine import Block
 from semiring.kernels.limits import SafeRange

@@ -14,11 +14,11 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.arrays.devices import device_of, namespace, on_gpu
-from semiring.arrays.exchange import Borrowed
+from semiring.arrays.exchange import Borrowed, comes_from, is_pydata, is_sparse
 from semiring.arrays.memory import require_row_starts
 from semiring.common.errors import DTypeError, GraphError, ShapeError
 from semiring.execution.operands import Arrays, elements
-from semiring.graphs.array_like import comes_from, is_pydata, is_sparse, to_scipy
+from semiring.graphs.coo import to_scipy
 from semiring.kernels.compressed import CompressedRows, Mask, strange_columns
 
 __all__ = ["SparseOperand", "mask_of", "require_places", "sparse_operand"]
@@ -163,7 +163,7 @@ def _require_places(x: Any) -> None:
 def _require_lengths(rows: CompressedRows, name: str) -> None:
     """Refuse index arrays of wrong lengths; kernels check the indices when they read them."""
     if len(rows.starts) != rows.shape[0] + 1 or len(rows.columns) != len(rows.values[0]):
-        raise GraphError(f"{name} has indices outside its shape; its check_format says more")
+        raise GraphError(f"the index arrays of {name} do not fit its shape and data; its check_format says more")
 
 
 def _by_rows(row: Any, column: Any, data: Any, shape: tuple[int, int]) -> Any:

@@ -15,11 +15,11 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.chain import Stored, power
 from semiring.arrays.devices import gpu_name, namespace, on_gpu
+from semiring.arrays.exchange import comes_from, is_sparse
 from semiring.arrays.memory import fits, require_memory
 from semiring.common.errors import GraphError, ShapeError
 from semiring.execution.sparse_operands import SparseOperand, require_places, sparse_operand
 from semiring.graphs import edges_of
-from semiring.graphs.array_like import comes_from, is_sparse
 from semiring.kernels.compressed import CompressedRows
 from semiring.planning import Problem
 from semiring.planning.costs import product_seconds, sparse_product_seconds

@@ -14,12 +14,12 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.arrays.devices import is_gpu, namespace, on_device, on_gpu
+from semiring.arrays.exchange import holds_sparse
 from semiring.arrays.memory import require_bytes
 from semiring.common.errors import SemiringError, ShapeError
 from semiring.execution.operands import WITNESS, Arrays, ProductForm, arrays_of, dtype_of, elements, form_of, matching, operand, restorer_of
 from semiring.execution.product import in_callers_kind, with_witness
 from semiring.execution.sparse_operands import SparseOperand, mask_of, sparse_operand
-from semiring.graphs.array_like import holds_sparse
 from semiring.kernels.compressed import CompressedRows
 from semiring.kernels.limits import SafeRange
 from semiring.kernels.operations import operations_for

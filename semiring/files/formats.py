@@ -21,36 +21,49 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 import numpy as np
 
 from semiring.arrays.devices import host, on_gpu
 from semiring.arrays.pieces import DISK, slices
-from semiring.common.errors import GraphError, library
+from semiring.common.errors import GraphError, SemiringError, library
 from semiring.common.units import counted
-from semiring.files.archives import FEW, Archive, Content, Damage, content_of_folder, naming, parts, require_announced
 
-__all__ = ["Format", "blocks", "format_for", "replacing", "rows_on_host"]
+__all__ = ["Damage", "Read", "blocks", "format_for", "replacing", "rows_on_host"]
 
 Array = np.ndarray[Any, Any]
 Read = Callable[[str, tuple[int, ...], np.dtype[Any]], Array]
 """A function that returns the array of a name, of an expected shape and dtype."""
 
+Content = Callable[[str, int | None], bytes | None]
+"""A function that returns all bytes of a member, at most so many, or None for a missing one."""
 
-class Format(Protocol):
-    """A file or folder of one format."""
-
-    def write(self, text: str, arrays: dict[str, Any]) -> None:
-        """Write everything, and replace an older file."""
-
-    def reading(self, *, mmap: bool) -> contextlib.AbstractContextManager[tuple[str, Read]]:
-        """Return the text and a reader of arrays; faults are reported as damage."""
-        ...
+_FEW = 1 << 20  # bytes that a text may have in any file, however small
+_MOST_DEFLATED = 1032  # the largest expansion by DEFLATE
+_ZSTD = b"\x28\xb5\x2f\xfd"  # the first bytes of a Zstandard frame
 
 
-def format_for(path: Path, kind: str) -> Format:
-    """Return the format for the suffix of a path; `kind` is "paths" or "factor"."""
+class Damage(Exception):
+    """A fault of a file, in words."""
+
+
+@contextmanager
+def _naming(part: str) -> Iterator[None]:
+    """Name the part of a file in errors of other libraries: Zarr, its codecs, zipfile, zlib and NumPy share no class of errors."""
+    try:
+        yield
+    except (Damage, SemiringError, MemoryError, PermissionError):
+        raise
+    except Exception as error:
+        raise Damage(f"{part}: {type(error).__name__}: {error}") from error
+
+
+def format_for(path: Path, kind: str) -> _Npz | _Zarr:
+    """Return the format for the suffix of a path; `kind` is "paths" or "factor".
+
+    Its `write` replaces an older file; its `reading` gives the text and a reader of arrays, and reports faults as damage.
+    """
     name = path.name.lower()
     if name.endswith(".npz"):
         return _Npz(path, kind)
@@ -109,7 +122,7 @@ def _told_as_damage(path: Path, kind: str) -> Iterator[None]:
     if not path.exists():
         raise FileNotFoundError(f"there is no {path}")
     try:
-        with naming("it cannot be read"):
+        with _naming("it cannot be read"):
             yield
     except Damage as error:
         raise GraphError(f"{path} is damaged, or was not written by {kind.capitalize()}.save: {error}") from error.__cause__
@@ -136,10 +149,10 @@ class _Npz:
     @contextmanager
     def reading(self, *, mmap: bool) -> Iterator[tuple[str, Read]]:
         with _told_as_damage(self.path, self.kind), zipfile.ZipFile(self.path) as file:
-            archive = Archive(file)
+            archive = _Archive(file)
 
             def read(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-                with naming(f"{name}.npy"):
+                with _naming(f"{name}.npy"):
                     return self._read(archive, f"{name}.npy", shape, dtype, mmap=mmap and 0 not in shape)
 
             content = archive.content(self.text)
@@ -147,7 +160,7 @@ class _Npz:
                 raise Damage(f"{self.text} is missing")
             yield content.decode(), read
 
-    def _read(self, archive: Archive, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], *, mmap: bool) -> Array:
+    def _read(self, archive: _Archive, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], *, mmap: bool) -> Array:
         """Read or map the array of a member, in either case to the end, where the checksum is compared."""
         info = archive.find(name)
         if info is None:
@@ -162,12 +175,12 @@ class _Npz:
                     f"{name} has {counted(info.file_size - header, 'byte')} after its header, not {size:,} for {shape} entries of {dtype}"
                 )
             if mmap:
-                for _ in parts(file, size, name):
+                for _ in _parts(file, size, name):
                     pass
                 return np.memmap(self.path, dtype, "r", self._start(info) + header, shape)
             result = np.empty(shape, dtype)
             flat, at = result.reshape(-1).view(np.uint8), 0
-            for part in parts(file, size, name):
+            for part in _parts(file, size, name):
                 flat[at : at + len(part)] = np.frombuffer(part, np.uint8)
                 at += len(part)
             return result
@@ -255,7 +268,7 @@ class _Zarr:
             group = _zarr("zarr").open_group(checked.store, mode="r")
 
             def read(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-                with naming(name):
+                with _naming(name):
                     return self._read(checked, group, name, shape, dtype)
 
             try:
@@ -266,7 +279,7 @@ class _Zarr:
 
     @staticmethod
     def _read(checked: _CheckedFolder, group: Any, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-        checked.take(f"{name}/zarr.json", FEW)
+        checked.take(f"{name}/zarr.json", _FEW)
         rows = _rows_of_chunks(array := group[name], name, shape, dtype)
         result, crc = np.empty(shape, dtype), 0
         for part in _by_rows(shape, rows):
@@ -280,7 +293,15 @@ class _Zarr:
 
     @contextmanager
     def _contents(self) -> Iterator[Content]:
-        yield content_of_folder(self.path)
+        yield self._content
+
+    def _content(self, name: str, most: int | None) -> bytes | None:
+        file = self.path / name
+        if not file.is_file():
+            return None
+        if most is not None:
+            _require_few(name, file.stat().st_size, most)
+        return file.read_bytes()
 
 
 class _Zipped(_Zarr):
@@ -298,7 +319,7 @@ class _Zipped(_Zarr):
     @contextmanager
     def _contents(self) -> Iterator[Content]:
         with zipfile.ZipFile(self.path) as file:
-            yield Archive(file).content
+            yield _Archive(file).content
 
 
 class _CheckedFolder:
@@ -322,7 +343,7 @@ class _CheckedFolder:
         """Provide a chunk that unpacks to `size` bytes, or none if Zarr has left out a chunk of zeros."""
         content = self._content(name, size + size // 128 + 1024)  # the most that Zstandard needs for incompressible bytes
         if content is not None:
-            require_announced(content, size, name)
+            _require_announced(content, size, name)
             self._files[name] = self._buffer.from_bytes(content)
         yield
         self._files.pop(name, None)
@@ -344,3 +365,60 @@ def _rows_of_chunks(array: Any, name: str, shape: tuple[int, ...], dtype: np.dty
 
 def _zarr(module: str) -> Any:
     return library(module, "a name that ends in .zarr or .zarr.zip")
+
+
+class _Archive:
+    """A ZIP file. No member is unpacked beyond its announced size, or at all if the compressed size rules the announced one out."""
+
+    def __init__(self, file: zipfile.ZipFile) -> None:
+        self.file = file
+
+    def find(self, name: str) -> zipfile.ZipInfo | None:
+        """Return a member that zipfile can unpack part by part: stored, or compressed by DEFLATE."""
+        info = self.file.NameToInfo.get(name)
+        if info is None:
+            return None
+        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise Damage(f"{name} is compressed by another method than DEFLATE")
+        packed, size = info.compress_size, info.file_size
+        if size > packed * _MOST_DEFLATED or (size != packed and info.compress_type == zipfile.ZIP_STORED):
+            raise Damage(f"{name} announces {counted(size, 'byte')}, which its {packed:,} cannot hold")
+        return info
+
+    def content(self, name: str, most: int | None = None) -> bytes | None:
+        """Return all bytes of a member, by default at most a few more than the archive has itself; None for a missing one."""
+        info = self.find(name)
+        if info is None:
+            return None
+        if most is None:
+            most = _FEW + os.path.getsize(str(self.file.filename))
+        _require_few(name, info.file_size, most)
+        with self.file.open(info) as file:
+            return b"".join(_parts(file, info.file_size, name))
+
+
+def _require_few(name: str, size: int, most: int) -> None:
+    if size > most:
+        raise Damage(f"{name} has {counted(size, 'byte')}, and at most {most:,} belong there")
+
+
+def _parts(file: IO[bytes], size: int, name: str) -> Iterator[bytes]:
+    """Yield the bytes of an open file in parts; after the last, zipfile compares the checksum."""
+    while size:
+        part = file.read(min(size, DISK))
+        if not part:
+            raise Damage(f"{name} ends {counted(size, 'byte')} too early")
+        size -= len(part)
+        yield part
+
+
+def _require_announced(frame: bytes, size: int, name: str) -> None:
+    """Refuse a Zstandard frame that announces another size (RFC 8878, 3.1.1.1), because the decoder allocates the announced size."""
+    announced = None
+    if len(frame) > 5 and frame.startswith(_ZSTD):
+        alone, width = bool(frame[4] & 0x20), (0, 2, 4, 8)[frame[4] >> 6]
+        start = 5 + (not alone) + (0, 1, 2, 4)[frame[4] & 3]
+        width = width or int(alone)
+        announced = int.from_bytes(frame[start : start + width], "little") + 256 * (width == 2) if width else None
+    if announced != size:
+        raise Damage(f"{name} announces {'no size' if announced is None else counted(announced, 'byte')}, and {size:,} belong there")

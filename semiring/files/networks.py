@@ -14,8 +14,8 @@ from semiring.common.errors import library
 from semiring.common.units import counted
 from semiring.files.fields import WrongLine, number, numbers_for_names, numbers_of
 from semiring.graphs import EdgeList, edges
-from semiring.graphs.edge_list import require_weights
-from semiring.graphs.foreign import edges_of_library
+from semiring.graphs.edge_table import require_weights
+from semiring.graphs.foreign import listed_edges
 from semiring.graphs.weights import weighted
 
 __all__ = ["NETWORKS", "listed", "read_network"]
@@ -128,7 +128,7 @@ def read_network(path: Path, suffix: str, content: bytes, directed: bool) -> Any
 
 def listed(path: Path, graph: Any, weight: str | float | None, nodes: Iterable[Hashable] | None) -> EdgeList:
     """Convert a NetworkX graph to edges with all attributes; names that are all integers become numbers."""
-    found = edges_of_library(graph)
+    found = listed_edges(graph)
     assert found is not None
     names: list[Any] = list(found.labels)
     labels = numbers_for_names(names) if all(isinstance(name, str) for name in names) else names

@@ -15,6 +15,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from semiring.arrays.exchange import ArrayLike
 from semiring.common.errors import (
     AssumptionWarning,
     GraphError,
@@ -30,7 +31,6 @@ from semiring.files.fields import Named, WrongLine, number
 from semiring.files.matrix_text import TextMatrix
 from semiring.files.networks import NETWORKS, listed, read_network
 from semiring.graphs import EdgeList, edges
-from semiring.graphs.array_like import ArrayLike
 
 __all__ = ["INPUTS", "STDIN", "read_edges", "read_file"]
 

@@ -4,8 +4,9 @@
 
 - Lists of edges go through `coo`, which turns triplets (COO) into the compressed rows of `algorithms.csr`. `edge_list.edges` reads a user's
   list, `edge_table` the columns of a table, `foreign` graphs of other libraries, and `weights` picks the weights.
-- Everything else goes through `array_like`, which finds the array, and `dense`, which makes a matrix over the semiring, without a copy if
-  nothing has to change. `by_rows` does the same by block rows, for matrices on disk or too large, and `by_ranks` for several processes.
+- Everything else goes through `arrays.exchange`, which finds the array, and `dense`, which makes a matrix over the semiring, without a
+  copy if nothing has to change. `by_rows` does the same by block rows, for matrices on disk or too large, and `by_ranks` for several
+  processes.
 
 A dense matrix passes through these types:
 
@@ -15,12 +16,12 @@ A dense matrix passes through these types:
     GivenRows     the matrix over the semiring, read by block rows
     GivenByRanks  the edges or block rows of one rank
 
-For structured elements, `ordinary` converts ordinary weights. `graph` has the shared parts: the result, the options of reading, and the
-test for non-edges. `vertices` finds the vertices named by `sources=` and `targets=`, and `reweighing` new weights of edges.
+For structured elements, `weights` converts ordinary weights. `dense` also has the options of reading and the test for non-edges. `vertices`
+finds the vertices named by `sources=` and `targets=`, and `reweighing` new weights of edges.
 """
 
+from semiring.graphs.dense import Graph, NonEdgeWarning
 from semiring.graphs.edge_list import EdgeList, edges
-from semiring.graphs.graph import Graph, NonEdgeWarning
 from semiring.graphs.read import edges_of, read_graph
 
 __all__ = ["EdgeList", "Graph", "NonEdgeWarning", "edges", "edges_of", "read_graph"]

@@ -6,6 +6,7 @@ its own block rows.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 from collections.abc import Callable, Hashable, Sequence
@@ -17,15 +18,15 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.csr import CSR
 from semiring.arrays.devices import on_gpu
+from semiring.arrays.exchange import ArrayLike
 from semiring.common.errors import DTypeError, GraphError, SemiringError, ShapeError, described, library
-from semiring.graphs.array_like import ArrayLike
-from semiring.graphs.by_rows import GivenRows, given_rows, is_on_disk, rows_of_graph
-from semiring.graphs.graph import Reading
+from semiring.graphs.by_rows import GivenRows, ReadRows, given_rows, is_on_disk, rows_of_graph
+from semiring.graphs.dense import Reading
 from semiring.graphs.read import GivenMatrix, edges_of
 from semiring.mpi.ranks import Ranks
 from semiring.streaming.folder import digests
 from semiring.streaming.layout import block_rows
-from semiring.streaming.storage import OwnRows, RowStorage
+from semiring.streaming.storage import OwnRows
 
 __all__ = ["GivenByRanks"]
 
@@ -102,7 +103,8 @@ class GivenByRanks:
         """Return the block rows of this rank; a root sends each of the other ranks its rows."""
         if self.edges is not None:
             arrays = self.edges.arrays()
-            return GivenRows(tuple(_EdgeRows(a) for a in arrays), arrays, as_they_are=False, overwritable=False, warned=True)
+            rows_of_edges = tuple(ReadRows(a.shape, a.dtype, functools.partial(_read_edges, a)) for a in arrays)
+            return GivenRows(rows_of_edges, arrays, as_they_are=False, overwritable=False, warned=True)
         if self.root is None:
             assert self.dense is not None
             return self.dense
@@ -176,61 +178,44 @@ def _digest_of(edges: CSR, labels: Any) -> str:
 
 
 def _made_by(function: Callable[[int, int], Any], components: int) -> tuple[ArrayLike, ...]:
-    made = _RowFunction(function, components)
-    some = made(slice(0, 1))
-    return tuple(ArrayLike(_MadeRows(made, c, some[0].shape[1], some[c].dtype)) for c in range(components))  # type: ignore[arg-type]  # indexed like an array
+    """Return the components of a matrix whose rows the caller's function of a first and a last row makes."""
+    n: int | None = None
 
-
-class _RowFunction:
-    """The caller's function of a first and a last row, with checks of its results."""
-
-    def __init__(self, function: Callable[[int, int], Any], components: int) -> None:
-        self._function, self._components = function, components
-        self.n: int | None = None
-        self._last: tuple[slice, tuple[Array, ...]] | None = None
-
-    def __call__(self, rows: slice) -> tuple[Array, ...]:
-        last = self._last
-        if last is not None and last[0] == rows:
-            return last[1]
-        given = self._function(rows.start, rows.stop)
-        made = tuple(map(np.asarray, given if self._components > 1 else (given,)))
-        for array in made:
-            if array.ndim != 2 or array.shape != (rows.stop - rows.start, self.n or array.shape[1]) or len(made) != self._components:
-                wanted = f"an array of {rows.stop - rows.start} × {self.n or 'n'} elements"
-                each = f"a tuple of {self._components} arrays, each " if self._components > 1 else ""
-                raise ShapeError(f"rows({rows.start}, {rows.stop}) returned {described(given)}; it returns {each}{wanted}")
+    @functools.lru_cache(maxsize=1)  # one component after the other needs the same rows
+    def made(start: int, stop: int) -> tuple[Array, ...]:
+        nonlocal n
+        given = function(start, stop)
+        arrays = tuple(map(np.asarray, given if components > 1 else (given,)))
+        for array in arrays:
+            if array.ndim != 2 or array.shape != (stop - start, n or array.shape[1]) or len(arrays) != components:
+                each = f"a tuple of {components} arrays, each " if components > 1 else ""
+                wanted = f"{each}an array of {stop - start} × {n or 'n'} elements"
+                raise ShapeError(f"rows({start}, {stop}) returned {described(given)}; it returns {wanted}")
             if array.dtype.kind not in "biuf":
-                raise DTypeError(f"rows({rows.start}, {rows.stop}) returned elements of dtype {array.dtype}; numbers are wanted")
-        self.n = made[0].shape[1]
-        self._last = rows, made
-        return made
+                raise DTypeError(f"rows({start}, {stop}) returned elements of dtype {array.dtype}; numbers are wanted")
+        n = arrays[0].shape[1]
+        return arrays
+
+    some = made(0, 1)
+    return tuple(ArrayLike(_MadeRows(made, c, some[c])) for c in range(components))  # type: ignore[arg-type]  # indexed like an array
 
 
 class _MadeRows:
     """One component of a matrix whose rows a function returns, indexed by slices of rows."""
 
-    def __init__(self, function: _RowFunction, component: int, n: int, dtype: np.dtype[Any]) -> None:
-        self._function, self._component = function, component
-        self.shape, self.dtype, self.ndim = (n, n), dtype, 2
+    ndim = 2
+
+    def __init__(self, made: Callable[[int, int], tuple[Array, ...]], component: int, first: Array) -> None:
+        self._made, self._component = made, component
+        self.shape, self.dtype = (first.shape[1], first.shape[1]), first.dtype
 
     def __getitem__(self, rows: slice) -> Array:
         """Return some rows, which must have the dtype of the first row."""
-        part = self._function(rows)[self._component]
+        part = self._made(rows.start, rows.stop)[self._component]
         if part.dtype != self.dtype:
             raise DTypeError(f"rows({rows.start}, {rows.stop}) returned elements of dtype {part.dtype}, and rows(0, 1) of {self.dtype}")
         return part
 
 
-class _EdgeRows(RowStorage):
-    """The rows of one component of a sparse matrix."""
-
-    def __init__(self, array: Any) -> None:
-        self._array, self.shape, self.dtype = array, array.shape, array.dtype
-
-    def read(self, rows: slice, out: Array) -> None:
-        out[...] = self._array[np.arange(rows.start, rows.stop)]
-
-    def write(self, rows: slice, array: Array) -> None:
-        """Refuse: the caller keeps the matrix."""
-        raise NotImplementedError
+def _read_edges(array: Any, rows: slice, out: Array) -> None:
+    out[...] = array[np.arange(rows.start, rows.stop)]

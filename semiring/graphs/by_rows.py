@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,11 +16,12 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.arrays.conversion import Array
 from semiring.arrays.devices import on_gpu
+from semiring.arrays.exchange import ArrayLike
 from semiring.arrays.memory import entry_bytes, fits
-from semiring.graphs.array_like import ArrayLike
 from semiring.graphs.dense import (
+    Graph,
+    Reading,
     has_infinity,
-    has_opposite_infinity,
     matrix_form,
     needs_no_change,
     opposite_infinities,
@@ -32,13 +33,12 @@ from semiring.graphs.dense import (
     warn_of_zeros,
     zeros_may_mean_missing,
 )
-from semiring.graphs.graph import Graph, Reading
 from semiring.kernels.limits import ValueStatistics, absorbing
 from semiring.kernels.overflow.statistics import value_statistics
 from semiring.streaming.layout import block_rows
 from semiring.streaming.storage import RowStorage, rows_of
 
-__all__ = ["GivenRows", "RunningStatistics", "given_rows", "is_on_disk", "rows_of_graph", "square_arrays"]
+__all__ = ["GivenRows", "ReadRows", "RunningStatistics", "given_rows", "is_on_disk", "rows_of_graph", "square_arrays"]
 
 _AT_ONCE = 256  # rows that are converted at once
 
@@ -63,15 +63,11 @@ class GivenRows:
         """The dtype of each component."""
         return tuple(r.dtype for r in self.rows)
 
-    def row_bytes(self, *, paths: bool) -> int:
-        """Return the bytes of a row, of all components and, for paths, the construction matrix."""
-        return self.n * entry_bytes(self.dtypes, via=paths)
-
     def whole(self) -> tuple[Any, ...] | None:
         """Return the matrix in arrays: the caller's arrays if unchanged, else copies, or None if copies exceed the memory."""
         if self.as_they_are:
             return self.arrays
-        if not fits(self.n * self.row_bytes(paths=False), "cpu"):
+        if not fits(self.n * self.n * entry_bytes(self.dtypes, via=False), "cpu"):
             return None
         copies = tuple(np.empty(r.shape, r.dtype) for r in self.rows)
         for rows, copy in zip(self.rows, copies, strict=True):
@@ -118,14 +114,33 @@ def given_rows(inputs: tuple[ArrayLike, ...], semiring: Semiring, reading: Readi
     """Prepare `square_arrays` for reading by block rows, as `read_graph` would read them; no row is read yet. Raises DTypeError."""
     arrays = tuple(s.array for s in inputs)
     form = matrix_form(inputs, semiring, reading)
-    dtypes, zeros = form.dtypes, form.zeros
-    same = all(a.dtype == d for a, d in zip(arrays, dtypes, strict=True)) and needs_no_change(inputs, semiring, reading.nonedge, zeros)
-    if same:
-        rows: tuple[RowStorage, ...] = tuple(map(rows_of, arrays))
-    else:
-        convert = _Conversion(inputs, semiring, reading, dtypes, zeros)
-        rows = tuple(_Converted(convert, c) for c in range(len(arrays)))
+    same = form.kept and needs_no_change(inputs, semiring, reading.nonedge, form.zeros)
+
+    def converted(component: int) -> RowStorage:
+        def read(rows: slice, out: Array) -> None:
+            some = tuple(replace(s, array=np.asarray(s.array[rows])) for s in inputs)  # all components determine the edges
+            outs = tuple(out if c == component else np.empty(out.shape, d) for c, d in enumerate(form.dtypes))
+            rewrite(some, outs, semiring, reading, form.zeros, first=rows.start)
+
+        return ReadRows(arrays[0].shape, form.dtypes[component], read)
+
+    rows = tuple(map(rows_of, arrays)) if same else tuple(map(converted, range(len(arrays))))
     return GivenRows(rows, arrays, same, _overwritable(inputs))
+
+
+class ReadRows:
+    """The `RowStorage` of one component whose rows a function reads; the caller keeps the matrix."""
+
+    def __init__(self, shape: tuple[int, int], dtype: np.dtype[Any], read: Callable[[slice, Array], None]) -> None:
+        self.shape, self.dtype, self._read = shape, dtype, read
+
+    def read(self, rows: slice, out: Array) -> None:
+        """Copy rows to an array of their shape."""
+        self._read(rows, out)
+
+    def write(self, rows: slice, array: Array) -> None:
+        """Refuse every array."""
+        raise NotImplementedError
 
 
 def _overwritable(inputs: tuple[ArrayLike, ...]) -> bool:
@@ -135,39 +150,6 @@ def _overwritable(inputs: tuple[ArrayLike, ...]) -> bool:
     apart = len(set(files)) == len(files) and len({id(s.array) for s in inputs}) == len(inputs)
     writable = not any(getattr(s.array, "read_only", False) for s in inputs)
     return apart and writable and overwritable(inside) and all(s.array.strides[1] == s.array.itemsize for s in inside)
-
-
-@dataclass(frozen=True, eq=False)
-class _Conversion:
-    """The conversion of rows of a matrix to rows of a matrix over a semiring."""
-
-    inputs: tuple[ArrayLike, ...]
-    semiring: Semiring
-    reading: Reading
-    dtypes: tuple[np.dtype[Any], ...]
-    zeros: tuple[Any, ...]
-
-    def read(self, rows: slice, component: int, out: Array) -> None:
-        """Fill `out` with rows of one component; all components are read, since all of them determine the edges."""
-        some = tuple(replace(s, array=np.asarray(s.array[rows])) for s in self.inputs)
-        outs = tuple(out if c == component else np.empty(out.shape, d) for c, d in enumerate(self.dtypes))
-        rewrite(some, outs, self.semiring, self.reading, self.zeros, first=rows.start)
-
-
-class _Converted:
-    """The `RowStorage` of one component, converted to the dtype of the computation, with the semiring's zero for every missing edge."""
-
-    def __init__(self, conversion: _Conversion, component: int) -> None:
-        self._conversion, self._component = conversion, component
-        n = int(conversion.inputs[0].array.shape[0])
-        self.shape, self.dtype = (n, n), conversion.dtypes[component]
-
-    def read(self, rows: slice, out: Array) -> None:
-        self._conversion.read(rows, self._component, out)
-
-    def write(self, rows: slice, array: Array) -> None:
-        """Refuse: the caller keeps the matrix."""
-        raise NotImplementedError
 
 
 class RunningStatistics:
@@ -185,7 +167,7 @@ class RunningStatistics:
         """Add a block row that begins with row `first` of the matrix. Raises DomainError for an entry that is no element."""
         found = value_statistics(values, self._infinities, off_diagonal_from=first if self._count_zeros else None)
         require_elements(self._semiring, values, found, first=first)
-        counts = self._count_infinities and has_opposite_infinity(found[0], self._semiring)
+        counts = self._count_infinities and has_infinity(found[0], self._semiring, opposite=True)
         opposite = opposite_infinities_off_diagonal(values[0], self._semiring, first) if counts else 0
         with self._lock:
             self._opposite += opposite

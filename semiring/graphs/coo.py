@@ -7,6 +7,7 @@ invalid elements, and combine parallel edges with ⊕. `csr_of_scipy` is a short
 from __future__ import annotations
 
 from collections.abc import Hashable
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,19 +17,20 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import CHOOSING, nodes
 from semiring.algorithms.csr import CSR, combine_runs, in_order, in_range
 from semiring.arrays.conversion import EXACT_IN_FLOAT64, Array, Place, conversions, outside, refuse_nan, require_inside, widened, written_as
+from semiring.arrays.exchange import comes_from, holds_sparse, is_pydata, is_sparse, name_of, rounded_integer
 from semiring.arrays.memory import require_memory, require_row_starts
 from semiring.common.errors import DTypeError, GraphError, ShapeError, brief
-from semiring.graphs.array_like import holds_sparse, is_sparse, refuse_name, sound_rows, to_scipy
-from semiring.graphs.edge_list import HIDDEN, EdgeList, require_weights
-from semiring.graphs.foreign import edges_of_library
-from semiring.graphs.graph import Graph, Reading, entry_name, nonedges
-from semiring.graphs.ordinary import elements_of, require_weight
-from semiring.graphs.weights import refuse_weight, weighted
+from semiring.graphs.dense import Graph, Reading, entry_name, nonedges
+from semiring.graphs.edge_list import HIDDEN, EdgeList, refuse_name
+from semiring.graphs.edge_table import require_weights
+from semiring.graphs.foreign import listed_edges
+from semiring.graphs.weights import elements_of, refuse_weight, require_weight, weighted
+from semiring.kernels.compressed import strange_columns, strange_starts
 from semiring.kernels.limits import ValueStatistics, absorbing
 from semiring.kernels.operations import Operations
 from semiring.kernels.overflow.statistics import surely_elements, value_statistics
 
-__all__ = ["COO", "coordinates", "csr_of_scipy"]
+__all__ = ["COO", "coordinates", "csr_of_scipy", "sound_rows", "to_scipy"]
 
 Values = tuple[Array, ...]
 
@@ -45,40 +47,35 @@ class COO(NamedTuple):
     where: Place  # names an edge, for messages
     labels: tuple[Hashable, ...] | None = None  # the vertices; None for 0 … n − 1
 
-    def csr(self, semiring: Semiring, reading: Reading) -> CSR:
-        """Return the matrix over a semiring in compressed rows; parallel edges combine with ⊕. O(m log m) for m edges."""
-        coo = self._edges(reading)
-        return coo._converted(semiring, reading, _dtypes(coo.weights, semiring, reading.dtype, coo.where))
-
     def dense(self, semiring: Semiring, reading: Reading) -> Graph:
         """Return a dense matrix over a semiring, if it fits into memory. O(n² + m log m) for m edges."""
-        coo = self._edges(reading)
-        dtypes = _dtypes(coo.weights, semiring, reading.dtype, coo.where)
-        require_memory(coo.n, dtypes, via=reading.paths)
-        return Graph(coo._converted(semiring, reading, dtypes).dense(), True, coo.labels)
+        return Graph(self.csr(semiring, reading, dense=True).dense(), True, self.labels)
 
-    def _edges(self, reading: Reading) -> COO:
-        there = ~nonedges(self.weights, reading.nonedge)
-        if there.all():
-            return self
-        kept = np.flatnonzero(there)
-        weights = tuple(w[kept] for w in self.weights)
-        return self._replace(
-            tails=self.tails[kept], heads=self.heads[kept], weights=weights, where=lambda e: self.where((int(kept[e[0]]),))
-        )
+    def csr(self, semiring: Semiring, reading: Reading, *, dense: bool = False) -> CSR:
+        """Return the matrix over a semiring in compressed rows; parallel edges combine with ⊕. O(m log m) for m edges.
 
-    def _converted(self, semiring: Semiring, reading: Reading, dtypes: tuple[np.dtype[Any], ...]) -> CSR:
+        With `dense`, a graph is refused if its dense matrix does not fit into memory.
+        """
+        tails, heads, weights, n, where, _ = self
+        there = ~nonedges(weights, reading.nonedge)
+        if not there.all():
+            kept = np.flatnonzero(there)
+            weights = tuple(w[kept] for w in weights)
+            tails, heads, where = tails[kept], heads[kept], lambda e: self.where((int(kept[e[0]]),))
+        dtypes, count = _dtypes(weights, semiring, reading.dtype, where), len(tails)
+        if dense:
+            require_memory(n, dtypes, via=reading.paths)
         zero, _ = semiring.identities(dtypes)
-        require_row_starts(self.n, "the graph", rows="vertices", entries="edges", advice=", as sr.edges does")
-        weights = tuple(_present(w, self.where) for w in self.weights) if reading.presence else self.weights
+        require_row_starts(n, "the graph", rows="vertices", entries="edges", advice=", as sr.edges does")
+        weights = tuple(_present(w, where) for w in weights) if reading.presence else weights
         convert = conversions(semiring, [written_as(w.dtype, numbers=True) for w in weights], dtypes)
-        weights = tuple(to(w, self.where) for to, w in zip(convert, weights, strict=True))
-        statistics = _require_inside(semiring, weights, self.where)
-        tails, heads, weights = in_order(self.n, self.tails, self.heads, weights, partial(_sums, semiring, self))
+        weights = tuple(to(w, where) for to, w in zip(convert, weights, strict=True))
+        statistics = _require_inside(semiring, weights, where)
+        tails, heads, weights = in_order(n, tails, heads, weights, partial(_sums, semiring, self))
         there = np.logical_or.reduce([np.asarray(w != z, dtype=bool) for w, z in zip(weights, zero, strict=True)])
         if not (reading.closed or there.all()):
             tails, heads, weights = tails[there], heads[there], tuple(w[there] for w in weights)
-        return CSR.of(tails, heads, weights, self.n, zero, statistics if len(tails) == len(self.tails) else ())
+        return CSR.of(tails, heads, weights, n, zero, statistics if len(tails) == count else ())
 
 
 def _require_inside(semiring: Semiring, weights: Values, where: Place) -> tuple[ValueStatistics, ...]:
@@ -105,7 +102,8 @@ def _present(weights: Array, where: Place) -> Array:
 def _sums(semiring: Semiring, coo: COO, places: Array, weights: Values) -> tuple[Array, Values]:
     """Return each of the sorted places once, and the ⊕ of its weights."""
     dtypes = tuple(w.dtype for w in weights)
-    if all(d.kind not in "iu" for d in dtypes) or _stays_in_range(semiring):
+    bounded = {e.op for e in nodes(*semiring.program.add)} <= CHOOSING  # ⊕ only selects or combines bits
+    if bounded or all(d.kind not in "iu" for d in dtypes):
         return combine_runs(places, weights, Operations(semiring, dtypes).add)
     # Python's integers do not wrap, and `narrow` refuses sums that do not fit.
     exact = (np.dtype(object),) * len(dtypes)
@@ -119,25 +117,16 @@ def _sums(semiring: Semiring, coo: COO, places: Array, weights: Values) -> tuple
     return places, tuple(to(w, where) for to, w in zip(narrow, weights, strict=True))
 
 
-def _stays_in_range(semiring: Semiring) -> bool:
-    """Return True if ⊕ only selects or combines bits, so that no integer outgrows its dtype."""
-    return {e.op for e in nodes(*semiring.program.add)} <= CHOOSING
-
-
 def _dtypes(weights: Values, semiring: Semiring, dtype: Any, where: Place) -> tuple[np.dtype[Any], ...]:
     """Return the requested dtypes, else float64, else (for semirings without floats) bool or the weights' own."""
     own = tuple(widened(w.dtype) for w in weights)  # refuses text and complex numbers
     if dtype is not None:
         return semiring.dtypes(dtype)
-    for candidate in (np.float64, np.bool_, own):
-        try:
+    for candidate in (np.float64, np.bool_, own):  # without identities for the last, the caller will raise the reason
+        with suppress(DTypeError):
             semiring.identities(candidate)
-        except DTypeError:
-            continue
-        dtypes = semiring.dtypes(candidate)
-        break
-    else:
-        return semiring.dtypes(own)  # identities() will raise the reason
+            break
+    dtypes = semiring.dtypes(candidate)
     for w, target in zip(weights, dtypes, strict=True):
         index = _rounded(w) if target.kind == "f" else None
         if index is not None:
@@ -191,11 +180,6 @@ def csr_of_scipy(graph: Any, semiring: Semiring, reading: Reading) -> CSR | None
     return CSR(int(n), starts.astype(np.intp), heads, (weights,), (zero,), statistics)
 
 
-def listed_edges(graph: Any) -> EdgeList | None:
-    """Return the list of edges of a graph, or made from a library's graph; None for arrays."""
-    return graph if isinstance(graph, EdgeList) else edges_of_library(graph)
-
-
 def coordinates(graph: Any, semiring: Semiring, weight: Any, *, presence: bool, listed: EdgeList | None = None) -> COO | None:
     """List the edges of a graph with the requested weights; None for a dense matrix. See `read_graph`.
 
@@ -214,10 +198,8 @@ def coordinates(graph: Any, semiring: Semiring, weight: Any, *, presence: bool, 
             require_weight(semiring, f"a sparse array holds single numbers, {held}")
         coo = _of_scipy((to_scipy(graph),))
         return coo if semiring.components == 1 else coo._replace(weights=elements_of(coo.weights[0], semiring))
-    return _of_components(graph, semiring) if semiring.components > 1 and holds_sparse(graph) else None
-
-
-def _of_components(graph: Any, semiring: Semiring) -> COO:
+    if semiring.components == 1 or not holds_sparse(graph):
+        return None
     if len(graph) != semiring.components or not all(map(is_sparse, graph)):
         kinds = ", ".join(type(part).__name__ for part in graph)
         raise ShapeError(f"a graph over {semiring.name} is a tuple of {semiring.components} sparse arrays, and not of {kinds}")
@@ -270,7 +252,12 @@ def _weights(weights: list[Any] | Array, semiring: Semiring, where: Place) -> Va
         return (_numbers(filled, where),)
     if semiring.from_weight is not None and not any(isinstance(w, tuple) for w in weights):
         parts = elements_of(_numbers([1 if w is None or w is HIDDEN else w for w in weights], where), semiring)
-        return tuple(_closed(part, weights, zero, where) for part, zero in zip(parts, semiring.zero, strict=True))
+        if not any(w is HIDDEN for w in weights):
+            return parts
+        closed = (
+            [z if w is HIDDEN else v for v, w in zip(p.tolist(), weights, strict=True)] for p, z in zip(parts, semiring.zero, strict=True)
+        )
+        return tuple(_numbers(part, where) for part in closed)
     weights = [semiring.zero if w is HIDDEN else w for w in weights]
     for position, weight in enumerate(weights):
         if not isinstance(weight, tuple) or len(weight) != semiring.components:
@@ -281,13 +268,6 @@ def _weights(weights: list[Any] | Array, semiring: Semiring, where: Place) -> Va
     return tuple(_numbers(list(column), where) for column in columns)
 
 
-def _closed(part: Array, weights: list[Any] | Array, zero: Any, where: Place) -> Array:
-    """Return a component of all elements, with its zero for hidden edges."""
-    if not any(w is HIDDEN for w in weights):
-        return part
-    return _numbers([zero if w is HIDDEN else value for value, w in zip(part.tolist(), weights, strict=True)], where)
-
-
 def _numbers(values: list[Any], where: Place) -> Array:
     """Return one array of all the values: numbers, or else objects (Fractions; truth values among numbers, which NumPy would convert)."""
     require_weights(values, lambda position: where((position,)), structured=False)
@@ -295,13 +275,37 @@ def _numbers(values: list[Any], where: Place) -> Array:
     truths = {issubclass(kind, bool | np.bool_) for kind in kinds}
     if len(truths) < 2 and all(issubclass(kind, int | float | np.bool_ | np.integer | np.floating) for kind in kinds):
         numbers = np.array(values) if values else np.zeros(0)
-        if numbers.dtype.kind in "biu" or (numbers.dtype.kind == "f" and not _rounded_among(values, kinds)):
+        if numbers.dtype.kind in "biu" or (numbers.dtype.kind == "f" and not rounded_integer(numbers, values)):
             return numbers
-    objects = np.empty(len(values), dtype=object)
-    objects[:] = values
-    return objects
+    return np.fromiter(values, object, len(values))
 
 
-def _rounded_among(values: list[Any], kinds: set[type]) -> bool:
-    mixed = any(issubclass(kind, int | np.integer) for kind in kinds)
-    return mixed and any(isinstance(v, int | np.integer) and _rounds(int(v)) for v in values)
+def to_scipy(value: Any, absent: tuple[Any, ...] = (0, np.inf, -np.inf, np.nan)) -> Any:
+    """Convert a sparse array to SciPy; entries that are not stored must be one of `absent`.
+
+    Raises GraphError for an array on a GPU, another fill value, and inconsistent row starts.
+    """
+    if comes_from(value, "cupyx"):
+        raise GraphError(f"the {name_of(value)} is sparse and on a GPU; pass .get() and device='cuda', which copies only the edges")
+    if not is_pydata(value):
+        return sound_rows(value)
+    try:
+        return value.asformat("coo").to_scipy_sparse(accept_fv=list(absent))
+    except ValueError as error:
+        raise GraphError(f"the {name_of(value)} has an edge wherever it stores none ({error}); pass .todense()") from None
+
+
+def sound_rows(matrix: Any) -> Any:
+    """Drop entries of a SciPy array that are stored after the last row; SciPy ignores them too.
+
+    Raises GraphError for row starts that decrease or exceed the stored entries, which SciPy's compiled code does not check.
+    """
+    starts = getattr(matrix, "indptr", None)
+    if starts is None or not len(starts):
+        return matrix
+    indices, data, count = matrix.indices, matrix.data, int(starts[-1])
+    if count > min(len(indices), len(data)) or bool(strange_starts(starts, count)):
+        raise strange_columns()
+    if len(indices) == len(data) == count:
+        return matrix
+    return type(matrix)((data[:count], indices[:count], starts), shape=matrix.shape)

@@ -1,4 +1,7 @@
-"""Arrays as dense matrices over a semiring: borrowed unchanged, or rewritten if an entry has to change."""
+"""Arrays as dense matrices over a semiring: borrowed unchanged, or rewritten if an entry has to change.
+
+`Graph` is the matrix, `Reading` has the options, and `nonedges` is the test for missing edges.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +9,25 @@ import functools
 import math
 import operator
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.arrays.conversion import Array, Place, conversions, first, refuse_nan, refuse_text, require_inside, widened, written_as
+from semiring.arrays.conversion import Array, Place, conversions, first, nan, refuse_nan, refuse_text, require_inside, widened, written_as
 from semiring.arrays.devices import device_of, equal, namespace, on_gpu
+from semiring.arrays.exchange import ArrayLike
 from semiring.arrays.memory import ALWAYS_FITS, require_memory
 from semiring.arrays.pieces import row_slices
-from semiring.common.errors import DTypeError, SemiringError, ShapeError, brief, callers_level
-from semiring.graphs.array_like import ArrayLike
-from semiring.graphs.graph import Graph, NonEdgeWarning, Reading, entry_name, matches, nonedges
+from semiring.common.errors import DTypeError, GraphError, SemiringError, ShapeError, brief, callers_level
 from semiring.kernels.limits import ValueStatistics, absorbing
 from semiring.kernels.overflow.products import depends_on_values
 from semiring.kernels.overflow.statistics import begin_statistics, surely_elements, value_statistics
 
-__all__ = ["Form", "matrix_form", "read_dense"]
+__all__ = ["Form", "Graph", "NonEdgeWarning", "Reading", "entry_name", "matches", "matrix_form", "nonedges", "read_dense"]
 
 DTypes = tuple[np.dtype[Any], ...]
 
@@ -33,6 +36,79 @@ _OBJECT = np.dtype(object)
 _BYTES_AT_MOST = 64  # largest size of an entry; small matrices skip the memory check
 
 _array_of, _dtype_of, _shape_of = map(operator.attrgetter, ("array", "array.dtype", "array.shape"))
+
+
+class NonEdgeWarning(UserWarning):
+    """A dense matrix has no missing edge, but zeros, or infinities of the other sign, that look like missing edges."""
+
+
+class Reading(NamedTuple):
+    """The options of `read_graph`; `closed` keeps edges whose weight is the semiring's zero."""
+
+    nonedge: Any
+    dtype: Any
+    overwrite: bool
+    presence: bool
+    paths: bool
+    check: bool = True
+    closed: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class Graph:
+    """A matrix over a semiring, read from the caller's graph."""
+
+    # one array of shape (…, n, n) for each component of an element; any strides. A missing edge is the semiring's zero
+    values: tuple[Array, ...]
+    owned: bool  # the arrays may be overwritten. Otherwise they are the caller's memory
+    labels: tuple[Hashable, ...] | None = None  # the vertices in the order of the rows; None for 0 … n − 1
+    # converts a result to the caller's type; None for arrays
+    restore: Callable[[Array], Any] | None = field(default=None, repr=False)
+    # converts any array, such as a construction matrix, to an array of the caller's library
+    library: Callable[[Array], Any] | None = field(default=None, repr=False)
+    # returns the value statistics of each component and raises their errors, before a result is made: a GPU may still be computing them.
+    # None without statistics
+    verify: Callable[[], Sequence[ValueStatistics]] | None = field(default=None, repr=False)
+
+    @property
+    def n(self) -> int:
+        """The number of vertices."""
+        return int(self.values[0].shape[-1])
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """The leading axes of several graphs in one array."""
+        return tuple(self.values[0].shape[:-2])
+
+    @property
+    def dtypes(self) -> tuple[np.dtype[Any], ...]:
+        """The dtype of each component."""
+        return tuple(v.dtype for v in self.values)
+
+    def working(self) -> tuple[Array, ...]:
+        """Return arrays that a closure may overwrite: `values` if owned, else C-contiguous copies."""
+        return self.values if self.owned else tuple(map(_copy, self.values))
+
+    def restore_part(self, rows: Array, columns: Array) -> Callable[[Array], Any] | None:
+        """Return `restore` for some rows and columns of a result."""
+        part = getattr(self.restore, "part", None)
+        return self.restore if part is None else part(rows, columns)
+
+    def answer(self, *results: Array) -> Any:
+        """Convert a result to the caller's type: an array, or a tuple of arrays for structured elements."""
+        restored = results if self.restore is None else tuple(self.restore(r) for r in results)
+        return restored[0] if len(restored) == 1 else restored
+
+
+def _copy(array: Any) -> Any:
+    copy = namespace(array).empty(array.shape, array.dtype)
+    if on_gpu(array):
+        from semiring.kernels.cuda.blocks import copy_into
+
+        copy_into(array, copy)
+    else:
+        np.copyto(copy, array)
+    return copy
 
 
 class Form(NamedTuple):
@@ -52,7 +128,7 @@ def matrix_form(inputs: tuple[ArrayLike, ...], semiring: Semiring, reading: Read
     own = tuple(map(_dtype_of, inputs))
     if reading.dtype is None and _OBJECT not in own:
         return _usual_form(semiring, own)
-    return _form(semiring, own, element_dtypes(inputs, semiring, reading))
+    return _form(semiring, own, _element_dtypes(inputs, semiring, reading))
 
 
 @functools.lru_cache(maxsize=1024)
@@ -65,7 +141,12 @@ def _form(semiring: Semiring, own: DTypes, dtypes: DTypes) -> Form:
     needs_statistics = _OBJECT not in dtypes and depends_on_values(semiring, dtypes)
     one = semiring.components == 1
     warns = one and zeros_may_mean_missing(semiring.zero, semiring.one), one and dtypes[0].kind == "f" and opposite_infinities(semiring)
-    zeros = _zeros(semiring, own, dtypes)
+    try:
+        zeros = semiring.identities(dtypes)[0]
+    except DTypeError as error:
+        if any(d.kind == "b" for d in dtypes) and any(d.kind == "b" for d in own):
+            raise DTypeError(f"{error} (dtype=np.float64, with nonedge=False where False means 'no edge')") from None
+        raise
     return Form(dtypes, zeros, own == dtypes, needs_statistics, absorbing(semiring, dtypes) if needs_statistics else (), *warns)
 
 
@@ -93,8 +174,8 @@ def read_dense(inputs: tuple[ArrayLike, ...], semiring: Semiring, reading: Readi
     warns = reading.nonedge is None and (form.zeros_may_mean_missing or form.infinities_may_mean_missing)
     if not form.needs_statistics:
         require_elements(semiring, values)
-        if warns and form.zeros_may_mean_missing:
-            _warn_of_exact_zeros(values[0], semiring, form.zeros[0])
+        if warns and form.zeros_may_mean_missing and not any(matches(values[0][p], form.zeros[0]).any() for p in row_slices(values[0])):
+            warn_of_zeros(int((values[0] == 0).sum()) - _zeros_on_diagonal(values[0]), semiring.zero)
         return graph
 
     def checked(statistics: Sequence[ValueStatistics]) -> Sequence[ValueStatistics]:
@@ -131,7 +212,7 @@ def matrix_shape(inputs: tuple[ArrayLike, ...]) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def element_dtypes(inputs: tuple[ArrayLike, ...], semiring: Semiring, reading: Reading) -> DTypes:
+def _element_dtypes(inputs: tuple[ArrayLike, ...], semiring: Semiring, reading: Reading) -> DTypes:
     """Return the dtypes of the matrix: the requested ones, bool over truth values, or the arrays' own."""
     if reading.dtype is not None:
         for given in inputs:
@@ -139,8 +220,12 @@ def element_dtypes(inputs: tuple[ArrayLike, ...], semiring: Semiring, reading: R
                 widened(given.array.dtype)  # raises the reason
         return semiring.dtypes(reading.dtype)
     own = tuple(widened(s.array.dtype) for s in inputs)
-    if semiring.on_truth_values and (own[0].kind != "O" or (reading.presence and _numbers(inputs[0]))):
-        return (np.dtype(bool),)
+    if semiring.on_truth_values:
+        given = inputs[0]
+        there = given.array if given.missing is None else given.array[~given.missing]
+        # Symbols give formulas, and SymPy numbers SymPy matrices.
+        if own[0].kind != "O" or (reading.presence and all(isinstance(v, int | float | Fraction | np.generic) for v in there.flat)):
+            return (np.dtype(bool),)
     for given in inputs:
         if given.rounded is not None:
             index, integer = given.rounded
@@ -149,21 +234,6 @@ def element_dtypes(inputs: tuple[ArrayLike, ...], semiring: Semiring, reading: R
                 "exact numbers, or dtype=np.float64 to accept that"
             )
     return semiring.dtypes(own)
-
-
-def _numbers(given: ArrayLike) -> bool:
-    """Return True if all objects are numbers or missing; symbols give formulas, and SymPy numbers SymPy matrices."""
-    there = given.array if given.missing is None else given.array[~given.missing]
-    return all(isinstance(v, int | float | Fraction | np.generic) for v in there.flat)
-
-
-def _zeros(semiring: Semiring, own: DTypes, dtypes: DTypes) -> tuple[Any, ...]:
-    try:
-        return semiring.identities(dtypes)[0]
-    except DTypeError as error:
-        if any(d.kind == "b" for d in dtypes) and any(d.kind == "b" for d in own):
-            raise DTypeError(f"{error} (dtype=np.float64, with nonedge=False where False means 'no edge')") from None
-        raise
 
 
 def overwritable(inputs: tuple[ArrayLike, ...]) -> bool:
@@ -259,7 +329,7 @@ def _warn_of_what_may_be_missing(matrix: Array, semiring: Semiring, statistics: 
         return
     if form.zeros_may_mean_missing and statistics.zeros:
         warn_of_zeros(statistics.zeros - _zeros_on_diagonal(matrix), semiring.zero)
-    if form.infinities_may_mean_missing and has_opposite_infinity(statistics, semiring):
+    if form.infinities_may_mean_missing and has_infinity(statistics, semiring, opposite=True):
         warn_of_infinities(opposite_infinities_off_diagonal(matrix, semiring), semiring)
 
 
@@ -267,11 +337,6 @@ def opposite_infinities(semiring: Semiring) -> bool:
     """Return True if zero and one are opposite infinities, as for max-min: callers may confuse no edge and no limit."""
     zero, one = semiring.zero, semiring.one
     return isinstance(zero, float) and isinstance(one, float) and math.isinf(zero) and one == -zero
-
-
-def has_opposite_infinity(statistics: ValueStatistics, semiring: Semiring) -> bool:
-    """Return True if an entry is the infinity opposite to the semiring's zero."""
-    return statistics.negative_infinity if semiring.zero > 0 else statistics.positive_infinity
 
 
 def opposite_infinities_off_diagonal(rows: Array, semiring: Semiring, first: int = 0) -> int:
@@ -294,11 +359,6 @@ def warn_of_infinities(infinities: int, semiring: Semiring) -> None:
         )
 
 
-def _warn_of_exact_zeros(matrix: Array, semiring: Semiring, zero: Any) -> None:
-    if not any(matches(matrix[part], zero).any() for part in row_slices(matrix)):
-        warn_of_zeros(int((matrix == 0).sum()) - _zeros_on_diagonal(matrix), semiring.zero)
-
-
 def _zeros_on_diagonal(matrix: Array) -> int:
     diagonal = matrix.diagonal(0, -2, -1)
     if on_gpu(matrix):  # compiles no kernel of CuPy
@@ -314,9 +374,9 @@ def zeros_may_mean_missing(infinity: Any, one: Any) -> bool:
     return isinstance(infinity, float) and (infinity == math.inf or (infinity == -math.inf and math.isfinite(one)))
 
 
-def has_infinity(statistics: ValueStatistics, semiring: Semiring) -> bool:
-    """Return True if an entry is the infinity of the semiring's zero."""
-    return statistics.positive_infinity if semiring.zero > 0 else statistics.negative_infinity
+def has_infinity(statistics: ValueStatistics, semiring: Semiring, *, opposite: bool = False) -> bool:
+    """Return True if an entry is the infinity of the semiring's zero, or the `opposite` one."""
+    return statistics.positive_infinity if (semiring.zero > 0) != opposite else statistics.negative_infinity
 
 
 def warn_of_zeros(zeros: int, infinity: float) -> None:
@@ -329,3 +389,40 @@ def warn_of_zeros(zeros: int, infinity: float) -> None:
             NonEdgeWarning,
             stacklevel=callers_level(),
         )
+
+
+def entry_name(index: tuple[int, ...]) -> str:
+    """Name an entry of the caller's matrix in a message."""
+    return f"graph[{', '.join(map(str, index))}]"
+
+
+def nonedges(parts: Sequence[Array], nonedge: Any) -> Array:
+    """Return a mask of the elements equal to `nonedge`: a scalar, or a tuple of one a component; no entry equals None."""
+    if nonedge is None:
+        nowhere: Array = namespace(parts[0]).zeros(parts[0].shape, dtype=bool)
+        return nowhere
+    scalars = nonedge if isinstance(nonedge, tuple) else (nonedge,)
+    return functools.reduce(operator.and_, [matches(p, s) for p, s in zip(parts, scalars, strict=True)])
+
+
+def matches(entries: Array, nonedge: Any) -> Array:
+    """Return a mask of the entries equal to `nonedge` (NaN equals NaN here).
+
+    An integer equals a float only exactly: 2⁵³ + 1 is not 2.0**53, unlike in NumPy, which rounds. Raises GraphError if the entries are
+    numbers and `nonedge` is not.
+    """
+    if entries.dtype.kind != "O" and (isinstance(nonedge, str | bytes) or not hasattr(nonedge, "__float__")):
+        raise GraphError(f"nonedge is {nonedge!r}, which no entry of a {entries.dtype} matrix can be; pass a number such as 0, nan or inf")
+    if nonedge != nonedge:
+        return nan(entries)
+    xp = namespace(entries)
+    nowhere: Array = xp.zeros(entries.shape, dtype=bool)
+    if entries.dtype.kind in "iu" and isinstance(nonedge, float | np.floating):
+        if not float(nonedge).is_integer():
+            return nowhere
+        nonedge = int(nonedge)
+    try:
+        found: Array = xp.asarray(equal(entries, nonedge), dtype=bool)
+    except OverflowError:  # from CuPy, for a number beyond an integer dtype
+        return nowhere
+    return found

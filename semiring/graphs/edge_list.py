@@ -2,49 +2,50 @@
 
 from __future__ import annotations
 
-import datetime
+import os
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from semiring.arrays.conversion import EXACT_IN_FLOAT64, Array
 from semiring.arrays.devices import host
-from semiring.arrays.exchange import a_name_of, borrowed, lends_memory, name_of
+from semiring.arrays.exchange import a_name_of, borrowed, comes_from, is_sparse, lends_memory, name_of
 from semiring.arrays.memory import require_bytes
-from semiring.common.errors import DTypeError, GraphError, described, raised_here
+from semiring.common.errors import GraphError, described, raised_here
 from semiring.common.html import code, faint, short, table
 from semiring.common.units import counted
-from semiring.graphs.array_like import graph_library, is_sparse, refuse_name
 from semiring.graphs.edge_table import (
     EdgeColumns,
     column,
     columns_of,
     direction_of,
-    first_word,
-    is_missing_type,
     is_table,
     require_present,
+    require_weights,
 )
 
-__all__ = ["HIDDEN", "EdgeList", "edges", "is_constant", "numbered", "require_weights"]
+__all__ = ["HIDDEN", "EdgeList", "edges", "graph_library", "is_constant", "refuse_name"]
 
 _SHOWN, _WIDTH = 8, 40  # edges that Jupyter shows, and most characters of a name
 _NO_EDGE = (str, bytes, Mapping, Set)  # iterables without a first and a second part
-_NO_WEIGHT = (
-    *(str, bytes, complex, np.complexfloating, list, dict),
-    *(datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64),
-)  # fmt: skip
-"""Types that are no element of any semiring, and no tuple of components."""
-
 _VERTEX_BYTES = 100  # size of a vertex's name: an integer, a place in a tuple, and an entry in a dictionary
 _WHAT_EDGES_TAKES = (
     "sr.edges takes a list of pairs (u, v) or triples (u, v, weight), a table, or arrays: sr.edges(tails, heads, weights); "
     "and directed=, nodes= by their names"
 )
+
+
+_GRAPHS = {
+    "networkx": "adj",
+    "igraph": "get_edgelist",
+    "rustworkx": "weighted_edge_list",
+    "networkit": "iterEdgesWeights",
+    "torch_geometric": "edge_attrs",
+}
+"""Libraries whose graphs are read, and an attribute that only a graph has."""
 
 
 class _Hidden:
@@ -101,12 +102,12 @@ class EdgeList:
 
     @property
     def _size(self) -> str:
-        return f"{counted(len(self.labels), 'vertex', 'vertices')}, {counted(len(self.weights), f'{self._kind} edge')}"
+        kind = "directed" if self.directed else "undirected"
+        return f"{counted(len(self.labels), 'vertex', 'vertices')}, {counted(len(self.weights), f'{kind} edge')}"
 
     def _repr_html_(self) -> str:
         arrow = "→" if self.directed else "–"
         first = zip(self.sources[:_SHOWN].tolist(), self.targets[:_SHOWN].tolist(), self.weights[:_SHOWN], strict=True)
-
         absent = "weight 1" if all(w is None for w in self.weights) else "no weight"
 
         def name(vertex: int) -> str:
@@ -120,10 +121,6 @@ class EdgeList:
         """Name an edge in a message."""
         line = "" if self.lines is None else f" (line {self.lines[e]})"
         return f"edge {e} from {self.labels[self.sources[e]]!r} to {self.labels[self.targets[e]]!r}{line}"
-
-    @property
-    def _kind(self) -> str:
-        return "directed" if self.directed else "undirected"
 
 
 @raised_here
@@ -368,37 +365,6 @@ def _arranged(
     return wanted, rows[sources], rows[targets]
 
 
-def numbered(ends: list[tuple[Hashable, Hashable]], labels: tuple[Hashable, ...]) -> tuple[Array, Array]:
-    """Return the rows of both ends of each edge."""
-    _, sources, targets = _arranged(*_numbered(list(chain.from_iterable(ends))), labels)
-    return sources, targets
-
-
-def require_weights(weights: list[Any] | Array, where: Callable[[int], str], *, structured: bool = True) -> None:
-    """Refuse a value that is certainly no weight, naming its edge by `where`; tuples only if `structured`. Other objects are allowed."""
-    if isinstance(weights, np.ndarray) and weights.dtype.kind in "biuf":
-        return
-    types = set(map(type, weights))
-    refused = {t for t in types if issubclass(t, _NO_WEIGHT) or (t is not type(None) and is_missing_type(t))}
-    if not structured:
-        refused |= {t for t in types if issubclass(t, tuple)}
-    if not refused:
-        return
-    position, weight = next((i, w) for i, w in enumerate(weights) if type(w) in refused)
-    if isinstance(weight, str | bytes) and (word := first_word(list(weights))):
-        position, weight = word, weights[word]
-    advice = "; give the edge a weight, or leave it out" if is_missing_type(type(weight)) else ""
-    if issubclass(type(weight), str | bytes):
-        advice = (
-            "; give the edge a number (float(text) makes one of a text) or leave it out; sr.read_edges(path) reads a file with its header"
-        )
-    elif isinstance(weight, Mapping):
-        advice = "; pass the graph of which these are attributes itself, or with each edge one of them: graph.edges(data='weight')"
-    elif issubclass(type(weight), datetime.timedelta | np.timedelta64):
-        advice = "; divide by a unit of time, such as datetime.timedelta(minutes=1)"
-    raise DTypeError(f"the weight of {where(position)} is {weight!r}, which is no real number{advice}")
-
-
 def _items(edge_list: Any) -> Iterable[Any]:
     if lends_memory(edge_list):
         rows: list[Any] = host(borrowed(edge_list).array).tolist()
@@ -411,3 +377,19 @@ def _items(edge_list: Any) -> Iterable[Any]:
     if not isinstance(edge_list, Iterable):
         raise GraphError(f"{a_name_of(edge_list)} is no list of edges; {_WHAT_EDGES_TAKES}")
     return edge_list
+
+
+def graph_library(value: Any) -> str | None:
+    """Return the library of a graph that `semiring.graphs.foreign` reads, without importing it; else None."""
+    if not comes_from(value, *_GRAPHS):
+        return None
+    return next((library for library, attribute in _GRAPHS.items() if comes_from(value, library) and hasattr(value, attribute)), None)
+
+
+def refuse_name(value: Any, wanted: str) -> None:
+    """Refuse the name of a file, and say how to read such a file. Raises GraphError."""
+    if isinstance(value, str | os.PathLike):
+        path = os.fspath(value)
+        readers = {".npy": "numpy.load", ".npz": "scipy.sparse.load_npz", ".zarr": "zarr.open"}
+        reader = readers.get(os.path.splitext(path)[1], "sr.read_edges")
+        raise GraphError(f"{wanted} is expected, and not the name of a file; {reader}({path!r}) reads one")

@@ -20,13 +20,12 @@ import numpy as np
 
 from semiring.arrays.conversion import Array
 from semiring.arrays.devices import host
-from semiring.arrays.exchange import a_name_of, borrowed, lends_memory, name_of
+from semiring.arrays.exchange import a_name_of, borrowed, comes_from, lends_memory, name_of
 from semiring.common.errors import AssumptionWarning, DTypeError, GraphError, callers_level, described, library, listing, or_similar
-from semiring.graphs.array_like import comes_from
 
 __all__ = [
     "SOURCES", "TARGETS", "EdgeColumns", "column", "columns_of", "direction_of", "first_word", "is_missing_type", "is_number", "is_table",
-    "no_such_column", "require_present", "several_columns", "warn_of_unweighted", "weight_columns",
+    "no_such_column", "require_present", "require_weights", "several_columns", "warn_of_unweighted", "weight_columns",
 ]  # fmt: skip
 
 SOURCES = frozenset({"source", "src", "from", "u", "tail", "start", "origin"})
@@ -51,6 +50,13 @@ _NUMBERS = (int, float, Fraction, np.integer, np.floating)
 
 _NEARLY_ALL = 0.9  # least share of numbers in a likely weight column: a few streets have a text as their length
 _MAY_BE_MISSING = (float, np.floating, Decimal, datetime.date, np.datetime64, np.timedelta64)  # some are unlike themselves; NaT is a date
+
+
+_NO_WEIGHT = (
+    *(str, bytes, complex, np.complexfloating, list, dict),
+    *(datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64),
+)  # fmt: skip
+"""Types that are no element of any semiring, and no tuple of components."""
 
 
 class EdgeColumns(NamedTuple):
@@ -84,8 +90,13 @@ def columns_of(table: Any, source: Hashable | None, target: Hashable | None, wei
     if weight is None and (usual := weight_columns([name for name in names if name not in (tails, heads)])):
         if len(usual) > 1:
             raise GraphError(several_columns("weight", usual))
-        weight = usual[0]
-        _require_amounts(found[weight], weight)
+        weight, amounts = usual[0], found[usual[0]]
+        if isinstance(next(iter(amounts), None), str | datetime.date | datetime.timedelta | np.datetime64 | np.timedelta64):
+            word = first_word(amounts.tolist())
+            raise DTypeError(
+                f"the column {weight!r} is the weight by its name, but {amounts[word]!r} in row {word} is no real number; make numbers of "
+                "the column, pass weight=1 to count edges, or name the column that counts by weight="
+            )
     named = weight is not None and (not is_number(weight) or weight in names)
     if named:
         _require(names, "weight", weight)
@@ -101,17 +112,6 @@ def columns_of(table: Any, source: Hashable | None, target: Hashable | None, wei
         warn_of_unweighted(others)
     ends = found[tails], found[heads]
     return EdgeColumns(*ends, found[weight] if named else np.full(len(ends[0]), 1 if weight is None else weight), others)
-
-
-def _require_amounts(values: Array, name: Hashable) -> None:
-    """Refuse texts and dates in a column that was chosen as the weight only by its name."""
-    if not isinstance(next(iter(values), None), str | datetime.date | datetime.timedelta | np.datetime64 | np.timedelta64):
-        return
-    row = first_word(values.tolist())
-    raise DTypeError(
-        f"the column {name!r} is the weight by its name, but {values[row]!r} in row {row} is no real number; make numbers of the column, "
-        "pass weight=1 to count edges, or name the column that counts by weight="
-    )
 
 
 def first_word(values: Sequence[Any]) -> int:
@@ -278,7 +278,10 @@ def column(values: Any, what: str) -> Array:
     elif lends_memory(values):
         array = host(borrowed(values).array)
     elif isinstance(values, Iterable) and not isinstance(values, str | bytes | Mapping | Set):
-        array = _of_objects(list(values))
+        values = list(values)
+        kinds = set(map(type, values))
+        numeric = kinds in ({int}, {float}, {bool}) or (len(kinds) == 1 and issubclass(next(iter(kinds)), np.number | np.bool_))
+        array = np.array(values) if numeric else _objects(values)
     else:
         raise GraphError(f"{what} is {described(values)}; pass a list, an array or the column of a table, with an entry for each edge")
     if array.ndim != 1:
@@ -287,24 +290,13 @@ def column(values: Any, what: str) -> Array:
         return np.array(array)
     if array.dtype.kind not in "mM" or isinstance(values, np.ndarray):
         # tolist() would make integers of nanoseconds.
-        return _filled(list(array) if array.dtype.kind in "mM" else array.tolist())
+        return _objects(list(array) if array.dtype.kind in "mM" else array.tolist())
     of_library: Any = values
-    return _filled(of_library.to_list() if hasattr(values, "to_list") else of_library.to_pylist())
+    return _objects(of_library.to_list() if hasattr(values, "to_list") else of_library.to_pylist())
 
 
-def _of_objects(values: list[Any]) -> Array:
-    """Convert a list to an array: numeric if all values are numbers of one kind."""
-    kinds = set(map(type, values))
-    if kinds in ({int}, {float}, {bool}) or (len(kinds) == 1 and issubclass(next(iter(kinds)), np.number | np.bool_)):
-        return np.array(values)
-    return _filled(values)
-
-
-def _filled(values: list[Any]) -> Array:
-    array = np.empty(len(values), dtype=object)
-    for i, value in enumerate(values):
-        array[i] = value
-    return array
+def _objects(values: list[Any]) -> Array:
+    return np.fromiter(values, object, len(values))
 
 
 def require_present(values: Array, what: str) -> None:
@@ -328,3 +320,28 @@ def _missing(values: Array) -> int | None:
 def is_missing_type(kind: type) -> bool:
     """Return True if all values of a type mean that a value is missing."""
     return kind is type(None) or kind.__name__ in ("NAType", "NaTType")
+
+
+def require_weights(weights: list[Any] | Array, where: Callable[[int], str], *, structured: bool = True) -> None:
+    """Refuse a value that is certainly no weight, naming its edge by `where`; tuples only if `structured`. Other objects are allowed."""
+    if isinstance(weights, np.ndarray) and weights.dtype.kind in "biuf":
+        return
+    types = set(map(type, weights))
+    refused = {t for t in types if issubclass(t, _NO_WEIGHT) or (t is not type(None) and is_missing_type(t))}
+    if not structured:
+        refused |= {t for t in types if issubclass(t, tuple)}
+    if not refused:
+        return
+    position, weight = next((i, w) for i, w in enumerate(weights) if type(w) in refused)
+    if isinstance(weight, str | bytes) and (word := first_word(list(weights))):
+        position, weight = word, weights[word]
+    advice = "; give the edge a weight, or leave it out" if is_missing_type(type(weight)) else ""
+    if issubclass(type(weight), str | bytes):
+        advice = (
+            "; give the edge a number (float(text) makes one of a text) or leave it out; sr.read_edges(path) reads a file with its header"
+        )
+    elif isinstance(weight, Mapping):
+        advice = "; pass the graph of which these are attributes itself, or with each edge one of them: graph.edges(data='weight')"
+    elif issubclass(type(weight), datetime.timedelta | np.timedelta64):
+        advice = "; divide by a unit of time, such as datetime.timedelta(minutes=1)"
+    raise DTypeError(f"the weight of {where(position)} is {weight!r}, which is no real number{advice}")

@@ -16,14 +16,15 @@ from semiring.arrays.conversion import Array
 from semiring.arrays.devices import host
 from semiring.arrays.exchange import borrowed, lends_memory, name_of
 from semiring.common.errors import GraphError
-from semiring.graphs.array_like import graph_library
-from semiring.graphs.edge_list import HIDDEN, EdgeList, numbered
+from semiring.graphs.edge_list import HIDDEN, EdgeList, graph_library
 
-__all__ = ["edges_of_library"]
+__all__ = ["listed_edges"]
 
 
-def edges_of_library(graph: Any) -> EdgeList | None:
-    """Return the edges of a graph of another library; None for anything else. Raises GraphError if the graph lists no edges."""
+def listed_edges(graph: Any) -> EdgeList | None:
+    """Return an `EdgeList`, or the edges of a graph of another library; None for other values. GraphError refuses a graph without edges."""
+    if isinstance(graph, EdgeList):
+        return graph
     library = graph_library(graph)
     return None if library is None else _READERS[library](graph)
 
@@ -50,7 +51,8 @@ class _Columns(Mapping[str, Sequence[Any]]):
 def _of_networkx(graph: Any) -> EdgeList:
     labels = tuple(graph.nodes)
     triples = list(graph.edges(data="weight", default=_ABSENT))
-    tails, heads = numbered([(u, v) for u, v, _ in triples], labels)
+    rows = {label: row for row, label in enumerate(labels)}
+    tails, heads = (np.fromiter((rows[edge[end]] for edge in triples), np.intp, len(triples)) for end in (0, 1))
 
     def names() -> Iterable[str]:
         return dict.fromkeys(name for *_, data in graph.edges(data=True) for name in data)
@@ -71,7 +73,7 @@ def _read(values: Iterable[Any]) -> list[Any]:
 
 def _of_igraph(graph: Any) -> EdgeList:
     names = graph.vs["name"] if "name" in graph.vs.attributes() else None
-    tails, heads = _ends(graph.get_edgelist())
+    tails, heads = np.array(graph.get_edgelist(), dtype=np.intp).reshape(-1, 2).T
 
     def values(name: str) -> Sequence[Any] | None:
         return graph.es[name] if name in graph.es.attributes() else None
@@ -85,7 +87,7 @@ def _of_rustworkx(graph: Any) -> EdgeList:
     """Read payloads: vertices are named by them, and edges have weights or attributes in them."""
     indices = list(graph.node_indices())
     triples = list(graph.weighted_edge_list())
-    tails, heads = (_positions(ends, indices) for ends in _ends([(u, v) for u, v, _ in triples]))
+    tails, heads = _positions(triples, indices)
     payloads = [payload for _, _, payload in triples]
 
     def values(name: str) -> list[Any]:
@@ -129,7 +131,7 @@ def _of_networkit(graph: Any) -> EdgeList:
         triples = [(u, v, weight) for u, v, weight, _ in quadruples]
     else:
         triples = list(graph.iterEdgesWeights())
-    tails, heads = (_positions(ends, indices) for ends in _ends([(u, v) for u, v, _ in triples]))
+    tails, heads = _positions(triples, indices)
 
     def values(name: str) -> list[Any] | None:
         for kind in (float, int, str) if numbers and isinstance(name, str) else ():
@@ -148,7 +150,7 @@ def _of_pytorch_geometric(data: Any) -> EdgeList:
     """Read edges as listed, one for each direction; an attribute with several numbers becomes several columns."""
     if getattr(data, "edge_index", None) is None:
         raise GraphError(f"the {name_of(data)} has no edge_index; for heterogeneous data pass .to_homogeneous()")
-    ends, n = _tensor(data.edge_index).astype(np.int64), int(data.num_nodes)
+    ends, n = host(borrowed(data.edge_index).array).astype(np.int64), int(data.num_nodes)
     if ends.shape[:1] != (2,) or ends.ndim != 2 or not in_range(ends.ravel(), n):
         raise GraphError(f"edge_index must have shape (2, m) and numbers from 0 to {n - 1}; it has shape {ends.shape}")
     tails, heads = ends
@@ -158,7 +160,7 @@ def _of_pytorch_geometric(data: Any) -> EdgeList:
         tensor = getattr(data, name, None) if isinstance(name, str) else None
         if not lends_memory(tensor):
             return {}
-        array = _tensor(tensor)
+        array = host(borrowed(tensor).array)
         if array.ndim not in (1, 2) or len(array) != len(tails):
             return {}
         if array.ndim == 1 or array.shape[1] == 1:
@@ -198,14 +200,7 @@ def _names_or(indices: Sequence[int], names: Sequence[Any] | None) -> tuple[Hash
     return tuple(indices)
 
 
-def _ends(pairs: list[tuple[int, int]]) -> tuple[Array, Array]:
-    tails, heads = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
-    return tails, heads
-
-
-def _positions(numbers: Array, indices: Sequence[int]) -> Array:
-    return np.searchsorted(np.array(indices, dtype=np.intp), numbers)
-
-
-def _tensor(tensor: Any) -> Array:
-    return np.asarray(host(borrowed(tensor).array))
+def _positions(triples: list[tuple[int, int, Any]], indices: Sequence[int]) -> Array:
+    """Return the positions of the tails and of the heads of edges among ascending numbers of vertices."""
+    ends = np.array([(u, v) for u, v, _ in triples], dtype=np.intp).reshape(-1, 2).T
+    return np.searchsorted(np.array(indices, dtype=np.intp), ends)

@@ -16,14 +16,13 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.csr import CSR
 from semiring.arrays.devices import device_of, host, on_device, on_gpu
+from semiring.arrays.exchange import ArrayLike, as_array_like, comes_from
 from semiring.common.errors import GraphError
-from semiring.graphs.array_like import ArrayLike, as_array_like, comes_from
 from semiring.graphs.by_rows import GivenRows, given_rows, is_on_disk, square_arrays
 from semiring.graphs.coo import coordinates, csr_of_scipy
-from semiring.graphs.dense import Form, matrix_form, matrix_shape, read_dense
+from semiring.graphs.dense import Form, Graph, Reading, matrix_form, matrix_shape, read_dense
 from semiring.graphs.edge_list import EdgeList, is_constant
-from semiring.graphs.graph import Graph, Reading
-from semiring.graphs.ordinary import element_of, lists_components, matrix_of, require_weight
+from semiring.graphs.weights import element_of, lists_components, matrix_of, require_weight
 
 __all__ = ["GivenMatrix", "edges_of", "one_graph", "read_graph", "reading_of"]
 
@@ -136,15 +135,13 @@ class GivenMatrix:
     def read(self, *, overwrite: bool | None = None) -> Graph:
         """Read the matrix over the semiring."""
         reading = self.reading if overwrite is None else self.reading._replace(overwrite=overwrite)
-        if self.weights is not None:
-            with on_device(self.place):
-                inputs = matrix_of(self.weights, self.semiring, warn=reading.check and reading.nonedge is None)
-                return read_dense(inputs, self.semiring, reading, self.form)
-        if self.place == "cpu":
+        if self.place == "cpu" and self.weights is None:
             return read_dense(self.inputs, self.semiring, reading, self.form)
-        # Zarr's arrays have not been read yet.
-        inputs = tuple([s if isinstance(s.array, np.ndarray) or on_gpu(s.array) else as_array_like(s.array) for s in self.inputs])
         with on_device(self.place):
+            if self.weights is not None:
+                inputs = matrix_of(self.weights, self.semiring, warn=reading.check and reading.nonedge is None)
+            else:  # Zarr's arrays have not been read yet
+                inputs = tuple([s if isinstance(s.array, np.ndarray) or on_gpu(s.array) else as_array_like(s.array) for s in self.inputs])
             return read_dense(inputs, self.semiring, reading, self.form)
 
     def rows(self) -> GivenRows:
@@ -161,7 +158,7 @@ class GivenMatrix:
                 return None
             if s.missing is not None or s.restore is not None or s.numbers or s.constant:  # supported on the host only
                 return None
-        from semiring.kernels.cuda.transfer import upload
+        from semiring.kernels.cuda.blocks import upload
 
         with on_device(device):
             inputs = tuple(replace(s, array=upload(s.array)) for s in self.inputs)
@@ -186,31 +183,24 @@ def edges_of(
     if weight is None and (isinstance(graph, np.ndarray) or on_gpu(graph)):
         return None
     reading = reading_of(semiring, nonedge, dtype, presence=presence)._replace(closed=closed)
-    if weight is None and isinstance(graph, EdgeList) and not graph.columns and is_constant(graph):
-        return _read_once(graph, semiring, reading), graph.labels
+    once = weight is None and isinstance(graph, EdgeList) and not graph.columns and is_constant(graph)
+    if once and (known := _read.get(graph)) is not None and known[0] == (semiring, reading):
+        return known[1], graph.labels
     if weight is None and comes_from(graph, "scipy") and hasattr(graph, "tocoo"):
         csr = csr_of_scipy(graph, semiring, reading)
         if csr is not None:
             return csr, None
     coo = coordinates(graph, semiring, weight, presence=presence, listed=listed)
-    return None if coo is None else (coo.csr(semiring, reading), coo.labels)
+    if coo is None:
+        return None
+    edges = coo.csr(semiring, reading)
+    if once:
+        _read[graph] = (semiring, reading), edges
+    return edges, coo.labels
 
 
 _read: WeakKeyDictionary[EdgeList, tuple[tuple[Semiring, Reading], CSR]] = WeakKeyDictionary()
-"""The last reading of each list of edges; its CSR caches later findings, such as symmetry and the reversed graph."""
-
-
-def _read_once(graph: EdgeList, semiring: Semiring, reading: Reading) -> CSR:
-    """Read a list of constant arrays, or return the last reading for the same semiring and options."""
-    asked = semiring, reading
-    known = _read.get(graph)
-    if known is not None and known[0] == asked:
-        return known[1]
-    coo = coordinates(graph, semiring, None, presence=reading.presence)
-    assert coo is not None
-    edges = coo.csr(semiring, reading)
-    _read[graph] = asked, edges
-    return edges
+"""The last reading of each list of constant arrays; its CSR caches later findings, such as symmetry and the reversed graph."""
 
 
 def one_graph(

@@ -11,13 +11,12 @@ from semiring.algebra.definition import Semiring
 from semiring.algorithms.csr import CSR
 from semiring.arrays.conversion import conversions, require_inside, written_as
 from semiring.arrays.devices import host
-from semiring.arrays.exchange import borrowed
+from semiring.arrays.exchange import borrowed, holds_sparse
 from semiring.arrays.memory import require_bytes
 from semiring.common.errors import DTypeError, GraphError, ShapeError
 from semiring.common.units import counted
-from semiring.graphs.array_like import holds_sparse
-from semiring.graphs.coo import listed_edges
 from semiring.graphs.edge_list import EdgeList
+from semiring.graphs.foreign import listed_edges
 from semiring.graphs.read import one_graph
 from semiring.graphs.vertices import chosen
 from semiring.kernels.overflow.statistics import surely_elements

@@ -58,8 +58,9 @@ def chosen(given: Any, n: int, labels: Sequence[Hashable] | None, what: str) -> 
         given = list(array) if nanoseconds else array.tolist()
     if labels is None:
         return _numbers(given, n, what)
-    if (known := _at_its_number(given, labels)) is not None:
-        return known
+    # The most frequent case: a label is its own number.
+    if type(given) is int and 0 <= given < len(labels) and type(labels[given]) is int and labels[given] == given:
+        return Vertices(np.array([given]), single=True)
     index = {_key(label): i for i, label in enumerate(labels)}
     if (one := _looked_up(given, index)) is not None:
         return Vertices(np.array([one]), single=True)
@@ -71,14 +72,6 @@ def chosen(given: Any, n: int, labels: Sequence[Hashable] | None, what: str) -> 
             raise _unknown(vertex, what, labels)
         found.append(number)
     return Vertices(np.array(found, dtype=np.intp))
-
-
-def _at_its_number(given: Any, labels: Sequence[Hashable]) -> Vertices | None:
-    """Return a vertex whose label is its own number, the most frequent case; None if a look-up is needed."""
-    if type(given) is not int or not 0 <= given < len(labels):
-        return None
-    label = labels[given]
-    return Vertices(np.array([given]), single=True) if type(label) is int and label == given else None
 
 
 def _key(label: Hashable) -> Hashable:

@@ -1,25 +1,34 @@
-"""The weights of edges: an attribute or a column, a number for all, or 1 if no edge has a weight.
+"""The weights of edges: an attribute or a column, a number for all, or 1 if no edge has a weight; and weights as structured elements.
 
 One rule holds for every kind of graph. If no edge has a weight, each counts 1, with a warning about columns that look like weights. If some
 edges have a weight, an edge without one is refused.
+
+Over a semiring of structured elements, `from_weight` of the semiring converts ordinary weights: of listed edges, or a matrix of them.
 """
 
 from __future__ import annotations
 
+import functools
+import math
+import operator
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from semiring.arrays.conversion import Array
-from semiring.arrays.exchange import a_name_of
-from semiring.common.errors import GraphError, listing, or_similar
-from semiring.graphs.array_like import as_array_like, is_sparse
+from semiring.algebra import ops
+from semiring.algebra.definition import Semiring
+from semiring.algebra.expression import evaluate, nodes
+from semiring.arrays.conversion import EXACT_IN_FLOAT64, Array
+from semiring.arrays.devices import namespace
+from semiring.arrays.exchange import ArrayLike, a_name_of, as_array_like, is_sparse
+from semiring.common.errors import DTypeError, GraphError, ShapeError, listing, or_similar
+from semiring.graphs.dense import matches, warn_of_zeros, zeros_may_mean_missing
 from semiring.graphs.edge_list import HIDDEN, EdgeList
 from semiring.graphs.edge_table import is_number, warn_of_unweighted
 
-__all__ = ["refuse_weight", "weighted"]
+__all__ = ["element_of", "elements_of", "lists_components", "matrix_of", "refuse_weight", "require_weight", "weighted"]
 
 
 def weighted(graph: EdgeList, weight: Any, *, presence: bool = False, warns: bool = True, where: str = "") -> EdgeList:
@@ -58,7 +67,9 @@ def _named(graph: EdgeList, weight: Any, where: str) -> EdgeList:
     if len(_absent(values)) < m:
         return replace(graph, weights=values if isinstance(values, np.ndarray) else list(values))
     if m and not is_number(weight):
-        raise GraphError(f"{where}no edge has the attribute or column {weight!r}{_instead_of(weight, graph)}")
+        names = list(dict.fromkeys([*(["weight"] * (len(_absent(graph.weights)) < m)), *graph.columns]))
+        known = f"; {or_similar(weight, names, f'edges have {listing(names)}')}" if names else ""
+        raise GraphError(f"{where}no edge has the attribute or column {weight!r}{known}")
     return replace(graph, weights=[weight if is_number(weight) else None] * m)
 
 
@@ -67,13 +78,6 @@ def _absent(weights: Sequence[Any] | Array) -> list[int]:
     if isinstance(weights, np.ndarray) and weights.dtype != object:
         return []
     return [position for position, weight in enumerate(weights) if weight is None]
-
-
-def _instead_of(weight: Any, graph: EdgeList) -> str:
-    """List the valid names, likeliest first."""
-    has_weights = len(_absent(graph.weights)) < len(graph.weights)
-    names = list(dict.fromkeys([*(["weight"] * has_weights), *graph.columns]))
-    return f"; {or_similar(weight, names, f'edges have {listing(names)}')}" if names else ""
 
 
 def _require_name(weight: Any) -> None:
@@ -92,3 +96,96 @@ def refuse_weight(graph: Any, weight: Any) -> None:
         f"weight={weight!r} is for edges with attributes or columns, and the entries of {a_name_of(graph)} are the weights themselves; "
         f"leave it out{table if hasattr(graph, 'columns') else ''}"
     )
+
+
+def require_weight(semiring: Semiring, what: str) -> None:
+    """Refuse ordinary weights if the semiring has no `from_weight`."""
+    if semiring.from_weight is None:
+        raise GraphError(
+            f"{what}; for ordinary weights, where {semiring.name} is defined say what one means: from_weight=lambda w: (w, …), a tuple of "
+            f"{semiring.components}"
+        )
+
+
+def lists_components(graph: Any, semiring: Semiring) -> bool:
+    """Return True for a tuple of matrices, one a component of an element, and False for a matrix of ordinary weights.
+
+    Raises ShapeError for a tuple of more or fewer matrices.
+    """
+    if not isinstance(graph, tuple | list) or len(graph) != semiring.components:
+        if isinstance(graph, tuple) and any(len(getattr(part, "shape", ())) > 1 for part in graph):
+            count = semiring.components
+            raise ShapeError(f"a matrix over {semiring.name} is a tuple of {count} equally shaped arrays, not of {len(graph)}")
+        return False
+    # A list of rows of numbers is a nested list, even with as many rows as components.
+    rows = isinstance(graph, list) and isinstance(graph[0], list | tuple) and not any(isinstance(v, list | tuple) for v in graph[0])
+    return not rows
+
+
+def matrix_of(given: ArrayLike, semiring: Semiring, *, warn: bool = False) -> tuple[ArrayLike, ...]:
+    """Convert a dense matrix of ordinary weights to one for each component; `warn` of zeros that may be missing edges.
+
+    A loop that would change nothing, as of length 0, is dropped: a semiring that counts paths would count the loop again and again.
+    """
+    array = given.array
+    if given.missing is not None and array.dtype.kind == "O":
+        array = np.where(given.missing, 1, array)
+    parts, carried = _parts(array, semiring)
+    missing = _hold(parts, carried, semiring.zero, numbers=given.numbers)
+    if given.missing is not None:
+        missing = missing | given.missing
+    loops = namespace(array).eye(array.shape[-1], dtype=bool)
+    if warn and not missing.any() and any(zeros_may_mean_missing(semiring.zero[c], semiring.one[c]) for c in carried):
+        warn_of_zeros(int((matches(array, 0) & ~loops).sum()), semiring.zero[carried[0]])
+    missing = missing | (loops & _hold(parts, carried, semiring.one, numbers=given.numbers))
+    return tuple(replace(given, array=part, missing=missing if missing.any() else None) for part in parts)
+
+
+def element_of(weight: Any, semiring: Semiring) -> tuple[Any, ...]:
+    """Convert one weight."""
+    return tuple(part[()] for part in _parts(np.asarray(weight), semiring)[0])
+
+
+def elements_of(weights: Array, semiring: Semiring) -> tuple[Array, ...]:
+    """Convert the weights of listed edges, to an array for each component."""
+    parts, carried = _parts(weights, semiring)
+    missing = _hold(parts, carried, semiring.zero, numbers=True)
+    if not missing.any():
+        return parts
+    return tuple(np.where(missing, np.array(z, dtype=p.dtype), p) for p, z in zip(parts, semiring.zero, strict=True))
+
+
+def _parts(weights: Array, semiring: Semiring) -> tuple[tuple[Array, ...], list[int]]:
+    """Return the components of converted weights, and the indices of components that depend on the weights."""
+    expressions = semiring.recorded_from_weight
+    carried = [c for c, e in enumerate(expressions) if any(x.op == "var" for x in nodes(e))]
+    if weights.dtype.kind == "O":
+        assert semiring.from_weight is not None
+        return np.frompyfunc(semiring.from_weight, 1, semiring.components)(weights), carried
+    if weights.dtype.kind in "iu" and any(expressions[c].op != "var" for c in carried):  # integers might wrap
+        if (abs(weights.astype(np.float64)) > EXACT_IN_FLOAT64).any():
+            raise DTypeError(f"the weights are integers beyond 2⁵³, which {semiring.name} would round; pass floats to accept that")
+        weights = weights.astype(np.float64)
+    parts = evaluate(expressions, (weights,), (), ops.TABLE)
+    return tuple(p if c in carried else _full(weights, p) for c, p in enumerate(parts)), carried
+
+
+def _full(weights: Array, value: Any) -> Array:
+    """Return an array of one value, in the dtype of the weights if possible."""
+    dtype = np.result_type(weights.dtype, np.min_scalar_type(value)) if weights.dtype.kind in "iuf" else None
+    full: Array = namespace(weights).full(weights.shape, value, dtype=dtype)
+    return full
+
+
+def _hold(parts: Sequence[Array], carried: Sequence[int], element: tuple[Any, ...], *, numbers: bool) -> Array:
+    """Return a mask of the weights that mean an element; only components that depend on weights are compared.
+
+    The largest integer of a dtype is ∞, unless the weights were Python `numbers`.
+    """
+    masks = []
+    for c in carried:
+        value, dtype = element[c], parts[c].dtype
+        if dtype.kind in "iu" and isinstance(value, float) and math.isinf(value) and not numbers:
+            value = np.iinfo(dtype).max if value > 0 else np.iinfo(dtype).min
+        masks.append(matches(parts[c], value))
+    return functools.reduce(operator.and_, masks)

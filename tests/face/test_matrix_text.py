@@ -17,11 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import semiring as sr
+from semiring.arrays.exchange import ArrayLike
 from semiring.cli import main
 from semiring.files.edge_text import parse
 from semiring.files.reading import read_file
 from semiring.graphs import EdgeList
-from semiring.graphs.array_like import ArrayLike
 
 INF = np.inf
 

@@ -181,6 +181,11 @@ class Emitter:
         """Write element `index` of an array, or `width` elements from there on."""
         self.store(scalar.vector(width), value, self.at(scalar.ir, pointer, index), scalar.bytes)
 
+    def fill(self, scalar: Scalar, value: Any, pointer: str, start: str | int, stop: str | int, width: int = 1) -> None:
+        """Write a constant to the elements from `start` up to `stop` of an array, `width` at a time."""
+        constant = scalar.constant(value, width)
+        self.loop(start, stop, width, lambda i, _: self.put(scalar, constant, pointer, i, width))
+
     def first_lanes(self, count: str | int, width: int) -> str:
         """Return a mask of the first `count` < `width` lanes."""
         ir = f"i{width}"
@@ -338,7 +343,7 @@ class Emitter:
             ]
         )
 
-    def branch(self, condition: str, yes: Callable[[], None], no: Callable[[], None] | None = None) -> None:
+    def branch(self, condition: str, yes: Callable[[], object], no: Callable[[], object] | None = None) -> None:
         """Emit ``if condition: yes() else: no()``."""
         with self.when(condition):
             yes()
