@@ -14,7 +14,7 @@ from semiring.algebra.definition import Semiring
 from semiring.arrays.overlap import address
 from semiring.arrays.threads import Threaded, run
 from semiring.kernels import machine
-from semiring.kernels.compressed import CompressedRows, Mask, Room, strange_columns
+from semiring.kernels.compressed import CompressedRows, Mask, Room, require_sound, strange_columns
 from semiring.kernels.cpu.arguments import pack
 from semiring.kernels.cpu.bounds import bounds_in_words
 from semiring.kernels.cpu.compiler import Function
@@ -112,8 +112,7 @@ class CpuSparseProducts(Threaded):
         signed: bool = False,
     ) -> tuple[CompressedRows, Array | None]:
         """Compute A⊗B."""
-        for rows in (A, B, *(() if mask is None else (mask.pattern,))):
-            rows.require_sound()
+        require_sound(A, B, mask)
         if B.shape[1] > _BITS * len(B.columns):
             return self._renumbered(A, B, room, mask, witness=witness, swapped=swapped, signed=signed)
         narrow = all(map(_is_narrow, (A, B) if mask is None else (A, B, mask.pattern)))
