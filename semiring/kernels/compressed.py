@@ -17,7 +17,7 @@ from semiring.common.errors import GraphError
 from semiring.kernels.operations import Operations, differ
 
 __all__ = [
-    "CompressedRows", "EliminationPanels", "Mask", "ReferenceSparseProducts", "Room", "Supernodes", "strange_columns",
+    "CompressedRows", "EliminationPanels", "Mask", "ReferenceSparseProducts", "Room", "Supernodes", "require_sound", "strange_columns",
     "strange_starts",
 ]  # fmt: skip
 
@@ -57,6 +57,12 @@ class CompressedRows(NamedTuple):
             found: Array = xp.searchsorted(self.starts, xp.arange(len(self.columns), dtype=self.starts.dtype), side="right") - 1
             return found
         return np.repeat(np.arange(self.shape[0]), np.diff(self.starts))
+
+
+def require_sound(A: CompressedRows, B: CompressedRows, mask: Mask | None) -> None:
+    """Raise `GraphError` if a factor or the mask is invalid."""
+    for rows in (A, B, *(() if mask is None else (mask.pattern,))):
+        rows.require_sound()
 
 
 def strange_starts(starts: Array, count: int) -> Any:
@@ -158,8 +164,7 @@ class ReferenceSparseProducts:
         signed: bool = False,
     ) -> tuple[CompressedRows, Array | None]:
         """Return A⊗B with ascending columns, and the winning k of each entry (−1 if no term beats zero); entries equal to zero stay."""
-        for rows in (A, B, *(() if mask is None else (mask.pattern,))):
-            rows.require_sound()
+        require_sound(A, B, mask)
         m, n = A.shape[0], B.shape[1]
         # The entry of A, the entry of B, and the place in the result, for each term.
         count = (B.starts[1:] - B.starts[:-1])[A.columns]

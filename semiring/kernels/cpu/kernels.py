@@ -65,8 +65,7 @@ def _ir(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, nam
     from semiring.kernels.cpu.product import ProductKernel
     from semiring.kernels.cpu.scan import ScanKernel
     from semiring.kernels.cpu.search import PairKernel, SearchKernel, TightKernel
-    from semiring.kernels.cpu.sparse import SparseKernel
-    from semiring.kernels.cpu.sparse_words import SparseForm
+    from semiring.kernels.cpu.sparse import SparseForm, SparseKernel
     from semiring.kernels.cpu.sweeps import SweepKernel
     from semiring.kernels.cpu.vector import VectorKernel
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.kernels.compressed import CompressedRows, Mask, Room, strange_columns
+from semiring.kernels.compressed import CompressedRows, Mask, Room, require_sound, strange_columns
 from semiring.kernels.cuda.arguments import Bounds, Sparse, flat
 from semiring.kernels.cuda.blocks import of_one_layout
 from semiring.kernels.cuda.compiler import Kernel, pointer_to, semiring_kernel_for
@@ -313,8 +313,7 @@ def expanded_product(
     """
     import cupy
 
-    for rows in (A, B, *(() if mask is None else (mask.pattern,))):
-        rows.require_sound()
+    require_sound(A, B, mask)
     (m, _), n, dtypes = A.shape, B.shape[1], [v.dtype for v in A.values]
     row, lengths = A.row_numbers().astype(np.int64), (B.starts[1:] - B.starts[:-1]).astype(np.int64)[A.columns]
     ends = cupy.cumsum(lengths)
