@@ -17,12 +17,12 @@ from semiring.algebra.elements import LARGEST
 from semiring.algebra.expression import ARITHMETIC, BITWISE, REAL, Expr, fold, nodes, show
 from semiring.common.errors import DivergenceError
 
-__all__ = ["FAR", "around", "difference"]
+__all__ = ["FAR", "ROUNDINGS", "around", "difference"]
 
 Array = np.ndarray[Any, Any]
 
-_ROUNDINGS = 64
-"""Roundings of the largest intermediate result by which callable and recording may differ: ``a ** 3`` is recorded as products."""
+ROUNDINGS = 64
+"""Roundings of the largest intermediate result by which two computations of one value may differ: ``a ** 3`` is recorded as products."""
 
 _CONSTANTS = 8  # the most constants of a recording that are tried, each with its neighbours
 
@@ -152,7 +152,7 @@ def _same(called: Any, recorded: Any, scale: float) -> bool:
         if called == recorded:
             return True
         precision = np.finfo(called.dtype if isinstance(called, np.floating) else float).eps
-        return bool(abs(float(called) - float(recorded)) <= _ROUNDINGS * precision * scale)
+        return bool(abs(float(called) - float(recorded)) <= ROUNDINGS * precision * scale)
     except OverflowError:  # an integer beyond every float
         return math.isinf(recorded)
     except (TypeError, ValueError):

@@ -31,9 +31,8 @@ class Interval:
     high: Any
 
     def __str__(self) -> str:
-        low = "(−∞" if self.low == -LARGEST else f"[{_number(self.low)}"
-        high = "∞)" if self.high == LARGEST else f"{_number(self.high)}]"
-        return f"{low}, {high}"
+        low, high = ({math.inf: "∞", -math.inf: "−∞"}.get(end, repr(end)) for end in (self.low, self.high))
+        return ("(−∞" if self.low == -LARGEST else f"[{low}") + ", " + ("∞)" if self.high == LARGEST else f"{high}]")
 
     def contains(self, value: Any) -> bool:
         """Return True if the interval contains a number."""
@@ -313,10 +312,6 @@ def _usual(zero: Any, one: Any) -> Part:
     if all(isinstance(v, Number) for v in both):
         return Interval(*(sign * math.inf if sign * math.inf in both else sign * LARGEST for sign in (-1, 1)))
     return None
-
-
-def _number(value: Any) -> str:
-    return {math.inf: "∞", -math.inf: "−∞"}.get(value, repr(value))
 
 
 def _described(part: Part) -> str:
