@@ -22,8 +22,7 @@ from semiring.kernels.cpu.arguments import KernelArguments
 from semiring.kernels.cpu.compiler import compile_library, link
 from semiring.kernels.cpu.emitter import ENTRY, Emitter, Scalar
 from semiring.kernels.cpu.lowering import Lowering, Value
-from semiring.kernels.cpu.representation import Representation, represent
-from semiring.kernels.cpu.tile import choose_tile
+from semiring.kernels.cpu.representation import Representation, choose_tile, represent
 from semiring.kernels.hardware import Target, host
 
 __all__ = ["LUKASIEWICZ", "Limit"]

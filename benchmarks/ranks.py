@@ -26,7 +26,7 @@ import semiring as sr
 from semiring.arrays.devices import gpus
 from semiring.common.units import format_bytes
 from semiring.kernels import machine
-from semiring.mpi.nccl import nccl_enabled
+from semiring.mpi.panels import nccl_enabled
 
 KEPT = Path(tempfile.gettempdir()) / "semiring-benchmark-ranks.npy"
 """Checksums of the rows that one process found."""

@@ -28,7 +28,7 @@ from benchmarks.measure import hardware
 from benchmarks.ranks import Rows
 from benchmarks.records import read_csv, write_csv
 from semiring.arrays.devices import gpus
-from semiring.mpi.nccl import NcclPanels
+from semiring.mpi.panels import NcclPanels
 from semiring.streaming.pipeline import DevicePipeline
 
 TO, PRODUCTS, BACK, PANELS = "to the GPU", "products", "from the GPU", "row panels"

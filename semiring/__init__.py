@@ -7,19 +7,15 @@ array([[ 0.,  1.],
 
 The modules of the public functions; `planning` decides how to compute a call, and `execution` computes it:
 
-    solve.py         apsp, closure, transitive_closure, power
-    product.py       matmul, multi_dot
-    sequences.py     scan
-    summary.py       statistics, diameter, radius
-    reachability.py  reachability
-    elimination.py   factor
-    cycles.py        cycle_mean
-    alternatives.py  k_shortest_paths
-    explanation.py   explain, the plan of a call
-    watching.py      watch, a closure step by step
-    testing.py       random matrices, brute-force closures and checks of paths for the tests of users
-    config.py        show_config
-    cli.py, demo.py  python -m semiring
+    solve.py          apsp, closure, transitive_closure, power
+    product.py        matmul, multi_dot, scan
+    summary.py        statistics, diameter, radius
+    sparse_graphs.py  reachability, factor, cycle_mean, k_shortest_paths
+    explanation.py    explain, the plan of a call
+    watching.py       watch, a closure step by step
+    testing.py        random matrices, brute-force closures and checks of paths for the tests of users
+    config.py         show_config
+    cli.py, demo.py   python -m semiring
     csgraph/, networkx_backend/  replacements for functions of SciPy and NetworkX
 
 Packages below them, from the ground up: `common`, `algebra` (definition of a semiring), `arrays` (libraries, devices), `kernels` (one fast
@@ -56,8 +52,6 @@ if TYPE_CHECKING:
     from semiring.algebra.catalogue import semirings as semirings
     from semiring.algebra.definition import Semiring as Semiring
     from semiring.algebra.laws import check as check
-    from semiring.alternatives import SimplePath as SimplePath
-    from semiring.alternatives import k_shortest_paths as k_shortest_paths
     from semiring.common.errors import AssumptionWarning as AssumptionWarning
     from semiring.common.errors import CheckpointError as CheckpointError
     from semiring.common.errors import DivergenceError as DivergenceError
@@ -73,9 +67,7 @@ if TYPE_CHECKING:
     from semiring.common.errors import TraceError as TraceError
     from semiring.common.progress import Progress as Progress
     from semiring.config import show_config as show_config
-    from semiring.cycles import CycleMean as CycleMean
-    from semiring.cycles import cycle_mean as cycle_mean
-    from semiring.elimination import factor as factor
+    from semiring.execution.scan import Decoded as Decoded
     from semiring.explanation import explain as explain
     from semiring.files.reading import read_edges as read_edges
     from semiring.graphs import EdgeList as EdgeList
@@ -86,21 +78,25 @@ if TYPE_CHECKING:
     from semiring.product import Witnessed as Witnessed
     from semiring.product import matmul as matmul
     from semiring.product import multi_dot as multi_dot
-    from semiring.reachability import reachability as reachability
+    from semiring.product import scan as scan
     from semiring.results.distributed import DistributedMatrix as DistributedMatrix
     from semiring.results.factor import Factor as Factor
     from semiring.results.farthest import FarthestPair as FarthestPair
     from semiring.results.paths import Paths as Paths
-    from semiring.results.paths_between import PathsBetween as PathsBetween
     from semiring.results.reachability import Reachability as Reachability
     from semiring.results.recording import Recording as Recording
     from semiring.results.statistics import Statistics as Statistics
-    from semiring.sequences import Decoded as Decoded
-    from semiring.sequences import scan as scan
+    from semiring.results.trees import PathsBetween as PathsBetween
     from semiring.solve import apsp as apsp
     from semiring.solve import closure as closure
     from semiring.solve import power as power
     from semiring.solve import transitive_closure as transitive_closure
+    from semiring.sparse_graphs import CycleMean as CycleMean
+    from semiring.sparse_graphs import SimplePath as SimplePath
+    from semiring.sparse_graphs import cycle_mean as cycle_mean
+    from semiring.sparse_graphs import factor as factor
+    from semiring.sparse_graphs import k_shortest_paths as k_shortest_paths
+    from semiring.sparse_graphs import reachability as reachability
     from semiring.summary import diameter as diameter
     from semiring.summary import radius as radius
     from semiring.summary import statistics as statistics
@@ -118,29 +114,26 @@ _ERRORS = """
 _HOMES = {
     "semiring.algebra.catalogue": _CATALOGUE,
     "semiring.algebra.definition": "Semiring",
-    "semiring.alternatives": "SimplePath k_shortest_paths",
     "semiring.common.errors": _ERRORS,
     "semiring.common.progress": "Progress",
     "semiring.algebra.laws": "check",
     "semiring.config": "show_config",
-    "semiring.cycles": "CycleMean cycle_mean",
-    "semiring.elimination": "factor",
+    "semiring.execution.scan": "Decoded",
     "semiring.explanation": "explain",
     "semiring.files.reading": "read_edges",
     "semiring.planning": "Plan Problem",
     "semiring.graphs": "EdgeList NonEdgeWarning edges",
-    "semiring.product": "Witnessed matmul multi_dot",
-    "semiring.reachability": "reachability",
+    "semiring.product": "Witnessed matmul multi_dot scan",
     "semiring.results.distributed": "DistributedMatrix",
     "semiring.results.factor": "Factor",
     "semiring.results.farthest": "FarthestPair",
     "semiring.results.paths": "Paths",
-    "semiring.results.paths_between": "PathsBetween",
+    "semiring.results.trees": "PathsBetween",
     "semiring.results.reachability": "Reachability",
     "semiring.results.recording": "Recording",
     "semiring.results.statistics": "Statistics",
-    "semiring.sequences": "Decoded scan",
     "semiring.solve": "apsp closure power transitive_closure",
+    "semiring.sparse_graphs": "CycleMean SimplePath cycle_mean factor k_shortest_paths reachability",
     "semiring.summary": "diameter radius statistics",
     "semiring.watching": "watch",
 }

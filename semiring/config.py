@@ -8,8 +8,14 @@ import platform
 from collections import Counter
 from pathlib import Path
 
+from semiring.arrays.devices import gpus, why_no_gpu
+from semiring.arrays.memory import free_on
+from semiring.arrays.threads import thread_count
 from semiring.common import __version__
 from semiring.common.errors import SemiringError
+from semiring.common.units import counted, format_bytes
+from semiring.kernels import cache
+from semiring.kernels.hardware import host
 
 __all__ = ["EXTRAS", "installed", "show_config"]
 
@@ -69,6 +75,7 @@ def show_config() -> None:
 def _lines() -> list[tuple[str, str]]:
     vectors, engines = _vectors()
     number, names = _gpus()
+    free = free_on("cpu")
     lines = [
         ("semiring", __version__ if installed("semiring") else f"{__version__}, imported from its source folder"),
         ("Python", f"{platform.python_version()}, NumPy {installed('numpy')}, llvmlite {installed('llvmlite')}"),
@@ -76,7 +83,7 @@ def _lines() -> list[tuple[str, str]]:
         ("vectors", vectors),
         ("threads", _threads()),
         ("cache", _cache()),
-        ("memory", _memory()),
+        ("memory", "unknown" if free is None else f"{format_bytes(free)} available"),
         ("GPUs", names),
         ("engines", f"{'cuda (CUDA C++), ' if number else ''}{engines}"),
     ]
@@ -98,8 +105,6 @@ def _processor() -> str:
 
 def _vectors() -> tuple[str, str]:
     """Return descriptions of the vector instructions and of the engines that run on this processor."""
-    from semiring.kernels.hardware import host
-
     reference = "reference (NumPy, exact objects)"
     try:
         target = host()
@@ -109,8 +114,6 @@ def _vectors() -> tuple[str, str]:
 
 
 def _threads() -> str:
-    from semiring.arrays.threads import thread_count
-
     try:
         return str(thread_count())
     except SemiringError as error:
@@ -118,9 +121,6 @@ def _threads() -> str:
 
 
 def _cache() -> str:
-    from semiring.common.units import counted, format_bytes
-    from semiring.kernels import cache
-
     folder = cache.folder()
     try:
         if not cache.is_trusted(folder.stat()):
@@ -131,18 +131,8 @@ def _cache() -> str:
     return f"{folder}, {counted(len(sizes), 'file')}, {format_bytes(sum(sizes))}"
 
 
-def _memory() -> str:
-    from semiring.arrays.memory import free_on
-    from semiring.common.units import format_bytes
-
-    free = free_on("cpu")
-    return "unknown" if free is None else f"{format_bytes(free)} available"
-
-
 def _gpus() -> tuple[int, str]:
     """Return the number of GPUs, and their names or why CuPy finds none."""
-    from semiring.arrays.devices import gpus, why_no_gpu
-
     number = gpus()
     if number == 0:
         return 0, f"none that CuPy finds ({why_no_gpu()})"

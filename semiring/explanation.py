@@ -80,9 +80,7 @@ def explain(
 
     Other Parameters
     ----------------
-    threads, memory_limit
-        As for `apsp`.
-    method, block
+    threads, memory_limit, method, block
         As for `apsp`.
 
     Raises

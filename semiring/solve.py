@@ -135,9 +135,7 @@ def closure(
         A*, with the empty path from each vertex to itself, or A⁺ without.
     paths
         As for `apsp`. It needs a selective ⊕; `Semiring.with_witness` gives them unasked.
-    sources, targets, weight
-        As for `apsp`.
-    nonedge, dtype
+    sources, targets, weight, nonedge, dtype
         As for `apsp`.
 
     Returns

@@ -21,7 +21,7 @@ import numpy as np
 
 from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.definition import Semiring
-from semiring.algebra.sampling import draw
+from semiring.algebra.model import model_of
 from semiring.algorithms.bellman_ford import exact_weight
 from semiring.arrays.devices import host
 from semiring.common.errors import raised_here
@@ -60,7 +60,7 @@ def elements(semiring: Semiring | str, dtype: Any = None, *, harmless: bool = Tr
     zero, one = semiring.identities(kinds)
     operations = Operations(semiring, kinds)
     found = [zero, one]
-    sample = draw(semiring, kinds).values
+    sample = model_of(semiring, kinds, semiring.running(kinds)).elements
     for column in zip(*(values.tolist() for values in sample), strict=True):
         element = tuple(_in_dtype(v, d, z) for v, d, z in zip(column, kinds, zero, strict=True))
         arrays = tuple(np.full((), v, dtype=d) for v, d in zip(element, kinds, strict=True))

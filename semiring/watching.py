@@ -13,8 +13,9 @@ from semiring.algorithms.recorder import Recorder, phases
 from semiring.algorithms.schedules import eliminates, require_method, settled
 from semiring.arrays.devices import device_of, host, on_device, on_gpu, to_gpu
 from semiring.common.errors import ShapeError, TooLargeError, described_by, noted, raised_here
-from semiring.graphs import Graph, edges_of
-from semiring.graphs.read import GivenMatrix, reading_of
+from semiring.execution.question import Question
+from semiring.graphs import Graph
+from semiring.planning.options import Options
 from semiring.results.paths import Paths
 from semiring.results.recording import Recording
 from semiring.solve import apsp, closure
@@ -98,31 +99,21 @@ def watch(
     require_method(method, block)
     paths = bool(paths or semiring.witness)
     with noted("the closure", semiring, graph):
-        g = _read(graph, semiring, weight, nonedge, dtype, paths)
+        g = _read(graph, Question(semiring, Options(paths, weight=weight, nonedge=nonedge, dtype=dtype)))
         with on_device(device_of(g.values[0])):
             return _record(g, semiring, method, block or max(1, -(-g.n // _ROUNDS)), paths, reflexive)
 
 
-def _read(graph: Any, semiring: Semiring, weight: Any, nonedge: Any, dtype: Any, paths: bool) -> Graph:
-    listed = edges_of(graph, semiring, nonedge=nonedge, dtype=dtype, weight=weight)
-    if listed is not None:
-        edges, labels = listed
-        _require_small(edges.n)
-        return Graph(edges.dense(), owned=True, labels=labels)
-    given = GivenMatrix.of(graph, semiring, reading_of(semiring, nonedge, dtype, paths=paths))
-    *batch, n, _ = given.shape
-    if batch:
+def _read(graph: Any, question: Question) -> Graph:
+    given = question.read(graph)
+    if given.edges is None and (batch := given.form[1][:-2]):
         raise ShapeError(f"watch takes one matrix, not {' × '.join(map(str, batch))} of them; pass one matrix")
-    _require_small(n)
-    return given.read(overwrite=False)
-
-
-def _require_small(n: int) -> None:
-    if n > _LIMIT:
+    if given.n > _LIMIT:
         raise TooLargeError(
-            f"watch keeps every step, so a graph may have at most {_LIMIT} vertices, not {n:,}; watch a part, such as a subgraph or "
+            f"watch keeps every step, so a graph may have at most {_LIMIT} vertices, not {given.n:,}; watch a part, such as a subgraph or "
             f"matrix[:32, :32]. closure computes the whole graph, and explain shows the plan"
         )
+    return given.read() if given.edges is None else Graph(given.edges.dense(), owned=True, labels=given.vertices)
 
 
 def _record(g: Graph, semiring: Semiring, method: str, block: int, paths: bool, reflexive: bool) -> Recording:

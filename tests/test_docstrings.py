@@ -34,7 +34,6 @@ ONE_LINE_SAYS_IT = {
     "semiring.Progress.facts": "for Jupyter",
     "semiring.Reachability.facts": "for Jupyter",
     "semiring.Semiring.narrowed": "for closures",
-    "semiring.Semiring.recorded": "for engines",
     "semiring.Semiring.running": "for engines",
     "semiring.Statistics.facts": "for Jupyter",
     "semiring.kernels.Block.at": "a view, as block[rows, columns] is",

@@ -7,16 +7,15 @@ Each module imports only from modules below it:
     definition.py   `Semiring`: an algebraic structure with a conversion of weights, a witness mark, and display in Jupyter
 
     equations.py    `law`: one law as an equation, passed or refuted by a counterexample
-    model.py        the operations on arrays of sampled elements
-    sampling.py     the sampled elements
+    model.py        the sampled elements, and the operations on them
 
     structure.py    `AlgebraicStructure`: operations, identities and carrier, and their values in each dtype
     program.py      `Program`: ⊕, ⊗ and star as recorded, and their comparison with the callables
     carrier.py      the set of elements: intervals, finite sets, predicates
     agreement.py    comparison of a callable with its recording on the same scalars
-    exponential.py  recognition of log(e^{sa} + e^{sb}) / s
 
     ops.py          exp, log, where, … on numbers, NumPy arrays, SymPy expressions and symbols
+    exponential.py  recognition of log(e^{sa} + e^{sb}) / s
     tracing.py      `record`: runs a callable on symbols, once for each outcome of its branches
     expression.py   `Expr`, a recorded expression: evaluation and display; engines generate kernels from it
     elements.py     ±∞ and identities as numbers of a dtype

@@ -83,11 +83,11 @@ def difference(
                     f"write a branch for this case (… if … else …), or state the carrier with domain= to exclude such elements"
                 )
             found = called if width > 1 and isinstance(called, tuple) else (called,)
-            if found == expected[i] or (len(found) == len(results) and not (trusted[i] and scale[i] <= largest)):
-                continue
-            if len(found) == len(results) and all(_same(x, y, scale[i]) for x, y in zip(found, expected[i], strict=True)):
-                continue
-            if not (missing[i] and len(found) == len(results) and not exists(found)):
+            agrees = found == expected[i] or (len(found) == len(results) and (
+                not trusted[i] or scale[i] > largest
+                or all(_same(x, y, scale[i]) for x, y in zip(found, expected[i], strict=True)) or (missing[i] and not exists(found))
+            ))  # fmt: skip
+            if not agrees:
                 return _described(function, elements, called, results, expected[i], text)
     return None
 

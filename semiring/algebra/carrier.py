@@ -102,7 +102,7 @@ class Predicate:
         """Evaluate the condition on whole arrays; the integer stand-ins of `infinities` compare as infinities."""
         shape = values[0].shape
         if self.recorded is None or any(v.dtype.kind == "O" for v in values):
-            return _each(lambda *parts: self.contains(parts if self.components > 1 else parts[0]), *values)
+            return np.asarray(ops.each(lambda *parts: self.contains(parts if self.components > 1 else parts[0]), *values), dtype=bool)
         table = {**ops.TABLE, **_comparisons(infinities)} if infinities else ops.TABLE
         answer = evaluate([self.recorded], values, (), table)[0]
         return np.broadcast_to(np.asarray(answer, dtype=bool), shape)
@@ -187,7 +187,7 @@ class Carrier:
     def holds(self, values: Sequence[Array]) -> Array:
         """Return the mask of the elements in the carrier, for one array a component."""
         if any(v.dtype.kind == "O" for v in values):
-            return _each(lambda first, *rest: self.contains((first, *rest) if rest else first), *values)
+            return np.asarray(ops.each(lambda first, *rest: self.contains((first, *rest) if rest else first), *values), dtype=bool)
         inside = np.ones(values[0].shape, dtype=bool)
         for part, array in zip(self.parts, values, strict=True):
             if array.dtype.kind == "f":
@@ -249,11 +249,6 @@ def _is_every(part: Part, dtype: np.dtype[Any]) -> bool:
         case "b" | "i" | "u", None:
             return True
     return False
-
-
-def _each(test: Callable[..., bool], *arrays: Array) -> Array:
-    with np.errstate(all="ignore"):  # NumPy would report the flag that ∞ % 2 of Python floats leaves
-        return np.asarray(np.frompyfunc(test, len(arrays), 1)(*arrays), dtype=bool)
 
 
 def _members(part: frozenset[Any], dtype: np.dtype[Any]) -> list[Any]:

@@ -176,7 +176,7 @@ class Semiring(AlgebraicStructure):
     def _shown_star(self) -> str:
         if self.star is None:
             return f"1 where 1 ⊕ a = 1 {faint('(elsewhere the closure diverges)')}"
-        star = self.recorded("star")
+        star = self.recordings.get("star")
         if star is None:
             return faint("a callable that cannot be recorded")
         text = self._expressions(star.results)

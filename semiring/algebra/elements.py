@@ -14,7 +14,7 @@ import numpy as np
 
 from semiring.common.errors import DTypeError, brief
 
-__all__ = ["COMPUTED_IN", "DTYPES", "element", "infinity", "ordinary", "widest"]
+__all__ = ["COMPUTED_IN", "DTYPES", "element", "infinity", "widest"]
 
 COMPUTED_IN: dict[np.dtype[Any], np.dtype[Any]] = {np.dtype(np.float16): np.dtype(np.float32), np.dtype(np.int8): np.dtype(np.int16)}
 """Wider dtypes for two dtypes without kernels."""
@@ -88,18 +88,3 @@ def widest(dtypes: Iterable[np.dtype[Any]]) -> np.dtype[Any]:
     dtype('float32')
     """
     return max(dtypes, key=lambda d: (d.kind == "f", d.itemsize, d.kind == "i"))
-
-
-def ordinary(value: Any, dtype: np.dtype[Any]) -> Any:
-    """Return ±inf for an integer that stands for ±∞: the inverse of `element` for infinities.
-
-    >>> ordinary(32767, np.dtype("int16")), ordinary(7, np.dtype("int16"))
-    (inf, 7)
-    """
-    if dtype.kind in "iu":
-        info = np.iinfo(dtype)
-        if value == info.max:
-            return math.inf
-        if value == info.min and dtype.kind == "i":
-            return -math.inf
-    return value

@@ -19,6 +19,8 @@ from semiring.algebra.expression import COMPARISONS, Expr, const, fold, is_opera
 
 __all__ = ["exponential_scale", "log_add"]
 
+_A, _B = var(0), var(1)
+
 _POINTS = (
     (Fraction(1299709, 15485863), Fraction(32452843, 179424673)),
     (Fraction(86028121, 7368787), Fraction(49979687, 13834103)),
@@ -62,13 +64,13 @@ def exponential_scale(add: Sequence[Expr], mul: Sequence[Expr]) -> Fraction | No
     return next((s for c in candidates for s in (c, -c) if all(adds(s, *point) for point in _POINTS)), None)
 
 
-def log_add(scale: Fraction) -> Expr:
-    """Build log(e^{sa} + e^{sb}) / s without overflow: the operand with the larger multiple by s, plus log1p of the other one's share.
+def log_add(scale: Fraction, x: Expr = _A, y: Expr = _B) -> Expr:
+    """Build log(e^{sx} + e^{sy}) / s without overflow: the operand with the larger multiple by s, plus log1p of the other one's share.
 
     >>> log_add(Fraction(-1))
     min(a, b) if abs(min(a, b)) == inf else min(a, b) - log1p(exp(min(a, b) - max(a, b)))
     """
-    low, high = (node(op, var(0), var(1)) for op in ("min", "max"))
+    low, high = (node(op, x, y) for op in ("min", "max"))
     near = high if scale > 0 else low
     behind = node("sub", low, high)
     if abs(scale) != 1:
@@ -111,18 +113,12 @@ def _operation(op: str, args: list[_Number]) -> _Number:
 
 def _compared(op: str, x: _Number, y: _Number) -> bool | None:
     """Compare two numbers; None for a logarithm and a finite number other than 0."""
-    if isinstance(x, _Log) and isinstance(y, _Log):
-        sides: tuple[Any, Any] | None = (x.of, y.of) if x.factor == y.factor else None
+    if isinstance(x, float) or isinstance(y, float):  # any finite number compares with ±∞ alike
+        x, y = (Fraction(0) if isinstance(v, _Log) else v for v in (x, y))
     elif isinstance(x, _Log) or isinstance(y, _Log):
-        log, other = (x, y) if isinstance(x, _Log) else (y, x)
-        assert isinstance(log, _Log)
-        # log(of) has the sign of of − 1, and any finite number compares with ±∞ alike.
-        sides = (log.of - 1, other) if other == 0 or isinstance(other, float) else None
-        if sides is not None and log is y:
-            sides = sides[::-1]
-    else:
-        sides = None if x is None or y is None else (x, y)
-    return None if sides is None else bool(getattr(operator, op)(*sides))
+        difference = _sum(x, _negative(y))
+        x, y = difference.of - 1 if isinstance(difference, _Log) else difference, Fraction(0)  # log(of) has the sign of of − 1
+    return None if x is None or y is None else bool(getattr(operator, op)(x, y))
 
 
 def _sum(x: _Number, y: _Number) -> _Number:

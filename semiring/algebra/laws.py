@@ -163,7 +163,7 @@ def check(semiring: Semiring | str, dtype: Any = None) -> LawReport:
         if any(math.isinf(z) for z in zero):
             dtype = np.float64  # an integer dtype would have an extreme value instead of ∞
     kinds = semiring.dtypes(semiring.usual_dtypes if dtype is None else dtype)
-    model = model_of(semiring, kinds)
+    model = model_of(semiring, kinds, semiring.running(kinds))
     results = tuple(law(semiring, kinds, name) for name in (*LAWS, *PROPERTIES) if name != "star" or semiring.star is not None)
     return LawReport(semiring.name, ", ".join(dict.fromkeys(map(str, kinds))), len(model.elements[0]), results)
 

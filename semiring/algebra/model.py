@@ -1,27 +1,48 @@
-"""The operations of a semiring on arrays of sampled elements, for the check of its laws."""
+"""The operations of a semiring on arrays of sampled elements, for the check of its laws.
+
+The sample has all elements of a small carrier, otherwise numbers that a dtype holds exactly. Sums and products of three sampled numbers are
+exact, so that a law of the numbers holds to the last bit, and small, so that no integer overflows. Nothing is random: every check gives the
+same result.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import math
-from collections.abc import Callable, Sequence
+import random
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from functools import lru_cache
+from numbers import Number
 from typing import Any
 
 import numpy as np
 
 from semiring.algebra import ops
-from semiring.algebra.expression import REAL, Expr, evaluate, nodes
-from semiring.algebra.sampling import arithmetic, draw
+from semiring.algebra.agreement import around
+from semiring.algebra.carrier import Interval, Part
+from semiring.algebra.elements import element
+from semiring.algebra.expression import BITWISE, REAL, Expr, evaluate, nodes
+from semiring.algebra.program import Program
 from semiring.algebra.structure import AlgebraicStructure
-from semiring.common.errors import DivergenceError, TraceError
+from semiring.common.errors import DivergenceError, DTypeError, TraceError
 
 __all__ = ["Model", "model_of"]
 
 Array = np.ndarray[Any, Any]
 Values = Sequence[Array]
 
+_OBJECT, _FLOAT = np.dtype(object), np.dtype(np.float64)
+
 _ROUNDINGS = 64  # roundings by which a law's two sides may differ in inexact arithmetic
+
+_EXHAUSTIVE = 64  # the most elements of a carrier for an exhaustive check of all pairs and triples
+_SCALARS, _STRUCTURED = 16, 24  # the size of a sample of scalars or tuples; half as many objects, because objects run one by one
+_WHOLE = (0, 1, 2, -1, 3, -2, 5, -3, 7, 10, -5, 4, 6, -7)
+_REAL = (0, 1, 2, -1, 0.5, 3, -2, 0.25, 1.5, -0.5, 5, -3, 0.75, 7, 10, -1.5)
+_EXACT = (0, 1, 2, -1, Fraction(1, 2), 3, -2, Fraction(1, 3), Fraction(-1, 2), 5, Fraction(7, 4), -3, 10)
+_NEAR = 1 << 20  # the largest bound around which numbers are sampled; beyond it, sums are not exact
 
 
 class Model:
@@ -34,21 +55,76 @@ class Model:
 
     def __init__(self, structure: AlgebraicStructure, kinds: tuple[np.dtype[Any], ...]) -> None:
         self.structure, self.kinds = structure, kinds
-        self.types = arithmetic(structure, kinds)
-        sample = draw(structure, kinds)
-        self.elements, self.exhaustive = sample.values, sample.exhaustive
-        self._objects = any(t.kind == "O" for t in self.types)
+        self._objects = any(k.kind == "O" for k in kinds)
+        self._program: Program | None = None
+        with contextlib.suppress(TraceError):  # objects run without a recording
+            self._program = structure.program
+        bits = self._program is not None and bool(self._program.operations & BITWISE)
+        # Floats hold the sampled integers exactly, and have an absorbing ∞, as in the engines; bits need integers.
+        self.types: tuple[np.dtype[Any], ...] = tuple(
+            _OBJECT if self._objects else _FLOAT if k.kind in "iu" and not bits else k for k in kinds
+        )
+        self.elements, self.exhaustive = self._sample(bits=bits)
         numbers = [v for part in self.elements for v in part.tolist() if isinstance(v, int | float | Fraction)]
         self._scale = max((abs(float(v)) for v in numbers if math.isfinite(v)), default=1.0)
         self.tolerance, self.star_tolerance = self._tolerance()
         self.zero, self.one = (tuple(v[i : i + 1] for v in self.elements) for i in range(2))  # arrays of one entry
 
+    def _sample(self, *, bits: bool) -> tuple[tuple[Array, ...], bool]:
+        """Return elements as one array a component: 0, 1 and others; True if the carrier has no more."""
+        carrier, kinds, constants = self.structure.carrier, self.kinds, list(map(self._constants, self.kinds))
+        zero, one = self._identities()
+
+        def columns(elements: Sequence[tuple[Any, ...]]) -> tuple[Array, ...]:
+            return tuple(np.fromiter((e[c] for e in elements), t, len(elements)) for c, t in enumerate(self.types))
+
+        def inside(*, more: bool) -> tuple[list[tuple[Any, ...]], bool]:
+            pools = [
+                _candidates(part, kind, (zero[c], one[c]), constants[c], bits=bits, more=more)
+                for c, (part, kind) in enumerate(zip(carrier.parts, kinds, strict=True))
+            ]
+            own = _distinct([zero, one])  # the identities belong to every sample, even if rounding moved one outside
+            elements = _distinct([*own, *_combined([pool for pool, _ in pools])])
+            try:
+                held = carrier.holds(columns(elements))
+            except Exception:  # a predicate may raise for some numbers
+                held = np.array([carrier.contains(e if len(e) > 1 else e[0]) for e in elements])
+            return [e for i, e in enumerate(elements) if held[i] or i < len(own)], all(complete for _, complete in pools)
+
+        elements, finite = inside(more=False)
+        if not finite and len(elements) <= _SCALARS // 2:  # a predicate left too few
+            elements, finite = inside(more=True)
+        exhaustive = finite and len(elements) <= _EXHAUSTIVE
+        if not exhaustive:
+            most = (_SCALARS if len(kinds) == 1 else _STRUCTURED) // (2 if kinds[0].kind == "O" else 1)
+            elements = _thinned(elements, most + max(map(len, constants)))
+        return columns(elements if zero != one else [zero, *elements]), exhaustive
+
+    def _identities(self) -> list[tuple[Any, ...]]:
+        """Return 0 and 1 in the dtypes `types`."""
+        found = []
+        for raw, derived in zip((self.structure.zero, self.structure.one), self.structure.identities(self.kinds), strict=True):
+            parts = raw if isinstance(raw, tuple) else (raw,)
+            found.append(tuple(
+                r if k != t and isinstance(r, float) and math.isinf(r) and not (r < 0 and k.kind == "u") else d
+                for r, d, k, t in zip(parts, derived, self.kinds, self.types, strict=True)
+            ))  # fmt: skip
+        return found
+
+    def _constants(self, kind: np.dtype[Any]) -> list[Any]:
+        """List recorded constants and their neighbours whose sums or products of three are exact, and of two fit the dtype."""
+        if self._program is None:
+            return []
+        largest = int(np.iinfo(kind).max) if kind.kind in "iu" else 1 << 64
+        multiplies = "mul" in self._program.operations
+        near = around(self._program.every_constant, min(1 << 17, math.isqrt(largest)) if multiplies else min(1 << 50, largest // 4))
+        return [v for v in near if v not in (_REAL if kind.kind == "f" else _WHOLE)]
+
     def _tolerance(self) -> tuple[float, float]:
         """Return the tolerance of ⊕ and ⊗, 0 for exact arithmetic, and the tolerance of the star."""
-        try:
-            program = self.structure.program
-        except TraceError:
-            return 0.0, 0.0  # without a recording only objects run, in their own arithmetic
+        program = self._program
+        if program is None:
+            return 0.0, 0.0  # objects have their own arithmetic
         floats = [np.finfo(t) for t in self.types if t.kind == "f"]
         rounding = _ROUNDINGS * max((float(f.eps) for f in floats), default=float(np.finfo(float).eps))
         exact = not program.operations & REAL
@@ -63,11 +139,11 @@ class Model:
 
     def add(self, x: Values, y: Values) -> tuple[Array, ...]:
         """Return x ⊕ y."""
-        return self._apply(self.structure.add, lambda: self.structure.program.add, x, y)
+        return self._apply("add", x, y)
 
     def mul(self, x: Values, y: Values) -> tuple[Array, ...]:
         """Return x ⊗ y."""
-        return self._apply(self.structure.mul, lambda: self.structure.program.mul, x, y)
+        return self._apply("mul", x, y)
 
     def star(self, x: Values) -> tuple[tuple[Array, ...], Array]:
         """Return x* and the mask of where it exists."""
@@ -96,10 +172,10 @@ class Model:
             result = function(*elements) if len(self.types) > 1 else function(*(e[0] for e in elements))
         return result if isinstance(result, tuple) else (result,)
 
-    def _apply(self, function: Callable[..., Any], recorded: Callable[[], tuple[Expr, ...]], x: Values, y: Values) -> tuple[Array, ...]:
+    def _apply(self, operation: str, x: Values, y: Values) -> tuple[Array, ...]:
         if not self._objects:
-            return self._evaluated(recorded(), x, y)
-        width = len(self.types)
+            return self._evaluated(getattr(self.structure.program, operation), x, y)
+        width, function = len(self.types), getattr(self.structure, operation)
         each = np.frompyfunc(lambda *parts: self.call(function, parts[:width], parts[width:]), 2 * width, 1)
         tuples = np.asarray(each(*x, *y), dtype=object)
         return tuple(np.asarray(np.frompyfunc(lambda t, c=c: t[c], 1, 1)(tuples), dtype=object) for c in range(width))
@@ -160,11 +236,94 @@ def _bits(values: Sequence[Any]) -> int:
     return whole + fraction
 
 
-def model_of(structure: AlgebraicStructure, kinds: tuple[np.dtype[Any], ...]) -> Model:
-    """Return the (cached) model of a semiring in some dtypes, one for each component."""
-    return _model_of(structure, kinds, structure.running(kinds))
-
-
 @lru_cache(maxsize=256)
-def _model_of(structure: AlgebraicStructure, kinds: tuple[np.dtype[Any], ...], running: tuple[Any, ...]) -> Model:
+def model_of(structure: AlgebraicStructure, kinds: tuple[np.dtype[Any], ...], running: tuple[Any, ...]) -> Model:
+    """Return the (cached) model of a semiring in some dtypes, one for each component; for `running` see `AlgebraicStructure`."""
     return Model(structure, kinds)
+
+
+def _distinct(values: Iterable[Any]) -> list[Any]:
+    """Keep each value once, in order; unhashable values such as sets are compared as text."""
+    found: dict[Any, Any] = {}
+    for value in values:
+        try:
+            found.setdefault(value, value)
+        except TypeError:
+            found.setdefault(repr(value), value)
+    return list(found.values())
+
+
+def _candidates(
+    part: Part, kind: np.dtype[Any], identities: tuple[Any, Any], constants: list[Any], *, bits: bool, more: bool
+) -> tuple[list[Any], bool]:
+    """List values to try for one component, the simplest first; True if the list is complete."""
+    if kind.kind == "b":
+        return [False, True], True
+    if isinstance(part, frozenset):
+        return [v for v in _sorted(part) if _has(kind, v)], True
+    if kind.kind == "O" and not all(isinstance(v, Number) for v in identities):
+        return list(identities), False
+    if isinstance(part, Interval) and kind.kind in "iu":
+        info = np.iinfo(kind)
+        low, high = max(part.low, info.min), min(part.high, info.max)
+        if high - low < _EXHAUSTIVE:
+            return list(range(math.ceil(low), math.floor(high) + 1)), True
+    pool = [math.inf, -math.inf, *constants, *_near(part), *(_WHOLE if kind.kind in "iu" else _REAL if kind.kind == "f" else _EXACT)]
+    if kind.kind in "iu" and bits:
+        pool = [*_bit_patterns(kind), *constants, *_WHOLE]
+    if more:
+        pool += [*range(-64, 65), *(k / 8 for k in range(-64, 65))]
+    if kind.kind == "O":  # exact numbers stay exact only among themselves
+        pool = [Fraction(v) if isinstance(v, float) and math.isfinite(v) else v for v in pool]
+        pool = [v for v in pool if not bits or isinstance(v, int)]
+    return [v for v in pool if _has(kind, v)], False
+
+
+def _has(kind: np.dtype[Any], value: Any) -> bool:
+    """Return True if a dtype has a value, or a number that stands for it."""
+    try:
+        element(value, kind)
+    except DTypeError:
+        return False
+    return kind.kind != "u" or value >= 0
+
+
+def _near(part: Part) -> list[Any]:
+    """List numbers within an interval: evenly spread, or from its only finite bound on."""
+    if not isinstance(part, Interval):
+        return []
+    low, high = (v if abs(v) <= _NEAR else None for v in (part.low, part.high))
+    if low is not None and high is not None:
+        step = Fraction(high) - Fraction(low)
+        spread = [Fraction(low) + step * k / 16 for k in (*range(0, 17, 2), *range(1, 16, 2))]
+        return [int(v) if v.denominator == 1 else float(v) for v in spread]
+    upward = [v for v in _REAL if v >= 0]
+    return [low + v for v in upward] if low is not None else [high - v for v in upward] if high is not None else []
+
+
+def _bit_patterns(kind: np.dtype[Any]) -> list[int]:
+    info, bits = np.iinfo(kind), 8 * kind.itemsize
+    mixed = random.Random(bits)
+    patterns = [0, -1, 1, 2, 3, 1 << (bits - 1), (1 << bits) // 3, 5, *(mixed.getrandbits(bits) for _ in range(_SCALARS))]
+    return [int(np.array(p & ((1 << bits) - 1), dtype=f"u{kind.itemsize}").view(info.dtype)) for p in patterns]
+
+
+def _combined(pools: Sequence[Sequence[Any]]) -> Iterable[tuple[Any, ...]]:
+    pools = [_distinct(pool) for pool in pools]
+    if math.prod(map(len, pools)) <= 1 << 12:
+        return itertools.product(*pools)
+    mixed = random.Random(0)
+    return [tuple(mixed.choice(pool[:10]) for pool in pools) for _ in range(1 << 11)]
+
+
+def _thinned(elements: list[tuple[Any, ...]], most: int) -> list[tuple[Any, ...]]:
+    """Keep some elements in order: the first scalars, or a random choice of tuples."""
+    if len(elements) <= most or len(elements[0]) == 1:
+        return elements[:most]
+    kept = random.Random(0).sample(range(2, len(elements)), most - 2)
+    return [*elements[:2], *(elements[i] for i in sorted(kept))]
+
+
+def _sorted(part: frozenset[Any]) -> list[Any]:
+    """Sort a finite carrier, small numbers first."""
+    return sorted(part, key=lambda v: (0, abs(v), -v, "") if isinstance(v, int | float | Fraction) else (1, 0, 0, repr(v)))

@@ -7,20 +7,22 @@ import operator
 import sys
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from semiring.algebra.expression import node
-from semiring.algebra.expression import where as _where_node
-from semiring.algebra.tracing import Symbol, lift, symbolic
+from semiring.algebra import expression
+from semiring.algebra.exponential import log_add
+from semiring.algebra.expression import COMPARISONS, Expr, node
+from semiring.algebra.tracing import Symbol, lift
 
 __all__ = ["TABLE", "absolute", "exp", "expm1", "log", "log1p", "logaddexp", "logical_not", "maximum", "minimum", "sqrt", "where"]
 
 
 def _kind(*values: Any) -> str:
     """Return the world of the values: a recording, SymPy, NumPy arrays (of objects, or not) or plain Python."""
-    if any(symbolic(v) for v in values):
+    if any(isinstance(v, Symbol) for v in values):
         return "symbol"
     if any(isinstance(v, np.ndarray | np.generic) for v in values):
         return "objects" if any(isinstance(v, np.ndarray) and v.dtype.kind == "O" for v in values) else "numpy"
@@ -34,7 +36,8 @@ def _sympy() -> Any:
     return sympy
 
 
-def _each(function: Callable[..., Any], *arrays: Any) -> Any:
+def each(function: Callable[..., Any], *arrays: Any) -> Any:
+    """Call a function on the objects of arrays."""
     with np.errstate(all="ignore"):  # NumPy would report the flag that math.sqrt(-1) leaves
         return np.frompyfunc(function, len(arrays), 1)(*arrays)
 
@@ -93,22 +96,41 @@ def _sympy_log1p(x: Any) -> Any:
     return 2 * _sympy().atanh(x / (x + 2)) if x.is_Float and abs(x) < 0.5 else _sympy_log(1 + x)
 
 
-def _unary(name: str, python: Callable[[Any], float], sympy: Callable[[Any], Any], doc: str) -> Callable[[Any], Any]:
-    python = _guarded(python)
+Function = Callable[..., Any]
+
+
+def _operation(symbol: Callable[..., Expr], sympy: Function, numpy: Function, python: Function) -> Function:
+    """Make an operation of one function for each kind of values; objects in arrays are taken one by one."""
+
+    def operation(*values: Any) -> Any:
+        match _kind(*values):
+            case "symbol":
+                return Symbol(symbol(*map(lift, values)))
+            case "sympy":
+                return sympy(*values)
+            case "objects":
+                return each(operation, *values)
+            case "numpy":
+                return numpy(*values)
+            case _:
+                return python(*values)
+
+    return operation
+
+
+def _quiet(function: Function) -> Function:
+    def quiet(*args: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return function(*args)
+
+    return quiet
+
+
+def _unary(name: str, python: Function, sympy: Function, doc: str) -> Callable[[Any], Any]:
+    operation = _operation(partial(node, name), sympy, _quiet(getattr(np, name)), _guarded(python))
 
     def function(x: Any) -> Any:
-        match _kind(x):
-            case "symbol":
-                return Symbol(node(name, lift(x)))
-            case "sympy":
-                return sympy(x)
-            case "objects":
-                return _each(function, x)
-            case "numpy":
-                with np.errstate(all="ignore"):
-                    return getattr(np, name)(x)
-            case _:
-                return python(x)
+        return operation(x)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
@@ -127,80 +149,64 @@ def absolute(x: Any) -> Any:
     return abs(x)
 
 
+def _sympy_extremum(name: str, x: Any, y: Any) -> Any:
+    try:
+        return getattr(_sympy(), name)(x, y)
+    except ValueError:  # SymPy cannot compare equal numbers in different forms
+        if (x - y).equals(0):
+            return x
+        raise
+
+
+_minimum = _operation(partial(node, "min"), partial(_sympy_extremum, "Min"), np.fmin, lambda x, y: y if y < x else x)
+_maximum = _operation(partial(node, "max"), partial(_sympy_extremum, "Max"), np.fmax, lambda x, y: y if y > x else x)
+
+
 def minimum(x: Any, y: Any) -> Any:
     """Return the smaller of `x` and `y`, or `x` if they are equal. A NaN as `y` never wins; a NaN as `x` may."""
-    return _extremum("min", x, y)
+    return _minimum(x, y)
 
 
 def maximum(x: Any, y: Any) -> Any:
     """Return the larger of `x` and `y`, or `x` if they are equal. A NaN as `y` never wins; a NaN as `x` may."""
-    return _extremum("max", x, y)
+    return _maximum(x, y)
 
 
-def _extremum(name: str, x: Any, y: Any) -> Any:
-    match _kind(x, y):
-        case "symbol":
-            return Symbol(node(name, lift(x), lift(y)))
-        case "sympy":
-            try:
-                return getattr(_sympy(), name.capitalize())(x, y)
-            except ValueError:  # SymPy cannot compare equal numbers in different forms
-                if (x - y).equals(0):
-                    return x
-                raise
-        case "objects":
-            return _each(minimum if name == "min" else maximum, x, y)
-        case "numpy":
-            return np.fmin(x, y) if name == "min" else np.fmax(x, y)
-        case _:
-            return y if (y < x if name == "min" else y > x) else x
+def _sympy_where(condition: Any, yes: Any, no: Any) -> Any:
+    return _sympy().Piecewise((yes, condition), (no, True)) if _kind(condition) == "sympy" else yes if condition else no
+
+
+def _numpy_where(condition: Any, yes: Any, no: Any) -> Any:
+    return np.where(condition, yes, no)[()]  # a scalar for scalars
+
+
+_where = _operation(expression.where, _sympy_where, _numpy_where, lambda condition, yes, no: yes if condition else no)
 
 
 def where(condition: Any, yes: Any, no: Any) -> Any:
     """`yes` where `condition` holds, else `no`; both are computed, so neither may raise."""
-    match _kind(condition, yes, no):
-        case "symbol":
-            return Symbol(_where_node(lift(condition), lift(yes), lift(no)))
-        case "sympy" if _kind(condition) == "sympy":
-            return _sympy().Piecewise((yes, condition), (no, True))
-        case "objects":
-            return _each(where, condition, yes, no)
-        case "numpy":
-            return np.where(condition, yes, no)[()]  # a scalar for scalars
-        case _:
-            return yes if condition else no
+    return _where(condition, yes, no)
+
+
+_logical_not = _operation(partial(node, "not"), lambda condition: _sympy().Not(condition), np.logical_not, operator.not_)
 
 
 def logical_not(condition: Any) -> Any:
     """Negate a condition; the keyword ``not`` would fork the recording."""
-    match _kind(condition):
-        case "symbol":
-            return Symbol(node("not", lift(condition)))
-        case "sympy":
-            return _sympy().Not(condition)
-        case "objects":
-            return _each(logical_not, condition)
-        case "numpy":
-            return np.logical_not(condition)
-        case _:
-            return not condition
+    return _logical_not(condition)
+
+
+_logaddexp = _operation(
+    partial(log_add, Fraction(1)),
+    lambda x, y: log(exp(x) + exp(y)),
+    _quiet(np.logaddexp),
+    lambda x, y: x + math.log(2) if x == y else maximum(x, y) + log1p(exp(-abs(x - y))),
+)
 
 
 def logaddexp(x: Any, y: Any) -> Any:
     """``log(exp(x) + exp(y))`` without overflow: max + log1p(exp(min − max)), and −∞ for two −∞."""
-    match _kind(x, y):
-        case "symbol":
-            high, low = maximum(x, y), minimum(x, y)
-            return where(abs(high) == math.inf, high, high + log1p(exp(low - high)))  # the condition avoids −∞ − (−∞) = NaN
-        case "sympy":
-            return log(exp(x) + exp(y))
-        case "objects":
-            return _each(logaddexp, x, y)
-        case "numpy":
-            with np.errstate(all="ignore"):
-                return np.logaddexp(x, y)
-        case _:
-            return x + math.log(2) if x == y else maximum(x, y) + log1p(exp(-abs(x - y)))
+    return _logaddexp(x, y)
 
 
 def _divided(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -231,36 +237,17 @@ def _shifted(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return shifted
 
 
-def _quiet(function: Callable[..., Any]) -> Callable[..., Any]:
-    def quiet(*args: Any) -> Any:
-        with np.errstate(all="ignore"):
-            return function(*args)
-
-    return quiet
-
-
-def _comparison(function: Callable[[Any, Any], Any], sympy_name: str) -> Callable[[Any, Any], Any]:
+def _comparison(name: str) -> Function:
     """Make a comparison for the table: symbolic for SymPy, whose ``==`` compares the forms of two expressions."""
-
-    def compare(x: Any, y: Any) -> Any:
-        match _kind(x, y):
-            case "sympy":
-                return getattr(_sympy(), sympy_name)(x, y)
-            case "objects":
-                return _each(compare, x, y)
-            case _:
-                return function(x, y)
-
-    return compare
+    compare = getattr(operator, name)
+    return _operation(partial(node, name), lambda x, y: getattr(_sympy(), name.capitalize())(x, y), compare, compare)
 
 
 TABLE: dict[str, Callable[..., Any]] = {
     "add": _quiet(operator.add), "sub": _quiet(operator.sub), "mul": _quiet(operator.mul), "div": _divided(operator.truediv),
     "floordiv": _divided(operator.floordiv), "mod": _divided(operator.mod), "neg": operator.neg, "abs": abs,
     "and": operator.and_, "or": operator.or_, "xor": operator.xor, "shl": _shifted(operator.lshift), "shr": _shifted(operator.rshift),
-    "invert": operator.invert, "lt": _comparison(operator.lt, "Lt"), "le": _comparison(operator.le, "Le"),
-    "gt": _comparison(operator.gt, "Gt"), "ge": _comparison(operator.ge, "Ge"), "eq": _comparison(operator.eq, "Eq"),
-    "ne": _comparison(operator.ne, "Ne"), "min": minimum, "max": maximum, "where": where, "not": logical_not,
-    "exp": exp, "expm1": expm1, "log": log, "log1p": log1p, "sqrt": sqrt,
+    "invert": operator.invert, "min": _minimum, "max": _maximum, "where": _where, "not": _logical_not, "exp": exp, "expm1": expm1,
+    "log": log, "log1p": log1p, "sqrt": sqrt, **{name: _comparison(name) for name in COMPARISONS},
 }  # fmt: skip
 """Every recordable operation by its name in an expression, for the scalar, NumPy and SymPy targets."""

@@ -25,19 +25,7 @@ _OBJECT = np.dtype(object)
 class AlgebraicStructure:
     """Two operations with their identities on a carrier, recorded by the constructor; see `Semiring`.
 
-    Attributes
-    ----------
-    name : str
-    add, mul : callable
-        a ⊕ b and a ⊗ b.
-    zero, one : scalar or tuple
-        Their identities.
-    star : callable or None
-        a*.
-    domain
-        The carrier as the caller gave it.
-    carrier : Carrier
-        The domain, made explicit.
+    `carrier` is the domain, made explicit. `recordings` has the traces of ``add``, ``mul`` and ``star`` that could be recorded.
     """
 
     name: str
@@ -48,7 +36,7 @@ class AlgebraicStructure:
     star: Callable[[Any], Any] | None = field(default=None, kw_only=True)
     domain: Any = field(default=None, kw_only=True)
     carrier: Carrier = field(init=False)
-    _recordings: Mapping[str, Trace] = field(init=False)
+    recordings: Mapping[str, Trace] = field(init=False)
     _program: Program | str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -93,7 +81,7 @@ class AlgebraicStructure:
             differ = disagreements(program, callables, *self._identity_parts, self.carrier)
             reasons = {name: f"{self.name}.{name}: {why}" for name, why in differ.items()}
         object.__setattr__(self, "_program", next(iter(reasons.values()), program))
-        object.__setattr__(self, "_recordings", {name: r for name, r in recordings.items() if name not in reasons})
+        object.__setattr__(self, "recordings", {name: r for name, r in recordings.items() if name not in reasons})
 
     @property
     def _identity_parts(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -120,10 +108,6 @@ class AlgebraicStructure:
     def running(self, kinds: tuple[np.dtype[Any], ...]) -> tuple[Any, ...]:
         """Return the callables if object arrays run them, as a part of the key of cached results."""
         return (self.add, self.mul, self.star) if _OBJECT in kinds else ()
-
-    def recorded(self, name: str) -> Trace | None:
-        """Return the trace of ``add``, ``mul`` or ``star``; None without one."""
-        return self._recordings.get(name)
 
     def identities(self, dtypes: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Return 0 and 1 in `dtypes`, one Python number a component.
@@ -210,35 +194,24 @@ class AlgebraicStructure:
         >>> [str(dtype) for dtype in LOG.supported_dtypes]
         ['float32', 'float64']
         """
+        return tuple(filter(self._has_meaning_in, DTYPES))
 
-        def supports(dtype: np.dtype[Any]) -> bool:
-            try:
-                self.identities(dtype)
-            except DTypeError:
-                return False
-            return True
-
-        return tuple(filter(supports, DTYPES))
+    def _has_meaning_in(self, dtype: Any) -> bool:
+        try:
+            self.identities(dtype)
+        except (DTypeError, TraceError):
+            return False
+        return True
 
     @cached_property
     def usual_dtypes(self) -> tuple[np.dtype[Any], ...]:
         """The default dtypes: the first that fits of float64, bool, int64 and object."""
-        for name in ("float64", "bool", "int64"):
-            kinds = self.dtypes(name)
-            try:
-                self.identities(kinds)
-            except (DTypeError, TraceError):
-                continue
-            return kinds
-        return self.dtypes(object)
+        return self.dtypes(next(filter(self._has_meaning_in, ("float64", "bool", "int64")), object))
 
     @cached_property
     def selects(self) -> bool:
         """True if the recorded form of ⊕ always gives one of its operands; False does not exclude selectivity."""
-        try:
-            return self.program.selects
-        except TraceError:
-            return False
+        return not isinstance(self._program, str) and self._program.selects
 
     def narrowed(self, domain: Any) -> Self:
         """Return the same structure, with the same recordings, on another carrier."""
@@ -247,7 +220,7 @@ class AlgebraicStructure:
         object.__setattr__(other, "domain", plain)
         object.__setattr__(other, "carrier", carrier)
         if not isinstance(self._program, str):
-            program = compose(self._recordings, carrier, truth_values=self.on_truth_values)
+            program = compose(self.recordings, carrier, truth_values=self.on_truth_values)
             object.__setattr__(other, "_program", program)
         return other
 

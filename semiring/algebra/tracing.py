@@ -18,15 +18,14 @@ import numpy as np
 from semiring.algebra.expression import COMPARISONS, Expr, combined, const, is_condition, node, var, where
 from semiring.common.errors import DivergenceError, TraceError, with_article
 
-__all__ = ["Symbol", "Trace", "lift", "record", "refuse", "symbolic"]
-
-_current = threading.local()
+__all__ = ["Symbol", "Trace", "lift", "record", "refuse"]
 
 
-def _running() -> _Path | None:
-    """Return the innermost run of a callable in this thread, or None."""
-    found: _Path | None = getattr(_current, "path", None)
-    return found
+class _Running(threading.local):
+    path: _Path | None = None  # the innermost run of a callable in this thread
+
+
+_current = _Running()
 
 
 class Symbol:
@@ -38,7 +37,7 @@ class Symbol:
         self.expr = expr
 
     def __bool__(self) -> bool:
-        path = _running()
+        path = _current.path
         if path is None:
             raise TraceError("a symbol was used as a bool outside the recording of a semiring's callable")
         expr = self.expr
@@ -86,15 +85,10 @@ class Symbol:
 def refuse(what: str, instead: str) -> NoReturn:
     """Raise the `TraceError` for an operation that cannot be recorded."""
     error = TraceError(f"{what} cannot be recorded in a semiring's callable; write {instead}")
-    path = _running()
+    path = _current.path
     if path is not None and path.refusal is None:
         path.refusal = error
     raise error
-
-
-def symbolic(value: Any) -> bool:
-    """Return True if `value` is a symbol of a recording."""
-    return isinstance(value, Symbol)
 
 
 def lift(value: Any) -> Expr:
@@ -114,7 +108,7 @@ def lift(value: Any) -> Expr:
 
 def _apply(name: str, *operands: Any) -> Symbol:
     args = tuple(map(lift, operands))
-    path = _running()
+    path = _current.path
     if name in ("div", "floordiv", "mod") and path is not None:
         path.divides_by(args[1])
     if name in ("and", "or", "xor") and all(map(is_condition, args)):
@@ -188,7 +182,6 @@ class Trace:
     undefined: Expr
 
 
-_EVERY = frozenset("<=>?")
 _RELATIONS = {
     "lt": frozenset("<"), "le": frozenset("<="), "gt": frozenset(">"), "ge": frozenset(">="), "eq": frozenset("="),
     "ne": frozenset("<>?"),
@@ -212,8 +205,7 @@ class _Path:
         self._relations: dict[tuple[Expr, Expr], frozenset[str]] = {}
 
     def __enter__(self) -> None:
-        self._outer = _running()
-        _current.path = self
+        self._outer, _current.path = _current.path, self
 
     def __exit__(self, *_: object) -> None:
         _current.path = self._outer
@@ -293,15 +285,10 @@ class _Path:
             holds = frozenset({"<": ">", ">": "<"}.get(r, r) for r in holds)
         possible = self._relations.get((x, y))
         if possible is None:
-            possible = frozenset("=?") if x is y else _EVERY
-            if _is_ordered(x) and _is_ordered(y):
+            possible = frozenset("=?" if x is y else "<=>?")
+            if {x.op, y.op} <= {"var", "const"}:  # neither is NaN, because no carrier has NaN; sums may be ∞ − ∞
                 possible -= {"?"}
         return (x, y), holds, possible
-
-
-def _is_ordered(expr: Expr) -> bool:
-    """Return True if an expression cannot be NaN: an operand, because no carrier has NaN, or a constant. Sums may be ∞ − ∞."""
-    return expr.op in ("var", "const")
 
 
 def record(

@@ -65,7 +65,7 @@ def betweenness(
     tails = np.arange(n, dtype=np.int32).repeat(np.diff(starts)) if weighted else heads
     counts = np.ones(n) if worth is None else worth
     given = address(starts), address(heads), address(tails), 0 if weights is None else address(weights), address(sources)
-    function = betweenness_function(weighted=weighted)
+    function = betweenness_function("lengths" if weighted else "levels")
     step = max(1, -(-len(sources) // _BLOCKS))
     firsts = range(0, len(sources), step)
     totals, ready, lock = (np.zeros(n), np.zeros(m if edges else 0)), dict[int, tuple[Array, Array]](), threading.Lock()

@@ -15,7 +15,7 @@ elements each way for n²b multiply-adds.
 
 The block rows are distributed block-cyclically over devices. The owner of block row K runs phases 1 and 2 and broadcasts the row panel;
 each device runs phases 3 and 4 for the block rows it owns. `steps` yields the program of one device. An executor (threads, GPUs, disk or
-messages: `semiring.streaming.workers`) has to keep the dependencies named by `Load`, `Receive` and `StoreBlockRow`, and no others.
+messages: `semiring.streaming.closure`) has to keep the dependencies named by `Load`, `Receive` and `StoreBlockRow`, and no others.
 
 Four block rows on one device begin with round 0:
 

@@ -44,11 +44,11 @@ from semiring.arrays.pieces import HOST, pieces
 from semiring.arrays.threads import Threaded
 from semiring.common.errors import DivergenceError, DivergentPivot, SemiringError, in_stack
 from semiring.kernels import machine
-from semiring.kernels.boolean import is_reachability
 from semiring.kernels.engine import Block, Engine
 from semiring.kernels.limits import ValueStatistics, tropical
+from semiring.kernels.operations import is_reachability
 from semiring.kernels.overflow.closures import guard_for, leaves_carrier, statistics_of
-from semiring.kernels.select import close_by_levels, engine_for
+from semiring.kernels.select import engine_for
 
 __all__ = ["closure"]
 
@@ -432,7 +432,9 @@ def _close_by_levels(engine: Engine, matrix: Any, found: ValueStatistics) -> boo
     length, most = found.finite[1], 2.0 ** (np.finfo(dtype).nmant + 1) if dtype.kind == "f" else float(np.iinfo(dtype).max)
     if not (length > 0 and length == int(length) and min(n, machine.LEVELS) * length < most):
         return False
-    if not close_by_levels(matrix, engine.semiring.identities((dtype,))[0][0], length):
+    from semiring.kernels.cuda import levels
+
+    if not levels.close_by_levels(matrix, engine.semiring.identities((dtype,))[0][0], length):
         return False
     _expect(engine, -(n**3))
     return True

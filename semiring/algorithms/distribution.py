@@ -22,7 +22,7 @@ from semiring.arrays.overlap import address
 from semiring.arrays.threads import run
 from semiring.common import forks
 from semiring.kernels.cpu.eliminations import SweepLayout
-from semiring.kernels.cpu.tally import COPIES, TallyWords, float_word
+from semiring.kernels.cpu.sweeps import COPIES, TallyWords, float_word
 
 __all__ = ["Distribution", "cell_exponent", "distribution"]
 

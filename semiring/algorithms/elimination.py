@@ -21,9 +21,9 @@ from semiring.algorithms.symbolic import Symbolic
 from semiring.arrays.devices import on_gpu
 from semiring.arrays.threads import run
 from semiring.common.errors import DivergentPivot
+from semiring.kernels.compressed import EliminationPanels
 from semiring.kernels.cpu.eliminations import Eliminations, SweepLayout
 from semiring.kernels.engine import Block, Engine, Primitives
-from semiring.kernels.supernodes import EliminationPanels
 
 __all__ = ["Elimination", "eliminate_front"]
 

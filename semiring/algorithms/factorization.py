@@ -27,11 +27,11 @@ from semiring.arrays.pieces import slices
 from semiring.common.errors import DivergentPivot
 from semiring.common.progress import Meter
 from semiring.kernels import machine
+from semiring.kernels.compressed import EliminationPanels
 from semiring.kernels.cpu.eliminations import Eliminations
 from semiring.kernels.operations import operations_for
 from semiring.kernels.overflow.closures import guard_for, statistics_of
 from semiring.kernels.select import engine_for, fronts_for, sweeps_for
-from semiring.kernels.supernodes import EliminationPanels
 
 __all__ = ["Factorization", "Kept", "sums_converge"]
 

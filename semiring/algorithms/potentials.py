@@ -37,7 +37,7 @@ from semiring.algebra.expression import is_operation, node, var
 from semiring.algorithms.bellman_ford import Relaxation
 from semiring.algorithms.csr import CSR
 from semiring.arrays.pieces import CACHE, slices
-from semiring.kernels.cpu.strong_components import strong_components
+from semiring.kernels.cpu.patterns import strong_components
 from semiring.kernels.operations import Operations, operations_for
 
 if TYPE_CHECKING:

@@ -39,7 +39,6 @@ from semiring.arrays.devices import entries, host, on_gpu, to_gpu
 from semiring.arrays.pieces import CACHE, HOST, slices
 from semiring.common.errors import GraphError
 from semiring.common.forks import cached_property
-from semiring.kernels import select
 from semiring.kernels.operations import Operations
 
 __all__ = ["NONE", "SingleSource", "cycle_through", "erase_loops", "expand", "follow", "next_hops", "predecessors", "roots_of", "weighs"]
@@ -64,7 +63,9 @@ def expand(via: Array, sources: Array, targets: Array) -> list[list[int] | None]
     and usually about log₂ of a path's edges. Only the needed entries of a `via` on a GPU come to the host.
     """
     if on_gpu(via):
-        found = [None if walk is None else erase_loops(walk) for walk in select.expand_paths(via, sources, targets)]
+        from semiring.kernels.cuda import paths
+
+        found = [None if walk is None else erase_loops(walk) for walk in paths.expand_paths(via, sources, targets)]
         long = np.array([pair for pair, path in enumerate(found) if path is None], dtype=np.intp)
         for pair, path in zip(long.tolist(), _expand(via, sources[long], targets[long]), strict=True):
             found[pair] = path
@@ -228,8 +229,10 @@ def _grow(semiring: Semiring, values: Values, via: Array, paths: Callable[[tuple
 
 def _grow_there(semiring: Semiring, values: Values, via: Array, grower: Callable[[tuple[int, ...]], _Grower], *, backward: bool) -> Array:
     """Grow trees on a GPU; trees in which rounding hides the ties come to the host, to be attached by whole paths."""
+    from semiring.kernels.cuda import paths
+
     result: Array
-    result, remaining = select.predecessor_trees(semiring, values, via, backward=backward, circles=_CIRCLES)
+    result, remaining = paths.predecessor_trees(semiring, values, via, backward=backward, circles=_CIRCLES)
     matrix, row = np.divmod(remaining, max(1, via.shape[-1]))
     for one in np.unique(matrix).tolist():
         index = tuple(map(int, np.unravel_index(one, via.shape[:-2])))

@@ -25,7 +25,7 @@ from semiring.algorithms.csr import CSR, consecutive
 from semiring.arrays.memory import require_bytes
 from semiring.arrays.pieces import HOST, slices
 from semiring.common.forks import cached_property
-from semiring.kernels.cpu.strong_components import Sets, reached_components, row_words, strong_components
+from semiring.kernels.cpu.patterns import Sets, reached_components, row_words, strong_components
 
 __all__ = ["Condensation"]
 

@@ -13,8 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from semiring.arrays.devices import namespace
-from semiring.kernels.engine import Engine
-from semiring.kernels.scans import ScanOperands, ScanPlaces, Scans
+from semiring.kernels.engine import Engine, ScanOperands, ScanPlaces, Scans
 
 __all__ = ["scan"]
 

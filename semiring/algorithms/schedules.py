@@ -30,7 +30,8 @@ from semiring.algorithms.blocked import blocked, blocked_elimination
 from semiring.algorithms.iterative import iterative
 from semiring.algorithms.recursive import recursive, recursive_elimination
 from semiring.common.errors import DTypeError, SemiringError
-from semiring.kernels.engine import Block, Engine, Sides
+from semiring.kernels.description import BlockSides
+from semiring.kernels.engine import Block, Engine
 
 __all__ = ["METHODS", "Pivots", "Schedule", "eliminates", "require_closure_laws", "require_method", "schedule_for", "settled"]
 
@@ -99,7 +100,7 @@ def require_method(method: str, block: int | None) -> None:
         raise SemiringError(f"block is {block!r}; it must be a whole number from 1, or None for the default")
 
 
-def settled(method: str, block: int | None, n: int, sides: Sides, *, eliminate: bool) -> tuple[str, int]:
+def settled(method: str, block: int | None, n: int, sides: Engine | BlockSides, *, eliminate: bool) -> tuple[str, int]:
     """Return the algorithm of a method for n vertices, and the side of its pivot blocks or base case.
 
     Sides are rounded up to a multiple of the engine's alignment, as blocks begin there. With packed elements the iterative algorithm takes

@@ -37,7 +37,7 @@ from semiring.algebra.program import Program
 from semiring.algorithms.bellman_ford import find_cycle
 from semiring.algorithms.csr import CSR, SparseArray
 from semiring.common.errors import TraceError
-from semiring.kernels.cpu.strong_components import strong_components
+from semiring.kernels.cpu.patterns import strong_components
 
 __all__ = ["Sums", "Walks", "diverged", "divergent_component", "heavy_cycle", "is_inverse", "nonnegative_sums", "signs", "weights_of_walks"]
 

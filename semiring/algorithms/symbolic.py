@@ -33,8 +33,8 @@ import numpy as np
 from semiring.algorithms.csr import CSR
 from semiring.common.errors import GraphError, install_of
 from semiring.common.forks import cached_property
+from semiring.kernels.compressed import Supernodes
 from semiring.kernels.cpu.patterns import elimination_tree, postorder, row_subtrees
-from semiring.kernels.supernodes import Supernodes
 
 __all__ = ["ORDERS", "Fill", "Symbolic", "analysed", "analysis", "fill_reducing_order", "inverse_permutation", "symmetric_pattern"]
 

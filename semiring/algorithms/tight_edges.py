@@ -2,7 +2,7 @@
 
 The predecessor of v on a best path is the vertex u with the best offer d_u ⊗ a_uv. If no cycle ties with the empty path, these edges are a
 tree with the source as root. Else, as with edges of weight 0, the vertices may point at each other in a circle: then the tree grows from
-the source along tight edges (`semiring.kernels.cpu.tight_edges`). If rounding hides tight edges, the row is searched instead.
+the source along tight edges (`semiring.kernels.cpu.search`). If rounding hides tight edges, the row is searched instead.
 
 Examples
 --------

@@ -20,7 +20,7 @@ from semiring.common.errors import DTypeError
 from semiring.common.errors import NegativeCycleError as OwnNegativeCycleError
 from semiring.common.forks import cached_property
 from semiring.common.units import counted
-from semiring.csgraph.reading import Array, CSGraph, both_ways, in_dtype, read
+from semiring.csgraph.reading import Array, CSGraph, both_ways, in_dtype, read, require_held, some
 from semiring.planning import Plan, closure_problem, edges_problem, plan
 from semiring.planning.options import Options
 
@@ -118,8 +118,13 @@ class Call:
 
     @cached_property
     def csr_within_reach(self) -> CSR:
-        """Edges of `within_reach` in compressed rows, both ways for an undirected request."""
-        return self.csr if self.within_reach is self.weighed else self._by_direction(self.within_reach)
+        """Edges of `within_reach` like `csr`, which the dtype can hold; without loops if weights are negative."""
+        csr = self.csr if self.within_reach is self.weighed else self._by_direction(self.within_reach)
+        require_held(csr, self.dtype)
+        if not self.negative:
+            return csr
+        self.refuse_loops(csr.arrays()[0].diagonal())
+        return some(csr, csr.tails != csr.heads)
 
     def _by_direction(self, graph: CSGraph) -> CSR:
         return graph.csr if self.request.directed else both_ways(graph.csr)
@@ -141,11 +146,6 @@ class Call:
         more |= {"dense": True, "edges": min(self.graph.stored * (1 if request.directed else 2), n * n), "searches": sources}
         more |= {"order": "rounds" if self.negative else "levels" if request.unweighted else "best", "place": device_of(dense)}
         return plan(closure_problem(MIN_PLUS, (self.dtype,), (n, n), options, **more))
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of the closure: the matrix, and for paths the construction matrix and the predecessors."""
-        return int(self.graph.n**2 * (self.dtype.itemsize + 8 * bool(self.request.return_predecessors)))
 
     @property
     def in_place(self) -> bool:

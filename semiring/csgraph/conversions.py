@@ -262,7 +262,7 @@ def reconstruct_path(csgraph: Any, predecessors: Any, directed: bool = True) -> 
 
 def _found(csr: CSR, tails: Array, heads: Array) -> tuple[Array, Array]:
     """Return the weights of the edges tails → heads, ∞ if missing, and which edges exist."""
-    places, wanted = csr.tails * csr.n + csr.heads, tails * csr.n + heads
+    places, wanted = csr.places, tails * csr.n + heads
     at = np.searchsorted(places, wanted)
     there = at < len(places)
     there[there] = places[at[there]] == wanted[there]

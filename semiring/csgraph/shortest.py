@@ -119,20 +119,9 @@ def floyd_warshall(
     array([[0.e+00, 1.e-09],
            [   inf, 0.e+00]])
 
-    Parameters
-    ----------
-    csgraph, directed, return_predecessors, unweighted, overwrite, dtype, device
-        As for `shortest_path`.
-
-    Returns
-    -------
-    dist_matrix, predecessors
-        As for `shortest_path`.
-
-    Raises
-    ------
-    NegativeCycleError, ValueError, TypeError, TooLargeError
-        As for `shortest_path`, except that a negative loop is no error.
+    Notes
+    -----
+    A negative loop is no error.
     """
     return solve(csgraph, Request("FW", directed, return_predecessors, unweighted, overwrite, dtype=dtype, device=device))
 
@@ -215,21 +204,6 @@ def bellman_ford(
     >>> bellman_ford([[0, 4, 2], [0, 0, 0], [0, -3, 0]], indices=0)
     array([ 0., -1.,  2.])
 
-    Parameters
-    ----------
-    csgraph, directed, indices, return_predecessors, unweighted, dtype, device
-        As for `shortest_path`.
-
-    Returns
-    -------
-    dist_matrix, predecessors
-        As for `shortest_path`.
-
-    Raises
-    ------
-    NegativeCycleError, ValueError, TypeError, TooLargeError
-        As for `shortest_path`.
-
     Notes
     -----
     SciPy relaxes every edge n times for each source; here the method is the same as for `shortest_path`.
@@ -256,21 +230,6 @@ def johnson(
     >>> from semiring.csgraph import johnson
     >>> johnson([[0, 4, 2], [0, 0, 0], [0, -3, 0]], indices=0)
     array([ 0., -1.,  2.])
-
-    Parameters
-    ----------
-    csgraph, directed, indices, return_predecessors, unweighted, dtype, device
-        As for `shortest_path`.
-
-    Returns
-    -------
-    dist_matrix, predecessors
-        As for `shortest_path`.
-
-    Raises
-    ------
-    NegativeCycleError, ValueError, TypeError, TooLargeError
-        As for `shortest_path`.
     """
     return solve(csgraph, Request("J", directed, return_predecessors, unweighted, indices=indices, dtype=dtype, device=device))
 

@@ -1,10 +1,10 @@
-"""The three strategies for csgraph's shortest paths: the closure, products of a few rows, or searches.
+"""The strategies for csgraph's shortest paths: the closure, products of a few rows, or searches by this library or SciPy.
 
 `solve` searches small sparse graphs at once (`small_rows`); `_answer` follows the plan of any other call:
 
 - `by_closure` closes the dense matrix like `semiring.apsp`, and selects the requested rows.
 - `by_products` multiplies rows by the dense matrix until a fixed point.
-- `by_searches` searches from each source in compressed rows (`algorithms.rows_of_edges` or SciPy's functions), or eliminates.
+- `by_searches` searches from each source in compressed rows, or eliminates; `by_scipy` calls SciPy's functions.
 
 Each strategy returns a tuple: distances, predecessors on request, and with ``min_only=True`` the nearest sources.
 """
@@ -21,28 +21,25 @@ from scipy.sparse.csgraph import dijkstra, johnson
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algorithms.csr import CSR, in_range
 from semiring.algorithms.predecessors import NONE
-from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.arrays.devices import device_of, host, namespace, on_device, on_gpu, to_gpu
 from semiring.arrays.memory import fits, with_scratch
 from semiring.arrays.pieces import HOST, slices
 from semiring.common.errors import OverflowRiskError, callers_level, noted
-from semiring.common.progress import Meter
 from semiring.csgraph.call import METHODS, AsBoth, Call, Request, cut, read_call
-from semiring.csgraph.reading import Array, as_scipys, both_ways, in_dtype, is_held, require_held, some, with_root
-from semiring.execution.question import GivenGraph, Question
+from semiring.csgraph.reading import Array, as_scipys, both_ways, in_dtype, is_held, with_root
+from semiring.execution.question import GivenGraph, Question, Selection
 from semiring.execution.reporting import reporting
-from semiring.execution.rows import rows_by_products
-from semiring.execution.search import rows_by_elimination, search_steps
+from semiring.execution.search import search, search_steps
 from semiring.execution.strategy import run
-from semiring.execution.whole import close_matrices
 from semiring.graphs import Graph
 from semiring.graphs.coo import sound_rows
-from semiring.kernels.cuda.transfer import download, upload
+from semiring.graphs.vertices import Vertices
+from semiring.kernels.cuda.blocks import download, upload
 from semiring.kernels.machine import FEW_STEPS
 from semiring.kernels.select import searches_for
 from semiring.planning.options import Options
 
-__all__ = ["by_closure", "by_products", "by_searches", "small_rows", "solve"]
+__all__ = ["by_closure", "by_products", "by_scipy", "by_searches", "small_rows", "solve"]
 
 _FLOAT64 = np.dtype(np.float64)
 
@@ -50,18 +47,17 @@ _FLOAT64 = np.dtype(np.float64)
 def solve(csgraph: Any, request: Request) -> Any:
     """Return the distances, and with ``return_predecessors=True`` the predecessors too."""
     answer: tuple[Any, ...] | None = small_rows(csgraph, request)
-    if answer is not None:
-        return answer[0] if len(answer) == 1 else answer
-    call = read_call(csgraph, request)
-    if call.request.method == "D" and call.negative:
-        warnings.warn(
-            "Graph has negative weights: the distances are right, and a negative cycle raises NegativeCycleError. "
-            "SciPy's dijkstra may be inaccurate, or never return.",
-            stacklevel=callers_level(),
-        )
-    with AsBoth():
-        first, *others = _answer(call)
-    return (first, *others) if others else first
+    if answer is None:
+        call = read_call(csgraph, request)
+        if call.request.method == "D" and call.negative:
+            warnings.warn(
+                "Graph has negative weights: the distances are right, and a negative cycle raises NegativeCycleError. "
+                "SciPy's dijkstra may be inaccurate, or never return.",
+                stacklevel=callers_level(),
+            )
+        with AsBoth():
+            answer = _answer(call)
+    return answer[0] if len(answer) == 1 else answer
 
 
 def small_rows(csgraph: Any, request: Request) -> tuple[Array, ...] | None:
@@ -111,29 +107,31 @@ def small_rows(csgraph: Any, request: Request) -> tuple[Array, ...] | None:
 def _answer(call: Call) -> tuple[Any, ...]:
     there, plan = on_gpu(call.graph.dense), call.plan
     try:
-        if plan.strategy == "whole" or plan.strategy == "block rows":
-            answer = by_closure(call)
+        if plan.strategy == "SciPy":
+            answer = by_scipy(call)
+        elif plan.by_edges:
+            answer = by_searches(call)
         elif plan.strategy == "rows by products":
             answer = by_products(call)
         else:
-            with reporting(None, plan) as meter:
-                answer = by_searches(call, scipys=plan.strategy == "SciPy", meter=meter)
+            answer = by_closure(call)
     except OverflowRiskError:
         if call.request.device != "auto" or there or call.in_place:
             raise
-        answer = by_searches(call, scipys=True)  # SciPy lets sums overflow to ∞
+        answer = by_scipy(call)  # SciPy lets sums overflow to ∞
     if there and plan.strategy == "SciPy":
         with on_device(device_of(call.graph.dense)):
             answer = tuple(map(to_gpu, answer))
+    if call.in_place and not np.may_share_memory(answer[0], call.graph.dense):
+        np.copyto(call.graph.dense, answer[0])
+        answer = (call.graph.dense, *answer[1:])
     return answer if call.graph.restore is None else tuple(map(call.graph.restore, answer))
 
 
 def by_closure(call: Call) -> tuple[Any, ...]:
     """Close the matrix, and return all rows or the requested rows; on one GPU with room, every step runs there."""
-    request, graph, n = call.request, call.graph, call.graph.n
-    paths = bool(request.return_predecessors)
-    gpu = _one_gpu(call)
-    given = graph if call.in_place else call.within_reach
+    paths, gpu = call.plan.paths, _one_gpu(call)
+    given = call.graph if call.in_place else call.within_reach
     # A closure with negative weights may have to read the input again.
     matrix = given.matrix(call.dtype, overwrite=call.in_place and not call.negative, paths=paths, device=gpu or "cpu")
     with on_device(device_of(matrix)):
@@ -141,29 +139,20 @@ def by_closure(call: Call) -> tuple[Any, ...]:
     with on_device(gpu or device_of(matrix)):
         if gpu is not None and paths and not on_gpu(matrix):
             matrix = upload(matrix)
-        returns = gpu is not None and on_gpu(matrix)
-        found = _closure(call, matrix)
-        answer: tuple[Any, ...] = (found.distances, found.predecessors()) if paths else (found,)
+        answer = _run(call, Graph((matrix,), owned=not call.negative))
         if call.sources is not None:
             rows = namespace(answer[0]).asarray(call.sources)
-            answer = tuple(array[rows].reshape(*call.shape, n) for array in answer)
-        cut(request.limit, *answer)
-        if returns:
-            answer = tuple(map(download, answer))
-    if call.in_place and not np.may_share_memory(answer[0], graph.dense):
-        np.copyto(graph.dense, answer[0])
-        answer = (graph.dense, *answer[1:])
-    return answer
+            answer = tuple(array[rows].reshape(*call.shape, call.graph.n) for array in answer)
+        cut(call.request.limit, *answer)
+        return tuple(map(download, answer)) if gpu is not None and on_gpu(matrix) else answer
 
 
-def _closure(call: Call, matrix: Any) -> Any:
-    plan, graph = call.plan, Graph((matrix,), owned=not call.negative)
-    with noted("the closure", plan.semiring, matrix):
-        question = Question(plan.semiring, Options(plan.paths, nonedge=np.inf))
-        if plan.strategy == "whole":
-            with reporting(None, plan) as meter:
-                return close_matrices(plan, graph, question, lambda: graph, meter, returns=plan.gpu and not on_gpu(matrix))
-        return run(plan, GivenGraph(graph=graph), question)
+def _run(call: Call, graph: Graph, selection: Selection | None = None) -> tuple[Any, ...]:
+    """Run the plan for all rows of a matrix, or some."""
+    plan = call.plan
+    with noted("the closure", MIN_PLUS, graph.values):
+        found = run(plan, GivenGraph(graph=graph), Question(MIN_PLUS, Options(plan.paths, nonedge=np.inf)), selection)
+    return (found.distances, found.predecessors()) if plan.paths else (found,)
 
 
 def _one_gpu(call: Call) -> str | None:
@@ -171,11 +160,12 @@ def _one_gpu(call: Call) -> str | None:
 
     The GPU then receives only the edges of a sparse array, and also grows the predecessor trees, far faster than the host.
     """
-    if on_gpu(call.graph.dense) or not call.plan.gpu or call.plan.strategy != "whole":
+    plan, entries = call.plan, call.graph.entries
+    if on_gpu(call.graph.dense) or not plan.gpu or plan.strategy != "whole":
         return None
-    edges = 0 if call.graph.entries is None else call.graph.entries.nbytes
-    needed = with_scratch(call.bytes + call.graph.n**2 * call.dtype.itemsize * call.negative + edges)
-    return call.plan.device if fits(needed, call.plan.device) else None
+    entry = call.dtype.itemsize * (1 + call.negative) + 8 * plan.paths  # of the matrices, and of the construction matrix and predecessors
+    needed = with_scratch(plan.n**2 * entry + (0 if entries is None else entries.nbytes))
+    return plan.device if fits(needed, plan.device) else None
 
 
 def _settle(call: Call, matrix: Any) -> None:
@@ -191,75 +181,61 @@ def _settle(call: Call, matrix: Any) -> None:
     xp.fill_diagonal(matrix, 0)
 
 
-def by_products(call: Call) -> tuple[Array, ...]:
+def by_products(call: Call) -> tuple[Any, ...]:
     """Multiply a row for each source by the matrix until a fixed point."""
     assert call.sources is not None
-    given, directed = call.weighed, call.request.directed  # products never read an unreachable cycle
+    given, directed, n = call.weighed, call.request.directed, call.graph.n  # products never read an unreachable cycle
     matrix = given.matrix(call.dtype, borrow=directed)
     if not directed:
         matrix[...] = np.minimum(matrix, matrix.T)
-    known = () if matrix is not given.dense or given.statistics is None else (given.statistics,)
-    with noted("the closure", MIN_PLUS, matrix), reporting(None, call.plan) as meter:
-        distances, tree = rows_by_products(call.plan, matrix, call.sources, known, meter)
-    answer: tuple[Array, ...] = (distances,)
-    if tree is not None:
-        tree[tree < 0] = NONE
-        answer = distances, tree
+    known = given.statistics if matrix is given.dense else None
+    graph = Graph((matrix,), owned=False, verify=None if known is None else lambda: (known,))
+    answer = _run(call, graph, Selection(n, Vertices(call.sources), Vertices.all_of(n)))
     cut(call.request.limit, *answer)
-    return tuple(array.reshape(*call.shape, call.graph.n) for array in answer)
+    return tuple(array.reshape(*call.shape, n) for array in answer)
 
 
-def by_searches(call: Call, *, scipys: bool, meter: Meter | None = None) -> tuple[Any, ...]:
-    """Search from each source, by this library (a meter counts the steps) or by SciPy."""
-    request, n = call.request, call.graph.n
-    if not scipys and request.method != "FW" and is_held(call.csr, call.dtype):
-        csr = call.csr  # these searches never read an unreachable cycle, and report loops
+def by_searches(call: Call) -> tuple[Any, ...]:
+    """Search from each source, or eliminate."""
+    if call.request.method != "FW" and is_held(call.csr, call.dtype):
+        edges = call.searched  # these searches never read an unreachable cycle, and report loops
     else:
-        csr = call.csr_within_reach
-        require_held(csr, call.dtype)
-        if call.negative:
-            loops = csr.tails == csr.heads
-            diagonal = np.zeros(n)
-            diagonal[csr.tails[loops]] = csr.weights[0][loops]
-            call.refuse_loops(diagonal)
-            csr = some(csr, ~loops)
-    sources = np.arange(n) if call.sources is None else call.sources
-    paths = bool(request.return_predecessors)
-    if request.min_only:
-        return _nearest(call, csr, sources, paths=paths)
-    if not scipys:
-        answer = _by_own_searches(call, csr, sources, meter, paths=paths)
-    elif call.dtype == np.float64 and not call.in_place:
-        answer = _by_scipy(call, as_scipys(csr, call.graph), sources, paths=paths)
-    else:
-        answer = _copied(call, as_scipys(csr, call.graph), sources, paths=paths)
-    return tuple([array.reshape(*call.shape, n) for array in answer])
-
-
-def _by_own_searches(call: Call, csr: CSR, sources: Array, meter: Meter | None, *, paths: bool) -> tuple[Array, ...]:
-    edges = call.searched if csr is call.csr else in_dtype(csr, call.dtype)
-    if meter is not None:
-        meter.expect(search_steps(edges, len(sources)))
-    if call.plan.strategy == "elimination":
-        found, tree = rows_by_elimination(call.plan, edges, None, sources, meter)
-    else:
-        tree = np.full((len(sources), csr.n), NONE, dtype=np.int32) if paths else None
-        how: dict[str, Any] = {"searches": call.plan.searches, "order": call.plan.problem.order, "meter": meter}
-        found = rows_of_edges(MIN_PLUS, edges, sources, tree=tree, **how)
+        edges = in_dtype(call.csr_within_reach, call.dtype)
+    sources = np.arange(edges.n) if call.sources is None else call.sources
+    with reporting(None, call.plan) as meter:
+        if meter is not None:
+            meter.expect(search_steps(edges, len(sources)))
+        answer, tree = search(call.plan, edges, None, sources, meter, reflexive=True, nothing=NONE)
     if tree is not None:
         if (tree == -1).any():  # only rows without compiled code have −1, and a test takes a sixth of the time of a write
             tree[tree < 0] = NONE
-        found = (*found, tree)
-    cut(call.request.limit, *found)
-    if call.in_place:
-        np.copyto(call.graph.dense, found[0])
-        found = (call.graph.dense, *found[1:])
-    return found
+        answer = (*answer, tree)
+    cut(call.request.limit, *answer)
+    return tuple([array.reshape(*call.shape, edges.n) for array in answer])
 
 
-def _by_scipy(call: Call, matrix: Any, sources: Array, *, paths: bool) -> tuple[Array, ...]:
-    """Find the rows by SciPy: Johnson's algorithm for negative weights, else Dijkstra's."""
-    limit = call.request.limit
+def by_scipy(call: Call) -> tuple[Any, ...]:
+    """Search from each source by SciPy's functions."""
+    csr, n, paths = call.csr_within_reach, call.graph.n, call.plan.paths
+    sources = np.arange(n) if call.sources is None else call.sources
+    with reporting(None, call.plan):
+        if call.request.min_only:
+            return _nearest(call, csr, sources)
+        matrix = as_scipys(csr, call.graph)
+        if call.dtype == np.float64 and not call.in_place:
+            answer = _rows_by_scipy(call, matrix, sources)
+        else:  # some rows at a time, into another dtype or the caller's array
+            distances = call.graph.dense if call.in_place else np.empty((len(sources), n), call.dtype)
+            answer = (distances, np.empty((len(sources), n), np.int32)) if paths else (distances,)
+            for rows in slices(len(sources), n, HOST):
+                for array, part in zip(answer, _rows_by_scipy(call, matrix, sources[rows]), strict=True):
+                    array[rows] = part
+    return tuple([array.reshape(*call.shape, n) for array in answer])
+
+
+def _rows_by_scipy(call: Call, matrix: Any, sources: Array) -> tuple[Array, ...]:
+    """Find rows by Johnson's algorithm for negative weights, else Dijkstra's."""
+    limit, paths = call.request.limit, call.plan.paths
     if not call.negative:
         return _as_tuple(dijkstra(matrix, indices=sources, return_predecessors=paths, limit=limit))
     found = _as_tuple(johnson(matrix, indices=sources, return_predecessors=paths))
@@ -267,24 +243,12 @@ def _by_scipy(call: Call, matrix: Any, sources: Array, *, paths: bool) -> tuple[
     return found
 
 
-def _copied(call: Call, matrix: Any, sources: Array, *, paths: bool) -> tuple[Array, ...]:
-    """Find the rows by SciPy, some at a time, and copy them to another dtype or into the caller's array."""
-    n = call.graph.n
-    distances = call.graph.dense if call.in_place else np.empty((len(sources), n), call.dtype)
-    predecessors = np.empty((len(sources) if paths else 0, n), np.int32)
-    for rows in slices(len(sources), n, HOST):
-        distances[rows], *before = _by_scipy(call, matrix, sources[rows], paths=paths)
-        if paths:
-            (predecessors[rows],) = before
-    return (distances, predecessors) if paths else (distances,)
-
-
-def _nearest(call: Call, csr: CSR, sources: Array, *, paths: bool) -> tuple[Array, ...]:
+def _nearest(call: Call, csr: CSR, sources: Array) -> tuple[Array, ...]:
     """Find the distance of every vertex from the nearest source.
 
     SciPy has no such search for negative weights; then the search starts at a new vertex with edges of weight 0 to the sources.
     """
-    n, limit = call.graph.n, call.request.limit
+    n, limit, paths = call.graph.n, call.request.limit, call.plan.paths
     if not call.negative:
         matrix = as_scipys(csr, call.graph)
         distances, *rest = _as_tuple(dijkstra(matrix, indices=sources, return_predecessors=paths, limit=limit, min_only=True))

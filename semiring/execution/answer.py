@@ -1,4 +1,4 @@
-"""Answers in the caller's own kind: matrices, rows and columns of them in the order that was asked for, and paths over either."""
+"""Answers in the caller's own kind: rows and columns of a closure in the order that was asked for, and paths over them."""
 
 from __future__ import annotations
 
@@ -12,21 +12,13 @@ from semiring.arrays.devices import namespace
 from semiring.execution.question import Question, Selection
 from semiring.graphs import Graph
 from semiring.graphs.vertices import Vertices
-from semiring.planning import Plan
-from semiring.results.paths import Paths
-from semiring.results.paths_between import paths_in
 from semiring.results.store import Names, shown
-from semiring.results.trees import PredecessorTrees
+from semiring.results.trees import PredecessorTrees, paths_in
 
-__all__ = ["answer_rows", "paths_of"]
+__all__ = ["answer_rows"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Any, ...]
-
-
-def paths_of(how: Plan, g: Graph, values: Values, via: Any, kept: Callable[[], Any], *, reflexive: bool) -> Paths:
-    """Return the paths of all pairs, from their construction matrix."""
-    return Paths(how.semiring, values, via, nodes=g.labels, reflexive=reflexive, kept=kept, restore=g.restore, library=g.library)
 
 
 def answer_rows(

@@ -17,9 +17,8 @@ from semiring.arrays.memory import require_memory
 from semiring.common.errors import CheckpointError
 from semiring.common.progress import Meter
 from semiring.common.units import duration
-from semiring.execution.answer import paths_of
 from semiring.execution.question import GivenGraph, Question, Selection
-from semiring.execution.whole import made_of_edges, shares
+from semiring.execution.whole import made_of_edges, paths_of, shares
 from semiring.graphs import Graph
 from semiring.graphs.by_rows import GivenRows, rows_of_graph
 from semiring.graphs.dense import RunningStatistics
@@ -28,7 +27,7 @@ from semiring.kernels.limits import ValueStatistics
 from semiring.kernels.select import engine_for
 from semiring.planning import Plan
 from semiring.planning.block_rows import cut
-from semiring.streaming.buffers import HostMemory, PeerMemory
+from semiring.streaming.buffers import DeviceMemory, HostMemory
 from semiring.streaming.checkpoint import Checkpoint
 from semiring.streaming.closure import closure_by_rows, visit
 from semiring.streaming.folder import state_in
@@ -74,7 +73,7 @@ def close(how: Plan, given: GivenGraph, question: Question, _: Selection | None,
         return graph.answer(*values)
     unchanged = rows.as_they_are and not any(shares(v, w) for v, w in zip(values, rows.arrays, strict=True))
     snapshot = rows.arrays if unchanged else None
-    return paths_of(how, graph, values, via, lambda: snapshot, reflexive=question.reflexive)
+    return paths_of(how, graph, values, via, lambda: snapshot, question)
 
 
 @dataclass(frozen=True)
@@ -104,7 +103,7 @@ class _Work:
                 checkpoint = stack.enter_context(Checkpoint(options.checkpoint, given.rows, plan.semiring, **how, overwrite=in_place))
                 values, via, matrix = checkpoint.values, checkpoint.via, checkpoint.matrix
             if plan.gpu:
-                from semiring.kernels.cuda.transfer import locked
+                from semiring.kernels.cuda.blocks import locked
 
                 stack.enter_context(locked(a for a in given.arrays if type(a) is np.ndarray and a.flags.c_contiguous))
             if checkpoint is not None and checkpoint.side is not None:
@@ -214,7 +213,7 @@ def _with_whole_rows(given: GivenRows) -> GivenRows:
     return given if same else replace(given, rows=tuple(map(rows_of, arrays)), arrays=arrays)
 
 
-def memory_on(matrix: Matrix, device: str) -> PeerMemory:
+def memory_on(matrix: Matrix, device: str) -> DeviceMemory:
     """Return the buffers of a device."""
     if device == "cpu":
         return HostMemory(matrix)

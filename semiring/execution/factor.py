@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,28 +20,16 @@ from semiring.graphs.foreign import listed_edges
 from semiring.graphs.read import one_graph
 from semiring.graphs.reweighing import Listing
 from semiring.graphs.vertices import chosen
-from semiring.planning.options import named_device
+from semiring.planning.options import Options, named_device
 from semiring.results.factor import Factor
 
-__all__ = ["FactorOptions", "factor_graph"]
+__all__ = ["factor_graph"]
 
 Array = np.ndarray[Any, Any]
 
 
-class FactorOptions(NamedTuple):
-    """Options of `semiring.factor`."""
-
-    order: Any
-    weight: Any
-    nonedge: Any
-    dtype: Any
-    device: Any
-    threads: int | None
-    check: bool
-
-
-def factor_graph(graph: Any, semiring: Semiring, options: FactorOptions) -> Factor:
-    """Factor whatever the caller calls a graph."""
+def factor_graph(graph: Any, semiring: Semiring, order: Any, options: Options) -> Factor:
+    """Factor a graph of any kind, in an order of elimination."""
     with noted("the elimination", semiring, graph):
         listed = listed_edges(graph)
         edges, labels = one_graph(
@@ -50,7 +38,7 @@ def factor_graph(graph: Any, semiring: Semiring, options: FactorOptions) -> Fact
         if any(d.kind == "O" for d in edges.dtypes):
             raise DTypeError("elimination is compiled for numbers, and these are objects; pass dtype=float, or use closure")
         require_closure_laws(semiring, edges.dtypes, paths=False)
-        found = _analysed(edges, labels, options.order)
+        found = analysed(edges, order if isinstance(order, str) else chosen(order, edges.n, labels, "order").numbers)
         _require_room(found, edges, thread_count(options.threads))
         names = int if labels is None else labels.__getitem__
         device = named_device(options.device, "cpu", exact=False, compiled=True) or "cpu"
@@ -69,10 +57,6 @@ def _entry_order(graph: Any) -> tuple[Array, Array] | None:
         return None
     coo = to_scipy(graph).tocoo()
     return coo.row, coo.col
-
-
-def _analysed(edges: CSR, labels: Any, order: Any) -> Symbolic:
-    return analysed(edges, order if isinstance(order, str) else chosen(order, edges.n, labels, "order").numbers)
 
 
 def _require_room(found: Symbolic, edges: CSR, threads: int) -> None:

@@ -179,7 +179,7 @@ def elements(lent: Lent, dtypes: DTypes, semiring: Semiring, name: str, device: 
                 new[piece] = convert(old[piece], where)
         parts = converted
     if is_gpu(device):
-        from semiring.kernels.cuda.transfer import upload
+        from semiring.kernels.cuda.blocks import upload
 
         parts = tuple(v if on_gpu(v) else upload(v) for v in parts)
     return parts

@@ -30,7 +30,7 @@ from semiring.execution.operands import (
 )
 from semiring.kernels.cuda.elements import clear_paths
 from semiring.kernels.engine import Block, Engine
-from semiring.kernels.overflow.statistics import SMALL, flag_signs
+from semiring.kernels.overflow.statistics import SMALL, gpu_kernels
 from semiring.planning import Plan, Problem, location, plan
 
 __all__ = [
@@ -109,7 +109,7 @@ def _execute(how: Plan, form: ProductForm, lent: tuple[Lent, ...], target: Array
         values = tuple([v.reshape(form.shape) for v in values])
     via = None if via is None else via.reshape(form.shape)
     if sent:
-        from semiring.kernels.cuda.transfer import download
+        from semiring.kernels.cuda.blocks import download
 
         values, via = tuple(map(download, values)), None if via is None else download(via)
         if target is not None:
@@ -216,7 +216,7 @@ def begin_checks(
     if check and how.checks.needed:
         return how.checks.begin(given, operands, signs)
     if signs is not None:
-        flag_signs(given, signs)
+        gpu_kernels().flag_signs(given, signs)
     return lambda: None
 
 

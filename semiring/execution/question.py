@@ -111,7 +111,9 @@ class GivenGraph:
 
     @property
     def arrays(self) -> tuple[Any, ...]:
-        """The arrays of a dense matrix, where they lie."""
+        """The arrays of the matrix, where they lie; of a sparse graph, objects that read single rows."""
+        if self.edges is not None:
+            return self.edges.arrays()
         if self.matrix is not None:
             return self.matrix.arrays if self.matrix.weights is None else (self.matrix.weights.array,)
         assert self.graph is not None

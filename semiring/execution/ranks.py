@@ -34,17 +34,16 @@ from semiring.graphs.vertices import Vertices, chosen
 from semiring.kernels.engine import Engine
 from semiring.kernels.limits import ValueStatistics
 from semiring.kernels.select import engine_for
-from semiring.mpi.nccl import NcclPanels, has_nccl
-from semiring.mpi.panels import Panels, SharedPanels
+from semiring.mpi.panels import NcclPanels, Panels, SharedPanels, has_nccl
 from semiring.mpi.ranks import Ranks, Stopped
 from semiring.planning import Plan, closure_problem, edges_problem, plan
 from semiring.planning.block_rows import cut
 from semiring.planning.options import named_gpus
 from semiring.results.distributed import DistributedMatrix, DistributedTrees, own_stripes, shares
 from semiring.results.paths import Paths
-from semiring.results.paths_between import paths_in
 from semiring.results.store import Names
-from semiring.streaming.buffers import Buffer, DeviceMemory, PanelMemory, PeerMemory, ResidentMemory
+from semiring.results.trees import paths_in
+from semiring.streaming.buffers import Buffer
 from semiring.streaming.checkpoint import Checkpoint
 from semiring.streaming.closure import closure_by_rows, visit
 from semiring.streaming.dependencies import Share
@@ -402,17 +401,17 @@ class _ByRanks:
         slots: dict[int, Buffer] = {
             rows.rows[k].start: (share.panels.slot(k), None) for k, owner in share.panels.owners.items() if owner != self.ranks.rank
         }
-        buffers: dict[int, Any] = {}
+        everyones: dict[int, Buffer] = {}
+        room = rows.buffers if not how.resident else 0 if share.panels.direct else PANELS
         made = []
         with self.ranks.together():
             for device, own in zip(how.devices, self.distribution.owned(len(rows.rows)), strict=True):
                 engine: Engine = engine_for(how.semiring, how.dtypes, device, self.options.threads, witness=True)
-                memory: PeerMemory = memory_on(matrix, device)
-                resident: DeviceMemory = ResidentMemory(memory, [rows.rows[i] for i in own], buffers) if how.resident else memory
-                room = (0 if share.panels.direct else PANELS) if how.resident else rows.buffers
-                made.append(
-                    stack.enter_context(DevicePipeline(engine, PanelMemory(resident, slots, direct=share.panels.direct), room, rows.side))
-                )
+                memory = memory_on(matrix, device)
+                if how.resident:
+                    memory.keep([rows.rows[i] for i in own], everyones)
+                memory.take_panels(slots, direct=share.panels.direct)
+                made.append(stack.enter_context(DevicePipeline(engine, memory, room, rows.side)))
         return made
 
     def statistics(

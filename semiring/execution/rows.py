@@ -20,16 +20,14 @@ from semiring.execution.answer import answer_rows
 from semiring.execution.question import GivenGraph, Question, Selection
 from semiring.execution.search import require_rows, rows_of_forest
 from semiring.graphs import Graph
-from semiring.graphs.vertices import Vertices
 from semiring.kernels.limits import ValueStatistics
 from semiring.kernels.machine import PART
 from semiring.kernels.overflow.closures import guard_for, statistics_of
 from semiring.kernels.select import engine_for
 from semiring.planning import Plan
-from semiring.planning.options import Options
 from semiring.results.paths import Paths
 
-__all__ = ["close", "rows_by_products"]
+__all__ = ["close"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Any, ...]
@@ -51,21 +49,6 @@ def close(how: Plan, given: GivenGraph, question: Question, selection: Selection
     return answer_rows(question, selection, Graph((), owned=True, labels=given.vertices), *found, edges.arrays)
 
 
-def rows_by_products(how: Plan, matrix: Array, sources: Array, statistics: Sequence[ValueStatistics], meter: Meter | None) -> Any:
-    """Find rows of the closure of a dense matrix of single numbers, which is only read, and the trees of their paths.
-
-    `statistics` describes the numbers; it is empty if they are unknown.
-    """
-    n = len(matrix)
-    selection = Selection(n, Vertices(sources), Vertices.all_of(n))
-    question = Question(how.semiring, Options(paths=how.paths, threads=how.problem.threads))
-    require_rows(selection.shape, how.dtypes, "cpu", paths=how.paths, backward=False)
-    statistics = statistics or statistics_of(how.semiring, (matrix,))
-    (values,), tree = _Task(how, question, selection, None, meter).of_matrix((matrix,), statistics)
-    own = None if selection.roots is sources else np.searchsorted(selection.roots, sources)
-    return (values, tree) if own is None else (values[own], None if tree is None else tree[own])
-
-
 class _Task:
     """The rows of one matrix, or of each matrix of a stack, by a plan."""
 
@@ -85,7 +68,7 @@ class _Task:
                 statistics = ()  # of each matrix by itself
             given, sent = g.values, is_gpu(where) and not on_gpu(g.values[0])
             if sent:
-                from semiring.kernels.cuda.transfer import upload
+                from semiring.kernels.cuda.blocks import upload
 
                 require_memory(g.n, g.dtypes, batch=g.batch, device=where)
                 given = tuple(map(upload, given))

@@ -17,8 +17,8 @@ from semiring.arrays.memory import ALWAYS_FITS, require_bytes, with_scratch
 from semiring.common.errors import DTypeError, SemiringError, ShapeError, TooLargeError
 from semiring.common.units import counted
 from semiring.execution.operands import WITNESS, arrays_of, common_dtypes, dtype_of, elements, operand, require_one_place, restorer_of
+from semiring.kernels.engine import ScanOperands, ScanPlaces
 from semiring.kernels.overflow.scans import check_scan
-from semiring.kernels.scans import ScanOperands, ScanPlaces
 from semiring.planning import Plan, Problem, location, plan
 
 __all__ = ["Decoded", "ScanOptions", "scan_sequences"]

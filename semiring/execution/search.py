@@ -78,10 +78,11 @@ def search(
     *,
     reflexive: bool,
     backward: bool = False,
+    nothing: int = -1,
 ) -> tuple[Values, Any]:
     """Find rows of the closure of a sparse graph (`backward`: columns), and the trees of their paths if the plan has paths.
 
-    The meter expects the `search_steps` already.
+    The meter expects the `search_steps` already. Compiled searches leave `nothing` where a tree has no vertex.
     """
     if how.strategy == "elimination":
         return rows_by_elimination(how, edges, labels, roots, meter, backward=backward)
@@ -90,7 +91,7 @@ def search(
     if how.strategy == "spanning tree":
         forest = SpanningForest.of_edges(how.semiring, edges)
         return rows_of_forest(how, forest, edges, roots, meter, reflexive=reflexive, backward=backward)
-    tree = np.full((len(roots), edges.n), -1, dtype=np.int32) if how.paths else None
+    tree = np.full((len(roots), edges.n), nothing, dtype=np.int32) if how.paths else None
     values = rows_of_edges(
         how.semiring,
         edges,

@@ -163,7 +163,7 @@ def _require_places(x: Any) -> None:
 def _require_lengths(rows: CompressedRows, name: str) -> None:
     """Refuse index arrays of wrong lengths; kernels check the indices when they read them."""
     if len(rows.starts) != rows.shape[0] + 1 or len(rows.columns) != len(rows.values[0]):
-        raise GraphError(f"{name} has indices outside its shape; its check_format says more")
+        raise GraphError(f"the index arrays of {name} do not fit its shape and data; its check_format says more")
 
 
 def _by_rows(row: Any, column: Any, data: Any, shape: tuple[int, int]) -> Any:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from semiring.algorithms.csr import CSR
 from semiring.arrays.pieces import HOST, slices
 from semiring.common.errors import SemiringError, about, noted
 from semiring.execution import whole
@@ -17,34 +16,25 @@ from semiring.execution.question import GivenGraph, Question, Selection
 from semiring.execution.reporting import reporting
 from semiring.planning import Plan, plan
 
-__all__ = ["rows_in_turn", "run", "solve", "solve_edges"]
+__all__ = ["rows_in_turn", "run", "solve"]
 
 
 def solve(graph: Any, question: Question) -> Any:
-    """Return the closure of whatever the caller calls a graph, in the caller's own kind, or its `Paths`."""
+    """Return the closure of a graph of any kind, or of a `GivenGraph`, in the caller's own kind, or its `Paths`."""
     if question.options.comm is not None:
         from semiring.execution.ranks import solve_by_ranks
 
         return solve_by_ranks(graph, question)
     given = None
     try:
-        given = question.read(graph)
+        given = graph if type(graph) is GivenGraph else question.read(graph)
         every = question.options.sources is None and question.options.targets is None
         selection = None if every else question.selection(given)
         return run(plan(question.problem(given, selection)), given, question, selection)
     except SemiringError as error:
-        about(error, "the closure", question.semiring, graph if given is None or given.graph is None else given.graph.values)
-        raise
-
-
-def solve_edges(edges: CSR, labels: Any, question: Question) -> Any:
-    """Return the closure of a sparse graph whose edges were read already."""
-    given = GivenGraph(edges, labels)
-    try:
-        selection = question.selection(given)
-        return run(plan(question.problem(given, selection)), given, question, selection)
-    except SemiringError as error:
-        about(error, "the closure", question.semiring, edges.arrays())
+        if given is not None and (given is graph or given.graph is not None):
+            graph = given.arrays
+        about(error, "the closure", question.semiring, graph)
         raise
 
 

@@ -17,7 +17,7 @@ from semiring.common.errors import GraphError
 from semiring.execution.question import GivenGraph, Question, Selection
 from semiring.execution.reporting import reporting
 from semiring.execution.search import eliminated, search_steps
-from semiring.execution.strategy import rows_in_turn, run, solve_edges
+from semiring.execution.strategy import rows_in_turn, run, solve
 from semiring.graphs.vertices import Vertices
 from semiring.planning import Plan, plan
 from semiring.planning.options import Options
@@ -66,7 +66,7 @@ def _add_along_edges(found: RunningDistances, given: GivenGraph, question: Quest
         if (sums := hop_sums(how, given, options)) is not None:
             row = int(np.where(sums.connected > 0, sums.farthest, -1).argmax())
             one = question._replace(options=options._replace(sources=range(row, row + 1), progress=False), wanted="elements")
-            found.add_sums(sums, row, as_floats(solve_edges(edges, None, one), MIN_PLUS))
+            found.add_sums(sums, row, as_floats(solve(GivenGraph(edges), one), MIN_PLUS))
             return
         question = question._replace(wanted="rows")
         how = plan(question.problem(given))

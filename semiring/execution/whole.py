@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algorithms.closure import closure
-from semiring.arrays.devices import namespace, on_device, on_gpu
+from semiring.arrays.devices import is_gpu, namespace, on_device, on_gpu
 from semiring.arrays.memory import fits, require_memory, with_scratch
 from semiring.common.errors import SemiringError
 from semiring.common.progress import Meter
@@ -18,7 +18,7 @@ from semiring.execution.question import GivenGraph, Question, Selection
 from semiring.graphs import Graph
 from semiring.planning import Plan
 
-__all__ = ["close", "close_matrices", "made_of_edges", "shares"]
+__all__ = ["close", "close_matrices", "made_of_edges", "paths_of", "shares"]
 
 Array = np.ndarray[Any, Any]
 
@@ -29,7 +29,7 @@ def close(how: Plan, given: GivenGraph, question: Question, _: Selection | None,
     if edges is not None:
         made = made_of_edges(how, given)
         return close_matrices(how, made, question, lambda: Graph(edges.dense(), owned=True), meter, returns=how.gpu)
-    there = how.gpu and not how.problem.there
+    there = how.gpu and not is_gpu(given.form[2])
     if there:
         _read_there(how, given)
     g = given.read()
@@ -90,7 +90,7 @@ def close_matrices(how: Plan, g: Graph, question: Question, read: Callable[[], G
             _close(how, g, values, via, kept, question, meter)
             if arrive is not None:
                 values, via = arrive()
-            return g.answer(*values) if via is None else _paths(how, g, values, via, kept, question)
+            return g.answer(*values) if via is None else paths_of(how, g, values, via, kept, question)
     values = tuple(map(_row_major, g.values)) if g.owned else tuple([np.array(v, order="C") for v in g.values])
     kept = _kept(g, values, read)
     via = None
@@ -98,7 +98,7 @@ def close_matrices(how: Plan, g: Graph, question: Question, read: Callable[[], G
         via = np.empty(values[0].shape, np.int32)
         via.fill(-1)
     _close(how, g, values, via, kept, question, meter)
-    return g.answer(*values) if via is None else _paths(how, g, values, via, kept, question)
+    return g.answer(*values) if via is None else paths_of(how, g, values, via, kept, question)
 
 
 def _close(how: Plan, g: Graph, values: Any, via: Any, kept: Callable[[], Any], question: Question, meter: Meter | None) -> None:
@@ -119,10 +119,12 @@ def _close(how: Plan, g: Graph, values: Any, via: Any, kept: Callable[[], Any], 
     )
 
 
-def _paths(how: Plan, g: Graph, values: Any, via: Any, kept: Callable[[], Any], question: Question) -> Any:
-    from semiring.execution.answer import paths_of  # only where paths are wanted: a first call should be quick
+def paths_of(how: Plan, g: Graph, values: Any, via: Any, kept: Callable[[], Any], question: Question) -> Any:
+    """Return the paths of all pairs, from their construction matrix."""
+    from semiring.results.paths import Paths  # only where paths are wanted: a first call should be quick
 
-    return paths_of(how, g, values, via, kept, reflexive=question.reflexive)
+    more: dict[str, Any] = {"kept": kept, "restore": g.restore, "library": g.library}
+    return Paths(how.semiring, values, via, nodes=g.labels, reflexive=question.reflexive, **more)
 
 
 def _no_paths(shape: tuple[int, ...]) -> Any:
@@ -132,14 +134,14 @@ def _no_paths(shape: tuple[int, ...]) -> Any:
 
 
 def _uploaded(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    from semiring.kernels.cuda.transfer import upload
+    from semiring.kernels.cuda.blocks import upload
 
     return tuple(map(upload, values))
 
 
 def _arrivals(values: tuple[Any, ...], via: Any, stack: ExitStack) -> Callable[[], tuple[tuple[Array, ...], Array | None]]:
     """Return a function that copies results to the host, into pinned buffers that are registered in the background."""
-    from semiring.kernels.cuda.transfer import download
+    from semiring.kernels.cuda.blocks import download
     from semiring.streaming.gpus import PinnedOutput
 
     arrays = values if via is None else (*values, via)

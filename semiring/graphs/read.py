@@ -155,7 +155,7 @@ class GivenMatrix:
                 return None
             if s.missing is not None or s.restore is not None or s.numbers or s.constant:  # supported on the host only
                 return None
-        from semiring.kernels.cuda.transfer import upload
+        from semiring.kernels.cuda.blocks import upload
 
         with on_device(device):
             inputs = tuple(replace(s, array=upload(s.array)) for s in self.inputs)

@@ -3,14 +3,14 @@
 An engine offers `multiply_add`, `close` and `eliminate` on blocks of matrices, to which closures reduce. The loops of searches and
 eliminations stand in `cpu`.
 
-- `engine` defines the engine's interface and the blocks of matrices. `select` chooses the engine, and other kernels, for a device.
-- `reference` computes with NumPy in every dtype, objects included, by `operations`. The other engines are tested against it.
+- `engine` defines the interfaces of engines and scans (a vector through a long product of matrices), and their operands. `select` chooses
+  the engine, and other kernels, for a device.
+- `reference` computes with NumPy in every dtype, objects included, by `operations`. The other engines are tested against it. `operations`
+  also recognizes semirings whose matrices are packed into bits; `cpu` and `cuda` have an engine each for these.
 - `cpu` generates LLVM IR for the processor at hand.
 - `cuda` generates CUDA C++ for NVIDIA GPUs: templates with the semiring's operations.
-- `compressed` defines sparse matrices by compressed rows, and their products by NumPy; `cpu` and `cuda` compile these products.
-- `scans` defines the operands of scans (a vector through a long product of matrices); `cpu` and `cuda` compile their loops.
-- `supernodes` describes the structure and the panels of a sparse elimination, for `cpu` and `cuda`.
-- `boolean` recognizes semirings whose matrices are packed into bits; `cpu` and `cuda` have an engine each for these.
+- `compressed` defines sparse matrices by compressed rows, their products by NumPy, and the structure and the panels of their elimination;
+  `cpu` and `cuda` compile these products and eliminations.
 - `overflow` refuses computations that could leave their dtype, by value statistics.
 - `hardware` describes processors and GPUs; `limits` describes dtypes: their range, and the integers that stand for ±∞.
 - `cache` keeps compiled kernels on disk; `machine` has the cost model's constants; `description` names the kernel that would run.

@@ -21,6 +21,8 @@ __all__ = ["LOADED", "compiled", "folder", "is_trusted", "kept"]
 LOADED = 256
 """The most pairs of semiring and dtypes whose code stays loaded; the least recently used is dropped, and its memory freed."""
 
+_CHOSEN = "SEMIRING_CACHE_DIR"
+
 _DIGEST = 32
 """Bytes of the digest at the start of a file."""
 
@@ -55,7 +57,7 @@ def _place(identity: str, suffix: str) -> tuple[bytes, str]:
 
 def folder() -> Path:
     """Return the folder of compiled code: ``SEMIRING_CACHE_DIR``, or the platform's folder for caches."""
-    if chosen := _chosen():
+    if chosen := os.environ.get(_CHOSEN):
         return Path(chosen)
     base = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME")
     if base:
@@ -65,10 +67,6 @@ def folder() -> Path:
     except RuntimeError:  # a user without a home: nothing can be kept
         home = Path(os.devnull)
     return home / {"win32": "AppData/Local", "darwin": "Library/Caches"}.get(sys.platform, ".cache") / "semiring"
-
-
-def _chosen() -> str | None:
-    return os.environ.get("SEMIRING_CACHE_DIR")
 
 
 def is_trusted(status: os.stat_result) -> bool:
@@ -123,7 +121,8 @@ def _prepared() -> Path | None:
     place = folder()
     place.mkdir(mode=stat.S_IRWXU, parents=True, exist_ok=True)
     status = place.stat()
-    if hasattr(os, "geteuid") and not _chosen() and status.st_uid == os.geteuid() and stat.S_IMODE(status.st_mode) != stat.S_IRWXU:
+    mine = hasattr(os, "geteuid") and status.st_uid == os.geteuid()
+    if mine and not os.environ.get(_CHOSEN) and stat.S_IMODE(status.st_mode) != stat.S_IRWXU:
         place.chmod(stat.S_IRWXU)
         status = place.stat()
     return place if is_trusted(status) else None

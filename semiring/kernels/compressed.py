@@ -1,22 +1,25 @@
-"""Sparse matrices by compressed rows (CSR), and their products by NumPy, which define the results of compiled products.
+"""Sparse matrices by compressed rows (CSR), their products by NumPy, and the supernodes of their eliminations.
 
 Entries that are not stored are the semiring's zero. Columns may be in any order, and duplicate entries are added with ⊕, since ⊗
-distributes over ⊕.
+distributes over ⊕. Products by NumPy define the results of compiled ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.arrays.devices import namespace, on_gpu
 from semiring.common.errors import GraphError
-from semiring.kernels.operations import Operations
+from semiring.kernels.operations import Operations, differ
 
-__all__ = ["CompressedRows", "Mask", "ReferenceSparseProducts", "Room", "SparseProducts", "strange_columns", "strange_starts"]
+__all__ = [
+    "CompressedRows", "EliminationPanels", "Mask", "ReferenceSparseProducts", "Room", "Supernodes", "strange_columns",
+    "strange_starts",
+]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
@@ -75,8 +78,50 @@ Room = Callable[[int], None]
 """Called with the number of entries before a result is allocated; raises if they do not fit the memory."""
 
 
-class SparseProducts(Protocol):
-    """Products of sparse matrices over a semiring. With `swapped`, the second operand's elements come first in ⊗."""
+class Supernodes(NamedTuple):
+    """The supernodes of an elimination in postorder, in int64 arrays. A place is a position in the order of elimination.
+
+    Attributes
+    ----------
+    columns : array of shape (s + 1,)
+        The first place of each of s supernodes.
+    row_starts, rows : arrays
+        The later places adjacent to each supernode, ascending.
+    panel_starts : array of shape (s + 1,)
+        The first entry of each supernode in either panel: a panel has as many entries as vertices times the side of the front.
+    child_starts, children : arrays
+        The children of each supernode, ascending.
+    entry_starts, entry_rows, entry_columns : arrays
+        Edges between each supernode and itself or later ones: the places of both ends.
+    """
+
+    columns: Array
+    row_starts: Array
+    rows: Array
+    panel_starts: Array
+    child_starts: Array
+    children: Array
+    entry_starts: Array
+    entry_rows: Array
+    entry_columns: Array
+
+
+class EliminationPanels(NamedTuple):
+    """The panels of all supernodes in order, one array per component: `upper` has D* [I U], and `lower` has [I; L] D*."""
+
+    upper: Values
+    lower: Values
+
+
+class ReferenceSparseProducts:
+    """Products of sparse matrices by NumPy, objects included: each round adds one term to every element that has another.
+
+    The CPU and GPUs have classes of the same methods. With `swapped`, the second operand's elements come first in ⊗; for `signed` see
+    `Engine`.
+    """
+
+    def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> None:
+        self.dtypes, self._operations = dtypes, Operations(semiring, dtypes)
 
     def times_dense(
         self, A: CompressedRows, B: Values, C: Values, via: Array | None = None, *, swapped: bool = False, signed: bool = False
@@ -88,33 +133,6 @@ class SparseProducts(Protocol):
         GraphError
             If row or column numbers of A are out of range; C is then undefined.
         """
-        ...
-
-    def times_sparse(
-        self,
-        A: CompressedRows,
-        B: CompressedRows,
-        room: Room,
-        mask: Mask | None = None,
-        *,
-        witness: bool = False,
-        swapped: bool = False,
-        signed: bool = False,
-    ) -> tuple[CompressedRows, Array | None]:
-        """Return A⊗B with ascending columns, and the winning k of each entry (−1 if no term beats zero); entries equal to zero stay."""
-        ...
-
-
-class ReferenceSparseProducts:
-    """Sparse products by NumPy, objects included: each round adds one term to every element that has another."""
-
-    def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> None:
-        self.dtypes, self._operations = dtypes, Operations(semiring, dtypes)
-
-    def times_dense(
-        self, A: CompressedRows, B: Values, C: Values, via: Array | None = None, *, swapped: bool = False, signed: bool = False
-    ) -> None:
-        """C ← A⊗B."""
         A.require_sound()
         for c, zero in zip(C, self._operations.zero, strict=True):
             c[...] = zero
@@ -134,7 +152,7 @@ class ReferenceSparseProducts:
         swapped: bool = False,
         signed: bool = False,
     ) -> tuple[CompressedRows, Array | None]:
-        """A⊗B."""
+        """Return A⊗B with ascending columns, and the winning k of each entry (−1 if no term beats zero); entries equal to zero stay."""
         for rows in (A, B, *(() if mask is None else (mask.pattern,))):
             rows.require_sound()
         m, n = A.shape[0], B.shape[1]
@@ -186,7 +204,7 @@ class ReferenceSparseProducts:
             old = tuple(c[rows] for c in C)
             new = self._operations.add(old, self._operations.mul(*pair))
             if via is not None:
-                changed = np.logical_or.reduce([np.asarray(x != y, bool) for x, y in zip(new, old, strict=True)])
+                changed = differ(new, old)
                 code = np.broadcast_to(codes[terms].reshape(-1, *(1,) * (changed.ndim - 1)), changed.shape)
                 via[rows] = np.where(changed, code, via[rows])
             for c, x in zip(C, new, strict=True):

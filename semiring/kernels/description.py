@@ -5,19 +5,18 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import NamedTuple
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import Expr, nodes
 from semiring.arrays.devices import gpu_number
 from semiring.common.forks import importing
 from semiring.common.html import Shown
+from semiring.kernels import hardware
+from semiring.kernels.hardware import H200, Device
+from semiring.kernels.limits import DTypes
 
 __all__ = ["BlockSides", "KernelDescription", "describe", "inner_loop", "sides_of"]
-
-DTypes = tuple[np.dtype[Any], ...]
 
 
 class BlockSides(NamedTuple):
@@ -131,11 +130,8 @@ def _packed_cpu() -> KernelDescription:
     return KernelDescription("cpu, on bits", instructions=text)
 
 
-def _limits(device: str) -> Any:
-    from semiring.kernels.hardware import H200
-    from semiring.kernels.hardware import device as limits
-
-    return H200 if device == "cuda" else limits(gpu_number(device))
+def _limits(device: str) -> Device:
+    return H200 if device == "cuda" else hardware.device(gpu_number(device))
 
 
 def _packed_cuda(device: str, n: int) -> KernelDescription:
@@ -148,8 +144,8 @@ def _packed_cuda(device: str, n: int) -> KernelDescription:
 
 
 def _cuda(semiring: Semiring, dtypes: DTypes, device: str, n: int, witness: bool) -> KernelDescription:
-    from semiring.kernels.cuda.blas import is_plus_times
     from semiring.kernels.cuda.kernels import problem_for, reads_vectors, step_for
+    from semiring.kernels.cuda.launches import is_plus_times
     from semiring.kernels.cuda.representation import represent
     from semiring.kernels.cuda.tile import choose_tile
 

@@ -1,15 +1,16 @@
-"""The interface of engines, and the blocks of matrices that engines work on.
+"""The interfaces of engines and scans, and the operands that they work on.
 
 Algorithms call an `Engine`: products, closures of one pivot block. Several engines share `Immediate` and `ArrayEngine`. A `Block` is a
-view that knows its place in the whole matrix; `blocks` and `quarter` cut a square block for the blocked and the recursive closure.
+view that knows its place in the whole matrix; `blocks` and `quarter` cut a square block for the blocked and the recursive closure. `Scans`
+send a vector through a long product of matrices.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+import functools
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -18,7 +19,13 @@ from semiring.common.progress import Meter
 from semiring.kernels.limits import ValueStatistics
 from semiring.kernels.operations import Operations
 
-__all__ = ["ArrayEngine", "Block", "Engine", "Immediate", "PackedBlock", "Primitives", "Sides", "blocks", "fresh_engine", "quarter"]
+__all__ = [
+    "ArrayEngine", "Block", "Engine", "Immediate", "PackedBlock", "Primitives", "ScanOperands", "ScanPlaces", "Scans", "blocks",
+    "fresh_engine", "quarter", "sequence_offsets",
+]  # fmt: skip
+
+Array = np.ndarray[Any, Any]
+Values = tuple[Any, ...]
 
 
 @dataclass(eq=False, slots=True)  # not frozen: a frozen block takes four times as long to make
@@ -42,7 +49,7 @@ class Block:
         Global numbers of the first row and column, since `via` holds global vertices.
     """
 
-    values: tuple[Any, ...]
+    values: Values
     via: Any = None
     row: int = 0
     column: int = 0
@@ -132,19 +139,6 @@ class Primitives(Protocol):
         """
 
 
-class Sides(Protocol):
-    """The attributes of an engine that the choice of a schedule reads; see `Engine`."""
-
-    @property
-    def alignment(self) -> int: ...  # noqa: D102 (described in `Engine`)
-    @property
-    def pivot(self) -> int: ...  # noqa: D102 (likewise)
-    @property
-    def sweep(self) -> int: ...  # noqa: D102 (likewise)
-    @property
-    def block(self) -> int: ...  # noqa: D102 (likewise)
-
-
 class Engine(Primitives, Protocol):
     """A semiring in its dtypes on a device. Set the last four attributes before the first operation.
 
@@ -184,18 +178,18 @@ class Engine(Primitives, Protocol):
     asynchronous: bool
     meter: Meter | None
 
-    def load(self, values: tuple[Any, ...], via: Any = None, *, owned: bool = True) -> Block:
+    def load(self, values: Values, via: Any = None, *, owned: bool = True) -> Block:
         """Return the block that represents `values` while an algorithm runs: the arrays themselves, or a copy in another form.
 
         The elements of `owned` arrays may be converted in place, until `store` converts them back.
         """
         ...
 
-    def blank(self, values: tuple[Any, ...], via: Any = None) -> Block:
+    def blank(self, values: Values, via: Any = None) -> Block:
         """Return a block like `load`, for arrays whose elements a product will replace."""
         ...
 
-    def store(self, A: Block, values: tuple[Any, ...]) -> None:
+    def store(self, A: Block, values: Values) -> None:
         """Write a loaded block's elements to `values`; do nothing if the block holds those very arrays."""
 
     def run(self, name: Hashable, schedule: Callable[[Block], None], A: Block) -> None:
@@ -218,17 +212,13 @@ def fresh_engine(engine: Engine) -> Engine:
     return other
 
 
-class Immediate(ABC):
+class Immediate(Primitives):
     """The shared part of synchronous engines: an operation has finished, and raised its error, when the call returns."""
 
     sweep = block = 0
     signed = asynchronous = False
     statistics: ValueStatistics | None = None
     meter: Meter | None = None
-
-    @abstractmethod
-    def multiply_add(self, A: Block, B: Block, C: Block) -> None:
-        """C ← C ⊕ A⊗B."""
 
     def multiply_add_each(self, *products: tuple[Block, Block, Block]) -> None:
         """C ← C ⊕ A⊗B for independent products, one after the other."""
@@ -250,15 +240,15 @@ class ArrayEngine(Immediate):
     alignment = 1
     _operations: Operations
 
-    def load(self, values: tuple[Any, ...], via: Any = None, *, owned: bool = True) -> Block:
+    def load(self, values: Values, via: Any = None, *, owned: bool = True) -> Block:
         """Return the block of the arrays themselves."""
         return Block(values, via)
 
-    def blank(self, values: tuple[Any, ...], via: Any = None) -> Block:
+    def blank(self, values: Values, via: Any = None) -> Block:
         """Return the block of the arrays themselves."""
         return Block(values, via)
 
-    def store(self, A: Block, values: tuple[Any, ...]) -> None:
+    def store(self, A: Block, values: Values) -> None:
         """Copy a block's elements to `values`, unless the block holds those very arrays."""
         for source, target in zip(A.values, values, strict=True):
             if source is not target:
@@ -286,3 +276,48 @@ def quarter(A: Block, base: int) -> tuple[Block, Block, Block, Block]:
     half = max(1, round(n / 2 / base)) * base
     first, second = slice(0, half), slice(half, n)
     return A[first, first], A[first, second], A[second, first], A[second, second]
+
+
+class ScanOperands(NamedTuple):
+    """Sequences of matrices in the dtypes of the scan, on one device. Operands are tuples with an array for each component."""
+
+    matrices: Values  # arrays that broadcast to (…, T, S, S)
+    weights: Values | None  # arrays that broadcast to (…, T, S)
+    initial: Values  # arrays that broadcast to (…, S)
+    lengths: Array  # steps of each sequence, at most T: an int64 array of shape (…,) on the host
+    steps: int  # T
+    states: int  # S
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """Return the lengths of the leading axes."""
+        return tuple(self.lengths.shape)
+
+
+class ScanPlaces(NamedTuple):
+    """Contiguous arrays that receive the results of a scan."""
+
+    values: Values  # arrays of shape (…, T + 1, S), or (…, S) for the last vector alone
+    witness: Any = None  # int32 array of shape (…, T + 1, S), or None
+    states: Any = None  # int32 array of shape (…, T + 1), or None
+
+
+def sequence_offsets(v: Any, axes: int) -> Array:
+    """Return the byte offset of each sequence in an array whose first `axes` axes are those of the batch."""
+    offsets = (step * np.arange(length, dtype=np.int64) for length, step in zip(v.shape[:axes], v.strides[:axes], strict=True))
+    return np.ravel(functools.reduce(np.add.outer, offsets, np.zeros((), np.int64)))
+
+
+class Scans(Protocol):
+    """The compiled scans of a semiring in its dtypes, on one device."""
+
+    def run(self, operands: ScanOperands, places: ScanPlaces, *, backward: bool, signed: bool) -> None:
+        """Fill the places with the results; elements beyond a sequence's length are unchanged.
+
+        Parameters
+        ----------
+        backward : bool
+            True scans v_{t−1} = A_t ⊗ (w_t ⊗ v_t) from the last vector; False v_t = (v_{t−1} ⊗ A_t) ⊗ w_t.
+        signed : bool
+            See `Engine.signed`.
+        """

@@ -11,21 +11,17 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import Expr, nodes
 from semiring.arrays.devices import gpu_number, gpus, is_gpu
 from semiring.arrays.threads import thread_count
 from semiring.common.errors import TraceError
-from semiring.common.forks import importing
-from semiring.kernels.boolean import is_packed
+from semiring.kernels import hardware
+from semiring.kernels.limits import DTypes
+from semiring.kernels.operations import is_packed
 
 __all__ = ["Speed", "call_seconds", "speed_of", "used_devices", "worth"]
-
-DTypes = tuple[np.dtype[Any], ...]
 
 # Products and closures. 2 cores of AMD Zen 5 (AVX-512), 2026-11-22; one NVIDIA H200 with 132 multiprocessors, 2026-11-22.
 
@@ -192,8 +188,8 @@ def speed_of(
     workers = _relative_size(device) if gpu else thread_count(threads)
     if packed and is_packed(semiring, dtypes, witness=witness):
         return Speed((GPU_BITS if gpu else CPU_BITS) * workers, link)
-    rate = (GPU_BYTES if gpu else CPU_BYTES * _relative_width()) * workers / (_cost(semiring, dtypes, gpu) * (WITNESS if witness else 1))
-    return Speed(rate, link)
+    rate = GPU_BYTES if gpu else CPU_BYTES * hardware.host().vector_bytes / 64
+    return Speed(rate * workers / (_cost(semiring, dtypes, gpu) * (WITNESS if witness else 1)), link)
 
 
 @functools.lru_cache(maxsize=256)
@@ -225,15 +221,4 @@ def _relative_size(device: str) -> float:
     """Return the multiprocessors of a GPU, relative to an H200's."""
     if device == "cuda" and not gpus():
         return 1
-    with importing:
-        from semiring.kernels.hardware import device as limits
-
-    return limits(gpu_number(device)).multiprocessors / MULTIPROCESSORS
-
-
-@functools.cache
-def _relative_width() -> float:
-    with importing:
-        from semiring.kernels.hardware import host
-
-    return host().vector_bytes / 64
+    return hardware.device(gpu_number(device)).multiprocessors / MULTIPROCESSORS

@@ -1,8 +1,13 @@
-"""The operations ⊕, ⊗ and star of a semiring on NumPy arrays of any dtype, object included."""
+"""The operations ⊕, ⊗ and star of a semiring on NumPy arrays of any dtype, object included, and tables of truth values.
+
+Truth values have four pairs, so a table of four results defines any operation on them. Matrices of the Boolean semiring are packed into
+bits.
+"""
 
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
@@ -12,13 +17,12 @@ import numpy as np
 from semiring.algebra import ops
 from semiring.algebra.definition import Semiring
 from semiring.algebra.elements import element
-from semiring.algebra.expression import Expr, evaluate
+from semiring.algebra.expression import Expr, const, evaluate, node, var
 from semiring.common.errors import DivergenceError, DTypeError, OverflowRiskError, SemiringError, brief
 from semiring.kernels import cache
-from semiring.kernels.boolean import truth_table
 from semiring.kernels.limits import absorbing, own_infinities
 
-__all__ = ["Operations", "is_sympy", "operations_for"]
+__all__ = ["OR", "PAIRS", "Operations", "differ", "is_packed", "is_reachability", "is_sympy", "on_bytes", "operations_for", "truth_table"]
 
 Values = Sequence[Any]
 
@@ -69,7 +73,7 @@ class Operations:
     def _exact(self, operation: str) -> Callable[[Values, Values], tuple[Any, ...]]:
         """Apply the Python callable to every pair of elements; its recording, if any, to pairs with a SymPy expression."""
         width, function = self.semiring.components, getattr(self.semiring, operation)
-        recorded = self.semiring.recorded(operation)
+        recorded = self.semiring.recordings.get(operation)
 
         def scalar(*parts: Any) -> Any:
             x, y = parts[:width], parts[width:]
@@ -97,11 +101,10 @@ class Operations:
     def harmless(self, pivot: Values) -> bool:
         """Return True if 1 ⊕ p = 1 for every pivot p."""
         total = self.add(self.one, pivot)
-        for part, one in zip(map(np.asarray, total), self.one, strict=True):
-            same = part == one if part.dtype.kind != "O" else np.array([self._equal(t, one) for t in part.ravel()], dtype=bool)
-            if not np.all(same):
-                return False
-        return True
+        return all(
+            all(self._equal(t, one) for t in part.ravel()) if part.dtype.kind == "O" else bool(np.all(part == one))
+            for part, one in zip(map(np.asarray, total), self.one, strict=True)
+        )
 
     def _equal(self, total: Any, one: Any) -> bool:
         """Compare two entries; note in `undecided` if SymPy cannot tell, and assume that they are equal."""
@@ -130,17 +133,12 @@ class Operations:
         found = [s for s in stars if s is not None]
         if len(found) < len(stars):
             return None
-        out = []
-        for c, dtype in enumerate(self.dtypes):
-            part = np.empty(len(found), dtype=dtype)
-            part[:] = [s[c] for s in found]
-            out.append(part.reshape(shape))
-        return tuple(out)
+        return tuple(np.fromiter((s[c] for s in found), dtype, len(found)).reshape(shape) for c, dtype in enumerate(self.dtypes))
 
     def _star(self, pivot: tuple[Any, ...]) -> tuple[Any, ...] | None:
         """Return p* of one element, or None."""
         assert self.semiring.star is not None
-        recorded, carrier = self.semiring.recorded("star"), self.semiring.carrier
+        recorded, carrier = self.semiring.recordings.get("star"), self.semiring.carrier
         if recorded is not None and any(map(is_sympy, pivot)):
             *symbolic, undefined = evaluate((*recorded.results, recorded.undefined), pivot, (), self._table)
             pole = type(undefined).__name__ == "Equality"
@@ -167,6 +165,11 @@ def operations_for(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> Ope
 
 
 _of_numbers = functools.lru_cache(maxsize=cache.LOADED)(Operations)
+
+
+def differ(x: Values, y: Values) -> Any:
+    """Return the mask of elements that differ in a component."""
+    return np.logical_or.reduce([np.asarray(a != b, dtype=bool) for a, b in zip(x, y, strict=True)])
 
 
 def is_sympy(value: Any) -> bool:
@@ -200,6 +203,45 @@ def _saturating_add(infinities: tuple[int, ...]) -> Callable[[Any, Any], Any]:
         return total
 
     return add
+
+
+PAIRS = tuple(itertools.product((False, True), repeat=2))
+OR, AND, XOR = (False, True, True, True), (False, False, False, True), (False, True, True, False)
+
+
+@functools.lru_cache(maxsize=256)
+def truth_table(operation: Expr) -> tuple[bool, ...]:
+    """Return the results of an operation for each of `PAIRS`."""
+    (result,) = evaluate([operation], [np.array([a for a, _ in PAIRS])], [np.array([b for _, b in PAIRS])], ops.TABLE)
+    return tuple(np.broadcast_to(np.asarray(result, dtype=bool), len(PAIRS)).tolist())
+
+
+def on_bytes(operation: Expr) -> Expr:
+    """Return the expression on bytes 0 and 1 that agrees with an operation on truth values."""
+    table = truth_table(operation)
+    known: dict[tuple[bool, ...], str] = {AND: "and", OR: "or", XOR: "xor"}
+    if table in known:
+        return node(known[table], var(0), var(1))
+    result = const(0)
+    for (a, b), true in zip(PAIRS, table, strict=True):
+        if true:
+            x = var(0) if a else node("xor", var(0), const(1))
+            y = var(1) if b else node("xor", var(1), const(1))
+            result = node("or", result, node("and", x, y))
+    return result
+
+
+def is_reachability(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> bool:
+    """Return True if ⊕ is "or" and ⊗ is "and" on truth values, whatever the semiring's name."""
+    if dtypes != (np.dtype(bool),):
+        return False
+    program = semiring.program
+    return truth_table(program.add[0]) == OR and truth_table(program.mul[0]) == AND
+
+
+def is_packed(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, witness: bool) -> bool:
+    """Return True if matrices are packed into bits. Bits have no room for a witness."""
+    return not witness and is_reachability(semiring, dtypes)
 
 
 def _looked_up(operation: Expr) -> Callable[[Values, Values], tuple[Any, ...]]:

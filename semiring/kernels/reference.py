@@ -14,7 +14,7 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.common.errors import AssumptionWarning, DivergentPivot, callers_level
 from semiring.kernels.engine import ArrayEngine, Block
-from semiring.kernels.operations import Operations
+from semiring.kernels.operations import Operations, differ
 
 __all__ = ["ReferenceEngine"]
 
@@ -51,10 +51,7 @@ class ReferenceEngine(ArrayEngine):
         """C ← C ⊕ candidate, with `via` = k wherever that changes C."""
         better = self._operations.add(C.values, candidate)
         if C.via is not None:
-            changed = np.zeros(C.via.shape, dtype=bool)
-            for new, old in zip(better, C.values, strict=True):
-                changed |= (new != old).astype(bool)
-            C.via[changed] = k
+            C.via[differ(better, C.values)] = k
         for new, old in zip(better, C.values, strict=True):
             old[...] = new
 

@@ -1,14 +1,14 @@
 """Choose the engine for a semiring, dtypes and a device, and the device's other kernels.
 
-Other kernels are scans (CPU, GPU), searches of sparse graphs (CPU), and paths out of a construction matrix (GPU). Modules of an engine
-are imported at its first use.
+Other kernels are scans (CPU, GPU), searches of sparse graphs (CPU), and sparse eliminations (GPU). Modules of an engine are imported at its
+first use.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -19,21 +19,21 @@ from semiring.arrays.devices import gpu_number, is_gpu
 from semiring.arrays.memory import fits
 from semiring.common.forks import importing
 from semiring.kernels import cache, machine
-from semiring.kernels.boolean import is_packed
-from semiring.kernels.engine import Engine
+from semiring.kernels.engine import Engine, Scans
+from semiring.kernels.limits import DTypes
+from semiring.kernels.operations import is_packed
 
 if TYPE_CHECKING:
-    from semiring.kernels.compressed import SparseProducts
+    from semiring.kernels.compressed import ReferenceSparseProducts
     from semiring.kernels.cpu.searches import Searches
-    from semiring.kernels.scans import Scans
+    from semiring.kernels.cpu.sparse_products import CpuSparseProducts
+    from semiring.kernels.cuda.sparse import CudaSparseProducts
 
-__all__ = [
-    "close_by_levels", "engine_for", "expand_paths", "fronts_for", "has_searches", "predecessor_trees", "scans_for", "searches_for",
-    "sparse_products_for", "sweeps_for",
-]  # fmt: skip
+    SparseProducts: TypeAlias = CpuSparseProducts | CudaSparseProducts | ReferenceSparseProducts
+
+__all__ = ["engine_for", "fronts_for", "has_searches", "scans_for", "searches_for", "sparse_products_for", "sweeps_for"]
 
 Array = np.ndarray[Any, Any]
-DTypes = tuple[np.dtype[Any], ...]
 
 _NOT_SINGLE = {"exp", "expm1", "log", "log1p"}
 """Operations that are generated for vectors only."""
@@ -112,14 +112,10 @@ def searches_for(semiring: Semiring, dtypes: DTypes, device: str, threads: int |
     return Searches(semiring, dtypes, threads)
 
 
+@functools.lru_cache(maxsize=cache.LOADED)
 def has_searches(semiring: Semiring, dtypes: DTypes, device: str = "cpu") -> bool:
     """Return True if compiled searches exist: ⊕ selects a walk, and scalar instructions compute ⊕ and ⊗."""
-    return device != "reference" and _selects_in_single_instructions(semiring, dtypes)
-
-
-@functools.lru_cache(maxsize=cache.LOADED)
-def _selects_in_single_instructions(semiring: Semiring, dtypes: DTypes) -> bool:
-    if any(d.kind == "O" for d in dtypes) or not is_selective(semiring, dtypes):
+    if device == "reference" or any(d.kind == "O" for d in dtypes) or not is_selective(semiring, dtypes):
         return False
     return not (semiring.program.operations & _NOT_SINGLE or _lacks_instructions(semiring, dtypes))
 
@@ -194,35 +190,3 @@ def fronts_for(semiring: Semiring, dtypes: DTypes, device: str, steps: int, tree
     if not fits(front_bytes(tree[0], dtypes), device):
         return None
     return CudaFronts(semiring, dtypes, gpu_number(device), *tree, by_star=by_star)
-
-
-def predecessor_trees(semiring: Semiring, values: tuple[Any, ...], via: Any, *, backward: bool, circles: int) -> tuple[Any, Array]:
-    """Grow the tree of each row, or with `backward` of each column, on a GPU; see `semiring.algorithms.predecessors`.
-
-    `values` (the closure), `via` and the trees are CuPy arrays of shape (…, n, n), the last two in int32. After `circles` rounds that mend
-    only circles, all lost vertices are attached again. The second result lists rows (columns), numbered through all matrices, whose
-    trees are incomplete because rounding hides ties.
-    """
-    from semiring.kernels.cuda.paths import predecessor_trees as on_the_gpu
-
-    return on_the_gpu(semiring, values, via, backward=backward, circles=circles)
-
-
-def close_by_levels(matrix: Any, nothing: Any, length: Any) -> bool:
-    """Replace edges of one common `length` by distances, by breadth-first search in bits; on False, the matrix is unchanged.
-
-    The matrix is a CuPy array of shape (n, n); `nothing` is its entry for no edge.
-    """
-    from semiring.kernels.cuda import levels
-
-    return levels.close_by_levels(matrix, nothing, length)
-
-
-def expand_paths(via: Any, sources: Array, targets: Array) -> list[list[int] | None]:
-    """Return the vertices from each source to its target, inclusive; None for more than n + 1 vertices, which circle a loop.
-
-    `via` is an int32 CuPy array of shape (n, n). The element of each pair must not be the semiring's zero.
-    """
-    from semiring.kernels.cuda.paths import expand_paths as on_the_gpu
-
-    return on_the_gpu(via, sources, targets)

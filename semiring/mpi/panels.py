@@ -1,4 +1,4 @@
-"""Row panels from their owners to all ranks: shared memory within a host, MPI broadcasts between hosts.
+"""Row panels from their owners to all ranks: shared memory within a host, MPI broadcasts between hosts, and NCCL from GPU to GPU.
 
 Panels travel one after the other, in the order of their rounds. Each goes through three stages:
 
@@ -12,6 +12,8 @@ products of a round. If a rank fails, all ranks complete the stages that any ran
 
 from __future__ import annotations
 
+import importlib
+import os
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -21,22 +23,25 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 
-from semiring.mpi.ranks import Ranks, Stopped
+from semiring.mpi.ranks import Ranks, Stopped, pieces
 
-__all__ = ["PROGRESS", "SLOTS", "Local", "Panels", "SharedPanels"]
+__all__ = ["Local", "NcclPanels", "Panels", "SharedPanels", "has_nccl", "nccl_enabled"]
 
 Array = np.ndarray[Any, Any]
 
-SLOTS = 2
+_SLOTS = 2
 """Slots for panels: the current panel and the next."""
 
-_ALIGNMENT = 4096
-"""Arrays of a slot begin at multiples of this many bytes: a GPU can register whole pages."""
+_PAGE = 4096
+"""Arrays of a shared slot begin at multiples of this many bytes: a GPU can register whole pages."""
 
-_PIECE = 1 << 28
-"""Bytes of one broadcast: MPI's counts end at 2³¹, and the broadcasts of several pieces overlap."""
+_ALIGNMENT = 16
+"""Rows of a panel on a GPU begin at multiples of this many bytes."""
 
-PROGRESS = 4
+_NCCL_BYTES = 0
+"""NCCL's number for bytes, ncclInt8."""
+
+_PROGRESS = 4
 """Numbers in a rank's progress."""
 
 _STAGES = 3
@@ -53,11 +58,11 @@ class Local(Protocol):
         ...
 
     def progress(self, k: int) -> tuple[int, ...]:
-        """Return this rank's progress before row panel k travels, as `PROGRESS` numbers."""
+        """Return this rank's progress before row panel k travels, as `_PROGRESS` numbers."""
         ...
 
     def others(self, progress: Array) -> None:
-        """Take the progress of all ranks, of shape (ranks, PROGRESS)."""
+        """Take the progress of all ranks, of shape (ranks, _PROGRESS)."""
 
     def writable(self, k: int) -> None:
         """Allow the owner to copy row panel k to its slot."""
@@ -92,7 +97,7 @@ class Panels(ABC):
     def __init__(self, ranks: Ranks, owners: dict[int, int]) -> None:
         self.ranks, self.owners = ranks, owners
         self._order = {k: place for place, k in enumerate(owners)}
-        self._own, self._told = np.zeros(PROGRESS, np.int64), np.zeros((ranks.size, PROGRESS), np.int64)
+        self._own, self._told = np.zeros(_PROGRESS, np.int64), np.zeros((ranks.size, _PROGRESS), np.int64)
         self._begun, self._requests = -1, deque[Any]()
 
     @abstractmethod
@@ -109,7 +114,7 @@ class Panels(ABC):
 
     def slot(self, k: int) -> tuple[Any, ...]:
         """Return the arrays of row panel k's slot."""
-        return self.slot_of(self._order[k] % SLOTS)
+        return self.slot_of(self._order[k] % _SLOTS)
 
     def run(self, local: Local, done: Callable[[], bool]) -> None:
         """Transport all panels in the calling thread, and wait until this rank's computation is `done`.
@@ -130,8 +135,8 @@ class Panels(ABC):
             self.ranks.until(self.ready.done, watch)
             self.ready.result()
         for place, k in enumerate(keys):
-            if place >= SLOTS:
-                self.ranks.until(partial(local.released, keys[place - SLOTS]), watch)
+            if place >= _SLOTS:
+                self.ranks.until(partial(local.released, keys[place - _SLOTS]), watch)
             self._own[:] = local.progress(k)
             for stage in range(_STAGES):
                 if stage == 1 and self.owners[k] == self.ranks.rank:
@@ -158,7 +163,7 @@ class Panels(ABC):
         if stage == 0:
             self._requests = deque([self.ranks.all.Iallgather(self._own, self._told)])
         else:
-            self._requests = deque(self.begin(place % SLOTS, list(self.owners.values())[place], stage))
+            self._requests = deque(self.begin(place % _SLOTS, list(self.owners.values())[place], stage))
 
     def _over(self) -> bool:
         while self._requests and self._requests[0].Test():
@@ -179,13 +184,13 @@ class SharedPanels(Panels):
 
         super().__init__(ranks, owners)
         self.direct = direct
-        sizes = [-(-rows * n * d.itemsize // _ALIGNMENT) * _ALIGNMENT * bool(owners) for d in dtypes]
+        sizes = [-(-rows * n * d.itemsize // _PAGE) * _PAGE * bool(owners) for d in dtypes]
         self._size = sum(sizes)
-        self._window = MPI.Win.Allocate_shared(SLOTS * self._size + _ALIGNMENT if ranks.host.rank == 0 else 0, 1, comm=ranks.host)
+        self._window = MPI.Win.Allocate_shared(_SLOTS * self._size + _PAGE if ranks.host.rank == 0 else 0, 1, comm=ranks.host)
         self._window.Lock_all(MPI.MODE_NOCHECK)
         everything: Array = np.frombuffer(cast(Any, self._window.Shared_query(0)[0]), np.uint8)
-        skipped = -everything.ctypes.data % _ALIGNMENT
-        self.memory: Array = everything[skipped : skipped + SLOTS * self._size]
+        skipped = -everything.ctypes.data % _PAGE
+        self.memory: Array = everything[skipped : skipped + _SLOTS * self._size]
         self._shape, self._parts = (rows, n), list(zip(np.cumsum([0, *sizes]).tolist(), dtypes, strict=False))
         self._token = np.zeros(1, np.uint8)
 
@@ -206,11 +211,97 @@ class SharedPanels(Panels):
         if ranks.leaders is None or ranks.leaders.size == 1:
             return []
         root = sorted(set(ranks.hosts)).index(ranks.hosts[owner])
-        slot = self.memory[turn * self._size :][: self._size]
-        return [ranks.leaders.Ibcast(slot[start : start + _PIECE], root=root) for start in range(0, self._size, _PIECE)]
+        return [ranks.leaders.Ibcast(piece, root=root) for piece in pieces(self.memory[turn * self._size :][: self._size])]
 
     def close(self) -> None:
         """Free the memory: a collective call of all ranks."""
         self._window.Unlock_all()
         del self.memory
         self._window.Free()
+
+
+# From GPU to GPU.
+
+
+def nccl_enabled() -> bool:
+    """Return False if the environment variable ``SEMIRING_NCCL=0`` forbids NCCL."""
+    return os.environ.get("SEMIRING_NCCL") != "0"
+
+
+def has_nccl(ranks: Ranks, gpu: int | None) -> bool:
+    """Return True if each rank has its own GPU, and NCCL is installed and allowed. All ranks call it.
+
+    `gpu` is the only GPU of this rank, or None.
+    """
+    place: Any = None
+    if gpu is not None and nccl_enabled():
+        try:
+            import cupy
+
+            nccl = importlib.import_module("cupy.cuda.nccl")
+            place = nccl.get_version() and (ranks.hosts[ranks.rank], cupy.cuda.runtime.deviceGetPCIBusId(gpu))
+        except (ImportError, AttributeError):
+            place = None
+    places = ranks.allgather(place)
+    return all(places) and len(set(places)) == ranks.size > 1
+
+
+class NcclPanels(Panels):
+    """Row panels of at most `rows` rows in GPU memory, broadcast by NCCL on `device` and `stream`. Each GPU holds two panels.
+
+    A broadcast's kernel occupies multiprocessors while it waits for other ranks' kernels, so no rank begins before all can.
+    """
+
+    def __init__(self, ranks: Ranks, owners: dict[int, int], rows: int, n: int, dtypes: Sequence[np.dtype[Any]], gpu: int) -> None:
+        import cupy
+
+        super().__init__(ranks, owners)
+        self._cupy, self.device = cupy, cupy.cuda.Device(gpu)
+        with ranks.together(), self.device:
+            widths = [-(-n * d.itemsize // _ALIGNMENT) * _ALIGNMENT // d.itemsize for d in dtypes]
+            self._memory = [[cupy.empty((rows, width), d) for width, d in zip(widths, dtypes, strict=True)] for _ in range(_SLOTS)]
+            self._n, self.stream = n, cupy.cuda.Stream(non_blocking=True)
+            self._token = np.zeros(1, np.uint8)
+        self._communicator = _communicator(ranks, gpu)
+
+    def slot_of(self, turn: int) -> tuple[Any, ...]:
+        """Return the arrays of a slot, one for each component."""
+        return tuple(array[:, : self._n] for array in self._memory[turn])
+
+    def begin(self, turn: int, owner: int, stage: int) -> list[Any]:
+        """Tell all ranks that the owner's panel is in its slot (stage 1), or begin the broadcast (2)."""
+        if stage == 1:
+            return [self.ranks.all.Ibcast(self._token, root=owner)]
+        with self.device:
+            for array in self._memory[turn]:
+                self._communicator.bcast(array.data.ptr, array.nbytes, _NCCL_BYTES, owner, self.stream.ptr)
+            event = self._cupy.cuda.Event(disable_timing=True)
+            event.record(self.stream)
+        return [_Recorded(event)]
+
+    def close(self) -> None:
+        """Free the memory."""
+        self._memory.clear()
+
+
+class _Recorded:
+    """An event of a GPU with the interface of an MPI request."""
+
+    def __init__(self, event: Any) -> None:
+        self._event = event
+
+    def Test(self) -> bool:  # the name of MPI's method
+        """Return True if the GPU has reached the event."""
+        return bool(self._event.done)
+
+
+def _communicator(ranks: Ranks, gpu: int) -> Any:
+    """Return NCCL's communicator of these ranks, cached because its creation takes seconds."""
+    import cupy
+
+    nccl = importlib.import_module("cupy.cuda.nccl")
+    if not all(ranks.allgather(gpu in ranks.nccl)):
+        identity = ranks.allgather(nccl.get_unique_id() if ranks.rank == 0 else None)[0]
+        with ranks.together(), cupy.cuda.Device(gpu):
+            ranks.nccl[gpu] = nccl.NcclCommunicator(ranks.size, identity, ranks.rank)
+    return ranks.nccl[gpu]

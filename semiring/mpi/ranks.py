@@ -10,6 +10,7 @@ as the lowest levels of thread support demand.
 
 from __future__ import annotations
 
+import functools
 import pickle
 import time
 from collections import deque
@@ -22,7 +23,7 @@ import numpy as np
 
 from semiring.common.errors import SemiringError, described
 
-__all__ = ["Ranks", "Stopped"]
+__all__ = ["Ranks", "Stopped", "pieces"]
 
 T = TypeVar("T")
 Array = np.ndarray[Any, Any]
@@ -48,7 +49,7 @@ class Ranks:
     hosts : tuple of int
         The first rank on the host of each rank.
     nccl : dict of int to cupy.cuda.nccl.NcclCommunicator
-        NCCL's communicators by this rank's GPU, see `semiring.mpi.nccl`.
+        NCCL's communicators by this rank's GPU, see `NcclPanels`.
     all, host, leaders : mpi4py.MPI.Comm
         Communicators for row panels: all ranks, this host's ranks, and the first rank of each host (None on other ranks). Every
         communicator here is a duplicate, so that the caller's messages cannot be mistaken for ours.
@@ -89,11 +90,10 @@ class Ranks:
                 "MPI does not permit calls in this thread: leave mpi4py.rc.threads and mpi4py.rc.thread_level at their defaults, or call "
                 "this in the main thread, with at least MPI_THREAD_FUNNELED"
             )
-        key = _key()
-        found = comm.Get_attr(key)
+        found = comm.Get_attr(_key())
         if found is None:
             found = cls(comm)
-            comm.Set_attr(key, found)
+            comm.Set_attr(_key(), found)
         return found  # type: ignore[no-any-return]  # MPI keeps any object
 
     @staticmethod
@@ -108,36 +108,33 @@ class Ranks:
 
     # Messages.
 
-    def allgather(self, value: Any, watch: Callable[[], None] | None = None) -> list[Any]:
+    def allgather(self, value: Any) -> list[Any]:
         """Return the values of all ranks, in order."""
         from mpi4py import MPI
 
         data = np.frombuffer(pickle.dumps(value), np.uint8)
         sizes = np.empty(self.size, np.int64)
         own = np.array([data.size])
-        self._wait(self._comm.Iallgather(own, sizes), watch)
+        self._wait(self._comm.Iallgather(own, sizes))
         ends = np.cumsum(sizes)
         everything = np.empty(ends[-1], np.uint8)
-        self._wait(self._comm.Iallgatherv(data, [everything, sizes.tolist(), (ends - sizes).tolist(), MPI.BYTE]), watch)
+        self._wait(self._comm.Iallgatherv(data, [everything, sizes.tolist(), (ends - sizes).tolist(), MPI.BYTE]))
         return [pickle.loads(everything[end - size : end].data) for end, size in zip(ends, sizes, strict=True)]
 
     def bcast(self, array: Array, root: int) -> None:
         """Copy a contiguous array of rank `root` to all ranks."""
-        flat = array.reshape(-1).view(np.uint8)
-        for request in [self._comm.Ibcast(flat[start : start + _PIECE], root=root) for start in range(0, flat.size, _PIECE)]:
+        for request in [self._comm.Ibcast(piece, root=root) for piece in pieces(array)]:
             self._wait(request)
 
     def send(self, array: Array, to: int) -> None:
         """Send a contiguous array to one rank, which calls `receive`."""
-        flat = array.reshape(-1).view(np.uint8)
-        for start in range(0, flat.size, _PIECE):
-            self._wait(self._comm.Isend(flat[start : start + _PIECE], dest=to))
+        for piece in pieces(array):
+            self._wait(self._comm.Isend(piece, dest=to))
 
     def receive(self, array: Array, source: int) -> None:
         """Receive a contiguous array from one rank."""
-        flat = array.reshape(-1).view(np.uint8)
-        for start in range(0, flat.size, _PIECE):
-            self._wait(self._comm.Irecv(flat[start : start + _PIECE], source=source))
+        for piece in pieces(array):
+            self._wait(self._comm.Irecv(piece, source=source))
 
     def same(self, **values: Any) -> None:
         """Raise `SemiringError` on all ranks if a named value differs between two ranks."""
@@ -236,8 +233,14 @@ class Ranks:
                 time.sleep(pause)
                 pause = min(1.3 * pause, _LONGEST)
 
-    def _wait(self, request: Any, watch: Callable[[], None] | None = None) -> None:
-        self.until(request.Test, watch)
+    def _wait(self, request: Any) -> None:
+        self.until(request.Test)
+
+
+def pieces(array: Array) -> list[Array]:
+    """Cut the bytes of a contiguous array into messages."""
+    flat = array.reshape(-1).view(np.uint8)
+    return [flat[start : start + _PIECE] for start in range(0, flat.size, _PIECE)]
 
 
 def _pickled(error: BaseException) -> bytes:
@@ -250,13 +253,9 @@ def _pickled(error: BaseException) -> bytes:
     return made
 
 
-_keys: list[int] = []
-
-
+@functools.cache
 def _key() -> int:
     """Return MPI's key under which a communicator caches its `Ranks`."""
-    if not _keys:
-        from mpi4py import MPI
+    from mpi4py import MPI
 
-        _keys.append(MPI.Comm.Create_keyval())
-    return _keys[0]
+    return int(MPI.Comm.Create_keyval())

@@ -3,11 +3,10 @@
     info.py       names and notes of the functions, for NetworkX's import
     interface.py  the entry point: the functions, and the test whether the backend can answer a call
     costs.py      predicted seconds of NetworkX and of this library
-    paths.py      shortest paths and reachability, in the form that NetworkX returns
+    paths.py      shortest paths, rows of all pairs and reachability, in the form that NetworkX returns
     measures.py   centralities, eccentricities, indices and betweenness, in the form that NetworkX returns
-    rows.py       rows of all pairs, one after the other: the first by NetworkX, the others by blocks of distances
     distances.py  edges with NetworkX's meaning of weights, and all distances
 
-`interface` passes a call of NetworkX to `paths` or `measures`. Distances come from `rows` or `distances`; `semiring.planning` makes
+`interface` passes a call of NetworkX to `paths` or `measures`. `distances` reads the graph; `semiring.planning` makes
 the plan and `semiring.execution` computes.
 """

@@ -108,10 +108,9 @@ def _own(name: str, n: int, m: int, given: dict[str, Any]) -> float:
         return machine.BACKEND_CALL + m * machine.BACKEND_EDGE + machine.BETWEENNESS[given["weight"] is not None] * steps
     if name == "local_efficiency":
         return machine.BACKEND_CALL + n * (machine.BACKEND_PART + (m / max(1, n)) ** 3 / machine.BACKEND_PART_STEPS)
-    if name == "transitive_closure":
-        return 2 * machine.BACKEND_CALL + _reachability(n) + machine.BACKEND_GRAPH * n**2
-    if name in _ACYCLIC:
-        return 2 * machine.BACKEND_CALL + _reachability(n) + machine.BACKEND_EDGE * m
+    if name in ("transitive_closure", *_ACYCLIC):
+        reached = plan(closure_problem(BOOLEAN, (np.dtype(bool),), (n, n), Options())).seconds or 0.0
+        return 2 * machine.BACKEND_CALL + reached + (machine.BACKEND_EDGE * m if name in _ACYCLIC else machine.BACKEND_GRAPH * n**2)
     if n > machine.PART and name in _BOUNDED:
         return machine.BACKEND_CALL + (machine.BACKEND_READ + machine.BACKEND_BOUNDS) * (n + m)
     if n > machine.PART and name in _COUNTED and given.get("weight", given.get("distance")) is None:
@@ -129,7 +128,3 @@ def preparation(n: int, m: int) -> float:
     """Predict the seconds of a call that reads a graph and finds all distances."""
     # By the closure or searches: the time of elimination is unknown before the graph has been read.
     return reading(n, m) + (plan(closure_problem(MIN_PLUS, (np.dtype(np.float64),), (n, n), Options(), edges=m)).seconds or 0.0)
-
-
-def _reachability(n: int) -> float:
-    return plan(closure_problem(BOOLEAN, (np.dtype(bool),), (n, n), Options())).seconds or 0.0

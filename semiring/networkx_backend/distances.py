@@ -16,7 +16,7 @@ from semiring.arrays.conversion import Array
 from semiring.arrays.memory import require_memory
 from semiring.common.errors import NegativeCycleError, SemiringError
 from semiring.execution.question import GivenGraph, Question
-from semiring.execution.strategy import rows_in_turn, solve_edges
+from semiring.execution.strategy import rows_in_turn, solve
 from semiring.graphs.coo import COO
 from semiring.kernels.overflow.statistics import value_statistics
 from semiring.planning import Plan, plan
@@ -193,7 +193,10 @@ R = TypeVar("R")
 
 
 def algorithm(function: Callable[..., R]) -> Callable[..., R]:
-    """Make a function of this backend: unwrap the graph, and turn errors of this library into calls of the next backend."""
+    """Make a function of this backend: unwrap the graph, and turn errors of this library into calls of the next backend.
+
+    NetworkX describes the function, to which the docstring refers.
+    """
 
     @functools.wraps(function)
     def run(G: Any, *args: Any, **kwargs: Any) -> R:
@@ -204,6 +207,7 @@ def algorithm(function: Callable[..., R]) -> Callable[..., R]:
         except SemiringError as error:
             raise NotImplementedError(str(error)) from error
 
+    run.__doc__ = f"See `networkx.{function.__name__}`."
     return run
 
 
@@ -305,7 +309,7 @@ def distances(graph: Any, weight: Any, method: str | None = None, *, paths: bool
     Refused weights raise NotImplementedError, so the call is left to NetworkX; a negative cycle raises NegativeCycleError.
     """
     edges = sparse(graph, weight, method)
-    found = solve_edges(edges, None, Question(MIN_PLUS, Options(paths=paths)))
+    found = solve(GivenGraph(edges), Question(MIN_PLUS, Options(paths=paths)))
     return Distances(list(graph), found.distances, found.predecessors()) if paths else Distances(list(graph), found, None)
 
 

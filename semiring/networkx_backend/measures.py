@@ -35,7 +35,6 @@ __all__ = [
 
 @algorithm
 def closeness_centrality(G: Any, u: Any = None, distance: Any = None, wf_improved: bool = True, *, sp: None = None) -> Any:
-    """See `networkx.closeness_centrality`."""
     if u is not None and u not in G:
         raise nx.NodeNotFound(f"Node {u} is not in G")
     n = len(G)
@@ -69,7 +68,6 @@ def _incoming(G: Any, distance: Any) -> tuple[list[int], list[Any]]:
 
 @algorithm
 def harmonic_centrality(G: Any, nbunch: Any = None, distance: Any = None, sources: Any = None) -> dict[Any, float]:
-    """See `networkx.harmonic_centrality`."""
     edges = sparse(G, distance)
     some = None if sources is None else set(G.nbunch_iter(sources))
     count = np.array([some is None or node in some for node in G], dtype=bool)
@@ -82,7 +80,6 @@ def harmonic_centrality(G: Any, nbunch: Any = None, distance: Any = None, source
 
 @algorithm
 def global_efficiency(G: Any) -> float:
-    """See `networkx.global_efficiency`."""
     n = len(G)
     return float(_inverses(sparse(G, None)) / (n * (n - 1))) if n > 1 else 0
 
@@ -94,7 +91,6 @@ def _inverses(edges: CSR) -> float:
 
 @algorithm
 def local_efficiency(G: Any) -> float:
-    """See `networkx.local_efficiency`."""
     edges = sparse(G, None)
     require_memory(edges.n, edges.dtypes)
     (matrix,) = edges.dense()
@@ -169,38 +165,32 @@ def _extreme(G: Any, weight: Any, *, greatest: bool, every: bool) -> tuple[Any, 
 
 @algorithm
 def eccentricity(G: Any, v: Any = None, sp: None = None, weight: Any = None) -> Any:
-    """See `networkx.eccentricity`."""
     e = _eccentricities(G, v, weight)
     return e[v] if v in G else e
 
 
 @algorithm
 def diameter(G: Any, e: None = None, usebounds: bool = False, weight: Any = None) -> Any:
-    """See `networkx.diameter`."""
     return _extreme(G, weight, greatest=True, every=False)[0]
 
 
 @algorithm
 def radius(G: Any, e: None = None, usebounds: bool = False, weight: Any = None) -> Any:
-    """See `networkx.radius`."""
     return _extreme(G, weight, greatest=False, every=False)[0]
 
 
 @algorithm
 def periphery(G: Any, e: None = None, usebounds: bool = False, weight: Any = None) -> list[Any]:
-    """See `networkx.periphery`."""
     return _extreme(G, weight, greatest=True, every=True)[1]
 
 
 @algorithm
 def center(G: Any, e: None = None, usebounds: bool = False, weight: Any = None) -> list[Any]:
-    """See `networkx.center`."""
     return _extreme(G, weight, greatest=False, every=True)[1]
 
 
 @algorithm
 def barycenter(G: Any, weight: Any = None, attr: None = None, sp: None = None) -> list[Any]:
-    """See `networkx.barycenter`."""
     totals: list[Any] = []
     for rows in by_rows(sparse(G, weight)):
         if not rows.reached.all():
@@ -215,7 +205,6 @@ centroid = barycenter  # the name since NetworkX 3.7
 
 @algorithm
 def harmonic_diameter(G: Any, sp: None = None, *, weight: Any = None) -> float:
-    """See `networkx.harmonic_diameter`."""
     n = len(G)
     total = _inverses(sparse(G, weight, "dijkstra"))
     if total != 0:
@@ -228,7 +217,6 @@ def harmonic_diameter(G: Any, sp: None = None, *, weight: Any = None) -> float:
 
 @algorithm
 def wiener_index(G: Any, weight: Any = None) -> Any:
-    """See `networkx.wiener_index`."""
     directed = G.is_directed()
     connected = nx.is_strongly_connected if directed else nx.is_connected
     if not connected(G, backend="networkx"):
@@ -239,7 +227,6 @@ def wiener_index(G: Any, weight: Any = None) -> Any:
 
 @algorithm
 def schultz_index(G: Any, weight: Any = None) -> Any:
-    """See `networkx.schultz_index`."""
     degrees = _degrees(G)
 
     def term(rows: DistanceRows) -> Any:  # each distance counts with the degrees of both ends
@@ -251,14 +238,12 @@ def schultz_index(G: Any, weight: Any = None) -> Any:
 
 @algorithm
 def gutman_index(G: Any, weight: Any = None) -> Any:
-    """See `networkx.gutman_index`."""
     degrees = _degrees(G)
     return _half_sum(G, weight, lambda rows: degrees[rows.numbers] @ rows.finite(int(degrees.sum()) ** 2) @ degrees)
 
 
 @algorithm
 def hyper_wiener_index(G: Any, weight: Any = None) -> Any:
-    """See `networkx.hyper_wiener_index`."""
 
     def term(rows: DistanceRows) -> Any:
         farthest = int(rows.matrix.max(initial=0, where=rows.reached))
@@ -287,7 +272,6 @@ def _degrees(G: Any) -> Array:
 def betweenness_centrality(
     G: Any, k: int | None = None, normalized: bool = True, weight: Any = None, endpoints: bool = False, seed: Any = None
 ) -> dict[Any, float]:
-    """See `networkx.betweenness_centrality`."""
     if k == len(G):
         k = None
     graph = _searched(G, weight)
@@ -304,7 +288,6 @@ def betweenness_centrality(
 
 @algorithm
 def betweenness_centrality_subset(G: Any, sources: Any, targets: Any, normalized: bool = False, weight: Any = None) -> dict[Any, float]:
-    """See `networkx.betweenness_centrality_subset`."""
     graph = _searched(G, weight)
     worth = np.zeros(len(G))
     worth[_indices(G, set(targets))] = 1.0
@@ -319,7 +302,6 @@ def betweenness_centrality_subset(G: Any, sources: Any, targets: Any, normalized
 def edge_betweenness_centrality(
     G: Any, k: int | None = None, normalized: bool = True, weight: Any = None, seed: Any = None
 ) -> dict[Any, float]:
-    """See `networkx.edge_betweenness_centrality`."""
     graph = _searched(G, weight)
     _, sums = betweenness(graph, _sources(G, k, seed), edges=True)
     n = len(G)

@@ -1,9 +1,16 @@
-"""Shortest paths between all pairs and reachability, in the form that NetworkX returns."""
+"""Shortest paths between all pairs and reachability, in the form that NetworkX returns.
+
+NetworkX's generators yield the rows of all pairs one after the other, and so does `row_by_row`. NetworkX's own searches find the first
+rows, until the searches have taken as long as this library takes to read the graph. So a few rows, or rows with a short cutoff, cost as
+much as in NetworkX. This library finds the other rows, in blocks of doubling size, and all remaining rows at once when NetworkX would have
+taken longer.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from itertools import islice
 from typing import Any
 
 import networkx as nx
@@ -11,10 +18,11 @@ import numpy as np
 
 from semiring.algebra.catalogue import BOOLEAN, MIN_PLUS
 from semiring.algorithms.simple_paths import simple_paths
-from semiring.common.errors import NegativeCycleError
-from semiring.execution.question import Question
-from semiring.execution.strategy import solve_edges
+from semiring.common.errors import NegativeCycleError, SemiringError
+from semiring.execution.question import GivenGraph, Question
+from semiring.execution.strategy import solve
 from semiring.graphs.read import reading_of
+from semiring.networkx_backend.costs import preparation, reading, theirs
 from semiring.networkx_backend.distances import (
     DistanceRows,
     Distances,
@@ -26,7 +34,7 @@ from semiring.networkx_backend.distances import (
     sparse,
     truth,
 )
-from semiring.networkx_backend.rows import Named, row_by_row
+from semiring.planning.options import Options
 from semiring.product import matmul
 from semiring.solve import transitive_closure as reachability
 
@@ -38,18 +46,92 @@ __all__ = [
     "transitive_reduction",
 ]  # fmt: skip
 
+Named = Iterator[tuple[Any, Any]]
+
+_PYTHONS = {int, float, list}
+"""Types of lengths and paths in the rows of this library."""
+
+
+# Rows of all pairs, one after the other.
+
+
+def row_by_row(name: str, G: Any, row: Callable[[Distances, int], Any], method: str, *, cutoff: float | None = None, **given: Any) -> Named:
+    """Yield each node with its row, like NetworkX's function of this name, with the arguments `cutoff` and `given`.
+
+    `row` makes the row of a node number from a block of distances, which has predecessors unless only `lengths` are wanted. See `sparse`
+    for `method`.
+    """
+    if cutoff is not None:
+        given["cutoff"] = cutoff
+    drawn, many = yield from _first_rows(name, G, given)
+    blocks = _blocks(G, given.get("weight"), method, drawn, many, paths=row is not Distances.lengths)
+    if method == "unweighted" and cutoff is not None and not math.isinf(cutoff):
+        cutoff = math.ceil(cutoff)  # NetworkX's search starts another level below the cutoff: 1.5 reaches two edges
+    nodes = list(G)
+    while drawn < len(nodes):
+        try:
+            block = next(blocks).within(cutoff)
+        except (NotImplementedError, SemiringError):  # only NetworkX can answer, for example after a negative cycle
+            yield from islice(_by_networkx(name, G, given), drawn, None)
+            return
+        for i in range(drawn, drawn + len(block.matrix)):
+            yield nodes[i], row(block, i)
+        drawn += len(block.matrix)
+
+
+def _by_networkx(name: str, G: Any, given: dict[str, Any]) -> Named:
+    found: Named = getattr(nx, name)(G, backend="networkx", **given)
+    return found
+
+
+def _first_rows(name: str, G: Any, given: dict[str, Any]) -> Generator[tuple[Any, Any], None, tuple[int, int]]:
+    """Yield rows by NetworkX's own searches as long as these are worthwhile.
+
+    A row with numbers that are not Python's ends the search, because this library returns Python numbers. Searches go on to the last row
+    if the rest takes less time than all distances here. Returns the number of rows yielded, and the number of rows after which NetworkX
+    would take twice as long as all distances here.
+    """
+    drawn, seconds, patience = 0, 0.0, 0.0
+    n, m, whole = 0, 0, 0.0
+    for node, row in _by_networkx(name, G, given):
+        reached = row[0] if isinstance(row, tuple) else row
+        if given.get("weight") is not None and not _PYTHONS.issuperset(map(type, reached.values())):
+            break
+        yield node, row
+        if not drawn:
+            n, m, whole = theirs(name, G, given)
+            patience = reading(n, m)
+        drawn += 1
+        seconds += whole * len(reached) / n**2
+        if seconds > patience:
+            each, here = seconds / drawn, preparation(n, m)
+            if each * (n - drawn) > here:
+                return drawn, math.ceil(2 * here / each)
+            patience = math.inf
+    return drawn, drawn
+
+
+def _blocks(G: Any, weight: Any, method: str, drawn: int, many: int, *, paths: bool) -> Iterator[Distances]:
+    """Yield distances from the nodes after the first `drawn`, in blocks that double until `many` rows are drawn."""
+    edges, nodes, options = sparse(G, weight, method), list(G), Options(paths=paths, progress=False)
+    while drawn < edges.n:
+        count = min(drawn, edges.n - drawn) if drawn < many else edges.n - drawn
+        some = None if count == edges.n else range(drawn, drawn + count)
+        found = solve(GivenGraph(edges), Question(MIN_PLUS, options._replace(sources=some)))
+        yield Distances(nodes, found.values, found.predecessors(), drawn) if paths else Distances(nodes, found, None, drawn)
+        drawn += count
+
+
 # Shortest paths between all pairs.
 
 
 @algorithm
 def floyd_warshall(G: Any, weight: Any = "weight") -> dict[Any, dict[Any, Any]]:
-    """See `networkx.floyd_warshall`."""
     return _complete(distances(G, weight, "floyd-warshall"))
 
 
 @algorithm
 def floyd_warshall_predecessor_and_distance(G: Any, weight: Any = "weight") -> tuple[dict[Any, dict[Any, Any]], dict[Any, dict[Any, Any]]]:
-    """See `networkx.floyd_warshall_predecessor_and_distance`."""
     found = distances(G, weight, "floyd-warshall", paths=True)
     assert found.predecessors is not None
     before = {}
@@ -74,7 +156,6 @@ def _complete(found: Distances) -> dict[Any, dict[Any, Any]]:
 
 @algorithm
 def floyd_warshall_numpy(G: Any, nodelist: Any = None, weight: Any = "weight") -> np.ndarray[Any, Any]:
-    """See `networkx.floyd_warshall_numpy`."""
     if nodelist is not None and not (len(nodelist) == len(G) == len(set(nodelist))):
         raise nx.NetworkXError(
             "nodelist must contain every node in G with no repeats. If you wanted a subgraph of G use G.subgraph(nodelist)"
@@ -87,30 +168,22 @@ def floyd_warshall_numpy(G: Any, nodelist: Any = None, weight: Any = "weight") -
         raise NotImplementedError("a weight is −∞ or not a number")
     tails, heads = np.nonzero(matrix < np.inf)
     edges = compressed(tails, heads, matrix[tails, heads], len(matrix))
-    return np.asarray(solve_edges(edges, None, Question(MIN_PLUS)))
+    return np.asarray(solve(GivenGraph(edges), Question(MIN_PLUS)))
 
 
 @algorithm
 def all_pairs_shortest_path_length(G: Any, cutoff: float | None = None) -> Named:
-    """See `networkx.all_pairs_shortest_path_length`."""
-    return row_by_row("all_pairs_shortest_path_length", G, Distances.lengths, "unweighted", within=_levels(cutoff), cutoff=cutoff)
+    return row_by_row("all_pairs_shortest_path_length", G, Distances.lengths, "unweighted", cutoff=cutoff)
 
 
 @algorithm
 def all_pairs_shortest_path(G: Any, cutoff: float | None = None) -> Named:
-    """See `networkx.all_pairs_shortest_path`."""
-    return row_by_row("all_pairs_shortest_path", G, Distances.paths, "unweighted", paths=True, within=_levels(cutoff), cutoff=cutoff)
-
-
-def _levels(cutoff: float | None) -> float | None:
-    """Round a cutoff up, because NetworkX's search starts another level below the cutoff: 1.5 reaches two edges."""
-    return cutoff if cutoff is None or math.isinf(cutoff) else math.ceil(cutoff)
+    return row_by_row("all_pairs_shortest_path", G, Distances.paths, "unweighted", cutoff=cutoff)
 
 
 @algorithm
 def all_pairs_dijkstra(G: Any, cutoff: float | None = None, weight: Any = "weight") -> Named:
-    """See `networkx.all_pairs_dijkstra`."""
-    return row_by_row("all_pairs_dijkstra", G, _both, "dijkstra", paths=True, within=cutoff, cutoff=cutoff, weight=weight)
+    return row_by_row("all_pairs_dijkstra", G, _both, "dijkstra", cutoff=cutoff, weight=weight)
 
 
 def _both(found: Distances, i: int) -> tuple[dict[Any, Any], dict[Any, list[Any]]]:
@@ -119,32 +192,26 @@ def _both(found: Distances, i: int) -> tuple[dict[Any, Any], dict[Any, list[Any]
 
 @algorithm
 def all_pairs_dijkstra_path_length(G: Any, cutoff: float | None = None, weight: Any = "weight") -> Named:
-    """See `networkx.all_pairs_dijkstra_path_length`."""
-    return row_by_row("all_pairs_dijkstra_path_length", G, Distances.lengths, "dijkstra", within=cutoff, cutoff=cutoff, weight=weight)
+    return row_by_row("all_pairs_dijkstra_path_length", G, Distances.lengths, "dijkstra", cutoff=cutoff, weight=weight)
 
 
 @algorithm
 def all_pairs_dijkstra_path(G: Any, cutoff: float | None = None, weight: Any = "weight") -> Named:
-    """See `networkx.all_pairs_dijkstra_path`."""
-    how: dict[str, Any] = {"paths": True, "within": cutoff, "cutoff": cutoff, "weight": weight}
-    return row_by_row("all_pairs_dijkstra_path", G, Distances.paths, "dijkstra", **how)
+    return row_by_row("all_pairs_dijkstra_path", G, Distances.paths, "dijkstra", cutoff=cutoff, weight=weight)
 
 
 @algorithm
 def all_pairs_bellman_ford_path_length(G: Any, weight: Any = "weight") -> Named:
-    """See `networkx.all_pairs_bellman_ford_path_length`."""
     return row_by_row("all_pairs_bellman_ford_path_length", G, Distances.lengths, "bellman-ford", weight=weight)
 
 
 @algorithm
 def all_pairs_bellman_ford_path(G: Any, weight: Any = "weight") -> Named:
-    """See `networkx.all_pairs_bellman_ford_path`."""
-    return row_by_row("all_pairs_bellman_ford_path", G, Distances.paths, "bellman-ford", paths=True, weight=weight)
+    return row_by_row("all_pairs_bellman_ford_path", G, Distances.paths, "bellman-ford", weight=weight)
 
 
 @algorithm
 def johnson(G: Any, weight: Any = "weight") -> dict[Any, dict[Any, list[Any]]]:
-    """See `networkx.johnson`."""
     try:
         found = distances(G, weight, "bellman-ford", paths=True)
     except NegativeCycleError as error:
@@ -175,7 +242,6 @@ def _by_method(
 
 @algorithm
 def average_shortest_path_length(G: Any, weight: Any = None, method: str | None = None) -> float:
-    """See `networkx.average_shortest_path_length`."""
     method = method or ("unweighted" if weight is None else "dijkstra")
     if method not in ("unweighted", "dijkstra", "bellman-ford", "floyd-warshall", "floyd-warshall-numpy"):
         raise ValueError(f"method not supported: {method}")
@@ -199,7 +265,6 @@ def average_shortest_path_length(G: Any, weight: Any = None, method: str | None 
 
 @algorithm
 def shortest_simple_paths(G: Any, source: Any, target: Any, weight: Any = None) -> Iterator[list[Any]]:
-    """See `networkx.shortest_simple_paths`."""
     if G.is_multigraph():
         raise nx.NetworkXNotImplemented("not implemented for multigraph type")
     edges = searched_edges(G, weight).csr(MIN_PLUS, reading_of(MIN_PLUS, None, np.float64))
@@ -225,7 +290,6 @@ def shortest_simple_paths(G: Any, source: Any, target: Any, weight: Any = None) 
 
 @algorithm
 def transitive_closure(G: Any, reflexive: bool | None = False) -> Any:
-    """See `networkx.transitive_closure`."""
     if reflexive not in {None, True, False}:
         raise nx.NetworkXError("Incorrect value for the parameter `reflexive`")
     nodes, edges = truth(G)
@@ -242,7 +306,6 @@ def transitive_closure(G: Any, reflexive: bool | None = False) -> Any:
 
 @algorithm
 def transitive_closure_dag(G: Any, topo_order: None = None) -> Any:
-    """See `networkx.transitive_closure_dag`."""
     nodes, edges = truth(G)
     reached = reachability(edges)
     if reached.diagonal().any():
@@ -262,7 +325,6 @@ def _add_edges(graph: Any, nodes: list[Any], matrix: np.ndarray[Any, Any]) -> An
 
 @algorithm
 def transitive_reduction(G: Any) -> Any:
-    """See `networkx.transitive_reduction`."""
     nodes, edges = truth(G)
     reached = reachability(edges)
     if reached.diagonal().any():
@@ -275,7 +337,6 @@ def transitive_reduction(G: Any) -> Any:
 
 @algorithm
 def has_path(G: Any, source: Any, target: Any) -> bool:
-    """See `networkx.has_path`."""
     if source not in G:
         raise nx.NodeNotFound(f"Source {source} is not in G")
     if target not in G:
@@ -286,7 +347,6 @@ def has_path(G: Any, source: Any, target: Any) -> bool:
 
 @algorithm
 def is_strongly_connected(G: Any) -> bool:
-    """See `networkx.is_strongly_connected`."""
     if len(G) == 0:
         raise nx.NetworkXPointlessConcept("Connectivity is undefined for the null graph.")
     return bool(reachability(truth(G)[1], reflexive=True).all())

@@ -16,7 +16,7 @@ from semiring.arrays.pieces import CPU_SCRATCH, GPU_SCRATCH
 from semiring.common.errors import SemiringError, TooLargeError
 from semiring.common.units import format_bytes
 from semiring.kernels import machine
-from semiring.mpi.nccl import nccl_enabled
+from semiring.mpi.panels import nccl_enabled
 from semiring.planning.plans import Plan
 from semiring.planning.problem import Problem
 from semiring.streaming.layout import PANELS, Transport, block_rows, default_side, resident_bytes, resident_rows, streamed_rows

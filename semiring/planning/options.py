@@ -98,15 +98,13 @@ class Options(NamedTuple):
             For a bad number of threads, or an array as the value of a scalar option.
         """
         if not given.keys() <= known.__optional_keys__:
-            raise TypeError(_unexpected(given, function, known.__optional_keys__))
+            name = next(name for name in given if name not in known.__optional_keys__)
+            meant = "".join(f". Did you mean {other!r}?" for other in similar(name, sorted(known.__optional_keys__)))
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{meant}")
         found = cls(**given)
         require_threads(found.threads)
         for name, value in given.items():
-            if hasattr(value, "shape") and name not in (
-                "nonedge",
-                "sources",
-                "targets",
-            ):  # whose truth nobody may ask
+            if hasattr(value, "shape") and name not in ("nonedge", "sources", "targets"):  # whose truth nobody may ask
                 refuse_arrays(**{name: value})
         return found
 
@@ -114,13 +112,6 @@ class Options(NamedTuple):
     def needs_block_rows(self) -> bool:
         """True for options that only a closure by block rows has."""
         return self.memory_limit is not None or self.checkpoint is not None
-
-
-def _unexpected(given: Mapping[str, Any], function: str, known: frozenset[str]) -> str:
-    """Return Python's message for an unexpected keyword, with the name that is probably meant."""
-    name = next(name for name in given if name not in known)
-    meant = "".join(f". Did you mean {other!r}?" for other in similar(name, sorted(known)))
-    return f"{function}() got an unexpected keyword argument {name!r}{meant}"
 
 
 def takes(options: Any) -> Callable[[F], F]:

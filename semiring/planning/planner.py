@@ -121,11 +121,7 @@ def _closure(problem: Problem) -> Plan:
         _require_one_matrix_of_the_host(problem)
     require_closure_laws(problem.semiring, problem.dtypes, paths=problem.paths)
     if problem.edges is not None:
-        if (
-            problem.searches is not None
-            and (shared is not None or str(problem.device) not in ("auto", "cpu", "reference"))
-            and not problem.scipy
-        ):
+        if problem.searches is not None and str(problem.device) not in ("auto", "cpu", "reference") and not problem.scipy:
             raise SemiringError(
                 f"device={problem.device!r}: the rows of a sparse graph are found edge by edge, on the host; leave device out, or pass a "
                 f"dense array, whose rows a GPU finds by products"
@@ -151,24 +147,17 @@ def _require_one_matrix_of_the_host(problem: Problem) -> None:
 
 def _all_rows(problem: Problem, shared: tuple[str, ...] | None) -> Plan:
     """Plan the closure of a matrix, as a whole or by block rows."""
-    if problem.wanted == "sums" and not problem.needs_block_rows and not _fits_twice(problem):
+    # Half of the free memory is left for the caller.
+    if problem.wanted == "sums" and not problem.needs_block_rows and not fits(2 * problem.result_bytes, problem.place):
         return Plan(problem, (problem.place,), "rows in turn", "some rows at a time")
     needed = with_scratch(problem.result_bytes)
-    if shared is not None:
-        device = problem.place if problem.there else shared[0]
-    else:
-        device = _device(problem, closure_seconds, 0)
+    device = _device(problem, closure_seconds, 0, shared)
     by_rows = by_block_rows(problem, shared or (device,), listed=shared is not None)
     if by_rows is not None:
         return by_rows
     if shared is None and is_gpu(device) and str(problem.device) == "auto" and not (problem.there or fits(needed, device)):
         device = "cpu"
     return _whole(problem, device)
-
-
-def _fits_twice(problem: Problem) -> bool:
-    """Return True if the result takes half of the free memory at most."""
-    return fits(2 * problem.result_bytes, problem.place)
 
 
 def _whole(problem: Problem, device: str) -> Plan:
@@ -230,9 +219,12 @@ def _by_ranks(problem: Problem) -> Plan:
 
 def _sparse(problem: Problem, shared: tuple[str, ...] | None) -> Plan:
     """Plan the closure of a sparse graph, or some of its rows, by the strategy that is predicted to be the fastest."""
-    if problem.wanted in ("sums", "extremes"):
-        return _without_rows(problem)
-    considered = _ways_of_edges(problem)
+    if problem.wanted in ("sums", "extremes"):  # without a row of distances
+        strategy, algorithm = "hop counts", "breadth-first searches in bits"
+        if problem.wanted == "extremes":
+            strategy, algorithm = "bounds", "eccentricities bounded by searches"
+        return Plan(problem, ("cpu",), strategy, algorithm, seconds=search_seconds(problem, compiled=True))
+    considered = _ways_of_edges(problem, shared)
     strategy = min(considered, key=lambda name: considered[name][0])
     seconds, device = considered[strategy]
     ways = tuple((name, seconds) for name, (seconds, _) in considered.items())
@@ -256,22 +248,13 @@ def _sparse(problem: Problem, shared: tuple[str, ...] | None) -> Plan:
     return Plan(problem, (device,), strategy, algorithm, seconds=seconds, memory={device: size}, considered=ways)
 
 
-def _without_rows(problem: Problem) -> Plan:
-    """Plan sums or extremes of distances without a row of them: by hop counts, or by bounds."""
-    seconds = search_seconds(problem, compiled=True)
-    if problem.wanted == "extremes":
-        return Plan(problem, ("cpu",), "bounds", "eccentricities bounded by searches", seconds=seconds)
-    return Plan(problem, ("cpu",), "hop counts", "breadth-first searches in bits", seconds=seconds)
-
-
-def _ways_of_edges(problem: Problem) -> dict[str, tuple[float, str]]:
+def _ways_of_edges(problem: Problem, shared: tuple[str, ...] | None) -> dict[str, tuple[float, str]]:
     """Return the candidate strategies for a graph given by edges or by csgraph, with predicted seconds and device."""
     some, named = problem.searches is not None, str(problem.device)
     if problem.wanted == "nearest":
         return {"SciPy": (scipy_seconds(problem), "cpu")}
     if problem.there or named not in ("auto", "cpu", "reference"):
-        gpus_named = named_gpus(problem.device)
-        device = _device(problem, closure_seconds, 0) if gpus_named is None else gpus_named[0]
+        device = _device(problem, closure_seconds, 0, shared)
         return {"whole": (closure_seconds(problem, device), device)}
     device = "cpu" if some and not problem.scipy else _device(problem, closure_seconds, with_scratch(problem.result_bytes))
     if problem.exact or named == "reference":
@@ -301,10 +284,7 @@ def _ways_of_edges(problem: Problem) -> dict[str, tuple[float, str]]:
 
 def _some_rows(problem: Problem, shared: tuple[str, ...] | None) -> Plan:
     """Plan some rows of dense matrices: by products until a fixed point, or by the closure of what the rows reach."""
-    if shared is not None:
-        device = problem.place if problem.there else shared[0]
-    else:
-        device = _device(problem, rows_seconds, with_scratch(problem.result_bytes))
+    device = _device(problem, rows_seconds, with_scratch(problem.result_bytes), shared)
     rows, whole = rows_seconds(problem, device), closure_seconds(problem, device)
     possible = problem.has_rows_alone and is_idempotent(problem.semiring, problem.dtypes)
     room = fits(2 * problem.n**2 * problem.entry_bytes, device)
@@ -320,8 +300,10 @@ def _some_rows(problem: Problem, shared: tuple[str, ...] | None) -> Plan:
 # Devices.
 
 
-def _device(problem: Problem, seconds: Callable[[Problem, str], float], needed: int) -> str:
-    """Return the device that is named, or the predicted fastest with room for `needed` bytes."""
+def _device(problem: Problem, seconds: Callable[[Problem, str], float], needed: int, shared: tuple[str, ...] | None = None) -> str:
+    """Return the device that is named (the first of several, unless operands are on a GPU), or the fastest with room for `needed` bytes."""
+    if shared is not None:
+        return problem.place if problem.there else shared[0]
     if problem.hypothetical and is_gpu(str(problem.device)) and not gpus() and not problem.exact:
         return "cuda"
     named = named_device(problem.device, problem.place, exact=problem.exact)

@@ -14,7 +14,7 @@ from semiring.common.html import Shown, bars, escape, faint, table
 from semiring.common.units import counted, duration, format_bytes, step_rate
 from semiring.kernels import machine
 from semiring.kernels.description import BlockSides, KernelDescription, describe, sides_of
-from semiring.kernels.engine import Engine, fresh_engine
+from semiring.kernels.engine import Engine, Scans, fresh_engine
 from semiring.kernels.machine import Speed, speed_of
 from semiring.kernels.overflow.products import ProductChecks, checks_for
 from semiring.kernels.select import engine_for, scans_for, searches_for
@@ -23,7 +23,6 @@ from semiring.streaming.layout import BlockRows
 
 if TYPE_CHECKING:
     from semiring.kernels.cpu.searches import Searches
-    from semiring.kernels.scans import Scans
 
 __all__ = ["Plan"]
 

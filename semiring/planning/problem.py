@@ -14,7 +14,7 @@ from semiring.algorithms.symbolic import Fill
 from semiring.arrays.devices import gpu_name, is_gpu, on_gpu
 from semiring.common.errors import SemiringError
 from semiring.kernels import machine
-from semiring.kernels.boolean import is_packed
+from semiring.kernels.operations import is_packed
 from semiring.planning.options import Options, size_of
 
 __all__ = ["Problem", "Wanted", "closure_problem", "location"]

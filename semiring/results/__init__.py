@@ -1,23 +1,17 @@
 """Results of closures and eliminations, with paths, statistics, pictures and files.
 
     paths.py          `Paths`: elements and best paths, of one graph or of a batch
-    paths_between.py  `PathsBetween`: the same between chosen sources and targets
+    trees.py          `PathsBetween`: the same between chosen sources and targets; the store of predecessor trees, or of next hops
     store.py          `Store`, read by both: a rectangle of elements and the best paths of its pairs; the store of a construction matrix
-    trees.py            the store of predecessor trees, one for each source (or of next hops, one for each target)
     distributed.py    `DistributedMatrix`: elements whose rows the ranks of an MPI communicator have; the store of distributed trees
     statistics.py     `Statistics`: a summary of all distances, gathered from rows or tallied by a sweep
     factor.py         `Factor`: a sparse graph after elimination, its rows, columns, entries, solutions and new weights
     reachability.py   `Reachability`: the vertices that each vertex reaches, without a matrix
     farthest.py       the farthest pairs and the center of a store
-    pictures.py       a graph with best paths, and elements as a heat map, drawn by Matplotlib
-    layout.py         places of the vertices in a drawing
+    pictures.py       a graph with best paths, its layout, and elements as a heat map, drawn by Matplotlib
     views.py          a store for SciPy, NetworkX, pandas and Jupyter
-    saving.py         a store to a file and back, by `semiring.files.formats`
-    factor_files.py   a factor to a file and back
-    headers.py        the headers of these files: semirings, dtypes and names, with checks
-    recording.py      `Recording`: a closure step by step, the result of `watch`
-    frames.py               its frames: the areas that each phase read and wrote, and the resulting matrix
-    recording_pictures.py   its pictures: for Jupyter with a slider or without scripts, and by Matplotlib
+    saving.py         a store or a factor to a file and back, by `semiring.files.formats`
+    recording.py      `Recording`: a closure step by step, the result of `watch`; its frames, tables and pictures
 
 `semiring.execution` makes the stores. `semiring.algorithms` expands paths from a construction matrix, and grows trees.
 """

@@ -27,10 +27,9 @@ from semiring.graphs.vertices import Vertices, chosen
 from semiring.kernels.operations import operations_for
 from semiring.planning.options import named_device
 from semiring.results.paths import Paths
-from semiring.results.paths_between import paths_in
 from semiring.results.statistics import BINS, RunningDistances, Statistics, add_by_elimination, statistics_from
 from semiring.results.store import Names, shown
-from semiring.results.trees import PredecessorTrees
+from semiring.results.trees import PredecessorTrees, paths_in
 
 __all__ = ["Factor"]
 
@@ -298,14 +297,9 @@ class Factor(Shown):
             size = max(least, HOST // max(1, n) // least * least)
         elif isinstance(size, bool) or not isinstance(size, Integral) or size < 1:
             raise GraphError(f"size is {described(size)}; it must be a whole number from 1, or None for the default")
-        return self._some_rows(int(size))
-
-    def _some_rows(self, size: int) -> Iterator[tuple[tuple[Any, ...], Any]]:
-        """Yield blocks of `size` rows; a separate generator, so that `blocks` raises errors at once."""
-        n = len(self.nodes)
-        for first in range(0, n, size):
-            numbers = self._matrix.found.order[first : first + size]
-            yield tuple([self.nodes[v] for v in numbers.tolist()]), self._elements(Vertices(numbers), Vertices.all_of(n))
+        order, every = self._matrix.found.order, Vertices.all_of(n)
+        parts = (order[first : first + int(size)] for first in range(0, n, int(size)))
+        return ((tuple([self.nodes[v] for v in part.tolist()]), self._elements(Vertices(part), every)) for part in parts)
 
     @raised_here
     def solve(self, b: Any) -> Any:
@@ -462,9 +456,9 @@ class Factor(Shown):
         -----
         Nothing is pickled. Names may be None, truth values, numbers, texts, bytes, and tuples of these.
         """
-        from semiring.results import factor_files  # only on use, for a quick first call
+        from semiring.results.saving import save_factor  # only on use, for a quick first call
 
-        factor_files.save(path, factor_files.Saved(self._matrix, self._labels, self._listing))
+        save_factor(path, self._matrix, self._labels, self._listing)
 
     @staticmethod
     @raised_here
@@ -509,11 +503,10 @@ class Factor(Shown):
         A file need not be trusted: nothing of it is executed, and the result is well formed: elements of the semiring, and valid vertex
         numbers. Whether the elements are right is another question.
         """
-        from semiring.results import factor_files
+        from semiring.results.saving import load_factor
 
         place = named_device(device, "cpu", exact=False, compiled=True) or "cpu"
-        saved = factor_files.load(path, None if semiring is None else as_semiring(semiring), threads, place)
-        return Factor(*saved)
+        return Factor(*load_factor(path, None if semiring is None else as_semiring(semiring), threads, place))
 
     def __reduce__(self) -> Any:
         raise TypeError("a factor cannot be pickled; f.save(path) writes it, and sr.Factor.load(path) reads it, in another process too")

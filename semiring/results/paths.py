@@ -103,10 +103,10 @@ class Paths:
         AttributeError
             Between chosen vertices, whose paths are stored as trees.
         """
-        via = self._store.construction()
-        if via is None:
+        whole = self._store.expanded
+        if whole is None:
             raise AttributeError("paths between chosen vertices have trees instead of a construction matrix: predecessors() or next_hops()")
-        return self._imported(via)
+        return self._imported(whole.via)
 
     @property
     def values(self) -> Any:
@@ -210,8 +210,8 @@ class Paths:
         GraphError
             For a vertex outside the graph or the chosen vertices, and for a batch.
         """
-        self._require_one()
-        element = self._store.element(*self._store.place(source, target))
+        store = self._one
+        element = store.element(*store.place(source, target))
         return element[0] if len(element) == 1 else element
 
     @raised_here
@@ -282,9 +282,9 @@ class Paths:
         GraphError
             As `path`.
         """
-        self._require_one()
-        places = np.array([self._store.place(source, target) for source, target in pairs], dtype=np.intp).reshape(-1, 2)
-        return [self._store.names.of(path) for path in self._store.find(places[:, 0], places[:, 1])]
+        store = self._one
+        places = np.array([store.place(source, target) for source, target in pairs], dtype=np.intp).reshape(-1, 2)
+        return [store.names.of(path) for path in store.find(*places.T)]
 
     @raised_here
     def farthest(self, k: int = 1) -> list[FarthestPair]:
@@ -326,10 +326,9 @@ class Paths:
         -----
         One pass over the elements, and a second one to test symmetry. Memory for some rows, and for k pairs.
         """
-        self._require_one()
         from semiring.results.farthest import farthest
 
-        return farthest(self._store, k)
+        return farthest(self._one, k)
 
     @raised_here
     def longest(self, k: int = 1) -> list[FarthestPair]:
@@ -361,10 +360,9 @@ class Paths:
         SemiringError, GraphError
             As `farthest`.
         """
-        self._require_one()
         from semiring.results.farthest import longest
 
-        return longest(self._store, k)
+        return longest(self._one, k)
 
     @raised_here
     def center(self) -> list[Any]:
@@ -394,10 +392,9 @@ class Paths:
         -----
         One pass over the elements. `semiring.statistics` returns all eccentricities, and keeps no n² numbers.
         """
-        self._require_one()
         from semiring.results.farthest import center
 
-        return center(self._store)
+        return center(self._one)
 
     @raised_here
     def predecessors(self) -> Any:
@@ -500,10 +497,9 @@ class Paths:
         200,000 edges are left out. Without `pos`, up to 500 vertices are placed by all distances between them, in a second, and more by
         the distances from 50 of them.
         """
-        self._require_one()
         from semiring.results.pictures import plot
 
-        return plot(self._store, pos, highlight, ax)
+        return plot(self._one, pos, highlight, ax)
 
     @raised_here
     def heatmap(self, ax: Any = None) -> Any:
@@ -538,10 +534,9 @@ class Paths:
         At most 600 rows and columns (128 from a file) are drawn, evenly spread, and only these elements are read. Structured elements are
         shown by the first component, infinite elements in the colour of the nearest finite one.
         """
-        self._require_one()
         from semiring.results.pictures import heatmap
 
-        return heatmap(self._store, ax)
+        return heatmap(self._one, ax)
 
     @raised_here
     def to_scipy(self) -> tuple[Array, Array]:
@@ -604,10 +599,9 @@ class Paths:
         NetworkX takes several hundred bytes for an edge: for graphs of up to a few thousand vertices.
         """
         self._require_all("to_networkx")
-        self._require_one()
         from semiring.results import views
 
-        return views.to_networkx(self._store)
+        return views.to_networkx(self._one)
 
     @raised_here
     def to_frame(self, *, paths: bool = False) -> Any:
@@ -643,10 +637,9 @@ class Paths:
         -----
         For a square table instead, ``pandas.DataFrame(paths.values, paths.nodes, paths.nodes)``.
         """
-        self._require_one()
         from semiring.results import views
 
-        return views.to_frame(self._store, paths=paths)
+        return views.to_frame(self._one, paths=paths)
 
     @raised_here
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -685,9 +678,9 @@ class Paths:
         have bent a path: if some floats improve on 1, as negative distances do.
         """
         self._require_all("save")
-        from semiring.results import saving
+        from semiring.results.saving import save_paths
 
-        saving.save(path, self._store)
+        save_paths(path, self._store)
 
     @staticmethod
     @raised_here
@@ -729,16 +722,19 @@ class Paths:
         A file need not be trusted: nothing in the file is executed, and memory use is bounded by the matrices in the file. The result is
         well formed: elements of the semiring, valid vertex numbers, different names. Whether the paths are right is another question.
         """
-        from semiring.results import saving
+        from semiring.results.saving import load_paths
 
-        return Paths._of(saving.load(path, None if semiring is None else as_semiring(semiring), mmap=mmap))
+        return Paths._of(load_paths(path, None if semiring is None else as_semiring(semiring), mmap=mmap))
 
     def _imported(self, array: Any) -> Any:
         return array if self._library is None else self._library(array)
 
-    def _require_one(self) -> None:
+    @property
+    def _one(self) -> Store:
+        """The store of one graph; refuse a batch."""
         if self._store.batch:
             raise GraphError(f"these are the paths of a batch of shape {self._store.batch}; choose one first, as in paths[0].path(…)")
+        return self._store
 
     def _require_all(self, method: str) -> None:
         if not self._store.complete:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -27,6 +28,7 @@ __all__ = ["BINS", "RunningDistances", "Statistics", "add_by_elimination", "stat
 Array = np.ndarray[Any, Any]
 
 BINS = 64  # most bins of the default histogram, and bars of its picture
+_FINEST = -1022  # the least exponent of a cell's width
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -143,11 +145,10 @@ class RunningDistances:
 
     def __init__(self, bins: int | Sequence[float] | Array | None) -> None:
         self.connected = 0
-        self._rows: list[tuple[int, Array, Array]] = []
+        self._rows: list[tuple[int, Array, Array]] = []  # number of the first row, farthest distances, and sums
         self._greatest = Greatest(1)
         self.edges: Array | None = None
-        self.exponent: int | None = None
-        self.cells: dict[int, int] = {}
+        self.exponent, self.cells = _FINEST, Counter[int]()
         self.whole, self.most = True, 0
         if isinstance(bins, int | np.integer) and not isinstance(bins, bool):
             if bins < 2:  # no bin has 0 inside
@@ -216,28 +217,33 @@ class RunningDistances:
             self.counts += other.counts
             return
         self.whole &= other.whole
-        if other.exponent is not None:
+        if other.cells:
             self._join(other.exponent, other.cells)
 
-    def _join(self, exponent: int, cells: dict[int, int]) -> None:
-        if self.exponent is None:
-            self.exponent = exponent
+    def _join(self, exponent: int, cells: Mapping[int, int]) -> None:
+        """Add the counts of cells whose width is 2 to the power of `exponent`."""
         self._widen(exponent)
         for cell, count in cells.items():
-            wide = cell >> (self.exponent - exponent)
-            self.cells[wide] = self.cells.get(wide, 0) + count
+            self.cells[cell >> self.exponent - exponent] += count
         while max(self.cells) - min(self.cells) >= self.most:
-            self._double()
+            self._widen(self.exponent + 1)
+
+    def _widen(self, exponent: int) -> None:
+        """Join cells until they are at least as wide."""
+        if (times := exponent - self.exponent) > 0:
+            cells, self.cells, self.exponent = self.cells, Counter(), exponent
+            for cell, count in cells.items():
+                self.cells[cell >> times] += count
 
     @property
     def eccentricities(self) -> Array:
         """For each vertex the distance to the farthest other one."""
-        return np.concatenate([farthest for _, farthest, _ in self._sorted()] or [np.zeros(0)])
+        return self._by_rows(1)
 
     @property
     def total(self) -> float:
         """The sum of the distances of connected pairs."""
-        return float(np.concatenate([sums for _, _, sums in self._sorted()] or [np.zeros(0)]).sum())
+        return float(self._by_rows(2).sum())
 
     @property
     def farthest(self) -> tuple[int, int, float] | None:
@@ -245,9 +251,9 @@ class RunningDistances:
         found = self._greatest
         return (int(found.rows[0]), int(found.columns[0]), float(found.values[0])) if len(found.values) else None
 
-    def _sorted(self) -> list[tuple[int, Array, Array]]:
-        """Return the blocks of rows in order: number of the first row, farthest distances, and sums."""
-        return sorted(self._rows, key=lambda rows: rows[0])
+    def _by_rows(self, part: int) -> Array:
+        """Return the farthest distances (part 1) or the sums (part 2) of all rows, in order."""
+        return np.concatenate([rows[part] for rows in sorted(self._rows, key=lambda rows: rows[0])] or [np.zeros(0)])
 
     def _count(self, distances: Array, times: Array | None = None) -> None:
         """Count distances of connected pairs, each once or `times`."""
@@ -258,33 +264,18 @@ class RunningDistances:
         if not self.most:
             return
         self.whole = self.whole and bool((distances == np.floor(distances)).all())
-        exponent = cell_exponent(float(distances.min()), float(distances.max()), self.most)
-        if self.exponent is not None:
-            exponent = max(exponent, self.exponent)
+        exponent = max(self.exponent, cell_exponent(float(distances.min()), float(distances.max()), self.most))
         cells, which, counts = np.unique(np.floor(np.ldexp(distances, -exponent)), return_inverse=True, return_counts=True)
         if times is not None:
             counts = np.zeros(len(cells), np.int64)
             np.add.at(counts, which, times)
         self._join(exponent, dict(zip(map(int, cells.tolist()), counts.tolist(), strict=True)))
 
-    def _widen(self, exponent: int) -> None:
-        assert self.exponent is not None
-        while self.exponent < exponent:
-            self._double()
-
-    def _double(self) -> None:
-        assert self.exponent is not None
-        self.exponent += 1
-        joined: dict[int, int] = {}
-        for cell, count in self.cells.items():
-            joined[cell // 2] = joined.get(cell // 2, 0) + count
-        self.cells = joined
-
     def histogram(self) -> tuple[Array, Array]:
         """Return the counts, and the edges of the bins. Raises TooLargeError if the bins exceed the memory."""
         if self.edges is not None:
             return self.counts, self.edges
-        if self.exponent is None:
+        if not self.cells:
             return np.zeros(0, dtype=np.int64), np.zeros(1)
         if self.whole:
             self._widen(0)

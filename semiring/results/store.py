@@ -89,9 +89,10 @@ class Store(ABC):
     def __getitem__(self, key: tuple[Any, ...]) -> Self:
         """Return the store of one or several matrices of a batch."""
 
+    @property
     @abstractmethod
-    def construction(self) -> Any:
-        """Return the construction matrix, int32 of shape (…, n, n); None if only some pairs are known."""
+    def expanded(self) -> ConstructionMatrix | None:
+        """Return the same closure with a construction matrix; None if only some pairs are known."""
 
     @abstractmethod
     def predecessors(self) -> Any:
@@ -100,10 +101,6 @@ class Store(ABC):
     @abstractmethod
     def next_hops(self) -> Any:
         """Return the vertex after each vertex on the best paths to each target, −9999 for none: int32 of shape (…, n, t)."""
-
-    @abstractmethod
-    def dense(self) -> Values | None:
-        """Return the given matrix as arrays, or None if it was overwritten."""
 
     @abstractmethod
     def edges(self) -> Iterator[tuple[Array, Array, Array]]:
@@ -294,9 +291,10 @@ class ConstructionMatrix(Store):
     def __getitem__(self, key: tuple[Any, ...]) -> Self:
         return self._part(key, via=self.via[key])
 
-    def construction(self) -> Any:
-        """Return the construction matrix."""
-        return self.via
+    @property
+    def expanded(self) -> Self:
+        """Return the store itself."""
+        return self
 
     def predecessors(self) -> Any:
         """Grow a tree of best paths for each source from the construction matrix."""
@@ -306,21 +304,14 @@ class ConstructionMatrix(Store):
         """Grow a tree of best paths for each target from the construction matrix."""
         return self._grown(next_hops)
 
-    def dense(self) -> Values | None:
-        """Return the given matrix, or None if it was overwritten."""
-        return self.kept()
-
     def edges(self) -> Iterator[tuple[Array, Array, Array]]:
         """Iterate over the edges of the given matrix; only edges that are best paths if it was overwritten or is large."""
         kept = self.kept() if self.names.n**2 <= GPU else None  # reading it again may take as much memory as the matrix
         return self._nonzero(self.values, self.via) if kept is None else self._nonzero(kept)
 
     def _grown(self, grow: Callable[..., Any]) -> Any:
-        def find(index: tuple[int, ...]) -> Callable[[Array, Array], list[list[int]]]:
-            return self[index].find if index else self.find
-
         with self.device():
-            return grow(self.semiring, self.values, self.via, find)
+            return grow(self.semiring, self.values, self.via, lambda index: (self[index] if index else self).find)
 
     def _simple(self, rows: Array, columns: Array) -> list[list[int] | None]:
         return expand(self.via, rows, columns)

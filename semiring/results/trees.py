@@ -1,4 +1,4 @@
-"""Paths that were found source by source: a rectangle of a closure, and the predecessor tree of each row.
+"""`PathsBetween`: a closure with paths between chosen vertices; and its store, a rectangle with the predecessor tree of each row.
 
 If only targets were named, each column has a next-hop tree. Trees of all vertices of a sparse graph yield the construction matrix too.
 """
@@ -16,11 +16,53 @@ from semiring.algorithms.predecessors import NONE
 from semiring.arrays.devices import host, namespace
 from semiring.common.errors import GraphError
 from semiring.common.forks import cached_property
+from semiring.results.paths import Paths
 from semiring.results.store import ClosedMatrix, ConstructionMatrix, Store, Values
 
-__all__ = ["PredecessorTrees", "via_of_trees"]
+__all__ = ["PathsBetween", "PredecessorTrees", "paths_in", "via_of_trees"]
 
 Array = np.ndarray[Any, Any]
+
+
+class PathsBetween(Paths):
+    """The elements between chosen sources and targets, and a tree of paths for each source (or each target).
+
+    The methods of `Paths` answer for these pairs alone. `values` has a row for each source and a column for each target, in the given
+    order. Instead of a construction matrix, each source has a tree, `predecessors`; if only targets were named, each target, `next_hops`.
+    `to_scipy` returns SciPy's result with ``indices``; `to_networkx` and `save` are for all pairs only.
+
+    Examples
+    --------
+    >>> import semiring as sr
+    >>> streets = sr.edges([("a", "b", 1.0), ("b", "c", 2.0), ("a", "c", 9.0)])
+    >>> paths = sr.apsp(streets, sources=["a"], targets=["c", "b"], paths=True)
+    >>> paths
+    <paths over min-plus: 1 source × 2 targets, 2 pairs connected>
+    >>> paths.distances, paths.path("a", "c")
+    (array([[3., 1.]]), ['a', 'b', 'c'])
+    >>> paths.predecessors()
+    array([[-9999,     0,     1]], dtype=int32)
+
+    Attributes
+    ----------
+    sources, targets : tuple
+        The vertices of the rows and of the columns.
+    """
+
+    @cached_property
+    def sources(self) -> tuple[Any, ...]:
+        """The vertices of the rows."""
+        return tuple(self._store.names.of(self._store.sources.numbers.tolist()))
+
+    @cached_property
+    def targets(self) -> tuple[Any, ...]:
+        """The vertices of the columns."""
+        return tuple(self._store.names.of(self._store.targets.numbers.tolist()))
+
+
+def paths_in(store: Store, restore: Callable[[Array], Any] | None = None, library: Callable[[Array], Any] | None = None) -> Paths:
+    """Wrap a store for the caller: `Paths` of all pairs, or `PathsBetween` of some."""
+    return (Paths if store.complete else PathsBetween)._of(store, restore, library)
 
 
 @dataclass(eq=False)
@@ -36,9 +78,14 @@ class PredecessorTrees(Store):
     def __getitem__(self, key: tuple[Any, ...]) -> Self:
         return self._part(key, tree=self.tree[key])
 
-    def construction(self) -> Any:
-        """Return the construction matrix; None for a rectangle."""
-        return None if self._whole is None else self._whole.via
+    @cached_property
+    def expanded(self) -> ConstructionMatrix | None:
+        """The same elements with a construction matrix, if rows and columns are all vertices."""
+        edges = self.graph
+        if edges is None:
+            return None
+        via = self._via(edges)
+        return ConstructionMatrix(self.semiring, self.values, self.names, self.sources, self.targets, self.reflexive, edges.dense, via)
 
     def predecessors(self) -> Any:
         """Return the tree of each source."""
@@ -50,13 +97,9 @@ class PredecessorTrees(Store):
         """Return the tree of each target."""
         if self.backward:
             return self._without_roots()
-        if self._whole is None:
+        if self.expanded is None:
             raise GraphError("these paths were found from the sources and have predecessors(); name only targets for next_hops()")
-        return self._whole.next_hops()
-
-    def dense(self) -> Values | None:
-        """Return the matrix of the graph; None for a rectangle."""
-        return None if self.graph is None else self.graph.dense()
+        return self.expanded.next_hops()
 
     def edges(self) -> Iterator[tuple[Array, Array, Array]]:
         """Iterate over the edges of the graph."""
@@ -66,15 +109,6 @@ class PredecessorTrees(Store):
             yield edges.tails, edges.heads, edges.weights[0]
         elif matrix:
             yield from self._nonzero(matrix)
-
-    @cached_property
-    def _whole(self) -> ConstructionMatrix | None:
-        """The same elements with a construction matrix, if rows and columns are all vertices."""
-        edges = self.graph
-        if edges is None:
-            return None
-        via = self._via(edges)
-        return ConstructionMatrix(self.semiring, self.values, self.names, self.sources, self.targets, self.reflexive, edges.dense, via)
 
     def _via(self, edges: CSR) -> Any:
         return via_of_trees(self.tree, self.values, edges)

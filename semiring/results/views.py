@@ -55,11 +55,12 @@ def to_scipy(found: Store) -> tuple[Array, Array]:
 
 def to_networkx(found: Store) -> Any:
     """See `Paths.to_networkx`."""
-    nodes, via = found.names.nodes, found.construction()
+    whole, nodes = found.expanded, found.names.nodes
+    assert whole is not None
     graph = library("networkx", "to_networkx").DiGraph()
     graph.add_nodes_from(nodes)
     for sources, targets in found.pairs():
-        middles = entries(via, sources, targets).tolist()
+        middles = entries(whole.via, sources, targets).tolist()
         parts = [entries(v, sources, targets).tolist() for v in found.values]
         weights = parts[0] if len(parts) == 1 else list(zip(*parts, strict=True))
         graph.add_edges_from(

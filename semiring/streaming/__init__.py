@@ -3,18 +3,16 @@
 `semiring.algorithms.block_rows` defines the order of the computation. The files here execute it:
 
     layout.py        block rows: side, buffers, predicted time, block-cyclic distribution
-    closure.py       the closure with checks of overflow and divergence
-    workers.py       a worker thread for each device, which does the steps
+    closure.py       the closure: checks of overflow and divergence, and a worker thread for each device, which does the steps
     dependencies.py  rounds of block rows and receivers of row panels, for which workers wait
     pipeline.py      the device pipeline: load, compute, write back
-    buffers.py       buffers on a device, and copies to and from storage: host memory, resident block rows
+    buffers.py       buffers on a device, and copies to and from storage; the host's buffers
     gpus.py          buffers on GPUs, and pinned output buffers
     storage.py       storage backends: arrays in memory, NumPy files, Zarr
-    journal.py       the interface of a write-ahead journal
-    folder.py        a checkpoint's folder: identity of the closure, state, lock, digests of input and result
+    folder.py        the interface of a write-ahead journal, and a checkpoint's folder: identity, state, lock, digests
     checkpoint.py    a journal for a matrix on disk: records of interrupted updates
     snapshots.py     a journal for a matrix in memory: snapshots of the whole matrix
 
-Calls go from the top down: `close_by_rows` in `semiring.execution.block_rows` → `closure_by_rows` → `run_workers` → `DevicePipeline` →
+Calls go from the top down: `close_by_rows` in `semiring.execution.block_rows` → `closure_by_rows` → `DevicePipeline` →
 `DeviceMemory` → `RowStorage`.
 """

@@ -1,112 +1,159 @@
 """Buffers in the memory of a device, and copies of block rows between buffers and the stored matrix.
 
 A pipeline knows its device by an engine and a `DeviceMemory`. `HostMemory` serves the CPU, `semiring.streaming.gpus` a GPU.
-`ResidentMemory` keeps the device's own block rows, so that a matrix is distributed over several memories.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from semiring.streaming.storage import Matrix, RowAccess, memory_of
 
-__all__ = ["Buffer", "Buffers", "DeviceMemory", "HostMemory", "PanelMemory", "PeerMemory", "ResidentMemory"]
+__all__ = ["Buffer", "DeviceMemory", "HostMemory"]
 
+Array = np.ndarray[Any, Any]
 Buffer = tuple[tuple[Any, ...], Any]
 """Memory for a block row: an array for each component, and an array or None for the construction matrix."""
 
 
-class DeviceMemory(Protocol):
-    """Buffers on a device, and copies of block rows to and from them."""
+class DeviceMemory(ABC):
+    """Buffers on a device, and copies of block rows to and from them.
 
+    A device may `keep` its own block rows, so that a matrix is distributed over several memories, and take the row panels of other
+    processes from slots.
+    """
+
+    def __init__(self, matrix: Matrix) -> None:
+        self._matrix = matrix
+        self._own: dict[int, Buffer] = {}  # the resident block rows of this device, by first row
+        self._everyones: dict[int, Buffer] = {}  # and those of all devices
+        self._slots: Mapping[int, Buffer] = {}  # the row panels of other processes
+        self._direct = False
+        self._loaded = set[int]()
+
+    @abstractmethod
     def active(self) -> AbstractContextManager[Any]:
         """Return a context that every thread of the device has to enter."""
-        ...
 
-    def buffer(self, rows: int) -> Any:
-        """Allocate memory for a block row of `rows` rows."""
-
-    def arrays(self, buffer: Any, rows: slice) -> tuple[tuple[Any, ...], Any]:
-        """Return the used part of a buffer: an array for each component, and the construction matrix or None."""
-        ...
-
-    def resident(self, rows: slice) -> Any:
-        """Return the buffer in which rows stay, or None if any free buffer will do."""
-
-    def load(self, rows: slice, buffer: Any, *, first: bool) -> None:
-        """Copy rows to a buffer, the `first` time from the caller's matrix, later from `write_back`'s result; wait."""
-
-    def write_back(self, rows: slice, buffer: Any, *, last: bool) -> None:
-        """Copy a buffer to its rows, and wait; resident rows are copied only the `last` time."""
-
-    def save(self, rows: slice, buffer: Any, columns: slice, to: RowAccess) -> None:
-        """Copy columns of a buffer to a record, array by array in the order of `arrays`."""
-
-    def restore(self, rows: slice, buffer: Any, columns: slice, source: RowAccess) -> None:
-        """Copy columns of a buffer from a record, and wait."""
-
-    def copy(self, source: Any, target: Any, rows: slice) -> None:
-        """Copy the values of a row panel between buffers, possibly from another device, and wait; products need no more."""
-
+    @abstractmethod
     def event(self) -> Callable[[], None]:
         """Return a function that waits for the calling thread's work on the device so far."""
-        ...
 
+    @abstractmethod
+    def view(self, rows: slice) -> Buffer | None:
+        """Return the rows of the matrix as a buffer if they are in this memory, else None."""
 
-class Buffers:
-    """The shared part of a `DeviceMemory` without resident rows."""
+    @abstractmethod
+    def copy(self, source: Buffer, target: Buffer, rows: slice) -> None:
+        """Copy the values of a row panel between buffers, possibly from another device, and wait; products need no more."""
+
+    @abstractmethod
+    def _new(self, rows: int, n: int, dtype: np.dtype[Any]) -> Any:
+        """Allocate a matrix on the device."""
+
+    @abstractmethod
+    def _copy(self, matrix: RowAccess, rows: slice, array: Any, *, back: bool) -> None:
+        """Begin to copy stored rows to an array of the device, or `back`."""
+
+    @abstractmethod
+    def _wait(self) -> None:
+        """Wait for the copies that the calling thread has begun."""
+
+    def keep(self, own: Sequence[slice], everyones: dict[int, Buffer]) -> None:
+        """Keep own block rows from first to last use; all devices share `everyones`, the resident buffers by first row."""
+        with self.active():
+            self._own = {rows.start: self.view(rows) or self.buffer(rows.stop - rows.start) for rows in own}
+        everyones.update(self._own)
+        self._everyones = everyones
+
+    def take_panels(self, slots: Mapping[int, Buffer], *, direct: bool) -> None:
+        """Take the row panels of other processes from their `slots`, by first row; if `direct`, without a copy."""
+        self._slots, self._direct = slots, direct
+
+    def buffer(self, rows: int) -> Buffer:
+        """Allocate memory for a block row of `rows` rows."""
+        return self._grouped([self._new(rows, m.shape[1], m.dtype) for m in self._matrix.all])
+
+    def _grouped(self, arrays: Sequence[Any]) -> Buffer:
+        count = len(self._matrix.values)
+        return tuple(arrays[:count]), None if self._matrix.via is None else arrays[count]
 
     def arrays(self, buffer: Buffer, rows: slice) -> Buffer:
-        """Return the used part of a buffer."""
+        """Return the used part of a buffer: an array for each component, and the construction matrix or None."""
         values, via = buffer
         count = rows.stop - rows.start
         return tuple(v[:count] for v in values), None if via is None else via[:count]
 
-    def all_arrays(self, buffer: Buffer, rows: slice) -> tuple[Any, ...]:
-        """Return the arrays in one tuple, the construction matrix last."""
+    def resident(self, rows: slice) -> Buffer | None:
+        """Return the buffer in which rows stay, or the slot in which a panel is used; None if any free buffer will do."""
+        if self._direct and rows.start in self._slots:
+            return self._slots[rows.start]
+        return self._own.get(rows.start)
+
+    def load(self, rows: slice, buffer: Buffer, *, first: bool) -> None:
+        """Copy rows to a buffer, the `first` time from the caller's matrix, later from `write_back`'s result; wait.
+
+        Resident rows are copied once, and rows of other devices and processes from their buffers.
+        """
+        start = rows.start
+        if start in self._slots:
+            if not self._direct:
+                self.copy(self._slots[start], buffer, rows)
+        elif start in self._everyones and start not in self._own:
+            self.copy(self._everyones[start], buffer, rows)
+        elif start not in self._own or (first and start not in self._loaded):
+            self._load(rows, buffer, first=first)
+            self._loaded.add(start)
+
+    def _load(self, rows: slice, buffer: Buffer, *, first: bool) -> None:
         values, via = self.arrays(buffer, rows)
-        return values if via is None else (*values, via)
+        for matrix, target in zip(self._matrix.given if first else self._matrix.values, values, strict=True):
+            self._copy(matrix, rows, target, back=False)
+        if self._matrix.via is not None:
+            if first:
+                via.fill(-1)
+            else:
+                self._copy(self._matrix.via, rows, via, back=False)
+        self._wait()
 
-    def resident(self, rows: slice) -> None:
-        """Return None: no rows are resident."""
+    def write_back(self, rows: slice, buffer: Buffer, *, last: bool) -> None:
+        """Copy a buffer to its rows, and wait; resident rows are copied only the `last` time."""
+        if rows.start in self._own and not last:
+            return
+        values, via = self.arrays(buffer, rows)
+        # The construction matrix comes first: if interrupted, old values improve again, but new values would not.
+        if self._matrix.via is not None:
+            self._copy(self._matrix.via, rows, via, back=True)
+        for matrix, source in zip(self._matrix.values, values, strict=True):
+            self._copy(matrix, rows, source, back=True)
+        self._wait()
+
+    def save(self, rows: slice, buffer: Buffer, columns: slice, to: Iterable[RowAccess]) -> None:
+        """Copy columns of a buffer to a record, and wait: components in order, then the construction matrix."""
+        self._copy_record(rows, buffer, columns, to, back=True)
+
+    def restore(self, rows: slice, buffer: Buffer, columns: slice, source: Iterable[RowAccess]) -> None:
+        """Copy columns of a buffer from a record, and wait."""
+        self._copy_record(rows, buffer, columns, source, back=False)
+
+    def _copy_record(self, rows: slice, buffer: Buffer, columns: slice, record: Iterable[RowAccess], *, back: bool) -> None:
+        values, via = self.arrays(buffer, rows)
+        for array, place in zip(values if via is None else (*values, via), record, strict=False):
+            self._copy(place, rows, array[:, columns], back=back)
+        self._wait()
 
 
-class HostMemory(Buffers):
+class HostMemory(DeviceMemory):
     """Buffers of the host, for the CPU engine."""
-
-    def __init__(self, matrix: Matrix) -> None:
-        self._matrix = matrix
 
     def active(self) -> AbstractContextManager[Any]:
         """Return an empty context."""
         return nullcontext()
-
-    def buffer(self, rows: int) -> Buffer:
-        """Allocate memory for a block row of `rows` rows."""
-        shape = (rows, self._matrix.values[0].shape[1])
-        return tuple(np.empty(shape, m.dtype) for m in self._matrix.values), None if self._matrix.via is None else np.empty(shape, np.int32)
-
-    def load(self, rows: slice, buffer: Buffer, *, first: bool) -> None:
-        """Copy rows to a buffer."""
-        self._matrix.read(rows, *self.arrays(buffer, rows), first=first)
-
-    def write_back(self, rows: slice, buffer: Buffer, *, last: bool) -> None:
-        """Copy a buffer to its rows."""
-        self._matrix.write(rows, *self.arrays(buffer, rows))
-
-    def save(self, rows: slice, buffer: Buffer, columns: slice, to: RowAccess) -> None:
-        """Copy columns of a buffer to a record."""
-        for array in self.all_arrays(buffer, rows):
-            to.write(rows, array[:, columns])
-
-    def restore(self, rows: slice, buffer: Buffer, columns: slice, source: RowAccess) -> None:
-        """Copy columns of a buffer from a record."""
-        for array in self.all_arrays(buffer, rows):
-            source.read(rows, array[:, columns])
 
     def event(self) -> Callable[[], None]:
         """Return a function that does nothing: operations on the host are synchronous."""
@@ -117,71 +164,21 @@ class HostMemory(Buffers):
         arrays: list[Any] = [memory_of(m, rows, writable=True) for m in self._matrix.all]
         if not all(isinstance(a, np.ndarray) and a.flags.writeable and a.strides[1] == a.itemsize for a in arrays):
             return None
-        return tuple(arrays[: len(self._matrix.values)]), None if self._matrix.via is None else arrays[-1]
+        return self._grouped(arrays)
 
     def copy(self, source: Buffer, target: Buffer, rows: slice) -> None:
         """Copy the values of rows from one buffer to another."""
         for there, here in zip(self.arrays(source, rows)[0], self.arrays(target, rows)[0], strict=True):
             np.copyto(here, there)
 
+    def _new(self, rows: int, n: int, dtype: np.dtype[Any]) -> Array:
+        return np.empty((rows, n), dtype)
 
-class PeerMemory(DeviceMemory, Protocol):
-    """A `DeviceMemory` that may hold the matrix itself."""
+    def _copy(self, matrix: RowAccess, rows: slice, array: Array, *, back: bool) -> None:
+        if back:
+            matrix.write(rows, array)
+        else:
+            matrix.read(rows, array)
 
-    def view(self, rows: slice) -> Any:
-        """Return the rows of the matrix as a buffer if they are in this memory, else None."""
-
-
-class ResidentMemory:
-    """A `DeviceMemory` that keeps own block rows from first to last use, and copies row panels from their owners.
-
-    The underlying `memory` loads own rows once, and writes them back once. All devices share `buffers`, the resident buffers by first row.
-    """
-
-    def __init__(self, memory: PeerMemory, own: Sequence[slice], buffers: dict[int, Any]) -> None:
-        self._memory, self._buffers = memory, buffers
-        self.active, self.buffer, self.arrays, self.event = memory.active, memory.buffer, memory.arrays, memory.event
-        self.save, self.restore, self.copy = memory.save, memory.restore, memory.copy
-        with memory.active():
-            self._own = {rows.start: memory.view(rows) or memory.buffer(rows.stop - rows.start) for rows in own}
-        buffers.update(self._own)
-        self._loaded = set[int]()
-
-    def resident(self, rows: slice) -> Any:
-        """Return the buffer of own rows, or None for another device's."""
-        return self._own.get(rows.start)
-
-    def load(self, rows: slice, buffer: Any, *, first: bool) -> None:
-        """Copy own rows from the matrix, once; copy another device's rows from its buffer."""
-        if rows.start not in self._own:
-            self._memory.copy(self._buffers[rows.start], buffer, rows)
-        elif first and rows.start not in self._loaded:
-            self._memory.load(rows, buffer, first=True)
-            self._loaded.add(rows.start)
-
-    def write_back(self, rows: slice, buffer: Any, *, last: bool) -> None:
-        """Copy own rows to the matrix, the `last` time only."""
-        if last:
-            self._memory.write_back(rows, buffer, last=True)
-
-
-class PanelMemory:
-    """A `DeviceMemory` that takes the row panels of other processes from their `slots`, by first row; if `direct`, without a copy."""
-
-    def __init__(self, memory: DeviceMemory, slots: Mapping[int, Buffer], *, direct: bool) -> None:
-        self._memory, self._slots, self._direct = memory, slots, direct
-        self.active, self.buffer, self.arrays, self.event = memory.active, memory.buffer, memory.arrays, memory.event
-        self.save, self.restore, self.copy, self.write_back = memory.save, memory.restore, memory.copy, memory.write_back
-
-    def resident(self, rows: slice) -> Any:
-        """Return the buffer of resident rows or of a panel that is used in its slot, else None."""
-        arrived = self._slots.get(rows.start) if self._direct else None
-        return self._memory.resident(rows) if arrived is None else arrived
-
-    def load(self, rows: slice, buffer: Any, *, first: bool) -> None:
-        """Copy rows to a buffer, unless a panel is used in its slot."""
-        arrived = self._slots.get(rows.start)
-        if arrived is None:
-            self._memory.load(rows, buffer, first=first)
-        elif not self._direct:
-            self._memory.copy(arrived, buffer, rows)
+    def _wait(self) -> None:
+        pass  # `_copy` has waited

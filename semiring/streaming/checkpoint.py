@@ -12,7 +12,7 @@ import re
 import threading
 import zlib
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +24,7 @@ from semiring.algebra.definition import Semiring
 from semiring.common.errors import CheckpointError
 from semiring.kernels.limits import ValueStatistics
 from semiring.streaming.folder import TEMPORARY, CheckpointFolder
-from semiring.streaming.storage import FileRows, Matrix, RowStorage, rows_of
+from semiring.streaming.storage import FileRows, Matrix, RowAccess, RowStorage, rows_of
 
 __all__ = ["Checkpoint"]
 
@@ -39,22 +39,9 @@ class Checkpoint(CheckpointFolder):
     A process may be killed at any time: the same call continues, and gives the same bits. Nothing waits for the disk, so written data
     survives the process, but not a crash of the machine.
 
-    Parameters
-    ----------
-    folder, given, semiring
-        See `CheckpointFolder`, also for all other parameters.
-    overwrite : bool
-        Work in the input's own files, if all components are files with elements at multiples of their size.
+    With `overwrite`, the closure works in the input's own files, if all components are files with elements at multiples of their size.
+    `values` and `via` are the files of the result.
 
-    Attributes
-    ----------
-    values, via : tuple of numpy.memmap, and numpy.memmap or None
-        The files of the result.
-    rounds : list of int
-        Rounds that each block row had finished when the folder was opened.
-
-    Notes
-    -----
     Before block row I changes in round K, a record is written of A_IK after phase 3. With A_K*, this is all that phase 4 depends on.
     Since ⊕ is idempotent, and the construction matrix is written before the values, phase 4 can be repeated on a half-written block
     row, with the same result. Phases 1 to 3 cannot: rounded sums may improve again.
@@ -112,7 +99,7 @@ class Checkpoint(CheckpointFolder):
         whole = i == k or len(self._given) > 1 or (k == 0 and bool(self._files))
         columns = slice(0, self._n) if whole else self.rows[k]
         entry = sum(g.dtype.itemsize for g in self._given) + (np.dtype(np.int32).itemsize if self._paths else 0)
-        size = Record.size_of((self.rows[i].stop - self.rows[i].start) * (columns.stop - columns.start), entry)
+        size = (self.rows[i].stop - self.rows[i].start) * (columns.stop - columns.start) * entry + _TRAILER
         return Record(self.folder / f"row{i}-round{k}", columns, whole, size, self._spares[size])
 
     def begun(self, i: int, k: int) -> Record | None:
@@ -233,8 +220,8 @@ class Checkpoint(CheckpointFolder):
 
     def _recorded(self, record: Record, rows: slice) -> Iterator[tuple[RowStorage, slice, Any]]:
         """Yield single rows of a whole record, matrix by matrix."""
-        with record.reading() as stream:
-            for matrix in self.matrix.all:
+        with record.reading() as streams:
+            for matrix, stream in zip(self.matrix.all, streams, strict=False):
                 for start in range(rows.start, rows.stop):
                     row = np.empty((1, self._n), matrix.dtype)
                     stream.read(slice(start, start + 1), row)
@@ -262,22 +249,22 @@ class Record:
     spares: list[Path]  # unused files of this size: overwriting one is many times faster than writing a new file
 
     @contextmanager
-    def writing(self) -> Iterator[Stream]:
+    def writing(self) -> Iterator[Iterable[RowAccess]]:
         """Write arrays in order; the record appears when all are written, or not at all."""
         temporary = self.path.with_name(self.path.name + TEMPORARY)
         with suppress(IndexError):
             os.replace(self.spares.pop(), temporary)
         with open(temporary, "r+b" if temporary.exists() else "wb") as file:
             stream = Stream(file)
-            yield stream
+            yield itertools.repeat(stream)
             file.write(stream.crc.to_bytes(_TRAILER, "little"))
         os.replace(temporary, self.path)
 
     @contextmanager
-    def reading(self) -> Iterator[Stream]:
+    def reading(self) -> Iterator[Iterable[RowAccess]]:
         """Read the arrays in the same order."""
         with open(self.path, "rb") as file:
-            yield Stream(file)
+            yield itertools.repeat(Stream(file))
 
     def finish(self) -> None:
         """Mark the block row as stored."""
@@ -296,11 +283,6 @@ class Record:
             if left or file.read(_TRAILER + 1) != crc.to_bytes(_TRAILER, "little"):
                 raise CheckpointError(f"{self.path} is damaged: its size or checksum is wrong")
 
-    @staticmethod
-    def size_of(entries: int, entry_bytes: int) -> int:
-        """Return the bytes of a record."""
-        return entries * entry_bytes + _TRAILER
-
 
 class Stream:
     """Consecutive arrays in a binary file, written and read in pieces; `crc` is the CRC-32 of the written bytes."""
@@ -312,10 +294,7 @@ class Stream:
     def read(self, rows: slice, out: Array) -> None:
         """Read the next array."""
         for part in _pieces(out):
-            whole = part if part.flags.c_contiguous else np.empty(part.shape, part.dtype)
-            self._file.readinto(whole.reshape(-1).view(np.uint8).data)
-            if whole is not part:
-                part[...] = whole
+            part[...] = np.frombuffer(self._file.read(part.nbytes), part.dtype).reshape(part.shape)
 
     def write(self, rows: slice, array: Array) -> None:
         """Append an array."""
@@ -326,6 +305,5 @@ class Stream:
 
 
 def _pieces(array: Array) -> Iterator[Array]:
-
     step = max(1, _PIECE // (array.shape[1] * array.itemsize))
     return (array[start : start + step] for start in range(0, len(array), step))

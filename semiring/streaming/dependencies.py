@@ -16,7 +16,7 @@ from semiring.algorithms.block_rows import Receive, Step
 from semiring.mpi.panels import Panels
 from semiring.mpi.ranks import Ranks, Stopped
 from semiring.streaming.buffers import Buffer
-from semiring.streaming.journal import Journal
+from semiring.streaming.folder import Journal
 from semiring.streaming.layout import BlockCyclicDistribution
 
 __all__ = ["Dependencies", "Share", "StepsOfDevice"]

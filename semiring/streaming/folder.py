@@ -1,6 +1,7 @@
-"""The folder of a checkpoint: identity of the closure, state, lock, and digests of input and result.
+"""The write-ahead journal of a closure, and the folder that holds one: identity of the closure, state, lock, digests of input and result.
 
-`semiring.streaming.checkpoint` and `semiring.streaming.snapshots` derive classes that say what the folder keeps between rounds.
+Before a block row changes, a `Recorded` keeps what its update needs to be done again. `semiring.streaming.checkpoint` and
+`semiring.streaming.snapshots` derive classes that say what the folder keeps between rounds.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Any, Protocol, Self
 from weakref import WeakSet
 
 import numpy as np
@@ -26,9 +27,11 @@ from semiring.common.errors import CheckpointError
 from semiring.kernels.limits import ValueStatistics
 from semiring.mpi.ranks import Ranks
 from semiring.streaming.layout import block_rows
-from semiring.streaming.storage import Matrix, RowStorage
+from semiring.streaming.storage import Matrix, RowAccess, RowStorage
 
-__all__ = ["LOCK", "TEMPORARY", "CheckpointFolder", "digests", "folder_of", "state_in"]
+__all__ = ["LOCK", "TEMPORARY", "CheckpointFolder", "Journal", "Recorded", "digests", "folder_of", "state_in"]
+
+Array = np.ndarray[Any, Any]
 
 _FORMAT = 3
 LOCK, STATE, TEMPORARY = "lock", "state.json", ".tmp"
@@ -36,6 +39,72 @@ LOCK, STATE, TEMPORARY = "lock", "state.json", ".tmp"
 
 _KEYS = ("closure", "side", "entries", "round", "found", "result", "turn")
 """The keys of the file, in the order of the attributes."""
+
+
+class Recorded(Protocol):
+    """A kept part of a block row: some or all columns of its components, then of the construction matrix."""
+
+    @property
+    def columns(self) -> slice:
+        """Return the columns."""
+        ...
+
+    @property
+    def whole(self) -> bool:
+        """Return True if all columns are kept."""
+        ...
+
+    def writing(self) -> AbstractContextManager[Iterable[RowAccess]]:
+        """Return a context with a place for each array, to which the arrays are written in order."""
+        ...
+
+    def reading(self) -> AbstractContextManager[Iterable[RowAccess]]:
+        """Return a context with the places, from which the arrays are read in the same order."""
+        ...
+
+
+class Journal:
+    """The rounds of each block row, and records from which another process repeats interrupted updates.
+
+    This journal keeps nothing, for closures of `count` block rows without a checkpoint. `rounds` are the rounds that each block row had
+    finished when the journal was opened.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.rounds = [0] * count
+
+    @property
+    def finished(self) -> bool:
+        """Return True if no work is left."""
+        return False
+
+    def record(self, i: int, k: int) -> Recorded | None:
+        """Return the record of block row i, or of a part, from which the update of round k can be repeated."""
+        return None
+
+    def begun(self, i: int, k: int) -> Recorded | None:
+        """Return the record of block row i if k was its first unfinished round when the journal was opened.
+
+        The record has some columns if phase 3 of round k was done, and all columns if the round had not begun.
+        """
+        return None
+
+    def advance(self, i: int, rounds: int) -> None:
+        """Note that block row i has finished `rounds` rounds and is stored."""
+
+    def complete(self, rounds: int) -> None:
+        """Note that all block rows have finished `rounds` rounds."""
+
+    def tell(self, k: int) -> tuple[int, int]:
+        """Return two numbers for the other ranks, while row panel k is on its way."""
+        return 0, 0
+
+    def told(self, least: int, numbers: Array) -> None:
+        """Take the numbers of all ranks, of shape (ranks, 2), and the rounds that all block rows have finished."""
+
+    def describe(self) -> str:
+        """Tell the user how to continue after an interruption."""
+        return "no work was kept; with checkpoint=folder, the same call would go on from here"
 
 
 @dataclass
@@ -116,7 +185,7 @@ def state_in(checkpoint: Any) -> State | None:
         return None
 
 
-class CheckpointFolder:
+class CheckpointFolder(Journal):
     """A folder from which a closure by block rows continues after its processes have ended, in whatever way.
 
     ``state.json`` identifies the closure and counts its rounds. Digests of all block rows of the input, and at the end of the result,
@@ -282,7 +351,6 @@ class CheckpointFolder:
         self._state.write()
 
     def _occupy(self) -> None:
-
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError):
@@ -327,20 +395,16 @@ class CheckpointFolder:
         if self._state.result is not None and (changed := self._changed(self.matrix.all, list(self.own), self._state.result)):
             raise self._refused(f"{changed} of its result have been changed since it was finished")
 
-    def _digests(self, matrices: Sequence[RowStorage], numbers: Iterable[int]) -> list[str]:
-
-        return digests(matrices, [self.rows[i] for i in numbers], self._threads)
-
     def _digests_of_all(self, matrices: Sequence[RowStorage]) -> list[str]:
         found = dict[int, str]()
         with self._together():
-            found = dict(zip(self.own, self._digests(matrices, self.own), strict=True))
+            found = dict(zip(self.own, digests(matrices, [self.rows[i] for i in self.own], self._threads), strict=True))
         every = {i: digest for part in self._gathered(found) for i, digest in part.items()}
         return [every[i] for i in range(len(self.rows))]
 
     def _changed(self, matrices: Sequence[RowStorage], numbers: Sequence[int], expected: list[str]) -> str:
         """Name the first block row with an unexpected digest; return "" if none has."""
-        found = zip(numbers, self._digests(matrices, numbers), strict=True)
+        found = zip(numbers, digests(matrices, [self.rows[i] for i in numbers], self._threads), strict=True)
         changed = next((self.rows[i] for i, digest in found if digest != expected[i]), None)
         return "" if changed is None else f"rows {changed.start} to {changed.stop - 1}"
 
@@ -380,7 +444,6 @@ def digests(matrices: Sequence[RowStorage], rows: Sequence[slice], threads: int 
 
 
 def _digest_of(matrices: Sequence[RowStorage], rows: slice) -> str:
-
     state = hashlib.blake2b(digest_size=_DIGEST)
     for matrix in matrices:
         n = matrix.shape[1]

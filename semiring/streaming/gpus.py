@@ -18,9 +18,9 @@ import numpy as np
 
 from semiring.arrays.devices import on_gpu
 from semiring.arrays.threads import run, thread_count
-from semiring.kernels.cuda.transfer import locked
+from semiring.kernels.cuda.blocks import locked
 from semiring.kernels.engine import Engine
-from semiring.streaming.buffers import Buffer, Buffers
+from semiring.streaming.buffers import Buffer, DeviceMemory
 from semiring.streaming.pipeline import DevicePipeline, resident_pipelines
 from semiring.streaming.storage import ArrayRows, Matrix, RowAccess, memory_of
 
@@ -35,15 +35,15 @@ _ALIGNMENT = 16
 """Rows of a buffer begin at multiples of this many bytes."""
 
 
-class CudaMemory(Buffers):
+class CudaMemory(DeviceMemory):
     """Buffers on GPU `number`.
 
     Rows of arrays in memory, of the host or a GPU, are copied directly, at full speed if pinned; all others through two pinned buffers.
     """
 
     def __init__(self, matrix: Matrix, number: int) -> None:
-        self._matrix, self._number = matrix, number
-        self._own = threading.local()
+        super().__init__(matrix)
+        self._number, self._thread = number, threading.local()
 
     @contextmanager
     def active(self) -> Iterator[None]:
@@ -51,62 +51,24 @@ class CudaMemory(Buffers):
         import cupy
 
         with cupy.cuda.Device(self._number):
-            if not hasattr(self._own, "stream"):
-                self._own.stream = cupy.cuda.Stream(non_blocking=True)
-            with self._own.stream:
+            if not hasattr(self._thread, "stream"):
+                self._thread.stream = cupy.cuda.Stream(non_blocking=True)
+            with self._thread.stream:
                 yield
-
-    def buffer(self, rows: int) -> Buffer:
-        """Allocate a block row of `rows` rows."""
-        n, via = self._matrix.values[0].shape[1], self._matrix.via
-        values = tuple(_aligned(rows, n, m.dtype) for m in self._matrix.values)
-        return values, None if via is None else _aligned(rows, n, via.dtype)
 
     def view(self, rows: slice) -> Buffer | None:
         """Return the rows themselves, if this GPU holds the matrix; else None."""
-        values, matrices = self._matrix.values, self._matrix.all
+        matrices = self._matrix.all
         arrays: list[Any] = [memory_of(m, rows) for m in matrices]
         if not all(_copyable(a, m.dtype) and on_gpu(a) and a.device.id == self._number for a, m in zip(arrays, matrices, strict=True)):
             return None
-        return tuple(arrays[: len(values)]), None if self._matrix.via is None else arrays[-1]
+        return self._grouped(arrays)
 
     def copy(self, source: Buffer, target: Buffer, rows: slice) -> None:
         """Copy the values of rows from a buffer on any GPU to a buffer on this one, and wait."""
         for there, here in zip(self.arrays(source, rows)[0], self.arrays(target, rows)[0], strict=True):
-            _copy_async(there, here, self._own.stream)
-        self._own.stream.synchronize()
-
-    def load(self, rows: slice, buffer: Buffer, *, first: bool) -> None:
-        """Copy rows to a buffer, and wait."""
-        values, via = self.arrays(buffer, rows)
-        for matrix, target in zip(self._matrix.given if first else self._matrix.values, values, strict=True):
-            self._copy(matrix, rows, target, back=False)
-        if self._matrix.via is not None:
-            if first:
-                via.fill(-1)
-            else:
-                self._copy(self._matrix.via, rows, via, back=False)
-        self._own.stream.synchronize()
-
-    def write_back(self, rows: slice, buffer: Buffer, *, last: bool) -> None:
-        """Copy a buffer to the matrix, the construction matrix first, and wait."""
-        values, via = self.arrays(buffer, rows)
-        if self._matrix.via is not None:
-            self._copy(self._matrix.via, rows, via, back=True)
-        for matrix, source in zip(self._matrix.values, values, strict=True):
-            self._copy(matrix, rows, source, back=True)
-        self._own.stream.synchronize()
-
-    def save(self, rows: slice, buffer: Buffer, columns: slice, to: RowAccess) -> None:
-        """Copy columns of a buffer to a record."""
-        for array in self.all_arrays(buffer, rows):
-            self._copy(to, rows, array[:, columns], back=True)
-
-    def restore(self, rows: slice, buffer: Buffer, columns: slice, source: RowAccess) -> None:
-        """Copy columns of a buffer from a record, and wait."""
-        for array in self.all_arrays(buffer, rows):
-            self._copy(source, rows, array[:, columns], back=False)
-        self._own.stream.synchronize()
+            _copy_async(there, here, self._thread.stream)
+        self._wait()
 
     def event(self) -> Callable[[], None]:
         """Return a function that waits for the calling thread's work on the GPU so far."""
@@ -117,11 +79,20 @@ class CudaMemory(Buffers):
         synchronize: Callable[[], None] = event.synchronize
         return synchronize
 
+    def _new(self, rows: int, n: int, dtype: np.dtype[Any]) -> Any:
+        import cupy
+
+        whole = -(-n * dtype.itemsize // _ALIGNMENT) * _ALIGNMENT
+        return cupy.empty((rows, whole // dtype.itemsize), dtype)[:, :n]
+
+    def _wait(self) -> None:
+        self._thread.stream.synchronize()
+
     def _copy(self, matrix: RowAccess, rows: slice, array: Any, *, back: bool) -> None:
         there = memory_of(matrix, rows, writable=back)
         if _copyable(there, array.dtype):
             source, target = (array, there) if back else (there, array)
-            _copy_async(source, target, self._own.stream)
+            _copy_async(source, target, self._thread.stream)
             return
         step = max(1, _STAGE // (array.shape[1] * array.itemsize))
         for turn, start in enumerate(range(rows.start, rows.stop, step)):
@@ -130,20 +101,20 @@ class CudaMemory(Buffers):
             stage, free = self._stage(turn % 2, part.shape, part.dtype)
             free.synchronize()
             if back:
-                _copy_async(part, stage, self._own.stream)
-                self._own.stream.synchronize()
+                _copy_async(part, stage, self._thread.stream)
+                self._thread.stream.synchronize()
                 matrix.write(some, stage)
             else:
                 matrix.read(some, stage)
-                _copy_async(stage, part, self._own.stream)
-                free.record(self._own.stream)
+                _copy_async(stage, part, self._thread.stream)
+                free.record(self._thread.stream)
 
     def _stage(self, turn: int, shape: tuple[int, int], dtype: np.dtype[Any]) -> tuple[Array, Any]:
         """Return one of the thread's two pinned buffers, and the event after which the buffer is free."""
         import cupy
 
         size = shape[0] * shape[1] * dtype.itemsize
-        stages = self._own.__dict__.setdefault("stages", {})
+        stages = self._thread.__dict__.setdefault("stages", {})
         if turn not in stages or stages[turn][0].mem.size < size:
             stages[turn] = cupy.cuda.alloc_pinned_memory(max(size, _STAGE)), cupy.cuda.Event(block=True, disable_timing=True)
         memory, free = stages[turn]
@@ -157,13 +128,6 @@ def free_pools(numbers: Iterable[int]) -> None:
     for number in numbers:
         with cupy.cuda.Device(number):
             cupy.get_default_memory_pool().free_all_blocks()
-
-
-def _aligned(rows: int, n: int, dtype: np.dtype[Any]) -> Any:
-    import cupy
-
-    whole = -(-n * dtype.itemsize // _ALIGNMENT) * _ALIGNMENT
-    return cupy.empty((rows, whole // dtype.itemsize), dtype)[:, :n]
 
 
 def _copyable(memory: Any, dtype: np.dtype[Any]) -> bool:
@@ -230,8 +194,11 @@ class PinnedMemory:
 
     def _prepare(self, device: Any) -> None:
         with device:  # a new thread would use the first GPU
+            threads = thread_count()
             for array in self.arrays:
-                _touch(array)
+                # Several threads write to every page: the system allots pages faster.
+                pages = array.reshape(-1).view(np.uint8)[::_PAGE]
+                run(lambda part, _: part.fill(0), np.array_split(pages, threads), threads)
                 self._locks.enter_context(locked([array]))
 
     def __enter__(self) -> Self:
@@ -269,9 +236,3 @@ class PinnedRows(ArrayRows):
         """Return the array, once it is ready."""
         self._ready.result()
         return self.array
-
-
-def _touch(array: Array) -> None:
-    """Write to every page with several threads, to which the system allots pages faster."""
-    pages, threads = array.reshape(-1).view(np.uint8)[::_PAGE], thread_count()
-    run(lambda part, _: part.fill(0), np.array_split(pages, threads), threads)

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from semiring.kernels.engine import Engine
-from semiring.streaming.buffers import DeviceMemory, PeerMemory, ResidentMemory
-from semiring.streaming.journal import Recorded
+from semiring.streaming.buffers import Buffer, DeviceMemory
+from semiring.streaming.folder import Recorded
 from semiring.streaming.layout import PANELS
 
 __all__ = ["DevicePipeline", "Loaded", "nothing", "resident_pipelines"]
@@ -148,9 +148,10 @@ class DevicePipeline:
         self._writer.shutdown()
 
 
-def resident_pipelines(engines: Sequence[Engine], memories: Sequence[PeerMemory], rows: Sequence[slice]) -> list[DevicePipeline]:
+def resident_pipelines(engines: Sequence[Engine], memories: Sequence[DeviceMemory], rows: Sequence[slice]) -> list[DevicePipeline]:
     """Return pipelines of devices over whose memories a matrix is distributed block-cyclically; see `resident_bytes`."""
-    buffers: dict[int, Any] = {}
+    everyones: dict[int, Buffer] = {}
     side = max(r.stop - r.start for r in rows)
-    shares = [ResidentMemory(memory, rows[device :: len(memories)], buffers) for device, memory in enumerate(memories)]
-    return [DevicePipeline(engine, share, PANELS, side) for engine, share in zip(engines, shares, strict=True)]
+    for device, memory in enumerate(memories):
+        memory.keep(rows[device :: len(memories)], everyones)
+    return [DevicePipeline(engine, memory, PANELS, side) for engine, memory in zip(engines, memories, strict=True)]

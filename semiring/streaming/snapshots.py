@@ -6,12 +6,12 @@ time each block row is also written to a file after a round, the same round for 
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ import numpy as np
 from semiring.arrays.pieces import DISK, slices
 from semiring.kernels.limits import ValueStatistics
 from semiring.streaming.folder import CheckpointFolder
-from semiring.streaming.storage import Matrix, RowStorage, rows_of
+from semiring.streaming.storage import Matrix, RowAccess, RowStorage, rows_of
 
 __all__ = ["EVERY", "Snapshots"]
 
@@ -31,20 +31,8 @@ EVERY, SHARE = 300.0, 10
 
 
 class Snapshots(CheckpointFolder):
-    """A `Journal` of snapshots, which survive a crash of the machine.
+    """A `Journal` of snapshots, which survive a crash of the machine; `values` and `via` are the files of the complete result.
 
-    Parameters
-    ----------
-    folder, given, semiring
-        See `CheckpointFolder`, also for all other parameters.
-
-    Attributes
-    ----------
-    values, via : tuple of numpy.memmap, and numpy.memmap or None
-        The complete result.
-
-    Notes
-    -----
     The snapshot of round S has every block row after round S, except A_S+1*: the next row panel is already through phases 1 and 2. The
     first rank decides on a snapshot while row panel S − 1 is on its way, before any rank begins these rounds. Two sets of files
     alternate, and ``state.json`` names a set only when all of it is on the disk. So a folder takes the space of two matrices. Snapshots
@@ -100,12 +88,12 @@ class Snapshots(CheckpointFolder):
     def record(self, i: int, k: int) -> Snapshot | None:
         """Return the snapshot's place for block row i after round k, or the last snapshot of row panel i = k."""
         if (i, k) in self._left:
-            return Snapshot(self._sets[self._target].all, self.rows[i])
+            return Snapshot(self._sets[self._target].all)
         return self.begun(i, k + 1) if i == k else None
 
     def begun(self, i: int, k: int) -> Snapshot | None:
         """Return the last snapshot of block row i, if k was its first unfinished round when the folder was opened."""
-        return Snapshot(self._sets[self._from].all, self.rows[i]) if self._from is not None and self.rounds[i] == k else None
+        return Snapshot(self._sets[self._from].all) if self._from is not None and self.rounds[i] == k else None
 
     def advance(self, i: int, rounds: int) -> None:
         """Note that block row i is written; after the last block row, begin to wait for the disk."""
@@ -137,9 +125,6 @@ class Snapshots(CheckpointFolder):
                 self._begun, self._left = wanted, {(i, wanted + (i == wanted + 1)) for i in self.own}
                 if not self._left:
                     self._durable = wanted
-
-    def complete(self, rounds: int) -> None:
-        """Do nothing: the result follows."""
 
     @property
     def _target(self) -> int:
@@ -184,7 +169,6 @@ class Snapshot:
     """A block row in a set of files, one for each component and for the construction matrix; see `Recorded`."""
 
     files: tuple[RowStorage, ...]
-    rows: slice
     whole = True
 
     @property
@@ -192,37 +176,11 @@ class Snapshot:
         """Return all columns."""
         return slice(0, self.files[0].shape[1])
 
-    @contextlib.contextmanager
-    def writing(self) -> Iterator[_Turns]:
-        """Write arrays in order, each by some rows at a time."""
-        yield _Turns(self)
+    def writing(self) -> AbstractContextManager[Iterable[RowAccess]]:
+        """Write arrays, each to its file."""
+        return nullcontext(self.files)
 
-    @contextlib.contextmanager
-    def reading(self) -> Iterator[_Turns]:
-        """Read the arrays in the same order."""
-        yield _Turns(self)
-
-
-class _Turns:
-    """The files of a snapshot in order."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._files, self._last = iter(snapshot.files), snapshot.rows.stop
-        self._file: RowStorage | None = None
-
-    def _current(self, rows: slice) -> RowStorage:
-        """Return the current file; its last rows end its turn."""
-        file = self._file or next(self._files)
-        self._file = None if rows.stop == self._last else file
-        return file
-
-    def read(self, rows: slice, out: Array) -> None:
-        """Copy some rows to an array of their shape."""
-        self._current(rows).read(rows, out)
-
-    def write(self, rows: slice, array: Array) -> None:
-        """Copy an array to some rows."""
-        self._current(rows).write(rows, array)
+    reading = writing
 
 
 def _to_disk(rows: RowStorage) -> None:

@@ -181,20 +181,3 @@ class Matrix:
     def all(self) -> tuple[RowStorage, ...]:
         """Return the components of the result, and the construction matrix if wanted."""
         return self.values if self.via is None else (*self.values, self.via)
-
-    def read(self, rows: slice, values: tuple[Array, ...], via: Array | None, *, first: bool) -> None:
-        """Copy rows to arrays, the `first` time from the caller's matrix."""
-        for matrix, out in zip(self.given if first else self.values, values, strict=True):
-            matrix.read(rows, out)
-        if via is not None and self.via is not None:
-            if first:
-                via.fill(-1)
-            else:
-                self.via.read(rows, via)
-
-    def write(self, rows: slice, values: tuple[Array, ...], via: Array | None) -> None:
-        """Copy arrays to rows, the construction matrix first: if interrupted, old values improve again, but new values would not."""
-        if via is not None and self.via is not None:
-            self.via.write(rows, via)
-        for matrix, array in zip(self.values, values, strict=True):
-            matrix.write(rows, array)

@@ -30,8 +30,8 @@ def taking(strategy: str | None) -> Iterator[None]:
         return
     every = planner._ways_of_edges
 
-    def chosen(problem: Any) -> dict[str, tuple[float, str]]:
-        ways = every(problem)
+    def chosen(*given: Any) -> dict[str, tuple[float, str]]:
+        ways = every(*given)
         return {strategy: ways[strategy]} if strategy in ways else ways
 
     with (

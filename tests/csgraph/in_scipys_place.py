@@ -43,7 +43,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if device != "auto":
         planner.__dict__["closure_seconds"] = lambda *_: 0.0  # by the closure wherever there is one, small as SciPy's graphs are
         solving.__dict__["FEW_STEPS"] = 0
-    for kind in ("by_closure", "by_searches"):
+    for kind in ("by_closure", "by_scipy"):
         setattr(solving, kind, _counted(kind, getattr(solving, kind)))
 
 

@@ -453,7 +453,7 @@ APART = [("torch", "torch-cuda"), ("torch-cuda", "torch"), ("array-api-strict", 
 @pytest.mark.parametrize(("left", "right"), pairs(APART))
 def test_operands_on_two_devices(left: str, right: str) -> None:
     x, y = NAMED[left].make(graph()), NAMED[right].make(graph())
-    with pytest.raises(sr.ShapeError, match="on the host and another operand on a GPU; .* so copy . yourself"):
+    with pytest.raises(sr.ShapeError, match=r"on the host and another operand on a GPU; .* so copy . yourself"):
         sr.matmul(x, y, sr.MIN_PLUS)
     for c, a in ((x, y), (y, x)):
         with pytest.raises(sr.ShapeError, match="on a GPU"):

@@ -56,7 +56,7 @@ class TestAPSP:
         ]
         assert "3 vertices, 4 edges, 6 of 6 ordered pairs connected" in out
         assert "diameter 3.5, from home to park" in out
-        assert "ms in float64" in out
+        assert "s in float64" in out
 
     def test_a_large_graph_is_a_summary(self, run: Run, tmp_path: Path) -> None:
         path = tmp_path / "ring.tsv"

@@ -15,7 +15,7 @@ import semiring as sr
 from semiring.algorithms import blocked, recursive, schedules
 from semiring.arrays.devices import gpus
 from semiring.kernels.cpu.kernels import kernels_for
-from semiring.kernels.cpu.tile import Tile as CpuTile
+from semiring.kernels.cpu.representation import Tile as CpuTile
 from semiring.kernels.cuda.tile import Tile as CudaTile
 from semiring.kernels.engine import Engine
 from semiring.kernels.machine import speed_of

@@ -19,7 +19,7 @@ from matplotlib.patches import FancyArrowPatch
 
 import semiring as sr
 from semiring.results import pictures
-from semiring.results.layout import layout
+from semiring.results.pictures import layout
 
 INF = np.inf
 STREETS = [("home", "shop", 2.0), ("shop", "park", 1.5), ("park", "home", 4.0), ("park", "lake", 1.0), ("home", "lake", 9.0)]

@@ -29,6 +29,14 @@ INF = np.inf
 SUFFIXES = [".npz", ".zarr", ".zarr.zip"]
 TRUST = sr.Semiring("trust", max, lambda a, b: max(a + b - 1, 0), 0, 1, domain=(0, 1))
 
+
+@pytest.fixture(autouse=True)
+def _zarr(request: pytest.FixtureRequest) -> None:
+    """Skip the cases of Zarr without Zarr."""
+    if "zarr" in request.node.name:
+        pytest.importorskip("zarr")
+
+
 a_graph = np.array([[0, 1.0, INF, 9], [INF, 0, 1.0, INF], [INF, INF, 0, 2.5], [INF, INF, INF, 0]])
 
 
@@ -215,6 +223,7 @@ def test_numpy_reads_the_arrays(tmp_path: Path) -> None:
 
 
 def test_a_closure_in_files_is_saved_by_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("zarr")
     a = np.full((300, 300), INF, np.float32)
     a[np.arange(299), np.arange(1, 300)] = 1
     paths = sr.apsp(a, paths=True, checkpoint=tmp_path / "checkpoint")
@@ -306,7 +315,8 @@ def test_foreign_files_are_told(tmp_path: Path, mmap: bool) -> None:
 
 
 def test_foreign_zarr_is_told(tmp_path: Path) -> None:
-    zarr = pytest.importorskip("zarr")
+    import zarr
+
     zarr.create_array(tmp_path / "array.zarr", shape=(2,), dtype="f4")
     zarr.open_group(str(tmp_path / "group.zarr"), mode="w")
     (tmp_path / "empty.zarr").mkdir()
@@ -645,6 +655,7 @@ def test_a_batch_of_many_matrices_of_nothing(tmp_path: Path) -> None:
 
 
 def test_missing_chunks_are_told(tmp_path: Path) -> None:
+    pytest.importorskip("zarr")
     paths = sr.apsp(a_graph, paths=True)
     paths.save(tmp_path / "p.zarr")
     (chunk,) = (tmp_path / "p.zarr" / "value0" / "c").rglob("0/0")
@@ -671,6 +682,7 @@ def test_a_later_version_is_told(tmp_path: Path) -> None:
 
 
 def test_mapping_needs_numpys_own_form(tmp_path: Path) -> None:
+    pytest.importorskip("zarr")
     sr.apsp(a_graph, paths=True).save(tmp_path / "p.zarr")
     with pytest.raises(sr.GraphError, match="mmap"):
         sr.Paths.load(tmp_path / "p.zarr", mmap=True)
@@ -700,8 +712,6 @@ def test_a_missing_zarr_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_arrays_on_a_gpu_come_to_the_host(suffix: str, tmp_path: Path) -> None:
     import cupy
 
-    if "zarr" in suffix:
-        pytest.importorskip("zarr")
     loaded = again(sr.apsp(cupy.asarray(np.stack([a_graph, a_graph.T])), paths=True), tmp_path, suffix)
     assert type(loaded.values) is np.ndarray
     np.testing.assert_array_equal(loaded.values[0], sr.apsp(a_graph))

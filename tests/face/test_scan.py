@@ -18,7 +18,7 @@ import semiring as sr
 from semiring.algebra import ops
 from semiring.algebra.laws import is_selective
 from semiring.kernels.cpu.scans import CpuScans
-from semiring.kernels.scans import ScanOperands, ScanPlaces
+from semiring.kernels.engine import ScanOperands, ScanPlaces
 from tests.kernels.samples import CASES, ISAS, DTypes, Values, elements, examples, name, squeeze
 
 INF = math.inf

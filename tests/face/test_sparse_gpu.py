@@ -144,7 +144,7 @@ def test_two_sparse_matrices(case: Any, monkeypatch: pytest.MonkeyPatch) -> None
         on_it = None if mask is None else Mask(there(mask.pattern), mask.complement)
         expected, via = host.times_sparse(A, B, lambda _: None, mask, witness=witness, swapped=swapped, signed=True)
         for terms in (1 << 26, 200):  # at once, and some rows at a time
-            monkeypatch.setattr("semiring.kernels.cuda.expansion._TERMS", terms)
+            monkeypatch.setattr("semiring.kernels.cuda.sparse._SORTED", terms)
             found: Any
             found, codes = device.times_sparse(there(A), there(B), lambda _: None, on_it, witness=witness, swapped=swapped, signed=True)
             np.testing.assert_array_equal(found.starts.get(), expected.starts)

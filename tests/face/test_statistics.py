@@ -31,7 +31,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::semiring.NonEdgeWarning")
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """All distances at once, or three rows at a time."""
     name: str = request.param
-    monkeypatch.setattr(planner, "_fits_twice", lambda _: name == "whole")
+    monkeypatch.setattr(planner, "fits", lambda *_: name == "whole")
     monkeypatch.setattr(planner, "_plans", {})
     for module in (sums, strategy, search):
         monkeypatch.setattr(module, "HOST", 100)

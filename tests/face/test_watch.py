@@ -27,7 +27,7 @@ from semiring import watching
 from semiring.algorithms import blocked, iterative, recursive
 from semiring.algorithms.recorder import EQUATIONS
 from semiring.kernels import machine
-from semiring.results import recording_pictures
+from semiring.results import recording as recording_pictures
 
 INF = np.inf
 METHODS = ("iterative", "blocked", "recursive", "auto")

@@ -19,12 +19,11 @@ from semiring.algebra.definition import Semiring
 from semiring.algorithms.schedules import schedule_for
 from semiring.arrays.devices import Strided
 from semiring.common.errors import SemiringError
-from semiring.kernels.cuda import blas, compiler, elements, kernels, launches, statistics
+from semiring.kernels.cuda import compiler, elements, kernels, launches, statistics
 from semiring.kernels.cuda.scan import CudaScans
-from semiring.kernels.engine import Block
+from semiring.kernels.engine import Block, ScanOperands, ScanPlaces
 from semiring.kernels.hardware import H200
 from semiring.kernels.limits import FINITE, SafeRange, ValueStatistics
-from semiring.kernels.scans import ScanOperands, ScanPlaces
 from tests.kernels.samples import DTypes
 
 cupy = pytest.importorskip("cupy")
@@ -74,7 +73,7 @@ def array_at(address: int, shape: tuple[int, ...], dtype: Any, strides: tuple[in
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Functions]:
     functions = _Functions()
-    kept = (kernels.kernels_for, elements._kernel)
+    kept = (kernels.kernels_for, compiler.kernel_for)
     for cache in kept:
         cache.cache_clear()
     for module in (kernels, compiler):
@@ -95,7 +94,8 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Functions]:
     monkeypatch.setattr(compiler.Kernel, "load", lambda kernel: functions.load(kernel))  # a method, as a bound one is none
     monkeypatch.setattr(cupy, "empty", _Memory().empty)
     monkeypatch.setattr(
-        "semiring.kernels.cuda.blocks._kernel", functools.cache(lambda size, number: compiler.Kernel(f"copy{size}", str, number))
+        "semiring.kernels.cuda.blocks.kernel_for",
+        functools.cache(lambda name, number, source, size: compiler.Kernel(f"copy{size}", str, number)),
     )
     monkeypatch.setattr("semiring.kernels.cuda.engine.no_divergence", lambda count: array_at(64, (count,), np.int32))
     monkeypatch.setattr("semiring.kernels.cuda.engine.zeros", lambda count: array_at(1 << 20, (count,), np.int32))
@@ -491,8 +491,8 @@ class _Blas:
 @pytest.fixture
 def cublas(gpu: _Functions, monkeypatch: pytest.MonkeyPatch) -> _Blas:
     found = _Blas()
-    monkeypatch.setattr(blas, "_cublas", lambda: found)
-    monkeypatch.setattr(blas, "has_blas", lambda: True)
+    monkeypatch.setattr(launches, "_cublas", lambda: found)
+    monkeypatch.setattr(launches, "has_blas", lambda: True)
     monkeypatch.setattr(cupy.cuda.device, "get_cublas_handle", lambda: 1)
     return found
 

@@ -13,7 +13,7 @@ import semiring as sr
 from semiring.algebra.laws import is_selective
 from semiring.kernels.cpu.scans import CpuScans
 from semiring.kernels.cuda.scan import CudaScans
-from semiring.kernels.scans import ScanOperands, ScanPlaces, Scans
+from semiring.kernels.engine import ScanOperands, ScanPlaces, Scans
 from tests.kernels.samples import CASES, DTypes, Values, elements, name
 
 pytestmark = pytest.mark.gpu

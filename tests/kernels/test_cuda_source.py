@@ -35,14 +35,13 @@ from semiring.kernels.cuda.kernels import (
     stack_side,
     step_for,
 )
-from semiring.kernels.cuda.paths import WALKS_SOURCE, trees_source
-from semiring.kernels.cuda.representation import represent
+from semiring.kernels.cuda.paths import trees_source, walks_source
+from semiring.kernels.cuda.representation import STEPS, hoisted, represent
 from semiring.kernels.cuda.scan import ScanForm, fits, scan_source, scan_tile
 from semiring.kernels.cuda.shapes import bounds_of
 from semiring.kernels.cuda.source import function
 from semiring.kernels.cuda.sparse import sparse_form, sparse_source
 from semiring.kernels.cuda.statistics import statistics_source
-from semiring.kernels.cuda.steps import STEPS, hoisted
 from semiring.kernels.cuda.sweeps import sweep_source
 from semiring.kernels.cuda.tile import Tile, TileProblem, candidate_tiles, choose_tile, looks_up_in_shared, split_k
 from semiring.kernels.hardware import Device
@@ -153,7 +152,7 @@ def test_kernels_of_trees_compile(arch: int, semiring: Semiring, dtype: str) -> 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_kernels_of_walks_compile(arch: int) -> None:
-    assert compile_and_report(WALKS_SOURCE, arch)[1] == 0
+    assert compile_and_report(walks_source(), arch)[1] == 0
 
 
 @pytest.mark.sampled(1)

@@ -15,7 +15,7 @@ import pytest
 
 import semiring as sr
 from semiring.arrays.threads import run
-from semiring.kernels.cpu import betweenness, boolean, deviations, hops, patterns, policy_iteration, strong_components
+from semiring.kernels.cpu import betweenness, boolean, deviations, hops, patterns, policy_iteration
 from semiring.kernels.cpu.compiler import Function, compile_library, link
 from semiring.kernels.cpu.emitter import ENTRY, Emitter
 from semiring.kernels.cpu.kernels import kernels_for
@@ -169,7 +169,7 @@ def test_other_functions_look() -> None:
     modules = {
         "hops": [hops.hops_ir(name) for name in ("hops_rows", "hops_sums", "hops_order")],
         "bits": [link(boolean.BitsKernel().functions())],
-        "components": [link([strong_components._components(), strong_components._unite()])],
+        "components": [link([patterns._components(), patterns._unite()])],
         "betweenness": [link([betweenness._levels(), betweenness._lengths()])],
         "deviations": [link([deviations._deviate()])],
         "policy iteration": [link([policy_iteration._improve(), policy_iteration._evaluate()])],

@@ -15,7 +15,7 @@ from semiring.algebra.catalogue import LOG, MIN_PLUS, PLUS_TIMES
 from semiring.algebra.definition import Semiring
 from semiring.common.errors import GraphError
 from semiring.kernels import machine
-from semiring.kernels.compressed import CompressedRows, Mask, ReferenceSparseProducts, SparseProducts
+from semiring.kernels.compressed import CompressedRows, Mask, ReferenceSparseProducts
 from semiring.kernels.cpu.sparse_products import CpuSparseProducts
 from semiring.kernels.engine import Block
 from semiring.kernels.overflow.products import checks_for
@@ -73,7 +73,7 @@ def assert_equal(case: Any, found: Values, expected: Values) -> None:
             np.testing.assert_array_equal(x, y)
 
 
-def of(case: Any, isa: str | None = None, threads: int = 1) -> list[SparseProducts]:
+def of(case: Any, isa: str | None = None, threads: int = 1) -> list[CpuSparseProducts | ReferenceSparseProducts]:
     semiring, dtypes = case
     return [CpuSparseProducts(semiring, dtypes, threads, isa), ReferenceSparseProducts(semiring, dtypes)]
 

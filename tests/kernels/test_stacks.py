@@ -13,7 +13,7 @@ from semiring.algebra.catalogue import BOOLEAN, LOG, MIN_PLUS, PLUS_TIMES
 from semiring.algebra.definition import Semiring
 from semiring.algebra.laws import is_idempotent
 from semiring.common.errors import DivergenceError, DivergentPivot, DTypeError, NegativeCycleError, OverflowRiskError
-from semiring.kernels.cpu import stacks
+from semiring.kernels.cpu import launch
 from semiring.kernels.cpu.engine import CpuEngine
 from semiring.kernels.engine import Block
 from semiring.product import matmul
@@ -140,7 +140,7 @@ def test_pivot_blocks_are_those_of_each_matrix(
 def test_any_leading_axes(axes: tuple[int, ...], witness: bool, lanes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """As NumPy broadcasts them, with operands that are read in any order, c, and out which is an operand."""
     if not lanes:
-        monkeypatch.setattr(stacks, "LANE_ELEMENTS", 0)
+        monkeypatch.setattr(launch, "LANE_ELEMENTS", 0)
     rng = np.random.default_rng(0)
     a, b = rng.integers(0, 50, (*axes, 6, 7)).astype(F4), rng.integers(0, 50, (*axes[1:], 7, 6)).astype(F4)
     c = rng.integers(0, 50, (*axes, 6, 6)).astype(F4)

@@ -31,7 +31,7 @@ import semiring as sr
 from semiring.algorithms import block_rows
 from semiring.arrays.devices import gpus
 from semiring.mpi.ranks import Ranks
-from semiring.streaming import checkpoint, snapshots, storage, workers
+from semiring.streaming import checkpoint, closure, snapshots, storage
 
 Array = np.ndarray[Any, Any]
 INF = np.inf
@@ -261,18 +261,18 @@ def case_several_hosts(comm: Any) -> str | None:
 @contextlib.contextmanager
 def breaking(here: bool, at: Callable[[Any], bool]) -> Iterator[None]:
     """Steps of block rows that raise: those of this rank, if it is meant, that `at` chooses."""
-    do = workers._Worker._do
+    do = closure._Worker._do
 
     def broken(self: Any, step: Any) -> None:
         if here and at(step):
             raise MemoryError("no memory")
         do(self, step)
 
-    workers._Worker._do = broken  # type: ignore[method-assign]
+    closure._Worker._do = broken  # type: ignore[method-assign]
     try:
         yield
     finally:
-        workers._Worker._do = do  # type: ignore[method-assign]
+        closure._Worker._do = do  # type: ignore[method-assign]
 
 
 def case_progress(comm: Any) -> str | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from semiring.networkx_backend import rows
+from semiring.networkx_backend import paths
 
 
 @pytest.fixture(scope="module")
@@ -17,5 +17,5 @@ def no_first_rows() -> Iterator[None]:
         yield
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rows, "_first_rows", none)
+        patch.setattr(paths, "_first_rows", none)
         yield

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from semiring.networkx_backend import rows
+from semiring.networkx_backend import paths
 from semiring.networkx_backend.distances import Distances
 from tests.networkx_backend.samples import KINDS, agree, agree_in_length, outcome
 
@@ -35,17 +35,18 @@ def blocks(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """The first row and the number of rows of each block that is found here, which begin behind the first row."""
     made: list[tuple[int, int]] = []
 
-    def noted(nodes: Any, matrix: Any, before: Any, first: int) -> Any:
-        made.append((first, len(matrix)))
-        return Distances(nodes, matrix, before, first)
+    class Noted(Distances):
+        def __init__(self, nodes: Any, matrix: Any, before: Any, first: int) -> None:
+            made.append((first, len(matrix)))
+            super().__init__(nodes, matrix, before, first)
 
-    monkeypatch.setattr(rows, "Distances", noted)
+    monkeypatch.setattr(paths, "Distances", Noted)
 
     def first_row(*given: Any) -> Any:
-        yield from islice(rows._by_networkx(*given), 1)
+        yield from islice(paths._by_networkx(*given), 1)
         return 1, 8
 
-    monkeypatch.setattr(rows, "_first_rows", first_row)
+    monkeypatch.setattr(paths, "_first_rows", first_row)
     return made
 
 
@@ -79,7 +80,7 @@ def test_the_first_rows_and_near_targets_read_no_graph(name: str, monkeypatch: p
     def refuse(*_: Any) -> None:
         raise AssertionError("a search of NetworkX needs no other graph")
 
-    monkeypatch.setattr(rows, "sparse", refuse)
+    monkeypatch.setattr(paths, "sparse", refuse)
     graph = graph_of()
     assert len(list(islice(getattr(nx, name)(graph, backend="semiring"), 2))) == 2
     if "bellman_ford" not in name:

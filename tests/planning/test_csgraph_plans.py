@@ -89,24 +89,19 @@ def test_what_explain_says_is_what_happens(monkeypatch: pytest.MonkeyPatch) -> N
     from semiring.csgraph import solving
 
     ran: list[str] = []
-    really_closed, really_searched, really_small = solving.by_closure, solving.by_searches, solving.small_rows
 
-    def closed(call: Any) -> Any:
-        ran.append("whole")
-        return really_closed(call)
+    def noting(name: str, strategy: str) -> None:
+        really = getattr(solving, name)
 
-    def searched(call: Any, *, scipys: bool, meter: Any) -> Any:
-        ran.append("SciPy" if scipys else "search")
-        return really_searched(call, scipys=scipys, meter=meter)
+        def noted(*args: Any) -> Any:
+            answer = really(*args)
+            ran.extend([strategy] * (answer is not None))
+            return answer
 
-    def small(*args: Any) -> Any:
-        answer = really_small(*args)
-        ran.extend(["search"] * (answer is not None))
-        return answer
+        monkeypatch.setattr(solving, name, noted)
 
-    monkeypatch.setattr(solving, "by_closure", closed)
-    monkeypatch.setattr(solving, "by_searches", searched)
-    monkeypatch.setattr(solving, "small_rows", small)
+    for name, strategy in (("by_closure", "whole"), ("by_searches", "search"), ("by_scipy", "SciPy"), ("small_rows", "search")):
+        noting(name, strategy)
     rng = np.random.default_rng(0)
     for n in (5, 80, 300):
         graph = sp.random_array((n, n), density=4 / n, rng=rng)

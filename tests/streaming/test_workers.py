@@ -18,11 +18,10 @@ from semiring.common.errors import DivergentPivot
 from semiring.kernels.select import engine_for
 from semiring.results.paths import Paths
 from semiring.streaming.buffers import HostMemory
-from semiring.streaming.closure import visit
+from semiring.streaming.closure import run_workers, visit
 from semiring.streaming.layout import block_rows
 from semiring.streaming.pipeline import DevicePipeline
 from semiring.streaming.storage import Matrix, rows_of
-from semiring.streaming.workers import run_workers
 
 SIDES = (1, 3, 64, 100, 300)
 NUMBERS = (1, 2, 7, 64, 65, 130, 257)
@@ -152,7 +151,7 @@ def test_an_interruption_while_threads_begin(monkeypatch):
             super().submit(*args, **kwargs)
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("semiring.streaming.workers.ThreadPoolExecutor", Interrupted)
+    monkeypatch.setattr("semiring.streaming.closure.ThreadPoolExecutor", Interrupted)
     for _ in range(5):
         with pytest.raises(KeyboardInterrupt):
             close((weights(300),), 3)

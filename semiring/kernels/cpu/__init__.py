@@ -2,9 +2,8 @@
 
 Generating code:
 
-representation    inner elements: order keys, clamped ∞, exponentials
-tile              register tile and cache blocks of the product
-arguments         argument words of kernels
+representation    inner elements (order keys, clamped ∞, exponentials); register tile and cache blocks of the product
+arguments         argument words of kernels, and forms of scans
 emitter           LLVM IR as text
 body              loops over arrays and graphs as LLVM IR
 instructions      vector instructions; exp and log
@@ -15,15 +14,13 @@ kernels           kernels of one semiring, and their cached launches
 Dense matrices:
 
 engine            operations of `Engine` on NumPy arrays
-launch            tasks and arguments of products and pivot blocks
-product           packing, and the loops around the micro-kernel (Goto, BLIS)
+launch            tasks and arguments of products, pivot blocks and stacks
+product           packing, the loops around the micro-kernel (Goto, BLIS), and the lookup of the winning k
 micro             register tile of C and its merge with C
 exponential       products of exponentials where ⊕ is log Σ exp
-witness           lookup of the winning k
 pivot             closure of a pivot block
 vector            matrix × vector and vector × matrix
-stacks            loops over stacks of matrices, and their launches
-lanes             small matrices of a stack, one to a lane
+lanes             loops over stacks of matrices; small matrices, one to a lane
 bounds            check of operands within a product
 statistics        value statistics of arrays
 boolean           Boolean matrices as bits, and their engine
@@ -34,17 +31,13 @@ sparse            sparse × dense products by compressed rows
 gustavson         sparse × sparse products by compressed rows
 sparse_words      forms and arguments of sparse products
 sparse_products   sparse products over threads
-patterns          sparse patterns: transpose, symmetry test, elimination tree, postorder, row subtrees
+patterns          sparse patterns: transpose, symmetry test, elimination tree, strong components and their reachable sets
 fronts            multifrontal elimination
-sweeps            rows and columns of the closure from eliminated panels
-tally             statistics of rows of distances during a sweep
+sweeps            rows and columns of the closure from eliminated panels, and statistics of distances on the way
 eliminations      sparse elimination and its sweeps over threads
-search            rows of a closure: Dijkstra, and label-correcting rounds
-pair_search       one path, by search from both ends
+search            rows of a closure by Dijkstra or in rounds; one path from both ends; trees from known distances
 searches          searches from many sources over threads
-tight_edges       shortest-path trees from known distances
 hops              hop counts from many sources, as bits
-strong_components strong components and their reachable sets
 spanning_tree     minimum spanning forests, and bottleneck paths
 policy_iteration  cycle means by policy iteration
 betweenness       betweenness centrality
@@ -53,6 +46,5 @@ deviations        deviations of the k shortest paths
 Sequences:
 
 scan              a vector through a long product of matrices
-scan_words        forms and arguments of scans
 scans             scans over threads
 """

@@ -11,9 +11,14 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-from semiring.kernels.cpu.emitter import Emitter, Scalar
+from semiring.common.units import CACHE_LINE
+from semiring.kernels.cpu.emitter import I32, Emitter, Scalar
+from semiring.kernels.cpu.representation import Representation
 
-__all__ = ["STATUS", "Arguments", "Array", "KernelArguments", "KernelWords", "MatrixWords", "pack"]
+__all__ = [
+    "STATUS", "Arguments", "Array", "KernelArguments", "KernelWords", "MatrixWords", "ScanArrays", "ScanForm", "ScanWords",
+    "SequenceArrays", "SequenceWords", "pack", "scratch_bytes",
+]  # fmt: skip
 
 Array = str | tuple[str, int]
 """A matrix argument: (name, component), or "via" for the witnesses."""
@@ -26,7 +31,8 @@ class Arguments:
     """
 
     def __init__(self, words: Any, each: Any = None, components: int = 0) -> None:
-        names: list[Array] = [*words._fields, *((name, c) for c in range(components) for name in each._fields)]
+        self._words, self._each, self._components = words, each, range(components)
+        names: list[Array] = [*words._fields, *((name, c) for c in self._components for name in each._fields)]
         self.index = {name: i for i, name in enumerate(names)}
 
     def place(self, em: Emitter, name: Array) -> str:
@@ -40,6 +46,15 @@ class Arguments:
     def pointer(self, em: Emitter, name: Array) -> str:
         """Load a word as an address."""
         return em.load("ptr", self.place(em, name), 8)
+
+    def words(self, em: Emitter, numbers: str) -> dict[str, str]:
+        """Load the words by name: those among `numbers` as i64, others as addresses."""
+        plain = numbers.split()
+        return {name: (self.load if name in plain else self.pointer)(em, name) for name in self._words._fields}
+
+    def addresses(self, em: Emitter) -> dict[str, list[str]]:
+        """Load the words of all components by name."""
+        return {name: [self.pointer(em, (name, c)) for c in self._components] for name in self._each._fields}
 
 
 def pack(words: Sequence[int], each: Sequence[Sequence[int]] = ()) -> array[int]:
@@ -74,7 +89,7 @@ class KernelWords(NamedTuple):
     status: int = -1
     packed_c: int = 0
     start: int = 0
-    stop: int = 0
+    stop: int = 1
     axes: int = 0
     shared_a: int = 0
     shared_b: int = 0
@@ -97,9 +112,9 @@ class KernelArguments(Arguments):
     def __init__(self, components: int) -> None:
         super().__init__(KernelWords, MatrixWords, components)
 
-    def threshold(self, em: Emitter, scalar: Scalar, width: int) -> str:
+    def threshold(self, em: Emitter, rep: Representation, width: int) -> str:
         """Return a vector of the threshold with which `Representation.decode` compares tropical integers."""
-        return em.splat_word(self.load(em, "threshold"), scalar, width)
+        return em.splat_word(self.load(em, "threshold"), rep.inner[0], width) if rep.kind == "clamped" else ""
 
     def ones(self, em: Emitter, scalars: set[Scalar], width: int) -> dict[Scalar, str]:
         """Return vectors of 1.0 that are known only at run time, so that LLVM does not fold fma(x, 1, y) back to a sum."""
@@ -108,3 +123,74 @@ class KernelArguments(Arguments):
             one = em.load(scalar.ir, self.place(em, f"one_f{scalar.bytes}"), scalar.bytes)
             found[scalar] = em.splat(one, scalar, width)
         return found
+
+
+# Scans.
+
+
+class ScanForm(NamedTuple):
+    """The options of a generated scan."""
+
+    backward: bool
+    weighted: bool
+    witness: bool
+
+    @property
+    def name(self) -> str:
+        """The function's name."""
+        return "_".join(["scan", *(word for word in self._fields if getattr(self, word))])
+
+    @classmethod
+    def named(cls, name: str) -> ScanForm:
+        """Return the form of the function called `name`."""
+        return cls(*(word in name.split("_") for word in cls._fields))
+
+
+class ScanWords(NamedTuple):
+    """Words of a scan that belong to no array."""
+
+    first: int
+    last: int
+    table: int
+    states: int
+    scratch: int
+    threshold: int
+    witness_step: int
+    state_step: int
+
+
+class ScanArrays(NamedTuple):
+    """Words of one component, strides in elements: `matrix_terms` leads to the next term of a sum, `matrix_sums` to the next sum."""
+
+    matrix_step: int
+    matrix_terms: int
+    matrix_sums: int
+    weight_step: int
+    weight_stride: int
+    initial_stride: int
+    value_step: int
+
+
+class SequenceWords(NamedTuple):
+    """Words of a row of the table: the number of steps, and the addresses of the witness and of the states at v₀."""
+
+    steps: int
+    witness: int
+    states: int
+
+
+class SequenceArrays(NamedTuple):
+    """Words of one component: addresses of the first step's matrix and weights, of the initial vector, and of v₀ in the result."""
+
+    matrix: int
+    weight: int
+    initial: int
+    value: int
+
+
+def scratch_bytes(rep: Representation, states: int, width: int) -> int:
+    """Return the scratch bytes of a function on vectors of `states` elements, in registers of `width` lanes."""
+    lanes = -(-states // width) * width
+    inner, outer = sum(s.bytes for s in rep.inner), sum(s.bytes for s in rep.outer)
+    arrays = 4 * len(rep.outer) + 1
+    return lanes * (states * inner + inner + 2 * outer + I32.bytes) + arrays * CACHE_LINE

@@ -5,16 +5,31 @@ Graph algorithms read and write single numbers, one vertex after another. Intege
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from semiring.kernels.cpu.arguments import Arguments
+from semiring.kernels.cpu.compiler import Function, compile_library, link
 from semiring.kernels.cpu.emitter import ENTRY, I64, Emitter, Scalar, scalar_type
+from semiring.kernels.hardware import host
 
-__all__ = ["F64", "Body", "Variable"]
+__all__ = ["F64", "Body", "Variable", "bit_of", "compiled", "each_bit"]
 
 F64 = Scalar("f", 8)
+
+
+def compiled(key: str, *bodies: Callable[[], Emitter]) -> Callable[[str], Function]:
+    """Return a function that returns functions by name, all compiled for this processor at the first call."""
+
+    @functools.cache
+    def function(name: str) -> Function:
+        return compile_library((key,), host(), lambda: link([body() for body in bodies])).function(name)
+
+    return function
 
 
 class Variable:
@@ -36,13 +51,26 @@ class Variable:
         self.set(self._em.add(self.get(), value))
 
 
+def bit_of(em: Emitter, number: str) -> tuple[str, str]:
+    """Return the number of the 64-bit word that holds a bit, and the word with only this bit."""
+    return em.let(f"lshr i64 {number}, 6"), em.let(f"shl i64 1, {em.let(f'and i64 {number}, 63')}")
+
+
+@contextmanager
+def each_bit(em: Emitter, word: str, carried: Sequence[tuple[str, str]] = ()) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Emit the body for the number of each set bit of a word, lowest first; for carried values see `Emitter.turns`."""
+    with em.turns([("i64", word), *carried], lambda values: em.let(f"icmp ne i64 {values[0]}, 0")) as ((rest, *values), new):
+        new.append("")
+        yield em.call("cttz.i64", "i64", ("i64", rest), ("i1", "true")), values, new
+        new[0] = em.let(f"and i64 {rest}, {em.let(f'add i64 {rest}, -1')}")
+
+
 class Body:
     """A function of one `NamedTuple` of `words`: addresses of arrays, except for the `numbers`; `arrays` maps names to element types."""
 
     def __init__(self, name: str, words: Any, numbers: str, **arrays: Any) -> None:
         self.em, self.arguments = Emitter(name, ENTRY), Arguments(words)
-        plain = numbers.split()
-        self._words = {f: (self.arguments.load if f in plain else self.arguments.pointer)(self.em, f) for f in words._fields}
+        self._words = self.arguments.words(self.em, numbers)
         self._dtypes = {array: np.dtype(dtype) for array, dtype in arrays.items()}
 
     def __getitem__(self, word: str) -> str:
@@ -75,6 +103,18 @@ class Body:
         part, offset = fields[field][:2]
         return scalar_type(part), self.em.at("i8", self.em.at(f"[{dtype.itemsize} x i8]", pointer, i), offset)
 
+    def row(self, u: str) -> tuple[str, str]:
+        """Read the ends of a row of the graph."""
+        return self.get("starts", u), self.get("starts", self.em.add(u, 1))
+
+    def is_given(self, array: str) -> str:
+        """Test if an array has an address."""
+        return self.em.let(f"icmp ne ptr {self._words[array]}, null")
+
+    def answer(self, word: str, value: str) -> None:
+        """Write a word of the arguments."""
+        self.em.store("i64", value, self.arguments.place(self.em, word), 8)
+
     def done(self) -> Emitter:
         """Finish the function and return it."""
         return self.em.done()
@@ -88,6 +128,10 @@ class Body:
     def less(self, x: str, y: str) -> str:
         """Emit x < y of two float64."""
         return self.em.let(f"fcmp olt double {x}, {y}")
+
+    def equal(self, x: str, y: str) -> str:
+        """Emit x = y of two float64."""
+        return self.em.let(f"fcmp oeq double {x}, {y}")
 
     def is_(self, relation: str, x: str | int, y: str | int) -> str:
         """Emit an integer comparison: eq, ne, slt, …."""

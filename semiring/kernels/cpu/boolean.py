@@ -106,8 +106,7 @@ class BitsKernel:
             em.loop(0, x["m"], 1, lambda i, _: move(i, back=True))
 
         em.loop(0, x["words"], _WORDS, strip)
-        em.line("ret void")
-        return em
+        return em.done()
 
     def _build(self, em: Emitter, x: dict[str, str], w: str, k: str, table: str) -> None:
         """Fill a table with the 256 unions of 8 rows of B from row k on. Rows beyond the last are never picked: A's bits there are 0."""
@@ -155,8 +154,7 @@ class BitsKernel:
             em.loop(0, x["words"], _WORDS, strip)
 
         em.loop(0, x["m"], 1, pivot)
-        em.line("ret void")
-        return em
+        return em.done()
 
     def _identity(self) -> Emitter:
         em = Emitter("bits_identity", ENTRY)
@@ -168,8 +166,7 @@ class BitsKernel:
             em.store("i64", em.let(f"or i64 {em.load('i64', place, 8)}, {bit}"), place, 8)
 
         em.loop(0, x["m"], 1, row)
-        em.line("ret void")
-        return em
+        return em.done()
 
     def _pack(self) -> Emitter:
         """Emit C ← the bits of bytes, for m rows of k columns of a C that is 0."""
@@ -214,8 +211,7 @@ class BitsKernel:
                 em.loop(start, stop, count, lambda j, _, count=count: convert(em, octets, bits, j, count))  # type: ignore[misc]  # the default of a lambda
 
         em.loop(0, x["m"], 1, row)
-        em.line("ret void")
-        return em
+        return em.done()
 
 
 _ROWS = 2048

@@ -8,7 +8,6 @@ other numbers do not count.
 
 from __future__ import annotations
 
-import functools
 from collections import namedtuple
 from collections.abc import Sequence
 from typing import Any
@@ -17,8 +16,7 @@ import numpy as np
 
 from semiring.arrays.overlap import address
 from semiring.kernels.cpu.arguments import pack
-from semiring.kernels.cpu.body import F64, Body, Variable
-from semiring.kernels.cpu.compiler import Function, compile_library, link
+from semiring.kernels.cpu.body import F64, Body, Variable, compiled
 from semiring.kernels.cpu.emitter import I64, Emitter
 from semiring.kernels.cpu.lowering import Lowering, Value
 from semiring.kernels.cpu.search import Heap
@@ -56,7 +54,7 @@ class Deviations:
         self._records, self._way = np.zeros(n, _RECORD), np.empty(n, np.int32)
         self._distances, self._queue = np.zeros(2), np.empty(4 * (m + 1) + 32)  # four arrays, each from a cache line on
         self._owned = starts, heads, weights, ahead, self._records, self._queue, self._distances, self._way
-        self._function, self._mark, self._blocked = _function(), 0, 1
+        self._function, self._mark, self._blocked = _function("deviate"), 0, 1
         graph = *map(address, self._owned[:6]), m + 1
         self._words = pack(_DeviationWords._make((*graph, 0, target, 0, 0, address(self._distances), address(self._way), 0)))
 
@@ -83,11 +81,6 @@ class Deviations:
         return (float(self._distances[0]), self._way[:length][::-1].tolist()) if length else None
 
 
-@functools.cache
-def _function() -> Function:
-    return compile_library(("deviations",), host(), lambda: link([_deviate()])).function("deviate")
-
-
 def _deviate() -> Emitter:
     arrays = {"starts": np.int64, "heads": np.int32, "weights": np.float64, "ahead": np.float64, "distances": np.float64, "way": np.int32}
     b = Body("deviate", _DeviationWords, "room begin target mark blocked length", **arrays, records=_RECORD)
@@ -96,8 +89,8 @@ def _deviate() -> Emitter:
     def better(new: Sequence[Value], old: Sequence[Value]) -> str:
         """Compare walks by total length; ties go to the longer known part, which is closer to the target, then to the first offer."""
         (total, length, number), (old_total, old_length, old_number) = ([v.name for v in element] for element in (new, old))
-        first = b.both(em.let(f"fcmp oeq double {length}, {old_length}"), b.is_("slt", number, old_number))
-        tie = b.both(em.let(f"fcmp oeq double {total}, {old_total}"), b.either(b.less(old_length, length), first))
+        first = b.both(b.equal(length, old_length), b.is_("slt", number, old_number))
+        tie = b.both(b.equal(total, old_total), b.either(b.less(old_length, length), first))
         return b.either(b.less(total, old_total), tie)
 
     heap, done, pushed = Heap(Lowering(em, host(), 1), (F64, F64, I64), b["queue"], b["room"], better), Variable(em), Variable(em)
@@ -107,52 +100,38 @@ def _deviate() -> Emitter:
 
     def arrive(v: str, distance: str, before: str) -> None:
         total = b.f("fadd", distance, b.get("ahead", v))
-
-        def push() -> None:
+        with em.when(em.let(f"fcmp ole double {total}, {limit}")):
             for field, value in (("distance", distance), ("seen", mark), ("before", before)):
                 b.put("records", v, value, field)
             heap.push(v, [Value(total, F64), Value(distance, F64), Value(pushed.get(), I64)])
             pushed.add(1)
 
-        em.branch(em.let(f"fcmp ole double {total}, {limit}"), push)
-
     def edge(u: str, distance: str, e: str) -> None:
         v = b.get("heads", e)
         free = b.both(b.is_("ne", record(v, "final"), mark), b.is_("ne", record(v, "blocked"), b["blocked"]))
         allowed = b.either(b.is_("ne", u, begin), b.is_("ne", record(v, "avoided"), mark))
-
-        def offer() -> None:
+        with em.when(b.both(free, allowed)):
             longer = b.f("fadd", distance, b.get("weights", e))
-            shorter = b.either(b.is_("ne", record(v, "seen"), mark), b.less(longer, record(v, "distance")))
-            em.branch(shorter, lambda: arrive(v, longer, u))
-
-        em.branch(b.both(free, allowed), offer)
-
-    def turn(_: list[str]) -> list[str]:
-        u, _element = heap.pop()
-
-        def leave() -> None:
-            b.put("records", u, mark, "final")
-            distance = record(u, "distance")
-
-            def go_on() -> None:
-                em.loop(b.get("starts", u), b.get("starts", em.add(u, 1)), 1, lambda e, _: edge(u, distance, e))
-
-            em.branch(b.is_("eq", u, target), lambda: done.set(1), go_on)
-
-        em.branch(b.is_("ne", record(u, "final"), mark), leave)
-        return []
+            with em.when(b.either(b.is_("ne", record(v, "seen"), mark), b.less(longer, record(v, "distance")))):
+                arrive(v, longer, u)
 
     arrive(begin, b.get("distances", 0), "-1")
-    em.repeat([], lambda _: b.both(heap.filled(), b.is_("eq", done.get(), 0)), turn)
+    with em.turns([], lambda _: b.both(heap.filled(), b.is_("eq", done.get(), 0))):
+        u, _ = heap.pop()
+        with em.when(b.is_("ne", record(u, "final"), mark)):
+            b.put("records", u, mark, "final")
+            distance = record(u, "distance")
+            with em.when(b.is_("eq", u, target)):
+                done.set(1)
+            with em.otherwise(), em.each(*b.row(u)) as e:
+                edge(u, distance, e)
     em.returning(b.is_("eq", done.get(), 0))
-
-    def back(carried: list[str]) -> list[str]:
-        v, length = carried
+    with em.turns([("i64", target), ("i64", "0")], lambda values: b.is_("sge", values[0], 0)) as ((v, length), new):
         b.put("way", length, v)
-        return [record(v, "before"), str(em.add(length, 1))]
-
-    _, length = em.repeat([("i64", target), ("i64", "0")], lambda carried: b.is_("sge", carried[0], 0), back)
+        new += [record(v, "before"), str(em.add(length, 1))]
     b.put("distances", 0, record(target, "distance"))
-    em.store("i64", length, b.arguments.place(em, "length"), 8)
+    b.answer("length", length)
     return b.done()
+
+
+_function = compiled("deviations", _deviate)

@@ -11,13 +11,12 @@ from semiring.algebra.definition import Semiring
 from semiring.arrays.overlap import address
 from semiring.arrays.threads import Threaded, run
 from semiring.common.errors import DivergentPivot
+from semiring.kernels.compressed import Array, EliminationPanels, Supernodes, Values
 from semiring.kernels.cpu.arguments import pack
 from semiring.kernels.cpu.compiler import Function
 from semiring.kernels.cpu.fronts import FRONT_STATUS, FrontArrays, FrontWords
 from semiring.kernels.cpu.kernels import kernels_for
-from semiring.kernels.cpu.sweeps import GatherArrays, GatherWords, SweepWords, lanes_of
-from semiring.kernels.cpu.tally import TallyWords
-from semiring.kernels.supernodes import Array, EliminationPanels, Supernodes, Values
+from semiring.kernels.cpu.sweeps import GatherArrays, GatherWords, SweepWords, TallyWords, lanes_of
 
 __all__ = ["Eliminations", "SweepLayout"]
 

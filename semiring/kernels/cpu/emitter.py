@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,6 +78,7 @@ class Emitter:
         self._lines: list[str] = []
         self._count = 0
         self._block = "entry"
+        self._fork = (0, "", "")
         self.declarations: set[str] = set()
 
     def text(self) -> str:
@@ -178,6 +180,11 @@ class Emitter:
     def put(self, scalar: Scalar, value: str, pointer: str, index: str | int, width: int = 1) -> None:
         """Write element `index` of an array, or `width` elements from there on."""
         self.store(scalar.vector(width), value, self.at(scalar.ir, pointer, index), scalar.bytes)
+
+    def fill(self, scalar: Scalar, value: Any, pointer: str, start: str | int, stop: str | int, width: int = 1) -> None:
+        """Write a constant to the elements from `start` up to `stop` of an array, `width` at a time."""
+        constant = scalar.constant(value, width)
+        self.loop(start, stop, width, lambda i, _: self.put(scalar, constant, pointer, i, width))
 
     def first_lanes(self, count: str | int, width: int) -> str:
         """Return a mask of the first `count` < `width` lanes."""
@@ -284,8 +291,22 @@ class Emitter:
         if width > 1:
             self.loop(end, count, 1, lambda i, _: body(i, 1))
 
+    @contextmanager
+    def each(self, start: str | int, stop: str | int, step: str | int = 1) -> Iterator[str]:
+        """Emit ``for i in range(start, stop, step)`` around the body."""
+        with self.turns([("i64", str(start))], lambda values: self.let(f"icmp slt i64 {values[0]}, {stop}")) as ((i,), new):
+            yield i
+            new.append(self.let(f"add nsw i64 {i}, {step}"))
+
     def repeat(self, carried: Sequence[Carried], more: Callable[[list[str]], str], body: Callable[[list[str]], Sequence[str]]) -> list[str]:
         """Emit ``while more(values): values = body(values)``; return the final values."""
+        with self.turns(carried, more) as (values, new):
+            new += body(values)
+        return values
+
+    @contextmanager
+    def turns(self, carried: Sequence[Carried], more: Callable[[list[str]], str]) -> Iterator[tuple[list[str], list[str]]]:
+        """Emit ``while more(values)`` around the body, which appends new values to a list; values are final after the loop."""
         before, head, inner, after = self._block, self.fresh("head"), self.fresh("body"), self.fresh("after")
         self.line(f"br label %{head}")
         self.start(head)
@@ -295,7 +316,8 @@ class Emitter:
         condition, fork, loops = more(values), len(self._lines), self._loops
         self._lines.append("")
         self.start(inner)
-        new = body(values)
+        new: list[str] = []
+        yield values, new
         latch = self._block
         self._lines[fork] = self._entered(condition, inner, after, hears=self._hears and self._loops > loops)
         self._loops += 1
@@ -305,7 +327,6 @@ class Emitter:
             for value, (ir, first), last in zip(values, carried, new, strict=True)
         )
         self.start(after)
-        return values
 
     def _entered(self, condition: str, inner: str, after: str, *, hears: bool) -> str:
         """Return the branch that ends a loop's head; a loop that `hears` polls ``%stop`` on entry to the body."""
@@ -322,17 +343,35 @@ class Emitter:
             ]
         )
 
-    def branch(self, condition: str, yes: Callable[[], None], no: Callable[[], None] | None = None) -> None:
+    def branch(self, condition: str, yes: Callable[[], object], no: Callable[[], object] | None = None) -> None:
         """Emit ``if condition: yes() else: no()``."""
-        then, other, after = self.fresh("then"), self.fresh("else"), self.fresh("after")
-        self.line(f"br i1 {condition}, label %{then}, label %{other if no else after}")
-        self.start(then)
-        yes()
-        self.line(f"br label %{after}")
+        with self.when(condition):
+            yes()
         if no:
-            self.start(other)
-            no()
-            self.line(f"br label %{after}")
+            with self.otherwise():
+                no()
+
+    @contextmanager
+    def when(self, condition: str) -> Iterator[None]:
+        """Emit ``if condition`` around the body."""
+        then, other, after = self.fresh("then"), self.fresh("else"), self.fresh("after")
+        fork = len(self._lines)
+        self.line(f"br i1 {condition}, label %{then}, label %{after}")
+        self.start(then)
+        yield
+        self.line(f"br label %{after}")
+        self.start(after)
+        self._fork = fork, other, after
+
+    @contextmanager
+    def otherwise(self) -> Iterator[None]:
+        """Emit the ``else`` of the branch that has just ended."""
+        fork, other, after = self._fork
+        self._lines.pop()  # the label after the branch
+        self._lines[fork] = self._lines[fork].replace(f"%{after}", f"%{other}")
+        self.start(other)
+        yield
+        self.line(f"br label %{after}")
         self.start(after)
 
     def returning(self, condition: str) -> None:

@@ -1,7 +1,7 @@
 """The CPU engine: dense operations on NumPy arrays, with copies where kernels cannot read or write the layout.
 
-A product or a pivot block with known strides goes straight to its cached launch. Otherwise `Operand` finds overlaps and layouts: an
-operand that is the result itself is packed before the result changes, and an unsupported layout is copied.
+A product or a pivot block with known strides goes straight to its cached launch. Otherwise an operand that is the result itself is packed
+before the result changes, and an unsupported layout is copied.
 """
 
 from __future__ import annotations
@@ -15,62 +15,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra.definition import Semiring
-from semiring.arrays.overlap import address, layout, matched, share
+from semiring.arrays.overlap import Layout, address, layout, matched, share
 from semiring.arrays.threads import Threaded, new_scratch
 from semiring.common.errors import DivergentPivot
-from semiring.kernels.cpu.arguments import STATUS
 from semiring.kernels.cpu.bounds import bounds_in_words
-from semiring.kernels.cpu.compiler import Function
 from semiring.kernels.cpu.kernels import kernels_for
-from semiring.kernels.cpu.launch import THIN, Launch, has_rows
-from semiring.kernels.cpu.stacks import StackLaunch
+from semiring.kernels.cpu.launch import THIN, Launch, has_rows, is_aligned
 from semiring.kernels.engine import ArrayEngine, Block
 from semiring.kernels.limits import SafeRange
 from semiring.kernels.machine import SERIAL, VECTOR_SERIAL
 from semiring.kernels.operations import Operations, operations_for
 
-__all__ = ["CpuEngine", "Operand", "copied"]
+__all__ = ["CpuEngine"]
 
 Array = np.ndarray[Any, Any]
 
 
-class Operand:
-    """A block of a single matrix, with the layouts of its components."""
-
-    def __init__(self, block: Block) -> None:
-        self.block = block
-        self.layouts = [layout(v) for v in block.values]
-
-    def copied(self) -> Operand:
-        """Copy the block contiguously, for reading."""
-        return Operand(copied(self.block))
-
-    def shares(self, other: Operand) -> bool:
-        """Return True if both have elements in common."""
-        return any(share(x, y) for x in self.layouts for y in other.layouts)
-
-    @property
-    def aligned(self) -> bool:
-        """True if strides and addresses are multiples of the element size; fields of packed records may not be."""
-        return all(x.address % x.size == x.down % x.size == x.across % x.size == 0 for x in self.layouts)
-
-    @property
-    def contiguous_rows(self) -> bool:
-        """True if the elements of each row are contiguous."""
-        return all(map(has_rows, self.layouts))
-
-    @property
-    def writable(self) -> bool:
-        """True if kernels can write to the block."""
-        via = self.block.via
-        return (
-            self.contiguous_rows
-            and all(x.address % x.size == x.down % x.size == 0 for x in self.layouts)
-            and (via is None or via.strides[1] == via.itemsize or via.shape[1] == 1)
-        )
-
-
-def copied(block: Block, *, via: bool = False) -> Block:
+def _copied(block: Block, *, via: bool = False) -> Block:
     """Copy a block contiguously; on request also its construction matrix."""
     kept = _on_cache_lines(block.via) if via and block.via is not None else None
     return Block(tuple(map(_on_cache_lines, block.values)), kept, block.row, block.column)
@@ -84,7 +45,16 @@ def _on_cache_lines(matrix: NDArray[Any]) -> NDArray[Any]:
     return copy
 
 
-def assign(to: Block, source: Block) -> None:
+def _layouts(block: Block) -> list[Layout]:
+    return [layout(v) for v in block.values]
+
+
+def _aligned(layouts: Sequence[Layout]) -> bool:
+    """Return True if addresses and strides are multiples of the element size; fields of packed records may not be."""
+    return all(x.address % x.size == 0 and is_aligned(x) for x in layouts)
+
+
+def _assign(to: Block, source: Block) -> None:
     """Copy the elements of a block, and its construction matrix, to another block."""
     for x, y in zip(to.values, source.values, strict=True):
         x[...] = y
@@ -130,17 +100,13 @@ class CpuEngine(ArrayEngine, Threaded):
         if bounds is None or 0 in A.values[0].shape or 0 in C.values[0].shape:
             return False
         a, b, c, rest = A, B, C, slice(0, 0)
-        if len(C.values[0].shape) == 2:
-            kernel, launch, places = self._launch(A, B, C, True)
-            if launch.name.startswith(("matrix", "vector")):
-                return launch.held(places) == (False, False) and not launch.run(kernel, places, A.column, self.meter, bounds)
-            if not launch.thin:
-                return False
+        launch, places = self._launch(a, b, c, True)
+        if launch.thin:
             a, b, c, rest = self._thin_parts(A, B, C)
-        together, places = self._stack_launch(a, b, c, fresh=True)
-        if together is None or not together.lanes or not together.takes(places):
+            launch, places = self._launch(a, b, c, True)
+        if not launch.checks or launch.held(places) != (False, False):
             return False
-        _, beyond = together.run(self._kernels.function(together.name), places, A.column, self.meter, bounds)
+        _, beyond = launch.run(self._kernels.function, places, A.column, self.meter, bounds)
         below = A[rest, slice(None)]
         if beyond or not (rest.start == rest.stop or are_safe(below.values)):
             return False
@@ -174,23 +140,19 @@ class CpuEngine(ArrayEngine, Threaded):
         if len(C.values[0].shape) > 2:
             self._products(A, B, C, fresh)
             return
-        kernel, launch, places = self._launch(A, B, C, fresh)
+        launch, places = self._launch(A, B, C, fresh)
         held = launch.held(places)
         if held is None:
             self._product_with_copies(A, B, C, fresh)
         elif True in held:
             self._run(A, B, C, fresh, *held)
         elif launch.thin:
-            self._thin_product(A, B, C, fresh)
+            a, b, c, rest = self._thin_parts(A, B, C)
+            self._products(a, b, c, fresh)
+            if rest.start < rest.stop:
+                self._product(A[rest, slice(None)], B, C[rest, slice(None)], fresh=fresh)
         elif self.meter is None or launch.name != "product" or not self._product_in_slabs(A, B, C, fresh, self.meter.piece):
-            launch.run(kernel, places, A.column, self.meter)
-
-    def _thin_product(self, A: Block, B: Block, C: Block, fresh: bool) -> None:
-        """Multiply many short rows: groups of rows as a stack, and then the remainder."""
-        a, b, c, rest = self._thin_parts(A, B, C)
-        self._products(a, b, c, fresh)
-        if rest.start < rest.stop:
-            self._product(A[rest, slice(None)], B, C[rest, slice(None)], fresh=fresh)
+            launch.run(self._kernels.function, places, A.column, self.meter)
 
     def _thin_parts(self, A: Block, B: Block, C: Block) -> tuple[Block, Block, Block, slice]:
         """Return stacks of groups of rows of A, all of B, and groups of rows of C; and the slice of remaining rows."""
@@ -221,109 +183,83 @@ class CpuEngine(ArrayEngine, Threaded):
             self._product(A[everything, steps], B[steps, everything], C, fresh=fresh and steps.start == 0)
         return True
 
-    def _launch(
-        self, A: Block, B: Block, C: Block, fresh: bool, hold_a: bool = False, hold_b: bool = False
-    ) -> tuple[Function, Launch, list[int]]:
-        """Return a product's kernel, its launch, and the addresses of its matrices."""
-        (m, k), (_, n), witness = A.values[0].shape, C.values[0].shape, C.via is not None
-        threads = 1 if m * n * k < (SERIAL if m > 1 < n else VECTOR_SERIAL) else self.threads
+    def _launch(self, A: Block, B: Block, C: Block, fresh: bool, hold_a: bool = False, hold_b: bool = False) -> tuple[Launch, list[int]]:
+        """Return the launch of a product or of a stack of products, and the addresses of its (first) matrices."""
+        *batch, m, n = C.values[0].shape
+        k, witness = A.values[0].shape[-1], C.via is not None
+        threads = 1 if not batch and m * n * k < (SERIAL if m > 1 < n else VECTOR_SERIAL) else self.threads
         matrices = (*A.values, *B.values, *C.values, C.via) if witness else (*A.values, *B.values, *C.values)
-        launch = self._kernels.product_launch(m, n, k, threads, fresh, self.signed, witness, hold_a, hold_b, *map(_strides, matrices))
-        return self._kernels.function(launch.name), launch, list(map(address, matrices))
+        strides = map(_strides, matrices)
+        launch = self._kernels.product_launch(tuple(batch), m, n, k, threads, fresh, self.signed, witness, hold_a, hold_b, *strides)
+        return launch, list(map(address, matrices))
 
     def _product_with_copies(self, A: Block, B: Block, C: Block, fresh: bool) -> None:
         """Multiply where a layout may need a copy, or an operand overlaps the result."""
         if 0 in C.shape:
             return
-        a, b, c = Operand(A), Operand(B), Operand(C)
-        if not c.writable:
-            copy = copied(C, via=True)
+        c = _layouts(C)
+        if not (_aligned([x._replace(across=0) for x in c]) and all(map(has_rows, [*c, *([] if C.via is None else [layout(C.via)])]))):
+            copy = _copied(C, via=True)
             self._product(A, B, copy, fresh=fresh)
-            assign(C, copy)
+            _assign(C, copy)
             return
-        a, b = (x if x.aligned else x.copied() for x in (a, b))
+        A, B = (X if _aligned(_layouts(X)) else _copied(X) for X in (A, B))
+        a, b = _layouts(A), _layouts(B)
         # An operand that is C itself is packed before C changes. Other overlaps, and a second operand in C, need a copy.
-        hold_a, hold_b = a.shares(c), b.shares(c)
-        if hold_a and (hold_b or a.layouts != c.layouts):
-            a, hold_a = a.copied(), False
-        if hold_b and b.layouts != c.layouts:
-            b, hold_b = b.copied(), False
-        if C.via is not None and not a.contiguous_rows:
-            a = a.copied()
-        self._run(a.block, b.block, C, fresh, hold_a, hold_b)
+        hold_a, hold_b = (any(share(x, z) for x in operand for z in c) for operand in (a, b))
+        copy_a, copy_b = hold_a and (hold_b or a != c), hold_b and b != c
+        if copy_a or (C.via is not None and not all(map(has_rows, a))):
+            A = _copied(A)
+        if copy_b:
+            B = _copied(B)
+        self._run(A, B, C, fresh, hold_a and not copy_a, hold_b and not copy_b)
 
-    def _run(self, A: Block, B: Block, C: Block, fresh: bool, hold_a: bool = False, hold_b: bool = False) -> None:
-        kernel, launch, places = self._launch(A, B, C, fresh, hold_a, hold_b)
-        launch.run(kernel, places, A.column, self.meter)
+    def _run(self, A: Block, B: Block, C: Block, fresh: bool, hold_a: bool, hold_b: bool) -> None:
+        launch, places = self._launch(A, B, C, fresh, hold_a, hold_b)
+        launch.run(self._kernels.function, places, A.column, self.meter)
 
     def _products(self, A: Block, B: Block, C: Block, fresh: bool) -> None:
         """Multiply stacks: small matrices by a compiled loop, large matrices by a product each."""
         if 0 in C.values[0].shape:
             return
         # Results are written one matrix at a time, so operands that overlap other matrices are copied.
-        A, B = (X if all(matched(v, w) for v in X.values for w in C.values) else copied(X) for X in (A, B))
+        A, B = (X if all(matched(v, w) for v in X.values for w in C.values) else _copied(X) for X in (A, B))
         if max(*A.shape, *C.shape) > _SIDE_BY_SIDE:
             self._one_by_one(A, B, C, fresh)
             return
-        launch, places = self._stack_launch(A, B, C, fresh=fresh)
-        if launch is None or not launch.takes(places):
-            copy = copied(C, via=True)
-            self._products(copied(A), copied(B), copy, fresh)
-            assign(C, copy)
+        launch, places = self._launch(A, B, C, fresh)
+        if launch.held(places) is None:
+            copy = _copied(C, via=True)
+            self._products(_copied(A), _copied(B), copy, fresh)
+            _assign(C, copy)
         elif not launch.lanes and any(np.may_share_memory(v, w) for v in (*A.values, *B.values) for w in C.values):
-            self._products(copied(A), copied(B), C, fresh)
+            self._products(_copied(A), _copied(B), C, fresh)
         elif not launch.lanes and math.prod(C.batch) < self.threads:  # same kernel: results do not depend on threads
             self._one_by_one(A, B, C, fresh)
         else:
-            launch.run(self._kernels.function(launch.name), places, A.column, self.meter)
+            launch.run(self._kernels.function, places, A.column, self.meter)
 
     def _one_by_one(self, A: Block, B: Block, C: Block, fresh: bool) -> None:
         for index in np.ndindex(C.batch):
             self._product(A.at(index), B.at(index), C.at(index), fresh=fresh)
 
-    def _stack_launch(self, A: Block, B: Block, C: Block, *, fresh: bool) -> tuple[StackLaunch | None, list[int]]:
-        """Return the launch of a stack of products, or None for an unsupported layout; and the addresses of the first matrices."""
-        (m, k), n, witness = A.shape, C.shape[1], C.via is not None
-        matrices = (*A.values, *B.values, *C.values, C.via) if witness else (*A.values, *B.values, *C.values)
-        strides = map(_strides, matrices)
-        launch = self._kernels.product_stack((m, n, k), C.batch, self.threads, fresh, self.signed, witness, *strides)
-        return launch, list(map(address, matrices))
-
     # Pivot blocks.
 
     def _pivot(self, name: str, A: Block) -> None:
         """Close a pivot block, or a stack of pivot blocks."""
+        *batch, _, n = A.values[0].shape
         if 0 in A.values[0].shape:
             return
-        if not (self._close_stack if len(A.values[0].shape) > 2 else self._close_one)(name, A):
-            copy = copied(A, via=True)
-            try:
-                self._pivot(name, copy)
-            finally:
-                assign(A, copy)
-
-    def _close_one(self, name: str, A: Block) -> bool:
-        """Close a pivot block; return False if its layout needs a copy."""
-        n, matrices = A.values[0].shape[0], A.values if A.via is None else (*A.values, A.via)
-        launch, places = self._kernels.pivot_launch(n, self.signed, *map(_strides, matrices)), list(map(address, matrices))
-        if launch.held(places) is None:
-            return False
-        words = launch.arguments(places, A.row)
-        self._kernels.function(name)(words, n**3 * self._kernels.representation.step_nanoseconds)
-        if words[STATUS] >= 0:
-            raise DivergentPivot(A.row + words[STATUS])
-        if self.meter is not None:
-            self.meter.add(n**3)
-        return True
-
-    def _close_stack(self, name: str, A: Block) -> bool:
-        """Close a stack of pivot blocks; return False if the layout needs a copy."""
-        n, matrices = A.values[0].shape[-1], A.values if A.via is None else (*A.values, A.via)
-        launch = self._kernels.pivot_stack(name, n, A.batch, self.threads, self.signed, *map(_strides, matrices))
+        matrices = A.values if A.via is None else (*A.values, A.via)
+        launch = self._kernels.pivot_launch(name, tuple(batch), n, self.threads if batch else 1, self.signed, *map(_strides, matrices))
         places = list(map(address, matrices))
-        if launch is None or not launch.takes(places):
-            return False
-        divergent, _ = launch.run(self._kernels.function(launch.name), places, A.row, self.meter)
-        if divergent is not None:
-            raise DivergentPivot(A.row + divergent)
-        return True
+        if launch.held(places) is not None:
+            divergent, _ = launch.run(self._kernels.function, places, A.row, self.meter)
+            if divergent is not None:
+                raise DivergentPivot(A.row + divergent)
+            return
+        copy = _copied(A, via=True)
+        try:
+            self._pivot(name, copy)
+        finally:
+            _assign(A, copy)

@@ -42,8 +42,7 @@ from semiring.kernels.cpu.emitter import Emitter, Scalar
 from semiring.kernels.cpu.instructions import VectorMath
 from semiring.kernels.cpu.lowering import Lowering, Value
 from semiring.kernels.cpu.micro import SUMMED, MicroKernel
-from semiring.kernels.cpu.representation import Representation
-from semiring.kernels.cpu.tile import Tile
+from semiring.kernels.cpu.representation import Representation, Tile
 from semiring.kernels.hardware import Target
 
 __all__ = ["ExponentRange", "ExponentialKernel", "ScaledMath", "range_of"]
@@ -78,7 +77,6 @@ class ScaledMath(VectorMath):
     def __init__(self, em: Emitter, scalar: Scalar, width: int, *, fma: bool, scale: Fraction, limits: ExponentRange) -> None:
         super().__init__(em, scalar, width, fma=fma)
         self.scale, self.limits = scale, limits
-        self.mask = "i1" if width == 1 else f"<{width} x i1>"
         self.magic = 1.5 * 2.0**self.format.mantissa  # adding it rounds to the nearest integer, which is then in the low bits
         self.parts = _parts(_LN2 / scale, limits.bits, self.format.mantissa + 1)
 

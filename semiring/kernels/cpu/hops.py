@@ -23,10 +23,10 @@ from semiring.arrays.overlap import address
 from semiring.arrays.threads import Scratch, run, take_scratch
 from semiring.common.progress import Meter
 from semiring.common.units import CACHE_LINE
-from semiring.kernels.cpu.arguments import Arguments, pack
-from semiring.kernels.cpu.body import Body, Variable
+from semiring.kernels.cpu.arguments import pack
+from semiring.kernels.cpu.body import Body, Variable, bit_of
 from semiring.kernels.cpu.compiler import Function, compile_library, link
-from semiring.kernels.cpu.emitter import ENTRY, I64, Emitter, Scalar
+from semiring.kernels.cpu.emitter import I64, Emitter, Scalar, scalar_type
 from semiring.kernels.hardware import host
 
 __all__ = ["HopSums", "hop_order", "hop_rows", "hop_sums", "hops_ir"]
@@ -204,91 +204,69 @@ class _HopKernel:
     """Generates ``hops_rows`` or ``hops_sums``."""
 
     def __init__(self, name: str) -> None:
-        self.em = em = Emitter(name, ENTRY)
         self.sums = name == "hops_sums"
         self.width = (_SUMMED if self.sums else _TOGETHER) // 64
         self.ir = I64.vector(self.width)
-        self.args = args = Arguments(_HopWords)
-        numbers = {"n", "searches", "reflexive", "limit"}
-        self.x = {word: (args.load if word in numbers else args.pointer)(em, word) for word in _HopWords._fields[:-3]}
-        self.candidates = em.at("i64", self.x["listed"], self.x["n"])
+        self.b = Body(name, _HopWords, "n searches reflexive limit", **dict.fromkeys(_HopWords._fields, np.int64))
+        self.em = self.b.em
+        self.candidates = self.em.at("i64", self.b["listed"], self.b["n"])
 
     def function(self) -> Emitter:
-        em, x = self.em, self.x
+        em, b = self.em, self.b
         active, found, looked = (Variable(em) for _ in range(3))
-        em.loop(0, x["n"], 1, self._clear)
-        (waiting,) = em.loop(0, x["searches"], 1, self._begin, [("i64", "0")])
+        with em.each(0, b["n"]) as v:
+            self._clear(v)
+        (waiting,) = em.loop(0, b["searches"], 1, self._begin, [("i64", "0")])
 
-        def turn(values: list[str]) -> list[str]:
+        def expand(i: str, carried: list[str]) -> list[str]:
+            u = b.get("listed", i)
+            here, (first, last) = self._get("frontier", u), b.row(u)
+            looked.add(em.sub(last, first))
+            return em.loop(first, last, 1, lambda e, size: [self._unite(b.get("heads", e), here, size[0])], [("i64", carried[0])])
+
+        def more(values: list[str]) -> str:
             level, waiting = values
+            return b.both(b.is_("ne", waiting, 0), b.is_("slt", level, b["limit"]))
+
+        with em.turns([("i64", "0"), ("i64", waiting)], more) as ((level, waiting), new):
             active.set(0)
             found.set(0)
             # Round 0 finds the sources themselves.
-            first = em.let(f"icmp eq i64 {level}, 0")
-            counts = em.splat(em.select_i64(first, em.let(f"sub i64 0, {x['reflexive']}"), -1), I64, self.width)
-
-            def candidate(i: str, _: list[str]) -> None:
-                v = self._word(self.candidates, i)
+            counts = em.splat(em.select_i64(b.is_("eq", level, 0), em.let(f"sub i64 0, {b['reflexive']}"), -1), I64, self.width)
+            with em.each(0, waiting) as i:
+                v = em.get(I64, self.candidates, i)
                 before = self._get("reached", v)
-                new = em.let(f"and {self.ir} {self._get('coming', v)}, {em.let(f'xor {self.ir} {before}, {self._all(-1)}')}")
+                fresh = em.let(f"and {self.ir} {self._get('coming', v)}, {em.let(f'xor {self.ir} {before}, {self._all(-1)}')}")
                 self._put("coming", v, self._all(0))
-
-                def take() -> None:
-                    counted = em.let(f"and {self.ir} {new}, {counts}")
-                    self._put("frontier", v, new)
+                with em.when(self._some(fresh)):
+                    counted = em.let(f"and {self.ir} {fresh}, {counts}")
+                    self._put("frontier", v, fresh)
                     self._put("reached", v, em.let(f"or {self.ir} {before}, {counted}"))
-                    em.put(I64, v, x["listed"], active.get())
+                    b.put("listed", active.get(), v)
                     active.add(1)
                     if self.sums:
                         found.add(self._sum(v, counted, level))
                     else:
                         self._note(v, counted, level)
-
-                em.branch(self._some(new), take)
-
-            em.loop(0, waiting, 1, candidate)
             if self.sums:
                 self._count("found", level, found.get())
-
-            def expand(i: str, carried: list[str]) -> list[str]:
-                u = self._word(x["listed"], i)
-                here = self._get("frontier", u)
-                first, last = self._word(x["starts"], u), self._word(x["starts"], em.add(u, 1))
-                looked.add(em.sub(last, first))
-                return em.loop(
-                    first, last, 1, lambda e, size: [self._unite(self._word(x["heads"], e), here, size[0])], [("i64", carried[0])]
-                )
-
-            (waiting,) = em.loop(0, active.get(), 1, expand, [("i64", "0")])
-            return [str(em.add(level, 1)), waiting]
-
-        def more(values: list[str]) -> str:
-            level, waiting = values
-            some, goes_on = em.let(f"icmp ne i64 {waiting}, 0"), em.let(f"icmp slt i64 {level}, {x['limit']}")
-            return em.let(f"and i1 {some}, {goes_on}")
-
-        level, waiting = em.repeat([("i64", "0"), ("i64", waiting)], more, turn)
+            new += [str(em.add(level, 1)), *em.loop(0, active.get(), 1, expand, [("i64", "0")])]
         for word, value in (("rounds", level), ("left", waiting), ("looked", looked.get())):
-            em.store("i64", value, self.args.place(em, word), 8)
-        return em.done()
+            b.answer(word, value)
+        return b.done()
 
-    def _word(self, array: str, i: str | int) -> str:
-        return self.em.get(I64, array, i)
-
-    def _clear(self, v: str, _: list[str]) -> None:
+    def _clear(self, v: str) -> None:
         for name in ("reached", "coming"):
             self._put(name, v, self._all(0))
         if not self.sums:
             kind = _LEVEL.vector(_TOGETHER)
-            self.em.store(kind, "zeroinitializer", self.em.at(kind, self.x["levels"], v), 2)
+            self.em.store(kind, "zeroinitializer", self.em.at(kind, self.b["levels"], v), 2)
 
     def _begin(self, i: str, carried: list[str]) -> list[str]:
         """Set the bit of source i."""
-        em = self.em
-        v = self._word(self.x["sources"], i)
-        word, bit = em.let(f"lshr i64 {i}, 6"), em.let(f"shl i64 1, {em.let(f'and i64 {i}, 63')}")
+        v, (word, bit) = self.b.get("sources", i), bit_of(self.em, i)
         if self.width > 1:
-            bit = em.let(f"insertelement {self.ir} {self._all(0)}, i64 {bit}, i64 {word}")
+            bit = self.em.let(f"insertelement {self.ir} {self._all(0)}, i64 {bit}, i64 {word}")
         return [self._unite(v, bit, carried[0])]
 
     def _unite(self, v: str, bits: str, size: str) -> str:
@@ -301,64 +279,55 @@ class _HopKernel:
     def _note(self, v: str, bits: str, level: str) -> None:
         """Record the level of a vertex for the sources of some bits."""
         em, kind = self.em, _LEVEL.vector(_TOGETHER)
-        place = em.at(kind, self.x["levels"], v)
+        place = em.at(kind, self.b["levels"], v)
         number = em.splat(em.let(f"trunc i64 {em.add(level, 1)} to {_LEVEL.ir}"), _LEVEL, _TOGETHER)
         there = em.let(f"bitcast i64 {bits} to <{_TOGETHER} x i1>")
         em.store(kind, em.let(f"select <{_TOGETHER} x i1> {there}, {kind} {number}, {kind} {em.load(kind, place, 2)}"), place, 2)
 
     def _sum(self, v: str, bits: str, level: str) -> str:
         """Add the sources that find a vertex to its sums; return the number of sources."""
-        em = self.em
+        em, b = self.em, self.b
         each = em.call(f"ctpop.{I64.overload(self.width)}", self.ir, (self.ir, bits))
         count = em.call(f"vector.reduce.add.{I64.overload(self.width)}", "i64", (self.ir, each))
         self._count("reaching", v, count)
-        self._count("total", v, str(em.mul(count, level)))
-        place = em.at("i64", self.x["last"], v)
-        some = em.let(f"icmp ne i64 {count}, 0")
-        em.store("i64", em.call("smax.i64", "i64", ("i64", em.load("i64", place, 8)), ("i64", em.select_i64(some, level, -1))), place, 8)
+        self._count("total", v, em.mul(count, level))
+        last = em.select_i64(b.is_("ne", count, 0), level, -1)
+        b.put("last", v, em.call("smax.i64", "i64", ("i64", b.get("last", v)), ("i64", last)))
         return count
 
-    def _count(self, name: str, i: str, more: str) -> None:
-        place = self.em.at("i64", self.x[name], i)
-        self.em.store("i64", str(self.em.add(self.em.load("i64", place, 8), more)), place, 8)
+    def _count(self, name: str, i: str, more: str | int) -> None:
+        self.b.put(name, i, self.em.add(self.b.get(name, i), more))
 
     def _get(self, name: str, v: str) -> str:
-        return self.em.load(self.ir, self.em.at(self.ir, self.x[name], v), 8)
+        return self.em.load(self.ir, self.em.at(self.ir, self.b[name], v), 8)
 
     def _put(self, name: str, v: str, bits: str) -> None:
-        self.em.store(self.ir, bits, self.em.at(self.ir, self.x[name], v), 8)
+        self.em.store(self.ir, bits, self.em.at(self.ir, self.b[name], v), 8)
 
     def _all(self, bits: int) -> str:
         return I64.constant(bits, self.width)
 
     def _some(self, bits: str) -> str:
         if self.width == 1:
-            return self.em.let(f"icmp ne i64 {bits}, 0")
+            return self.b.is_("ne", bits, 0)
         words = self.em.let(f"icmp ne {self.ir} {bits}, zeroinitializer")
         return self.em.let(f"icmp ne i{self.width} {self.em.let(f'bitcast <{self.width} x i1> {words} to i{self.width}')}, 0")
 
 
 def _placed(name: str) -> Emitter:
     """Emit ``hops_place_4`` and so on: elements instead of levels, and rows instead of 64 levels a vertex."""
-    em, args = Emitter(name, ENTRY), Arguments(_PlaceWords)
-    n, count = (args.load(em, word) for word in ("n", "searches"))
-    levels, table, rows, which = (args.pointer(em, word) for word in ("levels", "table", "rows", "which"))
-    element = Scalar("u", int(name.rpartition("_")[2]))
+    element = np.dtype(f"u{name.rpartition('_')[2]}")
+    b = Body(name, _PlaceWords, "n searches", levels=_LEVEL.dtype, table=element, rows=element, which=np.int64)
+    em, n, scalar = b.em, b["n"], scalar_type(element)
     whole = em.round_down(n, _BLOCK)
-
-    def place(start: str, several: int) -> None:
-        def row(s: str, _: list[str]) -> None:
-            number = em.get(I64, which, s)
-            to = em.at(element.ir, rows, em.add(em.mul(number, n), start))
+    for start, stop, several in ((0, whole, _BLOCK), (whole, n, 1)):
+        with em.each(start, stop, several) as v, em.each(0, b["searches"]) as s:
+            number = b.get("which", s)
+            to = em.at(scalar.ir, b["rows"], em.add(em.mul(number, n), v))
             for j in range(several):
-                level = em.get(_LEVEL, levels, em.add(em.mul(em.add(start, j), _TOGETHER), s))
-                em.put(element, em.get(element, table, em.let(f"zext {_LEVEL.ir} {level} to i64")), to, j)
-
-        em.loop(0, count, 1, row)
-
-    em.loop(0, whole, _BLOCK, lambda v, _: place(v, _BLOCK))
-    em.loop(whole, n, 1, lambda v, _: place(v, 1))
-    return em.done()
+                level = b.get("levels", em.add(em.mul(em.add(v, j), _TOGETHER), s))
+                em.put(scalar, b.get("table", em.let(f"zext {_LEVEL.ir} {level} to i64")), to, j)
+    return b.done()
 
 
 def _ordered() -> Emitter:
@@ -375,14 +344,12 @@ def _ordered() -> Emitter:
         return str(em.add(size, em.let(f"zext i1 {fresh} to i64")))
 
     def root(r: str, carried: list[str]) -> list[str]:
-        def turn(values: list[str]) -> list[str]:
-            done, size = values
-            u = b.get("order", done)
-            edges = b.get("starts", u), b.get("starts", em.add(u, 1))
-            return [str(em.add(done, 1)), *em.loop(*edges, 1, lambda e, size: [find(b.get("heads", e), size[0])], [("i64", size)])]
-
         both = [("i64", carried[0]), ("i64", find(r, carried[0]))]
-        return em.repeat(both, lambda values: b.is_("slt", *values), turn)[:1]
+        with em.turns(both, lambda values: b.is_("slt", *values)) as ((done, size), new):
+            edges = b.row(b.get("order", done))
+            new.append(str(em.add(done, 1)))
+            new += em.loop(*edges, 1, lambda e, size: [find(b.get("heads", e), size[0])], [("i64", size)])
+        return [done]
 
     em.loop(0, b["n"], 1, root, [("i64", "0")])
     return b.done()

@@ -54,6 +54,7 @@ class VectorMath:
         self.ir = scalar.vector(width)
         self.integer = Scalar("i", scalar.bytes)
         self.bits = self.integer.vector(width)
+        self.mask = "i1" if width == 1 else f"<{width} x i1>"
         self.format = _FORMATS[scalar.bytes]
 
     def _c(self, value: float) -> str:
@@ -74,8 +75,7 @@ class VectorMath:
         return self.em.let(f"fcmp {op} {self.ir} {x}, {y}")
 
     def _select(self, condition: str, yes: str, no: str) -> str:
-        mask = "i1" if self.width == 1 else f"<{self.width} x i1>"
-        return self.em.let(f"select {mask} {condition}, {self.ir} {yes}, {self.ir} {no}")
+        return self.em.let(f"select {self.mask} {condition}, {self.ir} {yes}, {self.ir} {no}")
 
     def _as_bits(self, x: str) -> str:
         return self.em.let(f"bitcast {self.ir} {x} to {self.bits}")
@@ -139,15 +139,15 @@ class VectorMath:
         rest = self._f("sub", scale, self._power_of_two(self._int("sub", self._i(0), half)))
         return self._f("mul", self._multiply_add(p, scale, rest), self._power_of_two(half))
 
-    def log(self, x: str) -> str:
-        """Emit the natural logarithm: −∞ at ±0, NaN below."""
-        return self._log(x, None)
-
     def log1p(self, x: str) -> str:
         """log(1 + x): log(u) + (x − (u − 1))/u for the rounded sum u."""
         u = self._f("add", x, self._c(1.0))
         lost = self._f("sub", x, self._f("sub", u, self._c(1.0)))
         return self._log(u, self._f("div", lost, u))
+
+    def log(self, x: str) -> str:
+        """Emit the natural logarithm: −∞ at ±0, NaN below."""
+        return self._log(x, None)
 
     def _log(self, x: str, correction: str | None) -> str:
         """log x + correction."""
@@ -185,11 +185,6 @@ class VectorMath:
         return e, s, self._f("mul", self._f("mul", s, z), tail)
 
 
-_SIGNED = {"lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge", "eq": "eq", "ne": "ne"}
-_UNSIGNED = {"lt": "ult", "le": "ule", "gt": "ugt", "ge": "uge", "eq": "eq", "ne": "ne"}
-_FLOAT = {"lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "oeq", "ne": "une"}
-
-
 class Instructions:
     """Emits operations on vectors of `width` lanes into one function.
 
@@ -197,13 +192,7 @@ class Instructions:
     """
 
     def __init__(
-        self,
-        em: Emitter,
-        target: Target,
-        width: int,
-        *,
-        ones: dict[Scalar, str] | None = None,
-        infinities: Sequence[int] = (),
+        self, em: Emitter, target: Target, width: int, *, ones: dict[Scalar, str] | None = None, infinities: Sequence[int] = ()
     ) -> None:
         self.em, self.target, self.width = em, target, width
         self.ones = ones or {}
@@ -241,9 +230,10 @@ class Instructions:
     def compare(self, op: str, scalar: Scalar, x: str, y: str) -> str:
         """Return a vector of truth values."""
         if scalar.kind == "f":
-            return self.em.let(f"fcmp {_FLOAT[op]} {scalar.vector(self.width)} {x}, {y}")
-        table = _SIGNED if scalar.kind == "i" else _UNSIGNED
-        return self.em.let(f"icmp {table[op]} {scalar.vector(self.width)} {x}, {y}")
+            code = "fcmp une" if op == "ne" else f"fcmp o{op}"  # comparisons with NaN are false, except for ≠
+        else:
+            code = f"icmp {op}" if op in ("eq", "ne") else f"icmp {'s' if scalar.kind == 'i' else 'u'}{op}"
+        return self.em.let(f"{code} {scalar.vector(self.width)} {x}, {y}")
 
     def arithmetic(self, op: str, scalar: Scalar, x: Sequence[str]) -> str:
         """Emit an operation whose operands and result share one type."""
@@ -263,13 +253,10 @@ class Instructions:
                 return self.em.let(f"f{op} {ir} {x[0]}, {x[1]}")
             case "neg":
                 return self.em.let(f"fneg {ir} {x[0]}")
-            case "abs":
-                return self.em.call(f"fabs.{overload}", ir, (ir, x[0]))
-            case "sqrt":
-                return self.em.call(f"sqrt.{overload}", ir, (ir, x[0]))
+            case "abs" | "sqrt":
+                return self.em.call(f"{'fabs' if op == 'abs' else op}.{overload}", ir, (ir, x[0]))
             case "exp" | "expm1" | "log" | "log1p":
-                math = VectorMath(self.em, scalar, self.width, fma=self.target.fma)
-                function: Callable[[str], str] = getattr(math, op)
+                function: Callable[[str], str] = getattr(VectorMath(self.em, scalar, self.width, fma=self.target.fma), op)
                 return function(x[0])
             case "floordiv" | "mod":
                 sign = "//" if op == "floordiv" else "%"
@@ -289,10 +276,8 @@ class Instructions:
                 return self.em.let(f"xor {ir} {x[0]}, {scalar.constant(-1, self.width)}")
             case "neg":
                 return self.em.let(f"sub {ir} {scalar.constant(0, self.width)}, {x[0]}")
-            case "abs" if scalar.kind == "u":
-                return x[0]
             case "abs":
-                return self.em.call(f"abs.{scalar.overload(self.width)}", ir, (ir, x[0]), ("i1", "false"))
+                return x[0] if scalar.kind == "u" else self.em.call(f"abs.{scalar.overload(self.width)}", ir, (ir, x[0]), ("i1", "false"))
             case "floordiv" | "mod":
                 return self._division(op, scalar, x)
         raise DTypeError(f"{op!r} has no meaning for integers")

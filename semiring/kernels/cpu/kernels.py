@@ -11,11 +11,10 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import const, flat
 from semiring.kernels import cache
+from semiring.kernels.cpu.arguments import ScanForm
 from semiring.kernels.cpu.compiler import Function, compile_library, link
-from semiring.kernels.cpu.launch import Strides, pivot_launch, product_launch
-from semiring.kernels.cpu.representation import Representation, represent
-from semiring.kernels.cpu.stacks import StackLaunch, stack_launch, stack_loop
-from semiring.kernels.cpu.tile import Tile, choose_tile
+from semiring.kernels.cpu.launch import pivot_launch, product_launch
+from semiring.kernels.cpu.representation import Representation, Tile, choose_tile, represent
 from semiring.kernels.hardware import Target, host
 
 __all__ = ["Kernels", "kernels_for", "pivot_side"]
@@ -37,23 +36,12 @@ class Kernels:
         self.pivot = pivot_side(semiring, dtypes)
         self.tile = choose_tile(self.representation, target)
         self.witness_tile = choose_tile(self.representation, target, witness=True)
-        self._tiles = tiles = (self.tile, self.witness_tile)
+        tiles = (self.tile, self.witness_tile)
         self.function = functools.cache(functools.partial(_function, self.representation, target, *tiles))
-        self.product_launch = functools.lru_cache(_LAUNCHES)(functools.partial(product_launch, self.representation, tiles))
-        self.pivot_launch = functools.lru_cache(_LAUNCHES)(functools.partial(pivot_launch, self.representation))
-        self.product_stack = functools.lru_cache(_LAUNCHES)(self._product_stack)
-        self.pivot_stack = functools.lru_cache(_LAUNCHES)(self._pivot_stack)
-
-    def _product_stack(
-        self, sides: tuple[int, int, int], batch: tuple[int, ...], threads: int, fresh: bool, signed: bool, witness: bool, *strides: Strides
-    ) -> StackLaunch | None:
-        one = functools.partial(product_launch, self.representation, self._tiles, *sides, 1, fresh, signed, witness, False, False)
-        name = "product_witness" if witness else "product"
-        return stack_launch(self.representation, self._tiles, one, name, sides, batch, threads, *strides)
-
-    def _pivot_stack(self, name: str, n: int, batch: tuple[int, ...], threads: int, signed: bool, *strides: Strides) -> StackLaunch | None:
-        one = functools.partial(pivot_launch, self.representation, n, signed)
-        return stack_launch(self.representation, self._tiles, one, name, (n, n, n), batch, threads, *strides)
+        self.product_launch, self.pivot_launch = (
+            functools.lru_cache(_LAUNCHES)(functools.partial(launch, self.representation, tiles))
+            for launch in (product_launch, pivot_launch)
+        )
 
     def ir(self, name: str) -> str:
         """Return the LLVM IR of a function and its callees."""
@@ -69,30 +57,24 @@ def _ir(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, nam
     # Generators are imported only on a cache miss.
     from semiring.kernels.cpu.fronts import FrontKernel
     from semiring.kernels.cpu.gustavson import GustavsonKernel
-    from semiring.kernels.cpu.lanes import LaneKernel
-    from semiring.kernels.cpu.pair_search import PairKernel
+    from semiring.kernels.cpu.lanes import LaneKernel, stack_loop
     from semiring.kernels.cpu.pivot import PivotKernel
     from semiring.kernels.cpu.product import ProductKernel
     from semiring.kernels.cpu.scan import ScanKernel
-    from semiring.kernels.cpu.scan_words import ScanForm
-    from semiring.kernels.cpu.search import SearchKernel
+    from semiring.kernels.cpu.search import PairKernel, SearchKernel, TightKernel
     from semiring.kernels.cpu.sparse import SparseKernel
     from semiring.kernels.cpu.sparse_words import SparseForm
     from semiring.kernels.cpu.sweeps import SweepKernel
-    from semiring.kernels.cpu.tight_edges import TightKernel
     from semiring.kernels.cpu.vector import VectorKernel
-    from semiring.kernels.cpu.witness import WitnessKernel
 
     base, _, stacked = name.rpartition("_")
     if stacked == "lanes":
         return link(LaneKernel(rep.by_steps, target, tile, base).functions())
     if stacked == "stack":
         return "\n".join([_ir(rep, target, tile, witness_tile, base), link([stack_loop(rep, base)])])
-    if name == "product":
-        functions = ProductKernel(rep, target, tile, witness=False).functions()
-    elif name == "product_witness":
-        tile = witness_tile
-        functions = ProductKernel(rep, target, tile, witness=True).functions() + WitnessKernel(rep, target, tile).functions()
+    if name.startswith("product"):
+        witness = name == "product_witness"
+        functions = ProductKernel(rep, target, witness_tile if witness else tile, witness=witness).functions()
     elif name.startswith("sparse"):
         pair = SparseForm.named(name).kind in ("symbolic", "numeric")
         functions = (GustavsonKernel if pair else SparseKernel)(rep, target, name).functions()

@@ -1,4 +1,7 @@
-"""Stacks of small matrices, one to a lane: a group has as many matrices as a vector has lanes.
+"""Stacks of matrices: a loop over their leading axes, and small matrices one to a lane.
+
+Large matrices fill vectors by themselves, and `stack_loop` calls the kernel of single matrices. `LaneKernel` takes groups of as many small
+matrices as a vector has lanes. Both start from the arguments of the first matrix.
 
 A group is packed as [element][lane] by transposed squares of vectors, for any strides, and operands become inner elements. Every step of
 a product or a pivot block then works on whole vectors, for matrices of any size, without edges. Results are unpacked at the end. The last
@@ -13,23 +16,67 @@ import math
 from collections.abc import Sequence
 
 from semiring.algebra.expression import nodes
-from semiring.kernels.cpu.arguments import STATUS, Array
+from semiring.kernels.cpu.arguments import STATUS, Array, KernelArguments
 from semiring.kernels.cpu.bounds import BoundsCheck
 from semiring.kernels.cpu.emitter import ENTRY, I32, I64, Emitter, Scalar
-from semiring.kernels.cpu.lowering import Lowering, Value, improve, update, values
+from semiring.kernels.cpu.lowering import Lowering, Value, merge, take_in
 from semiring.kernels.cpu.pivot import PivotKernel
-from semiring.kernels.cpu.representation import Representation
-from semiring.kernels.cpu.stacks import StackArguments
-from semiring.kernels.cpu.tile import Tile
+from semiring.kernels.cpu.representation import Representation, Tile
 from semiring.kernels.hardware import Target
 
-__all__ = ["LaneKernel"]
+__all__ = ["LaneKernel", "stack_loop"]
 
 _SQUARES = (16, 4, 1)
 """Sides of the transposed squares."""
 
 _SHAPES = ((4, 4), (2, 4), (2, 2), (1, 2), (1, 1))
 """Rows and columns of a register tile of a product."""
+
+
+class StackArguments(KernelArguments):
+    """Arguments of a stack, followed by the length of each leading axis and the element stride of each array along it."""
+
+    def __init__(self, components: int) -> None:
+        super().__init__(components)
+        self.arrays: list[Array] = [*((name, c) for c in range(components) for name in "ABC"), "via"]
+
+    def offsets(self, em: Emitter, number: str) -> list[str]:
+        """Return the offset of a matrix in each array, in elements."""
+        axes, size = self.load(em, "axes"), 1 + len(self.arrays)
+
+        def moved(axis: str | int, step: str, offsets: list[str]) -> list[str]:
+            words = em.at("i64", "%args", em.add(em.mul(axis, size), len(self.index) + 1))
+            return [str(em.add(x, em.mul(step, em.get(I64, words, i)))) for i, x in enumerate(offsets)]
+
+        def inner(turn: str, carried: list[str]) -> list[str]:
+            rest, *offsets = carried
+            axis = em.sub(axes, turn)
+            length = em.get(I64, "%args", em.add(em.mul(axis, size), len(self.index)))
+            whole = em.let(f"sdiv i64 {rest}, {length}")
+            return [whole, *moved(axis, str(em.sub(rest, em.mul(whole, length))), offsets)]
+
+        rest, *offsets = em.loop(1, axes, 1, inner, [("i64", number), *(("i64", "0") for _ in self.arrays)])
+        return moved(0, rest, offsets)
+
+
+def stack_loop(rep: Representation, name: str) -> Emitter:
+    """``product_stack(args)``, which calls ``product`` for each matrix, or the like for pivot blocks, up to the first divergent pivot."""
+    em, args = Emitter(f"{name}_stack", ENTRY), StackArguments(len(rep.outer))
+    count = len(args.index)
+    own = em.let(f"alloca [{count} x i64], align 64")
+    em.loop(0, count, 1, lambda i, _: em.put(I64, em.get(I64, "%args", i), own, i))
+
+    def matrix(number: str, _: list[str]) -> None:
+        for x, offset in zip(args.arrays, args.offsets(em, number), strict=True):
+            ir = "i32" if x == "via" else rep.outer[int(x[1])].ir
+            em.store("ptr", em.at(ir, args.pointer(em, x), offset), em.at("i64", own, args.index[x]), 8)
+        em.line(f"call void @{name}(ptr {own}, ptr %stop)")
+        status = em.get(I64, own, STATUS)
+        em.put(I64, status, "%args", STATUS)
+        em.returning(em.let(f"icmp sge i64 {status}, 0"))
+
+    em.loop(args.load(em, "start"), args.load(em, "stop"), 1, matrix)
+    return em.done()
 
 
 class LaneKernel:
@@ -178,12 +225,7 @@ class LaneKernel:
         """C ← 0, packed."""
         em, lanes = self._em, self.lanes
         for c, (s, zero) in enumerate(zip(self.rep.outer, self.rep.zero, strict=True)):
-
-            def vector(i: str, _: list[str]) -> None:
-                place = em.at(s.ir, self._packed["C", c], em.mul(i, lanes))
-                em.store(s.vector(lanes), s.constant(zero, lanes), place, s.bytes)
-
-            em.loop(0, em.mul(*self._sides["C"]), 1, vector)
+            em.fill(s, zero, self._packed["C", c], 0, em.mul(em.mul(*self._sides["C"]), lanes), lanes)
 
     # The products of a group.
 
@@ -195,7 +237,7 @@ class LaneKernel:
         ones = self.args.ones(em, set(inner), lanes) if self.target.fma_add else None
         low = Lowering(em, self.target, lanes, ones=ones, infinities=rep.inner_infinities)
         merged = Lowering(em, self.target, lanes, infinities=rep.infinities)
-        threshold = self.args.threshold(em, inner[0], lanes) if rep.kind == "clamped" else ""
+        threshold = self.args.threshold(em, rep, lanes)
         first = self.args.load(em, "first") if self.witness else ""
         a, b = (
             em.side_by_side(self.args.pointer(em, x), inner, em.mul(em.mul(k, side), lanes))
@@ -209,17 +251,6 @@ class LaneKernel:
             """Return the vector of each component at a place."""
             return [Value(em.get(s, p, em.mul(place, lanes), lanes), s) for s, p in zip(inner, starts, strict=True)]
 
-        def taken(sums: list[str], left: list[Value], right: list[Value], p: str) -> list[str]:
-            """Add one term to the sums, and update the winning k."""
-            old = values(sums, inner)
-            if not self.witness:
-                return low.accumulate(rep.add, rep.mul, inner, old, left, right)
-            candidate = low.evaluate(rep.mul, left, right, inner)
-            with low.plain_sums():
-                new, improved = improve(low, rep.add, inner, rep.extremum, old, candidate)
-            code = em.splat(em.let(f"trunc i64 {em.add(first, p)} to i32"), I32, lanes)
-            return [*(v.name for v in new), low.select(improved(), I32, code, sums[-1])]
-
         def tile(i: str, j: str, rows: int, columns: int) -> None:
             """c_ij ← c_ij ⊕ Σ a_ip b_pj for a register tile."""
             width = len(inner) + len(codes)
@@ -229,20 +260,17 @@ class LaneKernel:
                 left = [vectors(a, em.add(x, p)) for x in starts]
                 begin = em.add(em.mul(p, n), j)
                 right = [vectors(b, em.add(begin, q)) for q in range(columns)]
+                code = em.splat_word(str(em.add(first, p)), I32, lanes) if self.witness else ""
                 pairs = [(x, y) for x in left for y in right]
-                return [v for at, (x, y) in enumerate(pairs) for v in taken(sums[at * width : (at + 1) * width], x, y, p)]
+                return [v for at, (x, y) in enumerate(pairs) for v in take_in(low, rep, sums[at * width : (at + 1) * width], x, y, code)]
 
             sums = em.loop(0, k, 1, step, [*zeros, *codes] * (rows * columns))
             for at in range(rows * columns):
                 found = sums[at * width : (at + 1) * width]
                 r, q = divmod(at, columns)
                 place = em.mul(em.add(em.mul(em.add(i, r), n), em.add(j, q)), lanes)
-                candidate = [Value(rep.decode(merged, x, found[x], threshold), s) for x, s in enumerate(rep.outer)]
                 places = [em.at(s.ir, p, place) for s, p in zip(rep.outer, c, strict=True)]
-                update(
-                    merged, rep.add, rep.outer, rep.extremum, [candidate], places,
-                    (em.at("i32", via, place), [found[-1]]) if self.witness else None,
-                )  # fmt: skip
+                merge(merged, rep, found, threshold, places, (em.at("i32", via, place), [found[-1]]) if self.witness else None)
 
         def rows_of(i: str, rows: int) -> None:
             em.by_vectors(n, self.columns, lambda j, columns: tile(i, j, rows, columns))

@@ -10,21 +10,20 @@ import functools
 import math
 from array import array
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from semiring.arrays.overlap import Layout, extent, share
 from semiring.arrays.pieces import CPU_SCRATCH
 from semiring.arrays.threads import return_scratch, run, take_scratch
 from semiring.common.progress import Meter
-from semiring.kernels.cpu.arguments import KernelArguments, KernelWords, MatrixWords, pack
+from semiring.kernels.cpu.arguments import STATUS, KernelArguments, KernelWords, MatrixWords, pack
 from semiring.kernels.cpu.bounds import BEYOND, BOUNDS
 from semiring.kernels.cpu.compiler import Function
-from semiring.kernels.cpu.representation import Representation
-from semiring.kernels.cpu.tile import STRIP, Tile
-from semiring.kernels.machine import LANE_ELEMENTS, SERIAL
+from semiring.kernels.cpu.representation import STRIP, Representation, Tile
+from semiring.kernels.machine import LANE_ELEMENTS, LANE_MOVE, LANE_SERIES, LANE_SHARE, SERIAL
 
-__all__ = ["SCRATCH", "THIN", "WITNESS", "Launch", "Strides", "call", "has_rows", "pivot_launch", "product_launch", "tasks_of"]
+__all__ = ["THIN", "Launch", "has_rows", "is_aligned", "pivot_launch", "product_launch", "tasks_of", "transposed_shape"]
 
 
 @dataclass(frozen=True)
@@ -91,8 +90,8 @@ def tasks_of(m: int, n: int, k: int, tile: Tile, rep: Representation, threads: i
     return Tasks(tiles, min(threads, len(tiles)), scratch, long)
 
 
-Strides = tuple[int, int]
-"""Bytes from row to row and from column to column."""
+Strides = tuple[int, ...]
+"""Bytes along the leading axes of a stack, from row to row, and from column to column."""
 
 Extent = tuple[int, int, int]
 """The number of a matrix, and the range of its bytes (first, last + 1) relative to its address."""
@@ -104,7 +103,7 @@ THIN = 16
 """Rows of a product with many short rows that form one matrix of a stack."""
 
 _SHARES = 4
-"""Parts of dot products per thread, so that a delayed part does not delay all; streamed rows have one part per thread, to stay long."""
+"""Parts of a stack or of dot products per thread, so that a delayed part does not delay all; streamed rows have one, to stay long."""
 
 _DOT = 4
 """Vectors per sum from which terms are added lane by lane."""
@@ -115,12 +114,11 @@ _SCATTERED_ROWS, _SCATTERED_BYTES = 64, 2048
 _RELATIONS = 512
 """Cached overlaps of operands and results; blocks of one matrix have few."""
 
-SCRATCH = tuple(map(KernelWords._fields.index, ("packed_a", "packed_b", "packed_c", "transposed", "wide")))
-"""Argument numbers of the scratch buffers, the same for all kernels."""
-
-_FIRST, _VIA = map(KernelWords._fields.index, ("first", "via"))
+_FIRST, _START, _STOP, _AXES, _VIA = map(KernelWords._fields.index, ("first", "start", "stop", "axes", "via"))
 _SIDES = tuple(map(KernelWords._fields.index, ("m", "n", "k")))
-WITNESS = 4
+_SHARED = tuple(map(KernelWords._fields.index, ("shared_a", "shared_b")))
+_SCRATCH = tuple(map(KernelWords._fields.index, ("packed_a", "packed_b", "packed_c", "transposed", "wide")))
+_WITNESS = 4
 """Bytes of a witness."""
 
 
@@ -142,6 +140,8 @@ class Launch:
     thin: bool = False  # rows are many and too short to fill a register tile: a stack is faster
 
     def __post_init__(self) -> None:
+        self.lanes = self.name.endswith("lanes")  # all operands of a group are read before results are written
+        self.checks = self.lanes or ("vector" in self.name and not self.name.endswith("stack"))  # the kernel compares operands with bounds
         self._nanoseconds = self.pace * max(map(_steps, self.tasks), default=0)
 
     def held(self, places: Sequence[int]) -> Held | None:
@@ -158,55 +158,61 @@ class Launch:
                     return self.relation(*[place - places[0] for place in places])
         return False, False
 
-    def arguments(self, places: Sequence[int], first: int, task: array[int] | None = None) -> array[int]:
-        """Return the arguments of a task (default: the only one) for these addresses; `first` is the number of the first vertex."""
-        words = (task or self.tasks[0])[:]
-        for slot, place in zip(self.slots, places, strict=True):
-            words[slot] += place
-        words[_FIRST] = first
-        return words
-
     def run(
-        self, kernel: Function, places: Sequence[int], first: int, meter: Meter | None = None, bounds: Sequence[int] | None = None
-    ) -> bool:
-        """Run all tasks and report steps to the meter; return True if a product with a vector met numbers beyond `bounds` (as words)."""
-        beyond = False
+        self,
+        function: Callable[[str], Function],
+        places: Sequence[int],
+        first: int,
+        meter: Meter | None = None,
+        bounds: Sequence[int] | None = None,
+    ) -> tuple[int | None, bool]:
+        """Run all tasks up to a divergent pivot, and report steps to the meter; return that pivot or None, and True for `beyond`.
+
+        `places` are addresses (of the first matrix of a stack), `first` is the number of the first vertex. Kernels that check operands
+        answer `beyond` if numbers are out of `bounds` (as words).
+        """
+        kernel, divergent, beyond = function(self.name), list[int](), False
 
         def work(task: array[int], worker: int) -> None:
             nonlocal beyond
-            words = self.arguments(places, first, task)
+            if divergent:
+                return
+            words = task[:]
+            for slot, place in zip(self.slots, places, strict=True):
+                words[slot] += place
+            words[_FIRST] = first
             if bounds is not None:
                 for slot, bound in zip(BOUNDS, bounds, strict=True):
                     words[slot] = bound
-            call(kernel, words, self.scratch, self._nanoseconds)
+            if self.scratch:
+                scratch = take_scratch(self.scratch)
+                for slot in _SCRATCH:
+                    words[slot] += scratch.address
+            kernel(words, self._nanoseconds)
+            if self.scratch:
+                return_scratch(scratch)
             if words[BEYOND]:
                 beyond = True
-            if meter is not None:
+            if words[STATUS] >= 0:
+                divergent.append(words[STATUS])
+            elif meter is not None:
                 meter.add(_steps(words), tell=worker == 0)
 
         if len(self.tasks) == 1:
             work(self.tasks[0], 0)
         else:
             run(work, self.tasks, self.threads)
-        return beyond
+        return divergent[0] if divergent else None, beyond
 
 
 def _steps(words: array[int]) -> int:
-    return math.prod([words[side] for side in _SIDES])
-
-
-def call(kernel: Function, words: array[int], size: int, nanoseconds: float) -> None:
-    """Call a kernel with `size` bytes of this thread's scratch memory; the words hold offsets into it."""
-    scratch = take_scratch(size)
-    for slot in SCRATCH:
-        words[slot] += scratch.address
-    kernel(words, nanoseconds)
-    return_scratch(scratch)
+    return math.prod([words[side] for side in _SIDES]) * (words[_STOP] - words[_START])
 
 
 def product_launch(
     rep: Representation,
     tiles: tuple[Tile, Tile],
+    batch: tuple[int, ...],
     m: int,
     n: int,
     k: int,
@@ -220,17 +226,21 @@ def product_launch(
 ) -> Launch:
     """Return the launch of a product of A, B and C, one matrix per component, and the construction matrix, with these strides.
 
-    `tiles` are without and with a witness; `hold_a` and `hold_b` are explained at `Held`.
+    `batch` are the leading axes of a stack. `tiles` are without and with a witness; `hold_a` and `hold_b` are explained at `Held`.
     """
+    if batch:
+        one = product_launch(rep, tiles, (), m, n, k, 1, fresh, signed, witness, False, False, *(s[-2:] for s in strides))
+        return _stack_launch(rep, tiles[witness], one, "product_witness" if witness else "product", batch, threads, strides)
     count = len(rep.outer)
     shapes = [shape for shape in ((m, k), (k, n), (m, n)) for _ in range(count)]
-    layouts = [Layout(0, *s, *shape, o.bytes) for s, shape, o in zip(strides, shapes, rep.outer * 3, strict=False)]
+    layouts = [Layout(0, s[0], s[1], *shape, o.bytes) for s, shape, o in zip(strides, shapes, rep.outer * 3, strict=False)]
     a, b, c = (layouts[i : i + count] for i in range(0, 3 * count, count))
-    via = [Layout(0, *s, m, n, WITNESS) for s in strides[len(layouts) :]]
+    via = [Layout(0, s[0], s[1], m, n, _WITNESS) for s in strides[len(layouts) :]]
     by_tiles = hold_a or hold_b or rep.kind == "exponential"
     name = None if by_tiles else _kernel_of_vector(a, b, [*c, *via], tiles[0])
+    tile, small = tiles[witness], THIN * (k + n) + k * n <= LANE_ELEMENTS
     if name is None:
-        tasks = tasks_of(m, n, k, tiles[witness], rep, threads, hold_a=hold_a, hold_b=hold_b, witness=witness)
+        tasks = tasks_of(m, n, k, tile, rep, threads, hold_a=hold_a, hold_b=hold_b, witness=witness)
     else:
         tasks = _tasks_of_vector(m, n, k, tiles[0], rep, threads, shares=_SHARES if name.endswith("dot") else 1)
         name += "_witness" * witness
@@ -266,14 +276,14 @@ def product_launch(
         [task(*tile) for tile in tasks.tiles],
         [*_slots("ABC", count), *(_VIA for _ in via)],
         [*(x.size - 1 for x in layouts), *(0 for _ in via)],
-        direct=all(map(_is_aligned, layouts)) and all(map(has_rows, [*c, *via, *(a if witness and not name else ())])),
+        direct=all(map(is_aligned, layouts)) and all(map(has_rows, [*c, *via, *(a if witness and not name else ())])),
         operands=[(i, *extent(x)) for i, x in enumerate([*a, *b])],
         results=[(i, *extent(x)) for i, x in enumerate(c, 2 * count)],
         relation=functools.partial(_held, tuple(a), tuple(b), tuple(c)),
         threads=tasks.threads,
         scratch=scratch,
         pace=rep.step_nanoseconds,
-        thin=not (by_tiles or name) and _is_thin(m, n, k, tiles[witness]),
+        thin=not (by_tiles or name) and m >= THIN * tile.width and 2 * n <= tile.columns and k <= tile.depth and small,
     )
 
 
@@ -289,10 +299,6 @@ def _kernel_of_vector(a: Sequence[Layout], b: Sequence[Layout], c: Sequence[Layo
     return f"{name}_dot" if k >= _DOT * tile.width and all(getattr(x, term) == x.size for x in matrix) else None
 
 
-def _is_thin(m: int, n: int, k: int, tile: Tile) -> bool:
-    return m >= THIN * tile.width and 2 * n <= tile.columns and k <= tile.depth and THIN * (k + n) + k * n <= LANE_ELEMENTS
-
-
 def _tasks_of_vector(m: int, n: int, k: int, tile: Tile, rep: Representation, threads: int, *, shares: int) -> Tasks:
     """Cut a product with a vector into parts of the result that start on cache lines and have at least one vector."""
     count, size, line = max(m, n), sum(s.bytes for s in rep.inner), 64 * len(rep.inner)
@@ -301,22 +307,109 @@ def _tasks_of_vector(m: int, n: int, k: int, tile: Tile, rep: Representation, th
     starts = [*range(0, max(1, count - unit + 1), each)]
     ends = [*starts[1:], count]
     tiles = tuple((0, 1, i, j) if m == 1 else (i, j, 0, 1) for i, j in zip(starts, ends, strict=True))
-    scratch = {"packed_a": (STRIP + tile.width) * (size + WITNESS) + line + 64, "packed_b": k * size + line}
+    scratch = {"packed_a": (STRIP + tile.width) * (size + _WITNESS) + line + 64, "packed_b": k * size + line}
     return Tasks(tiles, min(threads, len(tiles)), scratch, 0)
 
 
-def pivot_launch(rep: Representation, n: int, signed: bool, *strides: Strides) -> Launch:
-    """Return the launch of a pivot block of side n, with a construction matrix if one more stride is given."""
-    layouts = [Layout(0, *s, n, n, o.bytes) for s, o in zip(strides, rep.outer, strict=False)]
-    via = [Layout(0, *s, n, n, WITNESS) for s in strides[len(layouts) :]]
+def pivot_launch(
+    rep: Representation,
+    tiles: tuple[Tile, Tile],
+    name: str,
+    batch: tuple[int, ...],
+    n: int,
+    threads: int,
+    signed: bool,
+    *strides: Strides,
+) -> Launch:
+    """Return the launch of a kernel of pivot blocks of side n, with a construction matrix if one more stride is given."""
+    if batch:
+        one = pivot_launch(rep, tiles, name, (), n, 1, signed, *(s[-2:] for s in strides))
+        return _stack_launch(rep, tiles[name.endswith("witness")], one, name, batch, threads, strides)
+    layouts = [Layout(0, s[0], s[1], n, n, o.bytes) for s, o in zip(strides, rep.outer, strict=False)]
+    via = [Layout(0, s[0], s[1], n, n, _WITNESS) for s in strides[len(layouts) :]]
     words = KernelWords(m=n, n=n, k=n, first=0, threshold=rep.threshold(signed=signed), via_rows=sum(v.down // v.size for v in via))
     return Launch(
-        "",
+        name,
         [pack(words, [MatrixWords(*(0, 0, 0), *(0, 0, 0), *(0, x.down // x.size, 1)) for x in layouts])],
         [*_slots("C", len(layouts)), *(_VIA for _ in via)],
         [*(x.size - 1 for x in layouts), *(0 for _ in via)],
-        direct=all(map(_is_aligned, layouts)) and all(has_rows(x) and not _is_scattered(x) for x in (*layouts, *via)),
+        direct=all(map(is_aligned, layouts)) and all(has_rows(x) and not _is_scattered(x) for x in (*layouts, *via)),
+        pace=rep.step_nanoseconds,
     )
+
+
+# Stacks.
+
+_PIECE = 1 << 28
+"""Most steps per call of a kernel, because progress is reported between calls."""
+
+
+def _stack_launch(
+    rep: Representation, tile: Tile, one: Launch, name: str, batch: tuple[int, ...], threads: int, strides: Sequence[Strides]
+) -> Launch:
+    """Return the launch of a kernel on stacks, from the launch of the first matrix; small matrices go one to a lane (see `lanes`).
+
+    `name` is the kernel of a single matrix, and `strides` include leading axes. The launch is not `direct` for unsupported strides, or
+    matrices so large that each has several tasks.
+    """
+    product, witness, count = name.startswith("product"), name.endswith("witness"), len(rep.outer)
+    sizes = [o.bytes for o in rep.outer] * (3 if product else 1) + [_WITNESS] * witness
+    if not one.direct or len(one.tasks) > 1 or any(x % size for s, size in zip(strides, sizes, strict=True) for x in s[:-2]):
+        return replace(one, direct=False)
+    words, scratch = one.tasks[0][:], one.scratch
+    axes = _axes(batch, [s[:-2] for s in strides])
+    (m, n, k), matrices, lanes = (words[side] for side in _SIDES), math.prod(length for length, _ in axes), tile.width
+    areas = (m * k, k * n, m * n) if product else (0, 0, m * n)
+    packed = k <= tile.depth and sum(areas) <= LANE_ELEMENTS and matrices * LANE_SHARE >= lanes
+    if product and rep.kind == "exponential":  # an exponential per step; the product's tiles need one per element
+        packed = packed and max(m, n, k) <= LANE_SERIES
+    if packed:
+        inner, outer = (sum(s.bytes for s in x) * lanes for x in (rep.inner, rep.outer))
+        bytes_of = (areas[0] * inner, areas[1] * inner, areas[2] * (outer + _WITNESS * lanes * witness))
+        *starts, scratch = accumulate((-(-size // 64) * 64 + 64 * (count + 1) for size in bytes_of), initial=0)
+        for slot, start in zip(_SCRATCH, (*starts, 0, 0), strict=True):
+            words[slot] = start
+        operands = (strides[:count], strides[count : 2 * count]) if product else ()
+        for slot, operand in zip(_SHARED, operands, strict=False):
+            words[slot] = not any(x for s in operand for x, length in zip(s, batch, strict=False) if length > 1)
+    words[_AXES] = len(axes)
+    for length, steps in axes:
+        words.append(length)
+        words.extend(_in_words(steps, sizes, count, product=product, witness=witness))
+    work = matrices * (m * n * k + LANE_MOVE * sum(areas))
+    threads = threads if work >= SERIAL else 1
+    unit = lanes if packed else 1
+    most = max(unit, _PIECE // max(1, m * n * k) // unit * unit)
+    each = min(most, -(-matrices // (threads * _SHARES * unit)) * unit) if threads > 1 else most
+    tasks = []
+    for start in range(0, matrices, each):
+        words[_START], words[_STOP] = start, min(matrices, start + each)
+        tasks.append(words[:])
+    # Unpacked stacks use the words and the scratch of one matrix's kernel, which may be a vector kernel (`one.name`).
+    kind = f"{name}_lanes" if packed else f"{one.name}_stack"
+    return Launch(kind, tasks, one.slots, one.masks, True, threads=threads, scratch=scratch, pace=one.pace)
+
+
+def _axes(batch: tuple[int, ...], strides: Sequence[tuple[int, ...]]) -> list[tuple[int, list[int]]]:
+    """Merge leading axes where possible; return each axis's length and its stride in each array, in bytes."""
+    found: list[tuple[int, list[int]]] = []
+    for length, *steps in zip(batch, *strides, strict=True):
+        if length == 1 and found:
+            continue
+        if found and (found[-1][0] == 1 or all(outer == length * inner for outer, inner in zip(found[-1][1], steps, strict=True))):
+            found[-1] = (found[-1][0] * length, steps)
+        else:
+            found.append((length, steps))
+    return found
+
+
+def _in_words(steps: Sequence[int], sizes: Sequence[int], count: int, *, product: bool, witness: bool) -> list[int]:
+    """Return an axis's strides in elements, in the order of `StackArguments`: A, B and C of each component, and the witnesses."""
+    elements = [step // size for step, size in zip(steps, sizes, strict=True)]
+    via = elements.pop() if witness else 0
+    if not product:
+        elements = [0] * (2 * count) + elements
+    return [elements[x * count + c] for c in range(count) for x in range(3)] + [via]
 
 
 @functools.lru_cache(maxsize=16)
@@ -336,7 +429,7 @@ def _held(A: tuple[Layout, ...], B: tuple[Layout, ...], C: tuple[Layout, ...], *
     return None if copies else (hold_a, hold_b)
 
 
-def _is_aligned(x: Layout) -> bool:
+def is_aligned(x: Layout) -> bool:
     """Return True if strides are multiples of the element size; fields of packed records may have others."""
     return x.down % x.size == x.across % x.size == 0
 

@@ -14,10 +14,11 @@ from semiring.algebra.elements import element, widest
 from semiring.algebra.expression import COMPARISONS, Expr, fold, nodes
 from semiring.kernels.cpu.emitter import I32, Scalar, scalar_type
 from semiring.kernels.cpu.instructions import Instructions
+from semiring.kernels.cpu.representation import Representation
 
 __all__ = [
-    "BroadcastOperand", "Lowering", "Value", "Via", "improve", "improved", "load_elements", "store_elements", "store_where", "update",
-    "values",
+    "BroadcastOperand", "Lowering", "Value", "Via", "chosen", "constants", "improve", "improved", "load_elements", "merge",
+    "store_elements", "store_where", "take_in", "update", "values",
 ]  # fmt: skip
 
 
@@ -234,6 +235,16 @@ def _widest(scalars: Sequence[Scalar | None]) -> Scalar | None:
     return scalar_type(widest(found)) if found else None
 
 
+def constants(low: Lowering, scalars: Sequence[Scalar], element: Sequence[Any]) -> list[Value]:
+    """Return a constant element in all lanes."""
+    return [Value(s.constant(x, low.width), s) for s, x in zip(scalars, element, strict=True)]
+
+
+def chosen(low: Lowering, scalars: Sequence[Scalar], condition: str, yes: Sequence[Value], no: Sequence[Value]) -> list[Value]:
+    """Return one of two elements in each lane, by a condition."""
+    return [Value(low.select(condition, s, x.name, y.name), s) for s, x, y in zip(scalars, yes, no, strict=True)]
+
+
 def load_elements(low: Lowering, scalars: Sequence[Scalar], arrays: Sequence[str], i: str | int) -> list[Value]:
     """Load one vector of each component's array, from place i on."""
     em = low.em
@@ -264,24 +275,32 @@ def improved(low: Lowering, scalars: Sequence[Scalar], extremum: str | None, old
     return low.any_of([low.compare(order, s, v.name, o.name) for s, v, o in zip(scalars, new, old, strict=True)])
 
 
-def update(
-    low: Lowering,
-    add: Sequence[Expr],
-    scalars: Sequence[Scalar],
-    extremum: str | None,
-    candidates: Sequence[Sequence[Value]],
-    places: Sequence[str],
-    via: Via | None,
-) -> None:
+def take_in(low: Lowering, rep: Representation, sums: Sequence[str], a: Sequence[Operand], b: list[Value], code: str = "") -> list[str]:
+    """Emit sums ⊕ a⊗b of inner elements; with a `code`, the last sum is the winner's, and becomes `code` where this term wins."""
+    if not code:
+        return low.accumulate(rep.add, rep.mul, rep.inner, values(sums, rep.inner), a, b)
+    candidate = low.evaluate(rep.mul, a, b, rep.inner)
+    with low.plain_sums():
+        new, is_better = improve(low, rep.add, rep.inner, rep.extremum, values(sums, rep.inner), candidate)
+    return [*(v.name for v in new), low.select(is_better(), I32, code, sums[-1])]
+
+
+def merge(low: Lowering, rep: Representation, sums: Sequence[str], threshold: str, places: Sequence[str], via: Via | None) -> None:
+    """Emit C ← C ⊕ sums of inner elements."""
+    candidate = [Value(rep.decode(low, c, x, threshold), s) for c, (x, s) in enumerate(zip(sums, rep.outer, strict=False))]
+    update(low, rep, [candidate], places, via)
+
+
+def update(low: Lowering, rep: Representation, candidates: Sequence[Sequence[Value]], places: Sequence[str], via: Via | None) -> None:
     """Emit C ← C ⊕ candidate for each candidate in turn; `places` has one address per component."""
     em, width = low.em, low.width
-    value = [Value(em.load(s.vector(width), p, s.bytes), s) for s, p in zip(scalars, places, strict=True)]
+    value = [Value(em.load(s.vector(width), p, s.bytes), s) for s, p in zip(rep.outer, places, strict=True)]
     better = []
     for candidate in candidates:
-        value, is_better = improve(low, add, scalars, extremum, value, candidate)
+        value, is_better = improve(low, rep.add, rep.outer, rep.extremum, value, candidate)
         if via is not None:
             better.append(is_better())
-    for v, scalar, place in zip(value, scalars, places, strict=True):
+    for v, scalar, place in zip(value, rep.outer, places, strict=True):
         em.store(scalar.vector(width), v.name, place, scalar.bytes)
     if via is not None:
         to, (code, *later) = via

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from semiring.kernels.cpu.arguments import KernelArguments
 from semiring.kernels.cpu.emitter import I32, Emitter
-from semiring.kernels.cpu.lowering import BroadcastOperand, Lowering, Value, improved, store_where, update, values
-from semiring.kernels.cpu.representation import Representation
-from semiring.kernels.cpu.tile import Tile
+from semiring.kernels.cpu.lowering import BroadcastOperand, Lowering, Value, improved, merge, store_where, values
+from semiring.kernels.cpu.representation import Representation, Tile
 from semiring.kernels.hardware import Target
 
 __all__ = ["SUMMED", "MicroKernel"]
@@ -61,9 +60,8 @@ class MicroKernel:
 
     def _merge(self, low: Lowering, found: list[str], places: list[str], via: str, code: str) -> None:
         """C ← C ⊕ found at `places`, one per component; where that improves C strictly, ``via`` ← code."""
-        threshold = self.args.threshold(low.em, self.rep.inner[0], low.width) if self.rep.kind == "clamped" else ""
-        candidate = [Value(self.rep.decode(low, c, found[c], threshold), s) for c, s in enumerate(self.rep.outer)]
-        update(low, self.rep.add, self.rep.outer, self.rep.extremum, [candidate], places, (via, [code]) if self.witness else None)
+        threshold = self.args.threshold(low.em, self.rep, low.width)
+        merge(low, self.rep, found, threshold, places, (via, [code]) if self.witness else None)
 
     def merge_edge(self) -> Emitter:
         """``merge_edge(args, tile…, codes, C…, via, rows, columns)``: merge a tile in memory that overlaps C's edge."""

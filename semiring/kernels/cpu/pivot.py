@@ -71,8 +71,7 @@ class PivotKernel:
         wide, single = (Lowering(em, self.target, w, infinities=self.rep.infinities) for w in (self.width, self.lanes))
         self._n, self._pivots = self.args.load(em, "n"), self.args.load(em, "k")
         self._long = em.mul(self._n, self.lanes)
-        clamped = self.rep.kind == "clamped"
-        self._threshold = {low: self.args.threshold(em, self.rep.inner[0], low.width) if clamped else "" for low in (wide, single)}
+        self._threshold = {low: self.args.threshold(em, self.rep, low.width) for low in (wide, single)}
         self._ends = {v: str(em.round_down(self._long, v * self.width)) for v in (1, 2, _UNROLLED)}
         if self.lanes == 1:
             self._start, self._via = [self.args.pointer(em, ("C", c)) for c in self.components], self.args.pointer(em, "via")
@@ -122,7 +121,7 @@ class PivotKernel:
         """a_ij ← a_ij ⊕ left a_kj for each pivot in turn."""
         candidates = [self._product(low, left, self._load(low, row_k, j)) for left, row_k in pivots]
         places = [low.em.at(s.ir, row_i[c], j) for c, s in enumerate(self.rep.outer)]
-        update(low, self.rep.add, self.rep.outer, self.rep.extremum, candidates, places, via)
+        update(low, self.rep, candidates, places, via)
 
     def _one(self, low: Lowering) -> list[Value]:
         return [Value(s.constant(v, low.width), s) for v, s in zip(self.rep.one, self.rep.outer, strict=True)]

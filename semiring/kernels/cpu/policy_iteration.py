@@ -12,7 +12,6 @@ w costs q·w − p. Vertices are int32.
 
 from __future__ import annotations
 
-import functools
 from collections import namedtuple
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -22,10 +21,8 @@ import numpy as np
 from semiring.arrays.overlap import address
 from semiring.arrays.threads import run
 from semiring.kernels.cpu.arguments import pack
-from semiring.kernels.cpu.body import F64, Body, Variable
-from semiring.kernels.cpu.compiler import Function, compile_library, link
+from semiring.kernels.cpu.body import F64, Body, Variable, compiled
 from semiring.kernels.cpu.emitter import Emitter
-from semiring.kernels.hardware import host
 
 __all__ = ["Costs", "Improved", "Policy", "PolicyCycle", "reaching_cycles"]
 
@@ -146,12 +143,6 @@ class Policy:
         self.edges["weight"][cycle] = weights
 
 
-@functools.cache
-def _function(name: str) -> Function:
-    library = compile_library(("policy_iteration",), host(), lambda: link([_reaching(), _improve(), _evaluate()]))
-    return library.function(name)
-
-
 _GRAPH = {"starts": np.int64, "heads": np.int32, "weights": np.float64}
 
 
@@ -170,36 +161,24 @@ def _reaching() -> Emitter:
         b.put("state", v, _ON_WAY)
         top.add(1)
 
-    def search(s: str, _: list[str]) -> None:
-        def turn(_: list[str]) -> list[str]:
+    with em.each(0, b["n"]) as s, em.when(b.is_("eq", b.get("state", s), 0)):
+        enter(s)
+        with em.turns([], lambda _: b.is_("ne", top.get(), 0)):
             u = b.get("way", em.sub(top.get(), 1))
             e = b.get("cursor", u)
-
-            def leave() -> None:
+            with em.when(b.is_("eq", e, b.get("starts", em.add(u, 1)))):
                 b.put("state", u, _ENDS)
                 top.add(-1)
-
-            def look() -> None:
+            with em.otherwise():
                 b.put("cursor", u, em.add(e, 1))
                 v = b.get("heads", e)
                 state = b.get("state", v)
-
-                def keep_stack() -> None:
-                    em.loop(0, top.get(), 1, lambda i, _: b.put("state", b.get("way", i), _REACHES))
+                with em.when(b.is_("eq", state, 0)):
+                    enter(v)
+                with em.otherwise(), em.when(b.is_("ne", state, _ENDS)):
+                    with em.each(0, top.get()) as i:
+                        b.put("state", b.get("way", i), _REACHES)
                     top.set(0)
-
-                em.branch(b.is_("eq", state, 0), lambda: enter(v), lambda: em.branch(b.is_("ne", state, _ENDS), keep_stack))
-
-            em.branch(b.is_("eq", e, b.get("starts", em.add(u, 1))), leave, look)
-            return []
-
-        def begin() -> None:
-            enter(s)
-            em.repeat([], lambda _: b.is_("ne", top.get(), 0), turn)
-
-        em.branch(b.is_("eq", b.get("state", s), 0), begin)
-
-    em.loop(0, b["n"], 1, search)
     return b.done()
 
 
@@ -212,24 +191,20 @@ def _improve() -> Emitter:
     def magnitude(value: str) -> str:
         return em.call("fabs.f64", "double", ("double", value))
 
-    def vertex(u: str, carried: list[str]) -> list[str]:
-        def edge(e: str, best: list[str]) -> list[str]:
-            value = offer(b.get("weights", e), b.get("old", b.get("heads", e)))
-            better = b.less(value, best[0])
-            return [b.select(better, value, best[0]), em.select_i64(better, e, best[1])]
+    def edge(e: str, best: list[str]) -> list[str]:
+        value = offer(b.get("weights", e), b.get("old", b.get("heads", e)))
+        better = b.less(value, best[0])
+        return [b.select(better, value, best[0]), em.select_i64(better, e, best[1])]
 
+    def vertex(u: str, carried: list[str]) -> list[str]:
         old = b.get("old", u)
-        first, last = b.get("starts", u), b.get("starts", em.add(u, 1))
-        best, e = em.loop(first, last, 1, edge, [("double", _INFINITY), ("i64", "0")])
+        best, e = em.loop(*b.row(u), 1, edge, [("double", _INFINITY), ("i64", "0")])
         enough = b.f("fadd", b.f("fmul", tolerance, magnitude(best)), least)
         better = b.less(b.f("fadd", best, enough), old)
-
-        def take() -> None:
+        with em.when(better):
             b.put("policy", u, b.get("weights", e), "weight")
             b.put("policy", u, b.get("heads", e), "head")
             changed.add(1)
-
-        em.branch(better, take)
         new = b.select(better, best, old)
         b.put("new", u, new)
         size = magnitude(new)
@@ -247,62 +222,53 @@ def _evaluate() -> Emitter:
     b = Body("evaluate", _EvaluateWords, "n number root", **values, policy=_EDGE, way=np.int32)
     em, offer, numbers = b.em, _cost(b), Variable(b.em)
 
+    def edge(v: str, field: str) -> str:
+        return b.get("policy", v, field)
+
     def close(v: str) -> None:
         """Measure the cycle through v, and keep it if it is the first, or total · (kept length) < (kept total) · length."""
         numbers.add(1)
-
-        def along(carried: list[str]) -> list[str]:
-            x, total, length = carried
-            return [b.get("policy", x, "head"), b.f("fadd", total, b.get("policy", x, "weight")), str(em.add(length, 1))]
-
-        start = [("i64", b.get("policy", v, "head")), ("double", b.get("policy", v, "weight")), ("i64", "1")]
-        _, total, size = em.repeat(start, lambda carried: b.is_("ne", carried[0], v), along)
+        start = [("i64", edge(v, "head")), ("double", edge(v, "weight")), ("i64", "1")]
+        with em.turns(start, lambda carried: b.is_("ne", carried[0], v)) as ((x, total, size), new):
+            new += [edge(x, "head"), b.f("fadd", total, edge(x, "weight")), str(em.add(size, 1))]
         length = b.as_float(size)
         less = b.less(b.f("fmul", total, b.get("found", 2)), b.f("fmul", b.get("found", 1), length))
-        first = b.is_("eq", numbers.get(), 1)
-
-        def keep() -> None:
+        with em.when(b.either(b.is_("eq", numbers.get(), 1), less)):
             for place, value in enumerate((b.as_float(v), total, length, b.as_float(numbers.get()))):
                 b.put("found", place, value)
 
-        em.branch(b.either(first, less), keep)
-
     def walk(u: str) -> None:
-        def along(carried: list[str]) -> list[str]:
-            v, at = carried
+        with em.turns([("i64", u), ("i64", "0")], lambda carried: b.is_("eq", edge(carried[0], "cycle"), 0)) as ((v, end), new):
             b.put("policy", v, -1, "cycle")
-            b.put("way", at, v)
+            b.put("way", end, v)
             b.prefetch("values", v)
-            return [b.get("policy", v, "head"), str(em.add(at, 1))]
-
-        v, end = em.repeat([("i64", u), ("i64", "0")], lambda carried: b.is_("eq", b.get("policy", carried[0], "cycle"), 0), along)
-        closed = b.is_("eq", b.get("policy", v, "cycle"), -1)
-        em.branch(closed, lambda: close(v))
-        number = em.select_i64(closed, numbers.get(), b.get("policy", v, "cycle"))
+            new += [edge(v, "head"), str(em.add(end, 1))]
+        closed = b.is_("eq", edge(v, "cycle"), -1)
+        with em.when(closed):
+            close(v)
+        number = em.select_i64(closed, numbers.get(), edge(v, "cycle"))
         renewed = b.is_("eq", number, b["number"])
-
-        def back(carried: list[str]) -> list[str]:
-            at, ahead = carried
+        start = [("i64", str(em.sub(end, 1))), ("double", b.get("values", v))]
+        with em.turns(start, lambda carried: b.is_("sge", carried[0], 0)) as ((at, ahead), new):
             x = b.get("way", at)
-            old, new = b.get("values", x), offer(b.get("policy", x, "weight"), ahead)
-            value = b.select(b.both(b.is_("ne", x, b["root"]), b.either(renewed, b.less(new, old))), new, old)
+            old, lower = b.get("values", x), offer(edge(x, "weight"), ahead)
+            value = b.select(b.both(b.is_("ne", x, b["root"]), b.either(renewed, b.less(lower, old))), lower, old)
             b.put("values", x, value)
             b.put("policy", x, number, "cycle")
-            return [str(em.sub(at, 1)), value]
+            new += [str(em.sub(at, 1)), value]
 
-        start = [("i64", str(em.sub(end, 1))), ("double", b.get("values", v))]
-        em.repeat(start, lambda carried: b.is_("sge", carried[0], 0), back)
-
-    def vertex(u: str, _: list[str]) -> None:
+    with em.each(0, b["n"]) as u:
         # Prefetch the first vertices of later walks.
         for steps in range(1, _STEPS + 1):
             v = em.smin(em.add(u, _AHEAD * (_STEPS + 1 - steps)), em.sub(b["n"], 1))
-            for _step in range(steps):
-                head = b.get("policy", v, "head")
+            for _ in range(steps):
+                head = edge(v, "head")
                 v = em.select_i64(b.is_("slt", head, 0), 0, head)
             b.prefetch("policy", v)
             b.prefetch("values", v)
-        em.branch(b.both(b.is_("sge", b.get("policy", u, "head"), 0), b.is_("eq", b.get("policy", u, "cycle"), 0)), lambda: walk(u))
-
-    em.loop(0, b["n"], 1, vertex)
+        with em.when(b.both(b.is_("sge", edge(u, "head"), 0), b.is_("eq", edge(u, "cycle"), 0))):
+            walk(u)
     return b.done()
+
+
+_function = compiled("policy_iteration", _reaching, _improve, _evaluate)

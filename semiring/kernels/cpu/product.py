@@ -1,6 +1,6 @@
-"""The product C ← C ⊕ A⊗B of one tile of C: packing, and the macro-kernel.
+"""The product C ← C ⊕ A⊗B of one tile of C: packing, the macro-kernel, and the lookup of witnesses.
 
-The loops follow Goto and BLIS. `Packing` copies blocks of A to panels of `rows` rows, [k][rows], and B to panels of `columns` columns,
+The loops follow Goto and BLIS. Packing copies blocks of A to panels of `rows` rows, [k][rows], and B to panels of `columns` columns,
 [k][columns], as inner elements. The micro-kernel reads both contiguously, and keeps rows × vectors of C in registers over `depth` steps
 of k. A panel beyond the edge repeats its last row or column, and the results there are never stored. An operand that is part of C is
 packed whole before C changes ("held").
@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from semiring.kernels.cpu.arguments import KernelArguments
-from semiring.kernels.cpu.emitter import ENTRY, Emitter
+from semiring.kernels.cpu.emitter import ENTRY, I32, Emitter, Scalar
 from semiring.kernels.cpu.exponential import ExponentialKernel
-from semiring.kernels.cpu.lowering import Lowering
+from semiring.kernels.cpu.launch import transposed_shape
+from semiring.kernels.cpu.lowering import Lowering, Value
 from semiring.kernels.cpu.micro import MicroKernel
-from semiring.kernels.cpu.representation import Representation
-from semiring.kernels.cpu.tile import Tile
+from semiring.kernels.cpu.representation import Representation, Tile
 from semiring.kernels.hardware import Target
 
 __all__ = ["ProductKernel"]
@@ -24,23 +24,39 @@ __all__ = ["ProductKernel"]
 Index = str | int
 
 
-class Packing:
-    """Generates ``pack_a`` and ``pack_b`` under the prefix of a product."""
+class ProductKernel:
+    """Generates ``product(args)``, or ``product_witness(args)``, which calls the functions of `WitnessKernel`."""
 
-    def __init__(self, rep: Representation, target: Target, tile: Tile, prefix: str) -> None:
-        self.rep, self.target, self.tile, self.prefix = rep, target, tile, prefix
+    def __init__(self, rep: Representation, target: Target, tile: Tile, *, witness: bool) -> None:
+        self.rep, self.target, self.tile, self.witness = rep, target, tile, witness
+        self.components = range(len(rep.outer))
         self.args = KernelArguments(len(rep.outer))
+        self.name = "product_witness" if witness else "product"
+        self._exponentials = ExponentialKernel(rep, target, tile, self.name) if rep.kind == "exponential" else None
 
-    def _function(self, name: str, parameters: str, pack: Callable[[Emitter, int], None]) -> Emitter:
+    def functions(self) -> list[Emitter]:
+        """Return all functions of the kernel."""
+        micro = MicroKernel(self.rep, self.target, self.tile, self.name, witness=self.witness)
+        return [
+            self._packing("pack_a", "i64 %row, i64 %step, i64 %m, i64 %k", self._pack_a),
+            self._packing("pack_b", "i64 %step, i64 %k", self._pack_b),
+            *micro.functions(),
+            self._macro(),
+            *(self._exponentials.functions() if self._exponentials else ()),
+            *(WitnessKernel(self.rep, self.target, self.tile).functions() if self.witness else ()),
+        ]
+
+    # Packing.
+
+    def _packing(self, name: str, parameters: str, pack: Callable[[Emitter, int], None]) -> Emitter:
         """Return the function that packs one component after the other."""
-        components = range(len(self.rep.outer))
-        outs = "".join(f", ptr %out{c}" for c in components)
-        em = Emitter(f"{self.prefix}_{name}", f"ptr %args, {parameters}{outs}", attributes="#1")
-        for c in components:
+        outs = "".join(f", ptr %out{c}" for c in self.components)
+        em = Emitter(f"{self.name}_{name}", f"ptr %args, {parameters}{outs}", attributes="#1")
+        for c in self.components:
             pack(em, c)
         return em.done()
 
-    def steps(self, em: Emitter, k: str) -> tuple[Index, Index]:
+    def _steps(self, em: Emitter, k: str) -> tuple[Index, Index]:
         """Return the length of a packed panel of k steps, in steps, and the step from which it holds raw elements."""
         if self.rep.kind != "exponential":
             return k, 0
@@ -51,18 +67,13 @@ class Packing:
         """For exponentials: fill up the last vector of a panel with zeros, and encode the panel."""
         if self.rep.kind == "exponential":
             (scalar,), whole = self.rep.outer, em.round_up("%k", self.tile.turn)
-            zero = scalar.literal(self.rep.zero[0])
-            start, stop = em.mul("%k", lanes), em.mul(whole, lanes)
-            em.loop(start, stop, 1, lambda t, _: em.put(scalar, zero, to, t))
-            em.line(f"call void @{self.prefix}_{name}(ptr {to}, ptr {panel}, i64 {whole})")
-
-    def pack_a(self) -> Emitter:
-        """``pack_a(args, row, step, m, k, out…)``: rows [row, row + m) and steps [step, step + k) of A."""
-        return self._function("pack_a", "i64 %row, i64 %step, i64 %m, i64 %k", self._pack_a)
+            em.fill(scalar, self.rep.zero[0], to, em.mul("%k", lanes), em.mul(whole, lanes))
+            em.line(f"call void @{self.name}_{name}(ptr {to}, ptr {panel}, i64 {whole})")
 
     def _pack_a(self, em: Emitter, c: int) -> None:
+        """``pack_a(args, row, step, m, k, out…)``: rows [row, row + m) and steps [step, step + k) of A."""
         rows, inner, outer = self.tile.rows, self.rep.inner[c], self.rep.outer[c]
-        steps, raw = self.steps(em, "%k")
+        steps, raw = self._steps(em, "%k")
         low = Lowering(em, self.target, 1)
         down, across = self.args.load(em, ("A_rows", c)), self.args.load(em, ("A_columns", c))
         corner = em.add(em.mul("%row", down), em.mul("%step", across))
@@ -77,21 +88,17 @@ class Packing:
             def step(k: str, _: list[str]) -> None:
                 offset, place = em.mul(k, across), em.at(inner.ir, to, em.mul(k, rows))
                 for r in range(rows):
-                    value = em.get(outer, starts[r], offset)
-                    em.put(inner, self.rep.encode(low, c, value), place, r)
+                    em.put(inner, self.rep.encode(low, c, em.get(outer, starts[r], offset)), place, r)
 
             em.loop(0, "%k", 1, step)
             self._scale(em, "scale_a", begin, to, rows)
 
         em.loop(0, "%m", rows, panel)
 
-    def pack_b(self) -> Emitter:
-        """``pack_b(args, step, k, out…)``: steps [step, step + k) of all columns of B."""
-        return self._function("pack_b", "i64 %step, i64 %k", self._pack_b)
-
     def _pack_b(self, em: Emitter, c: int) -> None:
+        """``pack_b(args, step, k, out…)``: steps [step, step + k) of all columns of B."""
         columns, inner, outer = self.tile.columns, self.rep.inner[c], self.rep.outer[c]
-        steps, raw = self.steps(em, "%k")
+        steps, raw = self._steps(em, "%k")
         n, down, across = (self.args.load(em, x) for x in ("n", ("B_rows", c), ("B_columns", c)))
         source = em.at(outer.ir, self.args.pointer(em, ("B", c)), em.mul("%step", down))
         contiguous = em.let(f"icmp eq i64 {across}, 1")
@@ -109,9 +116,7 @@ class Packing:
                     row, place = em.at(outer.ir, start, em.mul(k, down)), em.at(inner.ir, to, em.mul(k, columns))
 
                     def copy(q: str | int, offset: str | int) -> None:
-                        value = em.get(outer, row, offset, width)
-                        value = self.rep.encode(low, c, value)
-                        em.put(inner, value, place, q, width)
+                        em.put(inner, self.rep.encode(low, c, em.get(outer, row, offset, width)), place, q, width)
 
                     if width > 1:
                         for q in range(0, columns, width):
@@ -127,23 +132,7 @@ class Packing:
 
         em.loop(0, n, columns, panel)
 
-
-class ProductKernel:
-    """Generates ``product(args)``, or ``product_witness(args)``, which calls the functions of `WitnessKernel`."""
-
-    def __init__(self, rep: Representation, target: Target, tile: Tile, *, witness: bool) -> None:
-        self.rep, self.tile, self.witness = rep, tile, witness
-        self.components = range(len(rep.outer))
-        self.args = KernelArguments(len(rep.outer))
-        self.name = "product_witness" if witness else "product"
-        self._packing = Packing(rep, target, tile, self.name)
-        self._kernel = MicroKernel(rep, target, tile, self.name, witness=witness)
-        self._exponentials = ExponentialKernel(rep, target, tile, self.name) if rep.kind == "exponential" else None
-
-    def functions(self) -> list[Emitter]:
-        """Return all functions of the kernel."""
-        functions = [self._packing.pack_a(), self._packing.pack_b(), *self._kernel.functions(), self._macro()]
-        return functions + ([] if self._exponentials is None else self._exponentials.functions())
+    # The loops around the micro-kernel.
 
     def _macro(self) -> Emitter:
         """``product(args)``."""
@@ -160,7 +149,7 @@ class ProductKernel:
         base_a = em.side_by_side(self.args.pointer(em, "packed_a"), self.rep.inner, em.mul(depths[0], heights))
         base_b = em.side_by_side(self.args.pointer(em, "packed_b"), self.rep.inner, em.mul(depths[1], n_padded))
 
-        def before(p: str) -> Index:
+        def before(p: Index) -> Index:
             """Return the steps of packed panels before step p."""
             if self.rep.kind != "exponential":
                 return p
@@ -174,14 +163,11 @@ class ProductKernel:
             outs = "".join(f", ptr {em.at(self.rep.inner[c].ir, base_b[c], offset)}" for c in self.components)
             em.line(f"call void @{self.name}_pack_b(ptr %args, i64 {p}, i64 {kc}{outs})")
 
-        def everything_of_a() -> None:
-            em.loop(0, k, depth, lambda p, _: pack_a(0, p, m, em.smin(em.sub(k, p), depth), em.mul(before(p), m_padded)))
+        def everything(pack: Callable[[Index, Index], None]) -> None:
+            em.loop(0, k, depth, lambda p, _: pack(p, em.smin(em.sub(k, p), depth)))
 
-        def everything_of_b() -> None:
-            em.loop(0, k, depth, lambda p, _: pack_b(p, em.smin(em.sub(k, p), depth), em.mul(before(p), n_padded)))
-
-        em.branch(hold_a, everything_of_a)
-        em.branch(hold_b, everything_of_b)
+        em.branch(hold_a, lambda: everything(lambda p, kc: pack_a(0, p, m, kc, em.mul(before(p), m_padded))))
+        em.branch(hold_b, lambda: everything(lambda p, kc: pack_b(p, kc, em.mul(before(p), n_padded))))
         em.branch(fresh, lambda: self._clear(em, m, n))
         down = [self.args.load(em, ("C_rows", c)) for c in self.components]
         c_pointers = [self.args.pointer(em, ("C", c)) for c in self.components]
@@ -189,7 +175,7 @@ class ProductKernel:
 
         def depth_slab(p: str, _: list[str]) -> None:
             kc = em.smin(em.sub(k, p), depth)
-            steps = self._packing.steps(em, kc)[0]
+            steps = self._steps(em, kc)[0]
             b_offset = em.select_i64(hold_b, em.mul(before(p), n_padded), 0)
             em.branch(hold_b, lambda: None, lambda: pack_b(p, kc, 0))
 
@@ -236,11 +222,7 @@ class ProductKernel:
 
             def row(i: str, _: list[str]) -> None:
                 source, to = em.at(s.ir, start, em.mul(i, down)), em.at(s.ir, copy, em.mul(i, k))
-
-                def move(p: str, lanes: int) -> None:
-                    em.put(s, em.get(s, source, p, lanes), to, p, lanes)
-
-                em.by_vectors(k, self.tile.width, move)
+                em.by_vectors(k, self.tile.width, lambda p, lanes: em.put(s, em.get(s, source, p, lanes), to, p, lanes))
 
             em.loop(0, m, 1, row)
             em.store("ptr", copy, self.args.place(em, ("A", c)), 8)
@@ -250,9 +232,204 @@ class ProductKernel:
         """C ← 0."""
         for c, (s, zero) in enumerate(zip(self.rep.outer, self.rep.zero, strict=True)):
             start, down = self.args.pointer(em, ("C", c)), self.args.load(em, ("C_rows", c))
+            em.loop(0, m, 1, lambda i, _: em.fill(s, zero, em.at(s.ir, start, em.mul(i, down)), 0, n))
 
-            def row(i: str, _: list[str]) -> None:
-                at = em.at(s.ir, start, em.mul(i, down))
-                em.loop(0, n, 1, lambda j, _: em.put(s, s.literal(zero), at, j))
 
-            em.loop(0, m, 1, row)
+class WitnessKernel:
+    """Generates ``resolve(args, step, k, B…)``, which the product calls, and ``transpose``: from the winning slab to the winning k.
+
+    Where ``via`` is −2 − slab, k is the first step of that slab with a⊗b equal to C. After each `depth` steps, some columns of the packed B
+    are transposed and stay in the L2 cache while all rows of A pass. Rows of A and of Bᵀ are compared a vector at a time.
+    """
+
+    # The current part of the steps: first step, number of steps, whether it has a whole slab, and the start of the last slab.
+    _begin: str | int
+    _steps: str
+    _has_slab: bool
+    _last_slab: str | int
+
+    def __init__(self, rep: Representation, target: Target, tile: Tile) -> None:
+        self.rep, self.target, self.tile = rep, target, tile
+        self.components = range(len(rep.outer))
+        self.args = KernelArguments(len(rep.outer))
+
+    def functions(self) -> list[Emitter]:
+        """Return both functions."""
+        return [self._transpose(), self._resolve()]
+
+    def _transpose(self) -> Emitter:
+        """``transpose(args, B…, k, out…, steps, n)``: n columns of packed panels [k][columns], for `steps` steps, to [n][transposed]."""
+        panels, outs = ("".join(f", ptr %{x}{c}" for c in self.components) for x in ("B", "out"))
+        em = Emitter("transpose", f"ptr %args{panels}, i64 %k{outs}, i64 %steps, i64 %n", attributes="#1")
+        long, columns, side = self.args.load(em, "transposed_rows"), self.tile.columns, min(16, self.tile.width)
+        whole = em.round_down("%steps", side)
+        for c, s in enumerate(self.rep.inner):
+
+            def panel(j: str, _: list[str]) -> None:
+                source, target = em.at(s.ir, f"%B{c}", em.mul(j, "%k")), em.at(s.ir, f"%out{c}", em.mul(j, long))
+
+                def square(p: str, _: list[str]) -> None:
+                    for q in range(0, columns, side):
+                        rows = [em.get(s, source, em.add(em.mul(em.add(p, r), columns), q), side) for r in range(side)]
+                        for r, column in enumerate(em.transposed(rows, s)):
+                            em.put(s, column, target, em.add(em.mul(long, q + r), p), side)
+
+                def one(p: str, q: str) -> None:
+                    em.put(s, em.get(s, source, em.add(em.mul(p, columns), q)), target, em.add(em.mul(q, long), p))
+
+                em.loop(0, whole, side, square)
+                em.loop(whole, "%steps", 1, lambda p, _: em.loop(0, columns, 1, lambda q, _: one(p, q)))
+
+            em.loop(0, "%n", columns, panel)
+        return em.done()
+
+    def _resolve(self) -> Emitter:
+        """``resolve(args, step, k, B…)``: replace each −2 − slab in ``via`` by first + k, for slabs within the k steps from `step` on.
+
+        B holds these steps in packed panels. Rows of A are contiguous.
+        """
+        rep, args, tile = self.rep, self.args, self.tile
+        panels = "".join(f", ptr %B{c}" for c in self.components)
+        em = Emitter("resolve", f"ptr %args, i64 %step, i64 %k{panels}", attributes="#1")
+        m, n = args.load(em, "m"), args.load(em, "n")
+        self._first, self._long = args.load(em, "first"), args.load(em, "transposed_rows")
+        width = max(2, self.target.vector_bytes // 4)
+        self._starts = em.let(f"alloca [{width} x i32], align 64")
+        self._a = [(args.pointer(em, ("A", c)), args.load(em, ("A_rows", c))) for c in self.components]
+        self._c = [(args.pointer(em, ("C", c)), args.load(em, ("C_rows", c))) for c in self.components]
+        via, via_down = args.pointer(em, "via"), args.load(em, "via_rows")
+        some, steps = transposed_shape(tile, rep)
+        self._b = em.side_by_side(args.pointer(em, "transposed"), rep.inner, em.mul(self._long, some))
+        last = em.sub(m, 1)
+
+        def columns(start: str, _: list[str]) -> None:
+            count = em.smin(em.sub(n, start), some)
+            whole = str(em.round_down(count, width))
+
+            def part(p: str, _: list[str]) -> None:
+                self._begin, self._steps = em.add("%step", p), em.smin(em.sub("%k", p), steps)
+                self._last_slab = em.sub(self._steps, tile.slab)
+                panels = "".join(
+                    f", ptr {em.at(s.ir, f'%B{c}', em.add(em.mul(start, '%k'), em.mul(p, tile.columns)))}" for c, s in enumerate(rep.inner)
+                )
+                outs = "".join(f", ptr {b}" for b in self._b)
+                em.line(f"call void @transpose(ptr %args{panels}, i64 %k{outs}, i64 {self._steps}, i64 {count})")
+
+                def row(i: str, _: list[str]) -> None:
+                    below = em.smin(em.add(i, 1), last)
+                    for s, (base, down) in zip(rep.outer, self._a, strict=True):
+                        self._prefetch(em, s, em.at(s.ir, base, em.add(em.mul(below, down), self._begin)), self._steps)
+                    for s, (base, down) in zip((*rep.outer, I32), (*self._c, (via, via_down)), strict=True):
+                        self._prefetch(em, s, em.at(s.ir, base, em.add(em.mul(below, down), start)), count)
+                    codes = em.at("i32", via, em.add(em.mul(i, via_down), start))
+                    a = [em.at(s.ir, x, em.add(em.mul(i, down), self._begin)) for s, (x, down) in zip(rep.outer, self._a, strict=True)]
+                    c = [em.at(s.ir, x, em.add(em.mul(i, down), start)) for s, (x, down) in zip(rep.outer, self._c, strict=True)]
+                    em.loop(0, whole, width, lambda j, _: self._entries(em, a, c, j, codes, width))
+                    em.loop(whole, count, 1, lambda j, _: self._entries(em, a, c, j, codes, 1))
+
+                def rows(has_slab: bool) -> None:
+                    self._has_slab = has_slab
+                    em.loop(0, m, 1, row)
+
+                em.branch(em.let(f"icmp sge i64 {self._steps}, {tile.slab}"), lambda: rows(True), lambda: rows(False))
+
+            em.loop(0, "%k", steps, part)
+
+        em.loop(0, n, some, columns)
+        return em.done()
+
+    def _prefetch(self, em: Emitter, s: Scalar, place: str, count: str) -> None:
+        """Prefetch a part of the next row, whose access order no hardware prefetcher foresees."""
+        em.loop(0, count, 64 // s.bytes, lambda j, _: em.prefetch(em.at(s.ir, place, j), write=False))
+
+    def _entries(self, em: Emitter, a: list[str], c: list[str], j: str, codes: str, lanes: int) -> None:
+        """Resolve the entries among `lanes` entries of a row from j on whose slab is in this part of the steps."""
+        ir, slab = I32.vector(lanes), self.tile.slab
+        code = em.load(ir, em.at("i32", codes, j), 4)
+        # The number of the slab within this part; other codes become larger unsigned numbers.
+        before = em.let(f"trunc i64 {em.add(em.let(f'sdiv i64 {self._begin}, {slab}'), 2)} to i32")
+        number = em.let(
+            f"sub {ir} {em.let(f'sub {ir} zeroinitializer, {code}' if lanes > 1 else f'sub i32 0, {code}')}, {em.splat(before, I32, lanes)}"
+        )
+        waiting = em.let(f"icmp ult {ir} {number}, {I32.constant(transposed_shape(self.tile, self.rep)[1] // slab, lanes)}")
+        starts = em.let(f"mul {ir} {number}, {I32.constant(slab, lanes)}")
+        if lanes == 1:
+            em.branch(waiting, lambda: self._entry(em, a, c, j, codes, em.let(f"sext i32 {starts} to i64")))
+            return
+        em.store(ir, starts, self._starts, 64)
+        mask = em.let(f"zext i{lanes} {em.let(f'bitcast <{lanes} x i1> {waiting} to i{lanes}')} to i64")
+
+        def following(left: list[str]) -> list[str]:
+            lane = em.call("cttz.i64", "i64", ("i64", left[0]), ("i1", "true"))
+            start = em.let(f"sext i32 {em.get(I32, self._starts, lane)} to i64")
+            self._entry(em, a, c, str(em.add(j, lane)), codes, start)
+            return [em.let(f"and i64 {left[0]}, {em.sub(left[0], 1)}")]
+
+        em.repeat([("i64", mask)], lambda left: em.let(f"icmp ne i64 {left[0]}, 0"), following)
+
+    def _entry(self, em: Emitter, a: list[str], c: list[str], j: str, codes: str, begin: str) -> None:
+        """``via[i, j]`` ← first + the lowest k of the slab from `begin` on with a_ik ⊗ b_kj = c_ij."""
+        b = [em.at(s.ir, p, em.mul(j, self._long)) for s, p in zip(self.rep.inner, self._b, strict=True)]
+        c_place = [em.at(s.ir, p, j) for s, p in zip(self.rep.outer, c, strict=True)]
+
+        def write(k: str | int) -> None:
+            em.put(I32, em.let(f"trunc i64 {em.add(em.add(self._first, self._begin), k)} to i32"), codes, j)
+
+        def whole() -> None:
+            # For a partial last slab, read the slab that ends with it: an earlier step cannot equal C, or its slab would have won.
+            start = em.smin(begin, self._last_slab)
+            low = Lowering(em, self.target, self.tile.width, infinities=self.rep.inner_infinities)
+            bits = self._hits(low, a, b, self._wanted(low, c_place), start, self.tile.slab)
+            write(em.add(start, em.call("cttz.i64", "i64", ("i64", bits), ("i1", "true"))))
+
+        def part() -> None:
+            best, start = self._steps, begin
+            for width in (self.tile.width, 1):
+                low = Lowering(em, self.target, width, infinities=self.rep.inner_infinities)
+                wanted = self._wanted(low, c_place)
+                end = em.add(start, em.round_down(em.sub(self._steps, start), width))
+
+                def search(p: str, found: list[str]) -> list[str]:
+                    bits = self._hits(low, a, b, wanted, p, low.width)
+                    hit = em.let(f"icmp ne i64 {bits}, 0")
+                    none = em.let(f"icmp eq i64 {found[0]}, {self._steps}")
+                    at = em.add(p, em.call("cttz.i64", "i64", ("i64", bits), ("i1", "false")))
+                    return [em.select_i64(em.let(f"and i1 {hit}, {none}"), at, found[0])]
+
+                best = em.loop(start, end, width, search, [("i64", best)])[0]
+                start = str(end)
+            write(best)
+
+        (whole if self._has_slab else part)()
+
+    def _hits(self, low: Lowering, a: list[str], b: list[str], wanted: list[str], p: str, steps: int) -> str:
+        """Return one bit per step of `steps` steps from p on: 1 if a⊗b is the wanted element."""
+        em = low.em
+        parts = [self._equal(low, a, b, wanted, em.add(p, offset)) for offset in range(0, steps, low.width)]
+        if low.width == 1:
+            return em.let(f"zext i1 {parts[0]} to i64")
+        lanes = low.width
+        while len(parts) > 1:
+            every = ", ".join(f"i32 {i}" for i in range(2 * lanes))
+            pairs = zip(parts[::2], parts[1::2], strict=True)
+            parts = [em.let(f"shufflevector <{lanes} x i1> {x}, <{lanes} x i1> {y}, <{2 * lanes} x i32> <{every}>") for x, y in pairs]
+            lanes *= 2
+        bits = em.let(f"bitcast <{lanes} x i1> {parts[0]} to i{lanes}")
+        return bits if lanes == 64 else em.let(f"zext i{lanes} {bits} to i64")
+
+    def _wanted(self, low: Lowering, places: list[str]) -> list[str]:
+        """Broadcast C's element, as inner components."""
+        return [
+            self.rep.encode(low, c, low.em.splat(low.em.load(s.ir, places[c], s.bytes), s, low.width)) for c, s in enumerate(self.rep.outer)
+        ]
+
+    def _equal(self, low: Lowering, a_row: list[str], b_row: list[str], wanted: list[str], p: str | int) -> str:
+        """Compare a⊗b with the wanted element, for a vector of steps from p on."""
+        em, width = low.em, low.width
+        a, b = [], []
+        for c, (inner, outer) in enumerate(zip(self.rep.inner, self.rep.outer, strict=True)):
+            value = em.get(outer, a_row[c], p, width)
+            a.append(Value(self.rep.encode(low, c, value), inner))
+            b.append(Value(em.get(inner, b_row[c], p, width), inner))
+        product = low.evaluate(self.rep.mul, a, b, self.rep.inner)
+        return low.all_of([low.compare("eq", s, v.name, w) for s, v, w in zip(self.rep.inner, product, wanted, strict=True)])

@@ -1,4 +1,6 @@
-"""Inner elements: the form of elements within kernels, which may differ from the caller's.
+"""Inner elements, the form of elements within kernels; and the register tile and cache blocks of a product, which depend on that form.
+
+Inner elements may differ from the caller's:
 
 - *order keys*: a semiring that only compares floats runs on integers of the same order, on processors that compare integers faster
   (`Target.order_keys`). The key ``x ^ ((x >> 31) & 0x7fffffff)`` is its own inverse, except that −0.0 comes back as 0.0.
@@ -21,17 +23,19 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.exponential import log_add
-from semiring.algebra.expression import Expr, is_operation, node, nodes, var
+from semiring.algebra.expression import COMPARISONS, Expr, is_operation, node, nodes, var
 from semiring.common.forks import cached_property
-from semiring.kernels.boolean import on_bytes
+from semiring.common.html import Shown
 from semiring.kernels.cpu.emitter import Scalar, scalar_type
+from semiring.kernels.hardware import Target
 from semiring.kernels.limits import absorbing, inner_infinity, threshold, tropical
 from semiring.kernels.machine import worth
+from semiring.kernels.operations import on_bytes
 
 if TYPE_CHECKING:
-    from semiring.kernels.cpu.lowering import Lowering  # unneeded by kernels from the cache
+    from semiring.kernels.cpu.instructions import Instructions  # unneeded by kernels from the cache
 
-__all__ = ["Representation", "represent"]
+__all__ = ["STRIP", "Representation", "Tile", "choose_tile", "key_of", "represent"]
 
 _SUM, _PRODUCT = node("add", var(0), var(1)), node("mul", var(0), var(1))
 
@@ -88,7 +92,7 @@ class Representation:
         """Return the threshold of `decode` for tropical integers, or 0 for other elements."""
         return threshold(int(self.inner_zero[0]), signed=signed) if self.kind == "clamped" else 0
 
-    def encode(self, low: Lowering, component: int, name: str) -> str:
+    def encode(self, low: Instructions, component: int, name: str) -> str:
         """Convert a vector of outer elements to inner elements."""
         inner, outer, width = self.inner[component], self.outer[component], low.width
         if self.kind == "order_key":
@@ -102,7 +106,7 @@ class Representation:
             return low.select(beyond, inner, half, name)
         return name
 
-    def decode(self, low: Lowering, component: int, name: str, threshold: str) -> str:
+    def decode(self, low: Instructions, component: int, name: str, threshold: str) -> str:
         """Convert a vector of inner elements to outer elements; `threshold` is a vector for tropical integers."""
         inner, outer, width = self.inner[component], self.outer[component], low.width
         if self.kind == "order_key":
@@ -115,7 +119,7 @@ class Representation:
         return name
 
 
-def _key(low: Lowering, inner: Scalar, bits: str) -> str:
+def _key(low: Instructions, inner: Scalar, bits: str) -> str:
     """Convert bits of floats to order keys, or back."""
     ir = inner.vector(low.width)
     sign = low.em.let(f"ashr {ir} {bits}, {inner.constant(8 * inner.bytes - 1, low.width)}")
@@ -154,3 +158,82 @@ def represent(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, order_ke
     if tropical(semiring, dtypes):
         return replace(plain, inner_zero=(inner_infinity(zero[0]),), kind="clamped")
     return plain
+
+
+_SERIES = {"exp", "expm1", "log", "log1p"}
+
+STRIP = 2048
+"""Sums of a product with a vector that accumulate in the L1 cache."""
+
+
+@dataclass(frozen=True)
+class Tile(Shown):
+    """Sizes of one product kernel."""
+
+    width: int  # lanes of a vector
+    rows: int  # the micro-kernel keeps rows × vectors vectors of C in registers
+    vectors: int
+    depth: int  # steps of k between two merges with C (KC)
+    block: int  # rows of A packed at a time (MC), a multiple of rows
+    slab: int  # steps of k between two comparisons with C in a witness product; divides depth
+
+    @property
+    def columns(self) -> int:
+        """Columns of C in the micro-kernel (NR)."""
+        return self.width * self.vectors
+
+    @property
+    def turn(self) -> int:
+        """Period, in steps of k, after which a row of a packed panel starts on a whole vector again."""
+        return self.width // math.gcd(self.rows, self.width)
+
+    def packed_steps(self, k: int, rep: Representation) -> int:
+        """Return the length of the packed panels of k steps, in steps, by slabs of `depth`."""
+        if rep.kind != "exponential":
+            return k
+        slabs, rest = divmod(k, self.depth)
+        return slabs * self.panel_steps(self.depth) + (self.panel_steps(rest) if rest else 0)
+
+    def panel_steps(self, k: int) -> int:
+        """Return the length of one panel of exponentials, in steps: exponentials, raw elements, and one step of exponents."""
+        return 2 * (-(-k // self.turn) * self.turn) + 1
+
+    def wide_bytes(self, k: int, rep: Representation) -> int:
+        """Return the bytes of a panel of A and of B as float64 exponentials of float32, and one word; 0 for other elements."""
+        if rep.kind != "exponential" or rep.outer[0].bytes == 8:
+            return 0
+        return 64 + 8 * (self.rows + self.columns) * (-(-k // self.turn) * self.turn + 1)
+
+    def facts(self) -> tuple[str, list[tuple[str, str]]]:
+        """Return the rows shown in Jupyter."""
+        return f"{self.rows} × {self.columns} elements of C in registers", [
+            ("registers", f"{self.rows} × {self.vectors} vectors of {self.width} elements"),
+            ("between two merges with C", f"{self.depth:,} steps"),
+            ("rows of A packed at a time", f"{self.block:,}"),
+            ("between two looks for a winner", f"{self.slab:,} steps, with a witness"),
+        ]
+
+
+def choose_tile(rep: Representation, target: Target, *, witness: bool = False) -> Tile:
+    """Choose the largest register tile with room for one step's operands, and cache blocks in proportion.
+
+    A witness product merges two matrices with C's, and so merges less often.
+    """
+    scalars = rep.inner
+    components, size = len(scalars), max(s.bytes for s in (*scalars, *rep.outer))
+    width = max(2, target.vector_bytes // size)
+    # Registers besides C's vectors and B's row: a temporary per component, A's broadcast scalars, the 1.0 of fused sums, and constants;
+    # also masks of comparisons, unless memory operands save registers.
+    expressions = set(nodes(*rep.inner_add, *rep.inner_mul))
+    sums = target.fma_add and any(s.kind == "f" for s in scalars) and any(e.op in ("add", "sub") for e in nodes(*rep.inner_mul))
+    constants = sum(e.op == "const" for e in expressions)
+    tests = 0 if target.memory_operands else sum(e.op in COMPARISONS for e in expressions)
+    spare = components + (0 if target.embedded_broadcast else components) + sums + constants + tests
+    shapes = [(6, 4), (8, 3), (6, 3), (4, 4), (4, 3), (5, 2), (6, 2), (4, 2), (3, 2), (2, 2), (4, 1), (2, 1), (1, 1)]
+    # A series is long: a small tile keeps its constants in registers and its code short.
+    most = 4 if {e.op for e in expressions} & _SERIES else target.registers
+    fitting = [(m, v) for m, v in shapes if components * (m * v + v) + spare <= target.registers and m * v <= most]
+    rows, vectors = max(fitting or [(1, 1)], key=lambda shape: shape[0] * shape[1])
+    depth = (512 if size * components <= 8 else 256) * (2 if witness else 1)
+    height = 48 if witness else 96
+    return Tile(width, rows, vectors, depth, rows * max(1, height // rows), max(32, width))

@@ -19,12 +19,11 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from semiring.common.units import CACHE_LINE
-from semiring.kernels.cpu.arguments import Arguments
+from semiring.kernels.cpu.arguments import Arguments, ScanArrays, ScanForm, ScanWords, SequenceArrays, SequenceWords
 from semiring.kernels.cpu.emitter import ENTRY, I32, Emitter, Scalar
 from semiring.kernels.cpu.lowering import Lowering, Value, improve, load_elements, values
 from semiring.kernels.cpu.pivot import outer_product
 from semiring.kernels.cpu.representation import Representation
-from semiring.kernels.cpu.scan_words import ScanArrays, ScanForm, ScanWords, SequenceArrays, SequenceWords
 from semiring.kernels.hardware import Target
 
 __all__ = ["ScanKernel"]

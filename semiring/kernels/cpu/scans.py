@@ -9,11 +9,10 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.arrays.overlap import address
 from semiring.arrays.threads import Threaded, return_scratch, run, take_scratch
-from semiring.kernels.cpu.arguments import pack
+from semiring.kernels.cpu.arguments import ScanArrays, ScanForm, ScanWords, pack, scratch_bytes
 from semiring.kernels.cpu.kernels import kernels_for
-from semiring.kernels.cpu.scan_words import ScanArrays, ScanForm, ScanWords, scratch_bytes
+from semiring.kernels.engine import ScanOperands, ScanPlaces, sequence_offsets
 from semiring.kernels.machine import SERIAL
-from semiring.kernels.scans import ScanOperands, ScanPlaces, sequence_offsets
 
 __all__ = ["CpuScans"]
 

@@ -17,9 +17,17 @@ from semiring.kernels import machine
 from semiring.kernels.cpu.arguments import pack
 from semiring.kernels.cpu.hops import hop_rows
 from semiring.kernels.cpu.kernels import kernels_for
-from semiring.kernels.cpu.pair_search import PairArrays, PairWords
-from semiring.kernels.cpu.search import SearchArrays, SearchWords, search_name
-from semiring.kernels.cpu.tight_edges import TightArrays, TightWords, tight_lanes, tight_name
+from semiring.kernels.cpu.search import (
+    PairArrays,
+    PairWords,
+    SearchArrays,
+    SearchWords,
+    TightArrays,
+    TightWords,
+    search_name,
+    tight_lanes,
+    tight_name,
+)  # fmt: skip
 
 __all__ = ["PATIENCE", "Searches"]
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import functools
 from collections import namedtuple
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -131,8 +132,7 @@ def _prim(of: _Elements) -> Emitter:
     element = of.scalar.dtype
     b = Body("prim", _PrimWords, "n stride", matrix=element, order=np.int64, gaps=element, parents=np.int32)
     em, n = b.em, b["n"]
-
-    def place(k: str, _: list[str]) -> None:
+    with em.each(1, n) as k:
         v = b.get("order", em.sub(k, 1))
         row = em.mul(v, b["stride"])
 
@@ -151,8 +151,6 @@ def _prim(of: _Elements) -> Emitter:
             here, there = b.get(array, k), b.get(array, at)
             b.put(array, k, there)
             b.put(array, at, here)
-
-    em.loop(1, b["n"], 1, place)
     return b.done()
 
 
@@ -163,50 +161,35 @@ def _kruskal(_: _Elements) -> Emitter:
     em = b.em
     above, place = Variable(em), Variable(em)
 
-    def along(first: str, array: str, visit: Callable[[str], None]) -> None:
-        def step(values: list[str]) -> list[str]:
-            following = b.get(array, values[0])
-            visit(values[0])
-            return [following]
+    @contextmanager
+    def along(first: str, array: str) -> Iterator[str]:
+        with em.turns([("i64", first)], lambda values: b.is_("sge", values[0], 0)) as ((v,), new):
+            new.append(b.get(array, v))
+            yield v
 
-        em.repeat([("i64", first)], lambda values: b.is_("sge", values[0], 0), step)
-
-    def edge(i: str, _: list[str]) -> None:
+    with em.each(0, b["m"]) as i:
         e = b.get("ranks", i)
         ends = b.get("tails", e), b.get("heads", e)
         lines = [b.get("line", v) for v in ends]
-
-        def join() -> None:
+        with em.when(b.is_("ne", *lines)):
             sizes = [b.get("size", line) for line in lines]
             longer = b.is_("sge", *sizes)
             u, v = em.select_i64(longer, *ends), em.select_i64(longer, *ends[::-1])
             into, moved = em.select_i64(longer, *lines), em.select_i64(longer, *lines[::-1])
             above.set(u)
-
-            def reverse(x: str) -> None:
+            with along(v, "parents") as x:
                 b.put("parents", x, above.get())
                 above.set(x)
-
-            along(v, "parents", reverse)
-            along(moved, "after", lambda x: b.put("line", x, into))
+            with along(moved, "after") as x:
+                b.put("line", x, into)
             b.put("entry", moved, e)
             b.put("after", b.get("last", into), moved)
             b.put("last", into, b.get("last", moved))
             b.put("size", into, em.add(*sizes))
-
-        em.branch(b.is_("ne", *lines), join)
-
-    em.loop(0, b["m"], 1, edge)
-
-    def put(v: str) -> None:
+    with em.each(0, b["n"]) as first, em.when(b.is_("eq", b.get("line", first), first)), along(first, "after") as v:
         b.put("order", place.get(), v)
         b.put("gaps", place.get(), b.get("entry", v))
         place.add(1)
-
-    def first(v: str, _: list[str]) -> None:
-        em.branch(b.is_("eq", b.get("line", v), v), lambda: along(v, "after", put))
-
-    em.loop(0, b["n"], 1, first)
     return b.done()
 
 
@@ -215,38 +198,25 @@ def _rows(of: _Elements) -> Emitter:
     arrays = dict.fromkeys(("sources", "order", "position"), np.int64) | dict.fromkeys(("gaps", "one", "rows"), element)
     b = Body("rows", _RowWords, "n first stop stride", **arrays, parents=np.int32, trees=np.int32)
     em, n = b.em, b["n"]
-    one = b.get("one", 0)
-    rooted = b.is_("ne", em.let(f"ptrtoint ptr {b['trees']} to i64"), 0)
-
-    def row(i: str, _: list[str]) -> None:
+    one, rooted = b.get("one", 0), b.is_given("trees")
+    with em.each(b["first"], b["stop"]) as i:
         source, start = b.get("sources", i), em.mul(i, b["stride"])
         place = b.get("position", source)
 
-        def read(j: str, gap: str | int, worst: str) -> str:
+        def read(j: str, gap: str, worst: str) -> str:
             wide = b.get("gaps", gap)
             now = of.select(em, of.better(em, worst, wide), wide, worst)
             b.put("rows", em.add(start, b.get("order", j)), now)
             return now
 
-        def back(values: list[str]) -> list[str]:
-            before = str(em.sub(values[0], 1))
-            return [before, read(before, values[0], values[1])]
-
         b.put("rows", em.add(start, source), one)
-        em.repeat([("i64", place), (of.ir, one)], lambda values: b.is_("sgt", values[0], 0), back)
+        with em.turns([("i64", place), (of.ir, one)], lambda values: b.is_("sgt", values[0], 0)) as ((j, worst), new):
+            before = str(em.sub(j, 1))
+            new += [before, read(before, j, worst)]
         em.loop(em.add(place, 1), n, 1, lambda j, values: [read(j, j, values[0])], [(of.ir, one)])
-
-        def root() -> None:
+        with em.when(rooted):
             tree = em.mul(i, n)
-
-            def above(values: list[str]) -> list[str]:
-                v, below = values
+            with em.turns([("i64", source), ("i64", "-1")], lambda values: b.is_("sge", values[0], 0)) as ((v, below), new):
                 b.put("trees", em.add(tree, v), below)
-                return [b.get("parents", v), v]
-
-            em.repeat([("i64", source), ("i64", "-1")], lambda values: b.is_("sge", values[0], 0), above)
-
-        em.branch(rooted, root)
-
-    em.loop(b["first"], b["stop"], 1, row)
+                new += [b.get("parents", v), v]
     return b.done()

@@ -5,26 +5,34 @@ sweeps over the supernodes. From the leaves up, x_R ← x_R ⊕ x_S D*U; from th
 factors in the other order. X holds a vector of many sources for every place, so one vector operation combines a panel's entry, loaded once,
 with all sources. The sweep up needs only the supernodes above the sources, and the sweep down those above the targets.
 
-``sweep_statistics`` keeps no rows: a supernode is tallied (see `tally`) as soon as it is reached, and afterwards only the supernodes above
-are read. X is then a stack, as deep as the tree is high, and stays in the cache.
+``sweep_statistics`` keeps no rows: `TallyKernel` counts a supernode as soon as it is reached, and afterwards only the supernodes above are
+read. X is then a stack, as deep as the tree is high, and stays in the cache.
 """
 
 from __future__ import annotations
 
 import functools
+import struct
+from collections import namedtuple
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from semiring.common.units import CACHE_LINE
 from semiring.kernels.cpu.arguments import Arguments
-from semiring.kernels.cpu.emitter import ENTRY, Emitter, Scalar
-from semiring.kernels.cpu.lowering import Lowering, Value, load_elements
+from semiring.kernels.cpu.emitter import ENTRY, I32, I64, Emitter, Scalar
+from semiring.kernels.cpu.lowering import Lowering, Value, constants, load_elements, store_elements, values
 from semiring.kernels.cpu.pivot import outer_product
 from semiring.kernels.cpu.representation import Representation
-from semiring.kernels.cpu.tally import TallyKernel
 from semiring.kernels.hardware import Target
 
-__all__ = ["GatherArrays", "GatherWords", "SweepArrays", "SweepKernel", "SweepWords", "lanes_of"]
+__all__ = [
+    "COPIES", "GatherArrays", "GatherWords", "SweepArrays", "SweepKernel", "SweepWords", "TallyKernel", "TallyWords", "float_word",
+    "lanes_of",
+]  # fmt: skip
+
+COPIES = 8
+"""The copies of each cell of the histogram, used by sources in turn, so that a counter is not read right after it is written."""
+
+_DOUBLE = Scalar("f", 8)
 
 _ROW = 256  # bytes of a row of X: four cache lines, which the micro-kernel reads at once
 _AHEAD, _ASKED = 16, 4096  # prefetch distance in supernodes, and bytes prefetched per panel: the hardware prefetches the rest
@@ -32,66 +40,41 @@ _PART = 64  # columns of a result written at a time: as many rows of X nearly fi
 _TILES = ((4, 4), (4, 2), (2, 2), (2, 1), (1, 1))  # rows of X computed at a time, and vectors of each
 
 
-class SweepWords(NamedTuple):
-    """The arguments, before `SweepArrays` for each component; the arrays up to `panel_starts` are the fields of `Supernodes`.
+SweepWords = namedtuple(
+    "SweepWords",
+    "columns row_starts rows panel_starts numbers held slots slot_rows up ups down downs active starts lanes threshold tally",
+    defaults=(0,),
+)
+"""The arguments, before `SweepArrays` for each component; the arrays up to `panel_starts` are the fields of `Supernodes`.
 
-    `up` lists the supernodes of the first sweep, ascending, with 1 in `active`; `down` lists those of the second, descending. `held` maps
-    places to rows of `own`, in the sweep up; `slots` maps places, and `slot_rows` the entries of `rows`, to rows of X. Rows of a supernode
-    are contiguous. `starts` has one source's place per lane, whose element is 1; with `lanes` = −1, `own` is given instead. `numbers` is
-    0, 1, 2, …. `threshold` separates tropical integers from ∞, and `tally` is the address of `TallyWords`.
-    """
+`up` lists the supernodes of the first sweep, ascending, with 1 in `active`; `down` lists those of the second, descending. `held` maps
+places to rows of `own`, in the sweep up; `slots` maps places, and `slot_rows` the entries of `rows`, to rows of X. Rows of a supernode
+are contiguous. `starts` has one source's place per lane, whose element is 1; with `lanes` = −1, `own` is given instead. `numbers` is
+0, 1, 2, …. `threshold` separates tropical integers from ∞, and `tally` is the address of `TallyWords`."""
 
-    columns: int
-    row_starts: int
-    rows: int
-    panel_starts: int
-    numbers: int
-    held: int
-    slots: int
-    slot_rows: int
-    up: int
-    ups: int
-    down: int
-    downs: int
-    active: int
-    starts: int
-    lanes: int
-    threshold: int
-    tally: int = 0
+SweepArrays = namedtuple("SweepArrays", "x own upper lower")
+"""The addresses of one component: X, the rows of the sweep up, and the panels."""
 
+GatherWords = namedtuple("GatherWords", "rows places lanes stride k")
+"""The arguments of ``gather``, before `GatherArrays` for each component.
 
-class SweepArrays(NamedTuple):
-    """The addresses of one component: X, the rows of the sweep up, and the panels."""
+The result has a column for each of the `k` `places`. `rows` maps each of the first `lanes` lanes to a row, `stride` elements apart."""
 
-    x: int
-    own: int
-    upper: int
-    lower: int
+GatherArrays = namedtuple("GatherArrays", "x out")
+"""The addresses of one component: X, and the result."""
+
+TallyWords = namedtuple("TallyWords", "below end sums counts largest farthest table cells scale base fractions", defaults=(0, 0, 0, 0, 0))
+"""The arguments: targets before place `below` are counted in part 0, targets from there to `end` in part 1, others not at all.
+
+Each part has a row of lanes in `sums` (float64) and in `counts` (int32), and an int32 `table`. The table has `COPIES` of each cell, and
+of one more cell for the distances beyond. `largest` has a row of lanes, for the largest distance from each source; `farthest`, unless
+0, has the largest distance to each target. The cell of a distance is ⌊distance · scale − base⌋; `cells` = 0 means no histogram.
+`fractions` has a row of lanes: the largest fractional part of a distance."""
 
 
-class GatherWords(NamedTuple):
-    """The arguments of ``gather``, before `GatherArrays` for each component.
-
-    The result has a column for each of the `k` `places`. `rows` maps each of the first `lanes` lanes to a row, `stride` elements apart.
-    """
-
-    rows: int
-    places: int
-    lanes: int
-    stride: int
-    k: int
-
-
-class GatherArrays(NamedTuple):
-    """The addresses of one component: X, and the result."""
-
-    x: int
-    out: int
-
-
-_POINTERS = {
-    "columns", "row_starts", "rows", "panel_starts", "numbers", "held", "slots", "slot_rows", "up", "down", "active", "starts", "tally",
-}  # fmt: skip
+def float_word(value: float) -> int:
+    """Return a float64 as a word."""
+    return int(struct.unpack("<q", struct.pack("<d", value))[0])
 
 
 def lanes_of(rep: Representation) -> int:
@@ -109,7 +92,7 @@ class SweepKernel:
         self.width = min(self.lanes, max(2, target.vector_bytes // size))
         fitting = [(t, v) for t, v in _TILES if count * (t * v + v) + 3 <= target.registers and v * self.width <= self.lanes]
         self.tile, self.vectors = (fitting or [(1, 1)])[0]
-        self.target, self.args = target, Arguments(SweepWords, SweepArrays, count)
+        self.target = target
         self.components = range(count)
 
     def functions(self) -> list[Emitter]:
@@ -120,7 +103,7 @@ class SweepKernel:
         return [self._sweep(), self._panel(), *tally]
 
     def _open(self, name: str, parameters: str = ENTRY, attributes: str = "#0") -> Emitter:
-        em = Emitter(name, parameters, attributes=attributes)
+        self.em = em = Emitter(name, parameters, attributes=attributes)
         infinities = self.rep.inner_infinities
         self.low, self.single = (Lowering(em, self.target, w, infinities=infinities) for w in (self.width, 1))
         return em
@@ -129,33 +112,26 @@ class SweepKernel:
 
     def _sweep(self) -> Emitter:
         """Emit both sweeps, for one source per lane."""
-        em, args = self._open(self.name), self.args
-        self.em = em
-        self.x = {name: (args.pointer if name in _POINTERS else args.load)(em, name) for name in SweepWords._fields}
-        self.arrays = {name: [args.pointer(em, (name, c)) for c in self.components] for name in SweepArrays._fields}
-        given = em.let(f"icmp slt i64 {self.x['lanes']}, 0")
-
-        def fill(turn: str, _: list[str]) -> None:
-            begin, w, *_others = self._supernode("up", turn)
-            self._fill(self._word("held", begin), w)
-
-        def source(b: str, _: list[str]) -> None:
-            at = em.add(em.mul(self._word("held", self._word("starts", b)), self.lanes), b)
-            for c, t in enumerate(self.rep.outer):
-                em.store(t.ir, t.literal(self.rep.one[c]), em.at(t.ir, self.arrays["own"][c], at), t.bytes)
-
-        def begin() -> None:
-            em.loop(0, self.x["ups"], 1, fill)
-            em.loop(0, self.x["lanes"], 1, source)
-
-        em.branch(em.let(f"xor i1 {given}, true"), begin)
-        em.loop(0, self.x["ups"], 1, self._up)
-        em.loop(0, self.x["downs"], 1, self._down)
-        em.line("ret void")
-        return em
+        em, args, rep = self._open(self.name), Arguments(SweepWords, SweepArrays, len(self.components)), self.rep
+        self.x, self.arrays = args.words(em, "ups downs lanes threshold"), args.addresses(em)
+        own = self.arrays["own"]
+        with em.when(em.let(f"icmp sge i64 {self.x['lanes']}, 0")):
+            with em.each(0, self.x["ups"]) as turn:
+                begin, w, *_ = self._supernode("up", turn)
+                first = em.mul(self._word("held", begin), self.lanes)
+                with em.each(0, em.mul(w, self.lanes), self.width) as i:
+                    store_elements(self.low, rep.outer, own, em.add(first, i), constants(self.low, rep.outer, rep.zero))
+            with em.each(0, self.x["lanes"]) as b:
+                at = em.add(em.mul(self._word("held", self._word("starts", b)), self.lanes), b)
+                store_elements(self.single, rep.outer, own, at, constants(self.single, rep.outer, rep.one))
+        with em.each(0, self.x["ups"]) as turn:
+            self._up(turn)
+        with em.each(0, self.x["downs"]) as turn:
+            self._down(turn)
+        return em.done()
 
     def _word(self, array: str, i: str | int) -> str:
-        return self.em.load("i64", self.em.at("i64", self.x[array], i), 8)
+        return self.em.get(I64, self.x[array], i)
 
     def _supernode(self, listed: str, turn: str) -> tuple[str, str, str, str, str]:
         """Return a listed supernode's first place, number of vertices, first row, number of rows, and panel."""
@@ -168,18 +144,7 @@ class SweepKernel:
     def _from(self, array: str, i: str) -> str:
         return self.em.at("i64", self.x[array], i)
 
-    def _fill(self, row: str, w: str) -> None:
-        em = self.em
-        first, many = em.mul(row, self.lanes), em.mul(w, self.lanes)
-
-        def put(i: str, _: list[str]) -> None:
-            for c, t in enumerate(self.rep.outer):
-                place = em.at(t.ir, self.arrays["own"][c], em.add(first, i))
-                em.store(t.vector(self.width), t.constant(self.rep.zero[c], self.width), place, t.bytes)
-
-        em.loop(0, many, self.width, put)
-
-    def _up(self, turn: str, _: list[str]) -> None:
+    def _up(self, turn: str) -> None:
         """Emit x_R ← x_R ⊕ x_S D*U, or for a column x_R ← x_R ⊕ LD* x_S."""
         em = self.em
         begin, w, rows, r, panel = self._supernode("up", turn)
@@ -189,7 +154,7 @@ class SweepKernel:
         else:
             self._call(*ends, "upper", em.add(panel, w), 1, em.add(w, r), fresh=False)
 
-    def _down(self, turn: str, _: list[str]) -> None:
+    def _down(self, turn: str) -> None:
         """Emit x_S ← x_S D* ⊕ x_R LD*, or for a column x_S ← D* x_S ⊕ D*U x_R."""
         em = self.em
         begin, w, rows, r, panel = self._supernode("down", turn)
@@ -198,17 +163,12 @@ class SweepKernel:
         matrix = "upper" if self.backward else "lower"
         self._ask(turn, matrix)
         rest = em.add(panel, w if self.backward else em.mul(w, w))
-
-        def active() -> None:
+        with em.when(em.let(f"icmp ne i64 {self._word('active', self._word('down', turn))}, 0")):
             held = self._from("numbers", self._word("held", begin))
             self._call("x", own, "slots", w, "own", held, w, matrix, panel, along, across, fresh=True)
             self._call("x", own, "slots", w, "x", beyond, r, matrix, rest, along, across, fresh=False)
-
-        def new() -> None:
+        with em.otherwise():
             self._call("x", own, "slots", w, "x", beyond, r, matrix, rest, along, across, fresh=True)
-
-        s = self._word("down", turn)
-        em.branch(em.let(f"icmp ne i64 {self._word('active', s)}, 0"), active, new)
         if self.tallies:
             x = em.at(self.rep.outer[0].ir, self.arrays["x"][0], em.mul(self._word("slots", begin), self.lanes))
             em.line(f"call void @tally(ptr {self.x['tally']}, ptr {x}, i64 {begin}, i64 {em.add(begin, w)})")
@@ -221,10 +181,8 @@ class SweepKernel:
         size = em.sub(self._word("panel_starts", em.add(later, 1)), start)
         for c, t in enumerate(self.rep.outer):
             panel, asked = em.at(t.ir, self.arrays[matrix][c], start), em.smin(em.mul(size, t.bytes), _ASKED)
-            em.loop(0, asked, CACHE_LINE, functools.partial(self._prefetch, panel))
-
-    def _prefetch(self, panel: str, byte: str, _: list[str]) -> None:
-        self.em.prefetch(self.em.at("i8", panel, byte), write=False)
+            with em.each(0, asked, CACHE_LINE) as byte:
+                em.prefetch(em.at("i8", panel, byte), write=False)
 
     def _call(
         self,
@@ -261,55 +219,39 @@ class SweepKernel:
         start = "0"
         for tile in [t for t in (4, 2, 1) if t <= self.tile]:
             stop = str(em.round_down("%count", tile)) if tile > 1 else "%count"
-            em.loop(start, stop, tile, functools.partial(self._rows, em, tile))
+            with em.each(start, stop, tile) as first:
+                self._rows(tile, first)
             start = stop
-        em.line("ret void")
-        return em
+        return em.done()
 
-    def _rows(self, em: Emitter, tile: int, first: str, _: list[str]) -> None:
-        lanes, components = self.lanes, self.components
-        wanted = [em.load("i64", em.at("i64", "%targets", em.add(first, t)), 8) for t in range(tile)]
-        rows = [em.mul(em.load("i64", em.at("i64", "%rows", place), 8), lanes) for place in wanted]
-        step = self.vectors * self.width
-
-        def some(column: str, _: list[str]) -> None:
+    def _rows(self, tile: int, first: str) -> None:
+        em, low, outer = self.em, self.low, self.rep.outer
+        wanted = [em.get(I64, "%targets", em.add(first, t)) for t in range(tile)]
+        rows = [em.mul(em.get(I64, "%rows", place), self.lanes) for place in wanted]
+        with em.each(0, self.lanes, self.vectors * self.width) as column:
             columns = [em.add(column, v * self.width) for v in range(self.vectors)]
-            places = [
-                [[em.at(self.rep.outer[c].ir, f"%to{c}", em.add(row, column)) for c in components] for column in columns] for row in rows
-            ]
+            places = [[em.at(t.ir, f"%to{c}", em.add(row, column)) for c, t in enumerate(outer)] for row in rows for column in columns]
             carried = []
             fresh = em.let("icmp ne i64 %fresh, 0")
-            for row in places:
-                for place in row:
-                    for t, z, p in zip(self.rep.outer, self.rep.zero, place, strict=True):
-                        ir, old = t.vector(self.width), em.load(t.vector(self.width), p, t.bytes)
-                        carried.append((ir, em.let(f"select i1 {fresh}, {ir} {t.constant(z, self.width)}, {ir} {old}")))
+            for place in places:
+                for t, z, old in zip(outer, self.rep.zero, load_elements(low, outer, place, 0), strict=True):
+                    ir = t.vector(self.width)
+                    carried.append((ir, em.let(f"select i1 {fresh}, {ir} {t.constant(z, self.width)}, {ir} {old.name}")))
+            sums = em.loop(0, "%depth", 1, functools.partial(self._term, first, columns, tile), carried)
+            for place in places:
+                store_elements(low, outer, place, 0, values([sums.pop(0) for _ in outer], outer))
 
-            def term(k: str, sums: list[str]) -> list[str]:
-                return self._term(em, first, k, columns, sums, tile)
-
-            sums = em.loop(0, "%depth", 1, term, carried)
-            for row in places:
-                for place in row:
-                    for t, p in zip(self.rep.outer, place, strict=True):
-                        em.store(t.vector(self.width), sums.pop(0), p, t.bytes)
-
-        em.loop(0, lanes, step, some)
-
-    def _term(self, em: Emitter, first: str, k: str, columns: Sequence[str | int], sums: list[str], tile: int) -> list[str]:
-        rep, low, sources = self.rep, self.low, [f"%from{c}" for c in self.components]
-        row = em.mul(em.load("i64", em.at("i64", "%terms", k), 8), self.lanes)
+    def _term(self, first: str, columns: Sequence[str | int], tile: int, k: str, sums: list[str]) -> list[str]:
+        em, rep, low, sources = self.em, self.rep, self.low, [f"%from{c}" for c in self.components]
+        row = em.mul(em.get(I64, "%terms", k), self.lanes)
         x = [load_elements(low, rep.outer, sources, em.add(row, column)) for column in columns]
         entry = em.mul(k, "%across")
         new: list[str] = []
         for i in range(tile):
             place = em.add(entry, em.mul(em.add(first, i), "%along"))
-            scalars = [
-                Value(em.splat(em.load(t.ir, em.at(t.ir, f"%matrix{c}", place), t.bytes), t, self.width), t)
-                for c, t in enumerate(rep.outer)
-            ]
+            scalars = [Value(em.splat(em.get(t, f"%matrix{c}", place), t, self.width), t) for c, t in enumerate(rep.outer)]
             for vector in x:
-                old = [Value(sums[len(new) + c], t) for c, t in enumerate(rep.outer)]
+                old = values(sums[len(new) : len(new) + len(rep.outer)], rep.outer)
                 factors = (scalars, vector) if self.backward else (vector, scalars)
                 product = outer_product(rep, low, *factors, self._threshold)
                 new += [v.name for v in low.evaluate(rep.add, old, product, rep.outer)]
@@ -319,55 +261,135 @@ class SweepKernel:
 
     def _gather(self) -> Emitter:
         """Emit the transposition of rows of X at given places into rows of the result, by squares of vectors."""
-        em, args = self._open("gather"), Arguments(GatherWords, GatherArrays, len(self.components))
-        count, stride, k = (args.load(em, name) for name in ("lanes", "stride", "k"))
-        places, lines = args.pointer(em, "places"), args.pointer(em, "rows")
-        x, out = ([args.pointer(em, (name, c)) for c in self.components] for name in ("x", "out"))
-        lanes, width = self.lanes, min(self.width, 16)
+        em, args, outer = self._open("gather"), Arguments(GatherWords, GatherArrays, len(self.components)), self.rep.outer
+        words, (x, out) = args.words(em, "lanes stride k"), args.addresses(em).values()
+        count, k, lanes, width = words["lanes"], words["k"], self.lanes, min(self.width, 16)
         whole = str(em.round_down(k, width))
 
         def row(j: str | int) -> str | int:
-            return em.mul(em.load("i64", em.at("i64", places, j), 8), lanes)
+            return em.mul(em.get(I64, words["places"], j), lanes)
 
         def line(lane: str | int) -> str | int:
-            return em.mul(em.load("i64", em.at("i64", lines, lane), 8), stride)
+            return em.mul(em.get(I64, words["rows"], lane), words["stride"])
 
-        def ask(j: str, _: list[str]) -> None:
-            # Rows are scattered: prefetch them while earlier rows are copied.
-            later = row(em.smin(em.add(j, _PART), em.sub(k, 1)))
-            for c, t in enumerate(self.rep.outer):
-                for b in range(0, lanes, CACHE_LINE // t.bytes):
-                    em.prefetch(em.at(t.ir, x[c], em.add(later, b)), write=False)
-
-        def square(b: str, j: str, _: list[str]) -> None:
+        def square(b: str, j: str) -> None:
             rows = [row(em.add(j, i)) for i in range(width)]
-            for c, t in enumerate(self.rep.outer):
-                ir = t.vector(width)
-                vectors = em.transposed([em.load(ir, em.at(t.ir, x[c], em.add(r, b)), t.bytes) for r in rows], t)
-                for i, vector in enumerate(vectors):
+            for c, t in enumerate(outer):
+                for i, vector in enumerate(em.transposed([em.get(t, x[c], em.add(r, b), width) for r in rows], t)):
                     lane = em.add(b, i)
+                    with em.when(em.let(f"icmp slt i64 {lane}, {count}")):
+                        em.put(t, vector, out[c], em.add(line(lane), j), width)
 
-                    def put(lane: str | int = lane, ir: str = ir, vector: str = vector, t: Scalar = t, whole: str = out[c]) -> None:
-                        em.store(ir, vector, em.at(t.ir, whole, em.add(line(lane), j)), t.bytes)
-
-                    em.branch(em.let(f"icmp slt i64 {lane}, {count}"), put)
-
-        def part(start: str, _: list[str]) -> None:
+        with em.each(0, whole, _PART) as start:
             stop = em.smin(em.add(start, _PART), whole)
-            em.loop(start, stop, 1, ask)
-            em.loop(0, count, width, lambda b, _: em.loop(start, stop, width, functools.partial(square, b)))
-
-        def single(j: str, _: list[str]) -> None:
+            with em.each(start, stop) as j:
+                # Rows are scattered: prefetch them while earlier rows are copied.
+                later = row(em.smin(em.add(j, _PART), em.sub(k, 1)))
+                for t, array in zip(outer, x, strict=True):
+                    for b in range(0, lanes, CACHE_LINE // t.bytes):
+                        em.prefetch(em.at(t.ir, array, em.add(later, b)), write=False)
+            with em.each(0, count, width) as lane, em.each(start, stop, width) as j:
+                square(lane, j)
+        with em.each(whole, k) as j:
             here = row(j)
+            with em.each(0, count) as lane:
+                element = load_elements(self.single, outer, x, em.add(here, lane))
+                store_elements(self.single, outer, out, em.add(line(lane), j), element)
+        return em.done()
 
-            def lane(b: str, _: list[str]) -> None:
-                for c, t in enumerate(self.rep.outer):
-                    value = em.load(t.ir, em.at(t.ir, x[c], em.add(here, b)), t.bytes)
-                    em.store(t.ir, value, em.at(t.ir, out[c], em.add(line(b), j)), t.bytes)
 
-            em.loop(0, count, 1, lane)
+class TallyKernel:
+    """Generates ``tally``: statistics of rows of distances as they are found, for rows of `lanes` lanes, in vectors of `width`.
 
-        em.loop(0, whole, _PART, part)
-        em.loop(whole, k, 1, single)
-        em.line("ret void")
-        return em
+    ``tally(args, x, first, last)`` takes the rows `first` … `last` − 1 of X, which have a lane for each source. The float64 sums are
+    separate for each source and follow the order of the sweep, so the number of threads does not change them. Distances are not negative,
+    so infinite ones become 0 in a sum or a maximum. Infinite distances, and distances below the first cell, count in the histogram's
+    first cell.
+    """
+
+    def __init__(self, rep: Representation, target: Target, lanes: int, width: int) -> None:
+        (self.scalar,), (self.zero,) = rep.outer, rep.zero
+        self.lanes, self.width, self.args = lanes, width, Arguments(TallyWords)
+        self.em = Emitter("tally", "ptr %args, ptr %x, i64 %first, i64 %last", attributes="#1")
+        self.low = Lowering(self.em, target, width)
+
+    def function(self) -> Emitter:
+        """Emit the function."""
+        em, args = self.em, self.args
+        self.scratch = em.let(f"alloca {I32.vector(self.width)}, align 64")
+        self.x = args.words(em, "below end cells")
+        cells, end = self.x["cells"], em.smin("%last", self.x["end"])
+        middle = em.call("smax.i64", "i64", ("i64", "%first"), ("i64", em.smin("%last", self.x["below"])))
+        counted = em.let(f"icmp ne i64 {cells}, 0")
+        numbers = [em.load("double", args.place(em, name), 8) for name in ("scale", "base")]
+        numbers.append(em.let(f"sitofp i64 {cells} to double"))
+        self.scale, self.base, self.beyond = (em.splat(number, _DOUBLE, self.width) for number in numbers)
+        for part, (start, stop) in enumerate((("%first", middle), (middle, end))):
+            with em.when(em.let(f"icmp slt i64 {start}, {stop}")):
+                with em.when(counted):
+                    self._rows(part, start, stop, cells)
+                with em.otherwise():
+                    self._rows(part, start, stop, "")
+        with em.when(em.let(f"icmp ne ptr {self.x['farthest']}, null")), em.each("%first", end) as place:
+            self._target(place)
+        return em.done()
+
+    def _finite(self, place: str, column: str | int) -> tuple[str, Value]:
+        """Return a mask of the finite distances from some sources to a place, and the distances with 0 for others."""
+        em, low, scalar = self.em, self.low, self.scalar
+        row = em.mul(em.sub(place, "%first"), self.lanes)
+        x = em.get(scalar, "%x", em.add(row, column), self.width)
+        finite = low.compare("ne", scalar, x, scalar.constant(self.zero, self.width))
+        return finite, Value(low.select(finite, scalar, x, scalar.constant(0, self.width)), scalar)
+
+    def _rows(self, part: int, start: str, stop: str, cells: str) -> None:
+        """Add the rows of some places, also to the histogram if `cells` is given."""
+        em, width = self.em, self.width
+        with em.each(0, self.lanes, width) as column:
+            at = em.add(column, part * self.lanes)
+            kept = [(_DOUBLE, self.x["sums"], at), (I32, self.x["counts"], at), (self.scalar, self.x["largest"], column)]
+            kept += [(_DOUBLE, self.x["fractions"], column)] * bool(cells)
+            carried = [(s.vector(width), em.get(s, array, i, width)) for s, array, i in kept]
+            found = em.loop(start, stop, 1, lambda place, found: self._add(place, column, found, part, cells), carried)
+            for (s, array, i), value in zip(kept, found, strict=True):
+                em.put(s, value, array, i, width)
+
+    def _add(self, place: str, column: str, found: list[str], part: int, cells: str) -> list[str]:
+        """Add one more target to the sum, the count, the maximum and the largest fraction of some sources."""
+        em, low, (total, count, most, *fraction) = self.em, self.low, found
+        finite, x = self._finite(place, column)
+        distance = low.convert(x, _DOUBLE).name
+        total = low.arithmetic("add", _DOUBLE, [total, distance])
+        count = low.arithmetic("add", I32, [count, low.convert(Value(finite, None), I32).name])
+        most = low.arithmetic("max", self.scalar, [most, x.name])
+        if not cells:
+            return [total, count, most]
+        ir = _DOUBLE.vector(self.width)
+        whole = em.call(f"floor.{_DOUBLE.overload(self.width)}", ir, (ir, distance))
+        behind = em.let(f"fsub {ir} {distance}, {whole}")
+        self._count(distance, part, cells)
+        return [total, count, most, low.arithmetic("max", _DOUBLE, [fraction[0], behind])]
+
+    def _count(self, distance: str, part: int, cells: str) -> None:
+        em, low, width = self.em, self.low, self.width
+        scaled = low.arithmetic("sub", _DOUBLE, [low.arithmetic("mul", _DOUBLE, [distance, self.scale]), self.base])
+        inside = low.arithmetic("max", _DOUBLE, [scaled, _DOUBLE.constant(0.0, width)])
+        cell = low.convert(Value(low.arithmetic("min", _DOUBLE, [inside, self.beyond]), _DOUBLE), I32)
+        em.store(I32.vector(width), cell.name, self.scratch, 64)
+        table = em.at(I32.ir, self.x["table"], em.mul(em.mul(em.add(cells, 1), COPIES), part))
+        for lane in range(width):
+            number = em.let(f"zext i32 {em.load('i32', em.at('i32', self.scratch, lane), 4)} to i64")
+            counter = em.at("i32", em.at("i32", table, em.mul(number, COPIES)), lane % COPIES)
+            em.store("i32", em.let(f"add i32 {em.load('i32', counter, 4)}, 1"), counter, 4)
+
+    def _target(self, place: str) -> None:
+        """Keep the largest distance to a place; numbers that are not negative sort as their bits do."""
+        em, low, scalar, width = self.em, self.low, self.scalar, self.width
+        some = [self._finite(place, column)[1].name for column in range(0, self.lanes, width)]
+        while len(some) > 1:
+            some = [low.arithmetic("max", scalar, pair) for pair in zip(some[::2], some[1::2], strict=True)]
+        word = f"i{8 * scalar.bytes}"
+        bits = em.let(f"bitcast {scalar.vector(width)} {some[0]} to <{width} x {word}>")
+        largest = em.call(f"vector.reduce.umax.v{width}{word}", word, (f"<{width} x {word}>", bits))
+        there = em.at(word, self.x["farthest"], place)
+        em.store(word, em.call(f"umax.{word}", word, (word, largest), (word, em.load(word, there, scalar.bytes))), there, scalar.bytes)

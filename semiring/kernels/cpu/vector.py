@@ -17,9 +17,8 @@ from collections.abc import Sequence
 from semiring.kernels.cpu.arguments import KernelArguments
 from semiring.kernels.cpu.bounds import BoundsCheck
 from semiring.kernels.cpu.emitter import ENTRY, I32, Emitter, Scalar
-from semiring.kernels.cpu.lowering import Lowering, Value, improve, load_elements, update, values
-from semiring.kernels.cpu.representation import Representation
-from semiring.kernels.cpu.tile import STRIP, Tile
+from semiring.kernels.cpu.lowering import Lowering, Value, load_elements, merge, take_in, values
+from semiring.kernels.cpu.representation import STRIP, Representation, Tile
 from semiring.kernels.hardware import Target
 
 __all__ = ["VectorKernel"]
@@ -58,7 +57,7 @@ class VectorKernel:
         halves = [lanes >> i for i in range(lanes.bit_length())]
         self._inner = {w: Lowering(em, self.target, w, ones=None if w < lanes else ones, infinities=rep.inner_infinities) for w in halves}
         self._outer = {w: Lowering(em, self.target, w, infinities=rep.infinities) for w in (lanes, 1)}
-        self._threshold = {w: args.threshold(em, rep.inner[0], w) if rep.kind == "clamped" else "" for w in (lanes, 1)}
+        self._threshold = {w: args.threshold(em, rep, w) for w in (lanes, 1)}
         self._check = BoundsCheck(em, args, rep.outer, (lanes, 1))
         for c in self.components:
             self._pack(c, args.pointer(em, (vector, c)), args.load(em, (f"{vector}_{'rows' if self.left else 'columns'}", c)))
@@ -84,11 +83,7 @@ class VectorKernel:
     def _clear(self) -> None:
         """C ← 0."""
         for s, zero, start in zip(self.rep.outer, self.rep.zero, self._result, strict=True):
-
-            def one(i: str, _: list[str], zero: str = s.literal(zero), start: str = start) -> None:
-                self._em.put(s, zero, start, i)
-
-            self._em.loop(0, self._count, 1, one)
+            self._em.fill(s, zero, start, 0, self._count)
 
     # Terms.
 
@@ -115,14 +110,7 @@ class VectorKernel:
 
     def _take(self, width: int, sums: Sequence[str], elements: list[Value], factor: list[Value], code: str) -> list[str]:
         """Emit sums ⊕ elements ⊗ factor, or factor ⊗ elements. With a witness, `code` is this term's, and the last sum is the winner's."""
-        low, rep = self._inner[width], self.rep
-        a, b = (elements, factor) if self.left else (factor, elements)
-        if not self.witness:
-            return low.accumulate(rep.add, rep.mul, rep.inner, values(sums, rep.inner), a, b)
-        candidate = low.evaluate(rep.mul, a, b, rep.inner)
-        with low.plain_sums():
-            new, is_better = improve(low, rep.add, rep.inner, rep.extremum, values(sums[:-1], rep.inner), candidate)
-        return [*(v.name for v in new), low.select(is_better(), I32, code, sums[-1])]
+        return take_in(self._inner[width], self.rep, sums, *((elements, factor) if self.left else (factor, elements)), code)
 
     def _both(self, width: int, left: Sequence[str], right: Sequence[str]) -> list[str]:
         """left ⊕ right, with the winner's witness, or the lower witness for a tie."""
@@ -140,12 +128,9 @@ class VectorKernel:
 
     def _update(self, width: int, sums: Sequence[str], i: str | int) -> None:
         """c_i ← c_i ⊕ sums, from i on."""
-        rep, low = self.rep, self._outer[width]
-        found = [Value(rep.decode(low, c, v, self._threshold[width]), s) for c, (v, s) in enumerate(zip(sums, rep.outer, strict=False))]
-        places = [self._em.at(s.ir, x, i) for s, x in zip(rep.outer, self._result, strict=True)]
-        update(
-            low, rep.add, rep.outer, rep.extremum, [found], places, (self._em.at("i32", self._via, i), [sums[-1]]) if self.witness else None
-        )
+        places = [self._em.at(s.ir, x, i) for s, x in zip(self.rep.outer, self._result, strict=True)]
+        via = (self._em.at("i32", self._via, i), [sums[-1]]) if self.witness else None
+        merge(self._outer[width], self.rep, sums, self._threshold[width], places, via)
 
     # Streamed rows.
 
@@ -155,16 +140,11 @@ class VectorKernel:
         columns = em.smin(em.sub(self._count, start), STRIP)
         whole = str(em.round_down(columns, lanes))
         partial = em.let(f"icmp ne i64 {whole}, {columns}")
-        zeros = list(zip(self.rep.inner, self.rep.inner_zero, self._sums, strict=True))
 
         def slab(p: str, _: list[str]) -> None:
             steps = em.smin(em.sub(self._k, p), self.depth)
-
-            def clear(j: str, _: list[str]) -> None:
-                for s, zero, sums in zeros:
-                    em.put(s, s.constant(zero, lanes), sums, j, lanes)
-
-            em.loop(0, em.add(whole, lanes), lanes, clear)
+            for s, zero, sums in zip(self.rep.inner, self.rep.inner_zero, self._sums, strict=True):
+                em.fill(s, zero, sums, 0, em.add(whole, lanes), lanes)
             em.by_vectors(steps, self.rows, lambda q, rows: self._stream(em.add(p, q), rows, start, whole, partial))
             em.loop(0, whole, lanes, lambda j, _: self._merge(lanes, j, em.add(start, j)))
             shift = em.sub(em.add(start, lanes), self._count)  # column start + j is lane j + shift of the last vector

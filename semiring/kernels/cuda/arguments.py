@@ -1,7 +1,7 @@
 """Structures passed to kernels: fields declared once, filled by Python and read by C++.
 
 Annotations give each field's C++ type. The generated header turns the fields into macros: `Product` is ``struct Product { PRODUCT_FIELDS
-};`` in C++. A kernel takes a structure whole, as words of 8 bytes (`flat`, `places`), or word by word, as parameters (`parameters`).
+};`` in C++. A kernel takes a structure whole, as words of 8 bytes (`flat`), or word by word, as parameters (`parameters`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hi
 __all__ = [
     "ALWAYS", "Bits", "Bounds", "CheckedProducts", "DeviceMatrix", "Fronts", "Given", "LaunchPredicate", "Numbers", "Product", "Products",
     "Scan", "Sequence", "Sparse", "StridedBatch", "Sweep", "Truths", "VertexMatrix", "Via", "Witness", "fields_header", "flat",
-    "parameters", "places",
+    "parameters",
 ]  # fmt: skip
 
 Word = Annotated[int, "long long"]
@@ -350,23 +350,6 @@ def flat(structure: tuple[Any, ...]) -> list[int]:
         else:
             words.append(field)
     return words
-
-
-def places(structure: type[Any], components: int) -> dict[str, int]:
-    """Map names such as ``A.row`` and ``A.pointers.0`` to positions among a structure's words."""
-    return {name: i for i, name in enumerate(_names(structure, components))}
-
-
-def _names(structure: type[Any], components: int) -> list[str]:
-    names: list[str] = []
-    for field, hint in _hints(structure).items():
-        if hint == Pointers:
-            names += [f"{field}.{c}" for c in range(components)]
-        elif get_origin(hint) is Annotated:
-            names.append(field)
-        else:
-            names += [f"{field}.{name}" for name in _names(hint, components)]
-    return names
 
 
 def parameters(structure: type[Any], name: str, *, components: tuple[str, ...] = (), template: str = "") -> tuple[str, str]:

@@ -3,7 +3,7 @@
 // Rows, and blocks of a matrix, begin at multiples of 128 bits; the padding of a row is 0. A matrix packed by columns is the transpose.
 #pragma once
 
-#include "arguments.cuh"
+#include "memory.cuh"
 
 struct Bits {
   BITS_FIELDS
@@ -184,4 +184,223 @@ template <int W> __device__ __forceinline__ void close_bits(Bits A, int n) {
 #pragma unroll
   for (int v = 0; v < W / 4; v++)
     if (i < n && v * 128 < n) place[v] = {a[4 * v], a[4 * v + 1], a[4 * v + 2], a[4 * v + 3]};
+}
+
+// C <- C + A B over bits, or C <- A B. With B transposed, c_ij is 1 if row i of A and row j of B^T have a bit in common.
+//
+// A thread block computes a tile of BM x BN elements. Slices of BK bits of the rows go through STAGES buffers in shared memory by
+// asynchronous copies, with 0 outside the operands. Rows in shared memory are padded by 16 bytes, so that equal chunks of 8 rows lie in
+// different banks. A core (tensor cores or logic) adds slices to sums, and stores a bit for each sum that is not 0.
+
+template <int BK> constexpr int pitch = BK / 8 + 16;  // bytes of a row in shared memory
+
+// A thread block's tile of C.
+struct BitTile {
+  Bits C;
+  int top, left, m, n;
+  bool fresh;
+
+  // Store bits of row i from column j on, relative to the tile's corner.
+  __device__ __forceinline__ void put_word(int i, int j, unsigned bits) const { put(C.words, C.row, 32, i, j, bits); }
+  __device__ __forceinline__ void put_byte(int i, int j, unsigned char bits) const {
+    put(reinterpret_cast<unsigned char*>(C.words), C.row * 4, 8, i, j, bits);
+  }
+
+ private:
+  template <class T> __device__ __forceinline__ void put(T* data, long long row, int width, int i, int j, T bits) const {
+    if (top + i >= m || left + j >= n) return;
+    T* const place = data + (top + i) * row + (left + j) / width;
+    *place = fresh ? bits : T(*place | bits);
+  }
+};
+
+// Copies slices of ROWS rows to shared memory, one after the other.
+template <int ROWS, int BK, int THREADS> struct BitStager {
+  static constexpr int CHUNKS = BK / 128, STEP = THREADS / CHUNKS, COPIES = ROWS / STEP;
+  static_assert(THREADS % CHUNKS == 0 && ROWS % STEP == 0, "the threads divide a slice");
+
+  const uint4* source;
+  const long long step;  // between a thread's rows
+  const int i, j, rows;
+  int chunks;  // left in a row
+
+  __device__ __forceinline__ BitStager(const Bits& X, int top, int m, int k)
+      : step(X.row / 4 * STEP), i(threadIdx.x / CHUNKS), j(threadIdx.x % CHUNKS), rows(m - top - i), chunks((k + 127) / 128 - j) {
+    source = reinterpret_cast<const uint4*>(X.words + (top + i) * X.row) + j;
+  }
+
+  __device__ __forceinline__ void stage(char* shared) {
+    char* const target = shared + i * pitch<BK> + j * 16;
+#pragma unroll
+    for (int s = 0; s < COPIES; s++)
+      copy_async_or_zero(target + s * STEP * pitch<BK>, source + s * step, chunks > 0 && s * STEP < rows);
+    source += CHUNKS;
+    chunks -= CHUNKS;
+  }
+};
+
+#if __CUDA_ARCH__ >= 800
+// Counts common bits by tensor cores; a warp has WM x WN elements.
+template <int BM, int BN, int BK, int WM, int WN> struct TensorCore {
+  static constexpr int threads = BM / WM * (BN / WN) * 32;
+  static constexpr int DOWN = WM / 16, ACROSS = WN / 8, STEPS = BK / 256;
+  static_assert(WN % 32 == 0 && BK % 256 == 0, "whole words, whole instructions");
+
+  const int lane, row, column;  // of the warp's corner
+  int count[DOWN][ACROSS][4];
+  unsigned a[2][DOWN][4], b[2][ACROSS][2];
+
+  __device__ __forceinline__ TensorCore()
+      : lane(threadIdx.x % 32), row(threadIdx.x / 32 / (BN / WN) * WM), column(threadIdx.x / 32 % (BN / WN) * WN) {
+    fill(count, 0);
+  }
+
+  __device__ __forceinline__ void accumulate(const char* a_slice, const char* b_slice) {
+    // A lane addresses one row, of 16 bytes, of four 8 x 8 matrices of 16 bits: two above each other twice for A, two side by side for B.
+    const Shared a_place = shared_address(a_slice + (row + lane % 16) * pitch<BK> + lane / 16 * 16);
+    const Shared b_place = shared_address(b_slice + (column + lane / 16 * 8 + lane % 8) * pitch<BK> + lane / 8 % 2 * 16);
+    load(0, a_place, b_place);
+#pragma unroll
+    for (int s = 0; s < STEPS; s++) {
+      if (s + 1 < STEPS) load((s + 1) % 2, a_place + (s + 1) * 32, b_place + (s + 1) * 32);
+#pragma unroll
+      for (int i = 0; i < DOWN; i++)
+#pragma unroll
+        for (int j = 0; j < ACROSS; j++)
+          asm("mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+              : "+r"(count[i][j][0]), "+r"(count[i][j][1]), "+r"(count[i][j][2]), "+r"(count[i][j][3])
+              : "r"(a[s % 2][i][0]), "r"(a[s % 2][i][1]), "r"(a[s % 2][i][2]), "r"(a[s % 2][i][3]), "r"(b[s % 2][j][0]), "r"(b[s % 2][j][1]));
+    }
+  }
+
+  // A lane has two of 8 columns, in row lane / 4 and 8 rows below; the four lanes of a row combine their bits.
+  __device__ __forceinline__ void store(const BitTile& tile) const {
+#pragma unroll
+    for (int i = 0; i < DOWN; i++)
+#pragma unroll
+      for (int half = 0; half < 2; half++)
+#pragma unroll
+        for (int w = 0; w < ACROSS / 4; w++) {
+          unsigned word = 0;
+#pragma unroll
+          for (int j = 0; j < 4; j++) {
+            const int* const c = count[i][w * 4 + j] + half * 2;
+            if (c[0]) word |= 1u << 8 * j;
+            if (c[1]) word |= 2u << 8 * j;
+          }
+          word <<= lane % 4 * 2;
+          word |= __shfl_xor_sync(~0u, word, 1);
+          word |= __shfl_xor_sync(~0u, word, 2);
+          if (lane % 4 == w % 4) tile.put_word(row + i * 16 + half * 8 + lane / 4, column + w * 32, word);
+        }
+  }
+
+ private:
+  static __device__ __forceinline__ void load_matrices(Shared place, unsigned& w, unsigned& x, unsigned& y, unsigned& z) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(w), "=r"(x), "=r"(y), "=r"(z) : "r"(place));
+  }
+
+  __device__ __forceinline__ void load(int buffer, Shared a_place, Shared b_place) {
+#pragma unroll
+    for (int i = 0; i < DOWN; i++) {
+      auto& x = a[buffer][i];
+      load_matrices(a_place + i * 16 * pitch<BK>, x[0], x[1], x[2], x[3]);
+    }
+#pragma unroll
+    for (int j = 0; j < ACROSS; j += 2) {
+      auto &x = b[buffer][j], &y = b[buffer][j + 1];
+      load_matrices(b_place + j * 8 * pitch<BK>, x[0], x[1], y[0], y[1]);
+    }
+  }
+};
+#endif
+
+// Gathers common bits by logic, 32 per instruction; a thread has TM x TN elements, with rows BM / TM and columns BN / TN apart.
+template <int BM, int BN, int BK, int TM, int TN> struct Logic {
+  static constexpr int DOWN = BM / TM, ACROSS = BN / TN, threads = DOWN * ACROSS;
+  static_assert(DOWN % 4 == 0 && ACROSS % 8 == 0 && TN == 8, "a warp has 4 x 8 threads, and each thread of a row writes a byte");
+
+  const int lane, row, column;
+  unsigned common[TM][TN];
+
+  __device__ __forceinline__ Logic()
+      : lane(threadIdx.x % 32), row(threadIdx.x / 32 / (ACROSS / 8) * 4 + lane / 8), column(threadIdx.x / 32 % (ACROSS / 8) * 8) {
+    fill(common, 0u);
+  }
+
+  __device__ __forceinline__ void accumulate(const char* a_slice, const char* b_slice) {
+    const char* const a_rows = a_slice + row * pitch<BK>;
+    const char* const b_rows = b_slice + (column + lane % 8) * pitch<BK>;
+#pragma unroll 1
+    for (int chunk = 0; chunk < BK / 8; chunk += 16) {
+      uint4 b[TN];
+#pragma unroll
+      for (int j = 0; j < TN; j++) b[j] = *reinterpret_cast<const uint4*>(b_rows + j * ACROSS * pitch<BK> + chunk);
+#pragma unroll
+      for (int i = 0; i < TM; i++) {
+        const uint4 a = *reinterpret_cast<const uint4*>(a_rows + i * DOWN * pitch<BK> + chunk);
+#pragma unroll
+        for (int j = 0; j < TN; j++) {
+          common[i][j] |= a.x & b[j].x;
+          common[i][j] |= a.y & b[j].y;
+          common[i][j] |= a.z & b[j].z;
+          common[i][j] |= a.w & b[j].w;
+        }
+      }
+    }
+  }
+
+  // The 8 lanes of a row have 8 neighbouring columns at a time: lane j writes the byte of step j.
+  __device__ __forceinline__ void store(const BitTile& tile) const {
+#pragma unroll
+    for (int i = 0; i < TM; i++) {
+      unsigned own = 0;
+#pragma unroll
+      for (int j = 0; j < TN; j++) {
+        const unsigned votes = __ballot_sync(~0u, common[i][j] != 0);
+        if (lane % 8 == j) own = votes;
+      }
+      tile.put_byte(row + i * DOWN, column + lane % 8 * ACROSS, static_cast<unsigned char>(own >> lane / 8 * 8));
+    }
+  }
+};
+
+template <class Core, int BM, int BN, int BK, int STAGES>
+__device__ __forceinline__ void multiply_bits(Bits A, Bits transposed, Bits C, int m, int n, int k, bool fresh) {
+  constexpr int GROUP = 8;  // block rows that run together and share B in the cache
+  constexpr int A_STAGE = BM * pitch<BK>, B_STAGE = BN * pitch<BK>;
+  extern __shared__ __align__(16) char shared[];
+  char* const a_stages = shared;
+  char* const b_stages = shared + STAGES * A_STAGE;
+
+  const int across = (n + BN - 1) / BN, down = (m + BM - 1) / BM, tiles = across * down;
+  const int matrix = blockIdx.x / tiles, tile = blockIdx.x % tiles;
+  const int group = tile / (GROUP * across), in_group = tile % (GROUP * across);
+  const int rows = min(GROUP, down - group * GROUP);
+  const int top = (group * GROUP + in_group % rows) * BM, left = in_group / rows * BN;
+
+  const int slices = (k + BK - 1) / BK;
+  BitStager<BM, BK, Core::threads> stage_a(A.of_batch(matrix), top, m, k);
+  BitStager<BN, BK, Core::threads> stage_b(transposed.of_batch(matrix), left, n, k);
+  auto stage = [&](int slice, int buffer) {
+    if (slice < slices) {
+      stage_a.stage(a_stages + buffer * A_STAGE);
+      stage_b.stage(b_stages + buffer * B_STAGE);
+    }
+    commit_copies();
+  };
+
+  Core core;
+#pragma unroll
+  for (int slice = 0; slice < STAGES - 1; slice++) stage(slice, slice);
+  int reading = 0, writing = STAGES - 1;
+  for (int slice = 0; slice < slices; slice++) {
+    wait_for_copies<STAGES - 2>();
+    __syncthreads();
+    stage(slice + STAGES - 1, writing);
+    core.accumulate(a_stages + reading * A_STAGE, b_stages + reading * B_STAGE);
+    reading = reading + 1 == STAGES ? 0 : reading + 1;
+    writing = writing + 1 == STAGES ? 0 : writing + 1;
+  }
+  core.store({C.of_batch(matrix), top, left, m, n, fresh});
 }

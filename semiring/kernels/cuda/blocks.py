@@ -1,26 +1,31 @@
-"""Blocks on a GPU: layouts as kernels take them, overlaps, and copies.
+"""Blocks on a GPU: layouts as kernels take them, overlaps, and copies on the GPU and between host and GPU.
 
 A kernel copies any strides into contiguous rows, reading along the denser axis: several times as fast as CuPy's elementwise copy.
 """
 
 from __future__ import annotations
 
-import functools
+import ctypes
 import math
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
 
 from semiring.arrays.overlap import Layout, share, span
+from semiring.common import forks
 from semiring.kernels.cuda.arguments import DeviceMatrix, Via, flat
-from semiring.kernels.cuda.compiler import Kernel, rehearsing
+from semiring.kernels.cuda.compiler import kernel_for, rehearsing
 from semiring.kernels.engine import Block
 
 __all__ = [
-    "BATCH", "access", "aligned_copy", "batches", "by_value", "contiguous", "copy_into", "copy_rows", "matrix_of", "of_one_layout",
-    "row_slices", "same_block", "shares", "stacked", "via_of",
+    "BATCH", "access", "aligned_copy", "batches", "by_value", "contiguous", "copy_into", "copy_rows", "download", "locked", "matrix_of",
+    "of_one_layout", "row_slices", "same_block", "shares", "stacked", "upload", "via_of",
 ]  # fmt: skip
+
+Array = np.ndarray[Any, Any]
 
 BATCH = 65535
 """The most matrices of one launch: the limit of a grid's second and third dimensions."""
@@ -170,7 +175,7 @@ def copy_rows(source: Any, target: Any) -> None:
 
     if source.size == 0:
         return
-    kernel = _kernel(source.itemsize, cupy.cuda.runtime.getDevice())
+    kernel = kernel_for("copy_rows", cupy.cuda.runtime.getDevice(), _copy_source, source.itemsize)
     size, (count, m, n) = source.itemsize, source.shape
     for first in range(0, count, BATCH):
         for top in range(0, m, _TILE * BATCH):
@@ -181,13 +186,91 @@ def copy_rows(source: Any, target: Any) -> None:
             kernel(grid, (_TILE, 8, 1), (old.data.ptr, row, column, apart, new.data.ptr, pitch, new_apart, old.shape[1], n))
 
 
-@functools.cache
-def _kernel(size: int, number: int) -> Kernel:
+def _copy_source(size: int) -> str:
     kind = f"uint{8 * size}"
-    source = (
+    return (
         '#include "elements.cuh"\n\n'
         f'extern "C" __global__ void copy_rows(const {kind}* source, long long row, long long column, long long apart, {kind}* target, '
         "long long pitch, long long target_apart, long long m, long long n) {\n"
         "  copy_tiles(source, row, column, apart, target, pitch, target_apart, int(m), int(n));\n}\n"
     )
-    return Kernel("copy_rows", lambda: source, number)
+
+
+# Copies between the host and the current GPU, at the full speed of the link.
+
+_LARGE = 1 << 24  # bytes from which on locking pages takes less time than it saves
+_PORTABLE = 1  # cudaHostRegisterPortable: for all GPUs
+
+_lock = forks.lock()
+_holders: Counter[tuple[int, int]] = Counter()
+"""The number of running copies from or to locked pages, by address and size."""
+
+
+def upload(array: Array, dtype: Any = None) -> Any:
+    """Copy an array to the GPU, C-contiguous, in another dtype if given."""
+    import cupy
+
+    source = np.ascontiguousarray(array, dtype=dtype)
+    target = cupy.empty(source.shape, source.dtype)
+    with _locked(source) as address:
+        stream = cupy.cuda.get_current_stream()
+        target.data.copy_from_host_async(address, source.nbytes, stream)
+        stream.synchronize()
+    return target
+
+
+def download(array: Any, target: Array | None = None) -> Array:
+    """Copy an array to the host, into the C-contiguous `target` if given."""
+    import cupy
+
+    source = contiguous(array)
+    target = np.empty(array.shape, array.dtype) if target is None else target
+    with _locked(target) as address:
+        stream = cupy.cuda.get_current_stream()
+        source.data.copy_to_host_async(address, source.nbytes, stream)
+        stream.synchronize()
+    return target
+
+
+@contextmanager
+def _locked(array: Array) -> Iterator[ctypes.c_void_p]:
+    """Yield the address of an array with locked pages, which the GPU copies itself."""
+    with locked([array]):
+        yield ctypes.c_void_p(array.ctypes.data)
+
+
+@contextmanager
+def locked(arrays: Iterable[Array]) -> Iterator[None]:
+    """Lock the pages of large arrays meanwhile, so that every GPU copies them itself."""
+    held = [(a.ctypes.data, a.nbytes) for a in arrays if a.nbytes >= _LARGE]
+    with ExitStack() as stack:
+        for pages in held:
+            with _lock:
+                if _holders[pages] == 0 and not _register(*pages):
+                    continue
+                _holders[pages] += 1
+            stack.callback(_release, pages)
+        yield
+
+
+def _register(address: int, size: int) -> bool:
+    """Lock pages; return False if that is impossible."""
+    import cupy
+
+    runtime = cupy.cuda.runtime
+    try:
+        runtime.hostRegister(address, size, _PORTABLE)
+    except runtime.CUDARuntimeError:  # locked elsewhere, or beyond the system's limit: copies are slower, but correct
+        return False
+    return True
+
+
+def _release(pages: tuple[int, int]) -> None:
+    """Unlock pages after the last copy in this process."""
+    import cupy
+
+    with _lock:
+        _holders[pages] -= 1
+        if _holders[pages] == 0:
+            del _holders[pages]
+            cupy.cuda.runtime.hostUnregister(pages[0])

@@ -17,9 +17,8 @@ from semiring.common.html import Shown
 from semiring.kernels.cuda import compiler
 from semiring.kernels.cuda.arguments import Bits, Truths, parameters
 from semiring.kernels.cuda.blocks import copy_into, copy_rows, shares, stacked
-from semiring.kernels.cuda.capture import recording
-from semiring.kernels.cuda.compiler import Kernel
-from semiring.kernels.cuda.launches import launched
+from semiring.kernels.cuda.compiler import kernel_for
+from semiring.kernels.cuda.launches import launched, recording
 from semiring.kernels.engine import Block, Immediate, PackedBlock
 from semiring.kernels.hardware import Device, device
 
@@ -103,12 +102,12 @@ def bits_source(name: str, tile: BitTile | None = None, words: int = 0) -> str:
     `name` is "product", "transpose", "pack", "unpack", "close" or "add_identity"; "product" takes a `tile`, and "close" the `words` per row
     of the pivot block.
     """
-    header, bounds, threads = "bits", "", 32 * WARPS
+    bounds, threads = "", 32 * WARPS
     (taken_a, a), (taken_b, b), (taken_c, c) = (parameters(Bits, x) for x in "abc")
     match name:
         case "product":
             assert tile is not None
-            header, threads, bounds = "bits_product", tile.threads, f", {tile.blocks}"
+            threads, bounds = tile.threads, f", {tile.blocks}"
             sizes = f"{tile.rows}, {tile.columns}, {tile.depth}"
             core = f"{'TensorCore' if tile.tensor else 'Logic'}<{sizes}, {tile.part_rows}, {tile.part_columns}>"
             taken = [taken_a, taken_b, taken_c, "long long m, long long n, long long k, long long fresh"]
@@ -128,31 +127,7 @@ def bits_source(name: str, tile: BitTile | None = None, words: int = 0) -> str:
             taken = [taken_a, "long long n"]
             call = f"include_identity({a}, n)"
     kernel = f'extern "C" __global__ void __launch_bounds__({threads}{bounds}) {name}({", ".join(taken)}) {{\n  {call};\n}}\n'
-    return f'#include "{header}.cuh"\n\n{kernel}'
-
-
-class BitKernels:
-    """The kernels on bits for one GPU."""
-
-    def __init__(self, number: int) -> None:
-        self.device = device(number)
-        self._number = number
-        self._functions: dict[Any, Kernel] = {}
-
-    def function(self, name: str, tile: BitTile | None = None, words: int = 0) -> Kernel:
-        """Return a kernel, to be called with a grid, a block, its arguments and its shared memory; see `bits_source`."""
-        key = (name, tile, words)
-        found = self._functions.get(key)
-        if found is None:
-            kernel = Kernel(name, lambda: bits_source(*key), self._number, tile.shared_bytes if tile else 0)
-            found = self._functions.setdefault(key, kernel)
-        return found
-
-
-@functools.cache
-def kernels_for_bits(number: int) -> BitKernels:
-    """Return the kernels on bits for GPU `number`."""
-    return BitKernels(number)
+    return f'#include "bits.cuh"\n\n{kernel}'
 
 
 _SMALL = 128 << 20  # bytes of packed matrices whose schedules are captured as CUDA graphs, on a workspace of the same size
@@ -172,7 +147,6 @@ class CudaBooleanEngine(Immediate):
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], number: int = 0) -> None:
         self.semiring, self.dtypes, self.number = semiring, dtypes, number
-        self._kernels = kernels_for_bits(number)
 
     def load(self, values: tuple[Any, ...], via: Any = None, *, owned: bool = True) -> PackedBlock:
         """Return a block that holds `values` as bits."""
@@ -207,7 +181,7 @@ class CudaBooleanEngine(Immediate):
             self._launch(name, grid, (truths.data.ptr, row, column, apart, *_matrix(A), m, n, int(aligned)))
 
     def _launch(self, name: str, grid: int, arguments: tuple[int, ...]) -> None:
-        self._kernels.function(name)((grid, 1, 1), (32 * WARPS, 1, 1), arguments)
+        kernel_for(name, self.number, bits_source, name)((grid, 1, 1), (32 * WARPS, 1, 1), arguments)
 
     def expect_signs(self, m: int, n: int, k: int) -> None:
         """Do nothing: truth values have no signs."""
@@ -225,16 +199,21 @@ class CudaBooleanEngine(Immediate):
         self._product(A, B, C, fresh=True)
 
     def _product(self, A: Block, B: Block, C: Block, *, fresh: bool) -> None:
+        import cupy
+
         (m, n), k, batch = C.shape, A.shape[1], len(C.values[0])
         if 0 in (m, n, batch):
             return
         if shares(A, C):
-            A = replace(A, values=(_copied(A.values[0]),))
+            copied = cupy.empty(A.values[0].shape, np.uint32)
+            copy_rows(A.values[0], copied)
+            A = replace(A, values=(copied,))
         transposed = self._transposed(B)
-        tile = choose_bit_tile(m, n, batch, self._kernels.device)
+        tile = choose_bit_tile(m, n, batch, device(self.number))
         grid = -(-m // tile.rows) * -(-n // tile.columns) * batch
         arguments = (*_matrix(A), *_matrix(transposed), *_matrix(C), m, n, k, int(fresh))
-        self._kernels.function("product", tile)((grid, 1, 1), (tile.threads, 1, 1), arguments, tile.shared_bytes)
+        kernel = kernel_for("product", self.number, bits_source, "product", tile, shared_bytes=tile.shared_bytes)
+        kernel((grid, 1, 1), (tile.threads, 1, 1), arguments, tile.shared_bytes)
         launched(self.meter, m * n * k * batch)
 
     def _transposed(self, B: Block) -> PackedBlock:
@@ -252,7 +231,8 @@ class CudaBooleanEngine(Immediate):
         n, batch = A.shape[0], len(A.values[0])
         if n and batch:
             words = next(w for w in PIVOT_WORDS if n <= 32 * w)
-            self._kernels.function("close", words=words)((batch, 1, 1), (32 * words, 1, 1), (*_matrix(A), n))
+            kernel = kernel_for("close", self.number, bits_source, "close", None, words)
+            kernel((batch, 1, 1), (32 * words, 1, 1), (*_matrix(A), n))
             launched(self.meter, n**3 * batch)
 
     def eliminate(self, A: Block) -> None:
@@ -274,18 +254,10 @@ class CudaBooleanEngine(Immediate):
             recorded = recording(("bits", self.number, A.values[0].shape, A.shape, name), A, schedule)
             self.meter = meter
         if recorded is None:
-            compiler.run(lambda: schedule(A), lambda: schedule(A))
+            compiler.run(lambda: schedule(A))
         else:
             recorded.play(A)
             launched(self.meter, A.shape[0] ** 3 * len(A.values[0]))
-
-
-def _copied(words: Any) -> Any:
-    import cupy
-
-    copied = cupy.empty(words.shape, words.dtype)
-    copy_rows(words, copied)
-    return copied
 
 
 def _words(n: int) -> int:

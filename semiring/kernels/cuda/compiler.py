@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -22,7 +22,8 @@ from semiring.kernels.cuda.arguments import fields_header
 from semiring.kernels.hardware import device
 
 __all__ = [
-    "DYNAMIC_SHARED_BYTES", "OPTIONS", "Kernel", "compile_source", "headers", "kept_code", "pointer_to", "rehearse", "rehearsing", "run",
+    "DYNAMIC_SHARED_BYTES", "OPTIONS", "Kernel", "compile_source", "headers", "kept_code", "kernel_for", "pointer_to", "rehearse",
+    "rehearsing", "run", "semiring_kernel_for",
 ]  # fmt: skip
 
 OPTIONS = ("--std=c++17", "--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true")
@@ -143,6 +144,16 @@ class Kernel:
         return function
 
 
+@functools.cache
+def kernel_for(name: str, number: int, source: Callable[..., str], *how: Hashable, shared_bytes: int = 0) -> Kernel:
+    """Return the kernel of ``source(*how)`` for GPU `number`, which stays loaded; see `Kernel`."""
+    return Kernel(name, lambda: source(*how), number, shared_bytes)
+
+
+semiring_kernel_for = functools.lru_cache(maxsize=cache.LOADED)(kernel_for.__wrapped__)
+"""`kernel_for` for kernels of one semiring: the least recently used one is dropped."""
+
+
 def _launch(function: Any, grid: tuple[int, int, int], block: tuple[int, int, int], argument: int, shared_bytes: int) -> None:
     import cupy
 
@@ -180,14 +191,14 @@ def rehearse(work: Callable[[], object]) -> None:
         kernel.load()
 
 
-def run(work: Callable[[], _T], rehearsal: Callable[[], object]) -> _T:
-    """Return ``work()``; if one of its kernels must be compiled, run ``rehearse(rehearsal)`` first.
+def run(work: Callable[[], _T], rehearsal: Callable[[], object] | None = None) -> _T:
+    """Return ``work()``; if one of its kernels must be compiled, run ``rehearse(rehearsal or work)`` first.
 
     Nested calls rehearse only the outermost work.
     """
     if rehearsing() or _thread.ahead is not None:
         return work()
-    _thread.ahead = rehearsal
+    _thread.ahead = rehearsal or work
     try:
         return work()
     finally:

@@ -6,7 +6,6 @@ each, and flush subnormals to zero. Kernels report divergent pivots by the least
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from semiring.common import forks
 from semiring.common.errors import SemiringError
 from semiring.kernels.cuda.arguments import StridedBatch, parameters
 from semiring.kernels.cuda.blocks import stacked
-from semiring.kernels.cuda.compiler import Kernel, rehearsing
+from semiring.kernels.cuda.compiler import kernel_for, rehearsing
 
 __all__ = [
     "NO_DIVERGENCE", "Flags", "clamp_infinity", "clear_paths", "earliest_divergence", "elements_source", "for_each", "mend",
@@ -45,7 +44,8 @@ def for_each(body: str, arrays: dict[str, Any], **numbers: int) -> None:
         strides = [tuple(s // v.itemsize for s in v.strides) for v in views]
         if abs(strides[0][1]) < abs(strides[0][2]):  # matrices stored by columns are read by columns
             m, n, strides = n, m, [(batch, column, row) for batch, row, column in strides]
-    kernel = _kernel(body, tuple((name, v.dtype) for name, v in arrays.items()), tuple(numbers), cupy.cuda.runtime.getDevice())
+    typed = tuple((name, v.dtype) for name, v in arrays.items())
+    kernel = kernel_for("elements", cupy.cuda.runtime.getDevice(), elements_source, body, typed, tuple(numbers))
     layouts = [x for v, (batch, row, column) in zip(views, strides, strict=True) for x in (v.data.ptr, row, column, batch)]
     grid = min(-(-n // _THREADS), _ACROSS), min(m, _DOWN), min(count, _DOWN)
     kernel(grid, (_THREADS, 1, 1), (*layouts, count, m, n, *map(_signed, numbers.values())))
@@ -67,11 +67,6 @@ def elements_source(body: str, arrays: tuple[tuple[str, np.dtype[Any]], ...], nu
         f"{', '.join([*(own for own, _ in taken.values()), 'int64 count, int64 m, int64 n', *(f'int64 {name}' for name in numbers)])}) {{\n"
         f"{''.join(matrices)}  each_element(count, m, n, [&](int64 b, int64 i, int64 j) {{\n{''.join(elements)}    {body};\n  }});\n}}\n"
     )
-
-
-@functools.cache
-def _kernel(body: str, arrays: tuple[tuple[str, np.dtype[Any]], ...], numbers: tuple[str, ...], number: int) -> Kernel:
-    return Kernel("elements", lambda: elements_source(body, arrays, numbers), number)
 
 
 def clamp_infinity(values: Any, inner: int, *, owned: bool, signs: Any = None) -> Any:

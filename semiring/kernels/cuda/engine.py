@@ -14,7 +14,6 @@ from semiring.kernels import machine
 from semiring.kernels.cuda import compiler
 from semiring.kernels.cuda.arguments import flat
 from semiring.kernels.cuda.blocks import batches, copy_into, matrix_of, of_one_layout, stacked, via_of
-from semiring.kernels.cuda.capture import recording
 from semiring.kernels.cuda.elements import (
     NO_DIVERGENCE,
     clamp_infinity,
@@ -26,7 +25,7 @@ from semiring.kernels.cuda.elements import (
     zeros,
 )
 from semiring.kernels.cuda.kernels import PLAIN_THREADS, SMALL_PIVOT, STACK, pivot_threads
-from semiring.kernels.cuda.launches import LaunchPlan, SplitKPlan, addresses, launched
+from semiring.kernels.cuda.launches import LaunchPlan, SplitKPlan, addresses, launched, recording
 from semiring.kernels.cuda.products import CudaProducts, ProductPlan
 from semiring.kernels.cuda.shapes import finds_safe
 from semiring.kernels.cuda.statistics import begin

@@ -14,7 +14,6 @@ of k positive terms, at most (k/2 + 8) ε₆₄ max(1, |r|) / min(1, |s|), plus 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
@@ -24,10 +23,10 @@ import numpy as np
 from semiring.arrays.pieces import slices
 from semiring.kernels import machine
 from semiring.kernels.cuda.arguments import LaunchPredicate, StridedBatch, parameters
-from semiring.kernels.cuda.blas import blas_plan, is_faster
 from semiring.kernels.cuda.blocks import aligned_copy, row_slices, shares
-from semiring.kernels.cuda.compiler import Kernel
+from semiring.kernels.cuda.compiler import kernel_for
 from semiring.kernels.cuda.elements import zeros
+from semiring.kernels.cuda.launches import blas_plan, is_faster
 from semiring.kernels.engine import Block
 
 __all__ = ["KERNELS", "exponential_source", "multiply_exponentials", "pays"]
@@ -137,14 +136,9 @@ def _start(
     values = X.values[0]
     (m, n), count, size = X.shape, len(values), values.itemsize
     batch, row, column = (s // size for s in values.strides)
-    kernel = _kernel(name, values.dtype, cupy.cuda.runtime.getDevice())
+    kernel = kernel_for(name, cupy.cuda.runtime.getDevice(), exponential_source, name, values.dtype)
     grid = grid or (min(-(-n // block[0]), 1 << 16), min(m, _DOWN), min(count, _DOWN))
     kernel(grid, block, (values.data.ptr, row, column, batch, count, m, n, float(scale), float(1 / scale), *more))
-
-
-@functools.cache
-def _kernel(name: str, dtype: np.dtype[Any], number: int) -> Kernel:
-    return Kernel(name, lambda: exponential_source(name, dtype), number)
 
 
 def exponential_source(name: str, dtype: np.dtype[Any]) -> str:
@@ -181,4 +175,4 @@ def exponential_source(name: str, dtype: np.dtype[Any]) -> str:
                 f"    C.at(b, i, j) = {dtype.name}(found * inverse);\n  }});"
             )
     bounds = "__launch_bounds__(256) "
-    return f'#include "exponential.cuh"\n\nextern "C" __global__ void {bounds}{name}({first}, {own}) {{\n  {body}\n}}\n'
+    return f'#include "elements.cuh"\n\nextern "C" __global__ void {bounds}{name}({first}, {own}) {{\n  {body}\n}}\n'

@@ -20,16 +20,16 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.common.errors import DivergentPivot
 from semiring.kernels import cache
+from semiring.kernels.compressed import Supernodes
 from semiring.kernels.cuda.arguments import Fronts, flat
+from semiring.kernels.cuda.blocks import upload
 from semiring.kernels.cuda.compiler import Kernel, pointer_to
 from semiring.kernels.cuda.elements import NO_DIVERGENCE, no_divergence, read_back
 from semiring.kernels.cuda.kernels import pivot_threads, pivot_tile, step_for
 from semiring.kernels.cuda.representation import Representation, represent
 from semiring.kernels.cuda.source import summing_structs
-from semiring.kernels.cuda.transfer import upload
 from semiring.kernels.hardware import device
 from semiring.kernels.limits import threshold
-from semiring.kernels.supernodes import Supernodes
 
 __all__ = ["CudaFronts", "front_bytes", "fronts_source"]
 
@@ -109,7 +109,7 @@ def fronts_source(semiring: Semiring, dtypes: DTypes, arch: int, *, by_star: boo
     """Return the CUDA C++ of all kernels of fronts."""
     r = represent(semiring, dtypes)
     step = step_for(r, arch, ordered_bits=False)
-    lines = ['#include "arithmetic.cuh"', '#include "fronts.cuh"', "", summing_structs(semiring, dtypes, step=step, star=by_star)]
+    lines = ['#include "fronts.cuh"', "", summing_structs(semiring, dtypes, step=step, star=by_star)]
     for name, (call, threads) in _kernels(r, by_star=by_star).items():
         lines += [
             f'extern "C" __global__ void __launch_bounds__({threads}) {name}(const __grid_constant__ Fronts<Summed> fronts) {{',

@@ -9,26 +9,22 @@ from __future__ import annotations
 import functools
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.common.html import Code
 from semiring.kernels import cache
-from semiring.kernels.boolean import is_reachability
 from semiring.kernels.cuda import boolean
 from semiring.kernels.cuda.arguments import DeviceMatrix, Via, parameters
-from semiring.kernels.cuda.blas import BlasPlan, is_plus_times
 from semiring.kernels.cuda.compiler import Kernel
-from semiring.kernels.cuda.representation import Representation, represent
+from semiring.kernels.cuda.launches import BlasPlan, LaunchPlan, SplitKPlan, is_plus_times
+from semiring.kernels.cuda.representation import Representation, Step, StepOperations, best_step, represent
 from semiring.kernels.cuda.source import semiring_struct
-from semiring.kernels.cuda.steps import Step, StepOperations, best_step
 from semiring.kernels.cuda.tile import Tile, TileProblem, candidate_tiles
 from semiring.kernels.hardware import device
-
-if TYPE_CHECKING:
-    from semiring.kernels.cuda.launches import LaunchPlan, SplitKPlan
+from semiring.kernels.operations import is_reachability
 
 __all__ = [
     "GROUP", "PLAIN_THREADS", "SHALLOW", "SHALLOW_STACK", "SHALLOW_TILES", "SMALL_PIVOT", "STACK", "STACKS", "STACK_SIDES", "VECTORS",
@@ -182,7 +178,6 @@ def kernel_source(
     product = name.startswith("product") or name == "add_parts"
     template = "shapes" if name in (*STACKS, SHALLOW, *VECTORS) else "product" if product else "pivot"
     parts = [
-        '#include "arithmetic.cuh"',
         f'#include "{template}.cuh"',
         "",
         semiring_struct(r, None if name in (*STACKS, *VECTORS) else step, star=name == "eliminate", epilogue=name == "product"),

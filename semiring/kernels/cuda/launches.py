@@ -1,22 +1,40 @@
-"""Launch plans of products, decided once per arrangement of operands: later launches differ only in addresses."""
+"""Launches that are decided or recorded once: plans of products, calls of cuBLAS, and CUDA graphs.
+
+A plan is made once per arrangement of operands: later launches differ only in addresses. cuBLAS adds products of floats, where CuPy finds
+it; without TF32, which would keep ten bits of a float32. Schedules of small matrices are recorded once per shape, each on its own
+workspace: a recursive closure of 1,000 vertices is a hundred launches of a few microseconds, less time than Python takes to make them.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import importlib
 import operator
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from semiring.algebra.definition import Semiring
+from semiring.algebra.expression import is_operation
+from semiring.arrays.overlap import address
+from semiring.common import forks
 from semiring.common.progress import Meter
-from semiring.kernels.cuda.arguments import ALWAYS, Bounds, DeviceMatrix, LaunchPredicate, Product, Witness, flat, places
-from semiring.kernels.cuda.blocks import by_value, matrix_of, via_of
+from semiring.kernels import machine
+from semiring.kernels.cuda.arguments import ALWAYS, Bounds, DeviceMatrix, LaunchPredicate, Product, Witness, flat
+from semiring.kernels.cuda.blocks import by_value, copy_into, matrix_of, via_of
 from semiring.kernels.cuda.compiler import Kernel, pointer_to, rehearsing
+from semiring.kernels.cuda.elements import for_each
 from semiring.kernels.engine import Block
 
-__all__ = ["LaunchPlan", "Operands", "SplitKPlan", "addresses", "arrangement", "launched", "planned"]
+__all__ = [
+    "BlasPlan", "LaunchPlan", "Operands", "RecordedGraph", "SplitKPlan", "addresses", "arrangement", "blas_plan", "has_blas", "is_faster",
+    "is_plus_times", "launched", "planned", "recording",
+]  # fmt: skip
 
 Operands = tuple[Block, Block, Block]
 """A, B and C of a product."""
@@ -151,9 +169,8 @@ def planned(
 @functools.cache
 def _own_places(components: int) -> np.ndarray[Any, Any]:
     """Return the positions within a `Product` of the values of `addresses`."""
-    place = places(Product, components)
-    pointers = [place[f"{X}.pointers.{c}"] for X in ("A", "B", "C", "witness.transposed") for c in range(components)]
-    return np.array([*pointers, place["witness.via"], place["witness.first"]])
+    own = DeviceMatrix((1,) * components, 0, 0, 0)
+    return np.flatnonzero(flat(Product(own, own, own, 0, 0, 0, 0, 0, 0, Witness(own, 1, 0, 0, 1))))
 
 
 def launched(meter: Meter | None, steps: int) -> None:
@@ -172,3 +189,195 @@ def _event() -> Any:
     event = cupy.cuda.Event(block=True, disable_timing=True)
     event.record(stream)
     return event
+
+
+# Sums of products of floats by cuBLAS.
+
+_PRECISIONS = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
+_MOST = (1 << 31) - 1  # cuBLAS's rows, columns and strides have 32 bits
+_INEXACT = (1, 3)  # CUBLAS_TENSOR_OP_MATH and CUBLAS_TF32_TENSOR_OP_MATH, in case other code left the handle in these modes
+_MODE = 15  # the bits of a math mode without its flags
+
+
+@functools.cache
+def has_blas() -> bool:
+    """Return True if CuPy finds cuBLAS."""
+    try:
+        _cublas()
+    except ImportError:
+        return False
+    return True
+
+
+def _cublas() -> Any:
+    return importlib.import_module("cupy_backends.cuda.libs.cublas")
+
+
+def is_faster(least: Mapping[int, int], size: int, count: int, m: int, n: int, k: int) -> bool:
+    """Return True if cuBLAS is faster for `count` products of elements of `size` bytes; `least` maps sizes to the fewest steps."""
+    return count * m * n * k >= least[size] and min(m, n, k) >= machine.BLAS_SIDE and has_blas()
+
+
+def is_plus_times(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> bool:
+    """Return True if ⊕ is + and ⊗ is ×, on floats that cuBLAS supports."""
+    program = semiring.program
+    return (
+        len(dtypes) == 1 and dtypes[0] in _PRECISIONS and is_operation(program.add[0], ("add",)) and is_operation(program.mul[0], ("mul",))
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlasPlan:
+    """A product C ← C + AB, or C ← AB if `fresh`, of matrices in layouts that cuBLAS takes."""
+
+    dtype: np.dtype[Any]
+    layout: tuple[int, int, int, int, int]  # 1 for B and for A if by columns; columns and rows of C; steps
+    leading: tuple[int, int, int]  # distances between the rows (columns) of A, B and C, in numbers
+    apart: tuple[int, int, int]  # distances between the matrices of a batch
+    count: int  # matrices
+    fresh: bool
+
+    def start(self, own: Sequence[int], predicate: LaunchPredicate = ALWAYS) -> None:
+        """Call cuBLAS in the current stream, with the addresses of A, B and C."""
+        import cupy
+
+        assert not predicate[0], "cuBLAS has no predicates"
+        if rehearsing():
+            return
+        cublas, handle, kind = _cublas(), cupy.cuda.device.get_cublas_handle(), _PRECISIONS[self.dtype]
+        scalars = np.array([1, not self.fresh], self.dtype)  # α and β
+        alpha = address(scalars)
+        (a, b, c), (lda, ldb, ldc), beta = own[:3], self.leading, alpha + self.dtype.itemsize
+        mode = cublas.getMathMode(handle)
+        exact = mode & _MODE not in _INEXACT
+        if not exact:
+            cublas.setMathMode(handle, 0)
+        # cuBLAS stores matrices by columns, and a matrix by rows is its transpose by columns: Cᵀ = Bᵀ Aᵀ.
+        try:
+            if self.count == 1:
+                multiply = getattr(cublas, f"{kind}gemm")
+                multiply(handle, *self.layout, alpha, b, ldb, a, lda, beta, c, ldc)
+            else:
+                multiply, (next_a, next_b, next_c) = getattr(cublas, f"{kind}gemmStridedBatched"), self.apart
+                multiply(handle, *self.layout, alpha, b, ldb, next_b, a, lda, next_a, beta, c, ldc, next_c, self.count)
+        finally:
+            if not exact:
+                cublas.setMathMode(handle, mode)
+
+
+def blas_plan(A: Any, B: Any, C: Any, *, fresh: bool) -> BlasPlan | None:
+    """Plan C ← AB or C ← C + AB for batches of shapes (count, m, k), (count, k, n) and (count, m, n).
+
+    Returns None if cuBLAS does not take the layout. C must not overlap A or B.
+    """
+    count, m, n = C.shape
+    places = [_leading(v) for v in (A, B, C)]
+    apart = [divmod(v.strides[0], v.itemsize) for v in (A, B, C)]
+    if any(rest or step < 0 for step, rest in apart) and count > 1:
+        return None
+    if None in places or C.strides[2] != C.itemsize or max(m, n, A.shape[2], count) > _MOST or min(m, n, count, A.shape[2]) == 0:
+        return None
+    (by_columns_a, lda), (by_columns_b, ldb), (_, ldc) = (place for place in places if place is not None)
+    if max(lda, ldb, ldc) > _MOST:
+        return None
+    layout = by_columns_b, by_columns_a, n, m, A.shape[2]
+    return BlasPlan(C.dtype, layout, (lda, ldb, ldc), (apart[0][0], apart[1][0], apart[2][0]), count, fresh)
+
+
+def _leading(v: Any) -> tuple[int, int] | None:
+    """Return 1 if the matrices are stored by columns, else 0, and the leading dimension; None if neither axis is contiguous."""
+    (_, m, n), (_, row, column), size = v.shape, v.strides, v.itemsize
+    for by_columns, length, step, apart, count in ((0, n, column, row, m), (1, m, row, column, n)):
+        if step == size or length == 1:
+            if count == 1:
+                return by_columns, length
+            if apart >= length * size and apart % size == 0:
+                return by_columns, apart // size
+    return None
+
+
+# CUDA graphs.
+
+_KEPT, _BYTES = 16, 256 << 20  # the most recordings kept, and the most memory of more than one
+
+_lock = forks.lock()
+_recordings: OrderedDict[Hashable, RecordedGraph | None] = OrderedDict()
+
+
+@dataclass(frozen=True)
+class RecordedGraph:
+    """A recorded schedule and the memory it works on."""
+
+    graph: Any  # cupy.cuda.Graph
+    workspace: Block  # the block that the graph works on
+    divergent: Any  # the array where the graph reports divergent pivots
+    pool: Any  # cupy.cuda.MemoryPool, the owner of the temporaries' memory
+
+    def play(self, A: Block) -> None:
+        """Copy A to the workspace, launch the graph in the current stream, and copy back; update `via` where the graph found a witness."""
+        for array, work in zip(A.values, self.workspace.values, strict=True):
+            copy_into(array, work)
+        self.graph.launch()
+        for array, work in zip(A.values, self.workspace.values, strict=True):
+            copy_into(work, array)
+        if A.via is not None:
+            # The workspace counts vertices from 0, and held −1 everywhere before.
+            for_each("if (found >= 0) via = found + row", {"found": self.workspace.via, "via": A.via}, row=A.row)
+
+
+def recording(key: Hashable, A: Block, schedule: Callable[[Block], Any]) -> RecordedGraph | None:
+    """Return the recording for `key`, made at the second call; None at the first, whose kernels may still have to be compiled.
+
+    Returns None also while the current stream is being captured. `key` is everything that the launches depend on except the elements. The
+    workspace has A's shape, and counts its vertices from 0. `schedule` launches everything on the block it is given, and returns the array
+    where it reports divergent pivots.
+    """
+    import cupy
+
+    if cupy.cuda.get_current_stream().is_capturing():
+        return None  # the caller's own capture records the launches
+        # Neither two streams nor two threads may share a workspace.
+    key = (key, threading.get_ident(), cupy.cuda.get_current_stream().ptr)
+    with _lock:
+        if key not in _recordings:
+            _remember(key, None)
+            return None
+        found = _recordings[key]
+        _recordings.move_to_end(key)
+    if found is None:
+        try:
+            found = _record(A, schedule)
+        except cupy.cuda.memory.OutOfMemoryError:  # a workspace takes more memory than the schedule alone
+            return None
+        with _lock:
+            _remember(key, found)
+    return found
+
+
+def _record(A: Block, schedule: Callable[[Block], Any]) -> RecordedGraph:
+    import cupy
+
+    pool = cupy.cuda.MemoryPool()
+    stream = cupy.cuda.Stream(non_blocking=True)
+    with cupy.cuda.using_allocator(pool.malloc), stream:
+        values = tuple(cupy.empty(v.shape, v.dtype) for v in A.values)
+        via = None if A.via is None else cupy.empty(A.via.shape, A.via.dtype)
+        workspace = replace(A, values=values, via=via, row=0, column=0)
+        stream.begin_capture()
+        try:
+            if via is not None:
+                via.data.memset_async(0xFF, via.nbytes)  # −1 everywhere
+            divergent = schedule(workspace)
+        except BaseException:
+            with contextlib.suppress(Exception):  # else it would hide the error that ended the recording
+                stream.end_capture()
+            raise
+        graph = stream.end_capture()
+    return RecordedGraph(graph, workspace, divergent, pool)
+
+
+def _remember(key: Hashable, found: RecordedGraph | None) -> None:
+
+    _recordings[key] = found
+    while len(_recordings) > _KEPT or (len(_recordings) > 1 and sum(r.pool.total_bytes() for r in _recordings.values() if r) > _BYTES):
+        _recordings.popitem(last=False)

@@ -6,7 +6,6 @@ the vertex was not reached yet, so all levels are kept until the end.
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ import numpy as np
 from semiring.arrays.devices import gpu_name
 from semiring.arrays.memory import free_on
 from semiring.kernels import machine
-from semiring.kernels.cuda.compiler import Kernel, rehearsing
+from semiring.kernels.cuda.compiler import kernel_for, rehearsing
 from semiring.kernels.cuda.elements import read_back, zeros
 
 __all__ = ["close_by_levels", "levels_source"]
@@ -27,24 +26,7 @@ _DTYPES = ("float32", "float64", "int16", "uint16", "int32", "uint32", "int64", 
 
 def levels_source(dtype: np.dtype[Any]) -> str:
     """Return the CUDA C++ of the kernels for matrices of a dtype."""
-    return f"""#include "levels.cuh"
-
-extern "C" __global__ void list_edges(const {dtype}* matrix, long long row, long long column, long long n, {dtype} nothing, {dtype} length,
-                                      int* counts, const long long* starts, int* heads, int* others) {{
-  list_edges<{dtype}>(matrix, row, column, int(n), nothing, length, counts, starts, heads, others);
-}}
-extern "C" __global__ void first_level(unsigned* bits, long long n, long long words) {{
-  first_level(bits, int(n), int(words));
-}}
-extern "C" __global__ void next_level(const uint4* before, uint4* after, long long n, long long width, const long long* starts,
-                                      const int* heads, int* changed) {{
-  next_level(before, after, int(n), int(width), starts, heads, changed);
-}}
-extern "C" __global__ void count_levels(const unsigned* const* levels, long long count, long long n, long long words, {dtype}* matrix,
-                                        long long row, long long column, {dtype} nothing, {dtype} length) {{
-  count_levels<{dtype}>(levels, int(count), int(n), int(words), matrix, row, column, nothing, length);
-}}
-"""
+    return f'#include "arithmetic.cuh"\n\nusing Number = {dtype};\n#include "levels.cuh"\n'
 
 
 def close_by_levels(matrix: Any, nothing: Any, length: Any) -> bool:
@@ -62,7 +44,7 @@ def close_by_levels(matrix: Any, nothing: Any, length: Any) -> bool:
     number = cupy.cuda.runtime.getDevice()
     row, column = (step // matrix.itemsize for step in matrix.strides)
     list_edges, first_level, next_level, count_levels = (
-        _kernel(name, dtype, number) for name in ("list_edges", "first_level", "next_level", "count_levels")
+        kernel_for(name, number, levels_source, dtype) for name in ("list_edges", "first_level", "next_level", "count_levels")
     )
     blocks, block = -(-n // _WARPS), (_THREADS, 1, 1)
     told = zeros(n + 1)  # the degrees of all vertices, and a flag for other edges
@@ -93,8 +75,3 @@ def close_by_levels(matrix: Any, nothing: Any, length: Any) -> bool:
     there = matrix.data.ptr, row, column, dtype.type(nothing), dtype.type(length)
     count_levels((blocks, min(_ACROSS, -(-n // 32)), 1), block, (table.data.ptr, len(levels) - 1, n, 4 * width, *there))
     return True
-
-
-@functools.lru_cache(maxsize=64)
-def _kernel(name: str, dtype: np.dtype[Any], number: int) -> Kernel:
-    return Kernel(name, lambda: levels_source(dtype), number)

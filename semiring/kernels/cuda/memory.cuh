@@ -17,6 +17,25 @@ template <class E, int N = sizeof(E) < 16 ? 16 / sizeof(E) : 1> struct alignas(s
   E element[N];
 };
 
+// Copies between a vector and neighbours in an array.
+template <class E> __device__ __forceinline__ void unpack(E* to, const Vector<E>& from) {
+#pragma unroll
+  for (int q = 0; q < Vector<E>::length; q++) to[q] = from.element[q];
+}
+template <class E> __device__ __forceinline__ Vector<E> packed(const E* from) {
+  Vector<E> to;
+#pragma unroll
+  for (int q = 0; q < Vector<E>::length; q++) to.element[q] = from[q];
+  return to;
+}
+
+// Sets all elements of an array of any rank.
+template <class E> __device__ __forceinline__ void fill(E& x, E value) { x = value; }
+template <class T, int N, class E> __device__ __forceinline__ void fill(T (&x)[N], E value) {
+#pragma unroll
+  for (int i = 0; i < N; i++) fill(x[i], value);
+}
+
 // Keeps a value in a register, so that the compiler does not compute it again and again.
 __device__ __forceinline__ int kept(int x) { return __shfl_sync(0xffffffff, x, threadIdx.x % 32); }
 
@@ -122,8 +141,7 @@ template <class T, bool MIXED> struct Staged {
 // Copies 16 bytes, or writes zeros without reading if the source does not exist.
 __device__ __forceinline__ void copy_async_or_zero(void* shared, const void* global, bool exists) {
 #if __CUDA_ARCH__ >= 800
-  const unsigned target = static_cast<unsigned>(__cvta_generic_to_shared(shared));
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(target), "l"(global), "r"(exists ? 16 : 0));
+  copy_async<16>(shared_address(shared), global, exists);
 #else
   *static_cast<uint4*>(shared) = exists ? *static_cast<const uint4*>(global) : uint4{};
 #endif
@@ -142,3 +160,27 @@ template <int PENDING> __device__ __forceinline__ void wait_for_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(PENDING));
 #endif
 }
+
+// Checks of operands while a kernel reads them.
+
+struct Bounds { BOUNDS_FIELDS };
+
+// Compares elements with bounds; the words of the bounds are doubles if elements are floats.
+template <class S> struct Within {
+  using E = typename S::Element;
+  using T = decltype(E::c0);
+  T least, greatest, bottom, top;
+  int* target;
+  int beyond = 0;
+
+  static __device__ __forceinline__ T number(long long word) { return T(0.5) == T(0) ? T(word) : T(__longlong_as_double(word)); }
+  __device__ __forceinline__ explicit Within(const Bounds& bounds)
+      : least(number(bounds.least)), greatest(number(bounds.greatest)), bottom(number(bounds.bottom)), top(number(bounds.top)),
+        target(bounds.beyond) {}
+  __device__ __forceinline__ void take(const E& x) {
+    if (!((x.c0 >= least && x.c0 <= greatest) || x.c0 == bottom || x.c0 == top)) beyond = 1;
+  }
+  __device__ __forceinline__ void tell() const {
+    if (beyond) *target = 1;
+  }
+};

@@ -1,7 +1,7 @@
 // Paths from a closure and a construction matrix: predecessor trees, and single paths.
 #pragma once
 
-#include "memory.cuh"
+#include "arithmetic.cuh"
 
 // Trees of best paths: row i holds the vertex before j on a path from i to j. A thread block has one row of pointers at a time, in shared
 // memory if it fits. Transposed matrices give the vertex after i: strides are then exchanged, and x takes its operands in the other order.

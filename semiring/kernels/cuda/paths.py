@@ -15,13 +15,13 @@ from semiring.arrays.pieces import GPU_SCRATCH, slices
 from semiring.kernels import cache
 from semiring.kernels.cuda.arguments import DeviceMatrix, VertexMatrix, flat, parameters
 from semiring.kernels.cuda.blocks import matrix_of, of_one_layout, stacked
-from semiring.kernels.cuda.compiler import DYNAMIC_SHARED_BYTES, Kernel, compile_source
+from semiring.kernels.cuda.compiler import DYNAMIC_SHARED_BYTES, compile_source, kernel_for
 from semiring.kernels.cuda.representation import represent
 from semiring.kernels.cuda.source import semiring_struct
 from semiring.kernels.engine import Block
 from semiring.kernels.hardware import device
 
-__all__ = ["WALKS_SOURCE", "expand_paths", "predecessor_trees", "trees_source"]
+__all__ = ["expand_paths", "predecessor_trees", "trees_source", "walks_source"]
 
 Array = np.ndarray[Any, Any]
 
@@ -51,7 +51,7 @@ def trees_source(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, backw
         ),
     ]
     memory = "char* const memory = shared;" if shared else "char* const memory = scratch + blockIdx.x * room;"
-    parts = ['#include "arithmetic.cuh"', '#include "paths.cuh"', "", semiring_struct(r, None)]
+    parts = ['#include "paths.cuh"', "", semiring_struct(r, None)]
     parts += [
         f'extern "C" __global__ void __launch_bounds__({_THREADS}) {name}({matrices}, {extra}, char* scratch, long long room) {{\n'
         f"  extern __shared__ __align__(16) char shared[];\n  {memory}\n  {call};\n}}\n"
@@ -61,7 +61,12 @@ def trees_source(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, backw
 
 
 def predecessor_trees(semiring: Semiring, values: tuple[Any, ...], via: Any, *, backward: bool, circles: int) -> tuple[Any, Array]:
-    """Grow predecessor trees, see `semiring.kernels.select.predecessor_trees`."""
+    """Grow the tree of each row, or with `backward` of each column; see `semiring.algorithms.predecessors`.
+
+    `values` (the closure), `via` and the trees are CuPy arrays of shape (…, n, n), the last two in int32. After `circles` rounds that mend
+    only circles, all lost vertices are attached again. The second result lists rows (columns), numbered through all matrices, whose
+    trees are incomplete because rounding hides ties.
+    """
     import cupy
 
     with via.device:
@@ -128,7 +133,9 @@ def _functions(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], backward: 
     return functions
 
 
-WALKS_SOURCE = """#include "paths.cuh"
+def walks_source() -> str:
+    """Return the CUDA C++ of the kernel ``walks``."""
+    return """#include "paths.cuh"
 
 extern "C" __global__ void walks(const int* via, long long row, long long column, const int* sources, const int* targets, long long pairs,
                                  long long room, int* vertices, int* lengths) {
@@ -136,13 +143,17 @@ extern "C" __global__ void walks(const int* via, long long row, long long column
 }
 """
 
+
 _FIRST_ROOM, _GROWTH = 64, 16  # the most vertices of a walk at first, and the factor if that was too few
 
 _WALK_THREADS = 64
 
 
 def expand_paths(via: Any, sources: Array, targets: Array) -> list[list[int] | None]:
-    """Expand paths, see `semiring.kernels.select.expand_paths`."""
+    """Return the vertices from each source to its target, inclusive; None for more than n + 1 vertices, which circle a loop.
+
+    `via` is an int32 CuPy array of shape (n, n). The element of each pair must not be the semiring's zero.
+    """
     found: list[list[int] | None] = [None] * len(sources)
     left = np.arange(len(sources))
     most = len(via) + 1
@@ -170,14 +181,9 @@ def _expand(via: Any, sources: Array, targets: Array, room: int) -> list[list[in
     lengths = cupy.empty(pairs, dtype=np.int32)
     row, column = (s // via.itemsize for s in via.strides)
     arguments = (via.data.ptr, row, column, *(v.data.ptr for v in ends), pairs, room, vertices.data.ptr, lengths.data.ptr)
-    _function(via.device.id)((-(-pairs // _WALK_THREADS), 1, 1), (_WALK_THREADS, 1, 1), arguments)
+    kernel_for("walks", via.device.id, walks_source)((-(-pairs // _WALK_THREADS), 1, 1), (_WALK_THREADS, 1, 1), arguments)
     sizes = lengths.get()
     longest = int(sizes.max())
     flat = vertices[:, :longest].get()[np.arange(longest) < sizes[:, None]].tolist()
     stops = np.cumsum(sizes).tolist()
     return [flat[start:stop] for start, stop in zip([0, *stops], stops, strict=False)]
-
-
-@functools.cache
-def _function(number: int) -> Kernel:
-    return Kernel("walks", lambda: WALKS_SOURCE, number)

@@ -5,7 +5,7 @@
 // barrier is enough.
 #pragma once
 
-#include "memory.cuh"
+#include "arithmetic.cuh"
 
 // The construction matrix, or none.
 struct Via { VIA_FIELDS };
@@ -42,10 +42,7 @@ template <class S, int P, int TM, int TN, int COUNT> struct Pivot {
   }
 
   __device__ __forceinline__ void load(E (&a)[TM][TN]) const {
-#pragma unroll
-    for (int i = 0; i < TM; i++)
-#pragma unroll
-      for (int j = 0; j < TN; j++) a[i][j] = S::zero();
+    fill(a, S::zero());
     if (in_vectors())
       each_element<V>([&](int i, int j, long long place) { unpack(&a[i][j], S::get_vector(A.pointers, place)); });
     else
@@ -57,17 +54,6 @@ template <class S, int P, int TM, int TN, int COUNT> struct Pivot {
       each_element<V>([&](int i, int j, long long place) { S::put_vector(A.pointers, place, packed(&a[i][j])); });
     else
       each_element<1>([&](int i, int j, long long place) { S::put(A.pointers, place, a[i][j]); });
-  }
-
-  static __device__ __forceinline__ void unpack(E* to, const Vector<E>& from) {
-#pragma unroll
-    for (int q = 0; q < V; q++) to[q] = from.element[q];
-  }
-  static __device__ __forceinline__ Vector<E> packed(const E* from) {
-    Vector<E> to;
-#pragma unroll
-    for (int q = 0; q < V; q++) to.element[q] = from[q];
-    return to;
   }
 
   // Reads this thread's T elements of a row or column in shared memory; `shared` is the first one.
@@ -132,13 +118,8 @@ __device__ __forceinline__ void close_block(DeviceMatrix<S> A, int n, Via via, i
   int through[WITNESS ? TM : 1][WITNESS ? TN : 1];
   E pivots[COUNT];  // of vertices COUNT * threadIdx.x + p
   block.load(a);
-#pragma unroll
-  for (int p = 0; p < COUNT; p++) pivots[p] = S::zero();
-  if constexpr (WITNESS)
-#pragma unroll
-    for (int i = 0; i < TM; i++)
-#pragma unroll
-      for (int j = 0; j < TN; j++) through[i][j] = -2;  // unchanged
+  fill(pivots, S::zero());
+  if constexpr (WITNESS) fill(through, -2);  // unchanged
 
   block.each_vertex(a, [&](int k, int, int, const E(*rows)[P], const E(*columns)[P]) {
     const bool mine = threadIdx.x == k / COUNT;
@@ -157,7 +138,7 @@ __device__ __forceinline__ void close_block(DeviceMatrix<S> A, int n, Via via, i
     for (int i = 0; i < TM; i += Block::V) {
       E column[COUNT][Block::V];
 #pragma unroll
-      for (int p = 0; p < COUNT; p++) block.unpack(column[p], *reinterpret_cast<const Vector<E>*>(columns[p] + block.row(i)));
+      for (int p = 0; p < COUNT; p++) unpack(column[p], *reinterpret_cast<const Vector<E>*>(columns[p] + block.row(i)));
 #pragma unroll
       for (int q = 0; q < Block::V; q++) {
         if constexpr (COUNT == 2) column[1][q] = S::add(column[1][q], S::mul(column[0][q], k_to_l));

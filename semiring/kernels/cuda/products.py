@@ -14,13 +14,12 @@ from semiring.common.progress import Meter
 from semiring.kernels import machine
 from semiring.kernels.cuda import compiler
 from semiring.kernels.cuda.arguments import ALWAYS, LaunchPredicate
-from semiring.kernels.cuda.blas import BlasPlan, is_faster
 from semiring.kernels.cuda.blocks import BATCH, access, aligned_copy, batches, row_slices, same_block, shares
 from semiring.kernels.cuda.exponential import multiply_exponentials, pays
 from semiring.kernels.cuda.kernels import GROUP, kernels_for, problem_for, reads_vectors
-from semiring.kernels.cuda.launches import LaunchPlan, Operands, SplitKPlan, addresses, arrangement, launched, planned
+from semiring.kernels.cuda.launches import BlasPlan, LaunchPlan, Operands, SplitKPlan, addresses, arrangement, is_faster, launched, planned
+from semiring.kernels.cuda.representation import Step
 from semiring.kernels.cuda.shapes import plan_for_shape, split_plan
-from semiring.kernels.cuda.steps import Step
 from semiring.kernels.cuda.tile import Tile, TileProblem, choose_tile, looks_up_in_shared, split_k
 from semiring.kernels.engine import Block
 
@@ -100,11 +99,7 @@ class CudaProducts:
         if C.values[0].size == 0:
             return
         if self._kernels.exponential is not None and self._is_exponential(A, C):
-
-            def exponentials() -> None:
-                self._by_exponentials(A, B, C, fresh=fresh)
-
-            compiler.run(exponentials, exponentials)
+            compiler.run(lambda: self._by_exponentials(A, B, C, fresh=fresh))
             return
         # cuBLAS may add in another order if the number of rows differs.
         parts = [] if self.meter is None or self._kernels.plus_times else self._parts(A, B, C, self.meter.piece)
@@ -126,11 +121,7 @@ class CudaProducts:
                 those = slice(start, start + BATCH)
                 self._product(A.at(those), B.at(those), some, fresh=fresh)
         else:
-
-            def work() -> None:
-                self._by_rows(A, B, C, fresh)
-
-            compiler.run(work, work)
+            compiler.run(lambda: self._by_rows(A, B, C, fresh))
 
     def _by_exponentials(self, A: Block, B: Block, C: Block, *, fresh: bool) -> None:
         """Multiply by exponentials; the GPU has parts computed step by step if float64 exponents do not reach far enough."""

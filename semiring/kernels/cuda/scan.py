@@ -11,23 +11,21 @@ vector before.
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.kernels import cache
 from semiring.kernels.cuda.arguments import Scan
 from semiring.kernels.cuda.blocks import by_value, of_one_layout
-from semiring.kernels.cuda.compiler import Kernel
+from semiring.kernels.cuda.compiler import semiring_kernel_for
 from semiring.kernels.cuda.kernels import step_for
 from semiring.kernels.cuda.representation import represent
 from semiring.kernels.cuda.source import sum_of, summing_source
+from semiring.kernels.engine import ScanOperands, ScanPlaces, sequence_offsets
 from semiring.kernels.hardware import device
 from semiring.kernels.limits import threshold
-from semiring.kernels.scans import ScanOperands, ScanPlaces, sequence_offsets
 
 __all__ = ["CudaScans", "ScanForm", "ScanTile", "fits", "scan_source", "scan_tile"]
 
@@ -174,7 +172,8 @@ class CudaScans:
             threshold(int(r.zero[0]), signed=signed) if r.clamped else 0,
             rows,
         )
-        kernel = _kernel(self.semiring, self.dtypes, form, self.number)
+        arch = device(self.number).arch
+        kernel = semiring_kernel_for("scan", self.number, scan_source, self.semiring, self.dtypes, form, arch)
         kernel((len(lengths), 1, 1), (tile.threads, 1, 1), (by_value(scan),), max(tile.vector_bytes, 4 * rows * states))
 
     def _form(self, operands: ScanOperands, places: ScanPlaces, constant: bool, backward: bool) -> tuple[ScanForm, ScanTile, int]:
@@ -183,8 +182,3 @@ class CudaScans:
         witness = places.witness is not None
         form = ScanForm(tile.parts, tile.terms, tile.held, tile.bound, backward, operands.weights is not None, witness)
         return form, tile, max(1, min(_ROWS, _ROW_BYTES // (4 * operands.states))) if witness else 0
-
-
-@functools.lru_cache(maxsize=cache.LOADED)
-def _kernel(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], form: ScanForm, number: int) -> Kernel:
-    return Kernel("scan", lambda: scan_source(semiring, dtypes, form, device(number).arch), number)

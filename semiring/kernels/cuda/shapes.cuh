@@ -1,7 +1,6 @@
 // Products with special kernels, C <- C + A x B: stacks of small matrices, products of few steps, and a matrix and a vector.
 #pragma once
 
-#include "bounds.cuh"
 #include "tile.cuh"
 
 // A launch whose operands are checked while they are read.
@@ -308,8 +307,7 @@ template <class S, int WARPS, int ROWS, bool VECTORS, class Launch> __device__ _
   if (top >= m) return;
   Check<Launch> check(products);
   E total[ROWS];
-#pragma unroll
-  for (int i = 0; i < ROWS; i++) total[i] = S::zero();
+  fill(total, S::zero());
   const int whole = k / V * V;
 #pragma unroll 2
   for (int step = lane * V; step < whole; step += 32 * V) {
@@ -365,8 +363,7 @@ template <class S, int THREADS, bool VECTORS, class Launch> __device__ __forcein
   const int first = part * int(product.depth), last = min(k, first + int(product.depth));
   Check<Launch> check(products);
   E total[V];
-#pragma unroll
-  for (int q = 0; q < V; q++) total[q] = S::zero();
+  fill(total, S::zero());
 #pragma unroll 8
   for (int step = first; step < last; step++) {
     const E left = S::get(A.pointers, A.at(0, step));

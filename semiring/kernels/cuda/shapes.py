@@ -16,7 +16,6 @@ import numpy as np
 
 from semiring.kernels import machine
 from semiring.kernels.cuda.arguments import ALWAYS, Bounds
-from semiring.kernels.cuda.blas import BlasPlan, blas_plan, is_faster
 from semiring.kernels.cuda.blocks import access, matrix_of, same_block, shares
 from semiring.kernels.cuda.elements import Flags
 from semiring.kernels.cuda.kernels import (
@@ -33,7 +32,7 @@ from semiring.kernels.cuda.kernels import (
     stack_side,
     stack_warps,
 )
-from semiring.kernels.cuda.launches import LaunchPlan, Operands, SplitKPlan, planned
+from semiring.kernels.cuda.launches import BlasPlan, LaunchPlan, Operands, SplitKPlan, blas_plan, is_faster, planned
 from semiring.kernels.cuda.tile import SplitK
 from semiring.kernels.engine import Block
 from semiring.kernels.limits import HIGHEST, LOWEST, SafeRange, finite_range

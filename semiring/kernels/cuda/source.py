@@ -16,8 +16,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.elements import element, widest
 from semiring.algebra.expression import COMPARISONS, REAL, Expr, fold
 from semiring.common.errors import DTypeError, TraceError
-from semiring.kernels.cuda.representation import Representation, represent
-from semiring.kernels.cuda.steps import Step, candidate
+from semiring.kernels.cuda.representation import Representation, Step, candidate, represent
 from semiring.kernels.limits import own_infinities
 
 __all__ = ["function", "literal", "semiring_struct", "size_of_sum", "sum_of", "summing_source", "summing_structs"]
@@ -282,7 +281,6 @@ def summing_source(
     taken = f"const __grid_constant__ {name.capitalize()}<Summed> {name}"
     return "\n".join(
         [
-            '#include "arithmetic.cuh"',
             f'#include "{header}"',
             "",
             summing_structs(semiring, dtypes, step=step),

@@ -6,7 +6,6 @@ wait for work queued behind the kernel.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Sequence
 from struct import Struct
@@ -19,7 +18,7 @@ from semiring.common import forks
 from semiring.common.errors import SemiringError
 from semiring.kernels.cuda.arguments import Given, Numbers
 from semiring.kernels.cuda.blocks import stacked
-from semiring.kernels.cuda.compiler import Kernel, pointer_to, rehearsing
+from semiring.kernels.cuda.compiler import kernel_for, pointer_to, rehearsing
 from semiring.kernels.cuda.elements import zeros
 from semiring.kernels.hardware import device
 from semiring.kernels.limits import RawStatistics
@@ -164,7 +163,9 @@ def _start(given: Sequence[Strided], dtype: np.dtype[Any], number: int, fields: 
     fields[1 : 1 + len(own)] = own
     fields[_SIGNS] = 0 if signs is None else signs.data.ptr
     blocks = min(-(-most // (_THREADS * _NUMBERS)), _BLOCKS * device(number).multiprocessors)
-    _kernel(dtype, number).start((max(1, blocks), len(given), 1), (_THREADS, 1, 1), pointer_to(fields))
+    kernel_for("value_statistics", number, statistics_source, dtype).start(
+        (max(1, blocks), len(given), 1), (_THREADS, 1, 1), pointer_to(fields)
+    )
 
 
 def _readable(values: Any) -> Any:
@@ -205,8 +206,3 @@ def statistics_source(dtype: np.dtype[Any]) -> str:
         f'extern "C" __global__ void value_statistics(const __grid_constant__ Given<{dtype}, {_COUNT}> given) {{\n'
         "  statistics(given);\n}\n"
     )
-
-
-@functools.cache
-def _kernel(dtype: np.dtype[Any], number: int) -> Kernel:
-    return Kernel("value_statistics", lambda: statistics_source(dtype), number)

@@ -4,7 +4,7 @@
 // S is the semiring as `summing_source` writes it: elements are encoded for products, and decoded for the caller.
 #pragma once
 
-#include "memory.cuh"
+#include "arithmetic.cuh"
 
 template <class S> struct Fold {
   static constexpr bool SELECTS = false;

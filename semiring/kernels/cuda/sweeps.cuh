@@ -6,7 +6,7 @@
 // S is the semiring as `summing_source` writes it: elements of X are encoded, and decoded for the caller.
 #pragma once
 
-#include "memory.cuh"
+#include "arithmetic.cuh"
 
 constexpr int LANES = 32;
 
@@ -59,8 +59,7 @@ template <class S, bool BACKWARD> struct Sweeper {
   template <int COUNT> __device__ __forceinline__ void above(int first, int w, const int* rows, int r, typename S::Pointers panel, int j) {
     const int m = w + r, count = min(r - j, COUNT);
     E total[COUNT];
-#pragma unroll
-    for (int t = 0; t < COUNT; t++) total[t] = S::zero();
+    fill(total, S::zero());
     S::advance(panel, BACKWARD ? (w + j) * static_cast<long long>(w) : w + j);
     add(total, w, [=](int i) { return first + i; }, panel, BACKWARD ? 1 : m, BACKWARD ? w : 1, count);
 #pragma unroll
@@ -77,8 +76,7 @@ template <class S, bool BACKWARD> struct Sweeper {
     const int m = w + r, count = min(w - c, COUNT);
     const long long step = BACKWARD ? 1 : w, apart = BACKWARD ? m : 1;
     E total[COUNT];
-#pragma unroll
-    for (int t = 0; t < COUNT; t++) total[t] = S::zero();
+    fill(total, S::zero());
     S::advance(panel, c * apart);
     if (active) add(total, w, [=](int i) { return first + i; }, panel, step, apart, count);
     S::advance(panel, w * step);

@@ -6,7 +6,6 @@ place. Finished vectors go through shared memory into the caller's order.
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
@@ -14,16 +13,14 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.arrays.devices import gpu_name, on_device
 from semiring.arrays.memory import free_on
-from semiring.kernels import cache
+from semiring.kernels.compressed import EliminationPanels, Supernodes
 from semiring.kernels.cuda.arguments import Sweep
-from semiring.kernels.cuda.blocks import by_value
-from semiring.kernels.cuda.compiler import Kernel
+from semiring.kernels.cuda.blocks import by_value, download, upload
+from semiring.kernels.cuda.compiler import semiring_kernel_for
 from semiring.kernels.cuda.representation import represent
 from semiring.kernels.cuda.source import summing_source
-from semiring.kernels.cuda.transfer import download, upload
 from semiring.kernels.hardware import device
 from semiring.kernels.limits import threshold
-from semiring.kernels.supernodes import EliminationPanels, Supernodes
 
 __all__ = ["CudaSweeps", "sweep_source"]
 
@@ -36,7 +33,7 @@ _GAP = 1 << 15  # entries of a panel that are copied faster than another copy st
 _SHARE = 2  # vectors take at most 1 / _SHARE of the free memory
 
 
-def sweep_source(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, backward: bool) -> str:
+def sweep_source(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], backward: bool) -> str:
     """Return the CUDA C++ of the kernel ``sweep``, for rows or, `backward`, for columns."""
     return summing_source(semiring, dtypes, "sweeps.cuh", "sweep", f"sweep_sources<Summed, {str(backward).lower()}>", _LANES)
 
@@ -138,9 +135,6 @@ class CudaSweeps:
             marks=marks.data.ptr,
             out=tuple([v.data.ptr for v in out]),
         )
-        _kernel(self.semiring, self.dtypes, backward, self.number)((blocks, 1, 1), (_LANES, 1, 1), (by_value(sweep),))
-
-
-@functools.lru_cache(maxsize=cache.LOADED)
-def _kernel(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], backward: bool, number: int) -> Kernel:
-    return Kernel("sweep", lambda: sweep_source(semiring, dtypes, backward=backward), number)
+        semiring_kernel_for("sweep", self.number, sweep_source, self.semiring, self.dtypes, backward)(
+            (blocks, 1, 1), (_LANES, 1, 1), (by_value(sweep),)
+        )

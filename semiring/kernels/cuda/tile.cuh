@@ -1,7 +1,7 @@
 // A thread block's work in a product: a tile of C, the stages of A and B in shared memory, and a thread's fragments and accumulators.
 #pragma once
 
-#include "memory.cuh"
+#include "arithmetic.cuh"
 
 // A condition for a launch.
 struct LaunchPredicate {
@@ -181,13 +181,6 @@ template <class S, int STEPS, int TM, int TN> struct Fragments {
         }
   }
 };
-
-template <class E, int TM, int TN> __device__ __forceinline__ void fill(E (&sum)[TM][TN], E value) {
-#pragma unroll
-  for (int i = 0; i < TM; i++)
-#pragma unroll
-    for (int j = 0; j < TN; j++) sum[i][j] = value;
-}
 
 // c <- c + a x b, a single step.
 template <class S> __device__ __forceinline__ void accumulate_one(typename S::Element& c, typename S::Element a, typename S::Element b) {

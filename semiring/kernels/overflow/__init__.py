@@ -43,20 +43,12 @@ With ``check=False`` nothing is refused. Tropical integers are still tested for 
 
 The files
 ---------
-``semiring.kernels.limits``
-    The limits of dtypes (±∞ among integers, also inside kernels; the range of finite numbers), errors and remedies, and
-    `ValueStatistics`. The module stands below the engines, which need it too.
-``intervals``
-    Interval arithmetic over the recorded operations on integers.
-``statistics``
-    Value statistics in one pass over each array, by kernels of `semiring.kernels.cpu.statistics` or `semiring.kernels.cuda.statistics`.
-    Short products, bound by reading their operands, test the safe range themselves: `semiring.kernels.cpu.bounds`.
-``floats``
-    Magnitudes in products of floats.
-``products``
-    `ProductChecks` and `certify`: checks before a product, by all of the above.
-``scans``
-    `check_scan`: checks before a scan, by all of the above.
-``closures``
-    `Guard`: checks before and after a closure, by all of the above.
+- `semiring.kernels.limits` has the limits of dtypes (±∞ among integers, also inside kernels; the range of finite numbers), errors and
+  remedies, and `ValueStatistics`. The module stands below the engines, which need it too.
+- `intervals` has interval arithmetic over the recorded operations, on integers, and in products of floats.
+- `statistics` has value statistics in one pass over each array, by kernels of `semiring.kernels.cpu.statistics` or
+  `semiring.kernels.cuda.statistics`. Short products, bound by reading their operands, test the safe range themselves:
+  `semiring.kernels.cpu.bounds`.
+- `products` (`ProductChecks` and `certify`), `scans` (`check_scan`) and `closures` (`Guard`) check before a product, before a scan, and
+  before and after a closure, by all of the above.
 """

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,22 +33,21 @@ Values = tuple[Array, ...]
 _HARMLESS = CHOOSING | {"invert"}
 
 
+@dataclass(eq=False)
 class Guard:
     """Checks before and after a closure; this base class, for elements that cannot leave their dtype, checks nothing.
 
-    `signed` is as in `Engine`. Unless `refuses`, no matrix is refused.
+    `signed` is as in `Engine`. Unless `refuses`, no matrix is refused. After `before`, `needs_rows` says whether `after` needs whole rows
+    (or whole columns) for its proof.
     """
 
-    signed = False
+    semiring: Semiring
+    dtypes: DTypes
+    edges: int
+    refuses: bool = True
+    largest: float = 0
 
-    def __init__(self, semiring: Semiring, dtypes: DTypes, edges: int, *, refuses: bool = True) -> None:
-        self.semiring, self.dtypes, self.edges, self.refuses = semiring, dtypes, edges, refuses
-        self.dtype = dtypes[0]
-
-    @property
-    def needs_rows(self) -> bool:
-        """Return True if `after` needs whole rows (or whole columns) for its proof."""
-        return False
+    signed = needs_rows = False
 
     def before(self, statistics: Sequence[ValueStatistics]) -> None:
         """Refuse a matrix whose closure could wrap, by the value statistics of each component (`statistics_of`)."""
@@ -68,14 +68,11 @@ def guard_for(semiring: Semiring, dtypes: DTypes, edges: int, *, check: bool = T
         If no rule covers the semiring.
     """
     rule = _rule(semiring, dtypes)
-    if not check and rule is not _TropicalIntegers:
-        rule = Guard
-    return rule(semiring, dtypes, edges, refuses=check)
+    return (rule if check or rule is _TropicalIntegers else Guard)(semiring, dtypes, edges, check)
 
 
 @functools.lru_cache(maxsize=256)
 def _rule(semiring: Semiring, dtypes: DTypes) -> type[Guard]:
-
     kinds = {d.kind for d in dtypes}
     program = semiring.program if "O" not in kinds else None
     if program is None or kinds <= {"b"} or program.operations <= _HARMLESS:
@@ -99,6 +96,7 @@ def _rule(semiring: Semiring, dtypes: DTypes) -> type[Guard]:
     )
 
 
+@dataclass(eq=False)
 class _TropicalIntegers(Guard):
     """Single integers, with min or max as ⊕ and + as ⊗.
 
@@ -118,24 +116,19 @@ class _TropicalIntegers(Guard):
     Hence a result that passes is exact, and only distances within one weight of h are refused.
     """
 
-    def __init__(self, semiring: Semiring, dtypes: DTypes, edges: int, *, refuses: bool = True) -> None:
-        super().__init__(semiring, dtypes, edges, refuses=refuses)
-        (self.infinity,) = absorbing(semiring, dtypes)
+    def __post_init__(self) -> None:
+        (self.infinity,) = absorbing(self.semiring, self.dtypes)
         self.limit = abs(inner_infinity(self.infinity))
-        self.largest: float = 0
 
     def before(self, statistics: Sequence[ValueStatistics]) -> None:
         self.largest = statistics[0].largest
         self.signed = statistics[0].pulls_back(minimum=self.infinity > 0)
+        self.needs_rows = self.refuses and not self.signed and (self.edges + 1) * self.largest >= self.limit
         bound = 3 * self.edges * self.largest if self.signed else self.largest
         if self.refuses and max(bound, self.largest) >= self.limit:
             beyond = f"; with {counted(self.edges, 'edge')} a path, three of them could reach {bound}" if self.signed else ""
             what = f"finite weights reach {self.largest}{beyond}, and the library can tell sums from ∞ below {self.limit}"
             raise overflow_risk(self.semiring, self.dtypes, what)
-
-    @property
-    def needs_rows(self) -> bool:
-        return self.refuses and not self.signed and (self.edges + 1) * self.largest >= self.limit
 
     def after(self, values: Values, via: Array | None) -> None:
         if not (self.signed or self.refuses):
@@ -164,32 +157,28 @@ class _TropicalIntegers(Guard):
                     via[rows][none] = -1
 
 
+@dataclass(eq=False)
 class _TropicalFloats(Guard):
     """Single floats, with min or max as ⊕ and + as ⊗.
 
     An overflow would pass for ∞, "no path", and two overflows of opposite signs would give NaN.
     """
 
-    def __init__(self, semiring: Semiring, dtypes: DTypes, edges: int, *, refuses: bool = True) -> None:
-        super().__init__(semiring, dtypes, edges, refuses=refuses)
-        self.limit, self.largest, self.proven = half_range(self.dtype), 0.0, True
+    def __post_init__(self) -> None:
+        self.limit = half_range(self.dtypes[0])
 
     def before(self, statistics: Sequence[ValueStatistics]) -> None:
         self.largest = statistics[0].largest
-        self.proven = 3 * self.edges * self.largest < self.limit
-        if self.proven:
+        self.needs_rows = 3 * self.edges * self.largest >= self.limit
+        if not self.needs_rows:
             return
         signed = statistics[0].pulls_back(minimum=self.semiring.program.add[0].op == "min")
         if signed or self.largest >= self.limit:
             raise self._risk(f"three paths of {counted(self.edges, 'edge')}")
 
-    @property
-    def needs_rows(self) -> bool:
-        return not self.proven
-
     def after(self, values: Values, via: Array | None) -> None:
         # Had a path overflowed to ∞, its last vertex before would have a finite result, and the next edge would reach ∞.
-        if not self.proven and (longest := statistics_of(self.semiring, values)[0].largest) + self.largest >= self.limit:
+        if self.needs_rows and (longest := statistics_of(self.semiring, values)[0].largest) + self.largest >= self.limit:
             raise self._risk(f"one edge more than a path of weight {longest:.3g}")
 
     def _risk(self, what: str) -> OverflowRiskError:
@@ -202,11 +191,8 @@ class _Sums(Guard):
 
     def before(self, statistics: Sequence[ValueStatistics]) -> None:
         for dtype, found in zip(self.dtypes, statistics, strict=True):
-            if dtype.kind not in "iuf":
-                continue
-            reach, limit = 3 * self.edges * found.largest, half_range(dtype)
-            if reach >= limit:
-                edges = counted(self.edges, "edge")
+            reach, edges = 3 * self.edges * found.largest, counted(self.edges, "edge")
+            if dtype.kind in "iuf" and reach >= (limit := half_range(dtype)):
                 what = f"weights reach {found.largest}, so that three paths of {edges} could reach {reach}, beyond {limit}"
                 raise overflow_risk(self.semiring, [dtype], what)
 
@@ -234,14 +220,10 @@ class _Between(Guard):
             return
         if not absorbing(self.semiring, self.dtypes):
             zero = int(self.semiring.identities(self.dtypes)[0][0])
-            self.whole = statistics[0] | ValueStatistics((zero, zero))
+            self.whole, self.needs_rows = statistics[0] | ValueStatistics((zero, zero)), True
         elif not walks_fit(self.semiring, self.dtypes, [found], self.edges):
             what = f"elements are {found[0]} … {found[1]}, so that three paths of {counted(self.edges, 'edge')} could leave the dtype"
             raise overflow_risk(self.semiring, self.dtypes, what)
-
-    @property
-    def needs_rows(self) -> bool:
-        return self.whole is not None
 
     def after(self, values: Values, via: Array | None) -> None:
         if self.whole is not None:

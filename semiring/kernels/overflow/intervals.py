@@ -1,6 +1,8 @@
-"""Interval arithmetic over the recorded operations of a semiring of integers: bounds of results, and proof that nothing wraps.
+"""Interval arithmetic over the recorded operations of a semiring: bounds of results, and proof that nothing leaves the dtype.
 
-Integers that stand for ±∞ absorb sums and are no part of intervals; an operation that would turn ∞ into a number is refused.
+Integers that stand for ±∞ absorb sums and are no part of intervals; an operation that would turn ∞ into a number is refused. Products of
+floats are bounded where ⊕ only compares, so that an overflow to ∞ would pass for an element, "no path". Where ⊕ adds, as in ordinary
+arithmetic, an ∞ from an overflow is IEEE 754's result and stays.
 """
 
 from __future__ import annotations
@@ -8,24 +10,40 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from semiring.algebra import carrier
 from semiring.algebra.definition import Semiring
 from semiring.algebra.elements import widest
-from semiring.algebra.expression import COMPARISONS, Expr, fold, is_operation
+from semiring.algebra.expression import CHOOSING, COMPARISONS, Expr, fold, is_operation, nodes
 from semiring.common.errors import DTypeError, OverflowRiskError
-from semiring.kernels.limits import DTypes, Interval, absorbing, finite_range, hull, overflow_risk, own_infinities
+from semiring.kernels.limits import (
+    DTypes,
+    Interval,
+    ValueStatistics,
+    absorbing,
+    finite_range,
+    hull,
+    overflow_risk,
+    own_infinities,
+)  # fmt: skip
 
-__all__ = ["ARITHMETIC", "IntervalArithmetic", "Range", "interval_of_numbers", "stays_inside", "walks_fit"]
+__all__ = [
+    "ARITHMETIC", "IntervalArithmetic", "Range", "certify_floats", "either", "magnitudes", "product_of_magnitudes", "repeated",
+    "stays_inside", "walks_fit",
+]  # fmt: skip
 
 ARITHMETIC = {"add", "sub", "mul", "neg", "abs", "shl", "floordiv"}
 """Operations on integers that can wrap."""
 
-_KEEP_INFINITY = {"add", "min", "max", "where"}
+Reach = TypeVar("Reach")
+
+_GROWING, _KEEP_INFINITY = {"add", "sub", "mul"}, {"add", "min", "max", "where"}
+_UNKNOWN = math.nan, math.nan
 
 
 class Range(NamedTuple):
@@ -43,6 +61,24 @@ class Range(NamedTuple):
 _CONDITION = Range((0, 1), False, None)
 
 
+def either(x: list[Range], y: list[Range]) -> list[Range]:
+    """Return the unions of the components' ranges."""
+    return list(map(operator.or_, x, y))
+
+
+def repeated(term: Reach, k: int, operation: Callable[[Reach, Reach], Reach], union: Callable[[Reach, Reach], Reach]) -> Reach:
+    """Return the reach of an associative operation on 1 to k terms, by doubling."""
+    total, power = None, term
+    while True:
+        if k & 1:
+            total = power if total is None else union(union(total, power), operation(total, power))
+        k >>= 1
+        if not k:
+            assert total is not None
+            return total
+        power = union(power, operation(power, power))
+
+
 class IntervalArithmetic:
     """Evaluate ranges by a semiring's operations; raise `OverflowRiskError` if a range leaves its integer dtype."""
 
@@ -56,16 +92,10 @@ class IntervalArithmetic:
 
     def sum_of(self, terms: list[Range], k: int) -> list[Range]:
         """Return the range of a ⊕-sum of up to k terms in any order, by doubling."""
-        add, total, power = self.semiring.program.add, list[Range](), terms
+        add = self.semiring.program.add
         if all(is_operation(e, ("add",), i) for i, e in enumerate(add)):
             return [self._multiple(r, k) for r in terms]
-        while True:
-            if k & 1:
-                total = list(map(operator.or_, total, self.evaluate(add, total, power))) if total else power
-            k >>= 1
-            if not k:
-                return total
-            power = list(map(operator.or_, power, self.evaluate(add, power, power)))
+        return repeated(terms, k, lambda x, y: self.evaluate(add, x, y), either)
 
     def _multiple(self, term: Range, k: int) -> Range:
         """Return the range of plain sums of 0 to k terms."""
@@ -123,7 +153,7 @@ def _constant(value: Any) -> Range:
     return Range(None, True, None) if isinstance(value, float) and math.isinf(value) else Range((value, value), False, None)
 
 
-def interval_of_numbers(op: str, args: Sequence[Interval]) -> Interval | None:
+def _interval_of_numbers(op: str, args: Sequence[Interval]) -> Interval | None:
     """Return the interval of an operation that integers and floats share, or None for another operation."""
     (a, b), (c, d) = args[0], args[1] if len(args) > 1 else (0, 0)
     match op:
@@ -142,7 +172,7 @@ def interval_of_numbers(op: str, args: Sequence[Interval]) -> Interval | None:
 
 
 def _interval(op: str, args: Sequence[Interval], dtype: np.dtype[Any]) -> Interval:
-    found = interval_of_numbers(op, args)
+    found = _interval_of_numbers(op, args)
     if found is not None:
         return found
     (a, b), (c, d) = args[0], args[1] if len(args) > 1 else (0, 0)
@@ -181,7 +211,7 @@ def walks_fit(semiring: Semiring, dtypes: DTypes, edges: Sequence[Interval], mos
     walks = [Range(interval, False, dtype) for interval, dtype in zip(edges, dtypes, strict=True)]
     try:
         for _ in range((3 * most).bit_length()):  # doubling
-            walks = list(map(operator.or_, walks, arithmetic.evaluate(semiring.program.mul, walks, walks)))
+            walks = either(walks, arithmetic.evaluate(semiring.program.mul, walks, walks))
     except OverflowRiskError:
         return False
     return True
@@ -207,3 +237,98 @@ def _integer_bounds(part: carrier.Part) -> Interval | None:
     if not ends or not all(isinstance(v, int) for v in ends):
         return None
     return min(ends), max(ends)
+
+
+def certify_floats(semiring: Semiring, dtypes: DTypes, left: Sequence[ValueStatistics], right: Sequence[ValueStatistics]) -> None:
+    """Raise `OverflowRiskError` if ⊕ only compares and a ⊗ b of finite elements could overflow, by the operands' statistics."""
+    safe = _safe_magnitude(semiring, dtypes)
+    if safe == math.inf:
+        return
+    sizes = magnitudes(left, dtypes), magnitudes(right, dtypes)
+    if max(*sizes[0], *sizes[1]) > safe:
+        product_of_magnitudes(semiring, dtypes, *sizes)
+
+
+def magnitudes(statistics: Sequence[ValueStatistics], dtypes: DTypes) -> list[float]:
+    """Return the largest magnitude of each component. Integers are certified elsewhere; a bound on their dtype is enough here."""
+    return [some.largest if d.kind == "f" else 2.0 ** (8 * d.itemsize) for some, d in zip(statistics, dtypes, strict=True)]
+
+
+def product_of_magnitudes(semiring: Semiring, dtypes: DTypes, left: Sequence[float], right: Sequence[float]) -> Sequence[float]:
+    """Return the largest magnitude of each component of a ⊗ b, NaN if unknown, for operands of these magnitudes.
+
+    Raises
+    ------
+    OverflowRiskError
+        If ⊗ could overflow and ⊕ only compares.
+    """
+    return left if _safe_magnitude(semiring, dtypes) == math.inf else _product(semiring, dtypes, left, right)
+
+
+@functools.lru_cache(maxsize=256)
+def _safe_magnitude(semiring: Semiring, dtypes: DTypes) -> float:
+    """Return a magnitude up to which no product of elements overflows; ∞ if no product does, or overflow does no harm."""
+    floats = [d for d in dtypes if d.kind == "f"]
+    if not floats or any(d.kind == "O" for d in dtypes):
+        return math.inf
+    add, mul = ({e.op for e in nodes(*roots)} for roots in (semiring.program.add, semiring.program.mul))
+    if not add <= CHOOSING or not mul & _GROWING:
+        return math.inf
+    usual = 2.0 ** (min(np.finfo(d).maxexp for d in floats) // 4)
+    try:
+        _product(semiring, dtypes, [usual] * len(dtypes), [usual] * len(dtypes))
+    except OverflowRiskError:
+        return 0.0
+    return usual
+
+
+def _product(semiring: Semiring, dtypes: DTypes, left: Sequence[float], right: Sequence[float]) -> list[float]:
+    limit = min(float(np.finfo(d).max) for d in dtypes if d.kind == "f")
+
+    def checked(op: str, args: list[Interval]) -> Interval:
+        values = _interval_of_floats(op, args, limit)
+        if _magnitude(values) > limit:
+            reached = " and ".join(f"{max(part):.3g}" for part in (left, right))
+            raise overflow_risk(semiring, dtypes, f"finite entries reach {reached}, so that {op!r} could overflow")
+        return values
+
+    roots = [root for root, d in zip(semiring.program.mul, dtypes, strict=True) if d.kind == "f"]
+    a, b = ([(-size, size) for size in sizes] for sizes in (left, right))
+    results = iter(fold(roots, a, b, _constant_float, checked))
+    return [_magnitude(next(results)) if d.kind == "f" else size for d, size in zip(dtypes, left, strict=True)]
+
+
+def _magnitude(values: Interval) -> float:
+    return max(-values[0], values[1])
+
+
+def _constant_float(value: Any) -> Interval:
+    """Return the interval of a constant; an infinite constant counts as 0."""
+    most = sys.float_info.max
+    exact = 0.0 if value in (math.inf, -math.inf) else float(max(-most, min(value, most)))
+    return exact, exact
+
+
+def _interval_of_floats(op: str, args: list[Interval], limit: float) -> Interval:
+    """Return the interval of an operation on intervals. An exponential or a quotient that could grow much is unknown.
+
+    Such growth is rare: signs, for example, are not tracked, so an exponential's interval would be far too large.
+    """
+    modest = limit**0.25
+    chosen = args[1:] if op == "where" else args
+    if any(math.isnan(end) for values in chosen for end in values):
+        return _UNKNOWN
+    found = _interval_of_numbers(op, chosen)
+    if found is not None:
+        return found
+    (a, b), (c, d) = chosen[0], chosen[-1]
+    match op:
+        case "div" if c > 0 or d < 0:
+            ends = a / c, a / d, b / c, b / d
+            found = min(ends), max(ends)
+            return found if _magnitude(found) <= max(_magnitude((a, b)), modest) else _UNKNOWN
+        case "exp" if b < math.log(modest):
+            return math.exp(a), math.exp(b)
+        case "sqrt":
+            return math.sqrt(max(0.0, a)), math.sqrt(max(0.0, b))
+    return (min(a, c), max(b, d)) if op in CHOOSING else _UNKNOWN

@@ -37,9 +37,8 @@ from semiring.kernels.limits import (
     own_infinities,
     tropical,
 )
-from semiring.kernels.overflow.floats import certify_floats
-from semiring.kernels.overflow.intervals import ARITHMETIC, IntervalArithmetic, Range
-from semiring.kernels.overflow.statistics import SMALL, as_stored, begin_raw_statistics, kernel_for, surely_elements, value_statistics
+from semiring.kernels.overflow.intervals import ARITHMETIC, IntervalArithmetic, Range, certify_floats
+from semiring.kernels.overflow.statistics import SMALL, as_stored, gpu_kernels, kernel_for, surely_elements, value_statistics
 
 __all__ = ["ProductChecks", "certify", "checks_for", "depends_on_values", "ranges"]
 
@@ -180,7 +179,7 @@ class ProductChecks:
         `given` has all components of a, b and, if the product has one, c; `operands` returns the arrays for a closer check. For `signs`
         see `semiring.kernels.cuda.statistics.begin`.
         """
-        wait = begin_raw_statistics(given, signs)
+        wait = gpu_kernels().begin(given, signs)
 
         def finish() -> None:
             found = wait()

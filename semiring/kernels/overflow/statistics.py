@@ -30,16 +30,7 @@ from semiring.kernels.limits import (
     interpreted,
 )
 
-__all__ = [
-    "SMALL",
-    "as_stored",
-    "begin_raw_statistics",
-    "begin_statistics",
-    "flag_signs",
-    "kernel_for",
-    "surely_elements",
-    "value_statistics",
-]
+__all__ = ["SMALL", "as_stored", "begin_statistics", "gpu_kernels", "kernel_for", "surely_elements", "value_statistics"]
 
 Array = np.ndarray[Any, Any]
 
@@ -55,51 +46,30 @@ def value_statistics(
     Arrays of objects have empty statistics. `infinities` are the ends of integer dtypes that stand for ±∞. With `off_diagonal_from`, arrays
     are block rows of matrices (…, n, n) from this row on, and only zeros off the diagonal are counted.
     """
+    if off_diagonal_from is not None:
+        diagonals = [v.diagonal(off_diagonal_from, -2, -1)[..., None, :] for v in arrays]
+        found = value_statistics([*arrays, *diagonals], infinities, threads=threads)
+        pairs = zip(found[: len(arrays)], found[len(arrays) :], strict=True)
+        return tuple(whole._replace(zeros=whole.zeros - diagonal.zeros) for whole, diagonal in pairs)
     if type(arrays[0]) is not np.ndarray and on_gpu(arrays[0]):
-        return begin_statistics(arrays, infinities, off_diagonal_from=off_diagonal_from)()
-    if off_diagonal_from is None:
-        return tuple(_on_host(arrays, infinities, threads))
-    return _without(len(arrays), _on_host([*arrays, *_diagonals(arrays, off_diagonal_from)], infinities, threads))
+        return begin_statistics(arrays, infinities)()
+    return tuple(_on_host(arrays, infinities, threads))
 
 
-def begin_statistics(
-    arrays: Sequence[Any], infinities: tuple[int, ...] = (), *, off_diagonal_from: int | None = None
-) -> Callable[[], tuple[ValueStatistics, ...]]:
+def begin_statistics(arrays: Sequence[Any], infinities: tuple[int, ...] = ()) -> Callable[[], tuple[ValueStatistics, ...]]:
     """Start `value_statistics` on a GPU; return a function that waits for the results."""
     if not on_gpu(arrays[0]):
-        found = value_statistics(arrays, infinities, off_diagonal_from=off_diagonal_from)
+        found = value_statistics(arrays, infinities)
         return lambda: found
-    given = [*arrays, *_diagonals(arrays, off_diagonal_from)]
-    wait, dtypes = begin_raw_statistics(given), [v.dtype for v in given]
-    return lambda: _without(len(arrays), [interpreted(raw, dtype, infinities) for raw, dtype in zip(wait(), dtypes, strict=True)])
-
-
-def begin_raw_statistics(arrays: Sequence[Any], signs: Any = None) -> Callable[[], list[RawStatistics]]:
-    """Launch the statistics of arrays on a GPU; return a function that waits for them. See `semiring.kernels.cuda.statistics.begin`."""
-    wait: Callable[[], list[RawStatistics]] = _gpu_kernels().begin(arrays, signs)
-    return wait
-
-
-def flag_signs(arrays: Sequence[Any], signs: Any) -> None:
-    """Launch a test of arrays on a GPU for signs, without waiting; see `semiring.kernels.cuda.statistics.begin`."""
-    _gpu_kernels().flag_signs(arrays, signs)
+    wait, dtypes = gpu_kernels().begin(arrays), [v.dtype for v in arrays]
+    return lambda: tuple(interpreted(raw, dtype, infinities) for raw, dtype in zip(wait(), dtypes, strict=True))
 
 
 @functools.cache
-def _gpu_kernels() -> ModuleType:
+def gpu_kernels() -> ModuleType:
+    """Return the module of a GPU's kernels, imported at its first use."""
     with importing:
         return importlib.import_module("semiring.kernels.cuda.statistics")
-
-
-def _diagonals(arrays: Sequence[Any], start: int | None) -> list[Any]:
-    return [] if start is None else [v.diagonal(start, -2, -1)[..., None, :] for v in arrays]
-
-
-def _without(count: int, found: Sequence[ValueStatistics]) -> tuple[ValueStatistics, ...]:
-    """Return the statistics of the first `count` arrays; if diagonals follow, their zeros are subtracted."""
-    if len(found) == count:
-        return tuple(found)
-    return tuple(s._replace(zeros=s.zeros - d.zeros) for s, d in zip(found[:count], found[count:], strict=True))
 
 
 def surely_elements(semiring: Semiring, values: Sequence[Any], statistics: Sequence[ValueStatistics] | None = None) -> bool:
@@ -114,7 +84,6 @@ def surely_elements(semiring: Semiring, values: Sequence[Any], statistics: Seque
 
 @functools.lru_cache(maxsize=256)
 def _bounds(semiring: Semiring, dtypes: DTypes) -> tuple[tuple[Any, Any] | None, ...] | None:
-
     return semiring.carrier.bounds(dtypes)
 
 
@@ -185,7 +154,6 @@ def kernel_for(dtype: np.dtype[Any]) -> Callable[[Sequence[Array]], list[RawStat
 
 
 def _by_numpy(part: Array) -> RawStatistics:
-
     if part.dtype.kind == "f":
         between, ends, nan = np.isfinite(part), (-math.inf, math.inf), bool(np.isnan(part).any())
     else:

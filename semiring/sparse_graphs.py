@@ -1,0 +1,418 @@
+"""Questions to sparse graphs: `reachability`, `k_shortest_paths`, `cycle_mean`, and `factor` for many questions to one graph."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from semiring.algebra.catalogue import BOOLEAN, MAX_PLUS, MIN_PLUS, as_semiring
+from semiring.algebra.definition import Semiring
+from semiring.algorithms.csr import CSR
+from semiring.algorithms.cycle_mean import CriticalCycle, best_to_cycle, least_cycle_mean
+from semiring.algorithms.reachability import Condensation
+from semiring.algorithms.simple_paths import simple_paths
+from semiring.arrays.devices import host
+from semiring.arrays.threads import require_threads
+from semiring.common.errors import GraphError, LawError, described_by, noted, raised_here, refuse_arrays
+from semiring.common.forks import cached_property
+from semiring.common.html import Shown
+from semiring.common.units import counted
+from semiring.graphs import edges_of, read_graph
+from semiring.graphs.read import one_graph
+from semiring.graphs.vertices import chosen
+from semiring.planning.options import Options
+from semiring.results.reachability import Reachability
+from semiring.solve import apsp, transitive_closure
+
+if TYPE_CHECKING:
+    from semiring.results.factor import Factor
+
+__all__ = ["CycleMean", "SimplePath", "cycle_mean", "factor", "k_shortest_paths", "reachability"]
+
+Array = np.ndarray[Any, Any]
+
+
+@raised_here
+@described_by(apsp, transitive_closure)
+def reachability(graph: Any, *, reflexive: bool = False, weight: str | float | None = None, nonedge: Any = None) -> Reachability:
+    """Find which vertices each vertex reaches, as counts, sets and single answers, without an n × n matrix.
+
+    Examples
+    --------
+    >>> import semiring as sr
+    >>> calls = sr.edges([("main", "parse"), ("parse", "eval"), ("eval", "parse"), ("eval", "print")])
+    >>> found = sr.reachability(calls)
+    >>> found.counts, found.reached("parse"), found.reaches("print", "main")
+    (array([3, 3, 3, 0]), ['parse', 'eval', 'print'], False)
+
+    Parameters
+    ----------
+    graph : array of shape (n, n), sparse array, graph of another library, or what `edges` gives
+        See `transitive_closure`.
+    reflexive, weight
+        As for `transitive_closure`.
+    nonedge
+        As for `apsp`.
+
+    Returns
+    -------
+    Reachability
+
+    Raises
+    ------
+    GraphError
+        If the argument holds several graphs.
+    SemiringError
+        As for `transitive_closure`.
+
+    Notes
+    -----
+    O(n + m) steps find the c strongly connected components, and at most O(m·c / 32) steps the components that each component reaches.
+    These sets take at most c²/16 bytes, less if few vertices are reached. For the whole matrix call `transitive_closure`.
+    """
+    with noted("the reachability", BOOLEAN, graph):
+        listed = edges_of(graph, BOOLEAN, nonedge=nonedge, presence=True, weight=weight)
+        if listed is None:
+            read = read_graph(graph, BOOLEAN, nonedge=nonedge, presence=True)
+            if read.batch:
+                raise GraphError(f"reachability takes one graph, not a batch of shape {read.batch}; pass one graph at a time")
+            matrix = host(read.values[0])
+            tails, heads = np.nonzero(matrix)
+            listed = CSR.of(tails, heads, (matrix[tails, heads],), len(matrix), (False,)), read.labels
+        return Reachability(Condensation.of(listed[0]), listed[1], reflexive=bool(reflexive))
+
+
+class SimplePath(NamedTuple):
+    """A path without a repeated vertex, and the length of the path, from `k_shortest_paths`.
+
+    Examples
+    --------
+    >>> import semiring as sr
+    >>> distance, path = sr.k_shortest_paths(sr.edges([("a", "b", 1.5), ("b", "c", 2.0)]), "a", "c", 1)[0]
+    >>> distance, path
+    (3.5, ['a', 'b', 'c'])
+
+    Attributes
+    ----------
+    distance : float
+        The sum of the edge weights.
+    path : list
+        The names of the vertices, in order.
+    """
+
+    distance: float
+    path: list[Any]
+
+
+@raised_here
+@described_by(apsp)
+def k_shortest_paths(
+    graph: Any, source: Any, target: Any, k: int, *, weight: Any = None, nonedge: Any = None, threads: int | None = None
+) -> list[SimplePath]:
+    """Return the k shortest paths between two vertices that visit no vertex twice, shortest first.
+
+    Examples
+    --------
+    >>> import semiring as sr
+    >>> roads = sr.edges([("A", "B", 3), ("B", "D", 4), ("A", "C", 2), ("C", "D", 6), ("C", "B", 2)], directed=False)
+    >>> for distance, path in sr.k_shortest_paths(roads, "A", "D", 3):
+    ...     print(distance, path)
+    7.0 ['A', 'B', 'D']
+    8.0 ['A', 'C', 'D']
+    8.0 ['A', 'C', 'B', 'D']
+
+    Parameters
+    ----------
+    graph : sparse array, graph of another library, what `edges` gives, or array of shape (n, n)
+        See `apsp`. Weights may be negative. The lightest of parallel edges, or of duplicate entries in a SciPy array, counts. Weights
+        are converted to float64, which rounds integers beyond 2⁵³.
+    source, target : vertex
+        The name of a vertex, or the number if vertices have no names.
+    k : int
+        The number of paths.
+    weight, nonedge
+        As for `apsp`.
+
+    Returns
+    -------
+    list of SimplePath
+        At most k paths. If source and target are the same vertex, the only path is this vertex.
+
+    Other Parameters
+    ----------------
+    threads : int, optional
+        By default ``SEMIRING_NUM_THREADS``, or all cores.
+
+    Raises
+    ------
+    GraphError
+        If source or target is not one vertex of the graph, or k is not a whole number from 0; and as for `apsp`.
+    NegativeCycleError
+        If a negative cycle leads to the target.
+
+    Notes
+    -----
+    Yen's algorithm with Lawler's refinement: each path takes one A* search from every vertex after the point where the path leaves an
+    earlier path. A search stops early if no result can be among the k. The order of equally long paths is not defined. Yen, "Finding the
+    k shortest loopless paths in a network", 1971; Lawler, "A procedure for computing the k best solutions", 1972.
+    """
+    require_threads(threads)
+    if isinstance(k, bool) or not isinstance(k, Integral) or k < 0:
+        raise GraphError(f"k is {k!r}; k must be a whole number from 0")
+    with noted("the paths", MIN_PLUS, graph):
+        edges, labels = one_graph(graph, MIN_PLUS, nonedge=nonedge, dtype=np.float64, weight=weight)
+        ends = [_one(vertex, edges.n, labels, what) for vertex, what in ((source, "source"), (target, "target"))]
+        names: Any = int if labels is None else labels.__getitem__
+        found = list(simple_paths(edges, ends[0], ends[1], int(k), name=names, threads=threads)) if k else []
+    return [SimplePath(length, [names(v) for v in path]) for length, path in found]
+
+
+def _one(vertex: Any, n: int, labels: Any, what: str) -> int:
+    found = chosen(vertex, n, labels, what)
+    if vertex is None or not found.single:
+        raise GraphError(f"{what} must be one vertex, not {vertex!r}")
+    return int(found.numbers[0])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CycleMean(Shown):
+    """The cycle mean of a graph, with a critical cycle and an eigenvector, from `cycle_mean`.
+
+    Examples
+    --------
+    >>> import semiring as sr
+    >>> trains = sr.cycle_mean(sr.edges([("A", "B", 58.0), ("B", "A", 52.0), ("A", "A", 50.0)]))
+    >>> trains.mean, trains.cycle, trains.total
+    (55.0, ['A', 'B'], 110.0)
+
+    Attributes
+    ----------
+    mean : float
+        The greatest mean weight of a cycle over max-plus, the least over min-plus; the semiring's zero without a cycle.
+    cycle : list or None
+        The vertices of a critical cycle (a cycle with this mean), each once, in order; None without a cycle.
+    total : float
+        The sum of the weights of the cycle, correctly rounded; the mean is the total over the number of edges.
+    nodes : tuple
+        The vertices of the graph.
+    """
+
+    mean: float
+    cycle: list[Any] | None
+    total: float
+    nodes: tuple[Any, ...]
+    _graph: CSR = field(repr=False)
+    _critical: CriticalCycle | None = field(repr=False)
+    _sign: float = field(repr=False)
+    _threads: int | None = field(repr=False)
+
+    @cached_property
+    def eigenvector(self) -> Array:
+        """A vector x with A ⊗ x = λ ⊗ x for the mean λ, computed on first access in O(m log m) for m edges.
+
+        Entry i is the weight of the best path from vertex i to the first vertex of `cycle`, where each edge counts as weight − λ. The entry
+        is the semiring's zero if i does not reach the cycle; in a strongly connected graph every vertex does.
+
+        Examples
+        --------
+        >>> import numpy as np, semiring as sr
+        >>> a = np.array([[2.0, 5.0], [3.0, 3.0]])
+        >>> found = sr.cycle_mean(a)
+        >>> found.mean, found.eigenvector
+        (4.0, array([ 0., -1.]))
+        >>> sr.matmul(a, found.eigenvector, sr.MAX_PLUS)
+        array([4., 3.])
+        """
+        if self._critical is None:
+            return np.full(len(self.nodes), self.mean)
+        return 0.0 + self._sign * best_to_cycle(self._graph, self._critical, self._threads)
+
+    def facts(self) -> tuple[str, list[tuple[str, str]]]:
+        """Return the title and the rows of the table in Jupyter."""
+        facts = [("mean", f"{self.mean:.6g}")]
+        if self.cycle is not None:
+            more = " …" if len(self.cycle) > 8 else ""
+            facts += [("edges", f"{len(self.cycle):,}"), ("critical cycle", " → ".join(map(repr, self.cycle[:8])) + more)]
+        return f"cycle mean of {counted(len(self.nodes), 'vertex', 'vertices')}", facts
+
+    def __repr__(self) -> str:
+        title, facts = self.facts()
+        return f"<{title}: {', '.join(f'{name} {text}' for name, text in facts)}>" if self.cycle else f"<{title}: no cycle>"
+
+
+@raised_here
+@described_by(apsp)
+def cycle_mean(
+    graph: Any,
+    semiring: Semiring | str = MAX_PLUS,
+    *,
+    weight: Any = None,
+    nonedge: Any = None,
+    threads: int | None = None,
+) -> CycleMean:
+    """Return the maximum mean edge weight of a cycle (the eigenvalue over max-plus), a critical cycle and an eigenvector.
+
+    Examples
+    --------
+    A train leaves a station once the connecting trains have arrived. The slowest cycle sets the pace: 5 minutes in the long run.
+
+    >>> import semiring as sr
+    >>> trains = sr.edges([("A", "B", 4), ("B", "C", 3), ("C", "A", 8), ("B", "A", 2)])
+    >>> found = sr.cycle_mean(trains)
+    >>> found
+    <cycle mean of 3 vertices: mean 5, edges 3, critical cycle 'A' → 'B' → 'C'>
+    >>> found.eigenvector
+    array([0., 1., 3.])
+
+    The least mean, over min-plus:
+
+    >>> sr.cycle_mean(trains, sr.MIN_PLUS).cycle
+    ['A', 'B']
+
+    Parameters
+    ----------
+    graph : sparse array, graph of another library, what `edges` gives, or array of shape (n, n)
+        See `apsp`. A loop is a cycle of one edge: a 0 on the diagonal of a dense matrix is a cycle of mean 0. Write −∞ instead (over
+        min-plus ∞), or pass ``nonedge=0`` if no 0 is an edge. The heaviest of parallel edges, or of duplicate entries in a SciPy array,
+        counts (over min-plus the lightest). Weights are converted to float64, which rounds integers beyond 2⁵³.
+    semiring : Semiring or str
+        `MAX_PLUS`, or `MIN_PLUS` for the minimum cycle mean.
+    weight, nonedge
+        As for `apsp`.
+
+    Returns
+    -------
+    CycleMean
+
+    Other Parameters
+    ----------------
+    threads : int, optional
+        By default ``SEMIRING_NUM_THREADS``, or all cores.
+
+    Raises
+    ------
+    GraphError, ShapeError, DTypeError, DomainError
+        As for `apsp`.
+    LawError
+        If the semiring is not max-plus or min-plus.
+    OverflowRiskError
+        If sums of the weights could leave float64.
+
+    Notes
+    -----
+    Howard's policy iteration in float64: rounds of O(m) steps for m edges, usually a few dozen rounds at most. For integers the cycle is
+    exactly critical if the length of the cycle times the longest path stays below 2⁵³; otherwise the mean is optimal up to rounding. The
+    graph need not be strongly connected: all cycles count. Cochet-Terrasson, Cohen, Gaubert, McGettrick and Quadrat, "Numerical computation
+    of spectral elements in max-plus algebra", 1998; Dasdan, "Experimental analysis of the fastest optimum cycle ratio and mean
+    algorithms", 2004.
+    """
+    require_threads(threads)
+    semiring = as_semiring(semiring)
+    if semiring not in (MAX_PLUS, MIN_PLUS):
+        raise LawError(f"cycle_mean needs {MAX_PLUS.name} or {MIN_PLUS.name}, not {semiring.name}")
+    with noted("the cycle mean", semiring, graph):
+        edges, labels = one_graph(graph, semiring, nonedge=nonedge, dtype=np.float64, weight=weight)
+    sign = -1.0 if semiring == MAX_PLUS else 1.0
+    if sign < 0:
+        edges = replace(edges, weights=(-edges.weights[0],), zero=(np.inf,), statistics=())
+    found = least_cycle_mean(edges, threads)
+    nodes = tuple(range(edges.n)) if labels is None else labels
+    if found is None:
+        return CycleMean(sign * math.inf, None, 0.0, nodes, edges, None, sign, threads)
+    total = 0.0 + sign * found.total
+    cycle = [nodes[v] for v in found.vertices]
+    return CycleMean(total / len(cycle), cycle, total, nodes, edges, found, sign, threads)
+
+
+@raised_here
+@described_by(apsp)
+def factor(
+    graph: Any,
+    semiring: Semiring | str = MIN_PLUS,
+    *,
+    order: Any = "auto",
+    weight: Any = None,
+    nonedge: Any = None,
+    dtype: Any = None,
+    device: str = "auto",
+    threads: int | None = None,
+    check: bool = True,
+) -> Factor:
+    """Prepare a sparse graph once; later distance queries are fast.
+
+    The result takes little more memory than the graph.
+
+    Examples
+    --------
+    >>> import semiring as sr
+    >>> roads = sr.edges([("Bern", "Thun", 30), ("Thun", "Spiez", 11), ("Bern", "Biel", 41), ("Biel", "Jura", 70)], directed=False)
+    >>> f = sr.factor(roads)
+    >>> f  # doctest: +ELLIPSIS
+    <factor of 5 vertices over min-plus: order ..., 4 entries of fill, height ...>
+    >>> f.rows("Spiez")
+    array([ 41.,  11.,   0.,  82., 152.])
+    >>> f["Spiez", ["Biel", "Jura"]]
+    array([ 82., 152.])
+
+    Close a road (only dependent entries are eliminated again):
+
+    >>> f.update((["Thun"], ["Bern"], [float("inf")]))
+    >>> float(f["Spiez", "Jura"])
+    inf
+
+    Parameters
+    ----------
+    graph : sparse array, graph of another library, what `edges` gives, or array of shape (n, n)
+        See `apsp`. Loops are allowed, and parallel edges combine with ⊕.
+    semiring : Semiring or str
+        Any semiring that permits a closure, or a name of the catalogue.
+    order : str or sequence of vertices
+        The order of elimination: "metis" (nested dissection, by pymetis), "minimum degree" (by SciPy), "natural", or the vertices.
+        "auto" takes the first of these that is installed (``pip install -e ".[sparse]"``).
+    weight, nonedge, dtype
+        As for `apsp`.
+
+    Returns
+    -------
+    Factor
+
+    Other Parameters
+    ----------------
+    device : str
+        "cuda", "cuda:0", … eliminates and answers on a GPU; rows, columns and closures are then CuPy arrays. "auto" is the CPU.
+    threads : int, optional
+        By default ``SEMIRING_NUM_THREADS``, or all cores.
+    check : bool
+        False skips the check for overflow.
+
+    Raises
+    ------
+    GraphError, ShapeError, DTypeError, DomainError
+        As for `apsp`; also for an order that does not name each vertex once.
+    LawError
+        If the semiring permits no closure.
+    DivergenceError
+        If the closure does not exist; for min-plus a `NegativeCycleError` that names the cycle.
+    OverflowRiskError
+        If weights are so large that a path could leave the dtype.
+    TooLargeError
+        If the fill does not fit into memory.
+    SemiringError
+        If the device does not exist.
+
+    Notes
+    -----
+    A planar graph of n vertices takes O(n log n) memory, O(n^1.5) steps of elimination and O(n log n) steps for each row; a graph without
+    small separators costs nearly as much as a dense matrix. Backhouse and Carré (1975); Sao, Kannan, Gera and Vuduc, PPoPP 2020. With
+    negative floats, results are within n · ε of the largest magnitude; smaller negative cycles pass for rounding.
+    """
+    from semiring.execution.factor import factor_graph  # only where they are wanted: a first call should be quick
+
+    require_threads(threads)
+    refuse_arrays(check=check)
+    options = Options(weight=weight, nonedge=nonedge, dtype=dtype, device=device, threads=threads, check=bool(check))
+    return factor_graph(graph, as_semiring(semiring), order, options)
