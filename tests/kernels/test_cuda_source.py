@@ -154,6 +154,11 @@ def test_kernels_of_walks_compile(arch: int) -> None:
     assert compile_and_report(walks_source(), arch)[1] == 0
 
 
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_kernels_of_levels_compile(arch: int) -> None:
+    assert compile_and_report(boolean.levels_source(np.dtype("int16")), arch)[1] == 0
+
+
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"])
 @pytest.mark.parametrize("arch", ARCHITECTURES)
