@@ -115,7 +115,8 @@ def edge_columns(edge_list: Any, heads: Any, weights: Any, source: Any, target: 
             raise GraphError(f"edges are no array of shape {array.shape}, but one of shape (m, 2), or (m, 3) with their weights")
         if array.ndim == 1 or array.shape[1] not in (2, 3) or array.dtype.kind not in "biuf":
             return None
-        found = EdgeColumns(*(*np.array(array.T), np.ones(len(array), np.int64))[:3])
+        ends = np.array(array.T)
+        found = EdgeColumns(ends[0], ends[1], ends[2] if len(ends) > 2 else np.ones(len(array), np.int64))
     _require_present(found.tails, "tails")
     _require_present(found.heads, "heads")
     return found

@@ -79,7 +79,7 @@ class PredecessorTrees(Store):
         return self._part(key, tree=self.tree[key])
 
     @cached_property
-    def expanded(self) -> ConstructionMatrix | None:
+    def expanded(self) -> ConstructionMatrix | None:  # pyright: ignore[reportIncompatibleMethodOverride]  # a property, computed once
         """The same elements with a construction matrix, if rows and columns are all vertices."""
         edges = self.graph
         if edges is None:

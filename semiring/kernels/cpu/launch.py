@@ -184,12 +184,12 @@ class Launch:
             if bounds is not None:
                 for slot, bound in zip(BOUNDS, bounds, strict=True):
                     words[slot] = bound
-            if self.scratch:
-                scratch = take_scratch(self.scratch)
+            scratch = take_scratch(self.scratch) if self.scratch else None
+            if scratch is not None:
                 for slot in _SCRATCH:
                     words[slot] += scratch.address
             kernel(words, self._nanoseconds)
-            if self.scratch:
+            if scratch is not None:
                 return_scratch(scratch)
             if words[BEYOND]:
                 beyond = True

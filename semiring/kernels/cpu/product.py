@@ -242,6 +242,12 @@ class WitnessKernel:
     are transposed and stay in the L2 cache while all rows of A pass. Rows of A and of Bᵀ are compared a vector at a time.
     """
 
+    # The first step of a part, its steps, the start of its last slab, and True if it has a whole slab.
+    _begin: str | int
+    _part: str | int
+    _last_slab: str | int
+    _has_slab: bool
+
     def __init__(self, rep: Representation, target: Target, tile: Tile) -> None:
         self.rep, self.target, self.tile = rep, target, tile
         self.components = range(len(rep.outer))
@@ -332,7 +338,7 @@ class WitnessKernel:
         em.loop(0, n, some, columns)
         return em.done()
 
-    def _prefetch(self, em: Emitter, s: Scalar, place: str, count: str) -> None:
+    def _prefetch(self, em: Emitter, s: Scalar, place: str, count: str | int) -> None:
         """Prefetch a part of the next row, whose access order no hardware prefetcher foresees."""
         em.loop(0, count, 64 // s.bytes, lambda j, _: em.prefetch(em.at(s.ir, place, j), write=False))
 
@@ -390,7 +396,7 @@ class WitnessKernel:
                     at = em.add(p, em.call("cttz.i64", "i64", ("i64", bits), ("i1", "false")))
                     return [em.select_i64(em.let(f"and i1 {hit}, {none}"), at, found[0])]
 
-                best = em.loop(start, end, width, search, [("i64", best)])[0]
+                best = em.loop(start, end, width, search, [("i64", str(best))])[0]
                 start = str(end)
             write(best)
 
