@@ -14,14 +14,14 @@ Closures
 
 Searches
     csr                 sparse matrices in compressed rows
-    rows_of_edges       rows of the closure of a sparse graph: best-first search or label-correcting rounds; one path from both ends
+    rows_of_edges       rows of the closure of a sparse graph: best-first search or label-correcting rounds; one path from both ends;
+                        predecessor trees of known rows
     rows_of_matrix      rows of the closure of a dense matrix, by products of a few rows
     reachability        reachability in a sparse graph: Purdom (1970)
 
 Paths
     predecessors        paths, predecessors and next hops out of a construction matrix: Matsumoto, Nakasato and Sedukhin (2012),
                         Algorithm 2; next-hop matrices, which Zuccato and Lena (2022) list as missing
-    tight_edges         predecessor trees of rows of the closure of a sparse graph
     simple_paths        the k shortest simple paths: Yen (1971), Lawler (1972)
 
 Eliminations
