@@ -9,7 +9,6 @@ Closures
     block_rows          the steps of `blocked` by block rows, on one or more devices that need not hold the matrix
     spanning_tree       symmetric matrices over min and max: Prim (1957), Kruskal (1956), Hu (1961); Gower and Ross (1969)
     components          weakly and strongly connected components, closed one by one
-    pivoting            inverses with pivoting, where elimination without pivoting lost digits
     recorder            a record of the calls, areas, changes and phases of a closure
 
 Searches
@@ -31,7 +30,7 @@ Eliminations
 
 Divergences
     divergence          the cycle behind a divergent pivot, or rounding
-    sums                divergent sums of non-negative numbers
+    sums                divergent sums of non-negative numbers; inverses with pivoting, where elimination without pivoting lost digits
     bellman_ford        divergent cycles: Bellman (1958), Ford (1956), Cherkassky and Goldberg (1999)
     potentials          the closure after a rounding error: Johnson (1977)
 
