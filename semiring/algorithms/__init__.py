@@ -31,8 +31,8 @@ Eliminations
 Divergences
     divergence          the cycle behind a divergent pivot, or rounding
     sums                divergent sums of non-negative numbers; inverses with pivoting, where elimination without pivoting lost digits
-    bellman_ford        divergent cycles: Bellman (1958), Ford (1956), Cherkassky and Goldberg (1999)
-    potentials          the closure after a rounding error: Johnson (1977)
+    bellman_ford        divergent cycles: Bellman (1958), Ford (1956), Cherkassky and Goldberg (1999);
+                        the closure after a rounding error: Johnson (1977)
 
 Statistics
     distances           sums of distances by hop counts; diameter and radius by bounds: Takes and Kosters (2011, 2013)

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.algorithms.bellman_ford import inverse, reweighed
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.distribution import Distribution, distribution
 from semiring.algorithms.divergence import Diagnosis
 from semiring.algorithms.elimination import Elimination
-from semiring.algorithms.potentials import inverse, reweighed
 from semiring.algorithms.schedules import eliminates
 from semiring.algorithms.sums import Sums, diverged, is_inverse, nonnegative_sums, pivoted
 from semiring.algorithms.symbolic import Symbolic

@@ -36,10 +36,19 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algorithms.bellman_ford import better, compared, exact_weight, filled, find_cycle
+from semiring.algorithms.bellman_ford import (
+    adds_along_paths,
+    better,
+    compared,
+    exact_weight,
+    filled,
+    find_cycle,
+    inverse,
+    potentials_by_components,
+    reweighed,
+)  # fmt: skip
 from semiring.algorithms.csr import CSR, combine_runs
 from semiring.algorithms.divergence import Diagnosis, extremum_of
-from semiring.algorithms.potentials import adds_along_paths, inverse, potentials_by_components, reweighed
 from semiring.algorithms.predecessors import roots_of
 from semiring.arrays.pieces import HOST, slices
 from semiring.common.forks import cached_property
