@@ -46,7 +46,7 @@ from semiring.algorithms.bellman_ford import (
     inverse,
     potentials_by_components,
     reweighed,
-)  # fmt: skip
+)
 from semiring.algorithms.csr import CSR, combine_runs
 from semiring.algorithms.divergence import Diagnosis, extremum_of
 from semiring.algorithms.predecessors import roots_of
