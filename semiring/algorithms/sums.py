@@ -275,15 +275,6 @@ def divergent_component(walks: Walks) -> list[int] | None:
 def pivot_where_needed(a: Any, x: Any) -> None:
     """x ← (I − a)⁻¹ with pivoting, in place, for each matrix of a stack whose x lost more than a quarter of the digits.
 
-    Parameters
-    ----------
-    a, x : NumPy or CuPy arrays of float, of shape (…, n, n)
-
-    Raises
-    ------
-    DivergentPivot
-        If I − a has no inverse.
-
     Examples
     --------
     >>> a = np.array([[1 - 2.0**-53, 1], [1, -1]])
@@ -292,6 +283,15 @@ def pivot_where_needed(a: Any, x: Any) -> None:
     >>> x.round(8) + 0
     array([[-2., -1.],
            [-1.,  0.]])
+
+    Parameters
+    ----------
+    a, x : NumPy or CuPy arrays of float, of shape (…, n, n)
+
+    Raises
+    ------
+    DivergentPivot
+        If I − a has no inverse.
     """
     xp, n = namespace(x), x.shape[-1]
     z = xp.asarray(_vector(n), x.dtype)
