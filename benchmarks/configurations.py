@@ -15,8 +15,7 @@ import numpy as np
 
 import semiring as sr
 from benchmarks.historical import FLOAT, OneByOne, OneElementAThread, OneTile, Streams
-from semiring.algorithms.blocked import blocked
-from semiring.algorithms.iterative import iterative
+from semiring.algorithms.blocked import blocked, iterative
 from semiring.algorithms.recursive import recursive
 from semiring.algorithms.schedules import Pivots
 from semiring.kernels.cuda.engine import CudaEngine

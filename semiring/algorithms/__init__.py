@@ -3,26 +3,24 @@
 Closures
     closure             A* or A⁺ of a matrix or a batch, in place: the laws, checks, components, and repeats after rounding errors
     schedules           choice of the algorithm: `iterative`, `blocked` or `recursive`
-    iterative           Warshall (1962), Floyd (1962); Harish and Narayanan (2007)
-    blocked             Venkataraman, Sahni and Mukhopadhyaya (2003), Katz and Kider (2008); with the construction matrix Matsumoto,
-                        Nakasato and Sedukhin (2012), Algorithms 3–6
+    blocked             Warshall (1962), Floyd (1962), Harish and Narayanan (2007); by blocks Venkataraman, Sahni and Mukhopadhyaya (2003),
+                        Katz and Kider (2008); with the construction matrix Matsumoto, Nakasato and Sedukhin (2012), Algorithms 3–6
     recursive           Buluç, Gilbert and Budak (2010), Fig. 3
     block_rows          the steps of `blocked` by block rows, on one or more devices that need not hold the matrix
     spanning_tree       symmetric matrices over min and max: Prim (1957), Kruskal (1956), Hu (1961); Gower and Ross (1969)
     components          weakly and strongly connected components, closed one by one
-    pivoting            inverses with pivoting, where elimination without pivoting lost digits
     recorder            a record of the calls, areas, changes and phases of a closure
 
 Searches
     csr                 sparse matrices in compressed rows
-    rows_of_edges       rows of the closure of a sparse graph: best-first search or label-correcting rounds; one path from both ends
+    rows_of_edges       rows of the closure of a sparse graph: best-first search or label-correcting rounds; one path from both ends;
+                        predecessor trees of known rows
     rows_of_matrix      rows of the closure of a dense matrix, by products of a few rows
     reachability        reachability in a sparse graph: Purdom (1970)
 
 Paths
     predecessors        paths, predecessors and next hops out of a construction matrix: Matsumoto, Nakasato and Sedukhin (2012),
                         Algorithm 2; next-hop matrices, which Zuccato and Lena (2022) list as missing
-    tight_edges         predecessor trees of rows of the closure of a sparse graph
     simple_paths        the k shortest simple paths: Yen (1971), Lawler (1972)
 
 Eliminations
@@ -32,9 +30,9 @@ Eliminations
 
 Divergences
     divergence          the cycle behind a divergent pivot, or rounding
-    sums                divergent sums of non-negative numbers
-    bellman_ford        divergent cycles: Bellman (1958), Ford (1956), Cherkassky and Goldberg (1999)
-    potentials          the closure after a rounding error: Johnson (1977)
+    sums                divergent sums of non-negative numbers; inverses with pivoting, where elimination without pivoting lost digits
+    bellman_ford        divergent cycles: Bellman (1958), Ford (1956), Cherkassky and Goldberg (1999);
+                        the closure after a rounding error: Johnson (1977)
 
 Statistics
     distances           sums of distances by hop counts; diameter and radius by bounds: Takes and Kosters (2011, 2013)

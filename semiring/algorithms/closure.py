@@ -33,12 +33,11 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algorithms import components
+from semiring.algorithms.bellman_ford import close_by_potentials, inverse
 from semiring.algorithms.divergence import Diagnosis, divergent_loop, is_min_plus, may_improve
-from semiring.algorithms.pivoting import pivot_where_needed
-from semiring.algorithms.potentials import close_by_potentials, inverse
 from semiring.algorithms.schedules import Schedule, eliminates, require_closure_laws, schedule_for
 from semiring.algorithms.spanning_tree import close_symmetric, is_bottleneck
-from semiring.algorithms.sums import diverged, is_inverse, nonnegative_sums
+from semiring.algorithms.sums import diverged, is_inverse, nonnegative_sums, pivot_where_needed
 from semiring.arrays.devices import host, on_gpu, to_gpu
 from semiring.arrays.pieces import HOST, pieces
 from semiring.arrays.threads import Threaded

@@ -36,8 +36,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from semiring.algebra.catalogue import MIN_PLUS
+from semiring.algorithms.bellman_ford import potentials_by_components, reweighed
 from semiring.algorithms.csr import CSR
-from semiring.algorithms.potentials import potentials_by_components, reweighed
 from semiring.algorithms.rows_of_edges import rows_of_edges, search_order
 from semiring.arrays.pieces import HOST, slices
 from semiring.arrays.threads import thread_count

@@ -4,7 +4,7 @@ A closure converges if 1 ⊕ c = 1 for the weight c of each cycle: then a walk t
 cycle. Elimination meets such a cycle as a *divergent pivot* p, with 1 ⊕ p ≠ 1, and stops. The input matrix tells why:
 
 - `Diagnosis` searches for the cycle (`semiring.algorithms.bellman_ford`) and raises the error that shows it. Without a cycle, rounding
-  made the pivot diverge, and the search returns potentials, by which the closure succeeds (`semiring.algorithms.potentials`).
+  made the pivot diverge, and the search returns potentials, by which the closure succeeds.
 - `may_improve` rules out divergent cycles by the range of all weights; `divergent_loop` finds loops that rounding made divergent after the
   test of their pivot.
 """

@@ -12,15 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.expression import is_operation
+from semiring.algorithms.bellman_ford import inverse, reweighed
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.distribution import Distribution, distribution
 from semiring.algorithms.divergence import Diagnosis
 from semiring.algorithms.elimination import Elimination
-from semiring.algorithms.pivoting import pivoted
-from semiring.algorithms.potentials import inverse, reweighed
 from semiring.algorithms.schedules import eliminates
-from semiring.algorithms.sums import Sums, diverged, is_inverse, nonnegative_sums
+from semiring.algorithms.sums import Sums, diverged, is_inverse, nonnegative_sums, pivoted
 from semiring.algorithms.symbolic import Symbolic
 from semiring.arrays.devices import host, is_gpu, on_device, to_gpu
 from semiring.arrays.pieces import slices
@@ -33,35 +31,10 @@ from semiring.kernels.operations import operations_for
 from semiring.kernels.overflow.closures import guard_for, statistics_of
 from semiring.kernels.select import engine_for, fronts_for, sweeps_for
 
-__all__ = ["Factorization", "Kept", "sums_converge"]
+__all__ = ["Factorization", "Kept"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
-
-
-def sums_converge(semiring: Semiring, edges: CSR) -> bool:
-    """Return True if row sums or column sums below 1, of non-negative numbers, prove the convergence of sums over all walks.
-
-    Then every pivot has a star, in any order of elimination.
-
-    Examples
-    --------
-    >>> from semiring import LOG, PLUS_TIMES
-    >>> edges = CSR.of(np.array([0, 1]), np.array([1, 0]), (np.array([0.5, 0.9]),), 2, (0.0,))
-    >>> sums_converge(PLUS_TIMES, edges), sums_converge(LOG, edges)
-    (True, False)
-    """
-    program, (weights, *others) = semiring.program, edges.weights
-    scale = program.exponential
-    if others or weights.dtype.kind != "f":
-        return False
-    if scale is not None:
-        with np.errstate(over="ignore"):
-            weights = np.exp(float(scale) * weights.astype(np.float64))
-    elif not (is_operation(program.add[0], ("add",)) and is_operation(program.mul[0], ("mul",))):
-        return False
-    sums = (np.bincount(ends, weights, minlength=edges.n).max(initial=0) for ends in (edges.tails, edges.heads))
-    return bool((weights >= 0).all() and min(sums) < 1)
 
 
 class Kept(NamedTuple):

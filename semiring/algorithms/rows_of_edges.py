@@ -36,10 +36,19 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algorithms.bellman_ford import better, compared, exact_weight, filled, find_cycle
+from semiring.algorithms.bellman_ford import (
+    adds_along_paths,
+    better,
+    compared,
+    exact_weight,
+    filled,
+    find_cycle,
+    inverse,
+    potentials_by_components,
+    reweighed,
+)
 from semiring.algorithms.csr import CSR, combine_runs
 from semiring.algorithms.divergence import Diagnosis, extremum_of
-from semiring.algorithms.potentials import adds_along_paths, inverse, potentials_by_components, reweighed
 from semiring.algorithms.predecessors import roots_of
 from semiring.arrays.pieces import HOST, slices
 from semiring.common.forks import cached_property
@@ -53,7 +62,7 @@ from semiring.kernels.select import searches_for
 if TYPE_CHECKING:
     from semiring.kernels.cpu.searches import Searches
 
-__all__ = ["MANY", "Order", "Reach", "best_path", "pays", "reach", "rows_of_edges", "search_order"]
+__all__ = ["MANY", "Order", "Reach", "best_path", "grow_trees", "pays", "reach", "rows_of_edges", "search_order"]
 
 Order = Literal["best", "levels", "rounds"]  # best first, breadth first, or label-correcting rounds
 
@@ -192,8 +201,7 @@ def reach(semiring: Semiring, edges: CSR, count: int, order: Order, device: str 
     search = _Search(semiring, edges, True, False, int, order)
     if search.compiled(searches, sources, found, None):
         return Reach()  # a cycle improves; the searches will report the cycle
-    share = float(np.logical_or.reduce([v != z for v, z in zip(found, edges.zero, strict=True)]).mean())
-    return Reach(share, search.seen / (sample * max(1, len(edges.heads))))
+    return Reach(float(_present(found, edges.zero).mean()), search.seen / (sample * max(1, len(edges.heads))))
 
 
 class _Search:
@@ -270,8 +278,8 @@ class _Search:
             trees = None if tree is None else tree[some]
             rows = rows_of_edges(self.semiring, graph, ends, reflexive=self.reflexive, tree=trees, **how)
             moved = self._lengthened(self._lengthened(tuple(v[ends, None] for v in back), rows), p)
-            absent = np.logical_and.reduce([np.asarray(v == z) for v, z in zip(rows, self.edges.zero, strict=True)])
-            _put(results, some, tuple(np.where(absent, v, m) for v, m in zip(rows, moved, strict=True)))
+            there = _present(rows, self.edges.zero)
+            _put(results, some, tuple(np.where(there, m, v) for v, m in zip(rows, moved, strict=True)))
             if tree is not None:
                 tree[some] = trees
         return ()
@@ -333,7 +341,7 @@ class _Search:
             lost = (roots_of(some) != sources[rows, None]) & (some >= 0)
             for i in (rows.start + np.flatnonzero(lost.any(axis=1))).tolist():
                 row = tuple(v[i] for v in results)
-                there = np.logical_or.reduce([np.asarray(v != z) for v, z in zip(row, zero, strict=True)])
+                there = _present(row, zero)
                 p = tuple(np.where(there, v, o).astype(v.dtype) for v, o in zip(row, one, strict=True))
                 back = inverse(self.semiring, p)
                 if back is None:
@@ -353,6 +361,12 @@ class _Search:
 def _put(values: Values, places: Any, elements: tuple[Any, ...]) -> None:
     for array, entries in zip(values, elements, strict=True):
         array[places] = entries
+
+
+def _present(values: Values, zero: tuple[Any, ...]) -> Array:
+    """Mark the elements that differ from zero."""
+    found: Array = np.logical_or.reduce([np.asarray(v != z) for v, z in zip(values, zero, strict=True)])
+    return found
 
 
 def best_path(edges: CSR, source: int, target: int, searches: Searches) -> tuple[Array, tuple[Any, ...]]:
@@ -379,3 +393,82 @@ def pays(edges: CSR) -> bool:
         return True
     known = len(edges.dtypes) == len(edges.statistics) == 1 and edges.statistics[0].finite is not None
     return known and edges.n * max(map(abs, edges.statistics[0].finite or (0,))) < half_range(edges.dtypes[0])
+
+
+def grow_trees(
+    semiring: Semiring, edges: CSR, roots: Array, values: Values, *, backward: bool = False, threads: int | None = None
+) -> Array:
+    """Return the predecessor of each vertex on a best path from each root (`backward`: the successor, to the root), −1 for none.
+
+    `values` holds the rows of the closure (`backward`: columns, as rows), of shape (s, n) for s roots; the result of a search overwrites
+    the row. O(n + m) a row; ⊕ must be selective.
+
+    The predecessor of v is the vertex u with the best offer d_u ⊗ a_uv. If no cycle ties with the empty path, these *tight* edges,
+    d_u ⊗ a_uv = d_v, are a tree with the source as root. Else, as with edges of weight 0, the vertices may point at each other in a circle:
+    then the tree grows from the source along tight edges. If rounding hides tight edges, the row is searched instead.
+
+    Examples
+    --------
+    >>> from semiring import MIN_PLUS
+    >>> tails, heads, lengths = np.array([0, 0, 1, 2]), np.array([1, 2, 2, 3]), np.array([1.0, 5, 2, 1])
+    >>> edges = CSR.of(tails, heads, (lengths,), 4, (np.inf,))
+    >>> grow_trees(MIN_PLUS, edges, np.array([0]), (np.array([[0.0, 1, 3, 4]]),))
+    array([[-1,  0,  1,  2]], dtype=int32)
+    """
+    graph, back = (edges.transposed(), edges) if backward else (edges, edges.transposed())
+    trees = np.full(values[0].shape, -1, np.int32)
+    searches = searches_for(semiring, edges.dtypes, "cpu", threads)
+    if searches is not None:
+        there, reverse = ((g.starts, g.heads, g.weights) for g in (graph, back))
+        grown = searches.trees(there, reverse, roots, values, trees, backward=backward)
+    else:
+        # The edges without loops, sorted by head, out of the reversed graph.
+        kept = back.tails != back.heads
+        others = back.heads[kept], back.tails[kept], tuple(w[kept] for w in back.weights)
+        rows = zip(roots.tolist(), trees, *values, strict=True)
+        grown = np.array([_grown(semiring, back.zero, others, *row, backward=backward) for row in rows], bool)
+    for i in np.flatnonzero(~grown).tolist():
+        trees[i] = -1
+        some = slice(i, i + 1)
+        found = rows_of_edges(semiring, edges, roots[some], backward=backward, tree=trees[some], searches=searches)
+        for v, new in zip(values, found, strict=True):
+            v[some] = new
+    return trees
+
+
+def _grown(
+    semiring: Semiring,
+    zero: tuple[Any, ...],
+    edges: tuple[Array, Array, Values],
+    root: int,
+    tree: Array,
+    *row: Array,
+    backward: bool,
+) -> bool:
+    """Grow a tree with NumPy; return True if all paths lead to the root."""
+    there = _present(row, zero)
+    _take_tight(semiring, edges, row, tree, backward=backward)
+    tree[~there] = -1
+    tree[root] = -1
+    return bool((roots_of(tree[None])[0, there] == root).all())
+
+
+def _take_tight(semiring: Semiring, edges: tuple[Array, Array, Values], row: Values, tree: Array, *, backward: bool) -> None:
+    """Write the tail of the first best edge of each vertex into the tree; edges are sorted by head."""
+    tails, heads, weights = edges
+    if not len(heads):
+        return
+    operations = operations_for(semiring, tuple(v.dtype for v in row))
+    walks = tuple(v[tails] for v in row)
+    with np.errstate(all="ignore"):
+        offers = operations.mul(weights, walks) if backward else operations.mul(walks, weights)
+    extremum = extremum_of(semiring)
+    if extremum is None:
+        heads, (*_, tails) = combine_runs(heads, (*offers, tails), partial(better, operations))
+    else:
+        starts = np.flatnonzero(np.concatenate([[True], heads[1:] != heads[:-1]]))
+        best = extremum.reduceat(offers[0], starts)
+        tight = np.flatnonzero(offers[0] == np.repeat(best, np.diff(np.append(starts, len(heads)))))
+        first = np.concatenate([[True], heads[tight][1:] != heads[tight][:-1]])
+        heads, tails = heads[tight[first]], tails[tight[first]]
+    tree[heads] = tails

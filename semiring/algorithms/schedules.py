@@ -26,8 +26,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.equations import LAWS
 from semiring.algebra.expression import ARITHMETIC, REAL, nodes
 from semiring.algebra.laws import is_idempotent, require
-from semiring.algorithms.blocked import blocked, blocked_elimination
-from semiring.algorithms.iterative import iterative
+from semiring.algorithms.blocked import blocked, blocked_elimination, iterative
 from semiring.algorithms.recursive import recursive, recursive_elimination
 from semiring.common.errors import DTypeError, SemiringError
 from semiring.kernels.description import BlockSides

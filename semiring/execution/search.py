@@ -11,10 +11,9 @@ import numpy as np
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.factorization import Factorization
 from semiring.algorithms.reachability import Condensation
-from semiring.algorithms.rows_of_edges import best_path, rows_of_edges
+from semiring.algorithms.rows_of_edges import best_path, grow_trees, rows_of_edges
 from semiring.algorithms.spanning_tree import SpanningForest
 from semiring.algorithms.symbolic import analysed
-from semiring.algorithms.tight_edges import grow_trees
 from semiring.arrays.memory import entry_bytes, require_bytes, require_memory
 from semiring.arrays.pieces import HOST, slices
 from semiring.common.progress import Meter

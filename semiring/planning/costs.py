@@ -13,9 +13,9 @@ from semiring.algebra.definition import Semiring
 from semiring.algorithms.components import share
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.distances import counts_hops
-from semiring.algorithms.factorization import sums_converge
 from semiring.algorithms.rows_of_edges import MANY, pays, reach, search_order
 from semiring.algorithms.spanning_tree import is_bottleneck
+from semiring.algorithms.sums import sums_converge
 from semiring.algorithms.symbolic import Fill, analysed
 from semiring.arrays.devices import gpus, is_gpu
 from semiring.arrays.threads import thread_count

@@ -16,7 +16,7 @@ from semiring.algebra.laws import require
 from semiring.algorithms.csr import combine_runs
 from semiring.algorithms.divergence import is_min_plus
 from semiring.algorithms.factorization import Factorization
-from semiring.algorithms.tight_edges import grow_trees
+from semiring.algorithms.rows_of_edges import grow_trees
 from semiring.arrays.memory import require_bytes
 from semiring.arrays.pieces import HOST
 from semiring.common.errors import GraphError, SemiringError, ShapeError, described, raised_here

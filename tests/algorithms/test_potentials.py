@@ -16,8 +16,8 @@ from scipy.sparse import csgraph, csr_array
 import semiring as sr
 from semiring.algorithms import distances as searched_distances
 from semiring.algorithms import rows_of_edges
+from semiring.algorithms.bellman_ford import potentials_by_components
 from semiring.algorithms.csr import CSR
-from semiring.algorithms.potentials import potentials_by_components
 from semiring.kernels.cpu.searches import Searches
 from semiring.kernels.select import searches_for
 

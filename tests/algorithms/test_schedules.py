@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 import semiring as sr
 from semiring import testing
 from semiring.algebra.laws import is_idempotent, is_selective
-from semiring.algorithms.blocked import blocked, blocked_elimination
-from semiring.algorithms.iterative import iterative
+from semiring.algorithms.blocked import blocked, blocked_elimination, iterative
 from semiring.algorithms.recursive import recursive, recursive_elimination
 from semiring.kernels import engine_for
 

@@ -24,7 +24,7 @@ from scipy.sparse.csgraph import floyd_warshall
 
 import semiring as sr
 from semiring import watching
-from semiring.algorithms import blocked, iterative, recursive
+from semiring.algorithms import blocked, recursive
 from semiring.algorithms.recorder import EQUATIONS
 from semiring.kernels import machine
 from semiring.results import recording as recording_pictures
@@ -176,7 +176,7 @@ def test_the_recursion_is_two_calls_and_six_products(n: int, semiring: sr.Semiri
 
 
 def test_equations_are_those_of_the_algorithms_texts() -> None:
-    texts = "\n".join(map(inspect.getsource, (iterative, blocked, recursive)))
+    texts = "\n".join(map(inspect.getsource, (blocked, recursive)))
     for equations in EQUATIONS.values():
         for equation in equations:
             assert equation in texts, equation
