@@ -42,7 +42,7 @@ class ReferenceEngine(ArrayEngine):
         A, B = _own(A, C), _own(B, C)
         for values, zero in zip(C.values, self._operations.zero, strict=True):
             values[...] = zero
-        self.multiply_add(A, B, C)
+        ReferenceEngine.multiply_add(self, A, B, C)  # one call, also for the recorder of `watch`
 
     def _update(self, C: Block, candidate: tuple[Any, ...], k: int) -> None:
         """C ← C ⊕ candidate, with `via` = k wherever that changes C."""
