@@ -55,7 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with warnings.catch_warnings():
             for kind in (AssumptionWarning, NonEdgeWarning, HeaderWarning):
                 warnings.simplefilter("always", kind)
-            warnings.showwarning = _show_warning
+            # Without the source line, which explains nothing on the command line.
+            warnings.showwarning = lambda message, *_, **__: _say(f"semiring: warning: {_as_options(str(message))}", file=sys.stderr)
             options.run(options)
         sys.stdout.flush()
     except DivergenceError as error:
@@ -80,11 +81,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _say(text: str, file: TextIO | None = None) -> None:
     """Print a line with control characters escaped, so that the name of a vertex or a file cannot command the terminal."""
     print(printable(text), file=file)
-
-
-def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    """Print a warning without the source line, which explains nothing on the command line."""
-    _say(f"semiring: warning: {_as_options(str(message))}", file=sys.stderr)
 
 
 def _as_options(text: str) -> str:

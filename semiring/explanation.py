@@ -10,7 +10,8 @@ import numpy as np
 from semiring.algebra.catalogue import MIN_PLUS, as_semiring
 from semiring.algebra.definition import Semiring
 from semiring.arrays.memory import require_memory
-from semiring.common.errors import SemiringError, TooLargeError, described_by, noted, raised_here, refuse_arrays
+from semiring.common.docstrings import described_by
+from semiring.common.errors import SemiringError, TooLargeError, noted, raised_here, refuse_arrays
 from semiring.execution.question import Question, Selection
 from semiring.execution.reporting import noting_the_bar
 from semiring.planning import Plan, Problem, closure_problem, plan
@@ -112,18 +113,16 @@ def explain(
     return noting_the_bar(replace(planned, notes=(*planned.notes, *_obstacles(planned))))
 
 
-def _whole(number: Any, name: str) -> int:
-    """Check a number of processes or devices."""
+def _whole(number: Any, name: str, kind: str = "a whole number from 0") -> int:
+    """Check a number of processes, devices or vertices."""
     if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 0:
-        raise SemiringError(f"{name} is {number!r}; it is a whole number from 0")
+        raise SemiringError(f"{name} is {number!r}; it is {kind}")
     return int(number)
 
 
 def _of_size(n: Any, semiring: Semiring, options: Options) -> Problem:
     """State the closure of a dense matrix of a given size, in the memory of the host, as a problem."""
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
-        raise SemiringError(f"n is {n!r}; it is the number of vertices, a whole number from 0")
-    n = int(n)
+    n = _whole(n, "n", "the number of vertices, a whole number from 0")
     dtypes = semiring.dtypes(semiring.usual_dtypes if options.dtype is None else options.dtype)
     if n * n * max(d.itemsize for d in dtypes) > np.iinfo(np.intp).max:
         raise TooLargeError(f"no array has {n:,} × {n:,} entries: they are more than memory has addresses")
@@ -135,14 +134,12 @@ def _of_size(n: Any, semiring: Semiring, options: Options) -> Problem:
 def _obstacles(planned: Plan) -> list[str]:
     """List obstacles and remarks."""
     notes = list[str]()
-    absent = set(planned.devices) == {"cuda"}
-    if absent:
+    if set(planned.devices) == {"cuda"}:
         notes.append("there is no GPU here: this is for an NVIDIA H200, with the speed that device='auto' reckons with")
     elif planned.strategy in ("whole", "block rows") and not planned.problem.ranks:
         try:
-            require_memory(planned.n, planned.dtypes, via=planned.paths, batch=planned.problem.shape[:-2])
-            if planned.gpu and planned.strategy == "whole":
-                require_memory(planned.n, planned.dtypes, via=planned.paths, batch=planned.problem.shape[:-2], device=planned.device)
+            for device in ("cpu", planned.device) if planned.strategy == "whole" else ("cpu",):
+                require_memory(planned.n, planned.dtypes, via=planned.paths, batch=planned.problem.shape[:-2], device=device)
         except TooLargeError as error:
             notes.append(str(error))
     return notes

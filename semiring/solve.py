@@ -11,7 +11,8 @@ from semiring.algebra.definition import Semiring
 from semiring.arrays.devices import device_of, is_gpu, on_device, on_gpu
 from semiring.arrays.exchange import holds_sparse
 from semiring.arrays.threads import require_threads
-from semiring.common.errors import SemiringError, described_by, noted, raised_here, refuse_arrays
+from semiring.common.docstrings import described_by
+from semiring.common.errors import SemiringError, noted, raised_here, refuse_arrays
 from semiring.execution.question import Question
 from semiring.execution.strategy import solve
 from semiring.graphs import read_graph

@@ -17,7 +17,8 @@ from semiring.algorithms.reachability import Condensation
 from semiring.algorithms.simple_paths import simple_paths
 from semiring.arrays.devices import host
 from semiring.arrays.threads import require_threads
-from semiring.common.errors import GraphError, LawError, described_by, noted, raised_here, refuse_arrays
+from semiring.common.docstrings import described_by
+from semiring.common.errors import GraphError, LawError, noted, raised_here, refuse_arrays
 from semiring.common.forks import cached_property
 from semiring.common.html import Shown
 from semiring.common.units import counted
@@ -142,11 +143,6 @@ def k_shortest_paths(
     list of SimplePath
         At most k paths. If source and target are the same vertex, the only path is this vertex.
 
-    Other Parameters
-    ----------------
-    threads : int, optional
-        By default ``SEMIRING_NUM_THREADS``, or all cores.
-
     Raises
     ------
     GraphError
@@ -165,17 +161,15 @@ def k_shortest_paths(
         raise GraphError(f"k is {k!r}; k must be a whole number from 0")
     with noted("the paths", MIN_PLUS, graph):
         edges, labels = one_graph(graph, MIN_PLUS, nonedge=nonedge, dtype=np.float64, weight=weight)
-        ends = [_one(vertex, edges.n, labels, what) for vertex, what in ((source, "source"), (target, "target"))]
+        ends = list[int]()
+        for vertex, what in ((source, "source"), (target, "target")):
+            named = chosen(vertex, edges.n, labels, what)
+            if vertex is None or not named.single:
+                raise GraphError(f"{what} must be one vertex, not {vertex!r}")
+            ends.append(int(named.numbers[0]))
         names: Any = int if labels is None else labels.__getitem__
         found = list(simple_paths(edges, ends[0], ends[1], int(k), name=names, threads=threads)) if k else []
     return [SimplePath(length, [names(v) for v in path]) for length, path in found]
-
-
-def _one(vertex: Any, n: int, labels: Any, what: str) -> int:
-    found = chosen(vertex, n, labels, what)
-    if vertex is None or not found.single:
-        raise GraphError(f"{what} must be one vertex, not {vertex!r}")
-    return int(found.numbers[0])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -287,11 +281,6 @@ def cycle_mean(
     Returns
     -------
     CycleMean
-
-    Other Parameters
-    ----------------
-    threads : int, optional
-        By default ``SEMIRING_NUM_THREADS``, or all cores.
 
     Raises
     ------

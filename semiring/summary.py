@@ -8,7 +8,8 @@ from typing import Any, Unpack
 import numpy as np
 
 from semiring.algebra.catalogue import MIN_PLUS
-from semiring.common.errors import described_by, noted, raised_here
+from semiring.common.docstrings import described_by
+from semiring.common.errors import noted, raised_here
 from semiring.execution.sums import add_distances, add_distances_of_ranks, extreme_distance
 from semiring.planning.options import ComputationOptions, Options, takes
 from semiring.results.statistics import BINS, RunningDistances, Statistics, statistics_from
@@ -109,11 +110,6 @@ def diameter(graph: Any, **options: Unpack[ComputationOptions]) -> float:
     device, threads, overwrite, memory_limit, checkpoint, progress, comm
         As for `apsp`.
 
-    Raises
-    ------
-    NegativeCycleError, SemiringError
-        As for `apsp`.
-
     Notes
     -----
     Each search of a sparse graph bounds the eccentricities of all vertices (Takes and Kosters, 2011), until no other vertex can have a
@@ -135,25 +131,10 @@ def radius(graph: Any, **options: Unpack[ComputationOptions]) -> float:
     >>> sr.radius(ways)
     2.0
 
-    Parameters
-    ----------
-    graph, weight, nonedge, dtype
-        As for `diameter`.
-
     Returns
     -------
     float
         ∞ unless some vertex reaches every other one; NaN for a graph without vertices.
-
-    Other Parameters
-    ----------------
-    device, threads, overwrite, memory_limit, checkpoint, progress, comm
-        As for `apsp`.
-
-    Raises
-    ------
-    NegativeCycleError, SemiringError
-        As for `apsp`.
 
     Notes
     -----

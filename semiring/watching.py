@@ -12,7 +12,8 @@ from semiring.algorithms.closure import closure as close
 from semiring.algorithms.recorder import Recorder, phases
 from semiring.algorithms.schedules import eliminates, require_method, settled
 from semiring.arrays.devices import device_of, host, on_device, on_gpu, to_gpu
-from semiring.common.errors import ShapeError, TooLargeError, described_by, noted, raised_here
+from semiring.common.docstrings import described_by
+from semiring.common.errors import ShapeError, TooLargeError, noted, raised_here
 from semiring.execution.question import Question
 from semiring.graphs import Graph
 from semiring.planning.options import Options
@@ -123,24 +124,17 @@ def _record(g: Graph, semiring: Semiring, method: str, block: int, paths: bool, 
     before = np.full(values[0].shape, -1, dtype=np.int32) if paths else None
     via = None if before is None else before.copy()
     recorder = Recorder(semiring, g.dtypes, values, via)
-
-    def kept() -> tuple[Any, ...]:
-        return given
-
-    close(recorder, values, via, method=method, block=block, reflexive=reflexive, kept=kept, names=g.labels, verify=g.verify)
+    close(recorder, values, via, method=method, block=block, reflexive=reflexive, kept=lambda: given, names=g.labels, verify=g.verify)
     recorder.finish(values, via)
     eliminate = eliminates(semiring, g.dtypes, paths=paths)
     algorithm, base = settled(method, block, g.n, recorder, eliminate=eliminate)
-    text = {"recursive": "recursive", "blocked": "blocked", "iterative": "blocked" if eliminate else "iterative"}[algorithm]
-    text += "_elimination" if eliminate else ""
+    text = f"{'blocked' if algorithm == 'iterative' else algorithm}_elimination" if eliminate else algorithm
     named = tuple(phases([call for call, _ in recorder.calls], text, g.n, base))
     results = tuple(to_gpu(v) for v in values) if there else values
     if via is None:
         result = g.answer(*results)
     else:
-        construction = to_gpu(via) if there else via
-        result = Paths(
-            semiring, results, construction, nodes=g.labels, reflexive=reflexive, kept=kept, restore=g.restore, library=g.library
-        )
+        more: dict[str, Any] = {"nodes": g.labels, "reflexive": reflexive, "restore": g.restore, "library": g.library}
+        result = Paths(semiring, results, to_gpu(via) if there else via, kept=lambda: given, **more)
     side = None if algorithm == "iterative" else base
     return Recording(semiring, algorithm, side, given, before, recorder.calls, named, g.labels, result)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import semiring as sr
-from semiring.common.errors import described_by
+from semiring.common.docstrings import described_by
 
 ROOT = Path(__file__).parents[1]
 

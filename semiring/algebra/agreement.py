@@ -7,29 +7,27 @@ for some elements: then its recording computes something else.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from semiring.algebra import ops
+from semiring.algebra.elements import LARGEST
 from semiring.algebra.expression import ARITHMETIC, BITWISE, REAL, Expr, fold, nodes, show
 from semiring.common.errors import DivergenceError
 
-__all__ = ["FAR", "around", "difference"]
+__all__ = ["FAR", "ROUNDINGS", "around", "difference"]
 
 Array = np.ndarray[Any, Any]
 
-_ROUNDINGS = 64
-"""Roundings of the largest intermediate result by which callable and recording may differ: ``a ** 3`` is recorded as products."""
+ROUNDINGS = 64
+"""Roundings of the largest intermediate result by which two computations of one value may differ: ``a ** 3`` is recorded as products."""
 
 _CONSTANTS = 8  # the most constants of a recording that are tried, each with its neighbours
 
 FAR = 1 << 50
 """The largest magnitude of a constant whose neighbours are tried: larger ones have none among floats."""
-
-_LARGEST = sys.float_info.max
 
 
 def around(constants: Sequence[Any], largest: float = FAR) -> list[Any]:
@@ -145,7 +143,7 @@ def _floats(value: Any) -> Array:
     """Convert numbers to floats; integers beyond every float become the largest float."""
     array = np.asarray(value)
     if array.dtype == object:
-        array = np.frompyfunc(lambda v: v if abs(v) < _LARGEST else math.copysign(_LARGEST, v), 1, 1)(array)
+        array = np.frompyfunc(lambda v: v if abs(v) < LARGEST else math.copysign(LARGEST, v), 1, 1)(array)
     return np.asarray(array, dtype=np.float64)
 
 
@@ -154,7 +152,7 @@ def _same(called: Any, recorded: Any, scale: float) -> bool:
         if called == recorded:
             return True
         precision = np.finfo(called.dtype if isinstance(called, np.floating) else float).eps
-        return bool(abs(float(called) - float(recorded)) <= _ROUNDINGS * precision * scale)
+        return bool(abs(float(called) - float(recorded)) <= ROUNDINGS * precision * scale)
     except OverflowError:  # an integer beyond every float
         return math.isinf(recorded)
     except (TypeError, ValueError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,7 +13,7 @@ import numpy as np
 
 from semiring.algebra import ops
 from semiring.algebra.agreement import around, difference
-from semiring.algebra.elements import element
+from semiring.algebra.elements import LARGEST, element
 from semiring.algebra.expression import BITWISE, COMPARISONS, Expr, const, evaluate, nodes, show, where
 from semiring.algebra.tracing import record
 from semiring.common.errors import DTypeError, SemiringError, TraceError
@@ -22,8 +21,6 @@ from semiring.common.errors import DTypeError, SemiringError, TraceError
 __all__ = ["Carrier", "Interval", "Part", "Predicate", "carrier_of"]
 
 Array = np.ndarray[Any, Any]
-
-_LARGEST = sys.float_info.max
 
 
 @dataclass(frozen=True)
@@ -34,9 +31,8 @@ class Interval:
     high: Any
 
     def __str__(self) -> str:
-        low = "(−∞" if self.low == -_LARGEST else f"[{_number(self.low)}"
-        high = "∞)" if self.high == _LARGEST else f"{_number(self.high)}]"
-        return f"{low}, {high}"
+        low, high = ({math.inf: "∞", -math.inf: "−∞"}.get(end, repr(end)) for end in (self.low, self.high))
+        return ("(−∞" if self.low == -LARGEST else f"[{low}") + ", " + ("∞)" if self.high == LARGEST else f"{high}]")
 
     def contains(self, value: Any) -> bool:
         """Return True if the interval contains a number."""
@@ -44,8 +40,8 @@ class Interval:
 
     def sides(self, value: Any) -> tuple[Any, Any]:
         """Return two truth values: a number is not below the interval, and not above; both may be undecided for a SymPy expression."""
-        above = value > -math.inf if self.low == -_LARGEST else self.low <= value  # exact integers go beyond every float
-        return above, value < math.inf if self.high == _LARGEST else value <= self.high
+        above = value > -math.inf if self.low == -LARGEST else self.low <= value  # exact integers go beyond every float
+        return above, value < math.inf if self.high == LARGEST else value <= self.high
 
     def bounds(self, dtype: np.dtype[Any]) -> tuple[Any, Any]:
         """Round the bounds to values of a dtype: 0.1 becomes the float32 nearest to it, and finite bounds stay finite."""
@@ -55,13 +51,6 @@ class Interval:
         """Return the mask of the entries within the interval."""
         low, high = self.bounds(array.dtype)
         return np.asarray((array >= low) & (array <= high))
-
-    def reaches_beyond(self, dtype: np.dtype[Any]) -> tuple[bool, bool]:
-        """Return two truth values: no value of a dtype is below the interval, and none is above."""
-        if dtype.kind == "f":
-            return self.low == -math.inf, self.high == math.inf
-        info = np.iinfo(dtype)
-        return bool(self.low <= info.min), bool(self.high >= info.max)
 
 
 @lru_cache(maxsize=256)
@@ -121,7 +110,7 @@ def _predicate(function: Callable[[Any], Any], components: int) -> Predicate:
         except ArithmeticError as error:
             raise OverflowError from error  # not compared
 
-    near = around([e.args[0] for e in nodes(recorded) if e.op == "const" and not isinstance(e.args[0], bool)])
+    near = around([e.args[0] for e in nodes(recorded) if e.op == "const"])
     values = list(dict.fromkeys([*near, 0, 1, 0.5, -1, 2, -3, 10, 57]))
     whole, truth = [v for v in values if abs(v) < 1 << 31 and v == int(v)], where(recorded, const(True), const(False))
     for dtype, scalars in (np.int64, whole), (np.float64, [*values, math.inf, -math.inf]):
@@ -245,7 +234,8 @@ def _is_every(part: Part, dtype: np.dtype[Any]) -> bool:
         case "b", frozenset():
             return {False, True} <= part
         case "i" | "u", Interval():
-            return all(part.reaches_beyond(dtype))
+            info = np.iinfo(dtype)
+            return bool(part.low <= info.min and info.max <= part.high)
         case "b" | "i" | "u", None:
             return True
     return False
@@ -267,8 +257,7 @@ def _comparisons(infinities: frozenset[float]) -> dict[str, Callable[[Any, Any],
 
     def standing(value: Any, other: Any) -> Any:
         if isinstance(value, float) and value in infinities and isinstance(other, np.ndarray) and other.dtype.kind in "iu":
-            info = np.iinfo(other.dtype)
-            return info.max if value > 0 else info.min
+            return element(value, other.dtype, ordered=True)
         return value
 
     def compare(name: str) -> Callable[[Any, Any], Any]:
@@ -321,12 +310,8 @@ def _usual(zero: Any, one: Any) -> Part:
     if all(isinstance(v, bool) for v in both):
         return frozenset({False, True})
     if all(isinstance(v, Number) for v in both):
-        return Interval(*(sign * math.inf if sign * math.inf in both else sign * _LARGEST for sign in (-1, 1)))
+        return Interval(*(sign * math.inf if sign * math.inf in both else sign * LARGEST for sign in (-1, 1)))
     return None
-
-
-def _number(value: Any) -> str:
-    return {math.inf: "∞", -math.inf: "−∞"}.get(value, repr(value))
 
 
 def _described(part: Part) -> str:

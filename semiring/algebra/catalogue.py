@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-import sys
 from collections.abc import Sequence
 from numbers import Integral
 from operator import add, and_, mul, or_, xor
@@ -13,6 +12,7 @@ from typing import Any
 
 from semiring.algebra import ops
 from semiring.algebra.definition import Semiring
+from semiring.algebra.elements import LARGEST
 from semiring.common.errors import DivergenceError, SemiringError, or_similar, raised_here
 
 __all__ = [
@@ -20,16 +20,15 @@ __all__ = [
     "PLUS_TIMES", "TROPICAL", "TROPICAL_ARGMIN", "as_semiring", "k_best", "semirings",
 ]  # fmt: skip
 
-_LARGEST = sys.float_info.max  # the largest finite number: an interval that ends here excludes that infinity
 _MOST_WALKS = 16  # the largest k of `k_best`: each of the k³ operations of ⊗ is recorded
 
-MIN_PLUS = Semiring("min-plus", min, add, math.inf, 0, domain=(-_LARGEST, math.inf))
+MIN_PLUS = Semiring("min-plus", min, add, math.inf, 0, domain=(-LARGEST, math.inf))
 """Shortest paths: ⊕ keeps the shorter, ⊗ adds lengths."""
 
 TROPICAL = MIN_PLUS
 """Another name of `MIN_PLUS`."""
 
-MAX_PLUS = Semiring("max-plus", max, add, -math.inf, 0, domain=(-math.inf, _LARGEST))
+MAX_PLUS = Semiring("max-plus", max, add, -math.inf, 0, domain=(-math.inf, LARGEST))
 """Longest (critical) paths, scheduling."""
 
 BOOLEAN = Semiring("boolean", or_, and_, False, True, domain={False, True})
@@ -41,7 +40,7 @@ MAX_MIN = Semiring("max-min", max, min, -math.inf, math.inf)
 MIN_MAX = Semiring("min-max", min, max, math.inf, -math.inf)
 """Minimax paths: a path is as high as its highest edge."""
 
-MAX_TIMES = Semiring("max-times", max, mul, 0, 1, domain=(0, _LARGEST))
+MAX_TIMES = Semiring("max-times", max, mul, 0, 1, domain=(0, LARGEST))
 """Most reliable paths: the probabilities of a path's edges multiply. Underflow rounds to 0; overflow raises an error."""
 
 
@@ -50,7 +49,7 @@ def _geometric(a: Any) -> Any:
     return 1 / (1 - a)
 
 
-PLUS_TIMES = Semiring("plus-times", add, mul, 0, 1, star=_geometric, domain=(-_LARGEST, _LARGEST))
+PLUS_TIMES = Semiring("plus-times", add, mul, 0, 1, star=_geometric, domain=(-LARGEST, LARGEST))
 """Ordinary arithmetic: the closure is (I − A)⁻¹; non-negative numbers whose sum I + A + A² + … diverges raise an error."""
 
 
@@ -61,7 +60,7 @@ def _log_geometric(a: Any) -> Any:
     return -ops.log(-ops.expm1(a)) if a > -math.log(2) else -ops.log1p(-ops.exp(a))
 
 
-LOG = Semiring("log", ops.logaddexp, add, -math.inf, 0, star=_log_geometric, domain=(-math.inf, _LARGEST))
+LOG = Semiring("log", ops.logaddexp, add, -math.inf, 0, star=_log_geometric, domain=(-math.inf, LARGEST))
 """Probabilities kept as logarithms: ⊕ is log(exp a + exp b). Products on the CPU multiply exponentials; see How it works, Accuracy."""
 
 
@@ -181,6 +180,12 @@ def _k_best(k: int) -> Semiring:
     return Semiring(f"{k}-best", merge, lengthen, none, (0, *none[1:]), star=star, domain=ascending, from_weight=lambda w: (w, *none[1:]))
 
 
+_BUILT_IN = (
+    MIN_PLUS, MAX_PLUS, BOOLEAN, MAX_MIN, MIN_MAX, MAX_TIMES, PLUS_TIMES, LOG, GF2, BITSET, DISTANCE_COUNT, DISTANCE_HOPS,
+)  # fmt: skip
+_NAMED = {**{s.name: s for s in _BUILT_IN}, "tropical": TROPICAL, "tropical-argmin": TROPICAL_ARGMIN}
+
+
 def semirings() -> dict[str, Semiring]:
     """Return the built-in semirings by name.
 
@@ -189,10 +194,7 @@ def semirings() -> dict[str, Semiring]:
     >>> sorted(semirings())[:3]
     ['bitset', 'boolean', 'distance-count']
     """
-    every = (
-        MIN_PLUS, MAX_PLUS, BOOLEAN, MAX_MIN, MIN_MAX, MAX_TIMES, PLUS_TIMES, LOG, GF2, BITSET, DISTANCE_COUNT, DISTANCE_HOPS,
-    )  # fmt: skip
-    return {s.name: s for s in every}
+    return {s.name: s for s in _BUILT_IN}
 
 
 def as_semiring(value: Semiring | str) -> Semiring:
@@ -213,15 +215,7 @@ def as_semiring(value: Semiring | str) -> Semiring:
     if not isinstance(value, str):
         raise SemiringError(f"semiring is {value!r}; pass a Semiring such as semiring.MIN_PLUS, or a name such as 'min-plus'")
     name = value.strip().lower().replace("_", "-")
-    named = _by_name()
-    if name not in named:
-        names = or_similar(name, named, f"the built-in semirings are {', '.join(sorted(semirings()))}")
+    if name not in _NAMED:
+        names = or_similar(name, _NAMED, f"the built-in semirings are {', '.join(sorted(semirings()))}")
         raise SemiringError(f"there is no semiring {value!r}; {names}")
-    return named[name]
-
-
-@functools.cache
-def _by_name() -> dict[str, Semiring]:
-    """Map the names of the command line to the constants of this module."""
-    constants = {name: globals()[name] for name in __all__ if name.isupper()}
-    return {name.lower().replace("_", "-"): value for name, value in constants.items()}
+    return _NAMED[name]

@@ -7,6 +7,7 @@ An integer dtype has no infinity: its largest value stands for +∞ and its smal
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -14,7 +15,10 @@ import numpy as np
 
 from semiring.common.errors import DTypeError, brief
 
-__all__ = ["COMPUTED_IN", "DTYPES", "element", "infinity", "widest"]
+__all__ = ["COMPUTED_IN", "DTYPES", "LARGEST", "element", "infinity", "widest"]
+
+LARGEST = sys.float_info.max
+"""The largest finite float; an interval that ends here excludes that infinity."""
 
 COMPUTED_IN: dict[np.dtype[Any], np.dtype[Any]] = {np.dtype(np.float16): np.dtype(np.float32), np.dtype(np.int8): np.dtype(np.int16)}
 """Wider dtypes for two dtypes without kernels."""

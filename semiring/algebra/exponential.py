@@ -58,7 +58,7 @@ def exponential_scale(add: Sequence[Expr], mul: Sequence[Expr]) -> Fraction | No
 
     def adds(scale: Fraction, x: Fraction, y: Fraction) -> bool:
         """Return True if ⊕ of log(x) / s and log(y) / s is log(x + y) / s."""
-        found = fold(add, [_log(x, 1 / scale)], [_log(y, 1 / scale)], _constant, _operation)
+        found = fold(add, [_log(x, 1 / scale)], [_log(y, 1 / scale)], lambda c: Fraction(c) if _is_finite(c) else c, _operation)
         return found == [_log(x + y, 1 / scale)]
 
     return next((s for c in candidates for s in (c, -c) if all(adds(s, *point) for point in _POINTS)), None)
@@ -91,10 +91,6 @@ def _log(of: Fraction, factor: Fraction = Fraction(1)) -> _Number:
     if of == 1 or factor == 0:
         return Fraction(0)
     return _Log(factor, of) if factor > 0 else _Log(-factor, 1 / of)
-
-
-def _constant(value: Any) -> _Number:
-    return Fraction(value) if _is_finite(value) else value
 
 
 def _operation(op: str, args: list[_Number]) -> _Number:

@@ -7,6 +7,7 @@ may be deep: functions here walk them without recursion and visit a node once.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -15,7 +16,7 @@ from weakref import WeakValueDictionary
 from semiring.common import forks
 
 __all__ = [
-    "ARITHMETIC", "BITWISE", "CHOOSING", "COMPARISONS", "REAL", "Expr", "combined", "condition_on", "const", "evaluate", "flat", "fold",
+    "ARITHMETIC", "BITWISE", "CHOOSING", "COMPARISONS", "REAL", "Expr", "combined", "const", "evaluate", "flat", "fold",
     "is_condition", "node", "nodes", "show", "unflat", "var", "where",
 ]  # fmt: skip
 
@@ -199,16 +200,6 @@ def fold(
     return [value[root] for root in roots]
 
 
-def condition_on(root: Expr, operand: Sequence[Expr]) -> Expr:
-    """Substitute expressions for the components of a condition's operand.
-
-    >>> positive_and_small = combined("and", node("gt", var(0), const(0)), node("lt", var(0), const(9)))
-    >>> condition_on(positive_and_small, [node("neg", var(0))])
-    -a > 0 and -a < 9
-    """
-    return fold([root], operand, (), const, lambda op, args: where(*args) if op == "where" else node(op, *args))[0]
-
-
 def combined(op: str, first: Expr, second: Expr) -> Expr:
     """Write ``&``, ``|`` or ``^`` of two conditions as a choice, an operation of every dtype and target.
 
@@ -260,18 +251,15 @@ def show(expr: Expr, components: int = 1) -> str:
     order = list(nodes(expr))
     if len(order) > _TOO_LONG:
         return f"an expression of {len(order)} operations"
+    uses = Counter(a for e in order for a in e.args if isinstance(a, Expr))
     size: dict[Expr, int] = {}
-    uses: dict[Expr, int] = {}
     for e in order:
-        below = [a for a in e.args if isinstance(a, Expr)]
-        size[e] = 1 + sum(size[a] for a in below)
-        for a in below:
-            uses[a] = uses.get(a, 0) + 1
+        size[e] = 1 + sum(size[a] for a in e.args if isinstance(a, Expr))
     named: list[str] = []
     texts: dict[Expr, tuple[str, float]] = {}
     for e in order:
         texts[e] = _text(e, texts, components)
-        if size[expr] > _LONG and size[e] > 3 and uses.get(e, 0) > 1:
+        if size[expr] > _LONG and size[e] > 3 and uses[e] > 1:
             named.append(f"t{len(named)} = {texts[e][0]}")
             texts[e] = f"t{len(named) - 1}", _ATOM
     return texts[expr][0] + (f", where {', '.join(named)}" if named else "")

@@ -20,8 +20,7 @@ from semiring.common.html import escape, faint, table
 __all__ = ["LawReport", "check", "is_idempotent", "is_selective", "require"]
 
 
-_COLOUR = {"passed": "#2e9e5b", "refuted": "#d9534f", "untested": "inherit"}
-"""Green and red that are legible on white and on black."""
+_COLOUR = {"passed": "#2e9e5b", "refuted": "#d9534f", "untested": "inherit"}  # legible on white and on black
 
 
 @dataclass(frozen=True, repr=False)

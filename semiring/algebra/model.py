@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra import ops
-from semiring.algebra.agreement import around
+from semiring.algebra.agreement import ROUNDINGS, around
 from semiring.algebra.carrier import Interval, Part
 from semiring.algebra.elements import element
 from semiring.algebra.expression import BITWISE, REAL, Expr, evaluate, nodes
@@ -34,8 +34,6 @@ Array = np.ndarray[Any, Any]
 Values = Sequence[Array]
 
 _OBJECT, _FLOAT = np.dtype(object), np.dtype(np.float64)
-
-_ROUNDINGS = 64  # roundings by which a law's two sides may differ in inexact arithmetic
 
 _EXHAUSTIVE = 64  # the most elements of a carrier for an exhaustive check of all pairs and triples
 _SCALARS, _STRUCTURED = 16, 24  # the size of a sample of scalars or tuples; half as many objects, because objects run one by one
@@ -126,7 +124,7 @@ class Model:
         if program is None:
             return 0.0, 0.0  # objects have their own arithmetic
         floats = [np.finfo(t) for t in self.types if t.kind == "f"]
-        rounding = _ROUNDINGS * max((float(f.eps) for f in floats), default=float(np.finfo(float).eps))
+        rounding = ROUNDINGS * max((float(f.eps) for f in floats), default=float(np.finfo(float).eps))
         exact = not program.operations & REAL
         if exact and floats:
             values = [v for part in self.elements if part.dtype.kind == "f" for v in part.tolist()]
@@ -260,7 +258,8 @@ def _candidates(
     if kind.kind == "b":
         return [False, True], True
     if isinstance(part, frozenset):
-        return [v for v in _sorted(part) if _has(kind, v)], True
+        small_first = sorted(part, key=lambda v: (0, abs(v), -v, "") if isinstance(v, int | float | Fraction) else (1, 0, 0, repr(v)))
+        return [v for v in small_first if _has(kind, v)], True
     if kind.kind == "O" and not all(isinstance(v, Number) for v in identities):
         return list(identities), False
     if isinstance(part, Interval) and kind.kind in "iu":
@@ -322,8 +321,3 @@ def _thinned(elements: list[tuple[Any, ...]], most: int) -> list[tuple[Any, ...]
         return elements[:most]
     kept = random.Random(0).sample(range(2, len(elements)), most - 2)
     return [*elements[:2], *(elements[i] for i in sorted(kept))]
-
-
-def _sorted(part: frozenset[Any]) -> list[Any]:
-    """Sort a finite carrier, small numbers first."""
-    return sorted(part, key=lambda v: (0, abs(v), -v, "") if isinstance(v, int | float | Fraction) else (1, 0, 0, repr(v)))

@@ -17,7 +17,7 @@ from semiring.algebra.agreement import FAR, around, difference
 from semiring.algebra.carrier import Carrier
 from semiring.algebra.elements import element
 from semiring.algebra.exponential import exponential_scale
-from semiring.algebra.expression import ARITHMETIC, BITWISE, REAL, Expr, chooses_operand, condition_on, const, node, nodes, var, where
+from semiring.algebra.expression import ARITHMETIC, BITWISE, REAL, Expr, chooses_operand, const, fold, node, nodes, var, where
 from semiring.algebra.tracing import Trace
 from semiring.common.errors import DTypeError
 from semiring.common.forks import cached_property
@@ -110,7 +110,9 @@ def compose(traces: Mapping[str, Trace], carrier: Carrier, *, truth_values: bool
 def _beyond(element: Sequence[Expr], undefined: Expr, carrier: Carrier) -> Expr:
     """Build the condition `undefined` or: a component of an element is NaN, or an infinity outside the carrier."""
     joint = carrier.joint
-    inside = None if joint is None or joint.recorded is None else condition_on(joint.recorded, element)
+    inside = None
+    if joint is not None and joint.recorded is not None:  # the condition on this element
+        (inside,) = fold([joint.recorded], element, (), const, lambda op, args: where(*args) if op == "where" else node(op, *args))
     for c, result in enumerate(element):
         undefined = where(node("ne", result, result), const(True), undefined)
         for infinity, beyond in ((math.inf, "gt"), (-math.inf, "lt")):

@@ -316,7 +316,7 @@ def record(
     try:
         for _ in range(MAX_PATHS):
             path = _Path([yes is None for _, yes in open_questions], partial=partial)
-            recording = _run(function, arguments, path, width, partial)
+            recording = _run(function, arguments, path, width)
             if path.questions[: len(open_questions)] != [question for question, _ in open_questions]:
                 refuse("a callable that gives another result each time (randomness, a global that changes)", "a function of its operands")
             open_questions += [(question, None) for question in path.questions[len(open_questions) :]]
@@ -332,7 +332,7 @@ def record(
         raise TraceError(f"{what}: {error}") from error.__cause__
 
 
-def _run(function: Callable[..., Any], arguments: Sequence[Any], path: _Path, width: int, partial: bool) -> Trace:
+def _run(function: Callable[..., Any], arguments: Sequence[Any], path: _Path, width: int) -> Trace:
     with path:
         try:
             results = tuple(path.settled(e) for e in _components(function(*arguments), width))
@@ -341,7 +341,7 @@ def _run(function: Callable[..., Any], arguments: Sequence[Any], path: _Path, wi
                 raise path.refusal from None
             if isinstance(error, TraceError):
                 raise
-            if partial and isinstance(error, ZeroDivisionError | DivergenceError):
+            if path.partial and isinstance(error, ZeroDivisionError | DivergenceError):
                 return Trace((const(0),) * width, const(True))
             domain = isinstance(error, ArithmeticError | ValueError)
             hint = "state the carrier with domain= instead of raising" if domain else "it must take elements and return one"

@@ -432,9 +432,9 @@ def _close_by_levels(engine: Engine, matrix: Any, found: ValueStatistics) -> boo
     length, most = found.finite[1], 2.0 ** (np.finfo(dtype).nmant + 1) if dtype.kind == "f" else float(np.iinfo(dtype).max)
     if not (length > 0 and length == int(length) and min(n, machine.LEVELS) * length < most):
         return False
-    from semiring.kernels.cuda import levels
+    from semiring.kernels.cuda import boolean
 
-    if not levels.close_by_levels(matrix, engine.semiring.identities((dtype,))[0][0], length):
+    if not boolean.close_by_levels(matrix, engine.semiring.identities((dtype,))[0][0], length):
         return False
     _expect(engine, -(n**3))
     return True

@@ -1,7 +1,4 @@
-"""The errors of the library, and the decorators of its public functions.
-
-All errors derive from `SemiringError`; each message says what was wrong and what would work.
-"""
+"""The errors of the library. All derive from `SemiringError`; each message says what was wrong and what would work."""
 
 from __future__ import annotations
 
@@ -21,16 +18,12 @@ from semiring.common.html import short
 __all__ = [
     "AssumptionWarning", "CheckpointError", "DTypeError", "DivergenceError", "DivergentPivot", "DomainError", "GraphError", "LawError",
     "NegativeCycleError", "OverflowRiskError", "SemiringError", "ShapeError", "TooLargeError", "TraceError", "brief", "callers_level",
-    "described", "described_by", "in_stack", "install_of", "library", "listing", "noted", "or_similar", "printable", "raised_here",
-    "refuse_arrays", "similar", "with_article",
+    "described", "in_stack", "install_of", "library", "listing", "noted", "or_similar", "printable", "raised_here", "refuse_arrays",
+    "similar", "with_article",
 ]  # fmt: skip
 
 P = ParamSpec("P")
 R = TypeVar("R")
-F = TypeVar("F", bound=Callable[..., Any])
-
-Entry = tuple[str, list[str], str, list[str]]
-"""The margin that Python before 3.13 leaves of the source's own, the names of parameters, " : type", and the lines of the description."""
 
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters, line separators, marks that reverse the order of text, and halves of characters."""
@@ -356,55 +349,3 @@ def callers_level() -> int:
     while frame.f_back is not None and _is_ours(frame):
         level, frame = level + 1, frame.f_back
     return level
-
-
-def described_by(*others: Callable[..., Any]) -> Callable[[F], F]:
-    """Replace "As for `other`." in a description of parameters by the description in the docstring of `other`.
-
-    So the source has one description, and `help` of each function is complete. Text after the reference stays. References under ``Other
-    Parameters``, for few readers, stay references.
-    """
-
-    def complete(function: F) -> F:
-        if function.__doc__ is None:  # python -OO
-            return function
-        described = {f"As for `{other.__name__}`.": _all_entries(other.__doc__ or "") for other in others}
-        before, entries, after = _section(function.__doc__, "Parameters")
-        lines = list[str]()
-        for margin, names, kind, said in entries:
-            first = said[0].strip() if said else ""
-            reference = first[: first.find("`.") + 2]
-            if reference not in described:
-                lines += [f"{margin}{', '.join(names)}{kind}", *said]
-                continue
-            more = [f"{margin}    {rest}"] if (rest := first.removeprefix(reference).strip()) else []
-            for _, theirs, kind, text in described[reference]:
-                if own := [name for name in names if name in theirs]:
-                    lines += [f"{margin}{', '.join(own)}{kind}", *text, *more, *said[1:]]
-        function.__doc__ = before + "\n".join(lines) + after
-        return function
-
-    return complete
-
-
-@functools.cache
-def _all_entries(text: str) -> list[Entry]:
-    return _section(text, "Parameters")[1] + _section(text, "Other Parameters")[1]
-
-
-def _section(text: str, name: str) -> tuple[str, list[Entry], str]:
-    """Split a docstring into the text before the entries of a section, the entries (up to the first blank line), and the rest."""
-    at = text.find(f"{name}\n")
-    if at < 0:
-        return text, [], ""
-    margin = text[text.rfind("\n", 0, at) + 1 : at]
-    start = text.index("\n", at + len(name) + 1) + 1
-    end = found if (found := text.find("\n\n", start)) >= 0 else len(text.rstrip())
-    entries = list[Entry]()
-    for line in text[start:end].splitlines():
-        if line.startswith(f"{margin} "):
-            entries[-1][3].append(line)
-        else:
-            names, colon, kind = line.partition(" : ")
-            entries.append((margin, names.strip().split(", "), colon + kind, []))
-    return text[:start], entries, text[end:]

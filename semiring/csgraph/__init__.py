@@ -10,8 +10,8 @@ The module has every public name of SciPy's module, so only the import of a prog
   functions, without the flaws that the docstrings mention.
 - `yen` finds simple paths by the searches of this library. All other functions are SciPy's own.
 
-The functions for shortest paths are in `shortest` and call `solving.solve`: `call.read_call` checks the arguments, `reading.read` reads the
-graph by SciPy's conventions, and `solving` follows the plan. `conversions` has the other functions.
+The functions for shortest paths are in `shortest` and call `solving.solve`, which checks the arguments and follows the plan of the call.
+`reading.read` reads the graph by SciPy's conventions. `conversions` has the other functions.
 
 >>> from semiring import csgraph
 >>> csgraph.shortest_path([[0, 1, 5], [0, 0, 2], [0, 0, 0]])
@@ -44,7 +44,6 @@ except ImportError as error:
 
     raise ImportError(f"semiring.csgraph needs SciPy: {install_of('graphs')} ({error})") from error
 
-from semiring.csgraph.call import NegativeCycleError
 from semiring.csgraph.conversions import (
     construct_dist_matrix,
     csgraph_from_dense,
@@ -53,6 +52,7 @@ from semiring.csgraph.conversions import (
     reconstruct_path,
 )
 from semiring.csgraph.shortest import bellman_ford, dijkstra, explain, floyd_warshall, johnson, shortest_path, yen
+from semiring.csgraph.solving import NegativeCycleError
 
 __all__ = [
     "NegativeCycleError", "bellman_ford", "breadth_first_order", "breadth_first_tree", "connected_components", "construct_dist_matrix",

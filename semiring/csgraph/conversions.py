@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, csr_matrix, isspmatrix
 
-from semiring.algorithms.csr import CSR
 from semiring.algorithms.predecessors import NONE
 from semiring.arrays.exchange import is_pydata
 from semiring.arrays.pieces import CACHE, slices
+from semiring.common.docstrings import described_by
 from semiring.common.errors import ShapeError, raised_here
 from semiring.common.units import counted
 from semiring.csgraph.reading import Array, both_ways, nulls, read, require_square
@@ -60,6 +60,7 @@ def csgraph_masked_from_dense(
 
 
 @raised_here
+@described_by(csgraph_masked_from_dense)
 def csgraph_from_masked(graph: Any) -> Any:
     """Convert a masked array to a compressed graph: `scipy.sparse.csgraph.csgraph_from_masked`.
 
@@ -80,11 +81,6 @@ def csgraph_from_masked(graph: Any) -> Any:
     -------
     csr_array
         The entries that are not masked, in float64.
-
-    Raises
-    ------
-    ShapeError
-        If the array is not square; a ValueError.
     """
     array = np.ma.asarray(graph)
     require_square(array)
@@ -95,6 +91,7 @@ def csgraph_from_masked(graph: Any) -> Any:
 
 
 @raised_here
+@described_by(csgraph_masked_from_dense)
 def csgraph_from_dense(graph: Any, null_value: float | None = 0, nan_null: bool = True, infinity_null: bool = True) -> Any:
     """Convert a dense array to a compressed graph: `scipy.sparse.csgraph.csgraph_from_dense`.
 
@@ -104,20 +101,10 @@ def csgraph_from_dense(graph: Any, null_value: float | None = 0, nan_null: bool 
     >>> csgraph_from_dense([[0, 1e-9], [2, 0]]).nnz
     2
 
-    Parameters
-    ----------
-    graph, null_value, nan_null, infinity_null
-        See `csgraph_masked_from_dense`.
-
     Returns
     -------
     csr_array
         The edges in float64; a `csr_matrix` for a `numpy.matrix`.
-
-    Raises
-    ------
-    ShapeError
-        If the array is not square; a ValueError.
     """
     compressed = csgraph_from_masked(csgraph_masked_from_dense(graph, null_value, nan_null, infinity_null, copy=False))
     return csr_matrix(compressed) if isinstance(graph, np.matrix) else compressed
@@ -249,23 +236,17 @@ def reconstruct_path(csgraph: Any, predecessors: Any, directed: bool = True) -> 
     parents = before[children].astype(np.int64)
     if (parents >= csr.n).any():
         raise IndexError(f"predecessors name vertex {parents.max()}, but the graph has {counted(csr.n, 'vertex', 'vertices')}")
-    weights, there = _found(csr if directed else both_ways(csr), parents, children)
+    if not directed:
+        csr = both_ways(csr)
+    wanted = parents * csr.n + children
+    at = np.searchsorted(csr.places, wanted)
+    there = at < len(csr.places)
+    there[there] = csr.places[at[there]] == wanted[there]
     if not there.all():
-        at = int(np.argmin(there))
-        raise ValueError(f"predecessors[{children[at]}] is {parents[at]}, but csgraph has no edge between the two in that direction")
+        child, parent = children[np.argmin(there)], parents[np.argmin(there)]
+        raise ValueError(f"predecessors[{child}] is {parent}, but csgraph has no edge between the two in that direction")
     order = np.argsort(parents, kind="stable")
     starts = np.searchsorted(parents[order], np.arange(csr.n + 1)).astype(np.int32)
     kind = csr_matrix if isspmatrix(csgraph) else csr_array
-    tree = kind((weights[order], children[order].astype(np.int32), starts), shape=(csr.n, csr.n))
+    tree = kind((csr.weights[0][at[order]], children[order].astype(np.int32), starts), shape=(csr.n, csr.n))
     return type(csgraph).from_scipy_sparse(tree) if is_pydata(csgraph) else tree
-
-
-def _found(csr: CSR, tails: Array, heads: Array) -> tuple[Array, Array]:
-    """Return the weights of the edges tails → heads, ∞ if missing, and which edges exist."""
-    places, wanted = csr.places, tails * csr.n + heads
-    at = np.searchsorted(places, wanted)
-    there = at < len(places)
-    there[there] = places[at[there]] == wanted[there]
-    weights = np.full(len(wanted), np.inf)
-    weights[there] = csr.weights[0][at[there]]
-    return weights, there

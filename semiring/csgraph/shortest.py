@@ -8,10 +8,10 @@ import numpy as np
 
 from semiring.algorithms.predecessors import NONE
 from semiring.algorithms.simple_paths import simple_paths
-from semiring.common.errors import described_by, raised_here
-from semiring.csgraph.call import AsBoth, Request, read_call
+from semiring.common.docstrings import described_by
+from semiring.common.errors import raised_here
 from semiring.csgraph.reading import both_ways, in_dtype, read
-from semiring.csgraph.solving import solve
+from semiring.csgraph.solving import AsBoth, Request, read_call, solve
 from semiring.execution.reporting import noting_the_bar
 from semiring.planning import Plan
 
@@ -165,11 +165,6 @@ def dijkstra(
     predecessors : int32 array of the same shape
     sources : int32 array of shape (n,)
         With ``min_only=True`` and ``return_predecessors=True``: the nearest source of each vertex, −9999 for none.
-
-    Other Parameters
-    ----------------
-    dtype, device
-        As for `shortest_path`.
 
     Raises
     ------

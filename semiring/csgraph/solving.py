@@ -1,6 +1,7 @@
-"""The strategies for csgraph's shortest paths: the closure, products of a few rows, or searches by this library or SciPy.
+"""A call of one of SciPy's functions for shortest paths: its checked arguments and its plan, and the strategies.
 
-`solve` searches small sparse graphs at once (`small_rows`); `_answer` follows the plan of any other call:
+`solve` searches small sparse graphs at once (`small_rows`). For any other call, `read_call` checks a `Request` and returns a `Call`, and
+`_answer` follows the plan of the call:
 
 - `by_closure` closes the dense matrix like `semiring.apsp`, and selects the requested rows.
 - `by_products` multiplies rows by the dense matrix until a fixed point.
@@ -11,11 +12,14 @@ Each strategy returns a tuple: distances, predecessors on request, and with ``mi
 
 from __future__ import annotations
 
+import math
 import warnings
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
+from scipy.sparse.csgraph import NegativeCycleError as ScipyNegativeCycleError
 from scipy.sparse.csgraph import dijkstra, johnson
 
 from semiring.algebra.catalogue import MIN_PLUS
@@ -24,9 +28,11 @@ from semiring.algorithms.predecessors import NONE
 from semiring.arrays.devices import device_of, host, namespace, on_device, on_gpu, to_gpu
 from semiring.arrays.memory import fits, with_scratch
 from semiring.arrays.pieces import HOST, slices
-from semiring.common.errors import OverflowRiskError, callers_level, noted
-from semiring.csgraph.call import METHODS, AsBoth, Call, Request, cut, read_call
-from semiring.csgraph.reading import Array, as_scipys, both_ways, in_dtype, is_held, with_root
+from semiring.common.errors import DTypeError, OverflowRiskError, callers_level, noted
+from semiring.common.errors import NegativeCycleError as OwnNegativeCycleError
+from semiring.common.forks import cached_property
+from semiring.common.units import counted
+from semiring.csgraph.reading import Array, CSGraph, as_scipys, both_ways, in_dtype, is_held, read, require_held, some, with_root
 from semiring.execution.question import GivenGraph, Question, Selection
 from semiring.execution.reporting import reporting
 from semiring.execution.search import search, search_steps
@@ -37,11 +43,179 @@ from semiring.graphs.vertices import Vertices
 from semiring.kernels.cuda.blocks import download, upload
 from semiring.kernels.machine import FEW_STEPS
 from semiring.kernels.select import searches_for
+from semiring.planning import Plan, closure_problem, edges_problem, plan
 from semiring.planning.options import Options
 
-__all__ = ["by_closure", "by_products", "by_scipy", "by_searches", "small_rows", "solve"]
+__all__ = [
+    "AsBoth", "Call", "NegativeCycleError", "Request", "by_closure", "by_products", "by_scipy", "by_searches", "read_call", "small_rows",
+    "solve",
+]  # fmt: skip
 
 _FLOAT64 = np.dtype(np.float64)
+_METHODS = ("auto", "FW", "D", "BF", "J")
+
+
+# The name is SciPy's, because a program that imports from semiring.csgraph instead of scipy.sparse.csgraph needs this name.
+class NegativeCycleError(OwnNegativeCycleError, ScipyNegativeCycleError):  # type: ignore[misc]  # SciPy's class has no types
+    """The graph has a cycle of negative weight, so shortest paths do not exist.
+
+    Code that catches SciPy's ``NegativeCycleError`` or `semiring.NegativeCycleError` catches this error.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csgraph as scipys
+    >>> import semiring as sr
+    >>> from semiring.csgraph import NegativeCycleError
+    >>> issubclass(NegativeCycleError, scipys.NegativeCycleError)
+    True
+    >>> issubclass(NegativeCycleError, sr.NegativeCycleError)
+    True
+
+    Attributes
+    ----------
+    cycle : list of int or None
+        The vertices of a negative cycle, in order; None if SciPy found the cycle, whose error does not name the vertices.
+    """
+
+    def __init__(self, message: str = "", cycle: list[int] | None = None) -> None:
+        OwnNegativeCycleError.__init__(self, message, cycle)
+
+
+class AsBoth:
+    """A context that turns the NegativeCycleError of either library into an error of both."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, OwnNegativeCycleError):
+            raise NegativeCycleError(str(error), error.cycle) from None
+        if isinstance(error, ScipyNegativeCycleError):
+            raise NegativeCycleError(str(error)) from None
+
+
+class Request(NamedTuple):
+    """The arguments of a call; see `semiring.csgraph.shortest_path` and `dijkstra`."""
+
+    method: str
+    directed: bool
+    return_predecessors: bool
+    unweighted: bool
+    overwrite: bool = False
+    indices: Any = None
+    limit: float = np.inf
+    min_only: bool = False
+    dtype: Any = np.float64
+    device: Any = "auto"
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """A checked request, with the graph that has been read."""
+
+    graph: CSGraph
+    request: Request  # SciPy's rule has replaced the method "auto"
+    sources: Array | None  # first vertices of the paths, of shape (m,); None for all vertices
+    shape: tuple[int, ...]  # leading axes of the answer
+    dtype: np.dtype[Any]  # of the distances
+
+    @property
+    def negative(self) -> bool:
+        """True if a weight is negative and weights count."""
+        return not self.request.unweighted and self.graph.negative
+
+    @cached_property
+    def weighed(self) -> CSGraph:
+        """The graph; in an unweighted call with weight 1 for each edge, so that `dtype` need not hold the caller's weights."""
+        return self.graph.unweighted(infinite=self.request.method != "FW") if self.request.unweighted else self.graph
+
+    @cached_property
+    def within_reach(self) -> CSGraph:
+        """The graph `weighed` without edges that no path from the sources takes, if weights are negative: their cycles are no error."""
+        if self.negative and self.sources is not None:
+            return self.weighed.reached_from(self.sources, directed=self.request.directed)
+        return self.weighed
+
+    @cached_property
+    def csr(self) -> CSR:
+        """Edges of `weighed` in compressed rows, both ways for an undirected request."""
+        return self._by_direction(self.weighed)
+
+    @cached_property
+    def csr_within_reach(self) -> CSR:
+        """Edges of `within_reach` like `csr`, which the dtype can hold; without loops if weights are negative."""
+        csr = self.csr if self.within_reach is self.weighed else self._by_direction(self.within_reach)
+        require_held(csr, self.dtype)
+        if not self.negative:
+            return csr
+        self.refuse_loops(csr.arrays()[0].diagonal())
+        return some(csr, csr.tails != csr.heads)
+
+    def _by_direction(self, graph: CSGraph) -> CSR:
+        return graph.csr if self.request.directed else both_ways(graph.csr)
+
+    @cached_property
+    def searched(self) -> CSR:
+        """Edges in the dtype of the distances, for the searches of this library; `require_held` refuses overflow later."""
+        return in_dtype(self.csr, self.dtype)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The plan of the computation."""
+        n, request, dense = self.graph.n, self.request, self.graph.dense
+        options = Options(bool(request.return_predecessors), device=request.device)
+        sources = None if self.sources is None else len(self.sources)
+        more: dict[str, Any] = {"scipy": True, "wanted": "nearest" if request.min_only else "elements"}
+        if dense is None:
+            return plan(edges_problem(MIN_PLUS, self.searched, options, sources, **more))
+        more |= {"dense": True, "edges": min(self.graph.stored * (1 if request.directed else 2), n * n), "searches": sources}
+        more |= {"order": "rounds" if self.negative else "levels" if request.unweighted else "best", "place": device_of(dense)}
+        return plan(closure_problem(MIN_PLUS, (self.dtype,), (n, n), options, **more))
+
+    @property
+    def in_place(self) -> bool:
+        """True if the result must replace the caller's array, as SciPy's Floyd–Warshall promises for a C-ordered array of this dtype."""
+        array = self.graph.dense
+        if not self.request.overwrite or self.request.method != "FW" or not isinstance(array, np.ndarray):
+            return False
+        return bool(array.dtype == self.dtype and array.flags.c_contiguous and array.flags.writeable)
+
+    def refuse_loops(self, weights: Array) -> None:
+        """Raise NegativeCycleError for a negative loop, which only SciPy's Floyd–Warshall ignores (it overwrites the diagonal)."""
+        if self.request.method != "FW" and (weights < 0).any():
+            vertex = int(np.argmin(weights))
+            raise NegativeCycleError(f"Negative cycle detected on node {vertex}: its edge to itself weighs {weights[vertex]}", [vertex])
+
+
+def read_call(csgraph: Any, request: Request) -> Call:
+    """Read the graph, and check every argument of a call."""
+    graph = read(csgraph)
+    n, dtype = graph.n, np.dtype(request.dtype)
+    if dtype not in (np.float32, np.float64):
+        raise DTypeError(f"distances must be float64 or float32, which have an ∞ for a missing path, not {dtype}")
+    if request.method not in _METHODS:
+        raise ValueError(f"unrecognized method '{request.method}'; use one of {', '.join(_METHODS)}")
+    if request.method == "auto":
+        # SciPy's rule, because conventions differ a little between SciPy's methods.
+        sparse = request.indices is not None or graph.stored < n * n / 4
+        method = ("D" if request.unweighted or not graph.negative else "J") if sparse else "FW"
+        request = Request(method, *request[1:])
+    if request.method == "FW" and request.indices is not None:
+        raise ValueError("Cannot specify indices with method == 'FW'.")
+    limit = math.fsum([request.limit])  # raises TypeError unless limit is a number
+    if not limit >= 0:
+        raise ValueError(f"limit must be >= 0, not {limit}")
+    if type(request.limit) is not float:
+        request = request._replace(limit=limit)
+    if request.indices is None:
+        return Call(graph, request, None, (n,), dtype)
+    sources = np.array(request.indices, dtype=np.int64)
+    flat = sources.reshape(-1)
+    if not in_range(flat, n):
+        flat = np.where(flat < 0, flat + n, flat)
+        if ((flat < 0) | (flat >= n)).any():
+            raise ValueError(f"indices out of range 0...N: the graph has {counted(n, 'vertex', 'vertices')}")
+    return Call(graph, request, flat, sources.shape, dtype)
 
 
 def solve(csgraph: Any, request: Request) -> Any:
@@ -65,7 +239,7 @@ def small_rows(csgraph: Any, request: Request) -> tuple[Array, ...] | None:
 
     The result is None for other graphs, and for calls that need a message, a warning or a convention of SciPy: `read_call` handles these.
     """
-    if not issparse(csgraph) or request.dtype is not np.float64 or request.device not in ("auto", "cpu") or request.method not in METHODS:
+    if not issparse(csgraph) or request.dtype is not np.float64 or request.device not in ("auto", "cpu") or request.method not in _METHODS:
         return None
     (n, *columns), stored, limit = csgraph.shape, csgraph.nnz, request.limit
     count = n if request.indices is None else np.size(request.indices)
@@ -100,7 +274,7 @@ def small_rows(csgraph: Any, request: Request) -> tuple[Array, ...] | None:
     if complete < count:  # a cycle is negative
         return None
     answer = (distances,) if tree is None else (distances, tree)
-    cut(limit, *answer)
+    _cut(limit, *answer)
     return answer if sources.ndim == 1 else tuple([array.reshape(*sources.shape, n) for array in answer])
 
 
@@ -119,6 +293,8 @@ def _answer(call: Call) -> tuple[Any, ...]:
         if call.request.device != "auto" or there or call.in_place:
             raise
         answer = by_scipy(call)  # SciPy lets sums overflow to ∞
+    if not call.request.min_only:
+        answer = tuple([array.reshape(*call.shape, call.graph.n) for array in answer])
     if there and plan.strategy == "SciPy":
         with on_device(device_of(call.graph.dense)):
             answer = tuple(map(to_gpu, answer))
@@ -142,8 +318,8 @@ def by_closure(call: Call) -> tuple[Any, ...]:
         answer = _run(call, Graph((matrix,), owned=not call.negative))
         if call.sources is not None:
             rows = namespace(answer[0]).asarray(call.sources)
-            answer = tuple(array[rows].reshape(*call.shape, call.graph.n) for array in answer)
-        cut(call.request.limit, *answer)
+            answer = tuple(array[rows] for array in answer)
+        _cut(call.request.limit, *answer)
         return tuple(map(download, answer)) if gpu is not None and on_gpu(matrix) else answer
 
 
@@ -191,8 +367,8 @@ def by_products(call: Call) -> tuple[Any, ...]:
     known = given.statistics if matrix is given.dense else None
     graph = Graph((matrix,), owned=False, verify=None if known is None else lambda: (known,))
     answer = _run(call, graph, Selection(n, Vertices(call.sources), Vertices.all_of(n)))
-    cut(call.request.limit, *answer)
-    return tuple(array.reshape(*call.shape, n) for array in answer)
+    _cut(call.request.limit, *answer)
+    return answer
 
 
 def by_searches(call: Call) -> tuple[Any, ...]:
@@ -210,8 +386,8 @@ def by_searches(call: Call) -> tuple[Any, ...]:
         if (tree == -1).any():  # only rows without compiled code have −1, and a test takes a sixth of the time of a write
             tree[tree < 0] = NONE
         answer = (*answer, tree)
-    cut(call.request.limit, *answer)
-    return tuple([array.reshape(*call.shape, edges.n) for array in answer])
+    _cut(call.request.limit, *answer)
+    return answer
 
 
 def by_scipy(call: Call) -> tuple[Any, ...]:
@@ -223,14 +399,14 @@ def by_scipy(call: Call) -> tuple[Any, ...]:
             return _nearest(call, csr, sources)
         matrix = as_scipys(csr, call.graph)
         if call.dtype == np.float64 and not call.in_place:
-            answer = _rows_by_scipy(call, matrix, sources)
-        else:  # some rows at a time, into another dtype or the caller's array
-            distances = call.graph.dense if call.in_place else np.empty((len(sources), n), call.dtype)
-            answer = (distances, np.empty((len(sources), n), np.int32)) if paths else (distances,)
-            for rows in slices(len(sources), n, HOST):
-                for array, part in zip(answer, _rows_by_scipy(call, matrix, sources[rows]), strict=True):
-                    array[rows] = part
-    return tuple([array.reshape(*call.shape, n) for array in answer])
+            return _rows_by_scipy(call, matrix, sources)
+        # Some rows at a time, into another dtype or the caller's array.
+        distances = call.graph.dense if call.in_place else np.empty((len(sources), n), call.dtype)
+        answer = (distances, np.empty((len(sources), n), np.int32)) if paths else (distances,)
+        for rows in slices(len(sources), n, HOST):
+            for array, part in zip(answer, _rows_by_scipy(call, matrix, sources[rows]), strict=True):
+                array[rows] = part
+        return answer
 
 
 def _rows_by_scipy(call: Call, matrix: Any, sources: Array) -> tuple[Array, ...]:
@@ -239,7 +415,7 @@ def _rows_by_scipy(call: Call, matrix: Any, sources: Array) -> tuple[Array, ...]
     if not call.negative:
         return _as_tuple(dijkstra(matrix, indices=sources, return_predecessors=paths, limit=limit))
     found = _as_tuple(johnson(matrix, indices=sources, return_predecessors=paths))
-    cut(limit, *found)
+    _cut(limit, *found)
     return found
 
 
@@ -262,10 +438,19 @@ def _nearest(call: Call, csr: CSR, sources: Array) -> tuple[Array, ...]:
     for _ in range(n.bit_length()):
         root = root[root]
     nearest = np.where(begins[root], root, NONE).astype(np.int32)
-    cut(limit, distances, predecessors)  # last, because a path may exceed the limit and return
+    _cut(limit, distances, predecessors)  # last, because a path may exceed the limit and return
     nearest[distances == np.inf] = NONE
     answer = (distances.astype(call.dtype, copy=False), predecessors, nearest)
     return answer if paths else answer[:1]
+
+
+def _cut(limit: float, distances: Any, predecessors: Any = None) -> None:
+    """Replace distances above the limit by ∞, in place, and remove the predecessors there."""
+    if limit != np.inf:
+        beyond = ~(distances <= limit)
+        distances[beyond] = np.inf
+        if predecessors is not None:
+            predecessors[beyond] = NONE
 
 
 def _as_tuple(found: Any) -> tuple[Array, ...]:

@@ -18,7 +18,7 @@ from semiring.arrays.exchange import borrowed, comes_from
 from semiring.arrays.memory import ALWAYS_FITS, require_room
 from semiring.execution.operands import WITNESS, ProductForm, Shape, form_of
 from semiring.execution.product import Witnessed, asynchronous_engine, begin_checks, matrices_of, require_gpu_room
-from semiring.kernels.cuda.elements import clear_paths, zeros
+from semiring.kernels.cuda.elements import clear_paths, of_bytes
 from semiring.kernels.engine import Block
 from semiring.kernels.limits import SafeRange
 from semiring.kernels.overflow.products import checks_for
@@ -77,7 +77,7 @@ def _dense(a: Any, b: Any, semiring: Semiring, options: tuple[bool, str, int | N
     left, right = strided(a), strided(b)
     if left is None or right is None or (number := _current_gpu()) is None:
         return None
-    from semiring.kernels.cuda.shapes import finds_safe
+    from semiring.kernels.cuda.kernels import finds_safe
 
     key = (semiring, left[1:], left.address % 16, right[1:], right.address % 16, number, device, witness, check)
     known = _known.get(key)
@@ -160,7 +160,7 @@ def _launch_again(
         with aside(before):
             verify = begin()
     else:
-        signs: Any = zeros(1) if waits else None
+        signs: Any = of_bytes(1, 0) if waits else None
         verify = begin(signs)
         for launch, signed in known.launches:
             launch.start(own, (0, 0) if signed is None else (signs.data.ptr, signed))

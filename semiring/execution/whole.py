@@ -128,9 +128,9 @@ def paths_of(how: Plan, g: Graph, values: Any, via: Any, kept: Callable[[], Any]
 
 
 def _no_paths(shape: tuple[int, ...]) -> Any:
-    from semiring.kernels.cuda.elements import without_paths
+    from semiring.kernels.cuda.elements import of_bytes
 
-    return without_paths(shape)
+    return of_bytes(shape, 0xFF)
 
 
 def _uploaded(values: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -17,12 +17,14 @@ from semiring.common.errors import GraphError
 from semiring.kernels.operations import Operations, differ
 
 __all__ = [
-    "CompressedRows", "EliminationPanels", "Mask", "ReferenceSparseProducts", "Room", "Supernodes", "strange_columns",
+    "CompressedRows", "EliminationPanels", "Mask", "ReferenceSparseProducts", "Room", "Supernodes", "require_sound", "strange_columns",
     "strange_starts",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
+Terms = Callable[[Array], tuple[Values, Values]]
+"""Returns the operands of terms, given their numbers."""
 
 
 class CompressedRows(NamedTuple):
@@ -55,6 +57,12 @@ class CompressedRows(NamedTuple):
             found: Array = xp.searchsorted(self.starts, xp.arange(len(self.columns), dtype=self.starts.dtype), side="right") - 1
             return found
         return np.repeat(np.arange(self.shape[0]), np.diff(self.starts))
+
+
+def require_sound(A: CompressedRows, B: CompressedRows, mask: Mask | None) -> None:
+    """Raise `GraphError` if a factor or the mask is invalid."""
+    for rows in (A, B, *(() if mask is None else (mask.pattern,))):
+        rows.require_sound()
 
 
 def strange_starts(starts: Array, count: int) -> Any:
@@ -138,8 +146,11 @@ class ReferenceSparseProducts:
             c[...] = zero
         if via is not None:
             via[...] = -1
-        entries, rows = tuple(v[:, None] for v in A.values), A.columns
-        self._add(A.starts, lambda e: tuple(v[e] for v in entries), lambda e: tuple(b[rows[e]] for b in B), C, via, rows, swapped)
+
+        def terms(e: Array) -> tuple[Values, Values]:
+            return tuple(v[e, None] for v in A.values), tuple(b[A.columns[e]] for b in B)
+
+        self._add(A.starts, terms, C, via, A.columns, swapped=swapped)
 
     def times_sparse(
         self,
@@ -153,17 +164,15 @@ class ReferenceSparseProducts:
         signed: bool = False,
     ) -> tuple[CompressedRows, Array | None]:
         """Return A⊗B with ascending columns, and the winning k of each entry (−1 if no term beats zero); entries equal to zero stay."""
-        for rows in (A, B, *(() if mask is None else (mask.pattern,))):
-            rows.require_sound()
+        require_sound(A, B, mask)
         m, n = A.shape[0], B.shape[1]
         # The entry of A, the entry of B, and the place in the result, for each term.
         count = (B.starts[1:] - B.starts[:-1])[A.columns]
         left = np.repeat(np.arange(len(A.columns)), count)
         right = np.arange(len(left)) + (B.starts[A.columns] - (count.cumsum() - count))[left]
-        place = np.repeat(np.arange(m), np.diff(A.starts))[left] * n + B.columns[right]
+        place = A.row_numbers()[left] * n + B.columns[right]
         if mask is not None:
-            pattern = mask.pattern
-            wanted = np.repeat(np.arange(m), np.diff(pattern.starts)) * n + pattern.columns
+            wanted = mask.pattern.row_numbers() * n + mask.pattern.columns
             kept = np.isin(place, wanted, invert=mask.complement)
             left, right, place = left[kept], right[kept], place[kept]
         order = np.argsort(place, kind="stable")
@@ -172,40 +181,26 @@ class ReferenceSparseProducts:
         room(len(places))
         values = tuple(np.full(len(places), z, d) for z, d in zip(self._operations.zero, self.dtypes, strict=True))
         via = np.full(len(places), -1, np.int32) if witness else None
-        starts = np.append(runs, len(left))
-        self._add(
-            starts,
-            lambda t: tuple(v[left[t]] for v in A.values),
-            lambda t: tuple(v[right[t]] for v in B.values),
-            values,
-            via,
-            A.columns[left],
-            swapped,
-        )
+
+        def terms(t: Array) -> tuple[Values, Values]:
+            return tuple(v[left[t]] for v in A.values), tuple(v[right[t]] for v in B.values)
+
+        self._add(np.append(runs, len(left)), terms, values, via, A.columns[left], swapped=swapped)
         begins = np.searchsorted(places, np.arange(m + 1) * n)
         return CompressedRows((m, n), begins, (places % max(n, 1)).astype(B.columns.dtype), values), via
 
-    def _add(
-        self,
-        starts: Array,
-        left: Callable[[Array], Values],
-        right: Callable[[Array], Values],
-        C: Values,
-        via: Array | None,
-        codes: Array,
-        swapped: bool,
-    ) -> None:
-        """Add the terms starts[i] … starts[i + 1] − 1 to row i of C, in their order."""
+    def _add(self, starts: Array, terms: Terms, C: Values, via: Array | None, codes: Array, *, swapped: bool) -> None:
+        """Add the terms starts[i] … starts[i + 1] − 1, by their codes, to row i of C, in their order."""
         lengths = np.diff(starts)
         for turn in range(int(lengths.max(initial=0))):
             rows = np.flatnonzero(lengths > turn)
-            terms = starts[rows] + turn
-            pair = (right(terms), left(terms)) if swapped else (left(terms), right(terms))
+            places = starts[rows] + turn
+            x, y = terms(places)
             old = tuple(c[rows] for c in C)
-            new = self._operations.add(old, self._operations.mul(*pair))
+            new = self._operations.add(old, self._operations.mul(y, x) if swapped else self._operations.mul(x, y))
             if via is not None:
                 changed = differ(new, old)
-                code = np.broadcast_to(codes[terms].reshape(-1, *(1,) * (changed.ndim - 1)), changed.shape)
+                code = np.broadcast_to(codes[places].reshape(-1, *(1,) * (changed.ndim - 1)), changed.shape)
                 via[rows] = np.where(changed, code, via[rows])
-            for c, x in zip(C, new, strict=True):
-                c[rows] = x
+            for c, values in zip(C, new, strict=True):
+                c[rows] = values

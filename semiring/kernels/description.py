@@ -89,9 +89,7 @@ def _cpu(semiring: Semiring, dtypes: DTypes, witness: bool) -> KernelDescription
 
 
 _LABEL = re.compile(r"(\S+):")
-_VECTOR = re.compile(r"%[xyz]mm|\b[qvz]\d+\b")
-"""A vector register of x86-64 or 64-bit ARM."""
-
+_VECTOR = re.compile(r"%[xyz]mm|\b[qvz]\d+\b")  # a vector register of x86-64 or 64-bit ARM
 _MOVES = ("vmov", "mov", "vbroadcast", "ld", "st", "dup", "vp2", "prefetch")
 
 

@@ -212,7 +212,7 @@ def fresh_engine(engine: Engine) -> Engine:
     return other
 
 
-class Immediate(Primitives):
+class Immediate(Engine):
     """The shared part of synchronous engines: an operation has finished, and raised its error, when the call returns."""
 
     sweep = block = 0
@@ -244,9 +244,7 @@ class ArrayEngine(Immediate):
         """Return the block of the arrays themselves."""
         return Block(values, via)
 
-    def blank(self, values: Values, via: Any = None) -> Block:
-        """Return the block of the arrays themselves."""
-        return Block(values, via)
+    blank = load
 
     def store(self, A: Block, values: Values) -> None:
         """Copy a block's elements to `values`, unless the block holds those very arrays."""

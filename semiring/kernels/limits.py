@@ -16,7 +16,7 @@ from semiring.common.errors import OverflowRiskError
 __all__ = [
     "FINITE", "HIGHEST", "LOWEST", "NAN", "DTypes", "Interval", "RawStatistics", "SafeRange", "ValueStatistics", "absorbing",
     "finite_range", "half_range", "hull", "inner_infinity", "interpreted", "largest_beside", "overflow_risk", "own_infinities", "remedy",
-    "threshold", "tropical",
+    "statistics_by_numpy", "threshold", "tropical",
 ]  # fmt: skip
 
 DTypes = tuple[np.dtype[Any], ...]
@@ -160,6 +160,21 @@ class SafeRange(NamedTuple):
     low: float
     high: float
     kinds: int  # kinds of numbers that are safe; a dtype's end in `kinds` is safe even outside `low` … `high`
+
+
+def statistics_by_numpy(part: np.ndarray[Any, Any]) -> RawStatistics:
+    """Return the raw statistics of an array by NumPy."""
+    if part.dtype.kind == "f":
+        between, ends, nan = np.isfinite(part), (-math.inf, math.inf), bool(np.isnan(part).any())
+    else:
+        part = part.view(np.uint8) if part.dtype.kind == "b" else part
+        ends, nan = finite_range(part.dtype, ()), False
+        between = (part > ends[0]) & (part < ends[1])
+    finite = part[between]
+    least, greatest = (finite.min().item(), finite.max().item()) if finite.size else (0, 0)
+    kinds = FINITE * bool(finite.size) | HIGHEST * bool((part == ends[1]).any()) | LOWEST * bool((part == ends[0]).any()) | NAN * nan
+    negative = int(np.count_nonzero(np.signbit(part) & (part == 0))) if part.dtype.kind == "f" else 0
+    return least, greatest, kinds, part.size - int(np.count_nonzero(part)) - negative, negative
 
 
 def interpreted(raw: RawStatistics, dtype: np.dtype[Any], infinities: tuple[int, ...]) -> ValueStatistics:

@@ -16,7 +16,6 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import Expr, nodes
 from semiring.arrays.devices import gpu_number, gpus, is_gpu
 from semiring.arrays.threads import thread_count
-from semiring.common.errors import TraceError
 from semiring.kernels import hardware
 from semiring.kernels.limits import DTypes
 from semiring.kernels.operations import is_packed
@@ -196,10 +195,7 @@ def speed_of(
 def _cost(semiring: Semiring, dtypes: DTypes, gpu: bool) -> float:
     """Return the bytes of an element, times its operations relative to two simple ones."""
     size = sum(max(d.itemsize, 2) for d in dtypes)
-    try:
-        program = semiring.program
-    except TraceError:
-        return float(size)
+    program = semiring.program
     if program.exponential is not None:
         return GPU_EXPONENTIALS if gpu else size * EXPONENTIALS / 2
     return size * sum(map(worth, nodes(*program.add, *program.mul))) / (2 * len(dtypes))

@@ -26,8 +26,7 @@ __all__ = ["OR", "PAIRS", "Operations", "differ", "is_packed", "is_reachability"
 
 Values = Sequence[Any]
 
-_TINY = 1e-9
-"""The largest value of an expression that counts as 0 despite rounding."""
+_TINY = 1e-9  # the largest value of an expression that counts as 0 despite rounding
 
 
 class Operations:
@@ -57,10 +56,9 @@ class Operations:
 
         def apply(x: Values, y: Values) -> tuple[Any, ...]:
             shape = np.broadcast_shapes(*(np.shape(v) for v in (*x, *y)))
-            results = list(evaluate(expressions, x, y, self._table, self._constant))
-            for i, expression in enumerate(expressions):
-                if expression.op == "var" and len(expressions) > 1:  # a copy: the other component's memory may be overwritten first
-                    results[i] = np.array(results[i])
+            results = evaluate(expressions, x, y, self._table, self._constant)
+            if len(expressions) > 1:  # copies of operands, because a component's memory may be overwritten before another is read
+                results = tuple(np.array(r) if e.op == "var" else r for e, r in zip(expressions, results, strict=True))
             return tuple(np.broadcast_to(np.asarray(r, dtype=d), shape) for r, d in zip(results, types, strict=True))
 
         return apply

@@ -29,23 +29,20 @@ class ReferenceEngine(ArrayEngine):
         self._operations = Operations(semiring, dtypes)
 
     def multiply_add(self, A: Block, B: Block, C: Block) -> None:
-        """C ← C ⊕ A⊗B."""
-        self._accumulate(_own(A, C), _own(B, C), C)
+        """C ← C ⊕ A⊗B as rank-1 updates, k after k."""
+        A, B = _own(A, C), _own(B, C)
+        for k in range(A.shape[1]):
+            column = tuple(v[..., :, k, None] for v in A.values)
+            row = tuple(v[..., k, None, :] for v in B.values)
+            self._update(C, self._operations.mul(column, row), A.column + k)
+            self._count(C.values[0].size)
 
     def multiply(self, A: Block, B: Block, C: Block) -> None:
         """C ← A⊗B."""
         A, B = _own(A, C), _own(B, C)
         for values, zero in zip(C.values, self._operations.zero, strict=True):
             values[...] = zero
-        self._accumulate(A, B, C)
-
-    def _accumulate(self, A: Block, B: Block, C: Block) -> None:
-        """C ← C ⊕ A⊗B as rank-1 updates, k after k."""
-        for k in range(A.shape[1]):
-            column = tuple(v[..., :, k, None] for v in A.values)
-            row = tuple(v[..., k, None, :] for v in B.values)
-            self._update(C, self._operations.mul(column, row), A.column + k)
-            self._count(C.values[0].size)
+        self.multiply_add(A, B, C)
 
     def _update(self, C: Block, candidate: tuple[Any, ...], k: int) -> None:
         """C ← C ⊕ candidate, with `via` = k wherever that changes C."""

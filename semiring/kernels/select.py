@@ -35,11 +35,8 @@ __all__ = ["engine_for", "fronts_for", "has_searches", "scans_for", "searches_fo
 
 Array = np.ndarray[Any, Any]
 
-_NOT_SINGLE = {"exp", "expm1", "log", "log1p"}
-"""Operations that are generated for vectors only."""
-
-_WHOLE = {"floordiv", "mod"}
-"""Operations that are generated for integers only."""
+_NOT_SINGLE = {"exp", "expm1", "log", "log1p"}  # operations that are generated for vectors only
+_WHOLE = {"floordiv", "mod"}  # operations that are generated for integers only
 
 
 def engine_for(
@@ -74,15 +71,11 @@ def engine_for(
     packed = packed and is_packed(semiring, dtypes, witness=witness)
     if device != "cpu" and is_gpu(device):
         machine.used_devices.add(device)
-        if packed:
-            with importing:
-                from semiring.kernels.cuda.boolean import CudaBooleanEngine
-
-            return CudaBooleanEngine(semiring, dtypes, gpu_number(device))
         with importing:
+            from semiring.kernels.cuda.boolean import CudaBooleanEngine
             from semiring.kernels.cuda.engine import CudaEngine
 
-        return CudaEngine(semiring, dtypes, gpu_number(device))
+        return (CudaBooleanEngine if packed else CudaEngine)(semiring, dtypes, gpu_number(device))
     return _maker(semiring, dtypes, device == "reference", packed)(semiring, dtypes, threads)
 
 
@@ -172,7 +165,7 @@ def sweeps_for(semiring: Semiring, dtypes: DTypes, device: str, nodes: Any, pare
     if not is_gpu(device):
         return None
     with importing:
-        from semiring.kernels.cuda.sweeps import CudaSweeps
+        from semiring.kernels.cuda.fronts import CudaSweeps
 
     return CudaSweeps(semiring, dtypes, gpu_number(device), nodes, parents)
 

@@ -19,6 +19,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -277,22 +278,11 @@ class NcclPanels(Panels):
                 self._communicator.bcast(array.data.ptr, array.nbytes, _NCCL_BYTES, owner, self.stream.ptr)
             event = self._cupy.cuda.Event(disable_timing=True)
             event.record(self.stream)
-        return [_Recorded(event)]
+        return [SimpleNamespace(Test=lambda: bool(event.done))]  # with the interface of an MPI request
 
     def close(self) -> None:
         """Free the memory."""
         self._memory.clear()
-
-
-class _Recorded:
-    """An event of a GPU with the interface of an MPI request."""
-
-    def __init__(self, event: Any) -> None:
-        self._event = event
-
-    def Test(self) -> bool:  # the name of MPI's method
-        """Return True if the GPU has reached the event."""
-        return bool(self._event.done)
 
 
 def _communicator(ranks: Ranks, gpu: int) -> Any:

@@ -67,6 +67,7 @@ class Ranks:
         self.leaders = leaders if self.host.rank == 0 else None
         self.hosts: tuple[int, ...] = tuple(self.allgather(int(first)))
         self.nccl: dict[int, Any] = {}
+        self._told: list[Any] | None = None
         self._epoch = 0
 
     @classmethod
@@ -191,8 +192,6 @@ class Ranks:
         """Tell the others at once that this rank has failed; `settle` follows."""
         if self._told is None:
             self._told = [self._control.Isend(b"", dest=other, tag=self._epoch) for other in range(self.size) if other != self.rank]
-
-    _told: list[Any] | None = None
 
     def settle(self, error: BaseException | None) -> None:
         """End joint work on all ranks, given this rank's error or None.

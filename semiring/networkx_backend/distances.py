@@ -24,7 +24,7 @@ from semiring.planning.options import Options
 
 __all__ = [
     "DistanceRows", "Distances", "SemiringGraph", "algorithm", "by_rows", "compressed", "distances", "original", "searched_edges", "sparse",
-    "truth",
+    "total_distance", "truth",
 ]  # fmt: skip
 
 
@@ -61,13 +61,10 @@ def original(graph: Any) -> Any:
 
 _INTEGERS = (np.int16, np.int32, np.int64)
 
-_where = str
-"""A placeholder for the function of `COO` that names an edge, because no message of this backend names one."""
-
 
 def _hops(graph: Any) -> COO:
     n, tails, heads = _coordinates(graph)
-    return COO(tails, heads, (np.ones(len(tails), dtype=np.int64),), n, _where)
+    return COO(tails, heads, (np.ones(len(tails), dtype=np.int64),), n, str)  # no message here names an edge
 
 
 def _weighted(graph: Any, weight: Any, *, may_hide: bool) -> COO:
@@ -88,7 +85,7 @@ def _weighted(graph: Any, weight: Any, *, may_hide: bool) -> COO:
         there = np.array([w is not None for w in weights], dtype=bool)
         tails, heads, weights = tails[there], heads[there], [w for w in weights if w is not None]
         kinds.discard(type(None))
-    return COO(tails, heads, (_numbers(weights, kinds),), n, _where)
+    return COO(tails, heads, (_numbers(weights, kinds),), n, str)
 
 
 def searched_edges(graph: Any, weight: Any) -> COO:
@@ -319,3 +316,8 @@ def by_rows(edges: CSR, how: Plan | None = None) -> Iterator[DistanceRows]:
     how = plan(question.problem(given)) if how is None else how
     for first, matrix in rows_in_turn(how, given, question):
         yield DistanceRows(matrix, first)
+
+
+def total_distance(edges: CSR) -> Any:
+    """Sum the finite distances between all nodes, as a Python number."""
+    return sum(map(sum, map(DistanceRows.totals, by_rows(edges))))

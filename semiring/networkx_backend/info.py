@@ -11,11 +11,7 @@ _ALL_PAIRS = (
     "or n³ steps over min-plus."
 )
 _ROWS = _ALL_PAIRS + " NetworkX's searches find the first rows, and all rows up to a near cutoff."
-_BOUNDS = "A few searches of a sparse graph, which bound the eccentricities of all nodes."
 _COUNTS = _ALL_PAIRS + " Without weights, breadth-first searches from hundreds of nodes at once, a bit for each."
-_REACHABILITY = "The closure of a matrix of bits."
-_SEARCH = "The closure of a matrix of bits, on request only, because one search of NetworkX is faster."
-_BETWEENNESS = "Brandes's algorithm in compiled loops, one search for each source, on all cores."
 
 _FUNCTIONS = {
     _ROWS: (
@@ -28,13 +24,15 @@ _FUNCTIONS = {
         "floyd_warshall_predecessor_and_distance", "global_efficiency", "gutman_index", "harmonic_centrality", "harmonic_diameter",
         "hyper_wiener_index", "johnson", "schultz_index", "wiener_index",
     ),
-    _BETWEENNESS: ("betweenness_centrality", "betweenness_centrality_subset", "edge_betweenness_centrality"),
-    _BOUNDS: ("center", "diameter", "periphery", "radius"),
+    "Brandes's algorithm in compiled loops, one search for each source, on all cores.": (
+        "betweenness_centrality", "betweenness_centrality_subset", "edge_betweenness_centrality",
+    ),
+    "A few searches of a sparse graph, which bound the eccentricities of all nodes.": ("center", "diameter", "periphery", "radius"),
     _COUNTS: ("closeness_centrality", "eccentricity"),
-    _SEARCH: ("has_path", "is_strongly_connected"),
+    "The closure of a matrix of bits, on request only, because one search of NetworkX is faster.": ("has_path", "is_strongly_connected"),
     "One batch of closures for the neighbourhoods of all nodes of one degree.": ("local_efficiency",),
     "Yen's algorithm by compiled A* searches, path by path.": ("shortest_simple_paths",),
-    _REACHABILITY: ("transitive_closure", "transitive_closure_dag"),
+    "The closure of a matrix of bits.": ("transitive_closure", "transitive_closure_dag"),
     "One closure and one product of matrices of bits.": ("transitive_reduction",),
 }  # fmt: skip
 """Names of functions, by the note on the method."""

@@ -18,7 +18,7 @@ from semiring.arrays.memory import require_memory
 from semiring.arrays.pieces import GPU
 from semiring.execution.question import GivenGraph
 from semiring.execution.sums import hop_sums
-from semiring.networkx_backend.distances import DistanceRows, algorithm, by_rows, searched_edges, sparse
+from semiring.networkx_backend.distances import DistanceRows, algorithm, by_rows, searched_edges, sparse, total_distance
 from semiring.planning import Plan, edges_problem, plan
 from semiring.planning.options import Options
 from semiring.solve import apsp
@@ -221,7 +221,7 @@ def wiener_index(G: Any, weight: Any = None) -> Any:
     connected = nx.is_strongly_connected if directed else nx.is_connected
     if not connected(G, backend="networkx"):
         return math.inf
-    total = sum(map(sum, map(DistanceRows.totals, by_rows(sparse(G, weight)))))
+    total = total_distance(sparse(G, weight))
     return total if directed else total / 2
 
 

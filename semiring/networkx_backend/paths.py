@@ -23,17 +23,7 @@ from semiring.execution.question import GivenGraph, Question
 from semiring.execution.strategy import solve
 from semiring.graphs.read import reading_of
 from semiring.networkx_backend.costs import preparation, reading, theirs
-from semiring.networkx_backend.distances import (
-    DistanceRows,
-    Distances,
-    algorithm,
-    by_rows,
-    compressed,
-    distances,
-    searched_edges,
-    sparse,
-    truth,
-)
+from semiring.networkx_backend.distances import Distances, algorithm, compressed, distances, searched_edges, sparse, total_distance, truth
 from semiring.planning.options import Options
 from semiring.product import matmul
 from semiring.solve import transitive_closure as reachability
@@ -183,11 +173,10 @@ def all_pairs_shortest_path(G: Any, cutoff: float | None = None) -> Named:
 
 @algorithm
 def all_pairs_dijkstra(G: Any, cutoff: float | None = None, weight: Any = "weight") -> Named:
-    return row_by_row("all_pairs_dijkstra", G, _both, "dijkstra", cutoff=cutoff, weight=weight)
+    def both(found: Distances, i: int) -> tuple[dict[Any, Any], dict[Any, list[Any]]]:
+        return found.lengths(i), found.paths(i)
 
-
-def _both(found: Distances, i: int) -> tuple[dict[Any, Any], dict[Any, list[Any]]]:
-    return found.lengths(i), found.paths(i)
+    return row_by_row("all_pairs_dijkstra", G, both, "dijkstra", cutoff=cutoff, weight=weight)
 
 
 @algorithm
@@ -255,7 +244,7 @@ def average_shortest_path_length(G: Any, weight: Any = None, method: str | None 
     if not G.is_directed() and not nx.is_connected(G, backend="networkx"):
         raise nx.NetworkXError("Graph is not connected.")
     try:
-        total = sum(map(sum, map(DistanceRows.totals, by_rows(sparse(G, weight, method)))))
+        total = total_distance(sparse(G, weight, method))
     except NegativeCycleError as error:
         if method != "bellman-ford":
             raise
@@ -337,10 +326,9 @@ def transitive_reduction(G: Any) -> Any:
 
 @algorithm
 def has_path(G: Any, source: Any, target: Any) -> bool:
-    if source not in G:
-        raise nx.NodeNotFound(f"Source {source} is not in G")
-    if target not in G:
-        raise nx.NodeNotFound(f"Target {target} is not in G")
+    for end, what in ((source, "Source"), (target, "Target")):
+        if end not in G:
+            raise nx.NodeNotFound(f"{what} {end} is not in G")
     nodes, edges = truth(G)
     return bool(reachability(edges, reflexive=True)[nodes.index(source), nodes.index(target)])
 

@@ -93,38 +93,27 @@ def cut(found: Plan, side: int) -> Plan:
     count = max(1, problem.ranks) * len(found.devices)
     assert speed is not None
     row_bytes, size = problem.n * problem.entry_bytes, problem.result_bytes // max(1, problem.ranks)  # of the rows of one rank
-    notes = found.notes
+    notes, by_nccl = found.notes, found.gpu and len(found.devices) == 1 and nccl_enabled()
     rows = None
     try:
         if found.resident:
             rows = resident_rows(problem.n, row_bytes, speed, side, count)
         else:
-            slots = PANELS if problem.ranks > 1 and (not found.gpu or _by_nccl(found)) else 0
+            slots = PANELS if problem.ranks > 1 and (by_nccl or not found.gpu) else 0
             rows = streamed_rows(problem.n, row_bytes, found.room, speed, side, devices=count, slots=slots)
     except TooLargeError as error:
         if not problem.hypothetical:
             raise
         notes = (*notes, str(error))
     if rows is not None and problem.ranks > 1:
-        rows = replace(rows, panel_bytes=rows.side * problem.n * problem.element_bytes, transport=_transport(problem, found))
+        # From GPU to GPU if each rank has one, else through the shared memory of a host.
+        within = machine.NCCL if by_nccl else machine.PINNED / 2 if found.gpu else machine.COPIED
+        transport = Transport(problem.ranks, -(-problem.ranks // problem.beside), within, machine.NETWORK)
+        rows = replace(rows, panel_bytes=rows.side * problem.n * problem.element_bytes, transport=transport)
     own = 0 if rows is None else rows.memory
     memory = bytes_of_results(problem, found.devices, size, own or with_scratch(size)) if found.gpu else {"cpu": size + own}
     seconds = None if rows is None else rows.seconds
     return replace(found, block=side, rows=rows, memory=memory, seconds=seconds, notes=notes)
-
-
-def _transport(problem: Problem, found: Plan) -> Transport:
-    """Describe the transport of row panels: from GPU to GPU if each rank has one, else through the shared memory of a host."""
-    hosts = -(-problem.ranks // problem.beside)
-    if not found.gpu:
-        within = machine.COPIED
-    else:
-        within = machine.NCCL if _by_nccl(found) else machine.PINNED / 2
-    return Transport(problem.ranks, hosts, within, machine.NETWORK)
-
-
-def _by_nccl(found: Plan) -> bool:
-    return len(found.devices) == 1 and nccl_enabled()
 
 
 def bytes_of_results(problem: Problem, devices: tuple[str, ...], size: int, own: int) -> dict[str, int]:

@@ -60,7 +60,10 @@ def closure_seconds(problem: Problem, device: str) -> float:
     if paths and (problem.scipy or problem.searches is not None):
         call, passes = call + machine.GROWN_CALL, passes + n**2 * machine.GROWN
     whole = _steps_and_copies(problem, device, float(problem.matrices) * n**3 * problem.steps, 2 * problem.result_bytes, call)
-    return _reading(problem) + whole + problem.matrices * passes
+    reading = 0.0  # of a sparse graph, which is made dense
+    if problem.edges is not None and not problem.dense:
+        reading = machine.READ_CALL + machine.MATRIX_CALL + problem.edges * machine.READ_EDGE
+    return reading + whole + problem.matrices * passes
 
 
 def rows_seconds(problem: Problem, device: str) -> float:
@@ -149,13 +152,6 @@ def _steps_and_copies(problem: Problem, device: str, steps: float, moved: float,
     speed = speed_of(device, problem.semiring, problem.dtypes, witness=problem.paths, threads=problem.threads)
     copies = moved / speed.link if is_gpu(device) and not problem.there else 0.0
     return call_seconds(device, call) + steps / speed.steps + copies
-
-
-def _reading(problem: Problem) -> float:
-    """Predict the seconds to read a sparse graph and make it dense."""
-    if problem.edges is None or problem.dense:
-        return 0.0
-    return machine.READ_CALL + machine.MATRIX_CALL + problem.edges * machine.READ_EDGE
 
 
 def _listing(problem: Problem) -> float:

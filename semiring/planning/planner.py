@@ -18,6 +18,7 @@ from typing import Any
 
 from semiring.algebra.laws import is_idempotent
 from semiring.algorithms.schedules import eliminates, require_closure_laws, require_method, settled
+from semiring.algorithms.spanning_tree import is_bottleneck
 from semiring.arrays.devices import gpus, is_gpu
 from semiring.arrays.memory import ALWAYS_FITS, fits, with_scratch
 from semiring.arrays.threads import thread_count
@@ -181,7 +182,8 @@ def _whole(problem: Problem, device: str) -> Plan:
 
 def _spanning(problem: Problem, device: str) -> float | None:
     """Predict the seconds of a minimum spanning tree, for a dense matrix that turns out to be symmetric; None if none is tried."""
-    return None if is_gpu(device) or problem.edges is not None or not problem.may_span else spanning_seconds(problem)
+    possible = problem.takes_shortcuts and problem.n >= machine.SPANNING and is_bottleneck(problem.semiring, problem.dtypes)
+    return spanning_seconds(problem) if possible and problem.edges is None and not is_gpu(device) else None
 
 
 def _by_ranks(problem: Problem) -> Plan:

@@ -208,7 +208,10 @@ class Plan(Shown):
             each = f"{len(self.devices)} GPUs" if len(self.devices) > 1 else "one GPU" if self.gpu else self.device
             devices = f"{each} on each of {self.problem.ranks} ranks"
         facts = [("device", devices)]
+        time = "not predicted" if self.seconds is None or self.speed is None else duration(self.seconds)
         if self.strategy in ("product", "whole", "block rows"):
+            if self.seconds is not None and self.speed is not None:
+                time += f", at {step_rate(self.speed.steps)}"
             facts += [
                 ("engine", self.outline.engine),
                 ("method", self.method),
@@ -219,7 +222,7 @@ class Plan(Shown):
         else:
             facts.append(("method", f"{self.strategy}: {self.algorithm}"))
         facts += [
-            ("time", self._time()),
+            ("time", time),
             ("memory", ", ".join(f"{format_bytes(size)} on {device}" for device, size in self.memory.items())),
         ]
         if self.strategy in ("whole", "block rows"):
@@ -232,11 +235,9 @@ class Plan(Shown):
 
     def _repr_html_(self) -> str:
         title, facts = self.facts()
-        rows = ((faint(name), self._bars() if name == "considered" else escape(text)) for name, text in facts)
+        considered = [(name, seconds, duration(seconds)) for name, seconds in sorted(self.considered, key=lambda each: each[1])]
+        rows = ((faint(name), bars(considered) if name == "considered" else escape(text)) for name, text in facts)
         return table(escape(title), rows)
-
-    def _bars(self) -> str:
-        return bars((name, seconds, duration(seconds)) for name, seconds in sorted(self.considered, key=lambda each: each[1]))
 
     def _title(self) -> str:
         problem = self.problem
@@ -256,13 +257,6 @@ class Plan(Shown):
     def __repr__(self) -> str:
         title, facts = self.facts()
         return "\n".join([title, *(f"  {name:<12}  {text}" for name, text in facts)])
-
-    def _time(self) -> str:
-        if self.seconds is None or self.speed is None:
-            return "not predicted"
-        if self.strategy not in ("product", "whole", "block rows"):
-            return duration(self.seconds)
-        return f"{duration(self.seconds)}, at {step_rate(self.speed.steps)}"
 
 
 def _line(tile: Shown) -> str:

@@ -9,7 +9,6 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.rows_of_edges import Order, Reach
-from semiring.algorithms.spanning_tree import is_bottleneck
 from semiring.algorithms.symbolic import Fill
 from semiring.arrays.devices import gpu_name, is_gpu, on_gpu
 from semiring.common.errors import SemiringError
@@ -116,11 +115,6 @@ class Problem(NamedTuple):
     def takes_shortcuts(self) -> bool:
         """True if the numbers of a matrix may choose another algorithm for its closure."""
         return self.method == "auto" and self.block is None and str(self.device) != "reference"
-
-    @property
-    def may_span(self) -> bool:
-        """True if a spanning tree closes a dense matrix on the CPU that turns out to be symmetric."""
-        return self.takes_shortcuts and self.n >= machine.SPANNING and is_bottleneck(self.semiring, self.dtypes)
 
     @property
     def has_any_way(self) -> bool:

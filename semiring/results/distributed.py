@@ -120,13 +120,12 @@ class DistributedMatrix:
             chosen = np.arange(self.shape[1])[columns]
             flat, pairs = numbers.ravel(), None
             shape: tuple[int, ...] = (*numbers.shape, len(chosen))
-            out = np.empty((len(flat), len(chosen)), self.dtype)
         elif isinstance(rows, slice):
             return self[rows][:, columns]
         else:
             numbers, pairs = np.broadcast_arrays(numbers, np.arange(self.shape[1])[columns])
             flat, pairs, shape = numbers.ravel(), pairs.ravel(), numbers.shape
-            out = np.empty(len(flat), self.dtype)
+        out = np.empty((len(flat), *shape[numbers.ndim :]), self.dtype)
         owners = self._owners[flat]
         for owner in np.unique(owners).tolist():
             there = np.flatnonzero(owners == owner)

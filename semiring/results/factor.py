@@ -56,9 +56,8 @@ class Factor(Shown):
     """
 
     def __init__(self, matrix: Factorization, labels: Sequence[Hashable] | None, listing: Listing) -> None:
-        self._matrix, self._listing = matrix, listing
-        self.nodes: tuple[Any, ...] = tuple(range(matrix.edges.n)) if labels is None else tuple(labels)
-        self._labels = None if labels is None else self.nodes
+        self._matrix, self._listing, self._names = matrix, listing, Names(labels, matrix.edges.n)
+        self._labels, self.nodes = self._names.labels, self._names.nodes
 
     @property
     def semiring(self) -> Semiring:
@@ -81,7 +80,7 @@ class Factor(Shown):
         >>> sr.factor(star, order=["a", "b", "c", "hub"]).order
         ('a', 'b', 'c', 'hub')
         """
-        return tuple([self.nodes[v] for v in self._matrix.found.order.tolist()])
+        return tuple(self._names.of(self._matrix.found.order.tolist()))
 
     @property
     def fill(self) -> int:
@@ -262,8 +261,8 @@ class Factor(Shown):
         values = tuple(v if others.every else v[:, others.numbers] for v in rows)
         if backward:
             values, tree = tuple(v.T for v in values), tree.T
-        names, whole = Names(self._labels, n), edges if ends[0].every and ends[1].every else None
-        return paths_in(PredecessorTrees(self.semiring, values, names, *ends, True, edges.arrays, tree, backward, whole))
+        whole = edges if ends[0].every and ends[1].every else None
+        return paths_in(PredecessorTrees(self.semiring, values, self._names, *ends, True, edges.arrays, tree, backward, whole))
 
     @raised_here
     def blocks(self, size: int | None = None) -> Iterator[tuple[tuple[Any, ...], Any]]:
@@ -299,7 +298,7 @@ class Factor(Shown):
             raise GraphError(f"size is {described(size)}; it must be a whole number from 1, or None for the default")
         order, every = self._matrix.found.order, Vertices.all_of(n)
         parts = (order[first : first + int(size)] for first in range(0, n, int(size)))
-        return ((tuple([self.nodes[v] for v in part.tolist()]), self._elements(Vertices(part), every)) for part in parts)
+        return ((tuple(self._names.of(part.tolist())), self._elements(Vertices(part), every)) for part in parts)
 
     @raised_here
     def solve(self, b: Any) -> Any:

@@ -229,7 +229,7 @@ class Recording(Sequence[Frame]):
         lines: list[tuple[str, ...]] = [("", "round", "phase", "equation", "reads", "writes", "changed")]
         for f in self.frames:
             numbers = ("" if number is None else str(number) for number in (f.round, f.phase))
-            areas = (_listed(areas) for areas in (f.reads, f.writes if f.number else ()))
+            areas = (" ".join([*map(str, some[:2]), "…"][: len(some)]) for some in (f.reads, f.writes if f.number else ()))
             lines.append((str(f.number), *numbers, f.equation, *areas, f"{np.count_nonzero(f.changed):,}"))
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         right = (0, 1, 2, 6)
@@ -274,7 +274,7 @@ class Recording(Sequence[Frame]):
             light = [0.45 * np.array(colours.to_rgba(colour)) + 0.55 for colour in COLOURS.values()]
             shades = np.array([np.zeros(4), *light])
             ax.imshow(shades[picture], extent=(0, n, n, 0), interpolation="nearest")
-        for kind, area in _borders(shown):
+        for kind, area in _areas(shown):
             corner, size = (area.left, area.top), (area.right - area.left, area.bottom - area.top)
             style = "--" if kind == READ else "-"
             ax.add_patch(patches.Rectangle(corner, *size, fill=False, edgecolor=COLOURS[kind], linestyle=style, linewidth=1.5))
@@ -350,25 +350,19 @@ class Recording(Sequence[Frame]):
         return {"text/plain": repr(self), "text/html": self._repr_html_(), **with_slider(self)}
 
 
-def _listed(areas: Sequence[Area]) -> str:
-    return " ".join([*map(str, areas[:2]), *(["…"] * (len(areas) > 2))])
-
-
-def _borders(frame: Frame) -> list[tuple[int, Area]]:
-    """List the areas of a frame by role, in drawing order."""
+def _areas(frame: Frame) -> list[tuple[int, Area]]:
+    """List the areas of a frame by role, in drawing order: an element that is read and written is drawn as read."""
     if not frame.number:
         return []
     written = [(WRITTEN, area) for area in frame.writes if area not in frame.pivots]
-    return written + [(CLOSED, area) for area in frame.pivots] + [(READ, area) for area in frame.reads]
+    return written + [(READ, area) for area in frame.reads] + [(CLOSED, area) for area in frame.pivots]
 
 
 def roles(frame: Frame) -> Array:
-    """Return the role of each element in a frame: written, read, closed, or none. An element that is read and written is drawn as read."""
+    """Return the role of each element in a frame: written, read, closed, or none."""
     picture = np.full(frame.changed.shape, IDLE, dtype=np.int8)
-    if frame.number:
-        for kind, areas in ((WRITTEN, frame.writes), (READ, frame.reads), (CLOSED, frame.pivots)):
-            for area in areas:
-                picture[area.rows, area.columns] = kind
+    for kind, area in _areas(frame):
+        picture[area.rows, area.columns] = kind
     return picture
 
 
@@ -377,9 +371,7 @@ def elements(recording: Recording, frame: Frame) -> list[list[str]]:
     values = frame.values
     parts = values if isinstance(values, tuple) else (values,)
     zero, _ = recording.semiring.identities(tuple(v.dtype for v in parts))
-    there = np.zeros(parts[0].shape, dtype=bool)
-    for part, nothing in zip(parts, zero, strict=True):
-        there |= (part != nothing).astype(bool)
+    there = np.logical_or.reduce([(part != nothing).astype(bool) for part, nothing in zip(parts, zero, strict=True)])
     span = range(recording.n)
     return [[short(",".join(_number(p[i, j]) for p in parts), _CHARACTERS) if there[i, j] else "·" for j in span] for i in span]
 
@@ -445,14 +437,14 @@ class Drawing:
                 yield f"<path d='{path}' fill='{colour}' fill-opacity='0.45' shape-rendering='crispEdges'/>"
         if frame.number and (within := frame.within) != Area(0, len(picture), 0, len(picture)):
             yield f"<path d='{self._rectangle(within)}' fill='none' stroke='currentColor' stroke-opacity='0.6' stroke-width='2'/>"
-        for kind, area in _borders(frame):
+        for kind, area in _areas(frame):
             dashes = " stroke-dasharray='5 3'" if kind == READ else ""
             yield f"<path d='{self._rectangle(area)}' fill='none' stroke='{COLOURS[kind]}' stroke-width='2'{dashes}/>"
 
-    def _rectangle(self, area: Area) -> str:
+    def _rectangle(self, area: Area, inset: int = 0) -> str:
         x, y = self._at(area.top, area.left)
-        width, height = self.width * (area.right - area.left), self.height * (area.bottom - area.top)
-        return f"M{x} {y}h{width}v{height}h{-width}z"
+        width, height = self.width * (area.right - area.left) - 2 * inset, self.height * (area.bottom - area.top) - 2 * inset
+        return f"M{x + inset} {y + inset}h{width}v{height}h{-width}z"
 
     def _runs(self, mask: Array) -> str:
         """Return the elements of a mask as a path, with one rectangle for each horizontal run."""
@@ -472,10 +464,7 @@ class Drawing:
         """Draw a border around each changed element, or a shade on small elements."""
         if not self.numbered:
             return f"<path d='{self._runs(frame.changed)}' fill-opacity='0.6' shape-rendering='crispEdges'/>"
-        places = np.argwhere(frame.changed).tolist()
-        corners = (self._at(i, j) for i, j in places)
-        width, height = self.width - 6, self.height - 6
-        path = "".join(f"M{x + 3} {y + 3}h{width}v{height}h{-width}z" for x, y in corners)
+        path = "".join(self._rectangle(Area(i, i + 1, j, j + 1), 3) for i, j in np.argwhere(frame.changed).tolist())
         return f"<path d='{path}' fill='none' stroke='currentColor' stroke-width='1.5'/>"
 
     def _axes(self) -> Iterable[str]:

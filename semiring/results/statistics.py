@@ -246,10 +246,10 @@ class RunningDistances:
         return float(self._by_rows(2).sum())
 
     @property
-    def farthest(self) -> tuple[int, int, float] | None:
+    def farthest(self) -> FarthestPair | None:
         """The row, the column and the distance of the farthest pair, the first one of several."""
         found = self._greatest
-        return (int(found.rows[0]), int(found.columns[0]), float(found.values[0])) if len(found.values) else None
+        return FarthestPair(int(found.rows[0]), int(found.columns[0]), float(found.values[0])) if len(found.values) else None
 
     def _by_rows(self, part: int) -> Array:
         """Return the farthest distances (part 1) or the sums (part 2) of all rows, in order."""
@@ -289,10 +289,9 @@ class RunningDistances:
 
 def statistics_from(found: RunningDistances, nodes: tuple[Any, ...]) -> Statistics:
     """Return the statistics of all gathered distances."""
-    pair = None
-    if found.farthest is not None:
-        source, target, distance = found.farthest
-        pair = FarthestPair(nodes[source], nodes[target], distance)
+    pair = found.farthest
+    if pair is not None:
+        pair = FarthestPair(nodes[pair.source], nodes[pair.target], pair.distance)
     return Statistics(nodes, found.eccentricities, found.connected, found.total, *found.histogram(), pair)
 
 

@@ -22,7 +22,6 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.common.errors import CheckpointError
-from semiring.kernels.limits import ValueStatistics
 from semiring.streaming.folder import TEMPORARY, CheckpointFolder
 from semiring.streaming.storage import FileRows, Matrix, RowAccess, RowStorage, rows_of
 
@@ -70,8 +69,8 @@ class Checkpoint(CheckpointFolder):
         self._in_turn(self._open_files)
         self._keys = self._gathered(self._keys)[0]
         with self._together():
-            self._require_same(self._keys)
-        self.rounds = self._resume(self._keys)
+            self._require_same()
+        self.rounds = self._resume()
 
     def _open_files(self) -> None:
         """Open the files, which the first rank creates, after the first rank has listed the records."""
@@ -86,11 +85,6 @@ class Checkpoint(CheckpointFolder):
             return super()._arrays(suffix, begun=begun)
         via = self._file("via.npy", np.dtype(np.int32), begun) if self._paths else None
         return tuple(f.array for f in self._files), via
-
-    def begin(self, side: int, statistics: tuple[ValueStatistics, ...]) -> None:
-        """Record what another process needs to continue."""
-        super().begin(side, statistics)
-        self.rounds = [0] * len(self.rows)
 
     # The `Journal`.
 
@@ -144,10 +138,10 @@ class Checkpoint(CheckpointFolder):
         lost = " (its input was to be overwritten: bring that back first)" if self._files else ""
         return CheckpointError(f"{super()._refused(why)}{lost}")
 
-    def _require_same(self, keys: set[tuple[int, int]]) -> None:
+    def _require_same(self) -> None:
         """Refuse another input, and a changed result. Of an overwritten input, only block rows without a record can be checked."""
         every = list(self.own)
-        begun = {i for i, _ in keys} if self._state.round == 0 else set(every)
+        begun = {i for i, _ in self._keys} if self._state.round == 0 else set(every)
         if self._files and begun:
             unbegun = [i for i in every if i not in begun]
             if self._state.entries and (changed := self._changed(self._given, unbegun, self._state.entries)):
@@ -156,13 +150,13 @@ class Checkpoint(CheckpointFolder):
             self._require_input(every)
         self._require_result()
 
-    def _require_panels(self, keys: set[tuple[int, int]]) -> None:
+    def _require_panels(self) -> None:
         """Refuse a matrix whose row panel differs from its record, once another block row was begun with this panel.
 
         The last row panel is not checked: it is converted afterwards.
         """
-        for k in {k for _, k in keys if k < len(self.rows) - 1 and k in self.own}:
-            used, updated = any(i != k and r == k for i, r in keys), any(i == k and r > k for i, r in keys)
+        for k in {k for _, k in self._keys if k < len(self.rows) - 1 and k in self.own}:
+            used, updated = any(i != k and r == k for i, r in self._keys), any(i == k and r > k for i, r in self._keys)
             if used and not updated:
                 for matrix, some, recorded in self._recorded(self.record(k, k), self.rows[k]):
                     found = np.empty_like(recorded)
@@ -184,8 +178,9 @@ class Checkpoint(CheckpointFolder):
                 keys.add(key)
         return keys
 
-    def _resume(self, keys: set[tuple[int, int]]) -> list[int]:
+    def _resume(self) -> list[int]:
         """Return the rounds that each block row has finished; restore block rows from whole records."""
+        keys = self._keys
         panels = {(k, k) for _, k in keys} | {(k, k) for k in [self._state.round] if 0 < k < len(self.rows)}
         records = {key: self.record(*key) for key in keys}
         with self._together():
@@ -195,12 +190,9 @@ class Checkpoint(CheckpointFolder):
             if missing := panels - keys:
                 raise self._refused(f"{self.record(*min(missing)).path.name} is missing")
             for (i, k), record in records.items():
-                if i in self.own and (i == k or (i, k) not in finished):
-                    try:
-                        record.check()
-                    except CheckpointError as error:
-                        raise self._refused(str(error)) from None
-            self._require_panels(keys)
+                if i in self.own and (i == k or (i, k) not in finished) and not record.is_intact():
+                    raise self._refused(f"{record.path} is damaged: its size or checksum is wrong")
+            self._require_panels()
         rounds = [self._state.round] * len(self.rows)
         for i, k in sorted(keys):  # the last round of each block row comes last
             rounds[i] = k + 1
@@ -274,14 +266,13 @@ class Record:
         """Return True if the block row is marked as stored."""
         return self.path.stat().st_size in (0, self.size - _TRAILER)
 
-    def check(self) -> None:
-        """Raise `CheckpointError` if the file differs from the bytes that were written."""
+    def is_intact(self) -> bool:
+        """Return True if the file has the bytes that were written."""
         crc, left = 0, self.size - _TRAILER
         with open(self.path, "rb") as file:
             while left > 0 and (data := file.read(min(left, _PIECE))):
                 crc, left = zlib.crc32(data, crc), left - len(data)
-            if left or file.read(_TRAILER + 1) != crc.to_bytes(_TRAILER, "little"):
-                raise CheckpointError(f"{self.path} is damaged: its size or checksum is wrong")
+            return not left and file.read(_TRAILER + 1) == crc.to_bytes(_TRAILER, "little")
 
 
 class Stream:

@@ -123,13 +123,12 @@ def closure_by_rows(
         stopped = stop.vertex
     if share is not None:
         stopped = min((v for v in share.ranks.allgather(stopped) if v is not None), default=None)
-
-    def on_host() -> Values | None:
-        return None if (given := snapshot()) is None else tuple(map(host, given)) if share is None else given
-
     if stopped is not None:
-        diagnosis = Diagnosis(semiring, on_host, lambda v: v if names is None else names[v])
-        if (given := diagnosis.kept()) is None:
+        given = snapshot()
+        if given is not None and share is None:
+            given = tuple(map(host, given))
+        diagnosis = Diagnosis(semiring, lambda: given, lambda v: v if names is None else names[v])
+        if given is None:
             raise diagnosis.error(None, None, stopped)
         diagnosis.potentials(stopped, given, None, np.arange(n))
         raise diagnosis.only_rounding(dtypes)
@@ -325,11 +324,9 @@ class _Worker:
             self.engine.store(row.block, row.loaded.values)
         record = None if last and i == k else self.journal.record(i, k)
         done = partial(self.dependencies.advance, i, k + 1)
-        publish = partial(self.dependencies.publish, k, partial(self._copy, row, k)) if i == k and not last else nothing
+        copy = partial(self.pipeline.memory.copy, row.loaded.buffer, rows=row.loaded.rows)
+        publish = partial(self.dependencies.publish, k, copy) if i == k and not last else nothing
         self.pipeline.write_back(row.loaded, done, self.dependencies.stop, keep=keep, last=last, record=record, publish=publish)
-
-    def _copy(self, row: _Row, k: int, slot: Buffer) -> None:
-        self.pipeline.memory.copy(row.loaded.buffer, slot, self.rows[k])
 
 
 def _beside(K: slice, n: int) -> list[slice]:

@@ -6,6 +6,7 @@ Other ranks' row panels arrive by `semiring.mpi.panels`, driven by the calling t
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -54,14 +55,9 @@ class Dependencies:
         self._rounds = list(journal.rounds)
         self._own = sorted(i for own in owned for i in own)
         self._elsewhere = sum(self._rounds) - sum(self._rounds[i] for i in self._own)
-        self._receivers = [0] * len(self._rounds)
-        for program in programs:
-            for step in program():
-                if isinstance(step, Receive):
-                    self._receivers[step.k] += 1
+        self._receivers = Counter(step.k for program in programs for step in program() if isinstance(step, Receive))
         self.sent = set[int]() if share is None else {k for k, owner in share.panels.owners.items() if owner == share.ranks.rank}
-        for k in self.sent:
-            self._receivers[k] += 1
+        self._receivers.update(self.sent)
         self._arrived, self._writable, self._published = set[int](), set[int](), set[int]()
         self._changed = threading.Condition()
         self.error: BaseException | None = None

@@ -189,38 +189,12 @@ class CheckpointFolder(Journal):
     """A folder from which a closure by block rows continues after its processes have ended, in whatever way.
 
     ``state.json`` identifies the closure and counts its rounds. Digests of all block rows of the input, and at the end of the result,
-    detect any changed bit.
+    detect any changed bit. `rows` are the block rows, and `matrix` is the storage of the result.
 
-    Parameters
-    ----------
-    folder : path
-        A new or empty folder, or one with a checkpoint of this closure.
-    given : tuple of RowStorage
-        The input, one for each component.
-    device : str
-        "cpu", or "cuda:0" and so on. Integers have another form on a GPU between rounds.
-    block : int, optional
-        Rows of a block row; by default, those of the checkpoint.
-    threads : int, optional
-        Threads that compute digests.
-    ranks : Ranks, optional
-        The processes that work together; all see the folder. Each writes its own block rows, and the first the state.
-    own : callable, optional
-        Returns the block rows of this rank, given their total number.
-    **more : object
-        Further parts of the closure's identity, in JSON types.
-
-    Attributes
-    ----------
-    rows : tuple of slice
-        The block rows.
-    matrix : Matrix
-        The storage of the result.
-
-    Raises
-    ------
-    CheckpointError
-        If the folder has other files, another closure's checkpoint, or a damaged one, or if another process works on it.
+    The folder is new, empty or has a checkpoint of this closure; otherwise, and if another process works on it, CheckpointError is raised.
+    The default `block` is the checkpoint's side of block rows. Integers have another form on a GPU, so the `device` counts. `ranks` work
+    together: each writes its own block rows, and the first the state. `own` returns the block rows of this rank, given their total number,
+    and `more` are further parts of the closure's identity, in JSON types.
     """
 
     kept = ""
@@ -279,6 +253,7 @@ class CheckpointFolder(Journal):
         self.rows = block_rows(self._n, side)
         self._state.side, self._state.found, self._state.entries = side, {"seen": statistics}, self._digests_of_all(self._given)
         self._write_state()
+        self.rounds = [0] * len(self.rows)
 
     def seal(self) -> None:
         """Record digests of the final result, so that a later change of its files is detected."""
@@ -412,9 +387,6 @@ class CheckpointFolder(Journal):
 _AT_ONCE = 1 << 22
 """Bytes that a thread reads at a time."""
 
-_DIGEST = 16
-"""Bytes of a digest."""
-
 
 def _identity(given: tuple[RowStorage, ...], semiring: Semiring, *, reflexive: bool, paths: bool, device: str) -> dict[str, Any]:
     """Return what another process must have in common, except the entries, in JSON types."""
@@ -437,23 +409,19 @@ def digests(matrices: Sequence[RowStorage], rows: Sequence[slice], threads: int 
     found = [""] * len(rows)
 
     def digest(number: int, worker: int) -> None:
-        found[number] = _digest_of(matrices, rows[number])
+        block, state = rows[number], hashlib.blake2b(digest_size=16)
+        for matrix in matrices:
+            n = matrix.shape[1]
+            step = max(1, _AT_ONCE // (n * matrix.dtype.itemsize))
+            entries = np.empty((min(step, block.stop - block.start), n), matrix.dtype)
+            for start in range(block.start, block.stop, step):
+                some = slice(start, min(block.stop, start + step))
+                matrix.read(some, entries[: some.stop - some.start])
+                state.update(entries[: some.stop - some.start].reshape(-1).view(np.uint8).data)
+        found[number] = state.hexdigest()
 
     run(digest, range(len(rows)), thread_count(threads))
     return found
-
-
-def _digest_of(matrices: Sequence[RowStorage], rows: slice) -> str:
-    state = hashlib.blake2b(digest_size=_DIGEST)
-    for matrix in matrices:
-        n = matrix.shape[1]
-        step = max(1, _AT_ONCE // (n * matrix.dtype.itemsize))
-        entries = np.empty((min(step, rows.stop - rows.start), n), matrix.dtype)
-        for start in range(rows.start, rows.stop, step):
-            some = slice(start, min(rows.stop, start + step))
-            matrix.read(some, entries[: some.stop - some.start])
-            state.update(entries[: some.stop - some.start].reshape(-1).view(np.uint8).data)
-    return state.hexdigest()
 
 
 _opening = forks.lock()

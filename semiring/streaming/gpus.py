@@ -146,10 +146,6 @@ def _copy_async(source: Any, target: Any, stream: Any) -> None:
         runtime.memcpy2DAsync(there, target.strides[0], here, source.strides[0], width, len(source), runtime.memcpyDefault, stream.ptr)
 
 
-_ENABLED_ALREADY = 704
-"""cudaErrorPeerAccessAlreadyEnabled."""
-
-
 def cuda_pipelines(numbers: Sequence[int], engines: Sequence[Engine], matrix: Matrix, rows: Sequence[slice]) -> list[DevicePipeline]:
     """Return the pipelines of GPUs over whose memories a matrix is distributed.
 
@@ -166,15 +162,12 @@ def cuda_pipelines(numbers: Sequence[int], engines: Sequence[Engine], matrix: Ma
                 try:
                     runtime.deviceEnablePeerAccess(other)
                 except runtime.CUDARuntimeError as error:
-                    if error.status != _ENABLED_ALREADY:
+                    if error.status != 704:  # cudaErrorPeerAccessAlreadyEnabled
                         raise
     for number in set(numbers):
         # Wait for the caller's streams, which may still write the matrix.
         cupy.cuda.Device(number).synchronize()
     return resident_pipelines(engines, [CudaMemory(matrix, number) for number in numbers], rows)
-
-
-_PAGE = 4096
 
 
 class PinnedMemory:
@@ -196,8 +189,8 @@ class PinnedMemory:
         with device:  # a new thread would use the first GPU
             threads = thread_count()
             for array in self.arrays:
-                # Several threads write to every page: the system allots pages faster.
-                pages = array.reshape(-1).view(np.uint8)[::_PAGE]
+                # Several threads write to every page of 4 KiB: the system allots pages faster.
+                pages = array.reshape(-1).view(np.uint8)[::4096]
                 run(lambda part, _: part.fill(0), np.array_split(pages, threads), threads)
                 self._locks.enter_context(locked([array]))
 

@@ -123,11 +123,6 @@ class BlockRows(Shown):
         return len(self.rows) * (steps / self.speed.steps + self.transport.seconds(self.panel_bytes))
 
     @property
-    def received(self) -> int:
-        """Return the bytes of row panels that each host receives in all rounds."""
-        return len(self.rows) * self.panel_bytes if self.transport is not None else 0
-
-    @property
     def moving(self) -> float:
         """Return the seconds of copies in each direction."""
         return self.passes * self.share * self.row_bytes / self.speed.link
@@ -160,7 +155,8 @@ class BlockRows(Shown):
         hidden = (
             "hidden behind products" if self.chained <= self.computing else f"not hidden: rounds take {duration(self.chained)} at least"
         )
-        return f"{format_bytes(self.panel_bytes)} each, {way}, {format_bytes(self.received)} to each host in all; {hidden}"
+        size, total = format_bytes(self.panel_bytes), format_bytes(len(self.rows) * self.panel_bytes)
+        return f"{size} each, {way}, {total} to each host in all; {hidden}"
 
     def __str__(self) -> str:
         devices = f" on {self.devices} devices" if self.devices > 1 else ""

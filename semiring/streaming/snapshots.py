@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from semiring.arrays.pieces import DISK, slices
-from semiring.kernels.limits import ValueStatistics
 from semiring.streaming.folder import CheckpointFolder
 from semiring.streaming.storage import Matrix, RowAccess, RowStorage, rows_of
 
@@ -47,14 +46,14 @@ class Snapshots(CheckpointFolder):
         self._in_turn(self._open_files)
         with self._together():
             self._require_input(list(self.own))
-            if self.finished:
-                self._require_result()
+            self._require_result()
         self._from = self._state.turn
         self._begun = self._durable = self._settled = self._state.round - 1
         self._left = set[tuple[int, int]]()
         self._syncing: Future[None] | None = None
         self._begun_at, self._next = 0.0, time.monotonic() + EVERY
-        self.rounds = self._rounds()
+        done = self._state.round
+        self.rounds = [done + (i == done > 0) for i in range(len(self.rows))]  # as in the last snapshot
 
     def _open_files(self) -> None:
         if self.finished:
@@ -66,16 +65,6 @@ class Snapshots(CheckpointFolder):
 
     def _matrix(self, values: Sequence[Any], via: Any) -> Matrix:
         return Matrix(self._given, tuple(map(rows_of, values)), None if via is None else rows_of(via))
-
-    def _rounds(self) -> list[int]:
-        """Return the rounds that each block row had finished in the last snapshot."""
-        done = self._state.round
-        return [done + (i == done > 0) for i in range(len(self.rows))]
-
-    def begin(self, side: int, statistics: tuple[ValueStatistics, ...]) -> None:
-        """Record what another process needs to continue."""
-        super().begin(side, statistics)
-        self.rounds = self._rounds()
 
     def close(self) -> None:
         """Unlock the folder for other processes."""

@@ -10,7 +10,7 @@ import pytest
 
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algorithms import closure
-from semiring.kernels.cuda import levels
+from semiring.kernels.cuda import boolean
 from semiring.kernels.limits import ValueStatistics
 from semiring.kernels.select import engine_for
 
@@ -37,7 +37,7 @@ def test_edges_that_may_be_equally_long(found: ValueStatistics, length: int | No
         asked.append(given[1:])
         return True
 
-    monkeypatch.setattr(levels, "close_by_levels", search)
+    monkeypatch.setattr(boolean, "close_by_levels", search)
     matrix, engine = np.zeros((2048, 2048)), engine_for(MIN_PLUS, (np.dtype(float),))
     assert closure._close_by_levels(engine, matrix, found) == (length is not None)
     assert asked == ([] if length is None else [(math.inf, length)])

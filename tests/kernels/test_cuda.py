@@ -193,7 +193,7 @@ def _like(array: np.ndarray[Any, Any]) -> Any:
 @pytest.mark.parametrize("batch", [(), (3,)], ids=["one", "batch"])
 @pytest.mark.parametrize("witness", [False, True])
 def test_operands_that_are_part_of_the_result(witness: bool, batch: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("semiring.kernels.cuda.products.GPU_SCRATCH", 20_000)
+    monkeypatch.setattr("semiring.kernels.cuda.engine.GPU_SCRATCH", 20_000)
     kernels_for.cache_clear()  # and the launches that were planned with other limits
     rng, d = np.random.default_rng(5), (np.dtype(np.float32),)
     n = 300
@@ -239,7 +239,7 @@ def test_batches() -> None:
 
 @pytest.mark.parametrize("witness", [False, True])
 def test_a_result_that_is_an_operand_of_many_parts(witness: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("semiring.kernels.cuda.products.GPU_SCRATCH", 20_000)
+    monkeypatch.setattr("semiring.kernels.cuda.engine.GPU_SCRATCH", 20_000)
     kernels_for.cache_clear()  # and the launches that were planned with other limits
     rng, d = np.random.default_rng(7), (np.dtype(np.float32),)
     a, b = elements(MIN_PLUS, d, (300, 300), rng), elements(MIN_PLUS, d, (300, 300), rng)
@@ -322,7 +322,7 @@ def test_large_products_of_unaligned_operands(dtype: str, witness: bool, monkeyp
     """Operands are copied in aligned rows, slab by slab, whatever the layout."""
     for limit in ("ALIGNED_STEPS", "ALIGNED_SIDE", "ALIGNED_DEPTH"):
         monkeypatch.setattr(machine, limit, 1)
-    monkeypatch.setattr("semiring.kernels.cuda.products.GPU_SCRATCH", 100_000)
+    monkeypatch.setattr("semiring.kernels.cuda.engine.GPU_SCRATCH", 100_000)
     kernels_for.cache_clear()  # and the launches that were planned with other limits
     rng, d = np.random.default_rng(12), (np.dtype(dtype),)
     a, b, c = (elements(MIN_PLUS, d, shape, rng) for shape in ((131, 521), (521, 203), (131, 203)))
@@ -364,7 +364,7 @@ def test_vectors_that_reach_beyond_a_row(dtype: str) -> None:
 
 
 def test_long_sums_in_slabs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("semiring.kernels.cuda.products._SLAB", 128)
+    monkeypatch.setattr("semiring.kernels.cuda.engine._SLAB", 128)
     kernels_for.cache_clear()  # and the launches that were planned with other limits
     for semiring, dtype in ((MIN_PLUS, "float32"), (MIN_PLUS, "int16"), (PLUS_TIMES, "float64")):
         rng, d = np.random.default_rng(14), (np.dtype(dtype),)
@@ -378,7 +378,7 @@ def test_long_sums_in_slabs(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("semiring", "dtypes"), [*SELECTIVE, (PLUS_TIMES, (np.dtype(np.float64),))], ids=name)
 def test_split_k(semiring: Semiring, dtypes: DTypes, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a GPU of few multiprocessors the last rows of C, or all of them, are split along k."""
-    from semiring.kernels.cuda import products as module
+    from semiring.kernels.cuda import engine as module
 
     splits: list[SplitK | None] = []
     monkeypatch.setattr("semiring.kernels.cuda.tile._DEPTH", 64)

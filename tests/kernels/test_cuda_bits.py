@@ -12,6 +12,7 @@ import semiring as sr
 from semiring.algebra.catalogue import BOOLEAN
 from semiring.kernels.cuda import boolean
 from semiring.kernels.engine import Block
+from semiring.kernels.hardware import device
 from semiring.kernels.select import engine_for
 from tests.kernels.samples import Array
 
@@ -70,7 +71,7 @@ def check_products(gpu: Any) -> None:
 def test_products(tensor: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """With every tile, with and without tensor cores."""
     gpu = engine()
-    if tensor and not boolean.candidate_bit_tiles(gpu._kernels.device.arch)[0].tensor:
+    if tensor and not boolean.candidate_bit_tiles(device(gpu.number).arch)[0].tensor:
         pytest.skip("no tensor cores for bits")
     for tile in boolean.candidate_bit_tiles(90 if tensor else 100):
         monkeypatch.setattr("semiring.kernels.cuda.boolean.choose_bit_tile", lambda *_, tile=tile: tile)

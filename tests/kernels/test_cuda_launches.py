@@ -97,8 +97,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Functions]:
         "semiring.kernels.cuda.blocks.kernel_for",
         functools.cache(lambda name, number, source, size: compiler.Kernel(f"copy{size}", str, number)),
     )
-    monkeypatch.setattr("semiring.kernels.cuda.engine.no_divergence", lambda count: array_at(64, (count,), np.int32))
-    monkeypatch.setattr("semiring.kernels.cuda.engine.zeros", lambda count: array_at(1 << 20, (count,), np.int32))
+    monkeypatch.setattr("semiring.kernels.cuda.engine.of_bytes", lambda count, byte: array_at(64 if byte else 1 << 20, (count,), np.int32))
     monkeypatch.setattr("semiring.kernels.cuda.engine._SMALL", 0)
     monkeypatch.setattr(cupy.cuda.runtime, "getDevice", lambda: 0)
     yield functions
@@ -224,7 +223,7 @@ def test_a_chance_that_no_number_has_a_sign(gpu: _Functions, monkeypatch: pytest
     """It is taken until numbers that are right have signs; what is refused tells nothing of them."""
     answers = list[int]()
     flags = SimpleNamespace(addresses=[1 << 20], read=lambda: [answers.pop(0), False])
-    monkeypatch.setattr("semiring.kernels.cuda.shapes.Flags", SimpleNamespace(taken=lambda: flags))
+    monkeypatch.setattr("semiring.kernels.cuda.kernels.Flags", SimpleNamespace(taken=lambda: flags))
     monkeypatch.setattr(cupy.cuda, "get_current_stream", lambda: SimpleNamespace(is_capturing=lambda: False))
     A, B, C = (Block((array_at((1 + i) << 32, (40, 64, 64), np.float32),)) for i in range(3))
     safe = SafeRange(-8.0, 8.0, FINITE)

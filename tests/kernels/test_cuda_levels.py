@@ -11,7 +11,7 @@ from scipy.sparse import csgraph
 
 import semiring as sr
 from semiring.kernels import machine
-from semiring.kernels.cuda import levels
+from semiring.kernels.cuda import boolean
 
 pytestmark = pytest.mark.gpu
 
@@ -20,13 +20,13 @@ pytestmark = pytest.mark.gpu
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Whether each search was done."""
     found = list[bool]()
-    search = levels.close_by_levels
+    search = boolean.close_by_levels
 
     def told(*given: Any) -> bool:
         found.append(search(*given))
         return found[-1]
 
-    monkeypatch.setattr(levels, "close_by_levels", told)
+    monkeypatch.setattr(boolean, "close_by_levels", told)
     monkeypatch.setattr(machine, "LEVELS_SIDE", 1)
     monkeypatch.setattr(machine, "most_levels", lambda n, edges: machine.LEVELS)
     return found

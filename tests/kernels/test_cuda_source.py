@@ -18,7 +18,7 @@ from semiring.common.errors import DTypeError, SemiringError
 from semiring.kernels import source
 from semiring.kernels.cuda import boolean, compiler, exponential
 from semiring.kernels.cuda.elements import elements_source
-from semiring.kernels.cuda.fronts import fronts_source
+from semiring.kernels.cuda.fronts import fronts_source, sweep_source
 from semiring.kernels.cuda.kernels import (
     GROUP,
     SHALLOW,
@@ -28,6 +28,7 @@ from semiring.kernels.cuda.kernels import (
     STACK_SIDES,
     STACKS,
     VECTORS,
+    bounds_of,
     kernel_source,
     pivot_sides,
     problem_for,
@@ -38,11 +39,9 @@ from semiring.kernels.cuda.kernels import (
 from semiring.kernels.cuda.paths import trees_source, walks_source
 from semiring.kernels.cuda.representation import STEPS, hoisted, represent
 from semiring.kernels.cuda.scan import ScanForm, fits, scan_source, scan_tile
-from semiring.kernels.cuda.shapes import bounds_of
 from semiring.kernels.cuda.source import function
 from semiring.kernels.cuda.sparse import sparse_form, sparse_source
 from semiring.kernels.cuda.statistics import statistics_source
-from semiring.kernels.cuda.sweeps import sweep_source
 from semiring.kernels.cuda.tile import Tile, TileProblem, candidate_tiles, choose_tile, looks_up_in_shared, split_k
 from semiring.kernels.hardware import Device
 from semiring.kernels.limits import FINITE, HIGHEST, LOWEST, SafeRange
@@ -153,6 +152,11 @@ def test_kernels_of_trees_compile(arch: int, semiring: Semiring, dtype: str) -> 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_kernels_of_walks_compile(arch: int) -> None:
     assert compile_and_report(walks_source(), arch)[1] == 0
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_kernels_of_levels_compile(arch: int) -> None:
+    assert compile_and_report(boolean.levels_source(np.dtype("int16")), arch)[1] == 0
 
 
 @pytest.mark.sampled(1)

@@ -113,7 +113,7 @@ def test_what_explain_says_is_what_happens(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_call_is_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from semiring.csgraph import call
+    from semiring.csgraph import solving
     from semiring.execution import strategy
 
     plans: list[Plan] = []
@@ -122,7 +122,7 @@ def test_a_call_is_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
         plans.append(plan(problem))
         return plans[-1]
 
-    for module in (call, strategy):
+    for module in (solving, strategy):
         monkeypatch.setattr(module, "plan", counted)
     rng = np.random.default_rng(0)
     for graph in (rng.random((300, 300)), sp.random_array((1500, 1500), density=0.003, rng=rng)):
@@ -138,8 +138,7 @@ def test_a_call_is_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("n", [1, 2, 7, 18, 90, 400, 1000])
 def test_small_sparse_graphs_are_searched_as_explain_says(n: int) -> None:
-    from semiring.csgraph.call import Request
-    from semiring.csgraph.solving import small_rows
+    from semiring.csgraph.solving import Request, small_rows
 
     rng = np.random.default_rng(n)
     for degree in (0.5, 3, n):

@@ -29,7 +29,6 @@ Sparse matrices and graphs:
 
 sparse            sparse × dense products by compressed rows
 gustavson         sparse × sparse products by compressed rows
-sparse_words      forms and arguments of sparse products
 sparse_products   sparse products over threads
 patterns          sparse patterns: transpose, symmetry test, elimination tree, strong components and their reachable sets
 fronts            multifrontal elimination

@@ -30,14 +30,14 @@ class Arguments:
     The named tuple `each`, repeated for each component, follows; its words are named (name, component).
     """
 
-    def __init__(self, words: Any, each: Any = None, components: int = 0) -> None:
+    def __init__(self, words: Any, each: Any = None, components: int = 0, start: str = "%args") -> None:
         self._words, self._each, self._components = words, each, range(components)
         names: list[Array] = [*words._fields, *((name, c) for c in self._components for name in each._fields)]
-        self.index = {name: i for i, name in enumerate(names)}
+        self.index, self.start = {name: i for i, name in enumerate(names)}, start
 
     def place(self, em: Emitter, name: Array) -> str:
         """Return the address of a word."""
-        return em.at("i64", "%args", self.index[name])
+        return em.at("i64", self.start, self.index[name])
 
     def load(self, em: Emitter, name: Array) -> str:
         """Load a word as i64."""
@@ -55,6 +55,10 @@ class Arguments:
     def addresses(self, em: Emitter) -> dict[str, list[str]]:
         """Load the words of all components by name."""
         return {name: [self.pointer(em, (name, c)) for c in self._components] for name in self._each._fields}
+
+    def threshold(self, em: Emitter, rep: Representation, width: int) -> str:
+        """Return a vector of the threshold with which `Representation.decode` compares tropical integers; empty for others."""
+        return em.splat_word(self.load(em, "threshold"), rep.inner[0], width) if rep.kind == "clamped" else ""
 
 
 def pack(words: Sequence[int], each: Sequence[Sequence[int]] = ()) -> array[int]:
@@ -111,10 +115,6 @@ class KernelArguments(Arguments):
 
     def __init__(self, components: int) -> None:
         super().__init__(KernelWords, MatrixWords, components)
-
-    def threshold(self, em: Emitter, rep: Representation, width: int) -> str:
-        """Return a vector of the threshold with which `Representation.decode` compares tropical integers."""
-        return em.splat_word(self.load(em, "threshold"), rep.inner[0], width) if rep.kind == "clamped" else ""
 
     def ones(self, em: Emitter, scalars: set[Scalar], width: int) -> dict[Scalar, str]:
         """Return vectors of 1.0 that are known only at run time, so that LLVM does not fold fma(x, 1, y) back to a sum."""

@@ -6,7 +6,7 @@ Graph algorithms read and write single numbers, one vertex after another. Intege
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -57,12 +57,11 @@ def bit_of(em: Emitter, number: str) -> tuple[str, str]:
 
 
 @contextmanager
-def each_bit(em: Emitter, word: str, carried: Sequence[tuple[str, str]] = ()) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Emit the body for the number of each set bit of a word, lowest first; for carried values see `Emitter.turns`."""
-    with em.turns([("i64", word), *carried], lambda values: em.let(f"icmp ne i64 {values[0]}, 0")) as ((rest, *values), new):
-        new.append("")
-        yield em.call("cttz.i64", "i64", ("i64", rest), ("i1", "true")), values, new
-        new[0] = em.let(f"and i64 {rest}, {em.let(f'add i64 {rest}, -1')}")
+def each_bit(em: Emitter, word: str) -> Iterator[str]:
+    """Emit the body for the number of each set bit of a word, lowest first."""
+    with em.turns([("i64", word)], lambda values: em.let(f"icmp ne i64 {values[0]}, 0")) as ((rest,), new):
+        yield em.call("cttz.i64", "i64", ("i64", rest), ("i1", "true"))
+        new.append(em.let(f"and i64 {rest}, {em.let(f'add i64 {rest}, -1')}"))
 
 
 class Body:

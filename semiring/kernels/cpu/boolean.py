@@ -10,6 +10,7 @@ packed while an algorithm runs.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections import namedtuple
 from collections.abc import Callable
 from typing import Any
@@ -127,7 +128,6 @@ class BitsKernel:
         """Emit Warshall's algorithm on the m × m block C: for each k, row i takes in row k if it has bit k."""
         em = Emitter("bits_close", ENTRY)
         x = self._words(em)
-        whole = em.round_down(x["m"], _UNROLLED)
 
         def pivot(k: str, _: list[str]) -> None:
             row_k = em.at("i64", x["c"], em.mul(k, x["c_rows"]))
@@ -144,12 +144,11 @@ class BitsKernel:
                     new = em.let(f"or {_VECTOR} {em.let(f'and {_VECTOR} {mask}, {taken}')}, {em.load(_VECTOR, place, 8)}")
                     em.store(_VECTOR, new, place, 8)
 
-                def several(i: str, _: list[str]) -> None:
-                    for r in range(_UNROLLED):
+                def rows(i: str, count: int) -> None:
+                    for r in range(count):
                         row(em.add(i, r))
 
-                em.loop(0, whole, _UNROLLED, several)
-                em.loop(whole, x["m"], 1, lambda i, _: row(i))
+                em.by_vectors(x["m"], _UNROLLED, rows)
 
             em.loop(0, x["words"], _WORDS, strip)
 
@@ -171,12 +170,10 @@ class BitsKernel:
     def _pack(self) -> Emitter:
         """Emit C ← the bits of bytes, for m rows of k columns of a C that is 0."""
 
-        def pack(em: Emitter, octets: str, bits: str, column: str, count: int) -> None:
-            source, target = em.at("i8", octets, column), em.at("i8", bits, em.let(f"lshr i64 {column}, 3"))
+        def pack(em: Emitter, source: str, target: str, shift: str, count: int) -> None:
             values = em.load(f"<{count} x i8>", source, 1)
             packed = em.let(f"bitcast <{count} x i1> {em.let(f'icmp ne <{count} x i8> {values}, zeroinitializer')} to i{count}")
             if count == 1:
-                shift = em.let(f"trunc i64 {em.let(f'and i64 {column}, 7')} to i8")
                 bit = em.let(f"shl i8 {em.let(f'zext i1 {packed} to i8')}, {shift}")
                 em.store("i8", em.let(f"or i8 {em.load('i8', target, 1)}, {bit}"), target, 1)
             else:
@@ -187,10 +184,8 @@ class BitsKernel:
     def _unpack(self) -> Emitter:
         """Emit bytes 0 and 1 ← the bits of C, for m rows of k columns."""
 
-        def unpack(em: Emitter, octets: str, bits: str, column: str, count: int) -> None:
-            source, target = em.at("i8", bits, em.let(f"lshr i64 {column}, 3")), em.at("i8", octets, column)
+        def unpack(em: Emitter, target: str, source: str, shift: str, count: int) -> None:
             if count == 1:
-                shift = em.let(f"trunc i64 {em.let(f'and i64 {column}, 7')} to i8")
                 octet = em.load("i8", source, 1)
                 em.store("i8", em.let(f"and i8 {em.let(f'lshr i8 {octet}, {shift}')}, 1"), target, 1)
             else:
@@ -200,7 +195,7 @@ class BitsKernel:
         return self._converted("bits_unpack", unpack)
 
     def _converted(self, name: str, convert: Callable[[Emitter, str, str, str, int], None]) -> Emitter:
-        """Emit ``convert(em, bytes, bits, column, count)`` along each row: 64 columns at a time, then 8, then single ones."""
+        """Emit ``convert(em, bytes, bits, shift, count)`` along each row: 64 columns at a time, then 8, then single ones."""
         em = Emitter(name, ENTRY)
         x = self._words(em)
         ends = [0, em.round_down(x["k"], 64), em.round_down(x["k"], 8), x["k"]]
@@ -208,7 +203,12 @@ class BitsKernel:
         def row(i: str, _: list[str]) -> None:
             octets, bits = em.at("i8", x["a"], em.mul(i, x["a_groups"])), em.at("i64", x["c"], em.mul(i, x["c_rows"]))
             for start, stop, count in zip(ends, ends[1:], (64, 8, 1), strict=False):
-                em.loop(start, stop, count, lambda j, _, count=count: convert(em, octets, bits, j, count))  # type: ignore[misc]  # the default of a lambda
+
+                def columns(j: str, _: list[str]) -> None:
+                    shift = em.let(f"trunc i64 {em.let(f'and i64 {j}, 7')} to i8") if count == 1 else ""
+                    convert(em, em.at("i8", octets, j), em.at("i8", bits, em.let(f"lshr i64 {j}, 3")), shift, count)
+
+                em.loop(start, stop, count, columns)
 
         em.loop(0, x["m"], 1, row)
         return em.done()
@@ -321,12 +321,9 @@ class BooleanEngine(Immediate, Threaded):
 
     def _square(self, name: str, a: Array) -> None:
         """Apply a function to a square matrix, or to each matrix of a stack."""
-        if a.ndim > 2:
-            for index in np.ndindex(a.shape[:-2]):
-                self._square(name, a[index])
-            return
-        m, words = a.shape
-        _call(_functions()[name], BitWords(0, 0, 0, 0, address(a), a.strides[0] // 8, m, words, m))
+        *batch, m, words = a.shape
+        for index in itertools.product(*map(range, batch)):
+            _call(_functions()[name], BitWords(0, 0, 0, 0, address(a[index]), a.strides[-2] // 8, m, words, m))
 
 
 @functools.cache

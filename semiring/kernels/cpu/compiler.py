@@ -109,14 +109,15 @@ def link(functions: Iterable[Emitter]) -> str:
 
 
 def _compile(ir: str, target: Target) -> bytes:
-    machine = _machine(target)
-    return bytes(machine.emit_object(_optimised(ir, machine, target)))
+    machine, module = _optimised(ir, target)
+    return bytes(machine.emit_object(module))
 
 
-def _optimised(ir: str, machine: Any, target: Target) -> Any:
-    """Return the module after LLVM's passes."""
+def _optimised(ir: str, target: Target) -> tuple[Any, Any]:
+    """Return a target machine, and the module after LLVM's passes."""
     from llvmlite import binding as llvm
 
+    machine = _machine(target)
     module = llvm.parse_assembly(ir + attributes(target))
     module.verify()
     # The vectors, tiles and unrolling are the generator's choice; the optimiser only cleans up.
@@ -127,20 +128,15 @@ def _optimised(ir: str, machine: Any, target: Target) -> Any:
     builder = llvm.create_pass_builder(machine, options)
     passes = builder.getModulePassManager()
     passes.run(module, builder)
-    _free(passes)
-    return module
-
-
-def _free(passes: Any) -> None:
-    """Free the passes: llvmlite's own ``_dispose`` resolves to a base-class method that does nothing."""
-    from llvmlite.binding.newpassmanagers import NewPassManager
-
-    if type(passes)._dispose is not NewPassManager._dispose:
-        NewPassManager._dispose(passes)
+    # llvmlite's own ``_dispose`` of passes resolves to a base-class method that does nothing.
+    own = llvm.newpassmanagers.NewPassManager._dispose
+    if type(passes)._dispose is not own:
+        own(passes)
         passes.detach()
+    return machine, module
 
 
 def assembly(ir: str, target: Target) -> str:
     """Return the machine code of ``ir`` as text, for inspection."""
-    machine = _machine(target)
-    return str(machine.emit_assembly(_optimised(ir, machine, target)))
+    machine, module = _optimised(ir, target)
+    return str(machine.emit_assembly(module))

@@ -13,7 +13,6 @@ from semiring.arrays.threads import Threaded, run
 from semiring.common.errors import DivergentPivot
 from semiring.kernels.compressed import Array, EliminationPanels, Supernodes, Values
 from semiring.kernels.cpu.arguments import pack
-from semiring.kernels.cpu.compiler import Function
 from semiring.kernels.cpu.fronts import FRONT_STATUS, FrontArrays, FrontWords
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.cpu.sweeps import GatherArrays, GatherWords, SweepWords, TallyWords, lanes_of
@@ -64,14 +63,12 @@ class Eliminations(Threaded):
         begins with the last supernode's Schur complement. `by_star` is for any closed semiring; otherwise ⊕ must be idempotent. See
         `Engine` for `signed`. Raises DivergentPivot with the place of the pivot.
         """
-        function = self._kernels.function("fronts_eliminate" if by_star else "fronts_close")
         divergent: list[int] = []
 
         def work(task: tuple[int, int, int], worker: int) -> None:
             first, stop, size = task
             stack = tuple(np.empty(size, dtype) for dtype in self.dtypes)
-            how = {"whole": True, "reflexive": not by_star, "signed": signed}
-            status = self._run(function, nodes, weights, panels, complements, (first, stop, stack), **how)
+            status = self._run(nodes, weights, panels, complements, (first, stop, stack), by_star=by_star, signed=signed)
             if status >= 0:
                 divergent.append(status)
             else:
@@ -83,35 +80,28 @@ class Eliminations(Threaded):
 
     def assemble(self, nodes: Supernodes, weights: Values, complements: Array, s: int, front: Values, *, by_star: bool) -> None:
         """Assemble the front of one supernode from the edges and the children's Schur complements."""
-        function = self._kernels.function("fronts_eliminate" if by_star else "fronts_close")
-        self._run(function, nodes, weights, None, complements, (s, s + 1, front), whole=False, reflexive=not by_star, signed=False)
+        self._run(nodes, weights, None, complements, (s, s + 1, front), by_star=by_star, signed=False)
 
     def _run(
         self,
-        function: Function,
         nodes: Supernodes,
         weights: Values,
         panels: EliminationPanels | None,
         complements: Array,
         task: tuple[int, int, Values],
         *,
-        whole: bool,
-        reflexive: bool,
+        by_star: bool,
         signed: bool,
     ) -> int:
-        """Call the kernel; return the place of a divergent pivot, or −1."""
+        """Assemble fronts, and eliminate them if panels are given; return the place of a divergent pivot, or −1."""
         first, last, stack = task
-        local = np.empty(int(nodes.columns[-1]), np.int64)
-        threshold = self._threshold(signed)
-        arrays = (*nodes, local, complements)
-        words = FrontWords._make((first, last, whole, reflexive, *map(address, arrays), threshold, -1))
+        local, threshold = np.empty(int(nodes.columns[-1]), np.int64), self._kernels.representation.threshold(signed=signed)
+        arrays = map(address, (*nodes, local, complements))
+        words = FrontWords._make((first, last, panels is not None, not by_star, *arrays, threshold, -1))
         upper, lower = panels or (stack, stack)
         packed = pack(words, [FrontArrays(*map(address, arrays)) for arrays in zip(weights, stack, upper, lower, strict=True)])
-        function(packed, 100 * len(upper[0]))
+        self._kernels.function("fronts_eliminate" if by_star else "fronts_close")(packed, 100 * len(upper[0]))
         return int(packed[FRONT_STATUS])
-
-    def _threshold(self, signed: bool) -> int:
-        return self._kernels.representation.threshold(signed=signed)
 
     # Sweeps.
 
@@ -152,10 +142,9 @@ class Eliminations(Threaded):
             own, starts, count = self.buffer(len(rows)), sources, len(sources)
         arrays = *nodes[:4], layout.numbers, held, layout.slots, layout.slot_rows
         lists = address(up), len(up), address(down), len(down)
-        tallied = pack(tally or ())
-        words = SweepWords._make(
-            (*map(address, arrays), *lists, address(active), address(starts), count, self._threshold(signed), tallied.buffer_info()[0])
-        )
+        tallied, threshold = pack(tally or ()), self._kernels.representation.threshold(signed=signed)
+        given = address(active), address(starts), count, threshold, tallied.buffer_info()[0]
+        words = SweepWords._make((*map(address, arrays), *lists, *given))
         packed = pack(words, [tuple(map(address, parts)) for parts in zip(x, own, panels.upper, panels.lower, strict=True)])
         name = "sweep_statistics" if tally else "sweep_columns" if backward else "sweep_rows"
         self._kernels.function(name)(packed, self.lanes * len(panels.upper[0]))

@@ -319,7 +319,18 @@ class Emitter:
         new: list[str] = []
         yield values, new
         latch = self._block
-        self._lines[fork] = self._entered(condition, inner, after, hears=self._hears and self._loops > loops)
+        self._lines[fork] = f"  br i1 {condition}, label %{inner}, label %{after}"
+        if self._hears and self._loops > loops:
+            look, word, stop = (self.fresh(prefix) for prefix in ("look", "v", "v"))
+            self._lines[fork] = "\n".join(
+                [
+                    f"  br i1 {condition}, label %{look}, label %{after}",
+                    f"{look}:",
+                    f"  %{word} = load volatile i64, ptr %stop, align 8",
+                    f"  %{stop} = icmp ne i64 %{word}, 0",
+                    f"  br i1 %{stop}, label %stopped, label %{inner}",
+                ]
+            )
         self._loops += 1
         self.line(f"br label %{head}")
         self._lines[here] = "\n".join(
@@ -327,21 +338,6 @@ class Emitter:
             for value, (ir, first), last in zip(values, carried, new, strict=True)
         )
         self.start(after)
-
-    def _entered(self, condition: str, inner: str, after: str, *, hears: bool) -> str:
-        """Return the branch that ends a loop's head; a loop that `hears` polls ``%stop`` on entry to the body."""
-        if not hears:
-            return f"  br i1 {condition}, label %{inner}, label %{after}"
-        look, word, stop = (self.fresh(prefix) for prefix in ("look", "v", "v"))
-        return "\n".join(
-            [
-                f"  br i1 {condition}, label %{look}, label %{after}",
-                f"{look}:",
-                f"  %{word} = load volatile i64, ptr %stop, align 8",
-                f"  %{stop} = icmp ne i64 %{word}, 0",
-                f"  br i1 %{stop}, label %stopped, label %{inner}",
-            ]
-        )
 
     def branch(self, condition: str, yes: Callable[[], object], no: Callable[[], object] | None = None) -> None:
         """Emit ``if condition: yes() else: no()``."""

@@ -109,7 +109,7 @@ class ScaledMath(VectorMath):
         r = x
         for part in self.parts:
             r = self._multiply_add(whole, self._c(-part), r)
-        m = self._f("add", self._expm1_near_0(self._scaled(r)), self._c(1.0))
+        m = self._f("add", self._expm1_near_0(self._times(self.scale, r)), self._c(1.0))
         biased = self._int("add", n, offset)
         zero = self._i(0)
         positive = self.em.let(f"icmp sgt {self.bits} {biased}, {zero}")
@@ -121,7 +121,7 @@ class ScaledMath(VectorMath):
         """Return the result of a sum, and a mask of accurate results; `exponents` is N_i + N_j."""
         whole, s, tail = self._log_parts(total)
         whole = self._f("add", self._f("add", exponents, self._c(-2.0 * self.limits.headroom)), whole)
-        y = self._unscaled(self._f("add", tail, self._f("add", s, s)))
+        y = self._times(1 / self.scale, self._f("add", tail, self._f("add", s, s)))
         for part in reversed(self.parts):
             y = self._multiply_add(whole, self._c(part), y)
         nothing = self._test("oeq", exponents, self._c(-math.inf))
@@ -131,18 +131,20 @@ class ScaledMath(VectorMath):
 
     def counts(self, x: str) -> str:
         """Return a mask where e^{sx} is not negligible beside 1: a few hundred negligible terms add up to less than u / 4."""
-        return self._test("oge", self._scaled(x), self._c(-float(self.format.mantissa + 14) * math.log(2)))
+        return self._test("oge", self._times(self.scale, x), self._c(-float(self.format.mantissa + 14) * math.log(2)))
 
     def exp(self, x: str) -> str:
         """e^{sx} for s x ≤ 0, where `counts` holds."""
-        n, p = self._reduced(self._scaled(x))
+        n, p = self._reduced(self._times(self.scale, x))
         return self._f("mul", self._f("add", p, self._c(1.0)), self._power_of_two(n))
 
     def log(self, x: str) -> str:
         """log(x) / s for finite x ≥ 1."""
         whole, s, tail = self._log_parts(x)
         low = self._multiply_add(whole, self._c(self.format.ln2_low), tail)
-        return self._unscaled(self._multiply_add(whole, self._c(self.format.ln2_high), self._f("add", low, self._f("add", s, s))))
+        return self._times(
+            1 / self.scale, self._multiply_add(whole, self._c(self.format.ln2_high), self._f("add", low, self._f("add", s, s)))
+        )
 
     def _exponent(self, x: str) -> str:
         """s x / ln 2, which is n before rounding."""
@@ -151,13 +153,10 @@ class ScaledMath(VectorMath):
     def _nearest(self, t: str) -> tuple[str, str]:
         """Round to the nearest integer, as a float and as an integer."""
         shifted = self._f("add", t, self._c(self.magic))
-        return self._f("sub", shifted, self._c(self.magic)), self._int("sub", self._as_bits(shifted), self._as_bits_of(self.magic))
+        return self._f("sub", shifted, self._c(self.magic)), self._int("sub", self._as_bits(shifted), self._as_bits(self._c(self.magic)))
 
-    def _scaled(self, x: str) -> str:
-        return x if self.scale == 1 else self._f("mul", x, self._c(float(self.scale)))
-
-    def _unscaled(self, x: str) -> str:
-        return x if self.scale == 1 else self._f("mul", x, self._c(float(1 / self.scale)))
+    def _times(self, factor: Fraction, x: str) -> str:
+        return x if factor == 1 else self._f("mul", x, self._c(float(factor)))
 
     def _and(self, x: str, y: str) -> str:
         return self.em.let(f"and {self.mask} {x}, {y}")
@@ -208,10 +207,8 @@ class ExponentialKernel:
             values = [em.get(outer, at, q * width, width) for q in vectors]
             return values if outer == inner else [em.let(f"fpext {outer.vector(width)} {v} to {ir}") for v in values]
 
-        def largest(t: str, found: list[str]) -> list[str]:
-            return [math_.larger(old, x) for old, x in zip(found, loaded(t), strict=True)]
-
-        found = em.loop(0, turns, 1, largest, [(ir, inner.constant(math_.zero, width))] * len(vectors))
+        zeros = [(ir, inner.constant(math_.zero, width))] * len(vectors)
+        found = em.loop(0, turns, 1, lambda t, found: list(map(math_.larger, found, loaded(t))), zeros)
         exponents = em.at(inner.ir, "%panel", em.mul("%k", lanes))
         if turn > lanes:
             _put(em, inner, buffer, found, width)
@@ -220,7 +217,7 @@ class ExponentialKernel:
         shown, offsets = zip(*(math_.exponents(x) for x in found), strict=True)
         if turn > lanes:
             _put(em, inner, buffer, shown, width)
-            em.loop(0, lanes, 1, lambda r, _: _copy(em, inner, em.at(inner.ir, buffer, r), em.at(inner.ir, exponents, r)))
+            em.loop(0, lanes, 1, lambda r, _: em.put(inner, em.get(inner, buffer, r), exponents, r))
         else:
             _put(em, inner, exponents, shown, width)
 
@@ -320,10 +317,7 @@ class ExponentialKernel:
             em.store(ir, low.arithmetic("add", scalar, [a, b]), place, scalar.bytes)
             return []
 
-        def alone() -> None:
-            each(single, [])
-
-        em.branch(em.let("icmp eq i64 %k, 1"), alone, add_up)
+        em.branch(em.let("icmp eq i64 %k, 1"), lambda: each(single, []), add_up)
 
         def merge(i: str, j: str, place: str, _: list[str]) -> list[str]:
             found = em.load(ir, place, scalar.bytes)
@@ -358,9 +352,9 @@ class ExponentialKernel:
 
         def partly() -> None:
             em.store(ir, zero, edge, scalar.bytes)
-            em.loop(0, left, 1, lambda j, _: _copy(em, scalar, em.at(scalar.ir, place, j), em.at(scalar.ir, edge, j)))
+            em.loop(0, left, 1, lambda j, _: em.put(scalar, em.get(scalar, place, j), edge, j))
             merge(edge)
-            em.loop(0, left, 1, lambda j, _: _copy(em, scalar, em.at(scalar.ir, edge, j), em.at(scalar.ir, place, j)))
+            em.loop(0, left, 1, lambda j, _: em.put(scalar, em.get(scalar, edge, j), place, j))
 
         em.branch(em.let(f"icmp sge i64 {left}, {width}"), lambda: merge(place), partly)
 
@@ -439,19 +433,13 @@ def _put(em: Emitter, scalar: Scalar, place: str, vectors: Sequence[str], width:
         em.put(scalar, x, place, q * width, width)
 
 
-def _copy(em: Emitter, scalar: Scalar, source: str, to: str) -> None:
-    em.store(scalar.ir, em.load(scalar.ir, source, scalar.bytes), to, scalar.bytes)
-
-
 def _fold(em: Emitter, single: ScaledMath, buffer: str, lanes: int, turn: int) -> None:
     """Replace each element of the buffer by the largest at the same place modulo `lanes`."""
     scalar = single.scalar
 
     def lane(r: str, _: list[str]) -> None:
-        def larger(t: str, found: list[str]) -> list[str]:
-            return [single.larger(found[0], em.get(scalar, buffer, t))]
-
-        (top,) = em.loop(r, turn, lanes, larger, [(scalar.ir, scalar.literal(single.zero))])
+        zero = (scalar.ir, scalar.literal(single.zero))
+        (top,) = em.loop(r, turn, lanes, lambda t, found: [single.larger(found[0], em.get(scalar, buffer, t))], [zero])
         em.loop(r, turn, lanes, lambda t, _: em.put(scalar, top, buffer, t))
 
     em.loop(0, lanes, 1, lane)

@@ -109,7 +109,7 @@ class VectorMath:
         x = self._select(self._test("ogt", x, self._c(f.highest)), self._c(f.highest), x)
         magic = 1.5 * 2.0**f.mantissa  # adding it rounds to the nearest integer, which is then in the low bits
         shifted = self._multiply_add(x, self._c(1 / math.log(2)), self._c(magic))
-        n = self._int("sub", self._as_bits(shifted), self._as_bits_of(magic))
+        n = self._int("sub", self._as_bits(shifted), self._as_bits(self._c(magic)))
         whole = self._f("sub", shifted, self._c(magic))
         r = self._multiply_add(whole, self._c(-f.ln2_high), x)
         r = self._multiply_add(whole, self._c(-f.ln2_low), r)
@@ -119,9 +119,6 @@ class VectorMath:
         """eʳ − 1 for |r| ≤ ln 2 / 2."""
         tail = self._polynomial(r, [1 / math.factorial(k) for k in range(2, self.format.exp_terms + 1)])
         return self._multiply_add(self._f("mul", r, r), tail, r)
-
-    def _as_bits_of(self, value: float) -> str:
-        return self._as_bits(self._c(value))
 
     def exp(self, x: str) -> str:
         """eˣ = (p + 1) 2ⁿ, including subnormal results and overflow to +∞."""
@@ -174,7 +171,7 @@ class VectorMath:
         exponent = self._int("sub", self._int("ashr", bits, self._i(f.mantissa)), self._i(f.bias))
         e = self.em.let(f"sitofp {self.bits} {exponent} to {self.ir}")
         fraction = self._int("and", bits, self._i((1 << f.mantissa) - 1))
-        m = self._as_float(self._int("or", fraction, self._as_bits_of(1.0)))
+        m = self._as_float(self._int("or", fraction, self._as_bits(self._c(1.0))))
         large = self._test("ogt", m, self._c(math.sqrt(2)))
         m = self._select(large, self._f("mul", m, self._c(0.5)), m)
         e = self._select(large, self._f("add", e, self._c(1.0)), e)
@@ -237,15 +234,15 @@ class Instructions:
 
     def arithmetic(self, op: str, scalar: Scalar, x: Sequence[str]) -> str:
         """Emit an operation whose operands and result share one type."""
+        if op in ("min", "max") and not (scalar.kind == "f" and self.target.minnum):
+            return self.select(self.compare("lt" if op == "min" else "gt", scalar, x[1], x[0]), scalar, x[1], x[0])
         return self._on_floats(op, scalar, x) if scalar.kind == "f" else self._on_integers(op, scalar, x)
 
     def _on_floats(self, op: str, scalar: Scalar, x: Sequence[str]) -> str:
         ir, overload = scalar.vector(self.width), scalar.overload(self.width)
         match op:
-            case "min" | "max" if self.target.minnum:
-                return self.em.call(f"{op}num.{overload}", ir, (ir, x[0]), (ir, x[1]))
             case "min" | "max":
-                return self._extremum(op, scalar, x)
+                return self.em.call(f"{op}num.{overload}", ir, (ir, x[0]), (ir, x[1]))
             case "add" | "sub" if scalar in self.ones:
                 y = x[1] if op == "add" else self.em.let(f"fneg {ir} {x[1]}")
                 return self.em.call(f"fma.{overload}", ir, (ir, x[0]), (ir, self.ones[scalar]), (ir, y))
@@ -266,8 +263,6 @@ class Instructions:
     def _on_integers(self, op: str, scalar: Scalar, x: Sequence[str]) -> str:
         ir = scalar.vector(self.width)
         match op:
-            case "min" | "max":
-                return self._extremum(op, scalar, x)
             case "add" | "sub" | "mul" | "and" | "or" | "xor":
                 return self.em.let(f"{op} {ir} {x[0]}, {x[1]}")
             case "shl" | "shr":
@@ -281,9 +276,6 @@ class Instructions:
             case "floordiv" | "mod":
                 return self._division(op, scalar, x)
         raise DTypeError(f"{op!r} has no meaning for integers")
-
-    def _extremum(self, op: str, scalar: Scalar, x: Sequence[str]) -> str:
-        return self.select(self.compare("lt" if op == "min" else "gt", scalar, x[1], x[0]), scalar, x[1], x[0])
 
     def absorbs(self, op: str, scalar: Scalar) -> bool:
         """Return True if the operation needs `absorbing_sum`."""

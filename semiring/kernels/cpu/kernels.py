@@ -49,8 +49,11 @@ class Kernels:
 
 
 def _function(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, name: str) -> Function:
-    library = compile_library((name, *_identity(rep), tile, witness_tile), target, lambda: _ir(rep, target, tile, witness_tile, name))
-    return library.function(name)
+    # The key has the expressions in full, because their own repr is shortened.
+    programs = map(flat, (rep.add, rep.mul, rep.star or (), (rep.star_undefined,)))
+    plain = replace(rep, add=(), mul=(), star=None, star_undefined=const(False))
+    key = (name, plain, *programs, tile, witness_tile)
+    return compile_library(key, target, lambda: _ir(rep, target, tile, witness_tile, name)).function(name)
 
 
 def _ir(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, name: str) -> str:
@@ -62,8 +65,7 @@ def _ir(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, nam
     from semiring.kernels.cpu.product import ProductKernel
     from semiring.kernels.cpu.scan import ScanKernel
     from semiring.kernels.cpu.search import PairKernel, SearchKernel, TightKernel
-    from semiring.kernels.cpu.sparse import SparseKernel
-    from semiring.kernels.cpu.sparse_words import SparseForm
+    from semiring.kernels.cpu.sparse import SparseForm, SparseKernel
     from semiring.kernels.cpu.sweeps import SweepKernel
     from semiring.kernels.cpu.vector import VectorKernel
 
@@ -96,12 +98,6 @@ def _ir(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, nam
     else:
         functions = PivotKernel(rep, target, tile.width).functions(name)
     return link(functions)
-
-
-def _identity(rep: Representation) -> tuple[object, ...]:
-    """Return the cache key of a representation: its repr, with the expressions in full, because their own repr is shortened."""
-    programs = (rep.add, rep.mul, rep.star or (), (rep.star_undefined,))
-    return (replace(rep, add=(), mul=(), star=None, star_undefined=const(False)), *map(flat, programs))
 
 
 def kernels_for(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], isa: str | None = None) -> Kernels:

@@ -19,7 +19,7 @@ from semiring.algebra.expression import nodes
 from semiring.kernels.cpu.arguments import STATUS, Array, KernelArguments
 from semiring.kernels.cpu.bounds import BoundsCheck
 from semiring.kernels.cpu.emitter import ENTRY, I32, I64, Emitter, Scalar
-from semiring.kernels.cpu.lowering import Lowering, Value, merge, take_in
+from semiring.kernels.cpu.lowering import Lowering, load_elements, merge, take_in
 from semiring.kernels.cpu.pivot import PivotKernel
 from semiring.kernels.cpu.representation import Representation, Tile
 from semiring.kernels.hardware import Target
@@ -123,28 +123,25 @@ class LaneKernel:
 
                 def square(j: str, _: list[str]) -> None:
                     offset, first = em.add(start, em.mul(j, across)), em.add(place, em.mul(j, place_across))
-                    em.loop(
-                        0, self.lanes, side, lambda lane, _: self._move(em, scalar, side, lane, offset, (first, place_across), back=back)
-                    )
+
+                    def move(lane: str, _: list[str]) -> None:
+                        """Move `side` elements of `side` matrices."""
+                        tables = [em.load("ptr", em.at("ptr", "%table", em.add(lane, r)), 8) for r in range(side)]
+                        matrices = [em.at(scalar.ir, table, offset) for table in tables]
+                        elements = [em.mul(em.add(first, em.mul(place_across, q)), self.lanes) for q in range(side)]
+                        packed = [em.at(scalar.ir, "%packed", em.add(element, lane)) for element in elements]
+                        source, target = (packed, matrices) if back else (matrices, packed)
+                        loaded = [em.load(scalar.vector(side), p, scalar.bytes) for p in source]
+                        for value, p in zip(em.transposed(loaded, scalar), target, strict=True):
+                            em.store(scalar.vector(side), value, p, scalar.bytes)
+
+                    em.loop(0, self.lanes, side, move)
 
                 em.loop(begin, end, side, square)
                 begin = str(end)
 
         em.loop(0, rows, 1, row)
         return em.done()
-
-    def _move(
-        self, em: Emitter, scalar: Scalar, side: int, lane: str, offset: str | int, place: tuple[str | int, str], *, back: bool
-    ) -> None:
-        """Move a square: `side` elements of `side` matrices."""
-        first, across = place
-        ir = scalar.vector(side)
-        matrices = [em.at(scalar.ir, em.load("ptr", em.at("ptr", "%table", em.add(lane, r)), 8), offset) for r in range(side)]
-        packed = [em.at(scalar.ir, "%packed", em.add(em.mul(em.add(first, em.mul(across, q)), self.lanes), lane)) for q in range(side)]
-        source, target = (packed, matrices) if back else (matrices, packed)
-        loaded = [em.load(ir, p, scalar.bytes) for p in source]
-        for value, p in zip(em.transposed(loaded, scalar), target, strict=True):
-            em.store(ir, value, p, scalar.bytes)
 
     # The loop over groups.
 
@@ -247,19 +244,15 @@ class LaneKernel:
         zeros = [(s.vector(lanes), s.constant(z, lanes)) for s, z in zip(inner, rep.inner_zero, strict=True)]
         codes = [(I32.vector(lanes), I32.constant(-1, lanes))] if self.witness else []
 
-        def vectors(starts: list[str], place: str | int) -> list[Value]:
-            """Return the vector of each component at a place."""
-            return [Value(em.get(s, p, em.mul(place, lanes), lanes), s) for s, p in zip(inner, starts, strict=True)]
-
         def tile(i: str, j: str, rows: int, columns: int) -> None:
             """c_ij ← c_ij ⊕ Σ a_ip b_pj for a register tile."""
             width = len(inner) + len(codes)
             starts = [em.mul(em.add(i, r), k) for r in range(rows)]
 
             def step(p: str, sums: list[str]) -> list[str]:
-                left = [vectors(a, em.add(x, p)) for x in starts]
+                left = [load_elements(low, inner, a, em.mul(em.add(x, p), lanes)) for x in starts]
                 begin = em.add(em.mul(p, n), j)
-                right = [vectors(b, em.add(begin, q)) for q in range(columns)]
+                right = [load_elements(low, inner, b, em.mul(em.add(begin, q), lanes)) for q in range(columns)]
                 code = em.splat_word(str(em.add(first, p)), I32, lanes) if self.witness else ""
                 pairs = [(x, y) for x in left for y in right]
                 return [v for at, (x, y) in enumerate(pairs) for v in take_in(low, rep, sums[at * width : (at + 1) * width], x, y, code)]
@@ -272,8 +265,5 @@ class LaneKernel:
                 places = [em.at(s.ir, p, place) for s, p in zip(rep.outer, c, strict=True)]
                 merge(merged, rep, found, threshold, places, (em.at("i32", via, place), [found[-1]]) if self.witness else None)
 
-        def rows_of(i: str, rows: int) -> None:
-            em.by_vectors(n, self.columns, lambda j, columns: tile(i, j, rows, columns))
-
-        em.by_vectors(m, self.rows, rows_of)
+        em.by_vectors(m, self.rows, lambda i, rows: em.by_vectors(n, self.columns, lambda j, columns: tile(i, j, rows, columns)))
         return em.done()

@@ -9,12 +9,15 @@ strict improvements count and slabs come in order.
 from __future__ import annotations
 
 from semiring.kernels.cpu.arguments import KernelArguments
-from semiring.kernels.cpu.emitter import I32, Emitter
+from semiring.kernels.cpu.emitter import I32, Emitter, Scalar
 from semiring.kernels.cpu.lowering import BroadcastOperand, Lowering, Value, improved, merge, store_where, values
 from semiring.kernels.cpu.representation import Representation, Tile
 from semiring.kernels.hardware import Target
 
 __all__ = ["SUMMED", "MicroKernel"]
+
+Index = str | int
+_Target = tuple[Scalar, str, str]
 
 SUMMED = 128
 """Steps per partial sum, to limit rounding errors."""
@@ -44,24 +47,28 @@ class MicroKernel:
         self._to_memory(self._accumulate(0, em.smin("%k", SUMMED)), out)
 
         def further(start: str, _: list[str]) -> None:
-            found = self._accumulate(start, em.smin("%k", em.add(start, SUMMED)))
-            self._to_memory([self._added(x, y) for x, y in zip(self._from_memory(out), found, strict=True)], out)
+            found, inner = self._accumulate(start, em.smin("%k", em.add(start, SUMMED))), self.rep.inner
+            pairs = [(values(x, inner), values(y, inner)) for x, y in zip(self._from_memory(out), found, strict=True)]
+            self._to_memory([self._low.combine(self.rep.inner_add, inner, x, y) for x, y in pairs], out)
 
         em.loop(SUMMED, "%k", SUMMED, further)
         return em.done()
 
-    def _added(self, x: list[str], y: list[str]) -> list[str]:
-        """Combine two vectors of inner elements by ⊕."""
-        rep = self.rep
-        return self._low.combine(rep.inner_add, rep.inner, values(x, rep.inner), values(y, rep.inner))
+    # The merge with C.
 
     def _outer(self, em: Emitter, width: int) -> Lowering:
         return Lowering(em, self.target, width, infinities=self.rep.infinities)
 
-    def _merge(self, low: Lowering, found: list[str], places: list[str], via: str, code: str) -> None:
-        """C ← C ⊕ found at `places`, one per component; where that improves C strictly, ``via`` ← code."""
-        threshold = self.args.threshold(low.em, self.rep, low.width)
-        merge(low, self.rep, found, threshold, places, (via, [code]) if self.witness else None)
+    def _targets(self, em: Emitter) -> list[_Target]:
+        """Return the type, the start and the row stride of each component of C, and of ``via``."""
+        found = [(s, f"%C{c}", self.args.load(em, ("C_rows", c))) for c, s in enumerate(self.rep.outer)]
+        return [*found, (I32, "%via", self.args.load(em, "via_rows"))] if self.witness else found
+
+    def _merge(self, low: Lowering, targets: list[_Target], found: list[str], i: Index, j: Index, codes: str, cell: Index) -> None:
+        """C ← C ⊕ found at (i, j); where that improves C strictly, ``via`` ← the code of a cell of the tile."""
+        places = [_place(low.em, target, i, j) for target in targets]
+        via = (places.pop(), [low.em.get(I32, codes, cell, low.width)]) if self.witness else None
+        merge(low, self.rep, found, self.args.threshold(low.em, self.rep, low.width), places, via)
 
     def merge_edge(self) -> Emitter:
         """``merge_edge(args, tile…, codes, C…, via, rows, columns)``: merge a tile in memory that overlaps C's edge."""
@@ -69,27 +76,20 @@ class MicroKernel:
         places = "".join(f", ptr %C{c}" for c in self.components)
         signature = f"ptr %args{tiles}, ptr %codes{places}, ptr %via, i64 %rows, i64 %columns"
         em = Emitter(f"{self.prefix}_merge_edge", signature, attributes="#1")
-        width, columns = self.tile.width, self.tile.columns
-        down = [self.args.load(em, ("C_rows", c)) for c in self.components]
-        via_down = self.args.load(em, "via_rows")
+        width, columns, targets = self.tile.width, self.tile.columns, self._targets(em)
         vectors_end = em.round_down("%columns", width)
 
         def at(low: Lowering, i: str, j: str) -> None:
-            found, to, via, code = [], [], "", ""
             cell = em.add(em.mul(i, columns), j)
-            for c, inner in enumerate(self.rep.inner):
-                found.append(em.get(inner, f"%tile{c}", cell, low.width))
-                to.append(em.at(self.rep.outer[c].ir, f"%C{c}", em.add(em.mul(i, down[c]), j)))
-            if self.witness:
-                via = em.at("i32", "%via", em.add(em.mul(i, via_down), j))
-                code = em.load(I32.vector(low.width), em.at("i32", "%codes", cell), 4)
-            self._merge(low, found, to, via, code)
+            found = [em.get(s, f"%tile{c}", cell, low.width) for c, s in enumerate(self.rep.inner)]
+            self._merge(low, targets, found, i, j, "%codes", cell)
+
+        wide, single = (self._outer(em, w) for w in (width, 1))
 
         def row(i: str, _: list[str]) -> None:
             em.loop(0, vectors_end, width, lambda j, _: at(wide, i, j))
             em.loop(vectors_end, "%columns", 1, lambda j, _: at(single, i, j))
 
-        wide, single = self._outer(em, width), self._outer(em, 1)
         em.loop(0, "%rows", 1, row)
         return em.done()
 
@@ -99,10 +99,14 @@ class MicroKernel:
         signature = f"ptr %args{pointers}, ptr %via, i64 %k, i64 %rows, i64 %columns, i64 %step"
         em = Emitter(f"{self.prefix}_micro", signature, attributes="#1")
         self._open(em)
-        self._open_merge(em)
-        em.branch(self._full, self._prefetch)
+        tile, cells = self.tile, self.tile.rows * self.tile.columns
+        self._memory = [em.let(f"alloca [{cells} x {s.ir}], align 64") for s in self.rep.inner]
+        self._codes = em.let(f"alloca [{cells} x i32], align 64") if self.witness else "null"
+        full = em.let(f"and i1 {em.let(f'icmp eq i64 %rows, {tile.rows}')}, {em.let(f'icmp eq i64 %columns, {tile.columns}')}")
+        self._to = self._targets(em)
+        em.branch(full, self._prefetch)
         found = self._best_slabs() if self.witness else self._accumulate(0, "%k")
-        em.branch(self._full, lambda: self._merge_whole(found), lambda: self._merge_part(found))
+        em.branch(full, lambda: self._merge_whole(found), lambda: self._merge_part(found))
         return em.done()
 
     def _open(self, em: Emitter) -> None:
@@ -116,36 +120,12 @@ class MicroKernel:
         zero = [(s.vector(width), s.constant(z, width)) for s, z in zip(self.rep.inner, self.rep.inner_zero, strict=True)]
         self._zeros = zero * len(self._vectors)
 
-    def _open_merge(self, em: Emitter) -> None:
-        """Prepare the merge of a tile with C."""
-        tile, cells = self.tile, self.tile.rows * self.tile.columns
-        self._memory = [em.let(f"alloca [{cells} x {s.ir}], align 64") for s in self.rep.inner]
-        self._codes = em.let(f"alloca [{cells} x i32], align 64") if self.witness else "null"
-        self._full = em.let(f"and i1 {em.let(f'icmp eq i64 %rows, {tile.rows}')}, {em.let(f'icmp eq i64 %columns, {tile.columns}')}")
-        self._down = [self.args.load(em, ("C_rows", c)) for c in self.components]
-        self._via_down = self.args.load(em, "via_rows") if self.witness else ""
-
-    def _place(self, c: int, i: int, j: int) -> str:
-        return self._em.at(self.rep.outer[c].ir, f"%C{c}", self._em.add(self._em.mul(self._down[c], i), j))
-
-    def _via_place(self, i: int, j: int) -> str:
-        return self._em.at("i32", "%via", self._em.add(self._em.mul(self._via_down, i), j))
-
-    def _code_place(self, i: int, j: int) -> str:
-        """Return the address of the code of the best slab for element (i, j)."""
-        return self._em.at("i32", self._codes, i * self.tile.columns + j)
-
     def _prefetch(self) -> None:
         """Prefetch the lines of C and ``via`` for the merge."""
-        rows, columns = range(self.tile.rows), self.tile.columns
-        for c, s in enumerate(self.rep.outer):
-            for i in rows:
-                for j in range(0, columns, max(1, 64 // s.bytes)):
-                    self._em.prefetch(self._place(c, i, j), write=True)
-        if self.witness:
-            for i in rows:
-                for j in range(0, columns, 16):
-                    self._em.prefetch(self._via_place(i, j), write=True)
+        for target in self._to:
+            for i in range(self.tile.rows):
+                for j in range(0, self.tile.columns, max(1, 64 // target[0].bytes)):
+                    self._em.prefetch(_place(self._em, target, i, j), write=True)
 
     def _accumulate(self, start: str | int, stop: str | int) -> list[list[str]]:
         """⊕ over the steps [start, stop): the components of each vector of the tile."""
@@ -168,11 +148,11 @@ class MicroKernel:
         carried = [(ir, value) for (ir, _), value in zip(self._zeros, sums, strict=True)]
         found = em.loop(start, stop, 1, lambda k, sums: self._step(low, k, sums), carried)
         number = em.let(f"sdiv i64 {em.add('%step', start)}, {self.tile.slab}")
-        code = em.splat(em.let(f"trunc i64 {em.sub(-2, number)} to i32"), I32, low.width)
+        code = em.splat_word(str(em.sub(-2, number)), I32, low.width)
         before = self._from_memory(self._memory)
         for old, new, (i, j) in zip(before, self._by_vector(found), self._vectors, strict=True):
             better = improved(low, inner, self.rep.extremum, values(old, inner), values(new, inner))
-            store_where(low, better, self._code_place(i, j), code)
+            store_where(low, better, em.at("i32", self._codes, i * self.tile.columns + j), code)
         self._to_memory(self._by_vector(found), self._memory)
         return found
 
@@ -180,11 +160,7 @@ class MicroKernel:
         """C ← C ⊕ found for a tile inside C."""
         outer = self._outer(self._em, self.tile.width)
         for vector, (i, j) in zip(found, self._vectors, strict=True):
-            via, code = "", ""
-            if self.witness:
-                via = self._via_place(i, j)
-                code = self._em.load(I32.vector(self.tile.width), self._code_place(i, j), 4)
-            self._merge(outer, vector, [self._place(c, i, j) for c in self.components], via, code)
+            self._merge(outer, self._to, vector, i, j, self._codes, i * self.tile.columns + j)
 
     def _merge_part(self, found: list[list[str]]) -> None:
         """C ← C ⊕ found for a tile that overlaps C's edge, through memory."""
@@ -224,3 +200,9 @@ class MicroKernel:
                 old = values(accumulators[len(out) : len(out) + len(inner)], inner)
                 out += low.accumulate(self.rep.inner_add, self.rep.inner_mul, inner, old, a, b[j])
         return out
+
+
+def _place(em: Emitter, target: _Target, i: Index, j: Index) -> str:
+    """Return the address of element (i, j)."""
+    scalar, start, down = target
+    return em.at(scalar.ir, start, em.add(em.mul(down, i), j))

@@ -388,7 +388,7 @@ def _unite() -> Emitter:
             put("bits", w, 0)
             total.add(em.call("ctpop.i64", "i64", ("i64", found)))
             base = em.let(f"shl i64 {w}, 6")
-            with each_bit(em, em.let(f"and i64 {found}, {get('several', w)}")) as (bit, *_):
+            with each_bit(em, em.let(f"and i64 {found}, {get('several', w)}")) as bit:
                 total.add(em.sub(get("sizes", em.add(base, bit)), 1))
         written.set(em.mul(words_of(c), 2))
 
@@ -396,7 +396,7 @@ def _unite() -> Emitter:
         """Write the set as numbers, from the bits of rows or else from the list, and clear the bits."""
         with em.when(em.let(f"icmp ne i64 {mixed.get()}, 0")), em.each(0, words_of(c)) as w:
             base = em.let(f"shl i64 {w}, 6")
-            with each_bit(em, get("bits", w)) as (bit, *_):
+            with each_bit(em, get("bits", w)) as bit:
                 keep_number(place, str(em.add(base, bit)))
             put("bits", w, 0)
         with em.otherwise(), em.each(0, size.get()) as j:

@@ -89,9 +89,6 @@ class PivotKernel:
     def _load(self, low: Lowering, rows: list[str], j: str) -> list[Value]:
         return load_elements(low, self.rep.outer, rows, j)
 
-    def _store(self, low: Lowering, values: list[Value], rows: list[str], j: str) -> None:
-        store_elements(low, self.rep.outer, rows, j, values)
-
     def _spread(self, low: Lowering, scalars: list[Value]) -> list[Value]:
         """Broadcast single elements to all lanes; elements of a group are vectors already."""
         if self.lanes > 1:
@@ -149,7 +146,7 @@ class PivotKernel:
         em, _, single = self._open(self._kernel(name))
 
         def take_in(count: int, start: str | int, stop: str | int, k: str) -> None:
-            em.line(f"call void @{self._rows_function(name, count)}(ptr %args, i64 {start}, i64 {stop}, i64 {k})")
+            em.line(f"call void @{self._kernel(name)}_rows_{count}(ptr %args, i64 {start}, i64 {stop}, i64 {k})")
 
         def group(k: str, _: list[str], count: int) -> None:
             after = str(em.add(k, count))
@@ -171,13 +168,9 @@ class PivotKernel:
         em.loop(whole, self._pivots, 1, functools.partial(group, count=1))
         return em.done()
 
-    def _rows_function(self, name: str, count: int) -> str:
-        """Return the name of the function that applies `count` pivots to rows."""
-        return f"{self._kernel(name)}_rows_{count}"
-
     def _rows_take_in(self, name: str, count: int, *, witness: bool) -> Emitter:
         """``rows(args, start, stop, k)``: apply `count` pivots from k on, in turn, to these rows, except to the pivots' own."""
-        em, wide, single = self._open(self._rows_function(name, count), "ptr %args, i64 %start, i64 %stop, i64 %k")
+        em, wide, single = self._open(f"{self._kernel(name)}_rows_{count}", "ptr %args, i64 %start, i64 %stop, i64 %k")
         pivots = [str(em.add("%k", t)) for t in range(count)]
         rows, columns = [self._rows(em, k) for k in pivots], [str(em.mul(k, self.lanes)) for k in pivots]
         first = em.add(self.args.load(em, "first"), "%k") if witness else 0
@@ -230,7 +223,7 @@ class PivotKernel:
                         self._take_in(low, [(spread[low], row_k)], row_i, j, None)
 
                     self._along(wide, single, at)
-                    self._store(single, left, row_i, column_k)
+                    store_elements(single, self.rep.outer, row_i, column_k, left)
 
                 em.branch(em.let(f"icmp ne i64 {i}, {k}"), improve)
 
@@ -239,10 +232,10 @@ class PivotKernel:
 
             def scale(low: Lowering, j: str) -> None:
                 # a_kj ← p* a_kj
-                self._store(low, self._product(low, spread[low], self._load(low, row_k, j)), row_k, j)
+                store_elements(low, self.rep.outer, row_k, j, self._product(low, spread[low], self._load(low, row_k, j)))
 
             self._along(wide, single, scale)
-            self._store(single, star, row_k, column_k)
+            store_elements(single, self.rep.outer, row_k, column_k, star)
 
         em.loop(0, self._pivots, 1, pivot)
         return em.done()

@@ -242,12 +242,6 @@ class WitnessKernel:
     are transposed and stay in the L2 cache while all rows of A pass. Rows of A and of Bᵀ are compared a vector at a time.
     """
 
-    # The current part of the steps: first step, number of steps, whether it has a whole slab, and the start of the last slab.
-    _begin: str | int
-    _steps: str
-    _has_slab: bool
-    _last_slab: str | int
-
     def __init__(self, rep: Representation, target: Target, tile: Tile) -> None:
         self.rep, self.target, self.tile = rep, target, tile
         self.components = range(len(rep.outer))
@@ -307,18 +301,18 @@ class WitnessKernel:
             whole = str(em.round_down(count, width))
 
             def part(p: str, _: list[str]) -> None:
-                self._begin, self._steps = em.add("%step", p), em.smin(em.sub("%k", p), steps)
-                self._last_slab = em.sub(self._steps, tile.slab)
+                self._begin, self._part = em.add("%step", p), em.smin(em.sub("%k", p), steps)
+                self._last_slab = em.sub(self._part, tile.slab)
                 panels = "".join(
                     f", ptr {em.at(s.ir, f'%B{c}', em.add(em.mul(start, '%k'), em.mul(p, tile.columns)))}" for c, s in enumerate(rep.inner)
                 )
                 outs = "".join(f", ptr {b}" for b in self._b)
-                em.line(f"call void @transpose(ptr %args{panels}, i64 %k{outs}, i64 {self._steps}, i64 {count})")
+                em.line(f"call void @transpose(ptr %args{panels}, i64 %k{outs}, i64 {self._part}, i64 {count})")
 
                 def row(i: str, _: list[str]) -> None:
                     below = em.smin(em.add(i, 1), last)
                     for s, (base, down) in zip(rep.outer, self._a, strict=True):
-                        self._prefetch(em, s, em.at(s.ir, base, em.add(em.mul(below, down), self._begin)), self._steps)
+                        self._prefetch(em, s, em.at(s.ir, base, em.add(em.mul(below, down), self._begin)), self._part)
                     for s, (base, down) in zip((*rep.outer, I32), (*self._c, (via, via_down)), strict=True):
                         self._prefetch(em, s, em.at(s.ir, base, em.add(em.mul(below, down), start)), count)
                     codes = em.at("i32", via, em.add(em.mul(i, via_down), start))
@@ -331,7 +325,7 @@ class WitnessKernel:
                     self._has_slab = has_slab
                     em.loop(0, m, 1, row)
 
-                em.branch(em.let(f"icmp sge i64 {self._steps}, {tile.slab}"), lambda: rows(True), lambda: rows(False))
+                em.branch(em.let(f"icmp sge i64 {self._part}, {tile.slab}"), lambda: rows(True), lambda: rows(False))
 
             em.loop(0, "%k", steps, part)
 
@@ -383,16 +377,16 @@ class WitnessKernel:
             write(em.add(start, em.call("cttz.i64", "i64", ("i64", bits), ("i1", "true"))))
 
         def part() -> None:
-            best, start = self._steps, begin
+            best, start = self._part, begin
             for width in (self.tile.width, 1):
                 low = Lowering(em, self.target, width, infinities=self.rep.inner_infinities)
                 wanted = self._wanted(low, c_place)
-                end = em.add(start, em.round_down(em.sub(self._steps, start), width))
+                end = em.add(start, em.round_down(em.sub(self._part, start), width))
 
                 def search(p: str, found: list[str]) -> list[str]:
                     bits = self._hits(low, a, b, wanted, p, low.width)
                     hit = em.let(f"icmp ne i64 {bits}, 0")
-                    none = em.let(f"icmp eq i64 {found[0]}, {self._steps}")
+                    none = em.let(f"icmp eq i64 {found[0]}, {self._part}")
                     at = em.add(p, em.call("cttz.i64", "i64", ("i64", bits), ("i1", "false")))
                     return [em.select_i64(em.let(f"and i1 {hit}, {none}"), at, found[0])]
 
@@ -428,8 +422,7 @@ class WitnessKernel:
         em, width = low.em, low.width
         a, b = [], []
         for c, (inner, outer) in enumerate(zip(self.rep.inner, self.rep.outer, strict=True)):
-            value = em.get(outer, a_row[c], p, width)
-            a.append(Value(self.rep.encode(low, c, value), inner))
+            a.append(Value(self.rep.encode(low, c, em.get(outer, a_row[c], p, width)), inner))
             b.append(Value(em.get(inner, b_row[c], p, width), inner))
         product = low.evaluate(self.rep.mul, a, b, self.rep.inner)
         return low.all_of([low.compare("eq", s, v.name, w) for s, v, w in zip(self.rep.inner, product, wanted, strict=True)])

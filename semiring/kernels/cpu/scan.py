@@ -46,7 +46,6 @@ class ScanKernel:
         self.components = range(len(rep.outer))
         self._zero = rep.inner_zero if rep.kind in ("order_key", "clamped") else rep.zero
         self.args = Arguments(ScanWords, ScanArrays, len(rep.outer))
-        self.row = Arguments(SequenceWords, SequenceArrays, len(rep.outer))
         self.em = Emitter(form.name, ENTRY)
         self.wide, self.single = (Lowering(self.em, target, w, infinities=rep.infinities) for w in (width, 1))
         self.inner = Lowering(self.em, target, width, infinities=rep.inner_infinities)
@@ -62,8 +61,7 @@ class ScanKernel:
         if self.wide.target.masks:
             self._rest = em.first_lanes(em.sub(self._states, self._whole), self.width)
         self._steps = {name: [args.load(em, (name, c)) for c in self.components] for name in ScanArrays._fields}
-        clamped = self.rep.kind == "clamped"
-        self._threshold = em.splat_word(args.load(em, "threshold"), self.rep.inner[0], self.width) if clamped else ""
+        self._threshold = args.threshold(em, self.rep, self.width)
         # Scratch arrays: the vector (inner), the new vector and the weights (outer), the winners, and the matrix (inner).
         arrays: list[tuple[Scalar, str | int]] = [(s, lanes) for s in (*self.rep.inner, *self.rep.outer * 2, I32)]
         arrays += [(s, em.mul(lanes, self._states)) for s in self.rep.inner]
@@ -113,13 +111,9 @@ class ScanKernel:
 
         if stride is None:
             contiguous()
-            return
-        apart = em.let(f"icmp eq i64 {stride}, 1")
-
-        def strided() -> None:
-            em.loop(0, self._states, 1, lambda j, _: move(self.single, j, em.mul(j, stride)))
-
-        em.branch(apart, contiguous, strided)
+        else:
+            strided = functools.partial(em.loop, 0, self._states, 1, lambda j, _: move(self.single, j, em.mul(j, stride)))
+            em.branch(em.let(f"icmp eq i64 {stride}, 1"), contiguous, strided)
 
     # One sequence.
 
@@ -127,12 +121,10 @@ class ScanKernel:
         """Run all steps of the sequence in a row of the table."""
         em = self.em
 
-        def word(name: str | tuple[str, int], ir: str = "i64") -> str:
-            return em.load(ir, em.at("i64", row, self.row.index[name]), 8)
-
-        steps = word("steps")
-        matrices, weights, initials, values = ([word((name, c), "ptr") for c in self.components] for name in SequenceArrays._fields)
-        witness = word("witness", "ptr") if self.form.witness else ""
+        words = Arguments(SequenceWords, SequenceArrays, len(self.components), row)
+        steps = words.load(em, "steps")
+        matrices, weights, initials, values = ([words.pointer(em, (name, c)) for c in self.components] for name in SequenceArrays._fields)
+        witness = words.pointer(em, "witness") if self.form.witness else ""
         witness_step = self.args.load(em, "witness_step") if self.form.witness else ""
 
         def at(name: str, places: list[str], t: str | int) -> list[str]:
@@ -157,7 +149,9 @@ class ScanKernel:
                     self._copy(s, place, self._steps["weight_stride"][c], self._weights[c], load=True)
             if self.form.backward:
                 self._across(lambda j: self._take(j, self._weights if self.form.weighted else None))
-            self._multiply()
+            several = str(em.round_down(self._lanes, _UNROLLED * self.width))
+            em.loop(0, several, _UNROLLED * self.width, lambda j, _: self._columns(j, _UNROLLED))
+            em.loop(several, self._lanes, self.width, lambda j, _: self._columns(j, 1))
             if not self.form.backward:
                 self._across(lambda j: self._take(j, self._weights if self.form.weighted else None))
             for s, new, to in zip(self.rep.outer, self._new, at("value_step", values, here), strict=True):
@@ -167,7 +161,7 @@ class ScanKernel:
 
         em.loop(0, steps, 1, step)
         if self.form.witness:
-            self._follow(steps, witness, witness_step, word("states", "ptr"))
+            self._follow(steps, witness, witness_step, words.pointer(em, "states"))
 
     def _pack(self, matrix: list[str]) -> None:
         """Pack the matrix of a step: row k holds the factors of term k of each sum."""
@@ -179,13 +173,10 @@ class ScanKernel:
                 target = em.at(self.rep.inner[c].ir, self._matrix[c], em.mul(k, self._lanes))
                 self._copy(s, em.at(s.ir, matrix[c], em.mul(k, terms)), sums, target, load=True, encoded=c)
 
-            def rows() -> None:
-                em.loop(0, self._states, 1, row)
-
             downwards = em.let(f"icmp slt i64 {self._steps['matrix_step'][c]}, 0")
-            em.branch(downwards, functools.partial(self._prefetch, s, matrix[c], c))
+            em.branch(downwards, lambda: self._prefetch(s, matrix[c], c))
             across = em.let(f"and i1 {em.let(f'icmp eq i64 {terms}, 1')}, {em.let(f'icmp ne i64 {sums}, 1')}")
-            em.branch(across, functools.partial(self._pack_transposed, c, s, matrix[c], sums), rows)
+            em.branch(across, lambda: self._pack_transposed(c, s, matrix[c], sums), lambda: em.loop(0, self._states, 1, row))
 
     def _prefetch(self, s: Scalar, matrix: str, c: int) -> None:
         """Prefetch component c of a later matrix from its last element down: a direction that the processor's prefetcher then follows."""
@@ -236,28 +227,17 @@ class ScanKernel:
         for c, (s, value, place) in enumerate(zip(self.rep.inner, new, self._vector, strict=True)):
             self.em.put(s, self.rep.encode(self.wide, c, value.name), place, j, self.width)
 
-    def _decoded(self, c: int, name: str) -> Value:
-        """Convert a register of inner elements to outer elements."""
-        return Value(self.rep.decode(self.wide, c, name, self._threshold), self.rep.outer[c])
-
     # The product of a vector and a matrix.
-
-    def _multiply(self) -> None:
-        """Compute the new vector, by several registers at a time and then one by one."""
-        em = self.em
-        several = str(em.round_down(self._lanes, _UNROLLED * self.width))
-        em.loop(0, several, _UNROLLED * self.width, lambda j, _: self._columns(j, _UNROLLED))
-        em.loop(several, self._lanes, self.width, lambda j, _: self._columns(j, 1))
 
     def _columns(self, j: str, registers: int) -> None:
         """Compute `registers` registers of the new vector, from lane j on."""
-        em, inner = self.em, self.rep.inner
-        starts = [str(em.add(j, r * self.width)) for r in range(registers)]
+        starts = [str(self.em.add(j, r * self.width)) for r in range(registers)]
         scale = self.rep.scale if self.rep.kind == "exponential" else None
         found = self._fold(starts) if scale is None else self._log_sum_exp(starts, scale)
         for r, start in enumerate(starts):
             for c, s in enumerate(self.rep.outer):
-                self.em.put(s, self._decoded(c, found[r * len(inner) + c]).name, self._new[c], start, self.width)
+                new = self.rep.decode(self.wide, c, found[r * len(self._new) + c], self._threshold)
+                self.em.put(s, new, self._new[c], start, self.width)
 
     def _factors(self, k: str, starts: list[str]) -> list[tuple[list[Value], list[Value]]]:
         """Return the factors of term k for each register: v_k and a_kj, or backward a_jk and v_k."""
@@ -269,36 +249,32 @@ class ScanKernel:
 
     def _fold(self, starts: list[str]) -> list[str]:
         """⊕ over all terms, in order; winners are stored for a witness."""
-        em, inner = self.em, self.rep.inner
+        em, low, rep, inner = self.em, self.inner, self.rep, self.rep.inner
         count = len(inner)
         zeros = [(s.vector(self.width), s.constant(z, self.width)) for s, z in zip(inner, self._zero, strict=True)]
         codes = [(I32.vector(self.width), I32.constant(-1, self.width))] * (len(starts) if self.form.witness else 0)
 
         def term(k: str, carried: list[str]) -> list[str]:
             out, won = list[str](), list[str]()
-            code = em.splat(em.let(f"trunc i64 {k} to i32"), I32, self.width) if self.form.witness else ""
+            code = em.splat_word(k, I32, self.width) if self.form.witness else ""
             for r, (left, right) in enumerate(self._factors(k, starts)):
                 old = values(carried[r * count : (r + 1) * count], inner)
                 if self.form.witness:
-                    new, improved = self._improved(old, left, right)
+                    product = low.evaluate(rep.mul, left, right, inner)
+                    if rep.kind == "clamped":  # a sum with ∞ is ∞ again, and never improves
+                        outer = rep.decode(self.wide, 0, product[0].name, self._threshold)
+                        product = [Value(rep.encode(low, 0, outer), inner[0])]
+                    new, improved = improve(low, rep.add, inner, rep.extremum, old, product)
                     out += [v.name for v in new]
-                    won.append(self.inner.select(improved(), I32, code, carried[len(starts) * count + r]))
+                    won.append(low.select(improved(), I32, code, carried[len(starts) * count + r]))
                 else:
-                    out += self.inner.accumulate(self.rep.add, self.rep.mul, inner, old, left, right)
+                    out += low.accumulate(rep.add, rep.mul, inner, old, left, right)
             return [*out, *won]
 
         found = em.loop(0, self._states, 1, term, [*zeros * len(starts), *codes])
         for start, winners in zip(starts, found[len(starts) * count :], strict=False):
             self.em.put(I32, winners, self._winners, start, self.width)
         return found
-
-    def _improved(self, old: list[Value], left: list[Value], right: list[Value]) -> tuple[list[Value], Callable[[], str]]:
-        """Return old ⊕ left ⊗ right, and an emitter of the mask of strict improvements. A sum with ∞ is clamped to ∞ and never improves."""
-        low, inner = self.inner, self.rep.inner
-        product = low.evaluate(self.rep.mul, left, right, inner)
-        if self.rep.kind == "clamped":
-            product = [Value(self.rep.encode(low, 0, self._decoded(0, product[0].name).name), inner[0])]
-        return improve(low, self.rep.add, inner, self.rep.extremum, old, product)
 
     def _log_sum_exp(self, starts: list[str], scale: Fraction) -> list[str]:
         """m + log(Σ exp(s (x_k − m))) / s over all terms x_k, where m is the term with the largest s·m."""

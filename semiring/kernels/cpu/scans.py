@@ -68,20 +68,16 @@ class CpuScans(Threaded):
             each.append(ScanArrays(pace(matrix), terms, sums, pace(weight), stride, start, pace(value)))
         table = np.ascontiguousarray(np.stack(columns, axis=1), dtype=np.int64)
         threshold = rep.threshold(signed=signed)
-        words = ScanWords(0, 0, address(table), states, 0, threshold, pace(places.witness), pace(places.states))
-        self._share_out(form, pack(words, each), len(lengths), int(lengths.sum()) * states**2, states)
-
-    def _share_out(self, form: ScanForm, template: Any, count: int, work: int, states: int) -> None:
-        """Call the function for all sequences, on several threads if the work is large enough."""
-        function = self._kernels.function(form.name)
-        size = scratch_bytes(self._kernels.representation, states, self._kernels.tile.width)
+        template = pack(ScanWords(0, 0, address(table), states, 0, threshold, pace(places.witness), pace(places.states)), each)
+        function, size = self._kernels.function(form.name), scratch_bytes(rep, states, self._kernels.tile.width)
+        count, work = len(lengths), int(lengths.sum()) * states**2
         threads = self.threads if work >= SERIAL else 1
         step = max(1, -(-count // (_SHARES * threads)) if threads > 1 else count)
 
         def some(first: int, _: int) -> None:
             words, scratch = template[:], take_scratch(size)
             words[_FIRST], words[_LAST], words[_SCRATCH] = first, min(first + step, count), scratch.address
-            function(words, work * self._kernels.representation.step_nanoseconds * step / count)
+            function(words, work * rep.step_nanoseconds * step / count)
             return_scratch(scratch)
 
         run(some, range(0, count, step), threads)

@@ -16,26 +16,98 @@ from __future__ import annotations
 
 import functools
 import math
+from collections import namedtuple
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import NamedTuple
 
 from semiring.common.units import CACHE_LINE
 from semiring.kernels.cpu.arguments import Arguments
 from semiring.kernels.cpu.bounds import BoundsCheck
-from semiring.kernels.cpu.emitter import ENTRY, I32, I64, Emitter, Scalar
+from semiring.kernels.cpu.emitter import ENTRY, I32, I64, Emitter
 from semiring.kernels.cpu.exponential import ScaledMath, range_of
 from semiring.kernels.cpu.lowering import Lowering, Value, improve
 from semiring.kernels.cpu.representation import Representation
-from semiring.kernels.cpu.sparse_words import SparseArrays, SparseForm, SparseWords
 from semiring.kernels.hardware import Target
 
-__all__ = ["Entries", "SparseKernel"]
+__all__ = ["BEYOND", "STRANGE", "Entries", "SparseArrays", "SparseForm", "SparseKernel", "SparseWords", "bitmap_bytes"]
 
 _VECTORS = 8
 """The vectors of a row of the result that stay in registers."""
 
 _AHEAD = 16
 """The prefetch distance of rows of B, in entries."""
+
+
+class SparseForm(NamedTuple):
+    """The form of a product, which names a function.
+
+    - `kind`: a sparse matrix times a dense matrix ("dense") or a column ("vector"); the lengths of rows ("symbolic"), then the rows
+      ("numeric"), of a product of sparse matrices
+    - `swapped`: the sparse matrix is the right factor of ⊗, and the product is computed transposed
+    - `narrow`: column numbers and row pointers have 32 bits, else 64; the row pointers of a sparse result always have 64
+    - `masked`: compute only entries inside, or only entries outside, a mask
+    """
+
+    kind: str
+    swapped: bool = False
+    narrow: bool = False
+    witness: bool = False
+    masked: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name of the function."""
+        return _name(self)
+
+    @classmethod
+    def named(cls, name: str) -> SparseForm:
+        """Return the form of a function, given its name."""
+        _, kind, *words = name.split("_")
+        return cls(kind, *(field in words for field in cls._fields[1:]))
+
+
+@functools.cache
+def _name(form: SparseForm) -> str:
+    return "_".join(["sparse", form.kind, *(field for field in form._fields[1:] if getattr(form, field))])
+
+
+SparseWords = namedtuple(
+    "SparseWords",
+    "first last starts columns n threshold depth strange via right_starts right_columns mask_starts mask_columns flip out_starts "
+    "out_columns bitmap words origin least most beyond taken grain entries sums sorted",
+)
+"""The words of a call that belong to no component; a function reads only some.
+
+Rows `first` … `last` − 1 of A are multiplied; a product with a dense B takes `grain` rows at a time from the counter `taken`, which all
+threads share. `starts` and `columns` are A's compressed rows, `right_starts` and `right_columns` B's, `mask_starts` and `mask_columns`
+a mask's. The mask's bits are exclusive-ored with `flip`; `sorted` is 1 if the columns of the mask may be looked up in B. B has `n`
+columns.
+
+Rows of a sparse result begin at `out_starts`; ``symbolic`` writes the length of each row one place further on. `sums` has a number for
+each entry if ⊕ is log Σ exp. `bitmap` is zeroed memory for `words` words, see `bitmap_bytes`.
+
+A product with a dense B of `depth` rows clamps column numbers and row pointers to `depth` and `entries`, and sets `strange` if any
+changed. A product with a vector also sets `beyond` if an entry is out of the bounds `origin`, `least` and `most`, see `BoundsCheck`."""
+
+STRANGE, BEYOND = map(SparseWords._fields.index, ("strange", "beyond"))
+"""The positions of the answers: column numbers or rows that do not exist, and entries out of bounds."""
+
+SparseArrays = namedtuple("SparseArrays", "values right right_rows out")
+"""The words of one component: the entries of A, the entries of B (or the dense B and its row stride in elements), and the result."""
+
+
+def bitmap_bytes(n: int) -> tuple[int, int]:
+    """Return the number of 64-column words in n columns, and the bytes of one row's bitmap.
+
+    The bitmap has a bit for each column, a bit for each nonempty word, the row position of each word's first column (int32), and a mask's
+    bits.
+    """
+    words = -(-n // 64)
+    return words, 8 * (2 * words + -(-words // 64) + -(-words // 2))
+
+
+_NUMBERS = "first last n threshold depth flip words grain entries sorted"
 
 
 class Entries:
@@ -53,15 +125,10 @@ class Entries:
         self.em = em = Emitter(self.name, ENTRY)
         self.low = functools.cache(lambda width: Lowering(em, self.target, width, infinities=self.rep.inner_infinities))
         self._scaled_math = functools.cache(self._new_scaled_math)
-        self.last = self.args.load(em, "last")
-        self.starts, self.columns = (self.args.pointer(em, x) for x in ("starts", "columns"))
-        self.values = [self.args.pointer(em, ("values", c)) for c in self.components]
+        self.x, arrays = self.args.words(em, _NUMBERS), self.args.addresses(em)
+        self.starts, self.columns, self.values, self.right = self.x["starts"], self.x["columns"], arrays["values"], arrays["right"]
+        self.places = [*zip(self.rep.outer, arrays["out"], strict=True), *[(I32, self.x["via"])] * self.form.witness]
         return em
-
-    def places(self) -> list[tuple[Scalar, str]]:
-        """Return the type and address of each component of the result, and of the witness."""
-        out = [(s, self.args.pointer(self.em, ("out", c))) for c, s in enumerate(self.rep.outer)]
-        return out + [(I32, self.args.pointer(self.em, "via"))] * self.form.witness
 
     def number(self, array: str, e: str | int) -> str:
         """Load a column number, or the start of a row."""
@@ -170,33 +237,31 @@ class SparseKernel(Entries):
         self._single = self.form.kind == "vector"
         # For a single column lanes hold entries of a row; gather instructions need elements of at least 4 bytes.
         self._gathers = self.target.masks and not self.form.witness and min(s.bytes for s in rep.outer) >= I32.bytes
-        self._right, self._places = [args.pointer(em, ("right", c)) for c in self.components], self.places()
         self._down = [args.load(em, ("right_rows", c)) for c in self.components]
         widths = [self.width >> i for i in range(self.width.bit_length())]  # of a vector, and its halves down to one element
         clamped = rep.kind == "clamped"
-        self._thresholds = {w: em.splat_word(args.load(em, "threshold"), rep.inner[0], w) if clamped else "" for w in widths}
-        self._n: str | int = 1 if self._single else args.load(em, "n")
-        self._entries = args.load(em, "entries")
+        self._thresholds = {w: em.splat_word(self.x["threshold"], rep.inner[0], w) if clamped else "" for w in widths}
+        self._n: str | int = 1 if self._single else self.x["n"]
+        self._entries = self.x["entries"]
         self._stop = em.sub(self._entries, 1)
         self._strange = em.variable(0)
         lanes = [self.width, 1] if self._gathers and self.width > 1 else [1]
         self._check = BoundsCheck(em, args, rep.outer, lanes) if self._single else None
         self._index = I32 if self.form.narrow else I64
-        limit = em.sub(args.load(em, "depth"), 1)
+        limit = em.sub(self.x["depth"], 1)
         self._limit = em.let(f"trunc i64 {em.smin(limit, (1 << 31) - 1)} to i32") if self.form.narrow else str(limit)
         self._greatest = {w: em.let(f"alloca {self._index.vector(w)}, align 64") for w in lanes}
         for w, place in self._greatest.items():
             em.store(self._index.vector(w), self._index.constant(0, w), place, 64)
-        taken, grain = args.pointer(em, "taken"), args.load(em, "grain")
+        grain = self.x["grain"]
 
         def take() -> str:
-            return em.let(f"atomicrmw add ptr {taken}, i64 {grain} monotonic, align 8")
+            return em.let(f"atomicrmw add ptr {self.x['taken']}, i64 {grain} monotonic, align 8")
 
-        def share(values: list[str]) -> list[str]:
-            em.loop(values[0], em.smin(em.add(values[0], grain), self.last), 1, self._row)
-            return [take()]
-
-        em.repeat([("i64", take())], lambda values: em.let(f"icmp slt i64 {values[0]}, {self.last}"), share)
+        with em.turns([("i64", take())], lambda begin: em.let(f"icmp slt i64 {begin[0]}, {self.x['last']}")) as ((begin,), new):
+            with em.each(begin, em.smin(em.add(begin, grain), self.x["last"])) as i:
+                self._row(i)
+            new.append(take())
         self._report()
         return [em.done()]
 
@@ -231,7 +296,7 @@ class SparseKernel(Entries):
     def _long(self, k: str, width: int) -> str:
         return self.em.let(f"zext {I32.vector(width)} {k} to {I64.vector(width)}") if self.form.narrow else k
 
-    def _row(self, i: str, _: list[str]) -> None:
+    def _row(self, i: str) -> None:
         """Emit a row of the result: blocks of columns, then the remaining columns in halves."""
         em, parts = self.em, self.parts
         begin, end = self._sound(*self.ends(self.starts, i))
@@ -247,12 +312,14 @@ class SparseKernel(Entries):
         if self._single:
             segment(0, 1, 1)
             return
-        em.loop(0, em.round_down(self._n, block), block, lambda j, _: segment(j, vectors, self.width))
+        with em.each(0, em.round_down(self._n, block), block) as j:
+            segment(j, vectors, self.width)
         while block > 1:
             half = block // 2
             there = em.let(f"icmp ne i64 {em.let(f'and i64 {self._n}, {half}')}, 0")
             width = min(half, self.width)
-            em.branch(there, lambda: segment(em.round_down(self._n, block), half // width, width))
+            with em.when(there):
+                segment(em.round_down(self._n, block), half // width, width)
             block = half
 
     def _segment(self, ends: tuple[str, str], j: str | int, place: str | int, vectors: int, width: int) -> None:
@@ -260,7 +327,7 @@ class SparseKernel(Entries):
         em, parts = self.em, self.parts
 
         def term(e: str, sums: list[str]) -> list[str]:
-            k = self._long(self._inside(em.load(self._index.ir, em.at(self._index.ir, self.columns, e), self._index.bytes), 1), 1)
+            k = self._long(self._inside(em.get(self._index, self.columns, e), 1), 1)
             if width == self.width and not self._single:
                 self._prefetch_row(em.smin(em.add(e, _AHEAD), self._stop), j, vectors * width)
             entry = self.splat(self.element(self.values, [e] * len(self.components), 1, self._check), width)
@@ -268,7 +335,7 @@ class SparseKernel(Entries):
             rows = [em.add(em.mul(k, down), j) for down in self._down]
             new: list[str] = []
             for v in range(vectors):
-                other = self.element(self._right, [em.add(row, v * width) for row in rows], width)
+                other = self.element(self.right, [em.add(row, v * width) for row in rows], width)
                 new += self.take(width, sums[v * parts : (v + 1) * parts], entry, other, code)
             return new
 
@@ -279,7 +346,7 @@ class SparseKernel(Entries):
         for v in range(vectors):
             at = em.add(em.add(place, j), v * width)
             mine = self.decoded(width, sums[v * parts : (v + 1) * parts], self._thresholds[width])
-            for (s, array), x in zip(self._places, mine, strict=True):
+            for (s, array), x in zip(self.places, mine, strict=True):
                 em.put(s, x, array, at, width)
 
     def _gathered(self, ends: tuple[str, str], j: str | int) -> list[str]:
@@ -295,10 +362,10 @@ class SparseKernel(Entries):
                     self._check.take(c, raw, width, mask)
                 entry.append(Value(rep.encode(self.low(width), c, raw), inner))
                 if self._single:
-                    raw = em.gather(s, width, self._right[c], index, k, mask)
+                    raw = em.gather(s, width, self.right[c], index, k, mask)
                 else:
                     rows = em.let(f"mul {I64.vector(width)} {self._long(k, width)}, {em.splat(self._down[c], I64, width)}")
-                    raw = em.gather(s, width, em.at(s.ir, self._right[c], j), I64, rows, mask)
+                    raw = em.gather(s, width, em.at(s.ir, self.right[c], j), I64, rows, mask)
                 other.append(Value(rep.encode(self.low(width), c, raw), inner))
             new = self.take(width, sums, entry, other, "")
             return [self.low(width).select(mask, s, x, old) for s, x, old in zip(self.kinds, new, sums, strict=True)]
@@ -318,7 +385,7 @@ class SparseKernel(Entries):
     def _prefetch_row(self, e: str, j: str | int, columns: int) -> None:
         """Prefetch a part of the row of B that belongs to a later entry."""
         em, k = self.em, self.number(self.columns, e)
-        for s, start, down in zip(self.rep.outer, self._right, self._down, strict=True):
+        for s, start, down in zip(self.rep.outer, self.right, self._down, strict=True):
             row = em.add(em.mul(k, down), j)
             for b in range(0, columns, CACHE_LINE // s.bytes):
                 em.prefetch(em.at(s.ir, start, em.add(row, b)), write=False)

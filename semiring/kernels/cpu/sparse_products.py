@@ -14,18 +14,20 @@ from semiring.algebra.definition import Semiring
 from semiring.arrays.overlap import address
 from semiring.arrays.threads import Threaded, run
 from semiring.kernels import machine
-from semiring.kernels.compressed import CompressedRows, Mask, Room, strange_columns
+from semiring.kernels.compressed import CompressedRows, Mask, Room, require_sound, strange_columns
 from semiring.kernels.cpu.arguments import pack
 from semiring.kernels.cpu.bounds import bounds_in_words
 from semiring.kernels.cpu.compiler import Function
 from semiring.kernels.cpu.kernels import kernels_for
-from semiring.kernels.cpu.sparse_words import BEYOND, STRANGE, SparseArrays, SparseForm, SparseWords, bitmap_bytes
+from semiring.kernels.cpu.sparse import BEYOND, STRANGE, SparseArrays, SparseForm, SparseWords, bitmap_bytes
 from semiring.kernels.limits import SafeRange
 
 __all__ = ["CpuSparseProducts"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
+
+_NOTHING = SparseWords._make([0] * len(SparseWords._fields))
 
 _BITS = 64
 """The columns per entry of a sparse factor above which empty columns are renumbered away."""
@@ -87,8 +89,9 @@ class CpuSparseProducts(Threaded):
         threads, taken = self._threads((len(A.columns) + m) * n), array("q", [0])
         grain = -(-m // (machine.ROW_PARTS * threads)) if threads > 1 else m
         threshold, witness = self._kernels.representation.threshold(signed=signed), 0 if via is None else address(via)
-        known = SparseWords(0, m, address(A.starts), address(A.columns), n, threshold, A.shape[1], via=witness, entries=len(A.columns))
-        known = known._replace(taken=taken.buffer_info()[0], grain=grain, origin=bounds[0], least=bounds[1], most=bounds[2])
+        known = _NOTHING._replace(starts=address(A.starts), columns=address(A.columns), entries=len(A.columns), depth=A.shape[1], n=n)
+        known = known._replace(threshold=threshold, via=witness, taken=taken.buffer_info()[0], grain=grain)
+        known = known._replace(origin=bounds[0], least=bounds[1], most=bounds[2])
         parts = zip(A.values, B, C, strict=True)
         arrays = [SparseArrays(address(v), address(b), b.strides[0] // b.itemsize, address(c)) for v, b, c in parts]
         function, tasks = self._kernels.function(form.name), [(0, m)] * threads
@@ -109,8 +112,7 @@ class CpuSparseProducts(Threaded):
         signed: bool = False,
     ) -> tuple[CompressedRows, Array | None]:
         """Compute A⊗B."""
-        for rows in (A, B, *(() if mask is None else (mask.pattern,))):
-            rows.require_sound()
+        require_sound(A, B, mask)
         if B.shape[1] > _BITS * len(B.columns):
             return self._renumbered(A, B, room, mask, witness=witness, swapped=swapped, signed=signed)
         narrow = all(map(_is_narrow, (A, B) if mask is None else (A, B, mask.pattern)))
@@ -123,7 +125,8 @@ class CpuSparseProducts(Threaded):
         tasks, bitmaps = _shares(A.starts, threads), [np.zeros(size, np.uint8) for _ in range(threads)]
         starts = np.zeros(A.shape[0] + 1, np.int64)
         threshold = self._kernels.representation.threshold(signed=signed)
-        known = SparseWords(0, 0, address(A.starts), address(A.columns), B.shape[1], threshold, out_starts=address(starts), words=words)
+        known = _NOTHING._replace(starts=address(A.starts), columns=address(A.columns), n=B.shape[1], threshold=threshold)
+        known = known._replace(out_starts=address(starts), words=words)
         known = known._replace(right_starts=address(B.starts), right_columns=address(B.columns))
         if mask is not None:
             pattern = _of_width(mask.pattern, narrow=narrow)

@@ -50,7 +50,9 @@ class VectorKernel:
         self._count, self._k = args.load(em, "m" if self.left else "n"), args.load(em, "k")
         self._matrix, self._result = ([args.pointer(em, (x, c)) for c in self.components] for x in (matrix, "C"))
         self._along, self._term = ([args.load(em, (f"{matrix}_{x}", c)) for c in self.components] for x in (along, term))
-        *self._sums, self._codes = em.side_by_side(args.pointer(em, "packed_a"), [*rep.inner, I32], STRIP + lanes)
+        sums = em.side_by_side(args.pointer(em, "packed_a"), [*rep.inner, I32], STRIP + lanes)
+        # Accumulators in the L1 cache: the sums, and the witnesses.
+        self._kept = list(zip([*rep.inner, *[I32] * self.witness], sums, strict=False))
         self._via, self._first = (args.pointer(em, "via"), args.load(em, "first")) if self.witness else ("", "")
         self._vector = em.side_by_side(args.pointer(em, "packed_b"), rep.inner, self._k)
         ones = args.ones(em, set(rep.inner), lanes) if self.target.fma_add else None
@@ -99,15 +101,6 @@ class VectorKernel:
             found.append(Value(self.rep.encode(low, c, x), inner))
         return found
 
-    def _term_of(self, p: str | int) -> list[Value]:
-        """Broadcast element p of the vector."""
-        em = self._em
-        return [Value(em.splat(em.get(s, start, p), s, self.lanes), s) for s, start in zip(self.rep.inner, self._vector, strict=True)]
-
-    def _number(self, p: str | int, width: int) -> str:
-        """Broadcast the witness of term p."""
-        return self._em.splat(self._em.let(f"trunc i64 {self._em.add(self._first, p)} to i32"), I32, width)
-
     def _take(self, width: int, sums: Sequence[str], elements: list[Value], factor: list[Value], code: str) -> list[str]:
         """Emit sums ⊕ elements ⊗ factor, or factor ⊗ elements. With a witness, `code` is this term's, and the last sum is the winner's."""
         return take_in(self._inner[width], self.rep, sums, *((elements, factor) if self.left else (factor, elements)), code)
@@ -143,7 +136,7 @@ class VectorKernel:
 
         def slab(p: str, _: list[str]) -> None:
             steps = em.smin(em.sub(self._k, p), self.depth)
-            for s, zero, sums in zip(self.rep.inner, self.rep.inner_zero, self._sums, strict=True):
+            for (s, sums), zero in zip(self._kept, self.rep.inner_zero, strict=False):
                 em.fill(s, zero, sums, 0, em.add(whole, lanes), lanes)
             em.by_vectors(steps, self.rows, lambda q, rows: self._stream(em.add(p, q), rows, start, whole, partial))
             em.loop(0, whole, lanes, lambda j, _: self._merge(lanes, j, em.add(start, j)))
@@ -155,8 +148,9 @@ class VectorKernel:
     def _stream(self, p: str | int, rows: int, start: str, whole: str, partial: str) -> None:
         """Add the terms from p on: some rows of the matrix."""
         em, lanes, rep = self._em, self.lanes, self.rep
-        factors = [self._term_of(em.add(p, r)) for r in range(rows)]
-        codes = [self._number(em.add(p, r), lanes) if self.witness else "" for r in range(rows)]
+        terms = [load_elements(self._inner[1], rep.inner, self._vector, em.add(p, r)) for r in range(rows)]
+        factors = [[Value(em.splat(x.name, s, lanes), s) for x, s in zip(term, rep.inner, strict=True)] for term in terms]
+        codes = [em.splat_word(str(em.add(self._first, em.add(p, r))), I32, lanes) if self.witness else "" for r in range(rows)]
         kept = self._kept
         begins = [
             [em.at(s.ir, x, em.mul(em.add(p, r), step)) for s, x, step in zip(rep.outer, self._matrix, self._term, strict=True)]
@@ -179,11 +173,6 @@ class VectorKernel:
         em = self._em
         self._update(width, [em.get(s, x, place, width) for s, x in self._kept], column)
 
-    @property
-    def _kept(self) -> list[tuple[Scalar, str]]:
-        """Accumulators in the L1 cache: the sums, and the witnesses."""
-        return [*zip(self.rep.inner, self._sums, strict=True), *([(I32, self._codes)] if self.witness else [])]
-
     # Dot products.
 
     def _dot(self, i: str, rows: int) -> None:
@@ -200,7 +189,7 @@ class VectorKernel:
             found, code = list[str](), ""
             if self.witness:
                 ramp = ", ".join(f"i32 {lane}" for lane in range(width))
-                number = self._number(p, width)
+                number = em.splat_word(str(em.add(self._first, p)), I32, width)
                 code = em.let(f"add {I32.vector(width)} {number}, <{ramp}>") if width > 1 else number
             for r, start in enumerate(starts):
                 found += self._take(width, sums[r * parts : (r + 1) * parts], self._elements(start, p, width), factor, code)

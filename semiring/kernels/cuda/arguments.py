@@ -6,12 +6,11 @@ Annotations give each field's C++ type. The generated header turns the fields in
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 __all__ = [
     "ALWAYS", "Bits", "Bounds", "CheckedProducts", "DeviceMatrix", "Fronts", "Given", "LaunchPredicate", "Numbers", "Product", "Products",
-    "Scan", "Sequence", "Sparse", "StridedBatch", "Sweep", "Truths", "VertexMatrix", "Via", "Witness", "fields_header", "flat",
+    "Scan", "Sequence", "Sparse", "StridedBatch", "Sweeps", "Truths", "VertexMatrix", "Via", "Witness", "fields_header", "flat",
     "parameters",
 ]  # fmt: skip
 
@@ -168,7 +167,7 @@ class Sparse(NamedTuple):
     bounds: Bounds
 
 
-class Sweep(NamedTuple):
+class Sweeps(NamedTuple):
     """Sweeps through the panels of an elimination; the arrays up to `panel_starts`, and the panels, are laid out as in `Supernodes`.
 
     `parents` has each supernode's parent, `supernode_of` the supernode of each place, and `down` the supernodes of the second sweep, in
@@ -313,16 +312,12 @@ class Given(NamedTuple):
 
 
 _STRUCTURES: tuple[type[Any], ...] = (
-    DeviceMatrix, LaunchPredicate, Witness, Product, Products, Bounds, CheckedProducts, Sequence, Scan, Sparse, Sweep, Fronts, Via,
+    DeviceMatrix, LaunchPredicate, Witness, Product, Products, Bounds, CheckedProducts, Sequence, Scan, Sparse, Sweeps, Fronts, Via,
     VertexMatrix, StridedBatch, Bits, Truths, Numbers, Given,
 )  # fmt: skip
 
 
 _TEMPLATES = {DeviceMatrix: "DeviceMatrix<S>", Witness: "Witness<S>"}  # C++ names of structures that are templates
-
-
-def _hints(structure: type[Any]) -> Mapping[str, Any]:
-    return get_type_hints(structure, include_extras=True)
 
 
 def _declared(field: str, hint: Any) -> str:
@@ -336,7 +331,7 @@ def fields_header() -> str:
     """Return the header ``arguments.cuh``: the fields of each structure as macros."""
     lines = ["// The fields of the structures of arguments.py.", "#pragma once", ""]
     for structure in _STRUCTURES:
-        fields = " ".join(_declared(field, hint) for field, hint in _hints(structure).items())
+        fields = " ".join(_declared(field, hint) for field, hint in get_type_hints(structure, include_extras=True).items())
         lines.append(f"#define {structure.__name__.upper()}_FIELDS {fields}")
     return "\n".join(lines) + "\n"
 
@@ -358,7 +353,7 @@ def parameters(structure: type[Any], name: str, *, components: tuple[str, ...] =
     `name` prefixes the parameters; `components` are the types of a matrix's components, and `template` is the argument of a template.
     """
     taken, given = [], []
-    for field, hint in _hints(structure).items():
+    for field, hint in get_type_hints(structure, include_extras=True).items():
         _, kind = get_args(hint)
         own = f"{name}_{field}"
         if hint == Pointers:

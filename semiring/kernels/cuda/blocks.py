@@ -212,9 +212,9 @@ def upload(array: Array, dtype: Any = None) -> Any:
 
     source = np.ascontiguousarray(array, dtype=dtype)
     target = cupy.empty(source.shape, source.dtype)
-    with _locked(source) as address:
+    with locked([source]):
         stream = cupy.cuda.get_current_stream()
-        target.data.copy_from_host_async(address, source.nbytes, stream)
+        target.data.copy_from_host_async(ctypes.c_void_p(source.ctypes.data), source.nbytes, stream)
         stream.synchronize()
     return target
 
@@ -225,18 +225,11 @@ def download(array: Any, target: Array | None = None) -> Array:
 
     source = contiguous(array)
     target = np.empty(array.shape, array.dtype) if target is None else target
-    with _locked(target) as address:
+    with locked([target]):
         stream = cupy.cuda.get_current_stream()
-        source.data.copy_to_host_async(address, source.nbytes, stream)
+        source.data.copy_to_host_async(ctypes.c_void_p(target.ctypes.data), source.nbytes, stream)
         stream.synchronize()
     return target
-
-
-@contextmanager
-def _locked(array: Array) -> Iterator[ctypes.c_void_p]:
-    """Yield the address of an array with locked pages, which the GPU copies itself."""
-    with locked([array]):
-        yield ctypes.c_void_p(array.ctypes.data)
 
 
 @contextmanager

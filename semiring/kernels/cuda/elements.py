@@ -17,8 +17,8 @@ from semiring.kernels.cuda.blocks import stacked
 from semiring.kernels.cuda.compiler import kernel_for, rehearsing
 
 __all__ = [
-    "NO_DIVERGENCE", "Flags", "clamp_infinity", "clear_paths", "earliest_divergence", "elements_source", "for_each", "mend",
-    "no_divergence", "read_back", "restore_infinity", "without_paths", "zeros",
+    "NO_DIVERGENCE", "Flags", "clamp_infinity", "clear_paths", "earliest_divergence", "elements_source", "for_each",
+    "mend", "of_bytes", "read_back", "restore_infinity",
 ]  # fmt: skip
 
 _THREADS = 256
@@ -48,12 +48,8 @@ def for_each(body: str, arrays: dict[str, Any], **numbers: int) -> None:
     kernel = kernel_for("elements", cupy.cuda.runtime.getDevice(), elements_source, body, typed, tuple(numbers))
     layouts = [x for v, (batch, row, column) in zip(views, strides, strict=True) for x in (v.data.ptr, row, column, batch)]
     grid = min(-(-n // _THREADS), _ACROSS), min(m, _DOWN), min(count, _DOWN)
-    kernel(grid, (_THREADS, 1, 1), (*layouts, count, m, n, *map(_signed, numbers.values())))
-
-
-def _signed(number: int) -> int:
-    """Return the signed 64-bit integer of the same bits."""
-    return (number + 2**63) % 2**64 - 2**63
+    words = [(number + 2**63) % 2**64 - 2**63 for number in numbers.values()]  # signed integers of the same bits
+    kernel(grid, (_THREADS, 1, 1), (*layouts, count, m, n, *words))
 
 
 def elements_source(body: str, arrays: tuple[tuple[str, np.dtype[Any]], ...], numbers: tuple[str, ...]) -> str:
@@ -101,14 +97,14 @@ def restore_infinity(values: Any, via: Any, least: int, signed: int, infinity: i
         for_each(f"if ({beyond}) x = infinity, via = -1", {"x": values, "via": via}, **limits)
 
 
-def without_paths(shape: tuple[int, ...]) -> Any:
-    """Return a construction matrix of −1 everywhere, without a kernel."""
+def of_bytes(shape: int | tuple[int, ...], byte: int) -> Any:
+    """Return an int32 array of equal bytes, without a kernel: 0xFF makes all numbers −1."""
     import cupy
 
-    via = cupy.empty(shape, np.int32)
-    if via.size:
-        clear_paths(via.data.ptr, via.size)
-    return via
+    found = cupy.ndarray(shape, np.int32)
+    if found.size:
+        found.data.memset_async(byte, found.nbytes)
+    return found
 
 
 def clear_paths(address: int, count: int) -> None:
@@ -119,32 +115,13 @@ def clear_paths(address: int, count: int) -> None:
         cupy.cuda.runtime.memsetAsync(address, 0xFF, 4 * count, cupy.cuda.get_current_stream().ptr)
 
 
-def zeros(count: int) -> Any:
-    """Return `count` int32 zeros on the GPU."""
-    import cupy
-
-    found = cupy.ndarray(count, np.int32)
-    found.data.memset_async(0, found.nbytes)
-    return found
-
-
 def mend(values: Any) -> None:
     """Replace −0.0 by 0.0: as an integer, the bits of −0.0 sort below those of −∞."""
     for_each("if (x == int32(0x80000000)) x = 0", {"x": values.view(np.int32)})
 
 
 NO_DIVERGENCE = 0x7F7F7F7F
-"""The report of no divergent pivot: larger than every vertex, and of equal bytes, so that memory is set without a kernel."""
-
-
-def no_divergence(count: int) -> Any:
-    """Return reports of no divergence for `count` matrices, as an int32 array on the GPU."""
-    import cupy
-
-    found = cupy.empty(count, dtype=np.int32)
-    if count:
-        found.data.memset_async(NO_DIVERGENCE & 0xFF, found.nbytes)
-    return found
+"""The report of no divergent pivot: larger than every vertex, and of equal bytes, for `of_bytes`."""
 
 
 def earliest_divergence(whole: Any, part: Any, row: int) -> None:

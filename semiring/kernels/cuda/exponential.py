@@ -14,7 +14,8 @@ of k positive terms, at most (k/2 + 8) ε₆₄ max(1, |r|) / min(1, |s|), plus 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -25,8 +26,8 @@ from semiring.kernels import machine
 from semiring.kernels.cuda.arguments import LaunchPredicate, StridedBatch, parameters
 from semiring.kernels.cuda.blocks import aligned_copy, row_slices, shares
 from semiring.kernels.cuda.compiler import kernel_for
-from semiring.kernels.cuda.elements import zeros
-from semiring.kernels.cuda.launches import blas_plan, is_faster
+from semiring.kernels.cuda.elements import of_bytes
+from semiring.kernels.cuda.launches import Sizes, blas_plan, is_faster
 from semiring.kernels.engine import Block
 
 __all__ = ["KERNELS", "exponential_source", "multiply_exponentials", "pays"]
@@ -54,9 +55,14 @@ def multiply_exponentials(
 
     A, B = (aligned_copy(X) if shares(X, C) else X for X in (A, B))
     rows, columns = _OperandExtrema(A, scale, "rows"), _OperandExtrema(B, scale, "columns")
-    for batch, across in _pieces(C, A.shape[1]):
+    (m, n), k, everything = C.shape, A.shape[1], slice(None)
+    # Ranges for which the exponentials of B, those of A, and the sums take a third of the memory each.
+    most = _BYTES // 24
+    batches = slices(len(C.values[0]), max(k * n, m * max(k, n), -(-most // _DOWN)), most)
+    for batch, across in itertools.product(batches, row_slices(n, 8 * k * n, _BYTES // 3)):
         right = columns.exponentials(batch, across)
-        for down in _rows(C, A.shape[1], batch, across):
+        widest = max(k, across.stop - across.start)
+        for down in row_slices(m, 8 * (batch.stop - batch.start) * m * widest, _BYTES // 3):
             left = rows.exponentials(batch, down)
             sums = cupy.empty((len(left), left.shape[1], right.shape[2]), np.float64)
             product = blas_plan(left, right, sums, fresh=True)
@@ -64,10 +70,9 @@ def multiply_exponentials(
             product.start((left.data.ptr, right.data.ptr, sums.data.ptr))
             part = C.at(batch)[down, across]
             shown = _shown(rows, batch, down), _shown(columns, batch, across)
-            lost = zeros(1)
+            lost = of_bytes(1, 0)
             _start("find_lost", part, scale, (sums.data.ptr, *shown[0], *shown[1], lost.data.ptr))
             _start("logarithms", part, scale, (sums.data.ptr, *shown[0], *shown[1], lost.data.ptr, int(fresh)))
-            everything = slice(None)
             otherwise(A.at(batch)[down, everything], B.at(batch)[everything, across], part, LaunchPredicate(lost.data.ptr, 1))
 
 
@@ -109,28 +114,7 @@ def _shown(lines: _OperandExtrema, batch: slice, some: slice) -> tuple[int, int,
     return lines.high.data.ptr + start, lines.low.data.ptr + start, lines.length
 
 
-def _pieces(C: Block, k: int) -> Iterator[tuple[slice, slice]]:
-    """Yield ranges of matrices and of columns for which the exponentials of B take a third of the memory."""
-    (m, n), count, most = C.shape, len(C.values[0]), _BYTES // 24
-    for batch in slices(count, max(k * n, m * max(k, n), -(-most // _DOWN)), most):
-        for across in row_slices(n, 8 * k * n, _BYTES // 3):
-            yield batch, across
-
-
-def _rows(C: Block, k: int, batch: slice, across: slice) -> Iterator[slice]:
-    """Yield rows of C for which the exponentials of A, and the sums, take a third of the memory each."""
-    m, count, width = C.shape[0], batch.stop - batch.start, across.stop - across.start
-    return row_slices(m, 8 * count * m * max(k, width), _BYTES // 3)
-
-
-def _start(
-    name: str,
-    X: Block,
-    scale: Fraction,
-    more: tuple[int, ...],
-    grid: tuple[int, int, int] | None = None,
-    block: tuple[int, int, int] = (256, 1, 1),
-) -> None:
+def _start(name: str, X: Block, scale: Fraction, more: tuple[int, ...], grid: Sizes | None = None, block: Sizes = (256, 1, 1)) -> None:
     import cupy
 
     values = X.values[0]

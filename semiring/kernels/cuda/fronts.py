@@ -1,4 +1,6 @@
-"""The elimination of a sparse graph's fronts in GPU memory: each level of the tree at once, one pivot block after the other.
+"""The elimination of a sparse graph's fronts in GPU memory, and sweeps through the panels that it leaves.
+
+Fronts are eliminated a level of the tree at once, one pivot block after the other.
 
 With K a pivot block of a front's own vertices, I and J everything else in the front, and ⊕ idempotent, a step is a step of
 the blocked closure:
@@ -7,6 +9,9 @@ the blocked closure:
 
 By star, the step is A_KK ← A_KK*, A_IK ← A_IK A_KK, A_IJ ← A_IJ ⊕ A_IK A_KJ, A_KJ ← A_KK A_KJ. A step covers all fronts of a level with
 pivot blocks left. The host plans the launches and their fronts, once for all fronts.
+
+Sweeps compute rows and columns of the closure, 32 per warp. A warp goes through all supernodes alone, and never waits for other warps. Its
+vectors lie in global memory, with a row of 32 lanes for each place. Finished vectors go through shared memory into the caller's order.
 """
 
 from __future__ import annotations
@@ -18,20 +23,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.arrays.devices import gpu_name, on_device
+from semiring.arrays.memory import free_on
 from semiring.common.errors import DivergentPivot
 from semiring.kernels import cache
-from semiring.kernels.compressed import Supernodes
-from semiring.kernels.cuda.arguments import Fronts, flat
-from semiring.kernels.cuda.blocks import upload
-from semiring.kernels.cuda.compiler import Kernel, pointer_to
-from semiring.kernels.cuda.elements import NO_DIVERGENCE, no_divergence, read_back
+from semiring.kernels.compressed import EliminationPanels, Supernodes
+from semiring.kernels.cuda.arguments import Fronts, Sweeps, flat
+from semiring.kernels.cuda.blocks import by_value, download, upload
+from semiring.kernels.cuda.compiler import Kernel, pointer_to, semiring_kernel_for
+from semiring.kernels.cuda.elements import NO_DIVERGENCE, of_bytes, read_back
 from semiring.kernels.cuda.kernels import pivot_threads, pivot_tile, step_for
 from semiring.kernels.cuda.representation import Representation, represent
-from semiring.kernels.cuda.source import summing_structs
+from semiring.kernels.cuda.source import summing_source
 from semiring.kernels.hardware import device
 from semiring.kernels.limits import threshold
 
-__all__ = ["CudaFronts", "front_bytes", "fronts_source"]
+__all__ = ["CudaFronts", "CudaSweeps", "front_bytes", "fronts_source", "sweep_source"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Any, ...]
@@ -87,36 +94,22 @@ def _kernels(r: Representation, *, by_star: bool) -> dict[str, tuple[str, int]]:
     threads = side // rows * (side // 4)
     own_rows, own_columns = pivot_tile(r, pivot)
 
-    def tile(part: str, *, add: bool) -> tuple[str, int]:
-        return f"update_tile<Summed, {side}, {rows}, Part::{part}, {str(add).lower()}>", threads
-
     star = str(by_star).lower()
-    found = {
-        "locate_rows": ("locate_rows<Summed>", _THREADS),
-        "clear_band": ("clear_band<Summed>", _THREADS),
-        "enter_edges": (f"enter_edges<Summed, {str(not by_star).lower()}>", _THREADS),
-        "extend_band": ("extend_band<Summed>", _THREADS),
-        "keep_band": ("keep_band<Summed>", _THREADS),
-        "close_pivots": (f"close_pivots<Summed, {side}, {pivot}, {own_rows}, {own_columns}, {star}>", pivot_threads(r, pivot)),
-        "update_rest": tile("rest", add=True),
-    }
-    if by_star:
-        return found | {"update_rows": tile("rows", add=False), "update_columns": tile("columns", add=False)}
-    return found | {"update_both": tile("both", add=True)}
+    found = {name: (f"{name}<Summed>", _THREADS) for name in ("locate_rows", "clear_band", "extend_band", "keep_band")}
+    found["enter_edges"] = f"enter_edges<Summed, {str(not by_star).lower()}>", _THREADS
+    found["close_pivots"] = f"close_pivots<Summed, {side}, {pivot}, {own_rows}, {own_columns}, {star}>", pivot_threads(r, pivot)
+    for part in ("rest", "rows", "columns") if by_star else ("rest", "both"):
+        add = str(part in ("rest", "both")).lower()
+        found[f"update_{part}"] = f"update_tile<Summed, {side}, {rows}, Part::{part}, {add}>", threads
+    return found
 
 
 def fronts_source(semiring: Semiring, dtypes: DTypes, arch: int, *, by_star: bool) -> str:
     """Return the CUDA C++ of all kernels of fronts."""
     r = represent(semiring, dtypes)
-    step = step_for(r, arch, ordered_bits=False)
-    lines = ['#include "fronts.cuh"', "", summing_structs(semiring, dtypes, step=step, star=by_star)]
-    for name, (call, threads) in _kernels(r, by_star=by_star).items():
-        lines += [
-            f'extern "C" __global__ void __launch_bounds__({threads}) {name}(const __grid_constant__ Fronts<Summed> fronts) {{',
-            f"  {call}(fronts);",
-            "}",
-        ]
-    return "\n".join(lines) + "\n"
+    return summing_source(
+        semiring, dtypes, "fronts", _kernels(r, by_star=by_star), step=step_for(r, arch, ordered_bits=False), star=by_star
+    )
 
 
 class CudaFronts:
@@ -150,16 +143,20 @@ class CudaFronts:
         them, after all have been eliminated. The panels `upper` and `lower` are filled. See `Engine` for `signed`. Raises DivergentPivot
         with the place of the pivot.
         """
+        import cupy
+
         count = len(self._widths)
         if not count:
             return
         if due is None:
-            self._allocate()
+            if not self._fronts:
+                self._targets = cupy.empty(max(1, self._structure[2].size), np.int32)
+                self._fronts = tuple([cupy.empty(int(self._front_starts[-1]), d) for d in self.dtypes])
             plan = self._every = self._every or self._plan(np.ones(count, bool))
         else:
             plan = self._plan(due)
         there = tuple([upload(w, d) for w, d in zip(weights, self.dtypes, strict=True)])
-        divergent, r = no_divergence(plan.most), self._representation
+        divergent, r = of_bytes(plan.most, NO_DIVERGENCE & 0xFF), self._representation
         *nodes, starts = [v.data.ptr for v in self._structure]
         arrays = (tuple([v.data.ptr for v in values]) for values in (there, self._fronts, upper, lower))
         limit = threshold(int(r.zero[0]), signed=signed) if r.clamped else 0
@@ -168,13 +165,6 @@ class CudaFronts:
         least = int(read_back(divergent).min(initial=NO_DIVERGENCE))
         if least != NO_DIVERGENCE:
             raise DivergentPivot(least)
-
-    def _allocate(self) -> None:
-        import cupy
-
-        if not self._fronts:
-            self._targets = cupy.empty(max(1, self._structure[2].size), np.int32)
-            self._fronts = tuple([cupy.empty(int(self._front_starts[-1]), d) for d in self.dtypes])
 
     def _launch(self, plan: _Plan, whole: Fronts) -> None:
         fields = np.array([0, *flat(whole)], np.int64)
@@ -251,11 +241,99 @@ def _depths(parents: Array) -> Array:
 
 @functools.lru_cache(maxsize=cache.LOADED)
 def _loaded(semiring: Semiring, dtypes: DTypes, number: int, by_star: bool) -> dict[str, tuple[Kernel, int]]:
-
-    def source() -> str:
-        return fronts_source(semiring, dtypes, device(number).arch, by_star=by_star)
-
     return {
-        name: (Kernel(name, source, number), threads)
+        name: (Kernel(name, lambda: fronts_source(semiring, dtypes, device(number).arch, by_star=by_star), number), threads)
         for name, (_, threads) in _kernels(represent(semiring, dtypes), by_star=by_star).items()
     }
+
+
+# Sweeps.
+
+_LANES = 32  # sources of a warp
+_WARPS = 12  # the most warps per multiprocessor; each has memory for its vectors
+_GAP = 1 << 15  # entries of a panel that are copied faster than another copy starts
+_SHARE = 2  # vectors take at most 1 / _SHARE of the free memory
+
+
+def sweep_source(semiring: Semiring, dtypes: DTypes, backward: bool) -> str:
+    """Return the CUDA C++ of the kernel ``sweep``, for rows or, `backward`, for columns."""
+    return summing_source(semiring, dtypes, "sweeps", {"sweep": (f"sweep_sources<Summed, {str(backward).lower()}>", _LANES)})
+
+
+class CudaSweeps:
+    """The panels of one elimination on a GPU, and sweeps through them.
+
+    `parents` holds each supernode's parent, or their number for none.
+    """
+
+    def __init__(self, semiring: Semiring, dtypes: DTypes, number: int, nodes: Supernodes, parents: Array) -> None:
+        self.semiring, self.dtypes, self.number = semiring, dtypes, number
+        self._representation = represent(semiring, dtypes)
+        widths = np.diff(nodes.columns)
+        self._n, self._widest, self._count = int(nodes.columns[-1]), int(widths.max(initial=0)), len(widths)
+        numbers = nodes.columns, nodes.row_starts, nodes.rows, nodes.panel_starts, parents, np.repeat(np.arange(self._count), widths)
+        kinds = np.int32, np.int64, np.int32, np.int64, np.int32, np.int32
+        self._structure = [upload(v, kind) for v, kind in zip(numbers, kinds, strict=True)]
+        self._starts_of_panels = nodes.panel_starts
+        self._upper: Values = ()
+        self._lower: Values = ()
+
+    @property
+    def panels(self) -> tuple[Values, Values]:
+        """The upper and the lower panels on the GPU, allocated at the first use."""
+        import cupy
+
+        if not self._upper:
+            self._upper, self._lower = (tuple(cupy.empty(int(self._starts_of_panels[-1]), d) for d in self.dtypes) for _ in range(2))
+        return self._upper, self._lower
+
+    def hold(self, panels: EliminationPanels, changed: Array | None = None) -> None:
+        """Copy the panels to the GPU: all, or only those of changed supernodes."""
+        upper, lower = panels
+        if changed is None or not self._upper:
+            self._upper, self._lower = (tuple(upload(v) for v in panel) for panel in (upper, lower))
+            return
+        for first, last in self._runs(changed):
+            for there, panel in zip((*self._upper, *self._lower), (*upper, *lower), strict=True):
+                there[first:last].set(panel[first:last])
+
+    def fetch(self, panels: EliminationPanels, changed: Array) -> None:
+        """Copy the panels of changed supernodes to the host."""
+        upper, lower = panels
+        with on_device(gpu_name(self.number)):
+            for first, last in self._runs(changed):
+                for there, panel in zip((*self._upper, *self._lower), (*upper, *lower), strict=True):
+                    download(there[first:last], panel[first:last])
+
+    def _runs(self, changed: Array) -> list[tuple[int, int]]:
+        """Return ranges of entries of changed supernodes, joined across gaps that are copied faster than another copy starts."""
+        starts, marks = self._starts_of_panels, np.concatenate([[False], changed, [False]])
+        first, last = starts[np.flatnonzero(~marks[:-1] & marks[1:])], starts[np.flatnonzero(marks[:-1] & ~marks[1:])]
+        apart = first[1:] - last[:-1] > _GAP
+        return list(zip(first[np.append(True, apart)].tolist(), last[np.append(apart, True)].tolist(), strict=True))
+
+    def run(self, starts: Array, ends: Array, down: Array, out: Values, *, backward: bool, signed: bool) -> None:
+        """Compute rows of the closure from the places `starts` to the places `ends`; `backward`, columns.
+
+        `down` lists the supernodes of the ends and all above them, descending. `out` are C-contiguous arrays of shape (starts, ends). See
+        `Engine` for `signed`.
+        """
+        import cupy
+
+        order = np.argsort(starts, kind="stable")  # neighbouring sources share most of their ancestors
+        below, sources, rows_of, at = (upload(v, np.int32) for v in (down, starts[order], order, ends))
+        groups = -(-len(starts) // _LANES)
+        each = _LANES * (self._n + self._widest) * sum(d.itemsize for d in self.dtypes) + 4 * self._count
+        free = free_on(gpu_name(self.number)) or 0
+        blocks = max(1, min(groups, _WARPS * device(self.number).multiprocessors, free // (_SHARE * max(1, each))))
+        x, own = (tuple(cupy.empty((blocks, n, _LANES), d) for d in self.dtypes) for n in (self._n, max(1, self._widest)))
+        marks = cupy.empty((blocks, max(1, self._count)), np.int32)
+        r = self._representation
+        structure = [v.data.ptr for v in self._structure]
+        lists = below.data.ptr, len(down), sources.data.ptr, rows_of.data.ptr, len(starts), at.data.ptr, len(ends), out[0].shape[1]
+        limit = threshold(int(r.zero[0]), signed=signed) if r.clamped else 0
+        upper, lower, vectors, widest, found = (tuple([v.data.ptr for v in values]) for values in (self._upper, self._lower, x, own, out))
+        panels = upper, lower, vectors, widest, marks.data.ptr, found
+        sweep = Sweeps._make((*structure, self._count, self._n, self._widest, *lists, limit, *panels))
+        kernel = semiring_kernel_for("sweep", self.number, sweep_source, self.semiring, self.dtypes, backward)
+        kernel((blocks, 1, 1), (_LANES, 1, 1), (by_value(sweep),))

@@ -1,13 +1,15 @@
 """The kernels of a semiring in its dtypes for one GPU, as CUDA C++.
 
 `kernel_source` writes one kernel: the templates, the semiring's struct, and an instantiation. `Kernels` has the kernels of a semiring, each
-compiled at its first launch; `source` shows one to readers.
+compiled at its first launch; `source` shows one to readers. `plan_for_shape` chooses the kernel of a special shape.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable
+import math
+import struct
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,21 +17,25 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.common.html import Code
-from semiring.kernels import cache
+from semiring.kernels import cache, machine
 from semiring.kernels.cuda import boolean
-from semiring.kernels.cuda.arguments import DeviceMatrix, Via, parameters
+from semiring.kernels.cuda.arguments import ALWAYS, Bounds, DeviceMatrix, Via, parameters
+from semiring.kernels.cuda.blocks import access, matrix_of, same_block, shares
 from semiring.kernels.cuda.compiler import Kernel
-from semiring.kernels.cuda.launches import BlasPlan, LaunchPlan, SplitKPlan, is_plus_times
-from semiring.kernels.cuda.representation import Representation, Step, StepOperations, best_step, represent
+from semiring.kernels.cuda.elements import Flags
+from semiring.kernels.cuda.launches import BlasPlan, LaunchPlan, Operands, Parts, SplitKPlan, blas_plan, is_faster, is_plus_times, planned
+from semiring.kernels.cuda.representation import STEPS, Representation, Step, StepOperations, represent
 from semiring.kernels.cuda.source import semiring_struct
-from semiring.kernels.cuda.tile import Tile, TileProblem, candidate_tiles
+from semiring.kernels.cuda.tile import SplitK, Tile, TileProblem, candidate_tiles
+from semiring.kernels.engine import Block
 from semiring.kernels.hardware import device
+from semiring.kernels.limits import HIGHEST, LOWEST, SafeRange, finite_range
 from semiring.kernels.operations import is_reachability
 
 __all__ = [
     "GROUP", "PLAIN_THREADS", "SHALLOW", "SHALLOW_STACK", "SHALLOW_TILES", "SMALL_PIVOT", "STACK", "STACKS", "STACK_SIDES", "VECTORS",
-    "VECTOR_ROWS", "Kernels", "ShallowTile", "kernel_source", "kernels_for", "pivot_sides", "pivot_threads", "pivot_tile",
-    "problem_for", "reads_vectors", "source", "stack_side", "stack_warps", "step_for",
+    "VECTOR_ROWS", "Kernels", "ShallowTile", "bounds_of", "finds_safe", "kernel_source", "kernels_for", "pivot_sides", "pivot_threads",
+    "pivot_tile", "plan_for_shape", "problem_for", "reads_vectors", "source", "split_plan", "stack_side", "stack_warps", "step_for",
 ]  # fmt: skip
 
 GROUP = 4
@@ -120,24 +126,16 @@ def step_for(r: Representation, arch: int, *, ordered_bits: bool, pairs: bool = 
     if len(r.dtypes) != 1:
         return None
     dtypes = [r.dtypes[0], r.registers[0]] if pairs and r.clamped else [r.registers[0]]
-    steps = (best_step(StepOperations(r.add[0], r.mul[0], dtype, ordered_bits, r.zero[0] >= 0, arch)) for dtype in dtypes)
-    return next(filter(None, steps), None)
+    conditions = [StepOperations(r.add[0], r.mul[0], dtype, ordered_bits, r.zero[0] >= 0, arch) for dtype in dtypes]
+    return next((row for x in conditions for row in STEPS if row.fits(x)), None)
 
 
 def problem_for(
-    r: Representation,
-    step: Step | None,
-    shape: tuple[int, int, int, int],
-    *,
-    witness: bool,
-    light: bool,
-    side: int = 0,
-    shared_lookup: bool = False,
-    splittable: bool = False,
+    r: Representation, step: Step | None, shape: tuple[int, int, int, int], *, witness: bool, light: bool, **how: Any
 ) -> TileProblem:
     """Return the product of m × k and k × n elements; `shape` is (m, n, k, matrices). See `TileProblem` for the other parameters."""
     name = step.name if step else None
-    return TileProblem(*shape, r.size, witness, light, r.has_series, name, r.is_heavy(witness=witness), side, shared_lookup, splittable)
+    return TileProblem(*shape, r.size, witness, light, r.has_series, name, r.is_heavy(witness=witness), **how)
 
 
 def reads_vectors(r: Representation, step: Step | None) -> bool:
@@ -160,81 +158,57 @@ def kernel_source(
 ) -> str:
     """Return the CUDA C++ of one kernel: the templates, the semiring's struct, and an instantiation called `name`.
 
-    Parameters
-    ----------
-    r : Representation
-    step : Step or None
-    name : {"product", "product_witness", "product_shared_witness", "add_parts", "close", "close_witness", "eliminate", ...}
-        Or "product_stack", "product_stack_witness", "product_shallow", "multiply_column", "multiply_row", "add_identity", "test_loops".
-    tile, access, count
-        Of a product: the tile, how to read A and B ("vectors", "rows" or "columns"), and how many products a launch has.
-    side : int
-        The largest pivot block (one of `pivot_sides`, or `SMALL_PIVOT`), or the largest matrix of a stack (one of `STACK_SIDES`).
-    checked, signless : bool
-        Check the operands of stacks, vectors or few steps, see `CheckedProducts`; and reject signs, as `step` compares floats as integers.
-    shallow : ShallowTile
-        The tile of "product_shallow".
+    `name` is that of a template in ``product.cuh``, ``shapes.cuh`` or ``pivot.cuh``, such as "product_witness" or "close". A product has a
+    `tile`, the `access` to A and B ("vectors", "rows" or "columns"), and the `count` of products in a launch. `side` bounds a pivot block
+    (one of `pivot_sides`, or `SMALL_PIVOT`), or a matrix of a stack (one of `STACK_SIDES`). `checked` kernels of stacks, vectors or few
+    steps check their operands, see `CheckedProducts`; `signless` ones reject signs, as `step` compares floats as integers. `shallow` is the
+    tile of "product_shallow".
     """
     product = name.startswith("product") or name == "add_parts"
     template = "shapes" if name in (*STACKS, SHALLOW, *VECTORS) else "product" if product else "pivot"
-    parts = [
-        f'#include "{template}.cuh"',
-        "",
-        semiring_struct(r, None if name in (*STACKS, *VECTORS) else step, star=name == "eliminate", epilogue=name == "product"),
-    ]
+    struct = semiring_struct(r, None if name in (*STACKS, *VECTORS) else step, star=name == "eliminate", epilogue=name == "product")
     launch = "Products<Semiring, 1>" if not checked else "SignlessProducts<Semiring>" if signless else "CheckedProducts<Semiring>"
-    arguments, values = [f"const __grid_constant__ {launch} products"], ["products"]
+    arguments, values, bounds = [f"const __grid_constant__ {launch} products"], ["products"], f"{PLAIN_THREADS}"
     if tile is not None:
         held = max(tile.held, step.count if step else 1)
         sizes = f"{tile.rows}, {tile.columns}, {tile.depth}, {tile.thread_rows}, {tile.thread_columns}, {tile.stages}"
         sizes += f", {held}, {max(2 * held, min(tile.unrolled, tile.depth))}"
-        arguments = [f"const __grid_constant__ Products<Semiring, {count}> products"]
-        bounds, call = (
-            f"__launch_bounds__({tile.threads}, {tile.blocks}) ",
-            f"multiply_tile<Semiring, {sizes}, Access::{access[0]}, Access::{access[1]}, Lookup::{_LOOKUPS[name]}, {count}>",
-        )
+        arguments, bounds = [f"const __grid_constant__ Products<Semiring, {count}> products"], f"{tile.threads}, {tile.blocks}"
+        call = f"multiply_tile<Semiring, {sizes}, Access::{access[0]}, Access::{access[1]}, Lookup::{_LOOKUPS[name]}, {count}>"
     elif name in STACKS:
         warps, witness = stack_warps(r, side), str(name.endswith("_witness")).lower()
-        bounds, call = f"__launch_bounds__({32 * warps}) ", f"multiply_stack<Semiring, {side}, {warps}, {witness}>"
+        bounds, call = f"{32 * warps}", f"multiply_stack<Semiring, {side}, {warps}, {witness}>"
     elif name == SHALLOW:
         sizes = f"{shallow.rows}, {shallow.columns}, {shallow.depth}, 8, 8"
         flags = ", ".join(str(x).lower() for x in (shallow.stack, access == ("vectors", "vectors")))
-        bounds, call = f"__launch_bounds__({shallow.threads}, {shallow.blocks}) ", f"multiply_shallow<Semiring, {sizes}, {flags}>"
+        bounds, call = f"{shallow.threads}, {shallow.blocks}", f"multiply_shallow<Semiring, {sizes}, {flags}>"
     elif name in VECTORS:
         sizes = f"{PLAIN_THREADS // 32}, {VECTOR_ROWS}" if name == "multiply_column" else f"{PLAIN_THREADS}"
-        vectors = str("vectors" in access).lower()
-        bounds, call = f"__launch_bounds__({PLAIN_THREADS}) ", f"{name}<Semiring, {sizes}, {vectors}>"
+        call = f"{name}<Semiring, {sizes}, {str('vectors' in access).lower()}>"
     elif name == "add_parts":
         sizes = "long long m, long long n, long long count, long long fresh"
         arguments = [f"DeviceMatrix<Semiring> C, DeviceMatrix<Semiring> parts, {sizes}, LaunchPredicate predicate"]
-        values = ["C, parts, int(m), int(n), int(count), fresh, predicate"]
-        bounds, call = f"__launch_bounds__({PLAIN_THREADS}) ", "add_parts<Semiring>"
+        values, call = ["C, parts, int(m), int(n), int(count), fresh, predicate"], "add_parts<Semiring>"
     else:
         taken, matrix = parameters(DeviceMatrix, "a", components=tuple([d.name for d in r.dtypes]), template="Semiring")
-        arguments, values = [taken, "long long n"], [matrix, "int(n)"]
-        threads = PLAIN_THREADS
-        match name:
-            case "add_identity":
-                call = "include_identity<Semiring>"
-            case "test_loops":
-                arguments.append("long long first, int* divergent")
-                values.append("int(first), divergent")
-                call = "test_loops<Semiring>"
-            case _:
-                taken, via = parameters(Via, "via")
-                arguments += [taken, "int* divergent"]
-                values += [via, "divergent"]
-                if name != "eliminate":
-                    arguments.append("long long loops")
-                    values.append("loops")
-                threads = pivot_threads(r, side)
-                rows, columns = pivot_tile(r, side)
-                rest = {"close": ", false", "close_witness": ", true", "eliminate": ""}[name]
-                call = f"{name.removesuffix('_witness')}_block<Semiring, {side}, {rows}, {columns}{rest}>"
-        # Two large blocks per multiprocessor, unless registers run out.
-        bounds = f"__launch_bounds__({threads}, {2 if name == 'close' and side == 128 and r.registers == r.dtypes else 1}) "
-    parts.append(f'extern "C" __global__ void {bounds}{name}({", ".join(arguments)}) {{\n  {call}({", ".join(values)});\n}}\n')
-    return "\n".join(parts)
+        arguments, values, bounds = [taken, "long long n"], [matrix, "int(n)"], f"{PLAIN_THREADS}, 1"
+        if name == "add_identity":
+            call = "include_identity<Semiring>"
+        elif name == "test_loops":
+            arguments, values = [*arguments, "long long first, int* divergent"], [*values, "int(first), divergent"]
+            call = "test_loops<Semiring>"
+        else:
+            taken, via = parameters(Via, "via")
+            arguments, values = [*arguments, taken, "int* divergent"], [*values, via, "divergent"]
+            if name != "eliminate":
+                arguments, values = [*arguments, "long long loops"], [*values, "loops"]
+            rows, columns = pivot_tile(r, side)
+            rest = {"close": ", false", "close_witness": ", true", "eliminate": ""}[name]
+            call = f"{name.removesuffix('_witness')}_block<Semiring, {side}, {rows}, {columns}{rest}>"
+            # Two large blocks per multiprocessor, unless registers run out.
+            bounds = f"{pivot_threads(r, side)}, {2 if name == 'close' and side == 128 and r.registers == r.dtypes else 1}"
+    kernel = f"{name}({', '.join(arguments)}) {{\n  {call}({', '.join(values)});\n}}\n"
+    return f'#include "{template}.cuh"\n\n{struct}\nextern "C" __global__ void __launch_bounds__({bounds}) {kernel}'
 
 
 class Kernels:
@@ -271,15 +245,12 @@ class Kernels:
         key = (name, ordered_bits, tile, *how.items())
         found = self._functions.get(key)
         if found is None:
-            found = self._functions.setdefault(key, self._kernel(name, ordered_bits, tile, how))
+            r, step, shared_bytes = self.representation, self.step(ordered_bits=ordered_bits, pairs=name == "product"), 0
+            if tile is not None:
+                shared_bytes = tile.shared_bytes(r.size, witness=name.endswith("_witness"), shared_lookup=_LOOKUPS[name] == "shared")
+            kernel = Kernel(name, lambda: kernel_source(r, step, name, tile, **how), self._number, shared_bytes)
+            found = self._functions.setdefault(key, kernel)
         return found
-
-    def _kernel(self, name: str, ordered_bits: bool, tile: Tile | None, how: dict[str, Any]) -> Kernel:
-        r, step = self.representation, self.step(ordered_bits=ordered_bits, pairs=name == "product")
-        shared_bytes = 0
-        if tile is not None:
-            shared_bytes = tile.shared_bytes(r.size, witness=name.endswith("_witness"), shared_lookup=_LOOKUPS[name] == "shared")
-        return Kernel(name, lambda: kernel_source(r, step, name, tile, **how), self._number, shared_bytes)
 
 
 @functools.lru_cache(maxsize=cache.LOADED)
@@ -300,3 +271,137 @@ def source(semiring: Semiring, dtype: Any, *, kernel: str, arch: int, ordered_bi
     tile = candidate_tiles(problem_for(r, step, (1, 1, 1, 1), witness=kernel == "product_witness", light=light))[0]
     access = ("vectors", "vectors") if light else ("rows", "rows")
     return Code(kernel_source(r, step, kernel, tile if kernel.startswith("product") else None, access), heading)
+
+
+# Plans for special shapes: cuBLAS for large products of floats, and kernels for small matrices, vectors and split-K. In a stack of small
+# matrices each warp has one matrix, or each thread block one of up to 64 × 64. In a product of few steps each thread block has a tile. A
+# product of a matrix and a vector takes as long as reading the matrix.
+
+_DEPTH, _ROWS, _COLUMNS = 256, 2048, 1024  # the fewest steps, rows and columns of products with a vector that have their own kernel
+_DOWN = 8  # the most tiles, one below the other, of a block in a product of few steps
+_BLOCKS, _LEAST_PART = 4, 64  # blocks per multiprocessor in products by a row or of few steps, and the fewest steps of a row's part
+
+
+def plan_for_shape(
+    kernels: Kernels, A: Block, B: Block, C: Block, *, ordered_bits: bool, vectors: bool, fresh: bool, checked: bool = False
+) -> LaunchPlan | SplitKPlan | BlasPlan | None:
+    """Plan a product by a kernel for its shape; None if there is none.
+
+    With `ordered_bits`, floats are compared as the integers of their bits; with `vectors`, aligned operands may be read by vectors. With
+    `checked`, operands are checked while they are read, see `CheckedProducts`; cuBLAS can't do that. `checked` with `ordered_bits` is only
+    for products dominated by the time of steps; numbers with a sign are then beyond the bounds.
+    """
+    (m, n), k, count = C.shape, A.shape[1], len(C.values[0])
+    r, chance = kernels.representation, checked and ordered_bits
+
+    def launch(name: str, grid: int, threads: int, tiles: int, depth: int, **how: Any) -> LaunchPlan:
+        kernel = kernels.function(name, ordered_bits=ordered_bits, checked=checked, **how)
+        return planned(kernel, (grid, 1, 1), threads, 0, 1, [(A, B, C, tiles, depth, fresh)], None, checked=checked)
+
+    if count >= STACK and not chance and (side := stack_side(r, max(m, n, k))) is not None:
+        # No warp may change elements that another warp reads.
+        if any(shares(X, C) and not same_block(X, C) for X in (A, B)):
+            return None
+        warps = stack_warps(r, side)
+        return launch(STACKS[C.via is not None], -(-count // warps), 32 * warps, count, k, side=side)
+    if C.via is not None or shares(A, C) or shares(B, C):
+        return None
+    if kernels.plus_times and is_faster(machine.BLAS_STEPS, r.size, count, m, n, k):
+        return None if checked else blas_plan(A.values[0], B.values[0], C.values[0], fresh=fresh)
+    if (tile := _shallow_tile(kernels, count, m, n, k)) is not None:
+        blocks, each = count, 1
+        if not tile.stack:
+            down, across = _tiles(tile, m, n)
+            each = max(1, min(_DOWN, down * across // (_BLOCKS * tile.blocks * kernels.device.multiprocessors)))
+            blocks = -(-down // each) * across
+        whole = vectors and all(X.shape[1] % (16 // r.size) == 0 and access(X) == "vectors" for X in (A, B, C))
+        how = "vectors" if whole else "rows"
+        return launch(SHALLOW, blocks, tile.threads, blocks, each, access=(how, how), signless=chance, shallow=tile)
+    if count > 1 or k < _DEPTH or chance:
+        return None
+    vectors = vectors and r.same_registers
+    if n == 1 and m >= _ROWS and (how := access(A, vectors=vectors)) != "columns":
+        grid = -(-m // (PLAIN_THREADS // 32 * VECTOR_ROWS))
+        return launch("multiply_column", grid, PLAIN_THREADS, grid, k, access=(how, how))
+    # Splitting sums among all blocks of a GPU makes their bits depend on the GPU, unless ⊕ selects.
+    if m == 1 and n >= _COLUMNS and kernels.selects and (how := access(B, vectors=vectors)) != "columns":
+        return _row(kernels, how, A, B, C, ordered_bits=ordered_bits, fresh=fresh, checked=checked)
+    return None
+
+
+def finds_safe(plan: LaunchPlan | SplitKPlan, own: Sequence[int], safe: SafeRange, dtype: np.dtype[Any]) -> bool:
+    """Launch a product that checks its operands, wait, and return True if all numbers are in the range."""
+    flags = Flags.taken()
+    plan.start(own, ALWAYS, bounds_of(safe, dtype, flags.addresses[0]))
+    beyond, *_ = flags.read()
+    return not beyond
+
+
+@functools.lru_cache(maxsize=256)
+def bounds_of(safe: SafeRange, dtype: np.dtype[Any], beyond: int) -> Bounds:
+    """Return the bounds that a kernel compares operands with, and the flag for numbers beyond."""
+    floats = dtype.kind == "f"
+    lowest, highest = (-math.inf, math.inf) if floats else finite_range(dtype, ())
+
+    def word(x: float) -> int:
+        return struct.unpack("=q", struct.pack("=d", x))[0] if floats else (int(x) + 2**63) % 2**64 - 2**63
+
+    bottom, top = lowest if safe.kinds & LOWEST else safe.low, highest if safe.kinds & HIGHEST else safe.high
+    return Bounds(word(safe.low), word(safe.high), word(bottom), word(top), beyond)
+
+
+def _shallow_tile(kernels: Kernels, count: int, m: int, n: int, k: int) -> ShallowTile | None:
+    """Return the tile of products of few steps with 4-byte elements: for a stack, or for one matrix with enough tiles for all blocks."""
+    r, stack, (narrow, wide) = kernels.representation, SHALLOW_STACK, SHALLOW_TILES
+    if not r.same_registers or r.size != 4 or r.has_series:
+        return None
+    if count >= STACK:  # sizes near the kernel's maximum
+        return stack if max(m, n, k) <= stack.rows and min(m, n, k) > STACK_SIDES[-1] else None
+    tile = narrow if n <= narrow.columns else wide
+    enough = math.prod(_tiles(tile, m, n)) >= _BLOCKS * kernels.device.multiprocessors
+    return tile if count == 1 and 0 < k <= tile.depth and enough else None
+
+
+def _tiles(tile: ShallowTile, m: int, n: int) -> tuple[int, int]:
+    return -(-m // tile.rows), -(-n // tile.columns)
+
+
+def _row(kernels: Kernels, how: str, A: Block, B: Block, C: Block, *, ordered_bits: bool, fresh: bool, checked: bool) -> SplitKPlan:
+    """Plan the product of a row and a matrix: parts of the steps, and their sum."""
+    k, width = A.shape[1], 16 // kernels.representation.size if how == "vectors" else 1
+    kernel = kernels.function("multiply_row", ordered_bits=ordered_bits, access=(how, how), checked=checked)
+    across = -(-C.shape[1] // (PLAIN_THREADS * width))
+    parts = max(1, min(k // _LEAST_PART, _BLOCKS * kernels.device.multiprocessors // across))
+    depth = -(-k // parts)
+    split = SplitK(0, depth, -(-k // depth))
+
+    def launch(products: Parts) -> LaunchPlan:
+        each = [(left, right, sums, across, steps, fresh) for left, right, sums, steps, fresh in products]
+        return planned(kernel, (across * split.parts, 1, 1), PLAIN_THREADS, 0, 1, each, None, checked=checked)
+
+    return split_plan(kernels, split, (A, B, C), launch, fresh=fresh)
+
+
+def split_plan(kernels: Kernels, split: SplitK, operands: Operands, launch: Callable[[Parts], LaunchPlan], *, fresh: bool) -> SplitKPlan:
+    """Plan a product whose last rows are sums of parts; `launch` plans the parts as products of some depth each."""
+    import cupy
+
+    A, B, C = operands
+    rows, whole, rest = split.rows, slice(split.rows), slice(split.rows, None)
+    below = C[rest, :]
+    parts = Block(tuple([cupy.empty((split.parts, *v.shape[1:]), v.dtype) for v in below.values]))
+    products = [(A[whole, :], B, C[whole, :], A.shape[1], fresh)] if rows else []
+    products.append((A[rest, :], B, parts, split.depth, True))
+    return SplitKPlan(
+        launch(products),
+        bool(rows),
+        tuple([rows * v.strides[1] for v in A.values]),
+        tuple([rows * v.strides[1] for v in C.values]),
+        (split.parts, *below.shape),
+        tuple([v.dtype for v in C.values]),
+        kernels.function("add_parts"),
+        (-(-math.prod(below.shape) // PLAIN_THREADS), 1, 1),
+        (PLAIN_THREADS, 1, 1),
+        matrix_of(below)[1:],
+        fresh,
+    )

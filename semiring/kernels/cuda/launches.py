@@ -32,12 +32,18 @@ from semiring.kernels.cuda.elements import for_each
 from semiring.kernels.engine import Block
 
 __all__ = [
-    "BlasPlan", "LaunchPlan", "Operands", "RecordedGraph", "SplitKPlan", "addresses", "arrangement", "blas_plan", "has_blas", "is_faster",
-    "is_plus_times", "launched", "planned", "recording",
+    "BlasPlan", "LaunchPlan", "Operands", "Parts", "RecordedGraph", "Sizes", "SplitKPlan", "addresses", "arrangement", "blas_plan",
+    "has_blas", "is_faster", "is_plus_times", "launched", "planned", "recording",
 ]  # fmt: skip
 
 Operands = tuple[Block, Block, Block]
 """A, B and C of a product."""
+
+Parts = Sequence[tuple[Block, Block, Block, int, bool]]
+"""A, B and C of products, each with the steps of a part, and True where C is fresh."""
+
+Sizes = tuple[int, int, int]
+"""Sizes of a grid or a block."""
 
 
 def arrangement(A: Block, B: Block, C: Block) -> Hashable | None:
@@ -75,8 +81,8 @@ class LaunchPlan:
     """A launch for operands of one arrangement."""
 
     kernel: Kernel
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
+    grid: Sizes
+    block: Sizes
     shared_bytes: int
     fields: np.ndarray[Any, Any]  # a word for the structure's address, and `Products`
     filled: list[int]  # positions of `addresses`, the predicate, and the bounds of `CheckedProducts`
@@ -107,8 +113,8 @@ class SplitKPlan:
     parts: tuple[int, int, int]  # parts, rows, columns
     dtypes: tuple[np.dtype[Any], ...]  # of the components of the parts
     add: Kernel
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
+    grid: Sizes
+    block: Sizes
     strides: tuple[int, ...]  # of C, see `matrix_of`
     fresh: bool
 
@@ -139,7 +145,7 @@ def addresses(products: Sequence[Operands], transposed: Block | None = None) -> 
 
 def planned(
     kernel: Kernel,
-    grid: tuple[int, int, int],
+    grid: Sizes,
     threads: int,
     shared_bytes: int,
     count: int,
@@ -377,7 +383,6 @@ def _record(A: Block, schedule: Callable[[Block], Any]) -> RecordedGraph:
 
 
 def _remember(key: Hashable, found: RecordedGraph | None) -> None:
-
     _recordings[key] = found
     while len(_recordings) > _KEPT or (len(_recordings) > 1 and sum(r.pool.total_bytes() for r in _recordings.values() if r) > _BYTES):
         _recordings.popitem(last=False)

@@ -161,11 +161,9 @@ template <int PENDING> __device__ __forceinline__ void wait_for_copies() {
 #endif
 }
 
-// Checks of operands while a kernel reads them.
-
 struct Bounds { BOUNDS_FIELDS };
 
-// Compares elements with bounds; the words of the bounds are doubles if elements are floats.
+// Compares operands with bounds while a kernel reads them; the words of the bounds are doubles if elements are floats.
 template <class S> struct Within {
   using E = typename S::Element;
   using T = decltype(E::c0);

@@ -14,6 +14,7 @@ struct VertexMatrix {
   VERTEXMATRIX_FIELDS
 
   __device__ __forceinline__ int& operator()(int i, int j) const { return data[i * row + j * column]; }
+  __device__ __forceinline__ VertexMatrix of_batch(long long matrix) const { return {data + matrix * batch, row, column, batch}; }
 };
 
 template <class S, bool BACKWARD> struct Closure {
@@ -109,9 +110,7 @@ template <class Index> __device__ __forceinline__ void last_vertices(VertexMatri
   Room<Index> room(memory, n);
   for (long long c = blockIdx.x; c < columns; c += gridDim.x) {
     const int j = c % n;
-    VertexMatrix through = via, tree = trees;
-    through.data += c / n * via.batch;
-    tree.data += c / n * trees.batch;
+    const VertexMatrix through = via.of_batch(c / n), tree = trees.of_batch(c / n);
     room.each_vertex([&](int x, bool is_vertex) {
       const int k = is_vertex ? through(x, j) : 0;
       room.put(room.frontier, x, k < 0);
@@ -149,8 +148,7 @@ __device__ __forceinline__ void check_trees(Closure<S, BACKWARD> closure, Vertex
     const int root = r % n;
     Closure<S, BACKWARD> one = closure;
     S::advance(one.values.pointers, r / n * closure.values.batch);
-    VertexMatrix tree = trees;
-    tree.data += r / n * trees.batch;
+    const VertexMatrix tree = trees.of_batch(r / n);
     for (int x = threadIdx.x; x < n; x += blockDim.x)
       if (x == root || !one.connects(root, x)) tree(root, x) = NO_PREDECESSOR;
     __syncthreads();
@@ -207,9 +205,8 @@ __device__ __forceinline__ void attach_by_ties(Closure<S, BACKWARD> closure, Ver
     const int root = r % n;
     Closure<S, BACKWARD> one = closure;
     S::advance(one.values.pointers, r / n * closure.values.batch);
-    one.via.data += r / n * closure.via.batch;
-    VertexMatrix tree = trees;
-    tree.data += r / n * trees.batch;
+    one.via = closure.via.of_batch(r / n);
+    const VertexMatrix tree = trees.of_batch(r / n);
     for (int attempt = 0; find_lost(room, tree, root); attempt++) {
       room.each_vertex([&](int x, bool is_vertex) {
         room.put(room.frontier, x, is_vertex && !room.has(room.lost, x) && (x == root || tree(root, x) >= 0));

@@ -77,7 +77,19 @@ def predecessor_trees(semiring: Semiring, values: tuple[Any, ...], via: Any, *, 
         dtypes = tuple(v.dtype for v in values)
         arrays = of_one_layout(tuple(stacked(v.view(d)) for v, d in zip(values, represent(semiring, dtypes).dtypes, strict=True)))
         arguments = [*_arguments(arrays, backward), *_arguments((stacked(via),), backward), *_arguments((stacked(trees),), backward), n]
-        launch = _RowKernels(semiring, dtypes, backward, n, via.device.id)
+        words, limits = -(-n // 32), device(via.device.id)
+        sets = 2 * 4 + 4 * 4 * words
+        threads, most, room, address, shared_bytes = min(_THREADS, 32 * words), 2**31 - 1, 0, 0, sets + 2 * 2 * n
+        shared = shared_bytes <= limits.block_shared_bytes
+        if not shared:  # each block has scratch memory instead
+            most, room, shared_bytes = 2 * limits.multiprocessors, sets + 2 * 4 * n, 0
+            scratch = cupy.empty(most * room, dtype=np.uint8)
+            address = scratch.data.ptr
+        functions = _functions(semiring, dtypes, backward, shared, via.device.id)
+
+        def launch(name: str, rows: int, *arguments: int) -> None:
+            functions[name]((min(rows, most), 1, 1), (threads, 1, 1), (*arguments, address, room), shared_bytes)
+
         rows = trees.size // n
         launch("last_vertices", rows, *arguments, rows)
         bad = cupy.zeros(1 + rows, dtype=np.int64)
@@ -94,30 +106,6 @@ def _arguments(arrays: tuple[Any, ...], backward: bool) -> list[int]:
     """Return the words of a matrix over a semiring or of vertices, transposed if the walks go `backward`."""
     X = matrix_of(Block(arrays))
     return flat(X._replace(row=X.column, column=X.row) if backward else X)
-
-
-class _RowKernels:
-    """Launches with one block per row, and scratch memory for each block."""
-
-    def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], backward: bool, n: int, number: int) -> None:
-        import cupy
-
-        words = -(-n // 32)
-        sets = 2 * 4 + 4 * 4 * words
-        limits = device(number)
-        self._threads = min(_THREADS, 32 * words)
-        self._shared_bytes = sets + 2 * 2 * n
-        self._most, self._room, self._scratch = 2**31 - 1, 0, None
-        shared = self._shared_bytes <= limits.block_shared_bytes
-        if not shared:
-            self._shared_bytes, self._most, self._room = 0, 2 * limits.multiprocessors, sets + 2 * 4 * n
-            self._scratch = cupy.empty(self._most * self._room, dtype=np.uint8)
-        self._functions = _functions(semiring, dtypes, backward, shared, number)
-
-    def __call__(self, name: str, rows: int, *arguments: int) -> None:
-        scratch = 0 if self._scratch is None else self._scratch.data.ptr
-        grid, block = (min(rows, self._most), 1, 1), (self._threads, 1, 1)
-        self._functions[name](grid, block, (*arguments, scratch, self._room), self._shared_bytes)
 
 
 @functools.lru_cache(maxsize=cache.LOADED)

@@ -223,8 +223,6 @@ template <class S, int BM, int BN, int TM, int TN> struct Improved {
   }
 };
 
-// The main loop.
-
 template <class S, int BM, int BN, int BK, int TM, int TN, int STAGES, int HELD, int UNROLLED, Access A_ACCESS, Access B_ACCESS, Lookup LOOKUP, int COUNT>
 __device__ __forceinline__ void multiply_tile(const Products<S, COUNT>& products) {
   using E = typename S::Element;

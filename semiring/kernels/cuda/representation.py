@@ -23,7 +23,7 @@ from semiring.common.forks import cached_property
 from semiring.kernels.limits import absorbing, inner_infinity, tropical
 from semiring.kernels.operations import on_bytes
 
-__all__ = ["STEPS", "Representation", "Step", "StepOperations", "best_step", "candidate", "hoisted", "represent"]
+__all__ = ["STEPS", "Representation", "Step", "StepOperations", "candidate", "hoisted", "represent"]
 
 
 @dataclass(frozen=True)
@@ -245,8 +245,3 @@ def hoisted(add: Expr, mul: Expr, zero: float, dtype: np.dtype[Any]) -> tuple[Ex
         (of_zero,) = evaluate([whole], [dtype.type(zero)], [], _INCREASING, dtype.type)
     waits = applied and (of_zero <= zero if add.op == "max" else of_zero >= zero)
     return (inner, whole) if waits else as_it_is
-
-
-def best_step(operations: StepOperations) -> Step | None:
-    """Return the first row that computes the same; None where ⊕ of ⊗ as written is best."""
-    return next((row for row in STEPS if row.fits(operations)), None)

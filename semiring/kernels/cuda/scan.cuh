@@ -4,7 +4,7 @@
 // lanes share the sum of a new entry: each lane adds consecutive terms, TERMS at a time. A matrix that is the same in all steps is HELD in
 // registers if those have room for a whole part; otherwise the next terms are prefetched during the additions.
 //
-// S is the semiring as `summing_source` writes it: elements are encoded for products, and decoded for the caller.
+// S is the semiring as `summing_structs` writes it: elements are encoded for products, and decoded for the caller.
 #pragma once
 
 #include "sums.cuh"

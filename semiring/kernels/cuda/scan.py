@@ -110,7 +110,7 @@ def scan_source(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], form: Sca
     step = step_for(r, arch, ordered_bits=False) if total == "Fold" else None
     flags = (str(x).lower() for x in (form.held, form.backward, form.weighted, form.witness))
     call = f"scan_sequence<Summed, {total}<Summed>, {form.parts}, {form.terms}, {', '.join(flags)}>"
-    return summing_source(semiring, dtypes, "scan.cuh", "scan", call, form.bound, step=step)
+    return summing_source(semiring, dtypes, "scan", {"scan": (call, form.bound)}, step=step)
 
 
 class CudaScans:
@@ -157,7 +157,9 @@ class CudaScans:
         columns += [column(v) for v in initials] + [column(v, lengths) for v in values]
         columns += [nothing if v is None else column(v, lengths) for v in (places.witness, places.states)]
         table = cupy.asarray(np.ascontiguousarray(np.stack([*columns, lengths], axis=1), np.int64))
-        form, tile, rows = self._form(operands, places, stride(matrices, 0) == 0, backward)
+        tile, witness = scan_tile(r.size, states, constant=stride(matrices, 0) == 0), places.witness is not None
+        form = ScanForm(tile.parts, tile.terms, tile.held, tile.bound, backward, operands.weights is not None, witness)
+        rows = max(1, min(_ROWS, _ROW_BYTES // (4 * states))) if witness else 0  # steps traced back at a time
         down, across = stride(matrices, 1), stride(matrices, 2)
         scan = Scan(
             table.data.ptr,
@@ -175,10 +177,3 @@ class CudaScans:
         arch = device(self.number).arch
         kernel = semiring_kernel_for("scan", self.number, scan_source, self.semiring, self.dtypes, form, arch)
         kernel((len(lengths), 1, 1), (tile.threads, 1, 1), (by_value(scan),), max(tile.vector_bytes, 4 * rows * states))
-
-    def _form(self, operands: ScanOperands, places: ScanPlaces, constant: bool, backward: bool) -> tuple[ScanForm, ScanTile, int]:
-        """Return the kernel's form, the tile, and the number of steps traced back at a time."""
-        tile = scan_tile(self._representation.size, operands.states, constant=constant)
-        witness = places.witness is not None
-        form = ScanForm(tile.parts, tile.terms, tile.held, tile.bound, backward, operands.weights is not None, witness)
-        return form, tile, max(1, min(_ROWS, _ROW_BYTES // (4 * operands.states))) if witness else 0

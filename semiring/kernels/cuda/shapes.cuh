@@ -363,7 +363,8 @@ template <class S, int THREADS, bool VECTORS, class Launch> __device__ __forcein
   const int first = part * int(product.depth), last = min(k, first + int(product.depth));
   Check<Launch> check(products);
   E total[V];
-  fill(total, S::zero());
+#pragma unroll
+  for (int q = 0; q < V; q++) total[q] = S::zero();
 #pragma unroll 8
   for (int step = first; step < last; step++) {
     const E left = S::get(A.pointers, A.at(0, step));

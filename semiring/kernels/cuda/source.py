@@ -6,7 +6,7 @@ Kernels with sums of single terms also take ``struct Summed``, with the encoding
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from semiring.kernels.limits import own_infinities
 __all__ = ["function", "literal", "semiring_struct", "size_of_sum", "sum_of", "summing_source", "summing_structs"]
 
 DTypes = tuple[np.dtype[Any], ...]
+_Calls = Mapping[str, tuple[str, int | str]]
 
 _INFIX = {
     "add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^",
@@ -160,6 +161,9 @@ def semiring_struct(r: Representation, step: Step | None, *, star: bool = False,
     same = [d == e for d, e in zip(r.dtypes, r.registers, strict=True)]
     pointers = " ".join(f"{kind}* c{c};" for c, kind in each)
     count, pairs = (step.count, step.pairs) if step else (1, False)
+    accumulate = step.code.format(extremum=r.add[0].op) if step else "c = add(c, candidate(a[0], b[0]));"
+    # ⊗ without its hoisted part, or at least without what ⊕ makes superfluous.
+    candidates = r.hoisted[0] if epilogue else (candidate(r.add[0], r.mul[0], r.zero[0]),) if len(r.mul) == 1 else r.mul
     lines = [
         f"struct {'Numbers' if pairs else 'Semiring'} {{",
         f"  struct alignas({min(r.size, 16)}) Element {{ {fields} }};",
@@ -189,9 +193,9 @@ def semiring_struct(r: Representation, step: Step | None, *, star: bool = False,
         _constant("one", r.one, r.registers),
         _operation("add", "Element a, Element b", r.add, r),
         _operation("mul", "Element a, Element b", r.mul, r),
-        _operation("candidate", "Element a, Element b", r.hoisted[0] if epilogue else _candidates(r), r),
+        _operation("candidate", "Element a, Element b", candidates, r),
         _epilogue(r) if epilogue else "",
-        _accumulate(r, step),
+        _method("void accumulate(Element& c, const Element* a, const Element* b)", accumulate),
         _method("bool harmless(Element p)", "return same(add(one(), p), one());"),
         _star(r) if star else "",
         "};",
@@ -220,26 +224,12 @@ def _operation(name: str, parameters: str, roots: Sequence[Expr], r: Representat
     return f"  static __device__ __forceinline__ Element {name}({parameters}) {{\n{body}    return {{{', '.join(results)}}};\n  }}"
 
 
-def _candidates(r: Representation) -> Sequence[Expr]:
-    """Return ⊗ without what ⊕ makes superfluous; see `steps.candidate`."""
-    return (candidate(r.add[0], r.mul[0], r.zero[0]),) if len(r.mul) == 1 else r.mul
-
-
 def _epilogue(r: Representation) -> str:
     """Return the function from a sum of candidates to the result."""
     if all(e.op == "var" for e in r.hoisted[1]):
         return _method("Element epilogue(Element a)", "return a;")
     lines, results = function(r.hoisted[1], [f"{d}(a.c{c})" for c, d in enumerate(r.dtypes)], [], r.dtypes)
     return _method("Element epilogue(Element a)", " ".join([*lines, f"return add(zero(), {{{', '.join(results)}}});"]))
-
-
-def _accumulate(r: Representation, step: Step | None) -> str:
-    """Return c ← c + a × b for the steps taken at once; `a` and `b` are arrays of operands."""
-    if step is None:
-        body = "c = add(c, candidate(a[0], b[0]));"
-    else:
-        body = step.code.format(extremum=r.add[0].op)
-    return _method("void accumulate(Element& c, const Element* a, const Element* b)", body)
 
 
 def _star(r: Representation) -> str:
@@ -269,32 +259,19 @@ def size_of_sum(semiring: Semiring, dtypes: DTypes, *, witness: bool) -> int:
 
 
 def summing_source(
-    semiring: Semiring, dtypes: DTypes, header: str, name: str, call: str, bound: int, *, blocks: int = 1, step: Step | None = None
+    semiring: Semiring, dtypes: DTypes, header: str, kernels: _Calls, *, step: Step | None = None, star: bool = False
 ) -> str:
-    """Return the CUDA C++ of a kernel that adds terms: the semiring's structs, and an instantiation of a template of `header`.
+    """Return the CUDA C++ of kernels that add terms: the semiring's structs, and instantiations of templates of `header`.
 
-    `name` names the kernel, its parameter, and, capitalized, the parameter's structure. `call` is the template with its arguments, with
-    ``Summed`` for the semiring. A block has at most `bound` threads, and a multiprocessor at least `blocks` blocks. See `semiring_struct`
-    for `step`.
+    `kernels` maps each name to the template with its arguments, with ``Summed`` for the semiring, and to the bounds of its launches: the
+    most threads of a block, and the least blocks per multiprocessor if given. All take the structure of the header's name. See
+    `semiring_struct` for `step` and `star`.
     """
-    bounds = f"{bound}, {blocks}" if blocks > 1 else f"{bound}"
-    taken = f"const __grid_constant__ {name.capitalize()}<Summed> {name}"
-    return "\n".join(
-        [
-            f'#include "{header}"',
-            "",
-            summing_structs(semiring, dtypes, step=step),
-            f'extern "C" __global__ void __launch_bounds__({bounds}) {name}({taken}) {{',
-            f"  {call}({name});",
-            "}\n",
-        ]
-    )
-
-
-def summing_structs(semiring: Semiring, dtypes: DTypes, *, step: Step | None = None, star: bool = False) -> str:
-    """Return the semiring's structs in C++ (see `semiring_struct`), with the encoding and decoding of elements."""
-    r = represent(semiring, dtypes)
-    return semiring_struct(r, step, star=star) + "\n" + _summed_struct(semiring, dtypes, r)
+    parts = [f'#include "{header}.cuh"', "", summing_structs(semiring, dtypes, step=step, star=star)]
+    for name, (call, bounds) in kernels.items():
+        taken = f"const __grid_constant__ {header.capitalize()}<Summed> given"
+        parts.append(f'extern "C" __global__ void __launch_bounds__({bounds}) {name}({taken}) {{\n  {call}(given);\n}}\n')
+    return "\n".join(parts)
 
 
 def _scale(semiring: Semiring, dtypes: DTypes) -> float | None:
@@ -303,8 +280,9 @@ def _scale(semiring: Semiring, dtypes: DTypes) -> float | None:
     return None if scale is None else float(scale)
 
 
-def _summed_struct(semiring: Semiring, dtypes: DTypes, r: Representation) -> str:
-    """Return ``struct Summed``: the semiring, the encoding of elements before products, and the decoding after sums."""
+def summing_structs(semiring: Semiring, dtypes: DTypes, *, step: Step | None = None, star: bool = False) -> str:
+    """Return the semiring's struct (see `semiring_struct`), and ``struct Summed`` with the encoding and decoding of elements."""
+    r = represent(semiring, dtypes)
     zero, scale = semiring.identities(dtypes)[0], _scale(semiring, dtypes) or 1.0
     encoded = decoded = "x"
     if r.clamped:
@@ -327,7 +305,7 @@ def _summed_struct(semiring: Semiring, dtypes: DTypes, r: Representation) -> str
         f"{kind} inverse_scale() {{ return {scales[1]}; }}",
     )
     body = "".join(f"  static __device__ __forceinline__ {method}\n" for method in methods)
-    return f"struct Summed : Semiring {{\n{body}{_staged(r)}}};\n"
+    return f"{semiring_struct(r, step, star=star)}\nstruct Summed : Semiring {{\n{body}{_staged(r)}}};\n"
 
 
 def _staged(r: Representation) -> str:

@@ -5,7 +5,7 @@
 // Rows and entries together are cut into tiles of equal size (Merrill and Garland 2016, merge-based parallel sparse matrix-vector
 // multiplication), so that all thread blocks have equal work for any lengths of rows.
 //
-// S is the semiring as `summing_source` writes it, and Index the type of column numbers.
+// S is the semiring as `summing_structs` writes it, and Index the type of column numbers.
 #pragma once
 
 #include "sums.cuh"

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.kernels.compressed import CompressedRows, Mask, Room, strange_columns
+from semiring.kernels.compressed import CompressedRows, Mask, Room, require_sound, strange_columns
 from semiring.kernels.cuda.arguments import Bounds, Sparse, flat
 from semiring.kernels.cuda.blocks import of_one_layout
 from semiring.kernels.cuda.compiler import Kernel, pointer_to, semiring_kernel_for
 from semiring.kernels.cuda.elements import Flags
+from semiring.kernels.cuda.kernels import bounds_of
 from semiring.kernels.cuda.representation import represent
-from semiring.kernels.cuda.shapes import bounds_of
 from semiring.kernels.cuda.source import size_of_sum, sum_of, summing_source
 from semiring.kernels.limits import SafeRange, threshold
 
@@ -28,7 +28,6 @@ DTypes = tuple[np.dtype[Any], ...]
 _CUT, _MULTIPLY, _JOIN = range(3)  # the phases of a launch
 _PHASE = Sparse._fields.index("phase") - len(Sparse._fields) - len(Bounds._fields) + 1  # position from the end
 _MOST_SLICES = (1 << 16) - 1  # the most blocks of a grid in its second dimension
-_NO_BOUNDS = Bounds(0, 0, 0, 0, 0)  # for launches without checks
 
 _VECTOR, _MATRIX, _LEAST = 128, 256, 64  # threads per block: times a vector, times a matrix, and where few rows make a tile
 _LANES = 32  # the most threads that share a row
@@ -124,7 +123,7 @@ def sparse_source(semiring: Semiring, dtypes: DTypes, form: SparseForm) -> str:
     how = f"Form<Summed, {total}<Summed>, {'long long' if form.wide else 'int'}, {swapped}, {checked}, {mixed}>"
     call = f"sparse_product<{how}, {form.lanes}, {form.columns}, {form.width}, {matrix}>"
     threads, blocks = _MATRIX if form.matrix else _VECTOR, resident(semiring, dtypes, form)
-    return summing_source(semiring, dtypes, "sparse.cuh", "sparse", call, threads, blocks=blocks)
+    return summing_source(semiring, dtypes, "sparse", {"sparse": (call, f"{threads}, {blocks}" if blocks > 1 else threads)})
 
 
 def resident(semiring: Semiring, dtypes: DTypes, form: SparseForm) -> int:
@@ -146,19 +145,8 @@ class CudaSparseProducts:
         """C ← A⊗B, see `SparseProducts`."""
         self.times_dense_within(A, B, C, via, swapped=swapped, signed=signed)
 
-    def times_dense_within(
-        self,
-        A: CompressedRows,
-        B: Values,
-        C: Values,
-        via: Any = None,
-        *,
-        swapped: bool = False,
-        signed: bool = False,
-        fresh: bool = True,
-        safe: SafeRange | None = None,
-    ) -> bool:
-        """C ← A⊗B, checked against a safe range; without `fresh`, C ← C ⊕ A⊗B, with −1 in `via` where C keeps its element.
+    def times_dense_within(self, A: CompressedRows, B: Values, C: Values, via: Any = None, **how: Any) -> bool:
+        """C ← A⊗B, checked against a safe range; without `fresh`, C ← C ⊕ A⊗B, with −1 in `via` where C keeps its element. See `plan`.
 
         Returns True if all numbers of the operands are in `safe`; otherwise C holds no product. Raises GraphError for invalid row starts
         and columns out of range.
@@ -174,8 +162,8 @@ class CudaSparseProducts:
         arrays: list[Any] = [A.starts.astype(A.columns.dtype, copy=False), A.columns, *A.values, *B, *C]
         lie = B[0].strides[0], (B[0].data.ptr | C[0].data.ptr) % 16
         witness, index = via is not None, A.columns.itemsize
-        how = self.plan(A.shape, entries, n, index, *lie, swapped=swapped, witness=witness, signed=signed, fresh=fresh, safe=safe)
-        return how.finds_safe([*[v.data.ptr for v in arrays], 0 if via is None else via.data.ptr])
+        plan = self.plan(A.shape, entries, n, index, *lie, witness=witness, **how)
+        return plan.finds_safe([*[v.data.ptr for v in arrays], 0 if via is None else via.data.ptr])
 
     @staticmethod
     def reaches_rows(apart: int) -> bool:
@@ -291,7 +279,7 @@ def _planned(
     cuts, parts = 16 * (cut.tiles + 1), 2 * cut.tiles * n * size_of_sum(semiring, dtypes, witness=witness)
     nothing = (0,) * len(dtypes)
     last = threshold(int(r.zero[0]), signed=signed) if r.clamped else 0
-    bounds = _NO_BOUNDS if safe is None else bounds_of(safe, dtypes[0], 0)
+    bounds = Bounds(0, 0, 0, 0, 0) if safe is None else bounds_of(safe, dtypes[0], 0)
     words = flat(
         Sparse(
             0, 0, nothing, nothing, nothing, 0, 0, 0, 0, 0,
@@ -325,8 +313,7 @@ def expanded_product(
     """
     import cupy
 
-    for rows in (A, B, *(() if mask is None else (mask.pattern,))):
-        rows.require_sound()
+    require_sound(A, B, mask)
     (m, _), n, dtypes = A.shape, B.shape[1], [v.dtype for v in A.values]
     row, lengths = A.row_numbers().astype(np.int64), (B.starts[1:] - B.starts[:-1]).astype(np.int64)[A.columns]
     ends = cupy.cumsum(lengths)
@@ -366,7 +353,10 @@ def expanded_product(
     found = tuple([_joined([part[c] for part in parts], d) for c, d in enumerate(dtypes)])
     starts = cupy.searchsorted(where, cupy.arange(m + 1, dtype=np.int64) * n)
     product = CompressedRows((m, n), starts, (where % max(n, 1)).astype(B.columns.dtype), found)
-    return product, _rows_of(B, _joined(winners, np.dtype(np.int32))) if witness else None
+    if not witness:
+        return product, None
+    entries, row_of = _joined(winners, np.dtype(np.int32)), B.row_numbers().astype(np.int32)
+    return product, cupy.where(entries < 0, np.int32(-1), row_of[cupy.maximum(entries, 0)]) if len(row_of) else entries
 
 
 def _stretches(A: CompressedRows, ends: Any) -> Iterator[tuple[int, int]]:
@@ -402,11 +392,3 @@ def _joined(parts: list[Any], dtype: np.dtype[Any]) -> Any:
     import cupy
 
     return parts[0] if len(parts) == 1 else cupy.concatenate(parts) if parts else cupy.empty(0, dtype)
-
-
-def _rows_of(B: CompressedRows, entries: Any) -> Any:
-    """Return the row of each entry, with −1 for −1."""
-    import cupy
-
-    row = B.row_numbers().astype(np.int32)
-    return cupy.where(entries < 0, np.int32(-1), row[cupy.maximum(entries, 0)]) if len(row) else entries

@@ -24,23 +24,21 @@ template <> __device__ __forceinline__ uint64 place(double x) {
   return bits < 0 ? ~uint64(bits) : uint64(bits) ^ 0x8000000000000000ull;
 }
 
+template <class T> constexpr bool is_float = T(0.5) != T(0);
+
 template <class T> __device__ __forceinline__ unsigned kind(T x) {
-  constexpr bool with_sign = T(-1) < T(0);
-  constexpr T lowest = with_sign ? T(uint64(1) << (8 * sizeof(T) - 1)) : T(0), highest = T(~lowest);
-  return x == highest ? HIGHEST : x == lowest ? LOWEST : FINITE;
+  if constexpr (is_float<T>) {
+    const Word<T> infinity = place(T(__int_as_float(0x7f800000))), x_place = place(x);
+    if (x_place > infinity || x_place < ~infinity) return NOT_A_NUMBER;
+    return x_place == infinity ? HIGHEST : x_place == ~infinity ? LOWEST : FINITE;
+  } else {
+    constexpr T lowest = T(-1) < T(0) ? T(uint64(1) << (8 * sizeof(T) - 1)) : T(0), highest = T(~lowest);
+    return x == highest ? HIGHEST : x == lowest ? LOWEST : FINITE;
+  }
 }
-template <class T> __device__ __forceinline__ unsigned kind_of_float(T x) {
-  const Word<T> infinity = place(T(__int_as_float(0x7f800000))), x_place = place(x);
-  if (x_place > infinity || x_place < ~infinity) return NOT_A_NUMBER;
-  return x_place == infinity ? HIGHEST : x_place == ~infinity ? LOWEST : FINITE;
-}
-template <> __device__ __forceinline__ unsigned kind<float>(float x) { return kind_of_float(x); }
-template <> __device__ __forceinline__ unsigned kind<double>(double x) { return kind_of_float(x); }
 
 // Tests for -0.0, whose place is just below that of 0.0; integers have no -0.
-template <class T> __device__ __forceinline__ bool is_negative_zero(T) { return false; }
-template <> __device__ __forceinline__ bool is_negative_zero(float x) { return place(x) == place(0.0f) - 1; }
-template <> __device__ __forceinline__ bool is_negative_zero(double x) { return place(x) == place(0.0) - 1; }
+template <class T> __device__ __forceinline__ bool is_negative_zero(T x) { return is_float<T> && place(x) == place(T(0)) - 1; }
 
 // Maps a place back to its number, in the host's 8 bytes: a double, or an integer.
 template <class T> __device__ __forceinline__ uint64 number_at(Word<T> place) {

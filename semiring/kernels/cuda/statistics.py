@@ -19,7 +19,7 @@ from semiring.common.errors import SemiringError
 from semiring.kernels.cuda.arguments import Given, Numbers
 from semiring.kernels.cuda.blocks import stacked
 from semiring.kernels.cuda.compiler import kernel_for, pointer_to, rehearsing
-from semiring.kernels.cuda.elements import zeros
+from semiring.kernels.cuda.elements import of_bytes
 from semiring.kernels.hardware import device
 from semiring.kernels.limits import RawStatistics
 
@@ -34,6 +34,7 @@ _PARTIALS, _NUMBER, _SIGNS = (Given._fields.index(field) - len(Given._fields) fo
 """Positions of fields, from the end."""
 
 _FINISHED = _COUNT * _WORDS  # the word after the results of all arrays
+_PARTIAL_WORDS = 2 * (_COUNT * _WORDS + 1)  # 32 bits each, 0 at first, where blocks combine partial results and count themselves
 
 _RESULT = {"f": Struct("=ddQQQ"), "i": Struct("=qqQQQ"), "u": Struct("=QQQQQ")}
 """`Result` in statistics.cuh, by kinds of dtypes."""
@@ -52,7 +53,7 @@ class _Arguments:
     def __init__(self) -> None:
         import cupy
 
-        self._partials = _partials()
+        self._partials = of_bytes(_PARTIAL_WORDS, 0)
         memory = cupy.cuda.alloc_pinned_memory(8 * (_FINISHED + 1))
         self.results = np.frombuffer(memory, np.uint64, _FINISHED + 1).data
         self.results[_FINISHED] = self.number = 0
@@ -66,11 +67,6 @@ _all: list[_Arguments] = []
 
 forks.in_children(_idle.clear)
 forks.in_children(_all.clear)
-
-
-def _partials() -> Any:
-    """Return zeroed memory where blocks combine partial results and count themselves."""
-    return zeros(2 * (_COUNT * _WORDS + 1))
 
 
 def _fields(partials: Any, results: int) -> Any:
@@ -115,7 +111,7 @@ def flag_signs(arrays: Sequence[Any], signs: Any) -> None:
     """Set `signs` as `begin` does, without a wait: also while a CUDA graph is captured."""
     import cupy
 
-    readable, partials = list(map(_readable, arrays)), _partials()
+    readable, partials = list(map(_readable, arrays)), of_bytes(_PARTIAL_WORDS, 0)
     given = list(map(_described, readable))
     _start(given, given[0].dtype, cupy.cuda.runtime.getDevice(), _fields(partials, 0), signs)
 
@@ -163,9 +159,8 @@ def _start(given: Sequence[Strided], dtype: np.dtype[Any], number: int, fields: 
     fields[1 : 1 + len(own)] = own
     fields[_SIGNS] = 0 if signs is None else signs.data.ptr
     blocks = min(-(-most // (_THREADS * _NUMBERS)), _BLOCKS * device(number).multiprocessors)
-    kernel_for("value_statistics", number, statistics_source, dtype).start(
-        (max(1, blocks), len(given), 1), (_THREADS, 1, 1), pointer_to(fields)
-    )
+    kernel = kernel_for("value_statistics", number, statistics_source, dtype)
+    kernel.start((max(1, blocks), len(given), 1), (_THREADS, 1, 1), pointer_to(fields))
 
 
 def _readable(values: Any) -> Any:

@@ -1,7 +1,7 @@
 // Sums of ordered terms: `add` adds terms to a part; `combine` adds the parts of neighbouring lanes, and `join` a later part, with the
 // earlier part on the left.
 //
-// S is the semiring as `summing_source` writes it: elements are encoded for products, and decoded for the caller.
+// S is the semiring as `summing_structs` writes it: elements are encoded for products, and decoded for the caller.
 #pragma once
 
 #include "arithmetic.cuh"

@@ -3,14 +3,14 @@
 // A warp has a vector X for each of 32 sources, one per lane: all lanes read the same entry of a panel at a time, and no lane reads another
 // lane's writes. Sources come in the order of elimination, so that the sources of a warp share most supernodes above them.
 //
-// S is the semiring as `summing_source` writes it: elements of X are encoded, and decoded for the caller.
+// S is the semiring as `summing_structs` writes it: elements of X are encoded, and decoded for the caller.
 #pragma once
 
 #include "arithmetic.cuh"
 
 constexpr int LANES = 32;
 
-template <class S> struct Sweep { SWEEP_FIELDS };
+template <class S> struct Sweeps { SWEEPS_FIELDS };
 
 __device__ __forceinline__ int least_of_warp(int x) {
 #if __CUDA_ARCH__ >= 800
@@ -24,11 +24,11 @@ __device__ __forceinline__ int least_of_warp(int x) {
 
 template <class S, bool BACKWARD> struct Sweeper {
   using E = typename S::Element;
-  const Sweep<S>& sweep;
+  const Sweeps<S>& sweep;
   typename S::Pointers x, own;  // this lane's elements of the first place
   int *const marks, lane;
 
-  __device__ __forceinline__ explicit Sweeper(const Sweep<S>& sweep)
+  __device__ __forceinline__ explicit Sweeper(const Sweeps<S>& sweep)
       : sweep(sweep), x(sweep.x), own(sweep.own), marks(sweep.marks + blockIdx.x * static_cast<long long>(sweep.supernodes)),
         lane(threadIdx.x) {
     S::advance(x, blockIdx.x * sweep.n * LANES + lane);
@@ -154,7 +154,7 @@ template <class S, bool BACKWARD> struct Sweeper {
   }
 };
 
-template <class S, bool BACKWARD> __device__ __forceinline__ void sweep_sources(const Sweep<S>& sweep) {
+template <class S, bool BACKWARD> __device__ __forceinline__ void sweep_sources(const Sweeps<S>& sweep) {
   Sweeper<S, BACKWARD> sweeper(sweep);
   for (long long first = blockIdx.x * static_cast<long long>(LANES); first < sweep.sources; first += gridDim.x * static_cast<long long>(LANES)) {
     const bool there = first + threadIdx.x < sweep.sources;

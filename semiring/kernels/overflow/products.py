@@ -40,7 +40,7 @@ from semiring.kernels.limits import (
 from semiring.kernels.overflow.intervals import ARITHMETIC, IntervalArithmetic, Range, certify_floats
 from semiring.kernels.overflow.statistics import SMALL, as_stored, gpu_kernels, kernel_for, surely_elements, value_statistics
 
-__all__ = ["ProductChecks", "certify", "checks_for", "depends_on_values", "ranges"]
+__all__ = ["ProductChecks", "Statistics", "certify", "checks_for", "depends_on_values", "ranges"]
 
 Values = tuple[Any, ...]
 Statistics = Sequence[ValueStatistics]

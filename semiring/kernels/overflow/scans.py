@@ -10,7 +10,7 @@ import functools
 import math
 import operator
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -24,17 +24,15 @@ from semiring.common.units import counted
 from semiring.kernels.engine import ScanOperands
 from semiring.kernels.limits import DTypes, ValueStatistics, absorbing, inner_infinity, largest_beside, overflow_risk, tropical
 from semiring.kernels.overflow.intervals import ARITHMETIC, IntervalArithmetic, Range, either, magnitudes, product_of_magnitudes, repeated
-from semiring.kernels.overflow.products import depends_on_values, ranges
+from semiring.kernels.overflow.products import Statistics, depends_on_values, ranges
 from semiring.kernels.overflow.statistics import surely_elements, value_statistics
 
 __all__ = ["check_scan"]
 
 Reach = TypeVar("Reach")
-Statistics = Sequence[ValueStatistics]
 Values = tuple[Any, ...]
 
-_AXES = {"matrices": 3, "weights": 2, "initial": 1}
-"""Axes of an operand for one sequence."""
+_AXES = {"matrices": 3, "weights": 2, "initial": 1}  # axes of an operand for one sequence
 
 
 class _CheckedScan(NamedTuple):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
@@ -17,18 +16,7 @@ from semiring.arrays.devices import on_gpu
 from semiring.arrays.threads import run, thread_count
 from semiring.common.errors import SemiringError
 from semiring.common.forks import importing
-from semiring.kernels.limits import (
-    FINITE,
-    HIGHEST,
-    LOWEST,
-    NAN,
-    DTypes,
-    RawStatistics,
-    ValueStatistics,
-    absorbing,
-    finite_range,
-    interpreted,
-)
+from semiring.kernels.limits import DTypes, RawStatistics, ValueStatistics, absorbing, interpreted, statistics_by_numpy
 
 __all__ = ["SMALL", "as_stored", "begin_statistics", "gpu_kernels", "kernel_for", "surely_elements", "value_statistics"]
 
@@ -150,18 +138,4 @@ def kernel_for(dtype: np.dtype[Any]) -> Callable[[Sequence[Array]], list[RawStat
     try:
         return statistics_kernel(dtype)
     except SemiringError:  # a processor without kernels, on which the reference engine computes
-        return lambda parts: list(map(_by_numpy, parts))
-
-
-def _by_numpy(part: Array) -> RawStatistics:
-    if part.dtype.kind == "f":
-        between, ends, nan = np.isfinite(part), (-math.inf, math.inf), bool(np.isnan(part).any())
-    else:
-        part = part.view(np.uint8) if part.dtype.kind == "b" else part
-        ends, nan = finite_range(part.dtype, ()), False
-        between = (part > ends[0]) & (part < ends[1])
-    finite = part[between]
-    least, greatest = (finite.min().item(), finite.max().item()) if finite.size else (0, 0)
-    kinds = FINITE * bool(finite.size) | HIGHEST * bool((part == ends[1]).any()) | LOWEST * bool((part == ends[0]).any()) | NAN * nan
-    negative = int(np.count_nonzero(np.signbit(part) & (part == 0))) if part.dtype.kind == "f" else 0
-    return least, greatest, kinds, part.size - int(np.count_nonzero(part)) - negative, negative
+        return lambda parts: list(map(statistics_by_numpy, parts))

@@ -20,7 +20,7 @@ from hypothesis.extra import numpy as hnp
 from semiring.algebra.catalogue import MAX_TIMES, MIN_PLUS
 from semiring.algebra.definition import Semiring
 from semiring.kernels.cpu.statistics import statistics_kernel
-from semiring.kernels.limits import ValueStatistics, interpreted
+from semiring.kernels.limits import ValueStatistics, interpreted, statistics_by_numpy
 from semiring.kernels.overflow import statistics
 from semiring.kernels.overflow.statistics import surely_elements, value_statistics
 from semiring.product import matmul
@@ -140,7 +140,7 @@ def test_any_array(data: st.DataObject, dtype: np.dtype[Any]) -> None:
 def test_numpy_tells_the_same(data: st.DataObject, dtype: np.dtype[Any]) -> None:
     """As where no code can be generated."""
     values = data.draw(arrays(dtype, st.sampled_from([0, 1, 3, 19])))
-    found = interpreted(statistics._by_numpy(values), dtype, ())
+    found = interpreted(statistics_by_numpy(values), dtype, ())
     assert found == value_statistics((values,))[0]
 
 
