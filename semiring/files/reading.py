@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import gzip
 import io
 import os
@@ -194,8 +193,6 @@ def _suffix(path: Path) -> str:
 
 
 def _content(path: Path) -> bytes:
-    if not path.exists():
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     raw = path.read_bytes()
     if path.suffix.lower() != ".gz":
         return raw
