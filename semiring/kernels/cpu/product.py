@@ -155,13 +155,14 @@ class ProductKernel:
                 return p
             return em.mul(em.let(f"sdiv i64 {p}, {depth}"), self.tile.panel_steps(depth))
 
+        def pointers(base: list[str], offset: Index) -> str:
+            return "".join(f", ptr {em.at(s.ir, b, offset)}" for s, b in zip(self.rep.inner, base, strict=True))
+
         def pack_a(i: Index, p: Index, mc: Index, kc: Index, offset: Index) -> None:
-            outs = "".join(f", ptr {em.at(self.rep.inner[c].ir, base_a[c], offset)}" for c in self.components)
-            em.line(f"call void @{self.name}_pack_a(ptr %args, i64 {i}, i64 {p}, i64 {mc}, i64 {kc}{outs})")
+            em.line(f"call void @{self.name}_pack_a(ptr %args, i64 {i}, i64 {p}, i64 {mc}, i64 {kc}{pointers(base_a, offset)})")
 
         def pack_b(p: Index, kc: Index, offset: Index) -> None:
-            outs = "".join(f", ptr {em.at(self.rep.inner[c].ir, base_b[c], offset)}" for c in self.components)
-            em.line(f"call void @{self.name}_pack_b(ptr %args, i64 {p}, i64 {kc}{outs})")
+            em.line(f"call void @{self.name}_pack_b(ptr %args, i64 {p}, i64 {kc}{pointers(base_b, offset)})")
 
         def everything(pack: Callable[[Index, Index], None]) -> None:
             em.loop(0, k, depth, lambda p, _: pack(p, em.smin(em.sub(k, p), depth)))
@@ -208,8 +209,7 @@ class ProductKernel:
 
             em.loop(0, m, block, row_block)
             if self.witness:
-                panels = "".join(f", ptr {em.at(s.ir, b, b_offset)}" for b, s in zip(base_b, self.rep.inner, strict=True))
-                em.line(f"call void @resolve(ptr %args, i64 {p}, i64 {kc}{panels})")
+                em.line(f"call void @resolve(ptr %args, i64 {p}, i64 {kc}{pointers(base_b, b_offset)})")
 
         em.loop(0, k, depth, depth_slab)
         return em.done()
