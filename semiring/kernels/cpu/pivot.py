@@ -19,7 +19,6 @@ from semiring.kernels.hardware import Target
 
 __all__ = ["PivotKernel", "outer_product"]
 
-Body = Callable[[Lowering, str], None]
 Pivot = tuple[list[Value], list[str]]
 """The left factor of a row, in all lanes, and the addresses of the pivot's row."""
 
@@ -92,7 +91,7 @@ class PivotKernel:
             return scalars
         return [Value(low.em.splat(v.name, s, low.width), s) for v, s in zip(scalars, self.rep.outer, strict=True)]
 
-    def _along(self, wide: Lowering, single: Lowering, body: Body, vectors: int = _UNROLLED) -> None:
+    def _along(self, wide: Lowering, single: Lowering, body: Callable[[Lowering, str], None], vectors: int = _UNROLLED) -> None:
         """Run ``body`` for all columns: by several vectors, by vectors, then one by one."""
         em, width = wide.em, self.width
 

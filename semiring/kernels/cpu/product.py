@@ -201,8 +201,8 @@ class ProductKernel:
                         v = em.at("i32", via, em.add(em.mul(row, via_down), j)) if self.witness else "null"
                         em.line(f"call void @{self.name}_micro(ptr %args{parts}, ptr {v}, i64 {kc}, i64 {mr}, i64 {nr}, i64 {p})")
 
-                    if self._exponentials is not None:
-                        self._exponentials.begin_columns(em)
+                    if self._exponentials is not None and self._exponentials.wide is not None:  # no float64 panel of these columns yet
+                        em.store("i64", "0", self.args.pointer(em, "wide"), 8)
                     em.loop(0, mc, rows, row_panel)
 
                 em.loop(0, n, columns, column_panel)
