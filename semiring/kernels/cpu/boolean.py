@@ -20,9 +20,10 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.arrays.overlap import address, matched, overlap
 from semiring.arrays.threads import Threaded, return_scratch, run, take_scratch
-from semiring.kernels.cpu.arguments import Arguments, pack
+from semiring.kernels.cpu.arguments import pack
+from semiring.kernels.cpu.body import Body
 from semiring.kernels.cpu.compiler import Function, compile_library, link
-from semiring.kernels.cpu.emitter import ENTRY, I64, Emitter
+from semiring.kernels.cpu.emitter import I64, Emitter
 from semiring.kernels.engine import Block, Immediate, PackedBlock
 from semiring.kernels.hardware import host
 
@@ -52,7 +53,7 @@ BitWords = namedtuple("BitWords", "a a_groups b b_rows c c_rows m words k tables
 
 In `bits_pack` and `bits_unpack`, A is the matrix of bytes, with k columns and rows `a_groups` bytes apart."""
 
-_POINTERS = {"a", "b", "c", "tables", "own"}
+_NUMBERS = "a_groups b_rows c_rows m words k"
 
 
 class BitsKernel:
@@ -62,18 +63,14 @@ class BitsKernel:
         """Emit all functions."""
         return [self._product(), self._close(), self._identity(), self._pack(), self._unpack()]
 
-    def _words(self, em: Emitter) -> dict[str, str]:
-        args = Arguments(BitWords)
-        return {name: (args.pointer if name in _POINTERS else args.load)(em, name) for name in BitWords._fields}
-
     def _product(self) -> Emitter:
         """Emit C ← C ∪ A·B for m rows, `words` words (whole strips) of columns and k steps.
 
         A is stored by groups of `GROUP` columns: the bits of one group are contiguous over all rows. A strip of C is copied to `own` and
         back, because rows of a matrix are often a power of two apart and would evict each other from the cache.
         """
-        em = Emitter("bits_product", ENTRY)
-        x = self._words(em)
+        x = Body("bits_product", BitWords, _NUMBERS)
+        em = x.em
         bits = f"i{GROUP}"
 
         def strip(w: str, _: list[str]) -> None:
@@ -86,7 +83,7 @@ class BitsKernel:
 
             def group(g: str, _: list[str]) -> None:
                 for table in range(_TABLES):
-                    self._build(em, x, w, str(em.add(em.mul(g, GROUP), 8 * table)), em.at("i8", x["tables"], table * _TABLE_BYTES))
+                    self._build(x, w, str(em.add(em.mul(g, GROUP), 8 * table)), em.at("i8", x["tables"], table * _TABLE_BYTES))
                 numbers = em.at(bits, x["a"], em.mul(g, x["a_groups"]))
 
                 def row(i: str, _: list[str]) -> None:
@@ -109,8 +106,9 @@ class BitsKernel:
         em.loop(0, x["words"], _WORDS, strip)
         return em.done()
 
-    def _build(self, em: Emitter, x: dict[str, str], w: str, k: str, table: str) -> None:
+    def _build(self, x: Body, w: str, k: str, table: str) -> None:
         """Fill a table with the 256 unions of 8 rows of B from row k on. Rows beyond the last are never picked: A's bits there are 0."""
+        em = x.em
         em.store(_VECTOR, "zeroinitializer", table, 64)
         last = em.sub(x["k"], 1)
         for bit in range(8):
@@ -126,8 +124,8 @@ class BitsKernel:
 
     def _close(self) -> Emitter:
         """Emit Warshall's algorithm on the m × m block C: for each k, row i takes in row k if it has bit k."""
-        em = Emitter("bits_close", ENTRY)
-        x = self._words(em)
+        x = Body("bits_close", BitWords, _NUMBERS)
+        em = x.em
 
         def pivot(k: str, _: list[str]) -> None:
             row_k = em.at("i64", x["c"], em.mul(k, x["c_rows"]))
@@ -156,8 +154,8 @@ class BitsKernel:
         return em.done()
 
     def _identity(self) -> Emitter:
-        em = Emitter("bits_identity", ENTRY)
-        x = self._words(em)
+        x = Body("bits_identity", BitWords, _NUMBERS)
+        em = x.em
 
         def row(i: str, _: list[str]) -> None:
             place = em.at("i64", x["c"], em.add(em.mul(i, x["c_rows"]), em.let(f"lshr i64 {i}, 6")))
@@ -196,8 +194,8 @@ class BitsKernel:
 
     def _converted(self, name: str, convert: Callable[[Emitter, str, str, str, int], None]) -> Emitter:
         """Emit ``convert(em, bytes, bits, shift, count)`` along each row: 64 columns at a time, then 8, then single ones."""
-        em = Emitter(name, ENTRY)
-        x = self._words(em)
+        x = Body(name, BitWords, _NUMBERS)
+        em = x.em
         ends = [0, em.round_down(x["k"], 64), em.round_down(x["k"], 8), x["k"]]
 
         def row(i: str, _: list[str]) -> None:

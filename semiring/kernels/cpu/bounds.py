@@ -20,7 +20,7 @@ import numpy as np
 
 from semiring.kernels.cpu.arguments import Arguments, KernelWords
 from semiring.kernels.cpu.emitter import Emitter, Scalar
-from semiring.kernels.cpu.representation import key_of
+from semiring.kernels.cpu.representation import key_of, order_keys
 from semiring.kernels.limits import HIGHEST, LOWEST, SafeRange, finite_range
 
 __all__ = ["BEYOND", "BOUNDS", "BoundsCheck", "bounds_in_words"]
@@ -78,9 +78,7 @@ class BoundsCheck:
         word = Scalar("i", s.bytes)
         ir, overload = word.vector(width), word.overload(width)
         if s.kind == "f":
-            bits = em.let(f"bitcast {s.vector(width)} {x} to {ir}")
-            sign = em.let(f"ashr {ir} {bits}, {word.constant(8 * s.bytes - 1, width)}")
-            x = em.let(f"xor {ir} {bits}, {em.let(f'and {ir} {sign}, {word.constant((1 << (8 * s.bytes - 1)) - 1, width)}')}")
+            x = order_keys(em, word, width, em.let(f"bitcast {s.vector(width)} {x} to {ir}"))
         z = em.let(f"sub {ir} {x}, {origin}")
         for op, place, value in (("umax", most, z), ("umin", least, em.let(f"sub {ir} {z}, {word.constant(1, width)}"))):
             old = em.load(ir, place, s.bytes)

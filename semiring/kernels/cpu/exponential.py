@@ -176,11 +176,6 @@ class ExponentialKernel:
         scales = [self.scale("scale_a", self.tile.rows), self.scale("scale_b", self.tile.columns)]
         return [*scales, self._exact(), self._micro(), *(self.wide.functions() if self.wide else ())]
 
-    def begin_columns(self, em: Emitter) -> None:
-        """Mark the float64 panel of B as missing, before other columns of B."""
-        if self.wide is not None:
-            em.store("i64", "0", self.args.pointer(em, "wide"), 8)
-
     def math(self, em: Emitter, width: int, inner: Scalar | None = None) -> ScaledMath:
         """Return exponentials and logarithms of vectors of `width` lanes."""
         inner = inner or self.scalar

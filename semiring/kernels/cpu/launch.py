@@ -374,8 +374,11 @@ def _stack_launch(
             words[slot] = not any(x for s in operand for x, length in zip(s, batch, strict=False) if length > 1)
     words[_AXES] = len(axes)
     for length, steps in axes:
-        words.append(length)
-        words.extend(_in_words(steps, sizes, count, product=product, witness=witness))
+        # Strides in elements, in the order of `StackArguments`: A, B and C of each component, and the witnesses.
+        elements = [step // size for step, size in zip(steps, sizes, strict=True)]
+        via = elements.pop() if witness else 0
+        elements = elements if product else [0] * (2 * count) + elements
+        words.extend([length, *(elements[x * count + c] for c in range(count) for x in range(3)), via])
     work = matrices * (m * n * k + LANE_MOVE * sum(areas))
     threads = threads if work >= SERIAL else 1
     unit = lanes if packed else 1
@@ -401,15 +404,6 @@ def _axes(batch: tuple[int, ...], strides: Sequence[tuple[int, ...]]) -> list[tu
         else:
             found.append((length, steps))
     return found
-
-
-def _in_words(steps: Sequence[int], sizes: Sequence[int], count: int, *, product: bool, witness: bool) -> list[int]:
-    """Return an axis's strides in elements, in the order of `StackArguments`: A, B and C of each component, and the witnesses."""
-    elements = [step // size for step, size in zip(steps, sizes, strict=True)]
-    via = elements.pop() if witness else 0
-    if not product:
-        elements = [0] * (2 * count) + elements
-    return [elements[x * count + c] for c in range(count) for x in range(3)] + [via]
 
 
 @functools.lru_cache(maxsize=16)

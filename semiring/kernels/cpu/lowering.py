@@ -110,8 +110,7 @@ class Lowering(Instructions):
             return self._truth(x.value)
         if isinstance(x, Value) and x.scalar is None:
             return x.name
-        found = self._compare("ne", [x, _Constant(0)])
-        return found.name
+        return self._compare("ne", [x, _Constant(0)]).name
 
     def _common(self, args: Sequence[Operand | _Constant]) -> Scalar:
         """Return the type of an operation on `args`; conditions and constants alone take the elements' type."""

@@ -36,10 +36,7 @@ class MicroKernel:
         return [self.sums()] if self.rep.kind == "exponential" else [self.merge_edge(), self.micro()]
 
     def sums(self) -> Emitter:
-        """``sums(args, A…, B…, out…, k)``: the register tile over k packed steps, to memory.
-
-        Partial sums of `SUMMED` steps are added up, which rounds less than one long sum.
-        """
+        """``sums(args, A…, B…, out…, k)``: the register tile over k packed steps, in partial sums of `SUMMED` steps, to memory."""
         pointers = "".join(f", ptr noalias readonly %A{c}, ptr noalias readonly %B{c}, ptr noalias %out{c}" for c in self.components)
         em = Emitter(f"{self.prefix}_sums", f"ptr %args{pointers}, i64 %k", attributes="#1")
         self._open(em)
@@ -55,9 +52,6 @@ class MicroKernel:
         return em.done()
 
     # The merge with C.
-
-    def _outer(self, em: Emitter, width: int) -> Lowering:
-        return Lowering(em, self.target, width, infinities=self.rep.infinities)
 
     def _targets(self, em: Emitter) -> list[_Target]:
         """Return the type, the start and the row stride of each component of C, and of ``via``."""
@@ -84,7 +78,7 @@ class MicroKernel:
             found = [em.get(s, f"%tile{c}", cell, low.width) for c, s in enumerate(self.rep.inner)]
             self._merge(low, targets, found, i, j, "%codes", cell)
 
-        wide, single = (self._outer(em, w) for w in (width, 1))
+        wide, single = (Lowering(em, self.target, w, infinities=self.rep.infinities) for w in (width, 1))
 
         def row(i: str, _: list[str]) -> None:
             em.loop(0, vectors_end, width, lambda j, _: at(wide, i, j))
@@ -158,7 +152,7 @@ class MicroKernel:
 
     def _merge_whole(self, found: list[list[str]]) -> None:
         """C ← C ⊕ found for a tile inside C."""
-        outer = self._outer(self._em, self.tile.width)
+        outer = Lowering(self._em, self.target, self.tile.width, infinities=self.rep.infinities)
         for vector, (i, j) in zip(found, self._vectors, strict=True):
             self._merge(outer, self._to, vector, i, j, self._codes, i * self.tile.columns + j)
 

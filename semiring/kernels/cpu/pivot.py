@@ -19,7 +19,6 @@ from semiring.kernels.hardware import Target
 
 __all__ = ["PivotKernel", "outer_product"]
 
-Body = Callable[[Lowering, str], None]
 Pivot = tuple[list[Value], list[str]]
 """The left factor of a row, in all lanes, and the addresses of the pivot's row."""
 
@@ -50,6 +49,7 @@ class PivotKernel:
         self.rep, self.target, self.width, self.lanes = rep, target, width, lanes
         self.components = range(len(rep.outer))
         self.args = KernelArguments(len(rep.outer))
+        self._kind = "" if lanes == 1 else "_group"
         self._together = max(1, _TOGETHER // len(rep.outer))
 
     def functions(self, name: str) -> list[Emitter]:
@@ -59,10 +59,6 @@ class PivotKernel:
         witness = name == "close_witness"
         counts = sorted({1, self._together})
         return [*(self._rows_take_in(name, count, witness=witness) for count in counts), self._close(name, witness=witness)]
-
-    def _kernel(self, name: str) -> str:
-        """Return the function's name for one block, or for a group."""
-        return name if self.lanes == 1 else f"{name}_group"
 
     def _open(self, name: str, parameters: str = ENTRY) -> tuple[Emitter, Lowering, Lowering]:
         """Begin a function; return the emitter, operations on vectors, and operations on single elements (all lanes for a group)."""
@@ -95,7 +91,7 @@ class PivotKernel:
             return scalars
         return [Value(low.em.splat(v.name, s, low.width), s) for v, s in zip(scalars, self.rep.outer, strict=True)]
 
-    def _along(self, wide: Lowering, single: Lowering, body: Body, vectors: int = _UNROLLED) -> None:
+    def _along(self, wide: Lowering, single: Lowering, body: Callable[[Lowering, str], None], vectors: int = _UNROLLED) -> None:
         """Run ``body`` for all columns: by several vectors, by vectors, then one by one."""
         em, width = wide.em, self.width
 
@@ -143,10 +139,10 @@ class PivotKernel:
         Each pivot row applies the pivots before it, is tested, and then waits for the pivots after it. Other rows apply all pivots in
         a single pass, with the same result. A pivot's own row would only gain p a_kj, and 1 ⊕ p = 1.
         """
-        em, _, single = self._open(self._kernel(name))
+        em, _, single = self._open(f"{name}{self._kind}")
 
         def take_in(count: int, start: str | int, stop: str | int, k: str) -> None:
-            em.line(f"call void @{self._kernel(name)}_rows_{count}(ptr %args, i64 {start}, i64 {stop}, i64 {k})")
+            em.line(f"call void @{name}{self._kind}_rows_{count}(ptr %args, i64 {start}, i64 {stop}, i64 {k})")
 
         def group(k: str, _: list[str], count: int) -> None:
             after = str(em.add(k, count))
@@ -170,7 +166,7 @@ class PivotKernel:
 
     def _rows_take_in(self, name: str, count: int, *, witness: bool) -> Emitter:
         """``rows(args, start, stop, k)``: apply `count` pivots from k on, in turn, to these rows, except to the pivots' own."""
-        em, wide, single = self._open(f"{self._kernel(name)}_rows_{count}", "ptr %args, i64 %start, i64 %stop, i64 %k")
+        em, wide, single = self._open(f"{name}{self._kind}_rows_{count}", "ptr %args, i64 %start, i64 %stop, i64 %k")
         pivots = [str(em.add("%k", t)) for t in range(count)]
         rows, columns = [self._rows(em, k) for k in pivots], [str(em.mul(k, self.lanes)) for k in pivots]
         first = em.add(self.args.load(em, "first"), "%k") if witness else 0
@@ -204,7 +200,7 @@ class PivotKernel:
 
     def _eliminate(self) -> Emitter:
         """Gauss-Jordan elimination."""
-        em, wide, single = self._open(self._kernel("eliminate"))
+        em, wide, single = self._open(f"eliminate{self._kind}")
 
         def pivot(k: str, _: list[str]) -> None:
             row_k, column_k = self._rows(em, k), str(em.mul(k, self.lanes))

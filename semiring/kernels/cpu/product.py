@@ -155,13 +155,14 @@ class ProductKernel:
                 return p
             return em.mul(em.let(f"sdiv i64 {p}, {depth}"), self.tile.panel_steps(depth))
 
+        def pointers(base: list[str], offset: Index) -> str:
+            return "".join(f", ptr {em.at(s.ir, b, offset)}" for s, b in zip(self.rep.inner, base, strict=True))
+
         def pack_a(i: Index, p: Index, mc: Index, kc: Index, offset: Index) -> None:
-            outs = "".join(f", ptr {em.at(self.rep.inner[c].ir, base_a[c], offset)}" for c in self.components)
-            em.line(f"call void @{self.name}_pack_a(ptr %args, i64 {i}, i64 {p}, i64 {mc}, i64 {kc}{outs})")
+            em.line(f"call void @{self.name}_pack_a(ptr %args, i64 {i}, i64 {p}, i64 {mc}, i64 {kc}{pointers(base_a, offset)})")
 
         def pack_b(p: Index, kc: Index, offset: Index) -> None:
-            outs = "".join(f", ptr {em.at(self.rep.inner[c].ir, base_b[c], offset)}" for c in self.components)
-            em.line(f"call void @{self.name}_pack_b(ptr %args, i64 {p}, i64 {kc}{outs})")
+            em.line(f"call void @{self.name}_pack_b(ptr %args, i64 {p}, i64 {kc}{pointers(base_b, offset)})")
 
         def everything(pack: Callable[[Index, Index], None]) -> None:
             em.loop(0, k, depth, lambda p, _: pack(p, em.smin(em.sub(k, p), depth)))
@@ -200,16 +201,15 @@ class ProductKernel:
                         v = em.at("i32", via, em.add(em.mul(row, via_down), j)) if self.witness else "null"
                         em.line(f"call void @{self.name}_micro(ptr %args{parts}, ptr {v}, i64 {kc}, i64 {mr}, i64 {nr}, i64 {p})")
 
-                    if self._exponentials is not None:
-                        self._exponentials.begin_columns(em)
+                    if self._exponentials is not None and self._exponentials.wide is not None:  # no float64 panel of these columns yet
+                        em.store("i64", "0", self.args.pointer(em, "wide"), 8)
                     em.loop(0, mc, rows, row_panel)
 
                 em.loop(0, n, columns, column_panel)
 
             em.loop(0, m, block, row_block)
             if self.witness:
-                panels = "".join(f", ptr {em.at(s.ir, b, b_offset)}" for b, s in zip(base_b, self.rep.inner, strict=True))
-                em.line(f"call void @resolve(ptr %args, i64 {p}, i64 {kc}{panels})")
+                em.line(f"call void @resolve(ptr %args, i64 {p}, i64 {kc}{pointers(base_b, b_offset)})")
 
         em.loop(0, k, depth, depth_slab)
         return em.done()

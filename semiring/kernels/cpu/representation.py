@@ -26,7 +26,7 @@ from semiring.algebra.exponential import log_add
 from semiring.algebra.expression import COMPARISONS, Expr, is_operation, node, nodes, var
 from semiring.common.forks import cached_property
 from semiring.common.html import Shown
-from semiring.kernels.cpu.emitter import Scalar, scalar_type
+from semiring.kernels.cpu.emitter import Emitter, Scalar, scalar_type
 from semiring.kernels.hardware import Target
 from semiring.kernels.limits import absorbing, inner_infinity, threshold, tropical
 from semiring.kernels.machine import worth
@@ -35,7 +35,7 @@ from semiring.kernels.operations import on_bytes
 if TYPE_CHECKING:
     from semiring.kernels.cpu.instructions import Instructions  # unneeded by kernels from the cache
 
-__all__ = ["STRIP", "Representation", "Tile", "choose_tile", "key_of", "represent"]
+__all__ = ["STRIP", "Representation", "Tile", "choose_tile", "key_of", "order_keys", "represent"]
 
 _SUM, _PRODUCT = node("add", var(0), var(1)), node("mul", var(0), var(1))
 
@@ -99,7 +99,7 @@ class Representation:
             # x + 0.0 turns −0.0 into 0.0: equal numbers need equal keys.
             positive = low.em.let(f"fadd {outer.vector(width)} {name}, {outer.constant(0.0, width)}")
             bits = low.em.let(f"bitcast {outer.vector(width)} {positive} to {inner.vector(width)}")
-            return _key(low, inner, bits)
+            return order_keys(low.em, inner, width, bits)
         if self.kind == "clamped":
             half, op = inner.constant(self.inner_zero[component], width), "gt" if self.extremum == "min" else "lt"
             beyond = low.compare(op, inner, name, half)
@@ -110,7 +110,7 @@ class Representation:
         """Convert a vector of inner elements to outer elements; `threshold` is a vector for tropical integers."""
         inner, outer, width = self.inner[component], self.outer[component], low.width
         if self.kind == "order_key":
-            bits = _key(low, inner, name)
+            bits = order_keys(low.em, inner, width, name)
             return low.em.let(f"bitcast {inner.vector(width)} {bits} to {outer.vector(width)}")
         if self.kind == "clamped":
             infinite = outer.constant(self.zero[component], width)
@@ -119,12 +119,12 @@ class Representation:
         return name
 
 
-def _key(low: Instructions, inner: Scalar, bits: str) -> str:
+def order_keys(em: Emitter, inner: Scalar, width: int, bits: str) -> str:
     """Convert bits of floats to order keys, or back."""
-    ir = inner.vector(low.width)
-    sign = low.em.let(f"ashr {ir} {bits}, {inner.constant(8 * inner.bytes - 1, low.width)}")
-    flip = low.em.let(f"and {ir} {sign}, {inner.constant((1 << (8 * inner.bytes - 1)) - 1, low.width)}")
-    return low.em.let(f"xor {ir} {bits}, {flip}")
+    ir = inner.vector(width)
+    sign = em.let(f"ashr {ir} {bits}, {inner.constant(8 * inner.bytes - 1, width)}")
+    flip = em.let(f"and {ir} {sign}, {inner.constant((1 << (8 * inner.bytes - 1)) - 1, width)}")
+    return em.let(f"xor {ir} {bits}, {flip}")
 
 
 def key_of(value: float, size: int) -> int:

@@ -61,8 +61,15 @@ class VectorKernel:
         self._outer = {w: Lowering(em, self.target, w, infinities=rep.infinities) for w in (lanes, 1)}
         self._threshold = {w: args.threshold(em, rep, w) for w in (lanes, 1)}
         self._check = BoundsCheck(em, args, rep.outer, (lanes, 1))
-        for c in self.components:
-            self._pack(c, args.pointer(em, (vector, c)), args.load(em, (f"{vector}_{'rows' if self.left else 'columns'}", c)))
+        for c, (outer, inner) in enumerate(zip(rep.outer, rep.inner, strict=True)):
+            start, step = args.pointer(em, (vector, c)), args.load(em, (f"{vector}_{'rows' if self.left else 'columns'}", c))
+
+            def pack(p: str, _: list[str]) -> None:
+                value = em.get(outer, start, em.mul(p, step))
+                self._check.take(c, value, 1)
+                em.put(inner, rep.encode(self._outer[1], c, value), self._vector[c], p)
+
+            em.loop(0, self._k, 1, pack)
         em.branch(em.let(f"icmp ne i64 {args.load(em, 'fresh')}, 0"), self._clear)
         if self.streamed:
             em.loop(0, self._count, STRIP, self._strip)
@@ -70,17 +77,6 @@ class VectorKernel:
             em.by_vectors(self._count, self.rows, self._dot)
         self._check.tell()
         return [em.done()]
-
-    def _pack(self, c: int, start: str, step: str) -> None:
-        """Pack the vector as inner elements."""
-        em, outer, inner, single = self._em, self.rep.outer[c], self.rep.inner[c], self._outer[1]
-
-        def one(p: str, _: list[str]) -> None:
-            value = em.get(outer, start, em.mul(p, step))
-            self._check.take(c, value, 1)
-            em.put(inner, self.rep.encode(single, c, value), self._vector[c], p)
-
-        em.loop(0, self._k, 1, one)
 
     def _clear(self) -> None:
         """C ← 0."""
