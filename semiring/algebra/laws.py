@@ -101,10 +101,9 @@ class LawReport:
     def __str__(self) -> str:
         rows = [(r.law, r.statement, r.verdict, r.evidence) for r in self.results]
         widths = [max(len(row[c]) for row in rows) for c in range(3)]
-        lines = [self.summary]
-        for result, row in zip(self.results, rows, strict=True):
-            lines.append("  ".join((result.mark, *(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[3])).rstrip())
-        return "\n".join(lines)
+        cells = [[cell.ljust(w) for cell, w in zip(row, widths, strict=False)] for row in rows]
+        lines = ("  ".join([r.mark, *row, r.evidence]).rstrip() for r, row in zip(self.results, cells, strict=True))
+        return "\n".join([self.summary, *lines])
 
     def _repr_html_(self) -> str:
         rows = ((escape(r.law), escape(r.statement), self._coloured(r), faint(r.evidence)) for r in self)
