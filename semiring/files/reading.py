@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import os
@@ -193,6 +194,8 @@ def _suffix(path: Path) -> str:
 
 
 def _content(path: Path) -> bytes:
+    if not path.exists():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     raw = path.read_bytes()
     if path.suffix.lower() != ".gz":
         return raw
