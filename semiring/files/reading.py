@@ -194,7 +194,7 @@ def _suffix(path: Path) -> str:
 
 
 def _content(path: Path) -> bytes:
-    if not path.exists():
+    if not path.exists():  # raised here, so that the traceback ends at the caller
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     raw = path.read_bytes()
     if path.suffix.lower() != ".gz":
