@@ -110,7 +110,8 @@ def explain(
         problem = problem._replace(ranks=_whole(ranks, "ranks"), beside=_whole(beside, "beside") or 1)
         problem = problem._replace(device=("cuda",) * _whole(gpus, "gpus") or "cpu")
     planned = plan(problem._replace(hypothetical=True))
-    return noting_the_bar(replace(planned, notes=(*planned.notes, *_obstacles(planned))))
+    notes = _obstacles(planned)
+    return noting_the_bar(replace(planned, notes=(*planned.notes, *notes)) if notes else planned)
 
 
 def _whole(number: Any, name: str, kind: str = "a whole number from 0") -> int:
@@ -138,7 +139,7 @@ def _obstacles(planned: Plan) -> list[str]:
         notes.append("there is no GPU here: this is for an NVIDIA H200, with the speed that device='auto' reckons with")
     elif planned.strategy in ("whole", "block rows") and not planned.problem.ranks:
         try:
-            for device in ("cpu", planned.device) if planned.strategy == "whole" else ("cpu",):
+            for device in ("cpu", planned.device) if planned.gpu and planned.strategy == "whole" else ("cpu",):
                 require_memory(planned.n, planned.dtypes, via=planned.paths, batch=planned.problem.shape[:-2], device=device)
         except TooLargeError as error:
             notes.append(str(error))

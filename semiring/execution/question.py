@@ -57,8 +57,7 @@ class Question(NamedTuple):
             return GivenGraph(*listed)
         whole = options.sources is None and options.targets is None
         paths, check = whole and bool(options.paths or semiring.witness), options.check or not whole
-        flags = {"overwrite": options.overwrite, "presence": self.presence, "paths": paths, "check": check}
-        reading = reading_of(semiring, options.nonedge, options.dtype, **flags)
+        reading = reading_of(semiring, options.nonedge, options.dtype, options.overwrite, self.presence, paths, check)
         return GivenGraph(matrix=GivenMatrix.of(graph, semiring, reading))
 
     def selection(self, given: GivenGraph) -> Selection | None:

@@ -123,8 +123,7 @@ def paths_of(how: Plan, g: Graph, values: Any, via: Any, kept: Callable[[], Any]
     """Return the paths of all pairs, from their construction matrix."""
     from semiring.results.paths import Paths  # only where paths are wanted: a first call should be quick
 
-    more: dict[str, Any] = {"kept": kept, "restore": g.restore, "library": g.library}
-    return Paths(how.semiring, values, via, nodes=g.labels, reflexive=question.reflexive, **more)
+    return Paths(how.semiring, values, via, nodes=g.labels, reflexive=question.reflexive, kept=kept, restore=g.restore, library=g.library)
 
 
 def _no_paths(shape: tuple[int, ...]) -> Any:

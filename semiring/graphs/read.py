@@ -201,13 +201,20 @@ _read: WeakKeyDictionary[EdgeList, tuple[tuple[Semiring, Reading], CSR]] = WeakK
 
 
 def one_graph(
-    graph: Any, semiring: Semiring, *, nonedge: Any = None, dtype: Any = None, **how: Any
+    graph: Any,
+    semiring: Semiring,
+    *,
+    nonedge: Any = None,
+    dtype: Any = None,
+    weight: Any = None,
+    listed: EdgeList | None = None,
+    closed: bool = False,
 ) -> tuple[CSR, tuple[Hashable, ...] | None]:
     """Read the edges of any graph, also of a dense matrix, and the labels; see `edges_of`.
 
     Raises GraphError for a batch of matrices, and as for `read_graph`.
     """
-    read = edges_of(graph, semiring, nonedge=nonedge, dtype=dtype, **how)
+    read = edges_of(graph, semiring, nonedge=nonedge, dtype=dtype, weight=weight, listed=listed, closed=closed)
     if read is not None:
         return read
     g = GivenMatrix.of(graph, semiring, reading_of(semiring, nonedge, dtype)).read()
@@ -222,7 +229,16 @@ def one_graph(
     return CSR.of(tails, heads, tuple(v[there] for v in values), g.n, zero), g.labels
 
 
-def reading_of(semiring: Semiring, nonedge: Any, dtype: Any, **flags: bool) -> Reading:
+def reading_of(
+    semiring: Semiring,
+    nonedge: Any,
+    dtype: Any,
+    overwrite: bool = False,
+    presence: bool = False,
+    paths: bool = False,
+    check: bool = True,
+    closed: bool = False,
+) -> Reading:
     """Return the options of reading. Raises GraphError if `nonedge` is no single element."""
     width = semiring.components
     if width > 1 and semiring.from_weight is not None and nonedge is not None and not isinstance(nonedge, tuple | list | np.ndarray):
@@ -231,4 +247,4 @@ def reading_of(semiring: Semiring, nonedge: Any, dtype: Any, **flags: bool) -> R
         raise GraphError(f"nonedge is one element of {semiring.name}: a tuple of {width} numbers, not {nonedge!r}")
     if width == 1 and isinstance(nonedge, tuple | list | np.ndarray):
         raise GraphError(f"nonedge is one number, not {nonedge!r}")
-    return Reading(nonedge, dtype, **flags)
+    return Reading(nonedge, dtype, overwrite, presence, paths, check, closed)

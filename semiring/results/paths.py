@@ -284,7 +284,7 @@ class Paths:
         """
         store = self._one
         places = np.array([store.place(source, target) for source, target in pairs], dtype=np.intp).reshape(-1, 2)
-        return [store.names.of(path) for path in store.find(*places.T)]
+        return [store.names.of(path) for path in store.find(places[:, 0], places[:, 1])]
 
     @raised_here
     def farthest(self, k: int = 1) -> list[FarthestPair]:

@@ -185,12 +185,12 @@ class CpuEngine(ArrayEngine, Threaded):
 
     def _launch(self, A: Block, B: Block, C: Block, fresh: bool, hold_a: bool = False, hold_b: bool = False) -> tuple[Launch, list[int]]:
         """Return the launch of a product or of a stack of products, and the addresses of its (first) matrices."""
-        *batch, m, n = C.values[0].shape
-        k, witness = A.values[0].shape[-1], C.via is not None
+        shape = C.values[0].shape
+        batch, (m, n), k, witness = shape[:-2], shape[-2:], A.values[0].shape[-1], C.via is not None
         threads = 1 if not batch and m * n * k < (SERIAL if m > 1 < n else VECTOR_SERIAL) else self.threads
         matrices = (*A.values, *B.values, *C.values, C.via) if witness else (*A.values, *B.values, *C.values)
         strides = map(_strides, matrices)
-        launch = self._kernels.product_launch(tuple(batch), m, n, k, threads, fresh, self.signed, witness, hold_a, hold_b, *strides)
+        launch = self._kernels.product_launch(batch, m, n, k, threads, fresh, self.signed, witness, hold_a, hold_b, *strides)
         return launch, list(map(address, matrices))
 
     def _product_with_copies(self, A: Block, B: Block, C: Block, fresh: bool) -> None:
@@ -247,11 +247,12 @@ class CpuEngine(ArrayEngine, Threaded):
 
     def _pivot(self, name: str, A: Block) -> None:
         """Close a pivot block, or a stack of pivot blocks."""
-        *batch, _, n = A.values[0].shape
-        if 0 in A.values[0].shape:
+        shape = A.values[0].shape
+        if 0 in shape:
             return
+        batch, n = shape[:-2], shape[-1]
         matrices = A.values if A.via is None else (*A.values, A.via)
-        launch = self._kernels.pivot_launch(name, tuple(batch), n, self.threads if batch else 1, self.signed, *map(_strides, matrices))
+        launch = self._kernels.pivot_launch(name, batch, n, self.threads if batch else 1, self.signed, *map(_strides, matrices))
         places = list(map(address, matrices))
         if launch.held(places) is not None:
             divergent, _ = launch.run(self._kernels.function, places, A.row, self.meter)

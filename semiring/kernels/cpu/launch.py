@@ -171,38 +171,48 @@ class Launch:
         `places` are addresses (of the first matrix of a stack), `first` is the number of the first vertex. Kernels that check operands
         answer `beyond` if numbers are out of `bounds` (as words).
         """
-        kernel, divergent, beyond = function(self.name), list[int](), False
+        kernel = function(self.name)
+        if len(self.tasks) == 1:  # at once: small matrices would feel the cost of a closure over the arguments
+            words = self._call(kernel, self.tasks[0], places, first, bounds)
+            divergent = words[STATUS] if words[STATUS] >= 0 else None
+            if meter is not None and divergent is None:
+                meter.add(_steps(words))
+            return divergent, bool(words[BEYOND])
+        pivots, beyond = list[int](), False
 
         def work(task: array[int], worker: int) -> None:
             nonlocal beyond
-            if divergent:
+            if pivots:
                 return
-            words = task[:]
-            for slot, place in zip(self.slots, places, strict=True):
-                words[slot] += place
-            words[_FIRST] = first
-            if bounds is not None:
-                for slot, bound in zip(BOUNDS, bounds, strict=True):
-                    words[slot] = bound
-            scratch = take_scratch(self.scratch) if self.scratch else None
-            if scratch is not None:
-                for slot in _SCRATCH:
-                    words[slot] += scratch.address
-            kernel(words, self._nanoseconds)
-            if scratch is not None:
-                return_scratch(scratch)
+            words = self._call(kernel, task, places, first, bounds)
             if words[BEYOND]:
                 beyond = True
             if words[STATUS] >= 0:
-                divergent.append(words[STATUS])
+                pivots.append(words[STATUS])
             elif meter is not None:
                 meter.add(_steps(words), tell=worker == 0)
 
-        if len(self.tasks) == 1:
-            work(self.tasks[0], 0)
-        else:
-            run(work, self.tasks, self.threads)
-        return divergent[0] if divergent else None, beyond
+        run(work, self.tasks, self.threads)
+        return pivots[0] if pivots else None, beyond
+
+    def _call(self, kernel: Function, task: array[int], places: Sequence[int], first: int, bounds: Sequence[int] | None) -> array[int]:
+        """Call the kernel for one task, and return the words of its arguments, to which the kernel writes its status."""
+        words = task[:]
+        for slot, place in zip(self.slots, places, strict=True):
+            words[slot] += place
+        words[_FIRST] = first
+        if bounds is not None:
+            for slot, bound in zip(BOUNDS, bounds, strict=True):
+                words[slot] = bound
+        if not self.scratch:
+            kernel(words, self._nanoseconds)
+            return words
+        scratch = take_scratch(self.scratch)
+        for slot in _SCRATCH:
+            words[slot] += scratch.address
+        kernel(words, self._nanoseconds)
+        return_scratch(scratch)
+        return words
 
 
 def _steps(words: array[int]) -> int:
