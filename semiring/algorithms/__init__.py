@@ -1,4 +1,6 @@
-"""Closures, best paths, powers and long products over a semiring, as compositions of products. Knows neither CUDA nor LLVM.
+"""Closures, best paths, powers and long products over a semiring, as compositions of products.
+
+Schedules know neither CUDA nor LLVM; only `closure` and `predecessors` call kernels for whole matrices on a GPU.
 
 Closures
     closure             A* or A⁺ of a matrix or a batch, in place: the laws, checks, components, and repeats after rounding errors

@@ -259,7 +259,7 @@ class _Search:
         if ahead is not None:
             found: Values = (ahead,)
         elif all(d.kind == "f" for d in self.edges.dtypes):
-            diagnosis, arrays, start, _ = self._reached(sources[left])
+            diagnosis, arrays, start = self._reached(sources[left])
             found = diagnosis.potentials(start, arrays, None, np.arange(len(vertices)))
         else:
             return rest
@@ -298,12 +298,12 @@ class _Search:
             if not len(places):
                 return
             if number == _PATIENCE and self.doubtful:
-                diagnosis, arrays, start, _ = self._reached(sources[places[:1] // n])
+                diagnosis, arrays, start = self._reached(sources[places[:1] // n])
                 cycle, _ = find_cycle(self.semiring, arrays, start)
                 if cycle is not None:
                     raise diagnosis.error(cycle, exact_weight(self.semiring, arrays, [*cycle, cycle[0]]))
         if self.doubtful:  # if only rounding keeps the rounds going, walks of n edges are as exact as the arithmetic; else this raises
-            diagnosis, arrays, start, _ = self._reached(sources[places[:1] // n])
+            diagnosis, arrays, start = self._reached(sources[places[:1] // n])
             diagnosis.potentials(0, arrays, None, np.array([start]))
 
     def _round(self, places: Array, delta: Values, values: Values, parents: Array | None) -> tuple[Array, Values]:
@@ -350,12 +350,12 @@ class _Search:
                 graph, where = reweighed(self.semiring, self.edges, p, back), slice(i, i + 1)
                 rows_of_edges(self.semiring, graph, sources[where], tree=tree[where], searches=searches, order="best")
 
-    def _reached(self, sources: Array) -> tuple[Diagnosis, tuple[Any, ...], int, Array]:
-        """Return the diagnosis, the edges between vertices that the sources reach, the number of the first source, and the vertices."""
+    def _reached(self, sources: Array) -> tuple[Diagnosis, tuple[Any, ...], int]:
+        """Return the diagnosis, the edges between vertices that the sources reach, and the number of the first source among these."""
         vertices = self.edges.reachable(sources)
         arrays = self.given.induced(vertices).arrays()
         diagnosis = Diagnosis(self.semiring, lambda: arrays, lambda v: self.name(int(vertices[v])))
-        return diagnosis, arrays, int(np.searchsorted(vertices, sources[0])), vertices
+        return diagnosis, arrays, int(np.searchsorted(vertices, sources[0]))
 
 
 def _put(values: Values, places: Any, elements: tuple[Any, ...]) -> None:

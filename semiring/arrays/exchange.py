@@ -92,9 +92,8 @@ def borrowed(value: Any) -> Borrowed:
         raise GraphError(f"the {name_of(value)} cannot be read in place: {error}") from error
     make = _maker(value, root)
     restore = None if make is None else Restorer(make, getattr(value, "device", None))
-    interface = (
-        None if isinstance(array, np.ndarray) else getattr(value, "__cuda_array_interface__", None)
-    )  # has a flag that CuPy's arrays lack
+    # CuPy's arrays lack the read-only flag of the interface, so the caller's object is asked.
+    interface = None if isinstance(array, np.ndarray) else getattr(value, "__cuda_array_interface__", None)
     return Borrowed(array, restore, root in _CONSTANT or (interface is not None and bool(interface["data"][1])))
 
 
@@ -214,7 +213,7 @@ _torch_restorer = functools.lru_cache(maxsize=64)(_TorchRestorer)
 
 
 def _array_of(rows: Any) -> tuple[Array, Array | None, tuple[tuple[int, ...], int] | None]:
-    """Copy nested lists of numbers or arrays to one array; return its mask too, if something is masked, and its `rounded_integer`.
+    """Copy nested lists of numbers or arrays to one array; return the array, a mask if something is masked, and its `rounded_integer`.
 
     ShapeError is raised for elements of different shapes. DTypeError refuses the largest or smallest value of an integer dtype, which
     stands for ∞, among arrays of another dtype.

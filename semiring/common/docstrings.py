@@ -51,7 +51,10 @@ def described_by(*others: Callable[..., Any]) -> Callable[[F], F]:
 
 
 def _with_sections(text: str, other: str, parameters: set[str]) -> str:
-    """Add the sections of another docstring that a docstring leaves out, with the parameters that the text does not describe."""
+    """Add the sections of another docstring that a docstring leaves out, with the parameters of the function that are described nowhere.
+
+    A section that the docstring has is kept as it is.
+    """
     own, theirs = _sections(text), _sections(other)
     missing = parameters - {name for _, names, _, _ in _all_entries(text) for name in names}
     for section in ("Parameters", "Other Parameters"):

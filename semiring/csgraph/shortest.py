@@ -85,7 +85,7 @@ def shortest_path(
     NegativeCycleError
         If a path can meet a negative cycle; an error of SciPy's class and of `semiring.NegativeCycleError`.
     ValueError, TypeError
-        If the graph, method, dtype or indices are not valid, or "FW" is given indices.
+        If an argument is not valid; the algorithm "FW" takes no `indices`.
     TooLargeError
         If `device` requires a closure that does not fit; a MemoryError.
 
@@ -119,9 +119,21 @@ def floyd_warshall(
     array([[0.e+00, 1.e-09],
            [   inf, 0.e+00]])
 
-    Notes
-    -----
-    A negative loop is no error.
+    Returns
+    -------
+    dist_matrix : array of shape (n, n)
+        The distances, ∞ without a path; on a GPU if the graph is on a GPU.
+    predecessors : int32 array of shape (n, n)
+        As for `shortest_path`, with ``return_predecessors=True``.
+
+    Raises
+    ------
+    NegativeCycleError
+        As for `shortest_path`, but a negative loop is no error.
+    ValueError, TypeError
+        If an argument is not valid.
+    TooLargeError
+        If `device` requires a closure that does not fit; a MemoryError.
     """
     return solve(csgraph, Request("FW", directed, return_predecessors, unweighted, overwrite, dtype=dtype, device=device))
 

@@ -1,4 +1,4 @@
-"""A call of one of SciPy's functions for shortest paths: its checked arguments and its plan, and the strategies.
+"""Calls of SciPy's functions for shortest paths: checked arguments, the plan, and a function for each strategy.
 
 `solve` searches small sparse graphs at once (`small_rows`). For any other call, `read_call` checks a `Request` and returns a `Call`, and
 `_answer` follows the plan of the call:
@@ -143,7 +143,10 @@ class Call:
 
     @cached_property
     def csr_within_reach(self) -> CSR:
-        """Edges of `within_reach` like `csr`, which the dtype can hold; without loops if weights are negative."""
+        """Edges of `within_reach` like `csr`, without loops if weights are negative.
+
+        Raises DTypeError for a weight that the dtype cannot hold, and NegativeCycleError for a negative loop.
+        """
         csr = self.csr if self.within_reach is self.weighed else self._by_direction(self.within_reach)
         require_held(csr, self.dtype)
         if not self.negative:

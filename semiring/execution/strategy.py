@@ -32,7 +32,9 @@ def solve(graph: Any, question: Question) -> Any:
         selection = None if every else question.selection(given)
         return run(plan(question.problem(given, selection)), given, question, selection)
     except SemiringError as error:
-        if given is not None and (given is graph or given.graph is not None):
+        if given is not None and given.graph is not None:
+            graph = given.graph.values  # with the dtypes of the computation
+        elif given is not None and given is graph:
             graph = given.arrays
         about(error, "the closure", question.semiring, graph)
         raise

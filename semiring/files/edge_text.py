@@ -46,7 +46,7 @@ def parse(name: str, raw: bytes, separators: str, asked: Asked = Asked()) -> Edg
         lines, separator = _lines(_decoded(name, raw, asked.encoding), separators)
         if not lines:
             raise GraphError(f"{name}: the file has no edges")
-        speaks_of_edges = any(option is not None for option in asked[:-1])
+        speaks_of_edges = asked._replace(encoding=None) != Asked()
         matrix = matrix_of(lines, separator, titled=bool(asked.columns))
         if matrix is not None and not (speaks_of_edges and matrix.may_be_edges):
             return matrix

@@ -74,12 +74,13 @@ def format_for(path: Path, kind: str) -> _Npz | _Zarr:
     raise GraphError(f"{path}: the name must end in .npz, .zarr or .zarr.zip")
 
 
-def blocks(shape: tuple[int, ...], itemsize: int, rows: int = 0) -> Iterator[tuple[Any, ...]]:
-    """Yield indices of some `rows` of one matrix at a time, together all of (…, n, n) in the order of memory."""
+def blocks(shape: tuple[int, ...], itemsize: int, rows: int | None = None) -> Iterator[tuple[Any, ...]]:
+    """Yield indices of some `rows` of one matrix at a time (by default a buffer of the disk), together all of (…, n, n) in order."""
     if 0 in shape:
         return
+    rows = _rows_at_once(shape, itemsize) if rows is None else rows
     for index in np.ndindex(shape[:-2]):
-        for some in slices(shape[-2], 1, rows or _rows_at_once(shape, itemsize)):
+        for some in slices(shape[-2], 1, rows):
             yield (*index, some)
 
 

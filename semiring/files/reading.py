@@ -403,8 +403,8 @@ def _read_network(path: Path, suffix: str, content: bytes, directed: bool) -> An
             if not re.search(rb"^\s*\*vertices\b", content, re.IGNORECASE | re.MULTILINE):
                 raise ValueError("no line begins with *Vertices")
             return nx.parse_pajek(_plain_pajek(content.decode("utf-8-sig")))
-    parse = nx.parse_edgelist if suffix == ".edgelist" else nx.parse_adjlist
-    graph = parse(content.decode().splitlines(), create_using=nx.MultiDiGraph if directed else nx.MultiGraph)
+    read_lines = nx.parse_edgelist if suffix == ".edgelist" else nx.parse_adjlist
+    graph = read_lines(content.decode().splitlines(), create_using=nx.MultiDiGraph if directed else nx.MultiGraph)
     if not len(graph):
         raise ValueError("the file has no vertices")
     return graph

@@ -67,7 +67,8 @@ def _named(graph: EdgeList, weight: Any, where: str) -> EdgeList:
     if len(_absent(values)) < m:
         return replace(graph, weights=values if isinstance(values, np.ndarray) else list(values))
     if m and not is_number(weight):
-        names = list(dict.fromkeys([*(["weight"] * (len(_absent(graph.weights)) < m)), *graph.columns]))
+        weighs = len(_absent(graph.weights)) < m
+        names = list(dict.fromkeys([*(["weight"] if weighs else []), *graph.columns]))
         known = f"; {or_similar(weight, names, f'edges have {listing(names)}')}" if names else ""
         raise GraphError(f"{where}no edge has the attribute or column {weight!r}{known}")
     return replace(graph, weights=[weight if is_number(weight) else None] * m)

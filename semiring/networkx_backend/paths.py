@@ -45,16 +45,17 @@ _PYTHONS = {int, float, list}
 # Rows of all pairs, one after the other.
 
 
-def row_by_row(name: str, G: Any, row: Callable[[Distances, int], Any], method: str, *, cutoff: float | None = None, **given: Any) -> Named:
+def row_by_row(
+    name: str, G: Any, row: Callable[[Distances, int], Any], method: str, *, paths: bool, cutoff: float | None = None, **given: Any
+) -> Named:
     """Yield each node with its row, like NetworkX's function of this name, with the arguments `cutoff` and `given`.
 
-    `row` makes the row of a node number from a block of distances, which has predecessors unless only `lengths` are wanted. See `sparse`
-    for `method`.
+    `row` makes the row of a node number from a block of distances, which has predecessors if `paths`. See `sparse` for `method`.
     """
     if cutoff is not None:
         given["cutoff"] = cutoff
     drawn, many = yield from _first_rows(name, G, given)
-    blocks = _blocks(G, given.get("weight"), method, drawn, many, paths=row is not Distances.lengths)
+    blocks = _blocks(G, given.get("weight"), method, drawn, many, paths=paths)
     if method == "unweighted" and cutoff is not None and not math.isinf(cutoff):
         cutoff = math.ceil(cutoff)  # NetworkX's search starts another level below the cutoff: 1.5 reaches two edges
     nodes = list(G)
@@ -163,12 +164,12 @@ def floyd_warshall_numpy(G: Any, nodelist: Any = None, weight: Any = "weight") -
 
 @algorithm
 def all_pairs_shortest_path_length(G: Any, cutoff: float | None = None) -> Named:
-    return row_by_row("all_pairs_shortest_path_length", G, Distances.lengths, "unweighted", cutoff=cutoff)
+    return row_by_row("all_pairs_shortest_path_length", G, Distances.lengths, "unweighted", paths=False, cutoff=cutoff)
 
 
 @algorithm
 def all_pairs_shortest_path(G: Any, cutoff: float | None = None) -> Named:
-    return row_by_row("all_pairs_shortest_path", G, Distances.paths, "unweighted", cutoff=cutoff)
+    return row_by_row("all_pairs_shortest_path", G, Distances.paths, "unweighted", paths=True, cutoff=cutoff)
 
 
 @algorithm
@@ -176,27 +177,27 @@ def all_pairs_dijkstra(G: Any, cutoff: float | None = None, weight: Any = "weigh
     def both(found: Distances, i: int) -> tuple[dict[Any, Any], dict[Any, list[Any]]]:
         return found.lengths(i), found.paths(i)
 
-    return row_by_row("all_pairs_dijkstra", G, both, "dijkstra", cutoff=cutoff, weight=weight)
+    return row_by_row("all_pairs_dijkstra", G, both, "dijkstra", paths=True, cutoff=cutoff, weight=weight)
 
 
 @algorithm
 def all_pairs_dijkstra_path_length(G: Any, cutoff: float | None = None, weight: Any = "weight") -> Named:
-    return row_by_row("all_pairs_dijkstra_path_length", G, Distances.lengths, "dijkstra", cutoff=cutoff, weight=weight)
+    return row_by_row("all_pairs_dijkstra_path_length", G, Distances.lengths, "dijkstra", paths=False, cutoff=cutoff, weight=weight)
 
 
 @algorithm
 def all_pairs_dijkstra_path(G: Any, cutoff: float | None = None, weight: Any = "weight") -> Named:
-    return row_by_row("all_pairs_dijkstra_path", G, Distances.paths, "dijkstra", cutoff=cutoff, weight=weight)
+    return row_by_row("all_pairs_dijkstra_path", G, Distances.paths, "dijkstra", paths=True, cutoff=cutoff, weight=weight)
 
 
 @algorithm
 def all_pairs_bellman_ford_path_length(G: Any, weight: Any = "weight") -> Named:
-    return row_by_row("all_pairs_bellman_ford_path_length", G, Distances.lengths, "bellman-ford", weight=weight)
+    return row_by_row("all_pairs_bellman_ford_path_length", G, Distances.lengths, "bellman-ford", paths=False, weight=weight)
 
 
 @algorithm
 def all_pairs_bellman_ford_path(G: Any, weight: Any = "weight") -> Named:
-    return row_by_row("all_pairs_bellman_ford_path", G, Distances.paths, "bellman-ford", weight=weight)
+    return row_by_row("all_pairs_bellman_ford_path", G, Distances.paths, "bellman-ford", paths=True, weight=weight)
 
 
 @algorithm

@@ -229,7 +229,7 @@ class Recording(Sequence[Frame]):
         lines: list[tuple[str, ...]] = [("", "round", "phase", "equation", "reads", "writes", "changed")]
         for f in self.frames:
             numbers = ("" if number is None else str(number) for number in (f.round, f.phase))
-            areas = (" ".join([*map(str, some[:2]), "…"][: len(some)]) for some in (f.reads, f.writes if f.number else ()))
+            areas = (_listed(some) for some in (f.reads, f.writes if f.number else ()))
             lines.append((str(f.number), *numbers, f.equation, *areas, f"{np.count_nonzero(f.changed):,}"))
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         right = (0, 1, 2, 6)
@@ -348,6 +348,10 @@ class Recording(Sequence[Frame]):
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         return {"text/plain": repr(self), "text/html": self._repr_html_(), **with_slider(self)}
+
+
+def _listed(areas: Sequence[Area]) -> str:
+    return " ".join(map(str, areas)) if len(areas) <= 2 else f"{areas[0]} {areas[1]} …"
 
 
 def _areas(frame: Frame) -> list[tuple[int, Area]]:

@@ -238,12 +238,12 @@ class RunningDistances:
     @property
     def eccentricities(self) -> Array:
         """For each vertex the distance to the farthest other one."""
-        return self._by_rows(1)
+        return np.concatenate([farthest for _, farthest, _ in self._sorted()] or [np.zeros(0)])
 
     @property
     def total(self) -> float:
         """The sum of the distances of connected pairs."""
-        return float(self._by_rows(2).sum())
+        return float(np.concatenate([sums for _, _, sums in self._sorted()] or [np.zeros(0)]).sum())
 
     @property
     def farthest(self) -> FarthestPair | None:
@@ -251,9 +251,9 @@ class RunningDistances:
         found = self._greatest
         return FarthestPair(int(found.rows[0]), int(found.columns[0]), float(found.values[0])) if len(found.values) else None
 
-    def _by_rows(self, part: int) -> Array:
-        """Return the farthest distances (part 1) or the sums (part 2) of all rows, in order."""
-        return np.concatenate([rows[part] for rows in sorted(self._rows, key=lambda rows: rows[0])] or [np.zeros(0)])
+    def _sorted(self) -> list[tuple[int, Array, Array]]:
+        """Return the blocks of rows in order: number of the first row, farthest distances, and sums."""
+        return sorted(self._rows, key=lambda rows: rows[0])
 
     def _count(self, distances: Array, times: Array | None = None) -> None:
         """Count distances of connected pairs, each once or `times`."""

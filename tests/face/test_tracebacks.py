@@ -95,6 +95,9 @@ def test_notes_and_causes_stay() -> None:
     assert error.__notes__ == ["in the closure of 2 × 2 elements (float64) over min-plus"]
     assert error.__context__ is None
 
+    error = raised(lambda: sr.apsp(np.array([[0, -2], [1, 0]]), dtype=np.float32))
+    assert error.__notes__ == ["in the closure of 2 × 2 elements (float32) over min-plus"]  # the dtype of the computation
+
     def neither(a: Any) -> bool:
         raise KeyError(a)
 

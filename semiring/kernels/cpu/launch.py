@@ -196,7 +196,7 @@ class Launch:
         return pivots[0] if pivots else None, beyond
 
     def _call(self, kernel: Function, task: array[int], places: Sequence[int], first: int, bounds: Sequence[int] | None) -> array[int]:
-        """Call the kernel for one task, and return the words of its arguments, to which the kernel writes its status."""
+        """Call the kernel for one task; return the argument words, with the status that the kernel wrote."""
         words = task[:]
         for slot, place in zip(self.slots, places, strict=True):
             words[slot] += place

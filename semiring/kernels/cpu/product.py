@@ -242,7 +242,7 @@ class WitnessKernel:
     are transposed and stay in the L2 cache while all rows of A pass. Rows of A and of Bᵀ are compared a vector at a time.
     """
 
-    # The first step of a part, its steps, the start of its last slab, and True if it has a whole slab.
+    # A part of the steps: its first step, the number of steps, the start of the last slab, and True for at least one whole slab.
     _begin: str | int
     _part: str | int
     _last_slab: str | int
