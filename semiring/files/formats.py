@@ -244,7 +244,7 @@ class _Zarr:
 
     def _fill(self, folder: Path, text: str, arrays: dict[str, Any]) -> None:
         group = _zarr("zarr").open_group(str(folder), mode="w")
-        sums = {}
+        sums = {self.text: zlib.crc32(text.encode())}
         for name, array in arrays.items():
             dtype, shape = np.dtype(array.dtype), tuple(array.shape)
             chunks = (*(1 for _ in shape[:-2]), _rows_at_once(shape, dtype.itemsize), max(1, shape[-1]))
@@ -269,9 +269,12 @@ class _Zarr:
                     return self._read(checked, group, name, shape, dtype)
 
             try:
-                text = str(group.attrs[self.text])
+                text, sums = str(group.attrs[self.text]), group.attrs["crc32"]
             except KeyError as error:
                 raise Damage(f"zarr.json has no {error}") from None
+            crc = zlib.crc32(text.encode())
+            if sums.get(self.text, crc) != crc:  # the first folders had no checksum of the text
+                raise Damage(f"the checksum of {self.text} is wrong")
             yield text, read
 
     @staticmethod

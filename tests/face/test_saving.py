@@ -395,6 +395,15 @@ def test_a_damaged_file_is_told_or_the_same(how: str, data: st.DataObject, tmp_p
     is_told_or_the_same(path, paths, mmap=more == ["mmap"])
 
 
+def test_a_changed_name_in_zarr_is_damage(tmp_path: Path) -> None:
+    """The text of a Zarr folder has a checksum, as its arrays have."""
+    sr.apsp(sr.edges([("v0", "v1", 1.0), ("v1", "v2", 2.0)]), paths=True).save(tmp_path / "p.zarr")
+    file = tmp_path / "p.zarr" / "zarr.json"
+    file.write_text(file.read_text().replace("v2", "w2"))
+    with pytest.raises(sr.GraphError, match=r"checksum of paths\.json is wrong"):
+        sr.Paths.load(tmp_path / "p.zarr")
+
+
 def rewritten(path: Path, change: Callable[[dict[str, bytes]], None], compression: int = zipfile.ZIP_STORED) -> Path:
     """The members of an archive changed by somebody who makes their checksums right again."""
     with zipfile.ZipFile(path) as old:
