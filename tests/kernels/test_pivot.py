@@ -43,7 +43,7 @@ def harmless(semiring: Semiring, dtypes: DTypes, n: int, rng: np.random.Generato
 
 def closed(engine: Any, values: Values, method: str, *, witness: bool = False, row: int = 0) -> Block | int:
     """The block after the operation, or the pivot that has no closure."""
-    engine.signed = False
+    engine.signed = values[0].dtype.kind == "i" and bool((values[0] < 0).any() and (values[0] > 0).any())  # an element may pull ∞ back
     n = values[0].shape[-1]
     A = Block(tuple(v.copy() for v in values), np.full((*values[0].shape[:-1], n), -1, np.int32) if witness else None, row, row)
     try:
