@@ -155,7 +155,7 @@ class Snapshots(CheckpointFolder):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A block row in a set of files, one for each component and for the construction matrix; see `Recorded`."""
+    """A set of files for block rows, one for each component and for the construction matrix; see `Recorded`."""
 
     files: tuple[RowStorage, ...]
     whole = True

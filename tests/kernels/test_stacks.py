@@ -73,6 +73,16 @@ def assert_bits(found: Values, expected: Values, *, close: bool = False) -> None
 
 
 @pytest.mark.exhaustive
+def test_large_stacks_of_unaligned_records_are_copied() -> None:
+    """Records of 5 bytes, in matrices of many short rows that are checked while they are multiplied."""
+    records = np.zeros((64, 2000, 4), np.dtype([("x", "f4"), ("y", "u1")]))
+    records["x"] = np.random.default_rng(0).random(records.shape)
+    a, b = records["x"], np.ones((64, 4, 4), np.float32)
+    np.testing.assert_array_equal(matmul(a, b, MIN_PLUS), matmul(a.copy(), b, MIN_PLUS))
+    unaligned = np.ones((64, 4, 4), records.dtype)["x"]
+    np.testing.assert_array_equal(matmul(a.copy(), unaligned, MIN_PLUS), matmul(a.copy(), b, MIN_PLUS))
+
+
 @examples(30)
 @given(case=st.sampled_from(ALL), isa=st.sampled_from(ISAS), seed=seeds, data=st.data())
 def test_products_are_those_of_each_matrix(case: tuple[Semiring, DTypes], isa: str, seed: np.random.Generator, data: st.DataObject) -> None:

@@ -365,7 +365,7 @@ def _stack_launch(
     product, witness, count = name.startswith("product"), name.endswith("witness"), len(rep.outer)
     sizes = [o.bytes for o in rep.outer] * (3 if product else 1) + [_WITNESS] * witness
     if not one.direct or len(one.tasks) > 1 or any(x % size for s, size in zip(strides, sizes, strict=True) for x in s[:-2]):
-        return replace(one, direct=False)
+        return replace(one, direct=False, thin=False)
     words, scratch = one.tasks[0][:], one.scratch
     axes = _axes(batch, [s[:-2] for s in strides])
     (m, n, k), matrices, lanes = (words[side] for side in _SIDES), math.prod(length for length, _ in axes), tile.width

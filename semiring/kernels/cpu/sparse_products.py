@@ -34,7 +34,7 @@ _BITS = 64
 
 
 class CpuSparseProducts(Threaded):
-    """The `SparseProducts` in dtypes for which a semiring can be compiled; for `isa` see `CpuEngine`."""
+    """The `ReferenceSparseProducts` in dtypes for which a semiring can be compiled; for `isa` see `CpuEngine`."""
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], threads: int | None = None, isa: str | None = None) -> None:
         self.requested, self.dtypes = threads, dtypes

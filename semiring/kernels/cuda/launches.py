@@ -342,7 +342,7 @@ def recording(key: Hashable, A: Block, schedule: Callable[[Block], Any]) -> Reco
 
     if cupy.cuda.get_current_stream().is_capturing():
         return None  # the caller's own capture records the launches
-        # Neither two streams nor two threads may share a workspace.
+    # Neither two streams nor two threads may share a workspace.
     key = (key, threading.get_ident(), cupy.cuda.get_current_stream().ptr)
     with _lock:
         if key not in _recordings:

@@ -142,7 +142,7 @@ class CudaSparseProducts:
         self._representation = represent(semiring, dtypes)
 
     def times_dense(self, A: CompressedRows, B: Values, C: Values, via: Any = None, *, swapped: bool = False, signed: bool = False) -> None:
-        """C ← A⊗B, see `SparseProducts`."""
+        """C ← A⊗B, see `ReferenceSparseProducts`."""
         self.times_dense_within(A, B, C, via, swapped=swapped, signed=signed)
 
     def times_dense_within(self, A: CompressedRows, B: Values, C: Values, via: Any = None, **how: Any) -> bool:
@@ -209,7 +209,7 @@ class CudaSparseProducts:
         swapped: bool = False,
         signed: bool = False,
     ) -> tuple[CompressedRows, Any]:
-        """Return A⊗B, see `SparseProducts`."""
+        """Return A⊗B, see `ReferenceSparseProducts`."""
         add_up = functools.partial(self.times_dense, swapped=swapped, signed=signed)
         return expanded_product(A, B, room, mask, add_up, witness=witness)
 
@@ -307,7 +307,7 @@ _SORTED = 1 << 26
 def expanded_product(
     A: CompressedRows, B: CompressedRows, room: Room, mask: Mask | None, times_vector: TimesVector, *, witness: bool
 ) -> tuple[CompressedRows, Any]:
-    """Return A⊗B with ascending columns, and the k that won each entry; see `SparseProducts.times_sparse`.
+    """Return A⊗B with ascending columns, and the k that won each entry; see `ReferenceSparseProducts.times_sparse`.
 
     Raises GraphError for invalid row starts and columns out of range.
     """
