@@ -72,7 +72,6 @@ def assert_bits(found: Values, expected: Values, *, close: bool = False) -> None
             np.testing.assert_array_equal(x, y)
 
 
-@pytest.mark.exhaustive
 def test_large_stacks_of_unaligned_records_are_copied() -> None:
     """Records of 5 bytes, in matrices of many short rows that are checked while they are multiplied."""
     records = np.zeros((64, 2000, 4), np.dtype([("x", "f4"), ("y", "u1")]))
@@ -83,6 +82,7 @@ def test_large_stacks_of_unaligned_records_are_copied() -> None:
     np.testing.assert_array_equal(matmul(a.copy(), unaligned, MIN_PLUS), matmul(a.copy(), b, MIN_PLUS))
 
 
+@pytest.mark.exhaustive
 @examples(30)
 @given(case=st.sampled_from(ALL), isa=st.sampled_from(ISAS), seed=seeds, data=st.data())
 def test_products_are_those_of_each_matrix(case: tuple[Semiring, DTypes], isa: str, seed: np.random.Generator, data: st.DataObject) -> None:
