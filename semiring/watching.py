@@ -15,9 +15,9 @@ from semiring.arrays.devices import device_of, host, on_device, on_gpu, to_gpu
 from semiring.common.docstrings import described_by
 from semiring.common.errors import ShapeError, TooLargeError, noted, raised_here
 from semiring.execution.question import Question
+from semiring.execution.whole import paths_of
 from semiring.graphs import Graph
 from semiring.planning.options import Options
-from semiring.results.paths import Paths
 from semiring.results.recording import Recording
 from semiring.solve import apsp, closure
 
@@ -134,7 +134,6 @@ def _record(g: Graph, semiring: Semiring, method: str, block: int, paths: bool, 
     if via is None:
         result = g.answer(*results)
     else:
-        more: dict[str, Any] = {"nodes": g.labels, "reflexive": reflexive, "restore": g.restore, "library": g.library}
-        result = Paths(semiring, results, to_gpu(via) if there else via, kept=lambda: given, **more)
+        result = paths_of(semiring, g, results, to_gpu(via) if there else via, lambda: given, reflexive=reflexive)
     side = None if algorithm == "iterative" else base
     return Recording(semiring, algorithm, side, given, before, recorder.calls, named, g.labels, result)

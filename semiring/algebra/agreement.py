@@ -81,12 +81,14 @@ def difference(
                     f"write a branch for this case (… if … else …), or state the carrier with domain= to exclude such elements"
                 )
             found = called if width > 1 and isinstance(called, tuple) else (called,)
-            agrees = found == expected[i] or (len(found) == len(results) and (
-                not trusted[i] or scale[i] > largest
-                or all(_same(x, y, scale[i]) for x, y in zip(found, expected[i], strict=True)) or (missing[i] and not exists(found))
-            ))  # fmt: skip
-            if not agrees:
-                return _described(function, elements, called, results, expected[i], text)
+            if found == expected[i]:
+                continue
+            if len(found) == len(results):
+                if not trusted[i] or scale[i] > largest or (missing[i] and not exists(found)):
+                    continue
+                if all(_same(x, y, scale[i]) for x, y in zip(found, expected[i], strict=True)):
+                    continue
+            return _described(function, elements, called, results, expected[i], text)
     return None
 
 

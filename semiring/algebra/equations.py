@@ -122,7 +122,11 @@ STATEMENTS = {
     "star": "a* = 1 ⊕ a ⊗ a*",
     "selective": "a ⊕ b is a or b",
 }
-"""The statement of each law; equations are evaluated as they are written, unless `_TESTS` has a function."""
+"""The statement of each law.
+
+Unless `_TESTS` has a function, `_refute` evaluates the statement as written: ", " separates equations, " = " the sides of one. A side
+has only the variables a, b, c (in this order), 0, 1, ⊕, ⊗ and parentheses.
+"""
 
 LAWS = (
     "0 is the identity of ⊕", "1 is the identity of ⊗", "0 annihilates", "closed", "associative ⊕", "commutative ⊕", "associative ⊗",

@@ -100,7 +100,7 @@ Function = Callable[..., Any]
 
 
 def _operation(symbol: Callable[..., Expr], sympy: Function, numpy: Function, python: Function) -> Function:
-    """Make an operation of one function for each kind of values; objects in arrays are taken one by one."""
+    """Make an operation of four functions, each for a kind of values; the objects of an array are taken singly."""
 
     def operation(*values: Any) -> Any:
         match _kind(*values):

@@ -73,7 +73,7 @@ def close(how: Plan, given: GivenGraph, question: Question, _: Selection | None,
         return graph.answer(*values)
     unchanged = rows.as_they_are and not any(shares(v, w) for v, w in zip(values, rows.arrays, strict=True))
     snapshot = rows.arrays if unchanged else None
-    return paths_of(how, graph, values, via, lambda: snapshot, question)
+    return paths_of(how.semiring, graph, values, via, lambda: snapshot, reflexive=question.reflexive)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from semiring.algebra.definition import Semiring
 from semiring.algorithms.closure import closure
 from semiring.arrays.devices import is_gpu, namespace, on_device, on_gpu
 from semiring.arrays.memory import fits, require_memory, with_scratch
@@ -90,7 +91,7 @@ def close_matrices(how: Plan, g: Graph, question: Question, read: Callable[[], G
             _close(how, g, values, via, kept, question, meter)
             if arrive is not None:
                 values, via = arrive()
-            return g.answer(*values) if via is None else paths_of(how, g, values, via, kept, question)
+            return g.answer(*values) if via is None else paths_of(how.semiring, g, values, via, kept, reflexive=question.reflexive)
     values = tuple(map(_row_major, g.values)) if g.owned else tuple([np.array(v, order="C") for v in g.values])
     kept = _kept(g, values, read)
     via = None
@@ -98,7 +99,7 @@ def close_matrices(how: Plan, g: Graph, question: Question, read: Callable[[], G
         via = np.empty(values[0].shape, np.int32)
         via.fill(-1)
     _close(how, g, values, via, kept, question, meter)
-    return g.answer(*values) if via is None else paths_of(how, g, values, via, kept, question)
+    return g.answer(*values) if via is None else paths_of(how.semiring, g, values, via, kept, reflexive=question.reflexive)
 
 
 def _close(how: Plan, g: Graph, values: Any, via: Any, kept: Callable[[], Any], question: Question, meter: Meter | None) -> None:
@@ -119,11 +120,11 @@ def _close(how: Plan, g: Graph, values: Any, via: Any, kept: Callable[[], Any], 
     )
 
 
-def paths_of(how: Plan, g: Graph, values: Any, via: Any, kept: Callable[[], Any], question: Question) -> Any:
+def paths_of(semiring: Semiring, g: Graph, values: Any, via: Any, kept: Callable[[], Any], *, reflexive: bool) -> Any:
     """Return the paths of all pairs, from their construction matrix."""
     from semiring.results.paths import Paths  # only where paths are wanted: a first call should be quick
 
-    return Paths(how.semiring, values, via, nodes=g.labels, reflexive=question.reflexive, kept=kept, restore=g.restore, library=g.library)
+    return Paths(semiring, values, via, nodes=g.labels, reflexive=reflexive, kept=kept, restore=g.restore, library=g.library)
 
 
 def _no_paths(shape: tuple[int, ...]) -> Any:

@@ -19,7 +19,10 @@ from semiring.common import forks
 __all__ = ["LOADED", "compiled", "folder", "is_trusted", "kept"]
 
 LOADED = 256
-"""The most pairs of semiring and dtypes whose code stays loaded; the least recently used is dropped, and its memory freed."""
+"""The most entries of a cache of loaded code; the least recently used is dropped, and its memory freed.
+
+An entry is a pair of semiring and dtypes on the CPU, and a kernel of a semiring on a GPU.
+"""
 
 _CHOSEN = "SEMIRING_CACHE_DIR"
 

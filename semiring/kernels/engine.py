@@ -8,6 +8,7 @@ send a vector through a long product of matrices.
 from __future__ import annotations
 
 import functools
+from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
@@ -111,15 +112,19 @@ class Primitives(Protocol):
     −0.0 and 0.0 are one element. Where both are right, the result's sign is not specified and may differ between engines.
     """
 
+    @abstractmethod
     def multiply_add(self, A: Block, B: Block, C: Block) -> None:
         """C ← C ⊕ A⊗B. A tie keeps C's value and `via`; among the new candidates the lowest k wins."""
 
+    @abstractmethod
     def multiply_add_each(self, *products: tuple[Block, Block, Block]) -> None:
         """C ← C ⊕ A⊗B for the (A, B, C) of several products; no product reads or writes another's C."""
 
+    @abstractmethod
     def multiply(self, A: Block, B: Block, C: Block) -> None:
         """C ← A⊗B."""
 
+    @abstractmethod
     def close(self, A: Block) -> None:
         """Compute A ← A ⊕ A² ⊕ …, in place, for an idempotent ⊕.
 
@@ -129,6 +134,7 @@ class Primitives(Protocol):
             At the first pivot p with 1 ⊕ p ≠ 1, before it is used.
         """
 
+    @abstractmethod
     def eliminate(self, A: Block) -> None:
         """Compute A ← A* = I ⊕ A ⊕ A² ⊕ …, in place, by elimination with star(pivot), for any closed semiring.
 
@@ -178,6 +184,7 @@ class Engine(Primitives, Protocol):
     asynchronous: bool
     meter: Meter | None
 
+    @abstractmethod
     def load(self, values: Values, via: Any = None, *, owned: bool = True) -> Block:
         """Return the block that represents `values` while an algorithm runs: the arrays themselves, or a copy in another form.
 
@@ -185,22 +192,27 @@ class Engine(Primitives, Protocol):
         """
         ...
 
+    @abstractmethod
     def blank(self, values: Values, via: Any = None) -> Block:
         """Return a block like `load`, for arrays whose elements a product will replace."""
         ...
 
+    @abstractmethod
     def store(self, A: Block, values: Values) -> None:
         """Write a loaded block's elements to `values`; do nothing if the block holds those very arrays."""
 
+    @abstractmethod
     def run(self, name: Hashable, schedule: Callable[[Block], None], A: Block) -> None:
         """Call ``schedule(A)``; an engine that has seen the schedule's `name` may start it faster, as a CUDA graph.
 
         An engine whose operations cannot raise at once also looks for loops that rounding made divergent, for `verify`.
         """
 
+    @abstractmethod
     def verify(self) -> None:
         """Raise the `DivergentPivot` that an asynchronous `close` or `eliminate` has found."""
 
+    @abstractmethod
     def add_identity(self, A: Block) -> None:
         """Compute A ← I ⊕ A, for a square A."""
 

@@ -1,7 +1,7 @@
 """`Recording`: a closure step by step, as a table, a picture with a slider, a plot or an animation.
 
-A frame is a phase of the algorithm: the areas that it read and wrote, and the matrix after it. Only changes are stored; a matrix is rebuilt
-from them on request.
+A frame is a phase of the algorithm: the areas read, the areas written, and the matrix afterwards. Only changes are stored; the matrix of a
+frame is rebuilt on request.
 
 SVG pictures take the colours of text and lines from the page, light or dark. Blue, orange and purple (of Okabe and Ito) are distinct to the
 colour-blind, and areas that are read have a dashed border. If a page strips styles, as JupyterLab does in untrusted notebooks, one still

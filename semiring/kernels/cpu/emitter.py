@@ -363,7 +363,8 @@ class Emitter:
     def otherwise(self) -> Iterator[None]:
         """Emit the ``else`` of the branch that has just ended."""
         fork, other, after = self._fork
-        self._lines.pop()  # the label after the branch
+        label = self._lines.pop()
+        assert label == f"{after}:", f"{label!r} stands between a branch and its else"
         self._lines[fork] = self._lines[fork].replace(f"%{after}", f"%{other}")
         self.start(other)
         yield

@@ -58,7 +58,7 @@ class PivotKernel:
             return [self._eliminate()]
         witness = name == "close_witness"
         counts = sorted({1, self._together})
-        return [*(self._rows_take_in(name, count, witness=witness) for count in counts), self._close(name, witness=witness)]
+        return [*(self._rows_take_in(name, count, witness=witness) for count in counts), self._close(name)]
 
     def _open(self, name: str, parameters: str = ENTRY) -> tuple[Emitter, Lowering, Lowering]:
         """Begin a function; return the emitter, operations on vectors, and operations on single elements (all lanes for a group)."""
@@ -133,7 +133,7 @@ class PivotKernel:
         em.branch(condition, lambda: em.put(I64, k, "%args", STATUS))
         em.returning(condition)
 
-    def _close(self, name: str, *, witness: bool) -> Emitter:
+    def _close(self, name: str) -> Emitter:
         """Warshall's and Floyd's algorithm, several pivots at a time.
 
         Each pivot row applies the pivots before it, is tested, and then waits for the pivots after it. Other rows apply all pivots in

@@ -15,8 +15,8 @@ The templates, which take the struct as ``S``:
 - ``bits.cuh``: matrices of bits; ``elements.cuh`` and ``statistics.cuh``: elementwise kernels and value statistics.
 - ``memory.cuh`` and ``arithmetic.cuh`` are below all these. `arguments` declares the structures.
 
-Launches: `engine` is `Engine`, with copies of operands and parts of products, on `kernels` (plans for special shapes) and `launches`
-(plans, cuBLAS for large products of floats, also for `exponential`, and CUDA graphs). `scan`, `sparse`, `fronts` (with sweeps) and
+Launches: `engine` is `Engine`, with copies of operands and parts of products. `kernels` plans special shapes; `launches` has all other
+plans, CUDA graphs, and cuBLAS for large products of floats (also for `exponential`). `scan`, `sparse`, `fronts` (with sweeps) and
 `paths` launch the templates of these names. `boolean` is the engine on bits, and counts hops. `blocks` describes and copies blocks, also
 between host and GPU; `elements` has elementwise kernels, and `statistics` value statistics.
 """

@@ -1,8 +1,10 @@
 """Launches that are decided or recorded once: plans of products, calls of cuBLAS, and CUDA graphs.
 
 A plan is made once per arrangement of operands: later launches differ only in addresses. cuBLAS adds products of floats, where CuPy finds
-it; without TF32, which would keep ten bits of a float32. Schedules of small matrices are recorded once per shape, each on its own
-workspace: a recursive closure of 1,000 vertices is a hundred launches of a few microseconds, less time than Python takes to make them.
+it, but not with TF32, which would keep ten bits of a float32.
+
+Schedules of small matrices are recorded once per shape, each on its own workspace. A recursive closure of 1,000 vertices is a hundred
+launches of a few microseconds, less than Python takes to make them.
 """
 
 from __future__ import annotations
@@ -174,7 +176,7 @@ def planned(
 
 @functools.cache
 def _own_places(components: int) -> np.ndarray[Any, Any]:
-    """Return the positions within a `Product` of the values of `addresses`."""
+    """Return the positions within a `Product` of the values of `addresses`, in the same order: a 1 marks each of them."""
     own = DeviceMatrix((1,) * components, 0, 0, 0)
     return np.flatnonzero(flat(Product(own, own, own, 0, 0, 0, 0, 0, 0, Witness(own, 1, 0, 0, 1))))
 

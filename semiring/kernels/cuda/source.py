@@ -263,9 +263,9 @@ def summing_source(
 ) -> str:
     """Return the CUDA C++ of kernels that add terms: the semiring's structs, and instantiations of templates of `header`.
 
-    `kernels` maps each name to the template with its arguments, with ``Summed`` for the semiring, and to the bounds of its launches: the
-    most threads of a block, and the least blocks per multiprocessor if given. All take the structure of the header's name. See
-    `semiring_struct` for `step` and `star`.
+    `kernels` maps a name to a template with arguments, where ``Summed`` is the semiring, and to launch bounds: the most threads of a block
+    and, optionally, the least blocks per multiprocessor. All kernels take the structure of the header's name. `semiring_struct` describes
+    `step` and `star`.
     """
     parts = [f'#include "{header}.cuh"', "", summing_structs(semiring, dtypes, step=step, star=star)]
     for name, (call, bounds) in kernels.items():
