@@ -35,7 +35,7 @@ from semiring.common.units import counted
 from semiring.csgraph.reading import Array, CSGraph, as_scipys, both_ways, in_dtype, is_held, read, require_held, some, with_root
 from semiring.execution.question import GivenGraph, Question, Selection
 from semiring.execution.reporting import reporting
-from semiring.execution.search import search, search_steps
+from semiring.execution.row_solvers import row_solver, search_steps
 from semiring.execution.strategy import run
 from semiring.graphs import Graph
 from semiring.graphs.coo import sound_rows
@@ -384,7 +384,7 @@ def by_searches(call: Call) -> tuple[Any, ...]:
     with reporting(None, call.plan) as meter:
         if meter is not None:
             meter.expect(search_steps(edges, len(sources)))
-        answer, tree = search(call.plan, edges, None, sources, meter, reflexive=True, nothing=NONE)
+        answer, tree = row_solver(call.plan, edges, None).rows(sources, meter, nothing=NONE)
     if tree is not None:
         if (tree == -1).any():  # only rows without compiled code have −1, and a test takes a sixth of the time of a write
             tree[tree < 0] = NONE

@@ -5,7 +5,8 @@
     whole.py        the closure of matrices that fit
     block_rows.py   the closure of a matrix by block rows, out of core or on several GPUs
     rows.py         some rows of a closure, by products or by the closure of what the rows reach
-    search.py       rows by the edges of a sparse graph: searches, elimination, components, a spanning forest
+    search.py       rows by the edges of a sparse graph, or one path by search from both ends
+    row_solvers.py  `RowSolver`: rows by searches, elimination, components, or a spanning forest
     sums.py         sums and extremes of all distances, without a matrix
     answer.py       results in the caller's kind and order
     each.py         `solve_each`: the closures of a list of graphs, those of one shape as one stack

@@ -25,7 +25,7 @@ from semiring.common.units import format_bytes
 from semiring.execution.block_rows import free_pools_of, memory_on, tell_rounds
 from semiring.execution.question import Question, Selection
 from semiring.execution.reporting import reporting
-from semiring.execution.search import require_rows, search, search_steps
+from semiring.execution.row_solvers import require_rows, row_solver, search_steps
 from semiring.graphs.by_ranks import GivenByRanks
 from semiring.graphs.by_rows import GivenRows
 from semiring.graphs.dense import RunningStatistics
@@ -202,7 +202,7 @@ def _search(how: Plan, given: GivenByRanks, question: Question, selection: Selec
         require_rows((of_host, edges.n), edges.dtypes, "cpu", paths=how.paths, backward=False)
         with _watching(ranks, how, question.options.progress, search_steps(edges, count)) as meter:
             meter.expect(search_steps(edges, len(roots)))
-            values, tree = search(how, edges, given.labels, roots, meter, reflexive=reflexive)
+            values, tree = row_solver(how, edges, given.labels).rows(roots, meter, reflexive=reflexive)
         if not targets.every:
             values = tuple(v.take(targets.numbers, axis=1) for v in values)
 
@@ -221,13 +221,13 @@ def _searched_rows(how: Plan, given: GivenByRanks, progress: Watcher) -> Iterato
     """Yield this rank's rows of a closure of single numbers, some at a time, with the number of the first; within `together`."""
     ranks, edges = given.ranks, _edges(given)
     own = shares(edges.n, ranks.size)[ranks.rank : ranks.rank + 1]
-    every = Vertices.all_of(edges.n).numbers
+    every, solver = Vertices.all_of(edges.n).numbers, row_solver(how, edges, given.labels)
     with _watching(ranks, how, progress, search_steps(edges, edges.n)) as meter:
         for rows in own:
             meter.expect(search_steps(edges, rows.stop - rows.start))
             for some in slices(rows.stop - rows.start, edges.n, HOST):
                 first = rows.start + some.start
-                (values,), _ = search(how, edges, given.labels, every[first : rows.start + some.stop], meter, reflexive=True)
+                (values,), _ = solver.rows(every[first : rows.start + some.stop], meter)
                 yield first, values
 
 

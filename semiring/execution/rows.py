@@ -18,7 +18,7 @@ from semiring.common.errors import SemiringError, in_stack
 from semiring.common.progress import Meter
 from semiring.execution.answer import answer_rows
 from semiring.execution.question import GivenGraph, Question, Selection
-from semiring.execution.search import require_rows, rows_of_forest
+from semiring.execution.row_solvers import require_rows, rows_of_forest
 from semiring.graphs import Graph
 from semiring.kernels.limits import ValueStatistics
 from semiring.kernels.machine import PART
@@ -102,7 +102,7 @@ class _Task:
         if how.spanning is not None and how.dtypes[0].kind != "O" and is_symmetric(values[0]):
             (matrix,), ((zero,), (one,)) = map(np.ascontiguousarray, values), self.semiring.identities(how.dtypes)
             forest = SpanningForest.of_matrix(matrix, zero, one, smallest=extremum_of(self.semiring) is np.fmin)
-            return rows_of_forest(how, forest, matrix, roots, self.meter, reflexive=self.reflexive, backward=self.backward)
+            return rows_of_forest(how, forest, matrix, roots, reflexive=self.reflexive, backward=self.backward)
         if how.strategy == "rows by products":
             whole, speed = dict(how.considered).get("whole", math.inf), how.speed
             found = self._by_products(values, statistics, steps=math.inf if speed is None else whole * speed.steps)

@@ -72,14 +72,14 @@ def rows_in_turn(how: Plan, given: GivenGraph, question: Question) -> Iterator[t
     """
     n = given.n
     if how.by_edges:
-        from semiring.execution.search import rows_in_blocks, search_steps
+        from semiring.execution.row_solvers import row_solver, search_steps
 
         edges = given.edges
         assert edges is not None
         with noted("the closure", how.semiring, edges.arrays()), reporting(question.options.progress, how) as meter:
             if meter is not None:
                 meter.expect(search_steps(edges, n))
-            for first, (rows,) in rows_in_blocks(how, edges, given.vertices, meter):
+            for first, (rows,) in row_solver(how, edges, given.vertices).blocks(meter):
                 yield first, rows
         return
     whole = run(how, given, question)

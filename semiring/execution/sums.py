@@ -16,7 +16,7 @@ from semiring.arrays.pieces import HOST, slices
 from semiring.common.errors import GraphError
 from semiring.execution.question import GivenGraph, Question, Selection
 from semiring.execution.reporting import reporting
-from semiring.execution.search import eliminated, search_steps
+from semiring.execution.row_solvers import EliminationSolver, search_steps
 from semiring.execution.strategy import rows_in_turn, run, solve
 from semiring.graphs.vertices import Vertices
 from semiring.planning import Plan, plan
@@ -77,7 +77,7 @@ def _add_along_edges(found: RunningDistances, given: GivenGraph, question: Quest
     with reporting(options.progress, how) as meter:
         if meter is not None:
             meter.expect(search_steps(edges, edges.n))
-        add_by_elimination(found, eliminated(how, edges, given.vertices), meter)
+        add_by_elimination(found, EliminationSolver(how, edges, given.vertices).factorization, meter)
 
 
 def hop_sums(how: Plan, given: GivenGraph, options: Options) -> DistanceSums | None:

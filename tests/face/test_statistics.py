@@ -17,7 +17,7 @@ import scipy.sparse.csgraph as csgraph
 
 import semiring as sr
 from semiring.algorithms import rows_of_edges
-from semiring.execution import search, strategy, sums
+from semiring.execution import row_solvers, strategy, sums
 from semiring.planning import planner
 from semiring.results.statistics import RunningDistances
 from tests.campaign.strategies import taking
@@ -33,7 +33,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iter
     name: str = request.param
     monkeypatch.setattr(planner, "fits", lambda *_: name == "whole")
     monkeypatch.setattr(planner, "_plans", {})
-    for module in (sums, strategy, search):
+    for module in (sums, strategy, row_solvers):
         monkeypatch.setattr(module, "HOST", 100)
     with taking("whole" if name == "whole" else "search"):
         yield name
@@ -201,7 +201,7 @@ def test_arrays_of_other_libraries(way: str, library: str, how: dict[str, Any]) 
 def test_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     n = 1500
     graph = sp.random_array((n, n), density=2 / n, rng=np.random.default_rng(0), format="csr")
-    for module in (search, rows_of_edges):
+    for module in (row_solvers, rows_of_edges):
         monkeypatch.setattr(module, "HOST", 1 << 16)
     with taking("search"):
         sr.statistics(graph[:50, :50])
