@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import operator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,8 +47,9 @@ class SparseOperand(NamedTuple):
 
     def converted(self, dtypes: DTypes, semiring: Semiring, name: str) -> SparseOperand:
         """Convert the matrix to other dtypes, with the ±∞ of these dtypes."""
-        values = elements(tuple(map(Borrowed, self.rows.values)), dtypes, semiring, f"{name}.data", "cpu")
-        return self._replace(rows=self.rows._replace(values=tuple([namespace(v).ascontiguousarray(v) for v in values])))
+        given = elements(tuple(map(Borrowed, self.rows.values)), dtypes, semiring, f"{name}.data", "cpu")
+        values = tuple([namespace(v).ascontiguousarray(v) for v in given])
+        return self if all(map(operator.is_, values, self.rows.values)) else self._replace(rows=self.rows._replace(values=values))
 
     def stored(self, *, by_columns: bool) -> CompressedRows:
         """Return the compressed rows, or those of the transpose."""
@@ -91,7 +93,9 @@ def sparse_operand(x: Any, semiring: Semiring, name: str) -> SparseOperand:
         same = way == by_columns and other.shape == rows.shape
         if not (same and np.array_equal(other.starts, rows.starts) and np.array_equal(other.columns, rows.columns)):
             raise ShapeError(f"the components of {name} must have entries in the same places, in the same order")
-    return SparseOperand(rows._replace(values=tuple([part.values[0] for part, _ in parts])), by_columns, x)
+    if len(parts) > 1:
+        rows = rows._replace(values=tuple([part.values[0] for part, _ in parts]))
+    return SparseOperand(rows, by_columns, x)
 
 
 def require_places(x: Any, name: str) -> None:

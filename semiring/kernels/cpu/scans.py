@@ -87,4 +87,4 @@ def _spread(v: Array, shape: tuple[int, ...]) -> Array:
     """Broadcast an array to the whole shape; copy it first if elements are unaligned."""
     if address(v) % v.itemsize or any(step % v.itemsize for step in v.strides):
         v = v.copy()
-    return np.broadcast_to(v, shape)
+    return v if v.shape == shape else np.broadcast_to(v, shape)
