@@ -119,7 +119,7 @@ class Call:
     shape: tuple[int, ...]  # leading axes of the answer
     dtype: np.dtype[Any]  # of the distances
 
-    @property
+    @cached_property
     def negative(self) -> bool:
         """True if a weight is negative and weights count."""
         return not self.request.unweighted and self.graph.negative
