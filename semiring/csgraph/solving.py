@@ -52,6 +52,7 @@ __all__ = [
 ]  # fmt: skip
 
 _FLOAT64 = np.dtype(np.float64)
+_QUESTIONS = [Question(MIN_PLUS, Options(paths, nonedge=np.inf)) for paths in (False, True)]
 _METHODS = ("auto", "FW", "D", "BF", "J")
 
 
@@ -313,9 +314,10 @@ def by_closure(call: Call) -> tuple[Any, ...]:
     given = call.graph if call.in_place else call.within_reach
     # A closure with negative weights may have to read the input again.
     matrix = given.matrix(call.dtype, overwrite=call.in_place and not call.negative, paths=paths, device=gpu or "cpu")
-    with on_device(device_of(matrix)):
+    here = device_of(matrix)
+    with on_device(here):
         _settle(call, matrix)
-    with on_device(gpu or device_of(matrix)):
+    with on_device(gpu or here):
         if gpu is not None and paths and not on_gpu(matrix):
             matrix = upload(matrix)
         answer = _run(call, Graph((matrix,), owned=not call.negative))
@@ -330,7 +332,7 @@ def _run(call: Call, graph: Graph, selection: Selection | None = None) -> tuple[
     """Run the plan for all rows of a matrix, or some."""
     plan = call.plan
     with noted("the closure", MIN_PLUS, graph.values):
-        found = run(plan, GivenGraph(graph=graph), Question(MIN_PLUS, Options(plan.paths, nonedge=np.inf)), selection)
+        found = run(plan, GivenGraph(graph=graph), _QUESTIONS[plan.paths], selection)
     return (found.distances, found.predecessors()) if plan.paths else (found,)
 
 
