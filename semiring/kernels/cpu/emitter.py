@@ -79,6 +79,7 @@ class Emitter:
         self._count = 0
         self._block = "entry"
         self._fork = (0, "", "")
+        self._open: list[tuple[str, str]] = []  # the labels of a turn and of the end, for each loop around
         self.declarations: set[str] = set()
 
     def text(self) -> str:
@@ -226,6 +227,12 @@ class Emitter:
         self.store("i64", str(value), place, 8)
         return place
 
+    def reserve(self, ir: str) -> str:
+        """Return the address of a mutable variable, for the whole function; it becomes a register."""
+        place = "%" + self.fresh("slot")
+        self._head += f"  {place} = alloca {ir}, align 8\n"
+        return place
+
     def prefetch(self, pointer: str, *, write: bool) -> None:
         """Prefetch a cache line."""
         self.call("prefetch.p0", "void", ("ptr", pointer), ("i32", int(write)), ("i32", 3), ("i32", 1))
@@ -317,7 +324,9 @@ class Emitter:
         self._lines.append("")
         self.start(inner)
         new: list[str] = []
+        self._open.append((head, after))
         yield values, new
+        self._open.pop()
         latch = self._block
         self._lines[fork] = f"  br i1 {condition}, label %{inner}, label %{after}"
         if self._hears and self._loops > loops:
@@ -370,6 +379,24 @@ class Emitter:
         yield
         self.line(f"br label %{after}")
         self.start(after)
+
+    def next_turn(self) -> None:
+        """Go on with the next turn of the innermost loop, which carries no values."""
+        self.jump(self._open[-1][0])
+
+    def leave_loop(self) -> None:
+        """Leave the innermost loop."""
+        self.jump(self._open[-1][1])
+
+    def jump(self, label: str) -> None:
+        """Go to a label, or without one return; what follows is not reached."""
+        self.line(f"br label %{label}" if label else "ret void")
+        self.start(self.fresh("dead"))
+
+    def go_on(self, label: str) -> None:
+        """Begin a block, to which others have jumped."""
+        self.line(f"br label %{label}")
+        self.start(label)
 
     def returning(self, condition: str) -> None:
         """Emit ``if condition: return``."""
