@@ -23,105 +23,49 @@ as Python on the same arrays, every index is checked, and a debugger steps throu
 
 from __future__ import annotations
 
-import ast
 import functools
-import linecache
 import struct
-import textwrap
-import typing
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from semiring.arrays.overlap import address
 from semiring.common.forks import cached_property
 from semiring.kernels.cpu.compiler import Function, compile_library
-from semiring.kernels.cpu.emitter import Scalar, scalar_type
+from semiring.kernels.cpu.emitter import scalar_type
+from semiring.kernels.cpu.loop_source import (
+    Bytes,
+    Element,
+    Elements,
+    Floats,
+    Inlined,
+    Ints,
+    Parameter,
+    Rows,
+    ShortInts,
+    ShortRows,
+    Source,
+    Words,
+    identity_of,
+    popcount,
+    prefetch,
+    select,
+    trailing_zeros,
+)  # fmt: skip
 from semiring.kernels.hardware import host
 
 __all__ = [
-    "Bound", "Bytes", "Element", "Elements", "Floats", "Inlined", "Ints", "Loop", "Parameter", "Rows", "ShortInts", "Words", "interpreted",
+    "Bound", "Bytes", "Element", "Elements", "Floats", "Inlined", "Ints", "Loop", "Rows", "ShortInts", "ShortRows", "Words", "interpreted",
     "loop", "popcount", "prefetch", "select", "trailing_zeros",
 ]  # fmt: skip
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-Ints = NDArray[np.int64]
-ShortInts = NDArray[np.int32]
-Words = NDArray[np.uint64]
-Bytes = NDArray[np.uint8]
-Floats = NDArray[np.float64]
-Elements = Annotated[Any, "elements", 1]
-"""A tuple of arrays, one for each component of an element; an index gives an `Element`. The dtypes are those of the arrays."""
-
-Rows = Annotated[Any, "elements", 2]
-"""A tuple of two-dimensional arrays with contiguous rows; an index gives the `Elements` of a row."""
-
-Element = Annotated[Any, "element"]
-"""A tuple of numbers, one for each component."""
-
 _interpreting = False
-
-
-class Inlined(Protocol):
-    """A constant argument with operations that the compiler inlines, and that Python runs: the operations of a semiring, for example."""
-
-    @property
-    def identity(self) -> object:
-        """What the machine code of the operations depends on."""
-
-    def emit(self, name: str, emitter: Any, args: Sequence[Any]) -> Any:
-        """Emit the operation (or the constant) called `name`."""
-
-
-class Parameter(NamedTuple):
-    """The type of an argument: a kind, an element type for arrays of plain numbers or records, and the number of axes."""
-
-    kind: str  # "int", "float", "array", "elements", "tuple"
-    dtype: Any = None
-    axes: int = 0
-    fields: tuple[tuple[str, Any], ...] = ()
-
-    @classmethod
-    def of(cls, hint: Any) -> Parameter:
-        """Read an annotation."""
-        options = [a for a in typing.get_args(hint) if a is not type(None)]
-        if type(None) in typing.get_args(hint) and len(options) == 1:  # an array that may be None
-            return cls.of(options[0])
-        if hint in (int, bool, float):
-            return cls("float" if hint is float else "int")
-        if hasattr(hint, "_fields"):
-            return cls("tuple", hint, 0, tuple((name, cls.of(each)) for name, each in typing.get_type_hints(hint, include_extras=True).items()))
-        if typing.get_origin(hint) is Annotated:
-            given = hint.__metadata__
-            return cls("elements", None, given[1]) if given[0] == "elements" else cls("array", np.dtype(given[0]), 1)
-        shape, kind = typing.get_args(hint)
-        axes = len(typing.get_args(shape)) if typing.get_args(shape)[-1] is not Ellipsis else 1
-        return cls("array", np.dtype(typing.get_args(kind)[0]), 1 if typing.get_args(shape) == (Any,) else axes)
-
-
-def popcount(word: int) -> int:
-    """Return the number of bits that are set."""
-    return int(word).bit_count()
-
-
-def trailing_zeros(word: int) -> int:
-    """Return the number of the lowest bit of a word that is not 0."""
-    return (int(word) & -int(word)).bit_length() - 1
-
-
-def prefetch(array: Any, i: int) -> None:
-    """Prefetch an entry of an array, for reading and writing."""
-
-
-def select(condition: bool, x: Any, y: Any) -> Any:
-    """Return ``x if condition else y`` without a branch, for conditions that cannot be predicted."""
-    return x if condition else y
 
 
 @contextmanager
@@ -135,53 +79,13 @@ def interpreted() -> Iterator[None]:
         _interpreting = before
 
 
-class Loop(Generic[P, R]):
-    """A function that is compiled when it is called."""
+class Loop(Source, Generic[P, R]):
+    """A function that is compiled when it is called; within `interpreted`, it runs as Python."""
 
     def __init__(self, function: Callable[P, R]) -> None:
+        super().__init__(function)
         functools.update_wrapper(self, function)
-        self.function, self.name = function, function.__name__
-        code = function.__code__
-        self.file, self.line = code.co_filename, code.co_firstlineno
-        last = max(end or 0 for _, end, _, _ in code.co_positions())
-        lines = linecache.getlines(self.file, function.__globals__)[self.line - 1 : last]
-        self.source = textwrap.dedent("".join(lines))
-        tree = ast.parse(self.source).body[0]
-        assert isinstance(tree, ast.FunctionDef)
-        self.tree = tree
-        from semiring.kernels.cpu.loop_compiler import check
-
-        check(self)
         self._compiled: dict[Any, Function] = {}
-
-    @cached_property
-    def hints(self) -> dict[str, Any]:
-        """The annotations by name."""
-        return typing.get_type_hints(self.function, include_extras=True)
-
-    @cached_property
-    def parameters(self) -> dict[str, Parameter]:
-        """The types of the arguments that are not constants."""
-        return {a.arg: Parameter.of(self.hints[a.arg]) for a in self.tree.args.args}
-
-    @cached_property
-    def names(self) -> dict[str, Any]:
-        """The names outside of the function that it may use."""
-        free = zip(self.function.__code__.co_freevars, self.function.__closure__ or (), strict=True)
-        return {**self.function.__globals__, **{name: cell.cell_contents for name, cell in free}}
-
-    @cached_property
-    def results(self) -> tuple[Any, ...]:
-        """The annotations of the returned numbers."""
-        hint = self.hints.get("return")
-        if hint in (None, type(None)):
-            return ()
-        return typing.get_args(hint) if typing.get_origin(hint) is tuple else (hint,)
-
-    @cached_property
-    def no_results(self) -> list[int]:
-        """A word for each returned number."""
-        return [0] * len(self.results)
 
     @cached_property
     def packers(self) -> dict[str, Callable[[Any], Sequence[int]]]:
@@ -189,20 +93,15 @@ class Loop(Generic[P, R]):
         return {name: _packer(parameter) for name, parameter in self.parameters.items()}
 
     def answer(self, words: Sequence[int]) -> Any:
-        """Return what the machine code has written into the words of the results."""
+        """Return the numbers in the words of the results."""
         values = [_float(w) if hint is float else bool(w) if hint is bool else w for w, hint in zip(words, self.results, strict=True)]
         return None if not values else values[0] if len(values) == 1 else tuple(values)
-
-    @cached_property
-    def identity(self) -> tuple[Any, ...]:
-        """What the machine code depends on, beside the types and the constants: the text, and the names that it uses."""
-        used = sorted({node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name)} & self.names.keys())
-        return self.source, tuple((name, _identity(self.names[name])) for name in used)
 
     def __call__(self, *args: P.args, **constants: P.kwargs) -> R:
         """Run the loop."""
         if _interpreting:
-            return self.function(*map(_view, args), **constants)  # type: ignore[arg-type]  # views of the same arrays
+            found: R = self.function(*map(_view, args), **constants)
+            return found
         return self.bind(*args, **constants)()
 
     def bind(self, *args: P.args, **constants: P.kwargs) -> Bound[R]:
@@ -211,7 +110,7 @@ class Loop(Generic[P, R]):
 
     def compiled(self, types: tuple[Any, ...], constants: dict[str, Any]) -> Function:
         """Return the machine code for elements of some types, and for some constants."""
-        key = types, tuple((name, _identity(value)) for name, value in constants.items())
+        key = types, tuple((name, identity_of(value)) for name, value in constants.items())
         owner = next((value.loops for value in constants.values() if hasattr(value, "loops")), self._compiled)
         if (self, key) not in owner:
             library = compile_library((self.identity, *key), host(), lambda: self.ir(types, constants))
@@ -221,7 +120,7 @@ class Loop(Generic[P, R]):
 
     def ir(self, types: tuple[Any, ...], constants: dict[str, Any]) -> str:
         """Return the LLVM IR."""
-        from semiring.kernels.cpu.loop_compiler import compiled_ir
+        from semiring.kernels.cpu.loop_compiler import compiled_ir  # only on a cache miss
 
         return compiled_ir(self, types, constants)
 
@@ -241,12 +140,12 @@ class Bound(Generic[R]):
             self._places[name] = len(words)
             words.extend(pack(value))
         self._words, self._results = words, len(words)
-        words.extend(made.no_results)
+        words.extend([0] * len(made.results))
 
     @cached_property
     def _function(self) -> Function:
-        types = [_types(p, v) for p, v in zip(self.loop.parameters.values(), self.args, strict=True)]
-        return self.loop.compiled(tuple(types), self.constants)
+        made = self.loop
+        return made.compiled(tuple([_types(p, v) for p, v in zip(made.parameters.values(), self.args, strict=True)]), self.constants)
 
     def __call__(self, nanoseconds: float = 0, **changes: Any) -> R:
         """Run the loop for about `nanoseconds`, with some arguments replaced by others of the same types."""
@@ -301,13 +200,6 @@ def _packer(parameter: Parameter) -> Callable[[Any], Sequence[int]]:
     return plain if kind == "array" else lambda v: [word for each in v for word in plain(each)]
 
 
-def _identity(value: Any) -> Any:
-    """Return what identifies a constant, or a global name."""
-    if isinstance(value, type | np.dtype) or callable(value) and not isinstance(value, Loop):
-        return repr(value) if isinstance(value, np.dtype) else getattr(value, "__qualname__", "")
-    return getattr(value, "identity", None) or repr(value)
-
-
 class _View:
     """An array as a loop sees it in Python: numbers of Python, and no negative index."""
 
@@ -322,6 +214,8 @@ class _View:
         self._array[self._checked(i)] = value
 
     def __getattr__(self, field: str) -> _View:
+        if field not in (self._array.dtype.names or ()):
+            raise AttributeError(f"the array has no field {field}")
         return _View(self._array[field])
 
     @staticmethod
