@@ -66,6 +66,8 @@ def compiled_ir(made: Source, types: Sequence[Any], constants: dict[str, Any]) -
             return Value(word("i64"), I64)
         if parameter.kind == "float":
             return Value(word("double"), F64)
+        if parameter.kind == "element":
+            return tuple([Value(word(s.ir), s) for s in scalars])
         if parameter.kind == "tuple":
             return parameter.dtype(*[argument(each, s) for (_, each), s in zip(parameter.fields, scalars, strict=True)])
         dtype: Any = parameter.dtype

@@ -35,7 +35,7 @@ import numpy as np
 from semiring.arrays.overlap import address
 from semiring.common.forks import cached_property
 from semiring.kernels.cpu.compiler import Function, compile_library
-from semiring.kernels.cpu.emitter import scalar_type
+from semiring.kernels.cpu.emitter import Scalar, scalar_type
 from semiring.kernels.cpu.loop_source import (
     Bytes,
     Element,
@@ -167,10 +167,17 @@ def _float(word: int) -> float:
     return float(value)
 
 
+def _word(value: float) -> int:
+    (word,) = struct.unpack("q", struct.pack("d", value))
+    return int(word)
+
+
 def _types(parameter: Parameter, value: Any) -> Any:
-    """Return the element types of `Elements`; None for other arguments."""
+    """Return the types of an element's components; None for other arguments."""
     if parameter.kind == "elements":
-        return tuple(scalar_type(v.dtype) for v in value)
+        return tuple([scalar_type(v.dtype) for v in value])
+    if parameter.kind == "element":
+        return tuple([Scalar("f" if isinstance(v, float) else "i", 8) for v in value])
     if parameter.kind == "tuple":
         return tuple(_types(each, v) for (_, each), v in zip(parameter.fields, value, strict=True))
     return None
@@ -182,7 +189,9 @@ def _packer(parameter: Parameter) -> Callable[[Any], Sequence[int]]:
     if kind == "int":
         return lambda v: (v,)
     if kind == "float":
-        return lambda v: struct.unpack("q", struct.pack("d", v))
+        return lambda v: (_word(v),)
+    if kind == "element":
+        return lambda v: [_word(each) if isinstance(each, float) else each for each in v]
     if kind == "tuple":
         parts = [_packer(each) for _, each in fields]
         return lambda v: [word for pack, each in zip(parts, v, strict=True) for word in pack(each)]
