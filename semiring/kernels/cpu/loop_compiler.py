@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn
 
+import numpy as np
+
 from semiring.kernels.cpu import loop_source
 from semiring.kernels.cpu.compiler import link
 from semiring.kernels.cpu.emitter import ENTRY, I64, Emitter, Scalar, scalar_type
@@ -286,7 +288,11 @@ class _Compiler:
                 self.refuse(f"the array has no field {node.attr}")
             dtype, offset = owner.record.fields[node.attr][:2]
             return _Array((self.em.at("i8", owner.pointers[0], offset),), (scalar_type(dtype),), step=owner.record.itemsize)
-        return owner.emit(node.attr, self.em, ()) if hasattr(owner, "emit") else getattr(owner, node.attr)
+        found = getattr(owner, node.attr)
+        if isinstance(found, tuple) and all(isinstance(v, np.generic) for v in found):  # a constant element
+            kinds = [scalar_type(v.dtype) for v in found]
+            return tuple([Value(s.literal(v), s) for s, v in zip(kinds, found, strict=True)])
+        return found
 
     def _Subscript(self, node: ast.Subscript) -> Any:
         array = self.value(node.value)
@@ -398,10 +404,10 @@ class _Compiler:
     # Calls.
 
     def _Call(self, node: ast.Call) -> Any:
-        if isinstance(node.func, ast.Attribute) and hasattr(owner := self.value(node.func.value), "emit"):
-            return owner.emit(node.func.attr, self.em, [self.value(a) for a in node.args])
         function, args = self.value(node.func), [self.value(a) for a in node.args]
         constants: dict[str, Any] = {str(k.arg): self.value(k.value) for k in node.keywords}
+        if hasattr(getattr(function, "__self__", None), "emit"):  # a method of `Inlined`
+            return function.__self__.emit(function.__name__, self.em, args)
         if isinstance(function, Source):
             return self._inlined(function, dict(zip([a.arg for a in function.tree.args.args], args, strict=False)) | constants)
         if hasattr(function, "_fields") or (function in _BUILTINS.values() and not any(isinstance(a, Value) for a in args)):

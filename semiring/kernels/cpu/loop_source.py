@@ -47,14 +47,17 @@ _KNOWN = (
 
 
 class Inlined(Protocol):
-    """A constant argument whose operations the compiler inlines, and Python runs: the operations of a semiring, for example."""
+    """A constant argument whose methods the compiler inlines, and Python runs: the operations of a semiring, for example.
+
+    Attributes that are tuples of NumPy's numbers are constant elements.
+    """
 
     @property
     def identity(self) -> object:
         """All that the machine code of the operations depends on."""
 
     def emit(self, name: str, emitter: Any, args: Sequence[Any]) -> Any:
-        """Emit the operation or the constant called `name`."""
+        """Emit the method called `name`."""
 
 
 class Parameter(NamedTuple):
@@ -191,4 +194,6 @@ def identity_of(value: Any) -> Any:
     """Return what identifies a constant in the key of machine code."""
     if hasattr(value, "identity"):
         return value.identity
+    if hasattr(getattr(value, "__self__", None), "identity"):
+        return value.__self__.identity, value.__name__
     return getattr(value, "__qualname__", None) or repr(value)
