@@ -74,13 +74,13 @@ class ElementOperations:
         """Emit an operation into a loop."""
         rep = self.representation
         low = Lowering(em, self.target, 1, infinities=rep.inner_infinities)
+        x, y = args
         if name == "mul":
-            return tuple(low.evaluate(rep.mul, *args, rep.outer))
-        new, old = args
-        better = improve(low, rep.add, rep.outer, rep.extremum, old, new)[1]()
+            return tuple(low.evaluate(rep.mul, x, y, rep.outer))
+        better = improve(low, rep.add, rep.outer, rep.extremum, y, x)[1]()
         if name == "improves" and rep.kind == "clamped":
             half = rep.outer[0].literal(rep.inner_zero[0])
-            better = low.all_of([better, low.compare("lt" if rep.extremum == "min" else "gt", rep.outer[0], new[0].name, half)])
+            better = low.all_of([better, low.compare("lt" if rep.extremum == "min" else "gt", rep.outer[0], x[0].name, half)])
         return Value(better, None)
 
 

@@ -63,22 +63,22 @@ def compiled_ir(made: Source, types: Sequence[Any], constants: dict[str, Any]) -
         place += 1
         return em.load(kind, em.at("i64", "%args", place - 1), 8)
 
-    def argument(parameter: Parameter, scalars: Any) -> Any:
+    def argument(parameter: Parameter, kinds: Any) -> Any:
         if parameter.kind == "int":
             return Value(word("i64"), I64)
         if parameter.kind == "float":
             return Value(word("double"), F64)
         if parameter.kind == "element":
-            return tuple([Value(word(s.ir), s) for s in scalars])
+            return tuple([Value(word(s.ir), s) for s in map(scalar_type, kinds)])
         if parameter.kind == "tuple":
-            return parameter.dtype(*[argument(each, s) for (_, each), s in zip(parameter.fields, scalars, strict=True)])
+            return parameter.dtype(*[argument(field, k) for (_, field), k in zip(parameter.fields, kinds, strict=True)])
         dtype: Any = parameter.dtype
-        record = dtype if scalars is None and dtype.fields else None
-        kinds = scalars or ((Scalar("u", 1) if record else scalar_type(dtype)),)
-        pointers, strides = zip(*[(word("ptr"), word("i64") if parameter.axes == 2 else "") for _ in kinds], strict=True)
-        return _Array(pointers, kinds, scalars is not None, strides if parameter.axes == 2 else None, record)
+        record = dtype if kinds is None and dtype.fields else None
+        scalars = tuple(map(scalar_type, (np.dtype(np.uint8),) if record else kinds or (dtype,)))
+        pointers, strides = zip(*[(word("ptr"), word("i64") if parameter.axes == 2 else "") for _ in scalars], strict=True)
+        return _Array(pointers, scalars, kinds is not None, strides if parameter.axes == 2 else None, record)
 
-    given = {name: argument(p, s) for (name, p), s in zip(made.parameters.items(), types, strict=True)}
+    given = {name: argument(p, kinds) for (name, p), kinds in zip(made.parameters.items(), types, strict=True)}
     _Compiler(em, place).function(_Frame(made), given | constants)
     return link([em.done()])
 
@@ -397,7 +397,8 @@ class _Compiler:
     def _selected(self, test: str, x: Any, y: Any, more: str = "") -> Any:
         if isinstance(x, tuple):
             return tuple([self._selected(test, a, b, more) for a, b in zip(x, y, strict=True)])
-        scalar = None if any(isinstance(v, Value) and v.scalar is None for v in (x, y)) else self.common(x, y)
+        kinds = {v.scalar for v in (x, y) if isinstance(v, Value)}
+        scalar = kinds.pop() if len(kinds) == 1 else self.common(x, y)
         a, b = (self.as_(v, scalar).name for v in (x, y))
         return Value(self.em.let(f"select i1 {test}, {_ir(scalar)} {a}, {_ir(scalar)} {b}{more}"), scalar)
 

@@ -1,0 +1,378 @@
+"""Searches of a sparse graph over a semiring whose ⊕ selects: best-first, in rounds, and from both ends, as compiled loops.
+
+Rows of the closure are found one by one: the best elements from a vertex to all, edge by edge. `search_best_first` has a priority queue, as
+Dijkstra's algorithm (1959): if no edge improves on 1, a removed vertex is final. `search_in_rounds` corrects labels in rounds, each of
+walks with one more edge, as Bellman and Ford. Both are Mohri's generic search (2002), with different queues.
+
+A queue entry is a vertex and the element of a walk to this vertex. A better walk adds the vertex again; an entry is stale if its element is
+no longer the vertex's element.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algorithms.heap import pop, push
+from semiring.arrays.threads import Threaded, return_scratch, run, take_scratch
+from semiring.common.progress import Meter
+from semiring.common.units import CACHE_LINE
+from semiring.kernels import machine
+from semiring.kernels.cpu.loops import Elements, Ints, Rows, ShortRows, loop
+from semiring.kernels.select import element_operations, has_searches
+
+__all__ = ["PATIENCE", "Searches", "searches_for"]
+
+Array = np.ndarray[Any, Any]
+Values = tuple[Array, ...]
+Graph = tuple[Array, Array, Values]
+
+PATIENCE = 32
+"""The number of queue entries per edge that a search in rounds may remove."""
+
+_TOGETHER = 1 << 15
+"""The most vertices and edges searched per call: progress is reported between calls."""
+
+_SHARES = 4
+"""The fewest calls for each of several threads."""
+
+
+class Edges(NamedTuple):
+    """A graph in compressed rows: where the edges of each vertex begin, their heads, and their weights."""
+
+    starts: Ints
+    heads: Ints
+    weights: Elements
+
+
+@loop
+def begin_row(row: Elements, n: int, source: int, reflexive: bool, *, semiring: Any) -> None:
+    """Begin a row of the closure: no walk but, if `reflexive`, the empty one."""
+    for v in range(n):
+        row[v] = semiring.zero
+    if reflexive:
+        row[source] = semiring.one
+
+
+@loop
+def search_best_first(
+    n: int,
+    edges: Edges,
+    sources: Ints,
+    first: int,
+    last: int,
+    reflexive: bool,
+    rows: Rows,
+    trees: ShortRows | None,
+    vertices: Ints,
+    walks: Elements,
+    *,
+    semiring: Any,
+    backward: bool,
+) -> int:
+    """Search from the sources `first` … `last` − 1, and return the number of edges seen; no edge improves on 1.
+
+    `trees` receives each vertex's predecessor. The queue has room for an entry for each edge, and one more. `backward` multiplies by edges
+    from the left.
+    """
+    seen = 0
+    for i in range(first, last):
+        row = rows[i]
+        begin_row(row, n, sources[i], reflexive, semiring=semiring)
+        size = push(vertices, walks, 0, sources[i], semiring.one, before=semiring.better)
+        while size > 0:
+            u, walk = vertices[0], walks[0]
+            size = pop(vertices, walks, size, before=semiring.better)
+            if semiring.better(row[u], walk):
+                continue
+            seen += edges.starts[u + 1] - edges.starts[u]
+            for e in range(edges.starts[u], edges.starts[u + 1]):
+                v = edges.heads[e]
+                offer = semiring.mul(edges.weights[e], walk) if backward else semiring.mul(walk, edges.weights[e])
+                if semiring.improves(offer, row[v]):
+                    row[v] = offer
+                    if trees is not None:
+                        trees[i, v] = u
+                    size = push(vertices, walks, size, v, offer, before=semiring.better)
+    return seen
+
+
+@loop
+def search_in_rounds(
+    n: int,
+    edges: Edges,
+    sources: Ints,
+    first: int,
+    last: int,
+    reflexive: bool,
+    rows: Rows,
+    trees: ShortRows | None,
+    vertices: Ints,
+    walks: Elements,
+    room: int,
+    patience: int,
+    *,
+    semiring: Any,
+    backward: bool,
+) -> tuple[int, int]:
+    """Search from the sources `first` … `last` − 1; return the first row that is not complete, and the number of edges seen.
+
+    A search with more than `patience` entries, or of n + 1 rounds, ends all: a cycle may improve. The queue has room for twice `room`
+    entries, those of a round and of the next one. See `search_best_first`.
+    """
+    seen = 0
+    for i in range(first, last):
+        row = rows[i]
+        begin_row(row, n, sources[i], reflexive, semiring=semiring)
+        now, later, count, taken, turn = 0, room, 1, 0, 0
+        vertices[0] = sources[i]
+        walks[0] = semiring.one
+        while count > 0:
+            if turn > n:
+                return i, seen
+            coming = 0
+            for place in range(now, now + count):
+                if taken >= patience:
+                    return i, seen
+                taken += 1
+                u, walk = vertices[place], walks[place]
+                if semiring.better(row[u], walk):
+                    continue
+                seen += edges.starts[u + 1] - edges.starts[u]
+                for e in range(edges.starts[u], edges.starts[u + 1]):
+                    v = edges.heads[e]
+                    offer = semiring.mul(edges.weights[e], walk) if backward else semiring.mul(walk, edges.weights[e])
+                    if semiring.improves(offer, row[v]):
+                        row[v] = offer
+                        if trees is not None:
+                            trees[i, v] = u
+                        if coming >= room:
+                            return i, seen
+                        vertices[later + coming] = v
+                        walks[later + coming] = offer
+                        coming += 1
+            now, later, count, turn = later, now, coming, turn + 1
+    return last, seen
+
+
+class Half(NamedTuple):
+    """One of the two searches for a path: the graph, a queue, the elements of walks, and each vertex's predecessor (or successor)."""
+
+    edges: Edges
+    vertices: Ints
+    walks: Elements
+    row: Elements
+    links: Ints
+
+
+@loop
+def expand(
+    half: Half, size: int, other: Elements, chosen: Ints, meet: int, best: Elements, *, semiring: Any, backward: bool
+) -> tuple[int, int, int]:
+    """Expand the first entry of one search; return the size of its queue, the vertex where the best path meets, and the edges seen.
+
+    `chosen` receives the edge to each vertex in the reversed graph; `best` the element of the best path so far.
+    """
+    edges, row = half.edges, half.row
+    u, walk = half.vertices[0], half.walks[0]
+    size = pop(half.vertices, half.walks, size, before=semiring.better)
+    if semiring.better(row[u], walk):
+        return size, meet, 0
+    for e in range(edges.starts[u], edges.starts[u + 1]):
+        v = edges.heads[e]
+        offer = semiring.mul(edges.weights[e], walk) if backward else semiring.mul(walk, edges.weights[e])
+        if semiring.improves(offer, row[v]):
+            row[v] = offer
+            half.links[v] = u
+            if backward:
+                chosen[v] = e
+            size = push(half.vertices, half.walks, size, v, offer, before=semiring.better)
+            rest = other[v]
+            if semiring.better(rest, semiring.zero):
+                path = semiring.mul(rest, offer) if backward else semiring.mul(offer, rest)
+                if semiring.improves(path, best[0]):
+                    best[0] = path
+                    meet = v
+    return size, meet, edges.starts[u + 1] - edges.starts[u]
+
+
+@loop
+def search_pair(
+    n: int, source: int, target: int, there: Half, back: Half, chosen: Ints, way: Ints, best: Elements, *, semiring: Any
+) -> tuple[int, int, int]:
+    """Search for one best path from both ends; return how many vertices lead back to the source and on to the target, and the edges seen.
+
+    Walks from the source and walks to the target grow by turns, always in the search with the shorter queue (Pohl, 1971). A vertex that
+    both searches have reached joins two walks to a path. The best path is final once the best walks of both queues, joined, would be no
+    better: any other path has an unseen edge, so its two ends are walks no better than the best of each queue.
+
+    `way` receives the path from the meeting vertex on: back to the source, and from place n on to the target. Both counts are 0 without a
+    path. `best` becomes the element of the path, multiplied edge by edge from the source on, as in rows, so that both round alike.
+    """
+    begin_row(there.row, n, source, True, semiring=semiring)
+    begin_row(back.row, n, target, True, semiring=semiring)
+    ahead = push(there.vertices, there.walks, 0, source, semiring.one, before=semiring.better)
+    behind = push(back.vertices, back.walks, 0, target, semiring.one, before=semiring.better)
+    best[0] = semiring.zero
+    meet, seen, more = -1, 0, 0
+    while ahead > 0 and behind > 0 and semiring.better(semiring.mul(there.walks[0], back.walks[0]), best[0]):
+        if ahead <= behind:
+            ahead, meet, more = expand(there, ahead, back.row, chosen, meet, best, semiring=semiring, backward=False)
+        else:
+            behind, meet, more = expand(back, behind, there.row, chosen, meet, best, semiring=semiring, backward=True)
+        seen += more
+    if meet < 0:
+        return 0, 0, seen
+    v, before, after = meet, 0, 0
+    while v != source:
+        way[before] = v
+        v = there.links[v]
+        before += 1
+    way[before] = v
+    v = meet
+    best[0] = there.row[meet]
+    while v != target:
+        way[n + after] = v
+        best[0] = semiring.mul(best[0], back.edges.weights[chosen[v]])
+        v = back.links[v]
+        after += 1
+    way[n + after] = v
+    return before + 1, after + 1, seen
+
+
+def searches_for(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], device: str, threads: int | None = None) -> Searches | None:
+    """Return the compiled searches for closure rows of a sparse graph, or None if NumPy has to search. The device is not a GPU."""
+    return Searches(semiring, dtypes, threads) if has_searches(semiring, dtypes, device) else None
+
+
+class Searches(Threaded):
+    """The searches over a semiring with a selective ⊕, in dtypes for which it can be compiled."""
+
+    def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], threads: int | None = None) -> None:
+        self.requested = threads
+        self._semiring = element_operations(semiring, dtypes)
+
+    def rows(
+        self,
+        graph: Graph,
+        sources: Array,
+        values: Values,
+        tree: Array | None,
+        *,
+        best_first: bool,
+        backward: bool,
+        reflexive: bool = True,
+        meter: Meter | None = None,
+        patience: int | None = None,
+    ) -> tuple[int, int]:
+        """Fill rows with the best elements of the walks from their sources.
+
+        Return how many rows are complete, from the first one on, and the number of edges seen.
+
+        Parameters
+        ----------
+        graph : tuple
+            The compressed rows: where the edges of each vertex begin, their heads, and their weights.
+        values : tuple of contiguous arrays of shape (s, n)
+            The rows; their contents do not matter.
+        tree : int32 array of shape (s, n), optional
+            Receives the predecessor of each vertex that a walk reaches.
+        best_first : bool
+            Search best-first, if no edge improves on 1; else in rounds. A search in rounds with too many entries or
+            n rounds (an improving cycle) leaves its row and all later rows incomplete.
+        backward : bool
+            Multiply by edges from the left.
+        reflexive : bool
+            Count the empty walk.
+        meter : Meter, optional
+            Advanced by n + m steps for each search.
+        patience : int, optional
+            The number of queue entries per edge that a search in rounds may remove; `PATIENCE` by default.
+        """
+        sources, edges = np.ascontiguousarray(sources, np.int64), _edges(graph)
+        count, n, m = len(sources), len(edges.starts) - 1, len(edges.heads)
+        room = m + 1  # a vertex is expanded once per round, or once in all, and each of its edges adds an entry
+        queue = [(room if best_first else 2 * room, d) for d in (np.dtype(np.int64), *(w.dtype for w in edges.weights))]
+        size = sum([many * d.itemsize + CACHE_LINE for many, d in queue])
+        complete, seen, lock = count, 0, threading.Lock()
+        bound = count * (n + m)
+        threads = self._workers(bound)
+        step = max(1, min(_TOGETHER // (n + m), -(-count // (_SHARES * threads)) if threads > 1 else count))
+        limits = () if best_first else (room, (PATIENCE if patience is None else patience) * room)
+        own = take_scratch(size)
+        vertices, *walks = own.arrays(queue)
+        given = n, edges, sources, 0, count, reflexive, values, tree, vertices, tuple(walks), *limits
+        search_some: Any = (search_best_first if best_first else search_in_rounds).bind(*given, semiring=self._semiring, backward=backward)  # type: ignore[arg-type]  # of two lengths
+
+        def search(first: int, worker: int = 0, many: int = step) -> None:
+            nonlocal complete, seen
+            if first > complete:
+                return
+            last = min(first + many, count)
+            if last - first == count:
+                found = search_some(40 * (n + m) * count)
+            else:
+                memory = take_scratch(size)
+                vertices, *walks = memory.arrays(queue)
+                found = search_some(40 * (n + m) * many, first=first, last=last, vertices=vertices, walks=tuple(walks))
+                return_scratch(memory)
+            ended, looked = (last, found) if best_first else found
+            with lock:
+                seen += looked
+                if ended < last:
+                    complete = min(complete, ended)
+            if meter is not None:
+                meter.add((ended - first) * (n + m), tell=worker == 0)
+
+        first = 0
+        if bound < machine.SEARCH_PROBED:  # wake other threads only once searches have turned out to be long
+            while threads > 1 and first < count and seen + first * n * machine.SEARCH_ENTRY < machine.SEARCH_ALONE:
+                search(first, many=min(first + 1, step))
+                first += min(first + 1, step)
+        run(search, range(first, count, step), threads)
+        return_scratch(own)
+        return complete, seen
+
+    def path(self, graph: Graph, back: Graph, source: int, target: int) -> tuple[Array | None, tuple[Any, ...], int]:
+        """Search for a best path between two different vertices from both ends, in a graph whose edges do not improve on 1.
+
+        `back` is the reversed graph. Return the vertices (None without a path), the element of the path, multiplied from the source on as
+        in rows, and the number of edges seen by both searches.
+        """
+        edges, reverse = _edges(graph), _edges(back)
+        n, m, dtypes = len(edges.starts) - 1, len(edges.heads), [w.dtype for w in edges.weights]
+        whole = np.dtype(np.int64)
+        # Allocating new memory takes longer than a short search.
+        row, queue = [(n, d) for d in dtypes], [(m + 1, d) for d in (whole, *dtypes)]
+        parts = [(n, whole)] * 3 + [(2 * n, whole), *row, *row, *queue, *queue]
+        scratch = take_scratch(sum([many * d.itemsize + CACHE_LINE for many, d in parts]))
+        before, after, chosen, way, *rest = scratch.arrays(parts)
+        best = tuple([np.empty(1, d) for d in dtypes])
+        (row_ahead, row_behind), ends = (tuple(rest[k : k + len(dtypes)]) for k in (0, len(dtypes))), rest[2 * len(dtypes) :]
+        (one, *walks), (other, *tails) = ends[: len(ends) // 2], ends[len(ends) // 2 :]
+        there = Half(edges, one, tuple(walks), row_ahead, before)
+        back_half = Half(reverse, other, tuple(tails), row_behind, after)
+        bound = search_pair.bind(n, source, target, there, back_half, chosen, way, best, semiring=self._semiring)
+        first, last, seen = bound(40 * (n + m))
+        vertices = np.concatenate([way[:first][::-1], way[n + 1 : n + last]]) if first else None
+        return_scratch(scratch)
+        return vertices, tuple([v[0] for v in best]), seen
+
+    def line(self, weights: Values, *, backward: bool = False) -> Values:
+        """Return the elements from the first vertex of a line of edges to each of its vertices: 1, then a product for each edge."""
+        count = len(weights[0])
+        graph = np.minimum(np.arange(count + 2), count), np.arange(1, count + 1), weights
+        found = tuple([np.empty((1, count + 1), w.dtype) for w in weights])
+        self.rows(graph, np.zeros(1, np.int64), found, None, best_first=False, backward=backward)
+        return tuple([v[0] for v in found])
+
+    def _workers(self, steps: int) -> int:
+        return self.threads if steps >= machine.SEARCH_SERIAL else 1
+
+
+def _edges(graph: Graph) -> Edges:
+    starts, heads = (np.ascontiguousarray(v, np.int64) for v in graph[:2])
+    return Edges(starts, heads, tuple([w if w.flags.c_contiguous else w.copy() for w in graph[2]]))
