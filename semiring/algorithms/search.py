@@ -295,17 +295,18 @@ class Searches(Threaded):
         sources, edges = np.ascontiguousarray(sources, np.int64), _edges(graph)
         count, n, m = len(sources), len(edges.starts) - 1, len(edges.heads)
         room = m + 1  # a vertex is expanded once per round, or once in all, and each of its edges adds an entry
-        queue = [(room if best_first else 2 * room, d) for d in (np.dtype(np.int64), *(w.dtype for w in edges.weights))]
-        size = sum([many * d.itemsize + CACHE_LINE for many, d in queue])
         complete, seen, lock = count, 0, threading.Lock()
         bound = count * (n + m)
         threads = self._workers(bound)
         step = max(1, min(_TOGETHER // (n + m), -(-count // (_SHARES * threads)) if threads > 1 else count))
         limits = () if best_first else (room, (PATIENCE if patience is None else patience) * room)
-        own = take_scratch(size)
-        vertices, *walks = own.arrays(queue)
-        given = n, edges, sources, 0, count, reflexive, values, tree, vertices, tuple(walks), *limits
-        search_some: Any = (search_best_first if best_first else search_in_rounds).bind(*given, semiring=self._semiring, backward=backward)  # type: ignore[arg-type]  # of two lengths
+
+        def queue() -> tuple[Array, Values]:
+            size = room if best_first else 2 * room
+            return np.empty(size, np.int64), tuple([np.empty(size, w.dtype) for w in edges.weights])
+
+        given = n, edges, sources, 0, count, reflexive, values, tree, *queue(), *limits
+        search_some: Any = (search_best_first if best_first else search_in_rounds).bind(*given, semiring=self._semiring, backward=backward)
 
         def search(first: int, worker: int = 0, many: int = step) -> None:
             nonlocal complete, seen
@@ -315,10 +316,8 @@ class Searches(Threaded):
             if last - first == count:
                 found = search_some(40 * (n + m) * count)
             else:
-                memory = take_scratch(size)
-                vertices, *walks = memory.arrays(queue)
-                found = search_some(40 * (n + m) * many, first=first, last=last, vertices=vertices, walks=tuple(walks))
-                return_scratch(memory)
+                vertices, walks = queue()
+                found = search_some(40 * (n + m) * many, first=first, last=last, vertices=vertices, walks=walks)
             ended, looked = (last, found) if best_first else found
             with lock:
                 seen += looked
@@ -333,7 +332,6 @@ class Searches(Threaded):
                 search(first, many=min(first + 1, step))
                 first += min(first + 1, step)
         run(search, range(first, count, step), threads)
-        return_scratch(own)
         return complete, seen
 
     def path(self, graph: Graph, back: Graph, source: int, target: int) -> tuple[Array | None, tuple[Any, ...], int]:
@@ -374,5 +372,6 @@ class Searches(Threaded):
 
 
 def _edges(graph: Graph) -> Edges:
-    starts, heads = (np.ascontiguousarray(v, np.int64) for v in graph[:2])
-    return Edges(starts, heads, tuple([w if w.flags.c_contiguous else w.copy() for w in graph[2]]))
+    starts, heads, weights = graph
+    contiguous = tuple([w if w.flags.c_contiguous else w.copy() for w in weights])
+    return Edges(np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(heads, np.int64), contiguous)

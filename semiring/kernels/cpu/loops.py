@@ -89,20 +89,35 @@ class Loop(Source, Generic[P, R]):
     @cached_property
     def pack(self) -> Callable[..., array[int]]:
         """The function that packs arguments into words, with a word for each result; it is written as text, because calls are many."""
-        words = [word for name, parameter in self.parameters.items() for word in _words(parameter, name)]
-        return self._of_arguments(f"array_('q', [{', '.join(words + ['0'] * len(self.results))}])")
+        words = [word for name, parameter in self.parameters.items() for word in _words(parameter, name, self._of_text)]
+        found: Callable[..., array[int]] = self._of_arguments(f"array_('q', [{', '.join(words + ['0'] * len(self.results))}])")
+        return found
+
+    @cached_property
+    def generic(self) -> bool:
+        """True if an argument has elements, whose dtypes are those of the arrays."""
+        return any(each.kind in ("elements", "element", "tuple") for each in self.parameters.values())
 
     @cached_property
     def kinds(self) -> Callable[..., tuple[Any, ...]]:
         """The function that returns the dtypes of the elements of arguments."""
-        return self._of_arguments(f"({''.join([f'{_dtypes(p, name)}, ' for name, p in self.parameters.items()])})")
+        found: Callable[..., tuple[Any, ...]]
+        found = self._of_arguments(f"({''.join([f'{_dtypes(p, name)}, ' for name, p in self.parameters.items()])})")
+        return found
 
     def _of_arguments(self, result: str) -> Any:
-        names = {"array_": array, "at_": _at, "float_word_": _float_word, "component_": _component, "np": np}
-        return eval(f"lambda {', '.join(self.parameters)}: {result}", names)  # noqa: S307  # the text comes from the annotations
+        return eval(f"lambda {', '.join(self.parameters)}: {result}", self._of_text)
+
+    @cached_property
+    def _of_text(self) -> dict[str, Any]:
+        """The names in the text of generated functions, which grow by the dtypes of arrays."""
+        return {"array_": array, "at_": _at, "row_": _row, "float_word_": _float_word, "component_": _component, "np": np}
 
     def answer(self, words: Sequence[int]) -> Any:
-        """Return the numbers in the words of the results."""
+        """Return the numbers in the words of the results, the last ones."""
+        if self.results == (int,):
+            return words[-1]
+        words = words[len(words) - len(self.results) :]
         values = [w if hint is int else bool(w) if hint is bool else _float(w) for w, hint in zip(words, self.results, strict=True)]
         return None if not values else values[0] if len(values) == 1 else tuple(values)
 
@@ -117,12 +132,17 @@ class Loop(Source, Generic[P, R]):
         """Return a call with these arguments, some of which may be replaced in each call."""
         return Bound(self, args, constants)
 
-    def compiled(self, types: tuple[Any, ...], constants: dict[str, Any]) -> Function:
-        """Return the machine code for elements of some types, and for some constants."""
-        owner = next((value.loops for value in constants.values() if hasattr(value, "loops")), self._compiled)
-        key = (self, types, *constants.values())
+    def compiled(self, args: Sequence[Any], constants: dict[str, Any]) -> Function:
+        """Return the machine code for the types of arguments, and for some constants."""
+        owner, types = self._compiled, None
+        if (semiring := constants.get("semiring")) is not None:  # its operations own the code, and its dtypes are those of all elements
+            owner, types = semiring.loops, semiring.dtypes
+        elif self.generic:
+            types = self.kinds(*args)
+        key = self, types, *constants.values()
         found: Function | None = owner.get(key)
         if found is None:
+            types = self.kinds(*args)
             fixed = [(name, identity_of(value)) for name, value in constants.items()]
             library = compile_library((self.identity, types, fixed), host(), lambda: self.ir(types, constants))
             found = owner[key] = library.function(self.name)
@@ -145,14 +165,8 @@ class Bound(Generic[R]):
 
     def __init__(self, made: Loop[Any, R], args: Sequence[Any], constants: dict[str, Any]) -> None:
         self.loop, self.args, self.constants = made, args, constants
-
-    @cached_property
-    def _words(self) -> array[int]:
-        return self.loop.pack(*self.args)
-
-    @cached_property
-    def _function(self) -> Function:
-        return self.loop.compiled(self.loop.kinds(*self.args), self.constants)
+        self._words = made.pack(*args)
+        self._function = None if _interpreting else made.compiled(args, constants)
 
     def __call__(self, nanoseconds: float = 0, **changes: Any) -> R:
         """Run the loop for about `nanoseconds`, with some arguments replaced by others of the same types."""
@@ -163,8 +177,8 @@ class Bound(Generic[R]):
             found: R = made.function(*map(_view, args), **self.constants)
             return found
         words = made.pack(*args) if changes else self._words[:]
-        self._function(words, nanoseconds)
-        return made.answer(words[len(words) - len(made.results) :])  # type: ignore[no-any-return]  # the types of the annotation
+        (self._function or made.compiled(args, self.constants))(words, nanoseconds)
+        return made.answer(words)  # type: ignore[no-any-return]  # the types of the annotation
 
 
 def _float(word: int) -> float:
@@ -186,16 +200,25 @@ def _at(v: Any, dtype: Any) -> int:
     if v is None:
         return 0
     assert dtype is None or v.dtype == dtype, f"an array of a loop is {v.dtype}, not {dtype}"
-    assert v.strides[-1:] in ((v.itemsize,), ()) or v.size <= 1, "an array of a loop is not contiguous"
+    assert v.flags.c_contiguous, "an array of a loop is not contiguous"
     return address(v)
 
 
-def _words(parameter: Parameter, name: str) -> list[str]:
+def _row(v: Any, dtype: Any) -> tuple[int, int]:
+    """Return the address of a matrix, and the distance of its rows in entries; zeros for None."""
+    if v is None:
+        return 0, 0
+    assert dtype is None or v.dtype == dtype, f"a matrix of a loop is {v.dtype}, not {dtype}"
+    assert v.strides[1] == v.itemsize or v.shape[1] == 1, "the rows of a matrix of a loop are not contiguous"
+    return address(v), v.strides[0] // v.itemsize
+
+
+def _words(parameter: Parameter, name: str, names: dict[str, Any]) -> list[str]:
     """Write the words of an argument: a number, or for each array the address and the distance of rows in entries."""
     kind, dtype, axes, fields = parameter
     if kind == "tuple":
-        return [word for field, each in fields for word in _words(each, f"{name}.{field}")]
-    known = "None" if dtype is None or kind == "elements" else f"np.dtype({dtype.descr if dtype.fields else dtype.str!r})"
+        return [word for field, each in fields for word in _words(each, f"{name}.{field}", names)]
+    names[known := f"dtype{len(names)}_"] = dtype
     match kind, axes:
         case "int", _:
             return [name]
@@ -206,10 +229,10 @@ def _words(parameter: Parameter, name: str) -> list[str]:
         case "array", 1:
             return [f"at_({name}, {known})"]
         case "array", _:
-            return [f"at_({name}, {known})", f"0 if {name} is None else {name}.strides[0] // {name}.itemsize"]
+            return [f"*row_({name}, {known})"]
         case _, 1:
             return [f"*[at_(v, None) for v in {name}]"]
-    return [f"*[word for v in {name} for word in (at_(v, None), v.strides[0] // v.itemsize)]"]
+    return [f"*[word for v in {name} for word in row_(v, None)]"]
 
 
 def _dtypes(parameter: Parameter, name: str) -> str:
