@@ -36,8 +36,9 @@ from benchmarks.problems import Problem, draw, graph
 from semiring import csgraph
 from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.algorithms.rows_of_matrix import rows_of_matrix
+from semiring.algorithms.search import searches_for
 from semiring.graphs import edges_of, read_graph
-from semiring.kernels.select import engine_for, searches_for
+from semiring.kernels.select import engine_for
 from semiring.planning import Plan
 
 _FIXED = 2026

@@ -78,7 +78,7 @@ from semiring.kernels.cpu.patterns import strong_components
 from semiring.kernels.operations import Operations, operations_for
 
 if TYPE_CHECKING:
-    from semiring.kernels.cpu.searches import Searches
+    from semiring.algorithms.search import Searches
 
 __all__ = [
     "Relaxation", "adds_along_paths", "better", "close_by_potentials", "compared", "exact_weight", "filled", "find_cycle", "inverse",
@@ -415,7 +415,8 @@ def potentials_by_components(semiring: Semiring, edges: CSR, searches: Searches)
     Examples
     --------
     >>> from semiring import MIN_PLUS
-    >>> from semiring.kernels.select import searches_for
+    >>> from semiring.algorithms.search import searches_for
+
     >>> line = CSR.of(np.array([0, 1, 2]), np.array([1, 2, 3]), (np.array([-1.0, 2.0, -5.0]),), 4, (np.inf,))
     >>> potentials_by_components(MIN_PLUS, line, searches_for(MIN_PLUS, line.dtypes, "cpu"))
     array([ 0., -1.,  0., -5.])

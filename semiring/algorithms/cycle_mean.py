@@ -30,12 +30,12 @@ import numpy as np
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.rows_of_edges import rows_of_edges
+from semiring.algorithms.search import searches_for
 from semiring.arrays.conversion import EXACT_IN_FLOAT64
 from semiring.arrays.threads import thread_count
 from semiring.common.errors import OverflowRiskError
 from semiring.common.units import counted
 from semiring.kernels.cpu.policy_iteration import Costs, Policy, PolicyCycle, reaching_cycles
-from semiring.kernels.select import searches_for
 
 __all__ = ["CriticalCycle", "best_to_cycle", "least_cycle_mean"]
 

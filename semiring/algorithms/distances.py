@@ -39,12 +39,12 @@ from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algorithms.bellman_ford import potentials_by_components, reweighed
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.rows_of_edges import rows_of_edges, search_order
+from semiring.algorithms.search import searches_for
 from semiring.arrays.pieces import HOST, slices
 from semiring.arrays.threads import thread_count
 from semiring.common.progress import Meter
 from semiring.kernels.cpu.hops import hop_sums
 from semiring.kernels.limits import half_range
-from semiring.kernels.select import searches_for
 
 __all__ = ["DistanceSums", "counts_hops", "distance_sums", "extreme_eccentricity", "extreme_of"]
 

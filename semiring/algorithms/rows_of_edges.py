@@ -6,14 +6,16 @@ After k rounds Δ has walks of exactly k edges. Without a cycle c of 1 ⊕ c ≠
 vertex, and the walk without the cycle absorbs it. ⊕ need not be idempotent. For distances these label-correcting rounds are the algorithm
 of Bellman and Ford, and for reachability breadth-first search.
 
-With a selective ⊕, compiled searches (`semiring.kernels.cpu.searches`) extend one walk at a time, best first if no edge improves on 1: for
+With a selective ⊕, compiled searches (`semiring.algorithms.search`) extend one walk at a time, best first if no edge improves on 1: for
 distances Dijkstra's algorithm. Equal edges w need no priority queue: w^k ⊕ w^(k+1) = w^k makes the rounds a breadth-first search. Compiled
 searches do not diagnose cycles: the rounds above compute an incomplete row again, and find the cycle.
 
 Examples
 --------
 >>> from semiring import MIN_PLUS
->>> from semiring.kernels.select import searches_for
+>>> from semiring.algorithms.search import searches_for
+from semiring.algorithms.tight_edges import trees_along_tight_edges
+
 >>> tails, heads, lengths = np.array([0, 0, 1, 1, 2, 2, 3]), np.array([1, 3, 0, 2, 0, 3, 0]), np.array([3.0, 7, 8, 2, 5, 1, 2])
 >>> edges = CSR.of(tails, heads, (lengths,), 4, (np.inf,))
 >>> search_order(MIN_PLUS, edges)
@@ -50,6 +52,8 @@ from semiring.algorithms.bellman_ford import (
 from semiring.algorithms.csr import CSR, combine_runs
 from semiring.algorithms.divergence import Diagnosis, extremum_of
 from semiring.algorithms.predecessors import roots_of
+from semiring.algorithms.search import searches_for
+from semiring.algorithms.tight_edges import trees_along_tight_edges
 from semiring.arrays.pieces import HOST, slices
 from semiring.common.forks import cached_property
 from semiring.common.progress import Meter
@@ -57,10 +61,9 @@ from semiring.kernels.limits import half_range
 from semiring.kernels.machine import FEW_STEPS, HOPS
 from semiring.kernels.operations import Operations, operations_for
 from semiring.kernels.overflow.closures import guard_for, statistics_of
-from semiring.kernels.select import searches_for
 
 if TYPE_CHECKING:
-    from semiring.kernels.cpu.searches import Searches
+    from semiring.algorithms.search import Searches
 
 __all__ = ["MANY", "Order", "Reach", "best_path", "grow_trees", "pays", "reach", "rows_of_edges", "search_order"]
 
@@ -420,7 +423,7 @@ def grow_trees(
     searches = searches_for(semiring, edges.dtypes, "cpu", threads)
     if searches is not None:
         there, reverse = ((g.starts, g.heads, g.weights) for g in (graph, back))
-        grown = searches.trees(there, reverse, roots, values, trees, backward=backward)
+        grown = trees_along_tight_edges(semiring, there, reverse, roots, values, trees, backward=backward, threads=threads)
     else:
         # The edges without loops, sorted by head, out of the reversed graph.
         kept = back.tails != back.heads

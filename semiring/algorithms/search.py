@@ -11,6 +11,7 @@ no longer the vertex's element.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ from semiring.arrays.threads import Threaded, return_scratch, run, take_scratch
 from semiring.common.progress import Meter
 from semiring.common.units import CACHE_LINE
 from semiring.kernels import machine
+from semiring.kernels.cpu.hops import hop_rows
 from semiring.kernels.cpu.loops import Elements, Ints, Rows, ShortRows, loop
 from semiring.kernels.select import element_operations, has_searches
 
@@ -333,6 +335,20 @@ class Searches(Threaded):
                 first += min(first + 1, step)
         run(search, range(first, count, step), threads)
         return complete, seen
+
+    def by_hops(
+        self,
+        graph: tuple[Array, Array],
+        sources: Array,
+        values: Values,
+        elements: Callable[[int], Values],
+        *,
+        reflexive: bool = True,
+        meter: Meter | None = None,
+    ) -> int | None:
+        """Fill rows from hop counts, which determine the elements; see `hop_rows`."""
+        threads = self._workers(len(sources) * (len(graph[0]) - 1 + len(graph[1])))
+        return hop_rows(graph, sources, values, elements, threads, reflexive=reflexive, meter=meter)
 
     def path(self, graph: Graph, back: Graph, source: int, target: int) -> tuple[Array | None, tuple[Any, ...], int]:
         """Search for a best path between two different vertices from both ends, in a graph whose edges do not improve on 1.

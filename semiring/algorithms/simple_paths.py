@@ -26,9 +26,9 @@ import numpy as np
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.rows_of_edges import rows_of_edges
+from semiring.algorithms.search import searches_for
 from semiring.arrays.conversion import EXACT_IN_FLOAT64
 from semiring.kernels.cpu.deviations import Deviations
-from semiring.kernels.select import searches_for
 
 __all__ = ["simple_paths"]
 

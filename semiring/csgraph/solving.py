@@ -25,6 +25,7 @@ from scipy.sparse.csgraph import dijkstra, johnson
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algorithms.csr import CSR, in_range
 from semiring.algorithms.predecessors import NONE
+from semiring.algorithms.search import searches_for
 from semiring.arrays.devices import device_of, host, namespace, on_device, on_gpu, to_gpu
 from semiring.arrays.memory import fits, with_scratch
 from semiring.arrays.pieces import HOST, slices
@@ -42,7 +43,6 @@ from semiring.graphs.coo import sound_rows
 from semiring.graphs.vertices import Vertices
 from semiring.kernels.cuda.blocks import download, upload
 from semiring.kernels.machine import FEW_STEPS
-from semiring.kernels.select import searches_for
 from semiring.planning import Plan, closure_problem, edges_problem, plan
 from semiring.planning.options import Options
 

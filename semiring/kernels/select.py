@@ -26,22 +26,15 @@ from semiring.kernels.operations import is_packed
 if TYPE_CHECKING:
     from semiring.kernels.compressed import ReferenceSparseProducts
     from semiring.kernels.cpu.element_operations import ElementOperations
-    from semiring.kernels.cpu.searches import Searches
     from semiring.kernels.cpu.sparse_products import CpuSparseProducts
+    from semiring.kernels.cpu.tight_trees import TightTrees
     from semiring.kernels.cuda.sparse import CudaSparseProducts
 
     SparseProducts: TypeAlias = CpuSparseProducts | CudaSparseProducts | ReferenceSparseProducts
 
 __all__ = [
-    "element_operations",
-    "engine_for",
-    "fronts_for",
-    "has_searches",
-    "scans_for",
-    "searches_for",
-    "sparse_products_for",
-    "sweeps_for",
-]
+    "element_operations", "engine_for", "fronts_for", "has_searches", "scans_for", "sparse_products_for", "sweeps_for", "tight_trees",
+]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
 
@@ -113,14 +106,12 @@ def element_operations(semiring: Semiring, dtypes: DTypes) -> ElementOperations:
     return element_operations(semiring, dtypes)
 
 
-def searches_for(semiring: Semiring, dtypes: DTypes, device: str, threads: int | None = None) -> Searches | None:
-    """Return the compiled searches for closure rows of a sparse graph, or None if NumPy has to search. The device is not a GPU."""
-    if not has_searches(semiring, dtypes, device):
-        return None
+def tight_trees(semiring: Semiring, dtypes: DTypes) -> TightTrees:
+    """Return the trees of rows along tight edges; `has_searches` tells if they exist."""
     with importing:
-        from semiring.kernels.cpu.searches import Searches
+        from semiring.kernels.cpu.tight_trees import TightTrees
 
-    return Searches(semiring, dtypes, threads)
+    return TightTrees(semiring, dtypes)
 
 
 @functools.lru_cache(maxsize=cache.LOADED)

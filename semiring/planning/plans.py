@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.algorithms.search import searches_for
 from semiring.arrays.devices import is_gpu
 from semiring.common.forks import cached_property
 from semiring.common.html import Shown, bars, escape, faint, table
@@ -17,12 +18,12 @@ from semiring.kernels.description import BlockSides, KernelDescription, describe
 from semiring.kernels.engine import Engine, Scans, fresh_engine
 from semiring.kernels.machine import Speed, speed_of
 from semiring.kernels.overflow.products import ProductChecks, checks_for
-from semiring.kernels.select import engine_for, scans_for, searches_for
+from semiring.kernels.select import engine_for, scans_for
 from semiring.planning.problem import Problem
 from semiring.streaming.layout import BlockRows
 
 if TYPE_CHECKING:
-    from semiring.kernels.cpu.searches import Searches
+    from semiring.algorithms.search import Searches
 
 __all__ = ["Plan"]
 

@@ -31,9 +31,9 @@ from semiring.algorithms.components import weak_of_edges
 from semiring.algorithms.csr import CSR, in_order
 from semiring.algorithms.divergence import is_min_plus
 from semiring.algorithms.rows_of_edges import rows_of_edges
+from semiring.algorithms.search import searches_for
 from semiring.common.errors import GraphError, library, printable
 from semiring.common.html import short
-from semiring.kernels.select import searches_for
 from semiring.results.store import Store
 from semiring.results.views import COLOURS, as_floats, number, sampled
 

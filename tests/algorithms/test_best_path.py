@@ -14,9 +14,9 @@ from scipy.sparse import csgraph
 
 import semiring as sr
 from semiring.algorithms.rows_of_edges import best_path, pays
+from semiring.algorithms.search import searches_for
 from semiring.execution import search
 from semiring.graphs import edges_of
-from semiring.kernels.select import searches_for
 
 SEMIRINGS = {
     "min-plus": (sr.MIN_PLUS, st.integers(0, 9).map(float)),

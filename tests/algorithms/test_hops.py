@@ -15,8 +15,8 @@ import semiring as sr
 from semiring.algorithms import distances, rows_of_edges
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.distances import distance_sums, extreme_eccentricity
+from semiring.algorithms.search import searches_for
 from semiring.kernels.cpu.hops import hop_order, hop_sums
-from semiring.kernels.select import searches_for
 
 Array = np.ndarray[Any, Any]
 FLOAT64 = (np.dtype(np.float64),)

@@ -18,8 +18,7 @@ from semiring.algorithms import distances as searched_distances
 from semiring.algorithms import rows_of_edges
 from semiring.algorithms.bellman_ford import potentials_by_components
 from semiring.algorithms.csr import CSR
-from semiring.kernels.cpu.searches import Searches
-from semiring.kernels.select import searches_for
+from semiring.algorithms.search import Searches, searches_for
 
 INF = math.inf
 

@@ -17,14 +17,13 @@ from scipy.sparse import csgraph
 import semiring as sr
 from semiring import testing
 from semiring.algebra.laws import is_selective
+from semiring.algorithms import search
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.rows_of_edges import rows_of_edges
+from semiring.algorithms.search import Searches, searches_for
 from semiring.common.errors import NegativeCycleError, OverflowRiskError, SemiringError
 from semiring.common.progress import Meter
-from semiring.kernels.cpu import searches
-from semiring.kernels.cpu.searches import Searches
 from semiring.kernels.operations import Operations
-from semiring.kernels.select import searches_for
 from tests.kernels.samples import examples, name
 
 INF = np.inf
@@ -206,7 +205,7 @@ def test_negative_edges() -> None:
 @pytest.mark.parametrize("patience", [0, 1, 32])
 def test_cycles_that_improve(monkeypatch: pytest.MonkeyPatch, patience: int, dtype: str) -> None:
     """Reached or not, and whether or not the compiled search gives up early."""
-    monkeypatch.setattr(searches, "PATIENCE", patience)
+    monkeypatch.setattr(search, "PATIENCE", patience)
     ring = [(i, (i + 1) % 30, 1 if i else -29) for i in range(30)]
     tail = [(29, 30, 2), (31, 0, 4)]
     edges = min_plus(32, [*ring, *tail], dtype)

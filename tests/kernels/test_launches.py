@@ -15,6 +15,7 @@ import pytest
 
 from semiring.algebra.catalogue import BOOLEAN, MAX_MIN, MIN_PLUS, PLUS_TIMES
 from semiring.algebra.definition import Semiring
+from semiring.algorithms.search import searches_for
 from semiring.arrays import threads
 from semiring.arrays.overlap import address
 from semiring.arrays.threads import return_scratch, take_scratch
@@ -24,7 +25,7 @@ from semiring.kernels.cpu.engine import CpuEngine
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.engine import Block
 from semiring.kernels.reference import ReferenceEngine
-from semiring.kernels.select import engine_for, searches_for
+from semiring.kernels.select import engine_for
 from semiring.product import matmul
 from tests.kernels.samples import Array
 

@@ -16,9 +16,9 @@ import scipy.sparse
 from scipy.sparse import csgraph
 
 import semiring as sr
+from semiring.algorithms import search
 from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.graphs import edges_of
-from semiring.kernels.cpu import searches
 from tests.mpi import program
 from tests.mpi.program import differs, main, matrix, raises
 
@@ -212,7 +212,7 @@ def case_negative_cycle(comm: Any) -> str | None:
 
 
 def case_raised_on_one(comm: Any) -> str | None:
-    graph, do = sparse(300), searches.Searches.rows
+    graph, do = sparse(300), search.Searches.rows
     if not is_searched(comm, graph):
         return None
 
@@ -221,11 +221,11 @@ def case_raised_on_one(comm: Any) -> str | None:
 
     for rank, call in itertools.product(range(comm.size), (sr.apsp, sr.statistics)):
         if comm.rank == rank:
-            searches.Searches.rows = broken  # type: ignore[method-assign]
+            search.Searches.rows = broken  # type: ignore[method-assign]
         try:
             complaint = raises(comm, MemoryError, "no memory", lambda call=call: call(graph, comm=comm))  # type: ignore[misc]
         finally:
-            searches.Searches.rows = do  # type: ignore[method-assign]
+            search.Searches.rows = do  # type: ignore[method-assign]
         if complaint := complaint or differs(comm, sr.apsp(graph, comm=comm), rows(graph)):
             return f"rank {rank}, {call.__name__}: {complaint}"
     return None

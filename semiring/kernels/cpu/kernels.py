@@ -26,8 +26,8 @@ _LAUNCHES = 128
 class Kernels:
     """Machine code for a semiring, its dtypes and a target, and cached launches.
 
-    ``function`` returns a function by name: ``product``, ``product_witness``, ``close``, ``close_witness``, ``eliminate``, ``search_pair``,
-    a name from `search_name`, `tight_name` or `ScanForm`, or a function of `FrontKernel` or `SweepKernel`.
+    ``function`` returns a function by name: ``product``, ``product_witness``, ``close``, ``close_witness``, ``eliminate``,
+    ``tight_trees``, a name from `ScanForm`, or a function of `FrontKernel` or `SweepKernel`.
     """
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], target: Target) -> None:
@@ -68,9 +68,9 @@ def _ir(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, nam
     from semiring.kernels.cpu.pivot import PivotKernel
     from semiring.kernels.cpu.product import ProductKernel
     from semiring.kernels.cpu.scan import ScanKernel
-    from semiring.kernels.cpu.search import PairKernel, SearchKernel, TightKernel
     from semiring.kernels.cpu.sparse import SparseForm, SparseKernel
     from semiring.kernels.cpu.sweeps import SweepKernel
+    from semiring.kernels.cpu.tight_edges import TightKernel
     from semiring.kernels.cpu.vector import VectorKernel
 
     base, _, stacked = name.rpartition("_")
@@ -91,12 +91,8 @@ def _ir(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, nam
         functions = front.functions() + PivotKernel(rep, target, tile.width).functions(front.pivot)
     elif name.startswith("sweep") or name == "gather":
         functions = SweepKernel(rep.by_steps, target, name).functions()
-    elif name == "search_pair":
-        functions = PairKernel(rep, target, name).functions()
     elif name.startswith("tight"):
         functions = TightKernel(rep, target, name).functions()
-    elif name.startswith("search"):
-        functions = SearchKernel(rep, target, name).functions()
     elif name.startswith("scan"):
         functions = ScanKernel(rep, target, tile.width, ScanForm.named(name)).functions()
     else:

@@ -209,7 +209,7 @@ def _row(v: Any, dtype: Any) -> tuple[int, int]:
     if v is None:
         return 0, 0
     assert dtype is None or v.dtype == dtype, f"a matrix of a loop is {v.dtype}, not {dtype}"
-    assert v.strides[1] == v.itemsize or v.shape[1] == 1, "the rows of a matrix of a loop are not contiguous"
+    assert v.flags.c_contiguous or v.strides[1] == v.itemsize, "the rows of a matrix of a loop are not contiguous"
     return address(v), v.strides[0] // v.itemsize
 
 
