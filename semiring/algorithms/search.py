@@ -300,7 +300,7 @@ class Searches(Threaded):
         complete, seen, lock = count, 0, threading.Lock()
         bound = count * (n + m)
         threads = self._workers(bound)
-        step = max(1, min(_TOGETHER // (n + m), -(-count // (_SHARES * threads)) if threads > 1 else count))
+        step = max(1, min(_TOGETHER // max(1, n + m), -(-count // (_SHARES * threads)) if threads > 1 else count))
         limits = () if best_first else (room, (PATIENCE if patience is None else patience) * room)
 
         def queue() -> tuple[Array, Values]:

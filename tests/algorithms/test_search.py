@@ -1,0 +1,111 @@
+"""Loops of searches, compiled and as Python: both give the same bits, on random graphs over several semirings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import semiring as sr
+from semiring.algorithms.csr import CSR
+from semiring.algorithms.heap import pop, push
+from semiring.algorithms.search import Searches
+from semiring.algorithms.tight_edges import trees_along_tight_edges
+from semiring.kernels.cpu.loops import Element, Elements, Floats, Ints, interpreted, loop
+
+SEMIRINGS = [
+    (sr.MIN_PLUS, (np.float64,)),
+    (sr.MIN_PLUS, (np.int32,)),
+    (sr.MAX_PLUS, (np.int16,)),
+    (sr.MAX_MIN, (np.float32,)),
+    (sr.BOOLEAN, (np.bool_,)),
+    (sr.DISTANCE_HOPS, (np.float64, np.int32)),
+]
+
+
+@st.composite
+def graphs(draw: st.DrawFn, dtypes: tuple[Any, ...], *, signed: bool = False) -> CSR:
+    """Draw a graph of few vertices, with loops."""
+    n = draw(st.integers(0, 7))
+    pairs = draw(st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), unique=True, max_size=20)) if n else []
+    ends = np.array(sorted(pairs), np.int64).reshape(-1, 2)
+    numbers = st.integers(-2 if signed else 0, 9)
+    weights = tuple(np.array([draw(numbers) for _ in pairs]).astype(d) for d in dtypes)
+    return CSR.of(ends[:, 0], ends[:, 1], weights, n, (np.inf,) * len(dtypes))
+
+
+def rows(semiring: sr.Semiring, edges: CSR, **how: Any) -> tuple[Any, ...]:
+    """Search from all vertices."""
+    n = edges.n
+    values, trees = tuple(np.full((n, n), 7, d) for d in edges.dtypes), np.full((n, n), -1, np.int32)
+    found = Searches(semiring, edges.dtypes, 1).rows((edges.starts, edges.heads, edges.weights), np.arange(n), values, trees, **how)
+    return found, trees.tolist(), *(v.tobytes() for v in values), values
+
+
+@pytest.mark.parametrize("best_first", [True, False])
+@pytest.mark.parametrize(("semiring", "dtypes"), SEMIRINGS)
+@given(data=st.data(), backward=st.booleans(), reflexive=st.booleans())
+def test_rows(semiring: sr.Semiring, dtypes: Any, best_first: bool, data: Any, backward: bool, reflexive: bool) -> None:
+    edges = data.draw(graphs(dtypes, signed=not best_first and dtypes[0] not in (np.bool_,)))
+    how = {"best_first": best_first and semiring is not sr.MAX_PLUS, "backward": backward, "reflexive": reflexive}
+    found = rows(semiring, edges, **how)
+    with interpreted():
+        assert rows(semiring, edges, **how)[:-1] == found[:-1]
+
+
+@pytest.mark.parametrize(("semiring", "dtypes"), [s for s in SEMIRINGS if s[0] is not sr.MAX_PLUS])
+@given(data=st.data())
+def test_pairs_and_trees(semiring: sr.Semiring, dtypes: Any, data: Any) -> None:
+    edges = data.draw(graphs(dtypes))
+    back = edges.transposed()
+    there, reverse = ((g.starts, g.heads, g.weights) for g in (edges, back))
+
+    def paths() -> list[Any]:
+        return [Searches(semiring, edges.dtypes, 1).path(there, reverse, u, v) for u in range(edges.n) for v in range(edges.n) if u != v]
+
+    def trees() -> Any:
+        *_, values = rows(semiring, edges, best_first=True, backward=False)
+        grown = np.full((edges.n, edges.n), -5, np.int32)
+        mask = trees_along_tight_edges(semiring, there, reverse, np.arange(edges.n), values, grown, backward=False, threads=1)
+        return mask.tolist(), grown[mask].tolist()
+
+    found = repr(paths()), trees() if edges.n else None
+    with interpreted():
+        assert (repr(paths()), trees() if edges.n else None) == found
+
+
+@loop
+def smaller(x: Element, y: Element) -> bool:
+    return bool(x[0] < y[0])
+
+
+@loop
+def sort(n: int, values: Floats, out: Ints, vertices: Ints, keys: Elements) -> int:
+    """Sort by a heap: write the numbers of values in ascending order."""
+    size = 0
+    for i in range(n):
+        size = push(vertices, keys, size, i, (values[i],), before=smaller)
+    for i in range(n):
+        out[i] = vertices[0]
+        size = pop(vertices, keys, size, before=smaller)
+    return size
+
+
+@given(st.lists(st.floats(-9, 9), max_size=40))
+def test_a_heap_sorts(numbers: list[float]) -> None:
+    n, values = len(numbers), np.array(numbers, float)
+    found = []
+    for python in (False, True):
+        out = np.empty(n, np.int64)
+        args = n, values, out, np.empty(n, np.int64), (np.empty(n),)
+        if python:
+            with interpreted():
+                assert sort(*args) == 0
+        else:
+            assert sort(*args) == 0
+        found.append(out.tolist())
+    assert found[0] == found[1]
+    assert values[found[0]].tolist() == sorted(numbers)
