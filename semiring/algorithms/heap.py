@@ -11,8 +11,8 @@ an entry's children fill less than a cache line.
 >>> vertices, keys, size = np.empty(3, np.int64), (np.empty(3),), 0
 >>> for vertex, key in enumerate((0.5, 0.25, 0.75)):
 ...     size = push(vertices, keys, size, vertex, (key,), before=smaller)
->>> vertices[0]
-1
+>>> vertices.tolist()
+[1, 0, 2]
 """
 
 from __future__ import annotations

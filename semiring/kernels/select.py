@@ -25,13 +25,23 @@ from semiring.kernels.operations import is_packed
 
 if TYPE_CHECKING:
     from semiring.kernels.compressed import ReferenceSparseProducts
+    from semiring.kernels.cpu.element_operations import ElementOperations
     from semiring.kernels.cpu.searches import Searches
     from semiring.kernels.cpu.sparse_products import CpuSparseProducts
     from semiring.kernels.cuda.sparse import CudaSparseProducts
 
     SparseProducts: TypeAlias = CpuSparseProducts | CudaSparseProducts | ReferenceSparseProducts
 
-__all__ = ["engine_for", "fronts_for", "has_searches", "scans_for", "searches_for", "sparse_products_for", "sweeps_for"]
+__all__ = [
+    "element_operations",
+    "engine_for",
+    "fronts_for",
+    "has_searches",
+    "scans_for",
+    "searches_for",
+    "sparse_products_for",
+    "sweeps_for",
+]
 
 Array = np.ndarray[Any, Any]
 
@@ -93,6 +103,14 @@ def _maker(semiring: Semiring, dtypes: DTypes, reference: bool, packed: bool) ->
         from semiring.kernels.cpu.engine import CpuEngine
 
         return CpuEngine
+
+
+def element_operations(semiring: Semiring, dtypes: DTypes) -> ElementOperations:
+    """Return the operations on single elements for compiled loops; `has_searches` tells if they exist."""
+    with importing:
+        from semiring.kernels.cpu.element_operations import element_operations
+
+    return element_operations(semiring, dtypes)
 
 
 def searches_for(semiring: Semiring, dtypes: DTypes, device: str, threads: int | None = None) -> Searches | None:

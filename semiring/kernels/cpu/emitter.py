@@ -79,7 +79,7 @@ class Emitter:
         self._count = 0
         self._block = "entry"
         self._fork = (0, "", "")
-        self._open: list[tuple[str, str]] = []  # the labels of a turn and of the end, for each loop around
+        self._open: list[tuple[str, str]] = []  # the labels of the next turn and of the end, for each loop around
         self.declarations: set[str] = set()
 
     def text(self) -> str:
@@ -324,9 +324,12 @@ class Emitter:
         self._lines.append("")
         self.start(inner)
         new: list[str] = []
-        self._open.append((head, after))
+        turn = self.fresh("turn")
+        self._open.append((turn, after))
         yield values, new
         self._open.pop()
+        if not carried:
+            self.go_on(turn)  # one way back to the head: with several, LLVM takes the shortest for a loop of its own
         latch = self._block
         self._lines[fork] = f"  br i1 {condition}, label %{inner}, label %{after}"
         if self._hears and self._loops > loops:

@@ -17,7 +17,7 @@ from semiring.kernels.cpu.launch import pivot_launch, product_launch
 from semiring.kernels.cpu.representation import Representation, Tile, choose_tile, represent
 from semiring.kernels.hardware import Target, host
 
-__all__ = ["Kernels", "kernels_for", "pivot_side"]
+__all__ = ["Kernels", "identity", "kernels_for", "pivot_side"]
 
 _LAUNCHES = 128
 """Cached launches, one per combination of shapes and strides: a recursive or blocked closure has a dozen."""
@@ -37,6 +37,7 @@ class Kernels:
         self.tile = choose_tile(self.representation, target)
         self.witness_tile = choose_tile(self.representation, target, witness=True)
         tiles = (self.tile, self.witness_tile)
+        self.loops: dict[Any, Function] = {}  # compiled loops with the operations of this semiring
         self.function = functools.cache(functools.partial(_function, self.representation, target, *tiles))
         self.product_launch, self.pivot_launch = (
             functools.lru_cache(_LAUNCHES)(functools.partial(launch, self.representation, tiles))
@@ -48,11 +49,14 @@ class Kernels:
         return _ir(self.representation, self.target, self.tile, self.witness_tile, name)
 
 
-def _function(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, name: str) -> Function:
-    # The key has the expressions in full, because their own repr is shortened.
+def identity(rep: Representation) -> tuple[Any, ...]:
+    """Return the representation as part of a key, with the expressions in full, because their own repr is shortened."""
     programs = map(flat, (rep.add, rep.mul, rep.star or (), (rep.star_undefined,)))
-    plain = replace(rep, add=(), mul=(), star=None, star_undefined=const(False))
-    key = (name, plain, *programs, tile, witness_tile)
+    return replace(rep, add=(), mul=(), star=None, star_undefined=const(False)), *programs
+
+
+def _function(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, name: str) -> Function:
+    key = (name, *identity(rep), tile, witness_tile)
     return compile_library(key, target, lambda: _ir(rep, target, tile, witness_tile, name)).function(name)
 
 

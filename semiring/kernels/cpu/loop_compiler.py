@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn
 
+import numpy as np
+
 from semiring.kernels.cpu import loop_source
 from semiring.kernels.cpu.compiler import link
 from semiring.kernels.cpu.emitter import ENTRY, I64, Emitter, Scalar, scalar_type
@@ -61,20 +63,22 @@ def compiled_ir(made: Source, types: Sequence[Any], constants: dict[str, Any]) -
         place += 1
         return em.load(kind, em.at("i64", "%args", place - 1), 8)
 
-    def argument(parameter: Parameter, scalars: Any) -> Any:
+    def argument(parameter: Parameter, kinds: Any) -> Any:
         if parameter.kind == "int":
             return Value(word("i64"), I64)
         if parameter.kind == "float":
             return Value(word("double"), F64)
+        if parameter.kind == "element":
+            return tuple([Value(word(s.ir), s) for s in map(scalar_type, kinds)])
         if parameter.kind == "tuple":
-            return parameter.dtype(*[argument(each, s) for (_, each), s in zip(parameter.fields, scalars, strict=True)])
+            return parameter.dtype(*[argument(field, k) for (_, field), k in zip(parameter.fields, kinds, strict=True)])
         dtype: Any = parameter.dtype
-        record = dtype if scalars is None and dtype.fields else None
-        kinds = scalars or ((Scalar("u", 1) if record else scalar_type(dtype)),)
-        pointers, strides = zip(*[(word("ptr"), word("i64") if parameter.axes == 2 else "") for _ in kinds], strict=True)
-        return _Array(pointers, kinds, scalars is not None, strides if parameter.axes == 2 else None, record)
+        record = dtype if kinds is None and dtype.fields else None
+        scalars = tuple(map(scalar_type, (np.dtype(np.uint8),) if record else kinds or (dtype,)))
+        pointers, strides = zip(*[(word("ptr"), word("i64") if parameter.axes == 2 else "") for _ in scalars], strict=True)
+        return _Array(pointers, scalars, kinds is not None, strides if parameter.axes == 2 else None, record)
 
-    given = {name: argument(p, s) for (name, p), s in zip(made.parameters.items(), types, strict=True)}
+    given = {name: argument(p, kinds) for (name, p), kinds in zip(made.parameters.items(), types, strict=True)}
     _Compiler(em, place).function(_Frame(made), given | constants)
     return link([em.done()])
 
@@ -284,7 +288,11 @@ class _Compiler:
                 self.refuse(f"the array has no field {node.attr}")
             dtype, offset = owner.record.fields[node.attr][:2]
             return _Array((self.em.at("i8", owner.pointers[0], offset),), (scalar_type(dtype),), step=owner.record.itemsize)
-        return owner.emit(node.attr, self.em, ()) if hasattr(owner, "emit") else getattr(owner, node.attr)
+        found = getattr(owner, node.attr)
+        if isinstance(found, tuple) and all(isinstance(v, np.generic) for v in found):  # a constant element
+            kinds = [scalar_type(v.dtype) for v in found]
+            return tuple([Value(s.literal(v), s) for s, v in zip(kinds, found, strict=True)])
+        return found
 
     def _Subscript(self, node: ast.Subscript) -> Any:
         array = self.value(node.value)
@@ -389,17 +397,18 @@ class _Compiler:
     def _selected(self, test: str, x: Any, y: Any, more: str = "") -> Any:
         if isinstance(x, tuple):
             return tuple([self._selected(test, a, b, more) for a, b in zip(x, y, strict=True)])
-        scalar = None if any(isinstance(v, Value) and v.scalar is None for v in (x, y)) else self.common(x, y)
+        kinds = {v.scalar for v in (x, y) if isinstance(v, Value)}
+        scalar = kinds.pop() if len(kinds) == 1 else self.common(x, y)
         a, b = (self.as_(v, scalar).name for v in (x, y))
         return Value(self.em.let(f"select i1 {test}, {_ir(scalar)} {a}, {_ir(scalar)} {b}{more}"), scalar)
 
     # Calls.
 
     def _Call(self, node: ast.Call) -> Any:
-        if isinstance(node.func, ast.Attribute) and hasattr(owner := self.value(node.func.value), "emit"):
-            return owner.emit(node.func.attr, self.em, [self.value(a) for a in node.args])
         function, args = self.value(node.func), [self.value(a) for a in node.args]
         constants: dict[str, Any] = {str(k.arg): self.value(k.value) for k in node.keywords}
+        if hasattr(getattr(function, "__self__", None), "emit"):  # a method of `Inlined`
+            return function.__self__.emit(function.__name__, self.em, args)
         if isinstance(function, Source):
             return self._inlined(function, dict(zip([a.arg for a in function.tree.args.args], args, strict=False)) | constants)
         if hasattr(function, "_fields") or (function in _BUILTINS.values() and not any(isinstance(a, Value) for a in args)):

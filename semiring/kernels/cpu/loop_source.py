@@ -47,20 +47,23 @@ _KNOWN = (
 
 
 class Inlined(Protocol):
-    """A constant argument whose operations the compiler inlines, and Python runs: the operations of a semiring, for example."""
+    """A constant argument whose methods the compiler inlines, and Python runs: the operations of a semiring, for example.
+
+    Attributes that are tuples of NumPy's numbers are constant elements.
+    """
 
     @property
     def identity(self) -> object:
         """All that the machine code of the operations depends on."""
 
     def emit(self, name: str, emitter: Any, args: Sequence[Any]) -> Any:
-        """Emit the operation or the constant called `name`."""
+        """Emit the method called `name`."""
 
 
 class Parameter(NamedTuple):
     """The type of an argument: its kind, the dtype of an array of numbers or records, the axes, and the fields of a `NamedTuple`."""
 
-    kind: str  # "int", "float", "array", "elements" or "tuple"
+    kind: str  # "int", "float", "element", "array", "elements" or "tuple"
     dtype: Any = None
     axes: int = 0
     fields: tuple[tuple[str, Any], ...] = ()
@@ -77,8 +80,8 @@ class Parameter(NamedTuple):
             fields = typing.get_type_hints(hint, include_extras=True)
             return cls("tuple", hint, 0, tuple([(name, cls.of(each)) for name, each in fields.items()]))
         if typing.get_origin(hint) is Annotated:
-            given = hint.__metadata__
-            return cls("elements", None, given[1]) if given[0] == "elements" else cls("array", np.dtype(given[0]), 1)
+            what, *axes = hint.__metadata__
+            return cls(what, None, *axes) if isinstance(what, str) else cls("array", np.dtype(what), 1)
         shape, kind = typing.get_args(hint)
         return cls("array", np.dtype(typing.get_args(kind)[0]), 2 if typing.get_args(shape) == (int, int) else 1)
 
@@ -191,4 +194,6 @@ def identity_of(value: Any) -> Any:
     """Return what identifies a constant in the key of machine code."""
     if hasattr(value, "identity"):
         return value.identity
+    if hasattr(getattr(value, "__self__", None), "identity"):
+        return value.__self__.identity, value.__name__
     return getattr(value, "__qualname__", None) or repr(value)

@@ -35,7 +35,6 @@ import numpy as np
 from semiring.arrays.overlap import address
 from semiring.common.forks import cached_property
 from semiring.kernels.cpu.compiler import Function, compile_library
-from semiring.kernels.cpu.emitter import scalar_type
 from semiring.kernels.cpu.loop_source import (
     Bytes,
     Element,
@@ -88,13 +87,23 @@ class Loop(Source, Generic[P, R]):
         self._compiled: dict[Any, Function] = {}
 
     @cached_property
-    def packers(self) -> dict[str, Callable[[Any], Sequence[int]]]:
-        """Functions that return the words of each argument."""
-        return {name: _packer(parameter) for name, parameter in self.parameters.items()}
+    def pack(self) -> Callable[..., array[int]]:
+        """The function that packs arguments into words, with a word for each result; it is written as text, because calls are many."""
+        words = [word for name, parameter in self.parameters.items() for word in _words(parameter, name)]
+        return self._of_arguments(f"array_('q', [{', '.join(words + ['0'] * len(self.results))}])")
+
+    @cached_property
+    def kinds(self) -> Callable[..., tuple[Any, ...]]:
+        """The function that returns the dtypes of the elements of arguments."""
+        return self._of_arguments(f"({''.join([f'{_dtypes(p, name)}, ' for name, p in self.parameters.items()])})")
+
+    def _of_arguments(self, result: str) -> Any:
+        names = {"array_": array, "at_": _at, "float_word_": _float_word, "component_": _component, "np": np}
+        return eval(f"lambda {', '.join(self.parameters)}: {result}", names)  # noqa: S307  # the text comes from the annotations
 
     def answer(self, words: Sequence[int]) -> Any:
         """Return the numbers in the words of the results."""
-        values = [_float(w) if hint is float else bool(w) if hint is bool else w for w, hint in zip(words, self.results, strict=True)]
+        values = [w if hint is int else bool(w) if hint is bool else _float(w) for w, hint in zip(words, self.results, strict=True)]
         return None if not values else values[0] if len(values) == 1 else tuple(values)
 
     def __call__(self, *args: P.args, **constants: P.kwargs) -> R:
@@ -110,12 +119,13 @@ class Loop(Source, Generic[P, R]):
 
     def compiled(self, types: tuple[Any, ...], constants: dict[str, Any]) -> Function:
         """Return the machine code for elements of some types, and for some constants."""
-        key = types, tuple((name, identity_of(value)) for name, value in constants.items())
         owner = next((value.loops for value in constants.values() if hasattr(value, "loops")), self._compiled)
-        if (self, key) not in owner:
-            library = compile_library((self.identity, *key), host(), lambda: self.ir(types, constants))
-            owner[self, key] = library.function(self.name)
-        found: Function = owner[self, key]
+        key = (self, types, *constants.values())
+        found: Function | None = owner.get(key)
+        if found is None:
+            fixed = [(name, identity_of(value)) for name, value in constants.items()]
+            library = compile_library((self.identity, types, fixed), host(), lambda: self.ir(types, constants))
+            found = owner[key] = library.function(self.name)
         return found
 
     def ir(self, types: tuple[Any, ...], constants: dict[str, Any]) -> str:
@@ -135,31 +145,26 @@ class Bound(Generic[R]):
 
     def __init__(self, made: Loop[Any, R], args: Sequence[Any], constants: dict[str, Any]) -> None:
         self.loop, self.args, self.constants = made, args, constants
-        words, self._places = array("q"), dict[str, int]()
-        for (name, pack), value in zip(made.packers.items(), args, strict=True):
-            self._places[name] = len(words)
-            words.extend(pack(value))
-        self._words, self._results = words, len(words)
-        words.extend([0] * len(made.results))
+
+    @cached_property
+    def _words(self) -> array[int]:
+        return self.loop.pack(*self.args)
 
     @cached_property
     def _function(self) -> Function:
-        made = self.loop
-        return made.compiled(tuple([_types(p, v) for p, v in zip(made.parameters.values(), self.args, strict=True)]), self.constants)
+        return self.loop.compiled(self.loop.kinds(*self.args), self.constants)
 
     def __call__(self, nanoseconds: float = 0, **changes: Any) -> R:
         """Run the loop for about `nanoseconds`, with some arguments replaced by others of the same types."""
-        made = self.loop
+        made, args = self.loop, self.args
+        if changes:
+            args = [changes.get(name, value) for name, value in zip(made.parameters, args, strict=True)]
         if _interpreting:
-            args = (changes.get(name, value) for name, value in zip(made.parameters, self.args, strict=True))
             found: R = made.function(*map(_view, args), **self.constants)
             return found
-        words = self._words[:]
-        for name, value in changes.items():
-            for place, word in enumerate(made.packers[name](value), self._places[name]):
-                words[place] = word
+        words = made.pack(*args) if changes else self._words[:]
         self._function(words, nanoseconds)
-        return made.answer(words[self._results :])  # type: ignore[no-any-return]  # the types of the annotation
+        return made.answer(words[len(words) - len(made.results) :])  # type: ignore[no-any-return]  # the types of the annotation
 
 
 def _float(word: int) -> float:
@@ -167,37 +172,53 @@ def _float(word: int) -> float:
     return float(value)
 
 
-def _types(parameter: Parameter, value: Any) -> Any:
-    """Return the element types of `Elements`; None for other arguments."""
-    if parameter.kind == "elements":
-        return tuple(scalar_type(v.dtype) for v in value)
-    if parameter.kind == "tuple":
-        return tuple(_types(each, v) for (_, each), v in zip(parameter.fields, value, strict=True))
-    return None
+def _float_word(value: float) -> int:
+    (word,) = struct.unpack("q", struct.pack("d", value))
+    return int(word)
 
 
-def _packer(parameter: Parameter) -> Callable[[Any], Sequence[int]]:
-    """Return a function that returns the words of an argument: a number, or for each array the address and the distance of rows."""
+def _component(value: float) -> int:
+    return _float_word(value) if isinstance(value, float) else value
+
+
+def _at(v: Any, dtype: Any) -> int:
+    """Return the address of an array, whose dtype may be fixed; 0 for None."""
+    if v is None:
+        return 0
+    assert dtype is None or v.dtype == dtype, f"an array of a loop is {v.dtype}, not {dtype}"
+    assert v.strides[-1:] in ((v.itemsize,), ()) or v.size <= 1, "an array of a loop is not contiguous"
+    return address(v)
+
+
+def _words(parameter: Parameter, name: str) -> list[str]:
+    """Write the words of an argument: a number, or for each array the address and the distance of rows in entries."""
     kind, dtype, axes, fields = parameter
-    if kind == "int":
-        return lambda v: (v,)
-    if kind == "float":
-        return lambda v: struct.unpack("q", struct.pack("d", v))
     if kind == "tuple":
-        parts = [_packer(each) for _, each in fields]
-        return lambda v: [word for pack, each in zip(parts, v, strict=True) for word in pack(each)]
+        return [word for field, each in fields for word in _words(each, f"{name}.{field}")]
+    known = "None" if dtype is None or kind == "elements" else f"np.dtype({dtype.descr if dtype.fields else dtype.str!r})"
+    match kind, axes:
+        case "int", _:
+            return [name]
+        case "float", _:
+            return [f"float_word_({name})"]
+        case "element", _:
+            return [f"*map(component_, {name})"]
+        case "array", 1:
+            return [f"at_({name}, {known})"]
+        case "array", _:
+            return [f"at_({name}, {known})", f"0 if {name} is None else {name}.strides[0] // {name}.itemsize"]
+        case _, 1:
+            return [f"*[at_(v, None) for v in {name}]"]
+    return [f"*[word for v in {name} for word in (at_(v, None), v.strides[0] // v.itemsize)]"]
 
-    def plain(v: Any) -> Sequence[int]:
-        if v is None:
-            return (0,) * axes
-        assert dtype is None or v.dtype == dtype, f"an array of a loop is {v.dtype}, not {dtype}"
-        if axes == 1:
-            assert v.flags.c_contiguous, "an array of a loop is contiguous"
-            return (address(v),)
-        assert v.strides[1] == v.itemsize, "a matrix of a loop has contiguous rows"
-        return address(v), v.strides[0] // v.itemsize
 
-    return plain if kind == "array" else lambda v: [word for each in v for word in plain(each)]
+def _dtypes(parameter: Parameter, name: str) -> str:
+    """Write the dtypes of an argument's elements."""
+    if parameter.kind == "tuple":
+        return f"({''.join([_dtypes(each, f'{name}.{field}') + ', ' for field, each in parameter.fields])})"
+    if parameter.kind == "element":
+        return f"tuple([np.dtype(float if isinstance(v, float) else int) for v in {name}])"
+    return f"tuple([v.dtype for v in {name}])" if parameter.kind == "elements" else "None"
 
 
 class _View:
