@@ -14,10 +14,11 @@ Closures
     recorder            a record of the calls, areas, changes and phases of a closure
 
 Searches
-    csr                 sparse matrices in compressed rows
+    csr                 sparse matrices in compressed rows, their transposes, and a test for symmetry
     rows_of_edges       rows of the closure of a sparse graph: best-first search or label-correcting rounds; one path from both ends;
                         predecessor trees of known rows
     rows_of_matrix      rows of the closure of a dense matrix, by products of a few rows
+    strong_components   strongly connected components of a sparse graph: Tarjan (1972), Pearce (2016)
     reachability        reachability in a sparse graph: Purdom (1970)
 
 Paths
@@ -26,7 +27,7 @@ Paths
     simple_paths        the k shortest simple paths: Yen (1971), Lawler (1972)
 
 Eliminations
-    symbolic            order and fill of the elimination of a sparse graph
+    symbolic            order and fill of the elimination of a sparse graph; its elimination tree: Liu (1990), Davis (2006)
     elimination         fronts of supernodes, and sweeps through panels: Backhouse and Carré (1975), Sao, Kannan, Gera and Vuduc (2020)
     factorization       a sparse graph with its elimination, repeated for other weights, and its checks
 

@@ -73,8 +73,8 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import ARITHMETIC, BITWISE, evaluate, is_operation, node, var
 from semiring.algebra.laws import is_selective
 from semiring.algorithms.csr import CSR, SparseArray, combine_runs
+from semiring.algorithms.strong_components import strong_components
 from semiring.arrays.pieces import CACHE, slices
-from semiring.kernels.cpu.patterns import strong_components
 from semiring.kernels.operations import Operations, operations_for
 
 if TYPE_CHECKING:

@@ -1,4 +1,7 @@
-"""Sparse matrices in compressed rows (CSR), on which searches run; `in_order`, `CSR.of` and `scatter` convert coordinates."""
+"""Sparse matrices in compressed rows (CSR), on which searches run; `in_order`, `CSR.of` and `scatter` convert coordinates.
+
+`transposition` is a counting sort, and `is_symmetric` does the same steps without writing the transpose.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,12 @@ import numpy as np
 
 from semiring.arrays.devices import holds_symbols, is_gpu
 from semiring.common.forks import cached_property
-from semiring.kernels.cpu.patterns import is_symmetric, transposition
+from semiring.kernels.cpu.loops import Elements, Ints, loop
 from semiring.kernels.limits import ValueStatistics
 
-__all__ = ["CSR", "SparseArray", "combine_runs", "consecutive", "in_order", "in_range", "reached", "scatter"]
+__all__ = [
+    "CSR", "SparseArray", "combine_runs", "consecutive", "in_order", "in_range", "is_symmetric", "reached", "scatter", "transposition",
+]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
@@ -88,6 +93,67 @@ def scatter(
     for matrix, entries in zip(values, weights, strict=True):
         matrix[places] = xp.asarray(entries)
     return values
+
+
+def transposition(starts: Array, heads: Array) -> tuple[Array, Array, Array]:
+    """Transpose a pattern: return the starts and columns of its rows, and each entry's number in the given pattern. O(n + m).
+
+    Examples
+    --------
+    >>> transposition(np.array([0, 2, 3, 3]), np.array([1, 2, 2]))  # 0 → 1, 0 → 2, 1 → 2
+    (array([0, 0, 1, 3]), array([0, 0, 1]), array([0, 1, 2]))
+    """
+    starts, heads = (np.ascontiguousarray(v, np.int64) for v in (starts, heads))
+    n = len(starts) - 1
+    begins = np.zeros(n + 1, np.int64)
+    np.cumsum(np.bincount(heads, minlength=n), out=begins[1:])
+    tails, numbers = np.empty_like(heads), np.empty_like(heads)
+    transpose.bind(n, starts, heads, begins.copy(), tails, numbers)(10 * len(heads))
+    return begins, tails, numbers
+
+
+@loop
+def transpose(n: int, starts: Ints, heads: Ints, place: Ints, tails: Ints, numbers: Ints) -> None:
+    """Write the entries of each column v from `place[v]` on; `place` moves to the ends of the columns."""
+    for u in range(n):
+        for e in range(starts[u], starts[u + 1]):
+            v = heads[e]
+            at = place[v]
+            tails[at], numbers[at] = u, e
+            place[v] = at + 1
+
+
+def is_symmetric(starts: Array, heads: Array, entries: Array) -> bool:
+    """Return True if a matrix with ascending rows equals its transpose, bit for bit. O(n + m).
+
+    Examples
+    --------
+    >>> is_symmetric(np.array([0, 1, 2]), np.array([1, 0]), np.array([2.5, 2.5]))
+    True
+    """
+    starts, heads = (np.ascontiguousarray(v, np.int64) for v in (starts, heads))
+    bits = np.ascontiguousarray(entries).view(f"u{entries.itemsize}")  # as numbers, NaN would differ from itself, and 0.0 equal −0.0
+    place = starts[:-1].copy()
+    mirrored = is_mirrored.bind(len(place), starts, heads, place, (bits,))(10 * len(heads))
+    return mirrored and np.array_equal(place, starts[1:])
+
+
+@loop
+def is_mirrored(n: int, starts: Ints, heads: Ints, place: Ints, entries: Elements) -> bool:
+    """Compare rows with columns, side by side, up to the first entry without its mirror image.
+
+    `place` moves from the begin of each row to its end. Beyond the end is an entry of another row, so the caller checks the ends.
+    """
+    last = starts[n] - 1
+    for u in range(n):
+        for e in range(starts[u], starts[u + 1]):
+            v = heads[e]
+            at = place[v]
+            place[v] = at + 1
+            at = min(at, last)
+            if heads[at] != u or entries[at][0] != entries[e][0]:
+                return False
+    return True
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,8 +1,9 @@
 """Reachability in a sparse graph by condensation: strongly connected components, and the components reached from each.
 
 All vertices of a component reach the same vertices. The graph of the components has no cycle, so unions of sets from the last component
-to the first find the closure (Purdom, 1970). A set of few components is a list, and a set of many components is a row of bits. The sets
-of c components take c²/16 bytes at most, and less if few are reached.
+to the first find the closure (Purdom, 1970): the set of a component is united with the set of each head of its edges, unless the head is
+in the set already. A set of few components is a list, and a set of many components is a row of bits. The sets of c components take c²/16
+bytes at most, and less if few are reached.
 
 Examples
 --------
@@ -16,20 +17,41 @@ array([3])
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from semiring.algorithms.csr import CSR, consecutive
+from semiring.algorithms.strong_components import strong_components
 from semiring.arrays.memory import require_bytes
 from semiring.arrays.pieces import HOST, slices
 from semiring.common.forks import cached_property
-from semiring.kernels.cpu.patterns import Sets, reached_components, row_words, strong_components
+from semiring.kernels.cpu.loops import Ints, ShortInts, Words, loop, popcount, trailing_zeros
 
-__all__ = ["Condensation"]
+__all__ = ["Condensation", "Sets", "reached_components", "row_words"]
 
 Array = np.ndarray[Any, Any]
+
+
+class Sets(NamedTuple):
+    """The set of reached components for each component, which contains the component itself.
+
+    The int32 `pool` has all sets, each from an even place on (`places`): numbers in any order, or ``row_words(c)`` words of bits. `lengths`
+    has the number of components in each set; a set of more components than ``row_words(c)`` is a row of bits. `reached` has the number of
+    vertices of all components in each set.
+    """
+
+    pool: ShortInts
+    places: Ints
+    lengths: Ints
+    reached: Ints
+
+
+def row_words(c: Any) -> Any:
+    """Return the 32-bit words of a row of bits for component c (or several): two for each 64 components up to c."""
+    return 2 * ((c >> 6) + 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,3 +185,154 @@ class Condensation:
         if not reflexive:
             bits[own - some.start, own] = self.cyclic[own]
         return bits
+
+
+class Components(NamedTuple):
+    """A graph in compressed rows, and its c strong components, each of ``sizes[c]`` vertices, at ``order[begins[c] : begins[c + 1]]``."""
+
+    starts: Ints
+    heads: Ints
+    component: Ints
+    order: Ints
+    begins: Ints
+    sizes: Ints
+    several: Words  # a bit for each component of more than one vertex
+
+
+def reached_components(starts: Array, heads: Array, count: int, component: Array, require: Callable[[int], None]) -> Sets:
+    """Return the set of components reached from each component. O(m · count / 32) at most, in the memory of the sets.
+
+    For `count` and `component` see `strong_components`. `require` raises an error if the sets' bytes do not fit the memory.
+    """
+    starts, heads = (np.ascontiguousarray(v, np.int64) for v in (starts, heads))
+    order = np.argsort(component, kind="stable")
+    sizes = np.bincount(component, minlength=count)
+    begins = np.zeros(count + 1, np.int64)
+    np.cumsum(sizes, out=begins[1:])
+    several = np.packbits(np.pad(sizes > 1, (0, -count % 64)), bitorder="little").view(np.uint64)
+    graph = Components(starts, heads, component, order, begins, sizes, several)
+    sets = Sets(np.empty(0, np.int32), *np.empty((3, count), np.int64))
+    rows, bits, listed = sets.pool.view(np.uint64), np.zeros_like(several), np.empty(count, np.int32)
+    bound = unite.bind(count, 0, 0, 0, graph, bits, listed, sets, rows)
+    most, more = int(row_words(np.arange(count)).sum()), 4 * count + int(row_words(count))
+    first, used = 0, 0
+    while first < count:
+        size = min(most, 2 * len(sets.pool) + more)
+        require(4 * size)
+        pool = np.concatenate([sets.pool[:used], np.empty(size - used, np.int32)])
+        sets = sets._replace(pool=pool)
+        first, used = bound(len(heads) + size, first=first, used=used, room=size, sets=sets, rows=pool.view(np.uint64))
+    return sets
+
+
+@loop
+def unite(
+    count: int, first: int, used: int, room: int, graph: Components, bits: Words, listed: ShortInts, sets: Sets, rows: Words
+) -> tuple[int, int]:
+    """Find the sets of the components from `first` on, while the pool has room; return the next component and the used places.
+
+    The set in the making has its bits in `bits`, which are zero before and after. Its numbers are in `listed` unless a row was added.
+    `rows` is the pool as 64-bit words.
+    """
+    c, place = first, used
+    while c < count and place + 2 * words_up_to(c) <= room:
+        bits[c >> 6] |= 1 << (c & 63)
+        listed[0] = c
+        size, mixed = 1, False
+        for i in range(graph.begins[c], graph.begins[c + 1]):
+            u = graph.order[i]
+            for e in range(graph.starts[u], graph.starts[u + 1]):
+                d = int(graph.component[graph.heads[e]])
+                if has(bits, d):
+                    continue
+                if sets.lengths[d] > 2 * words_up_to(d):
+                    size += add_row(bits, rows, sets.places[d] // 2, words_up_to(d))
+                    mixed = True
+                else:
+                    size = add_list(bits, listed, size, sets.pool, sets.places[d], sets.lengths[d])
+        sets.places[c], sets.lengths[c] = place, size
+        if size > 2 * words_up_to(c):
+            written = 2 * words_up_to(c)
+            sets.reached[c] = keep_row(bits, rows, place // 2, words_up_to(c), graph)
+        else:
+            written = size
+            if mixed:
+                list_bits(bits, words_up_to(c), listed)
+            sets.reached[c] = keep_list(bits, listed, size, sets.pool, place, graph)
+        c += 1
+        place += (written + 1) // 2 * 2
+    return c, place
+
+
+@loop
+def words_up_to(c: int) -> int:
+    """Return the 64-bit words of a row of bits for component c."""
+    return (c >> 6) + 1
+
+
+@loop
+def has(bits: Words, d: int) -> bool:
+    """Return True if a set has a component."""
+    return bool(bits[d >> 6] >> (d & 63) & 1)
+
+
+@loop
+def add_row(bits: Words, rows: Words, place: int, words: int) -> int:
+    """Add a row of bits to a set, and return the number of new components."""
+    new = 0
+    for w in range(words):
+        new += popcount(rows[place + w] & ~bits[w])
+        bits[w] |= rows[place + w]
+    return new
+
+
+@loop
+def add_list(bits: Words, listed: ShortInts, size: int, pool: ShortInts, place: int, length: int) -> int:
+    """Add listed components to a set, and return its new size."""
+    for k in range(length):
+        d = pool[place + k]
+        if not has(bits, d):
+            bits[d >> 6] |= 1 << (d & 63)
+            listed[size] = d
+            size += 1
+    return size
+
+
+@loop
+def list_bits(bits: Words, words: int, listed: ShortInts) -> None:
+    """List the components of a set."""
+    size = 0
+    for w in range(words):
+        rest = bits[w]
+        while rest != 0:
+            listed[size] = 64 * w + trailing_zeros(rest)
+            size += 1
+            rest &= rest - 1
+
+
+@loop
+def keep_row(bits: Words, rows: Words, place: int, words: int, graph: Components) -> int:
+    """Move the bits of a set to a row, and return the number of vertices."""
+    total = 0
+    for w in range(words):
+        row = bits[w]
+        bits[w] = 0
+        rows[place + w] = row
+        total += popcount(row)
+        row &= graph.several[w]
+        while row != 0:
+            total += graph.sizes[64 * w + trailing_zeros(row)] - 1
+            row &= row - 1
+    return total
+
+
+@loop
+def keep_list(bits: Words, listed: ShortInts, size: int, pool: ShortInts, place: int, graph: Components) -> int:
+    """Copy a list of components to the pool, clear their bits, and return the number of vertices."""
+    total = 0
+    for k in range(size):
+        d = listed[k]
+        pool[place + k] = d
+        bits[d >> 6] = 0
+        total += int(graph.sizes[d])
+    return total

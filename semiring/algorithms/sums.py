@@ -41,9 +41,9 @@ from semiring.algebra.expression import COMPARISONS, fold, is_operation
 from semiring.algebra.program import Program
 from semiring.algorithms.bellman_ford import find_cycle
 from semiring.algorithms.csr import CSR, SparseArray
+from semiring.algorithms.strong_components import strong_components
 from semiring.arrays.devices import namespace
 from semiring.common.errors import DivergenceError, DivergentPivot, TraceError, library
-from semiring.kernels.cpu.patterns import strong_components
 
 __all__ = [
     "Sums", "Walks", "diverged", "divergent_component", "heavy_cycle", "is_inverse", "nonnegative_sums", "pivot_where_needed", "pivoted",

@@ -4,6 +4,10 @@ Eliminating a vertex joins its neighbours with each other, so the factor has mor
 vertices, each joined with all later vertices of the run and with the same vertices beyond; its entries are a dense block. Small supernodes
 are merged with the supernode above if few zero entries are added (Ashcraft and Grimes, 1989), since larger blocks are faster.
 
+The parent of a vertex in the elimination tree is the next vertex in its column of the factor (Liu, 1990). The entries of row i of the
+factor are found in the tree, on the walks up to i from the entries of the graph (Davis, Direct methods for sparse linear systems, 2006,
+ch. 4).
+
 Examples
 --------
 A path of five vertices; eliminating every second vertex first joins the neighbours:
@@ -34,9 +38,12 @@ from semiring.algorithms.csr import CSR
 from semiring.common.errors import GraphError, install_of
 from semiring.common.forks import cached_property
 from semiring.kernels.compressed import Supernodes
-from semiring.kernels.cpu.patterns import elimination_tree, postorder, row_subtrees
+from semiring.kernels.cpu.loops import Ints, loop
 
-__all__ = ["ORDERS", "Fill", "Symbolic", "analysed", "analysis", "fill_reducing_order", "inverse_permutation", "symmetric_pattern"]
+__all__ = [
+    "ORDERS", "Fill", "Symbolic", "analysed", "analysis", "elimination_tree", "fill_reducing_order", "inverse_permutation", "postorder",
+    "row_subtrees", "symmetric_pattern",
+]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
 
@@ -298,3 +305,91 @@ def _merged(columns: Array, parent: Array, counts: Array) -> Array:
             start, width, zero = first, wide, more
         merged.append((start, width, zero, above[s], side))
     return np.array([*(first for first, *_ in merged), len(parent)], np.int64)
+
+
+def elimination_tree(starts: Array, heads: Array) -> Array:
+    """Return each vertex's parent in the elimination tree of a symmetric pattern in compressed rows; n for a root. O(m log n)."""
+    n = len(starts) - 1
+    parent, ancestor = np.full(n, n, np.int64), np.full(n, n, np.int64)
+    find_parents.bind(n, starts, heads, parent, ancestor)(20 * (n + len(heads)))
+    return parent
+
+
+@loop
+def find_parents(n: int, starts: Ints, heads: Ints, parent: Ints, ancestor: Ints) -> None:
+    """Walk up from the entries of each row k to the roots of the tree so far, which become children of k.
+
+    `ancestor` leads up faster than `parent`, by path compression; n is "none yet" in both.
+    """
+    for k in range(n):
+        for e in range(starts[k], starts[k + 1]):
+            i = heads[e]
+            while i < k:  # all ancestors so far are below k; only k itself and n end the walk
+                above = ancestor[i]
+                ancestor[i] = k
+                if above == n:
+                    parent[i] = k
+                i = above
+
+
+def postorder(parent: Array) -> Array:
+    """Return each vertex's number in a postorder of a forest whose parents have larger numbers than children; n is no parent. O(n).
+
+    The vertices of each subtree have consecutive numbers, the root the last one.
+    """
+    n = len(parent)
+    size, place = np.ones(n + 1, np.int64), np.full(n + 1, n, np.int64)
+    number_subtrees.bind(n, parent, size, place)(20 * n)
+    return place[:n]
+
+
+@loop
+def number_subtrees(n: int, parent: Ints, size: Ints, place: Ints) -> None:
+    """Find the sizes of subtrees from the leaves up, then their places from the roots down, the last child first.
+
+    The arrays have one more place, for a root of all roots.
+    """
+    for v in range(n):
+        size[parent[v]] += size[v]
+    for v in range(n - 1, -1, -1):
+        # While a subtree is placed before its root, the root's place is counted down by the subtree's size, added again below.
+        above = parent[v]
+        end = place[above]
+        place[above] = end - size[v]
+        place[v] = end - 1
+    for v in range(n):
+        place[v] += size[v] - 1
+
+
+def row_subtrees(starts: Array, heads: Array, node: Array, parent: Array, place: Array, rows: Array | None) -> None:
+    """Walk all row subtrees of a pattern in compressed rows, whose vertices belong to nodes of a tree; O(entries of the factor).
+
+    All arrays are int64. `node` is the node of each vertex (consecutive vertices may share one), and `parent` the parent of each node.
+    `place` grows by one for each row that a node has outside of itself. `rows`, if given, receives these rows, from `place` on for each
+    node.
+    """
+    steps = len(starts) + len(heads) + (0 if rows is None else len(rows))
+    walk_subtrees.bind(len(starts) - 1, starts, heads, node, parent, np.full(len(parent), -1, np.int64), place, rows)(20 * steps)
+
+
+@loop
+def walk_subtrees(
+    n: int, starts: Ints, heads: Ints, node: Ints, parent: Ints, mark: Ints, place: Ints, rows: Ints | None
+) -> None:  # fmt: skip
+    """Walk up to each vertex i from the entries of row i left of the diagonal, until a node that is marked by i.
+
+    The nodes on the way are the columns of the factor with an entry in row i. These entries are counted, or listed in ascending order.
+    """
+    for i in range(n):
+        mark[node[i]] = i
+        for e in range(starts[i], starts[i + 1]):
+            j = heads[e]
+            if j < i:
+                s = node[j]
+                while mark[s] != i:
+                    mark[s] = i
+                    at = place[s]
+                    place[s] = at + 1
+                    if rows is not None:
+                        rows[at] = i
+                    s = parent[s]

@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csgraph
 
-from semiring.algorithms.csr import CSR
+from semiring.algorithms.csr import CSR, is_mirrored, is_symmetric, transpose, transposition
 from semiring.algorithms.rows_of_matrix import reachable
+from semiring.kernels.cpu.loops import interpreted
+from tests.kernels.test_loops import both
 
 Array = np.ndarray[Any, Any]
 
@@ -59,6 +61,42 @@ def test_what_is_symmetric_is_its_own_transpose(matrix: Array, mirrored: bool) -
     edges = edges_of(matrix)
     assert edges.symmetric == np.array_equal(matrix, matrix.T)
     assert (edges.transposed() is edges) == edges.symmetric
+
+
+@given(st.integers(0, 6), st.data())
+def test_transposes_of_rows_in_any_order(n: int, data: st.DataObject) -> None:
+    """Parallel edges, and rows that are not ascending."""
+    edges = data.draw(st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=12)) if n else []
+    tails, heads = np.array(sorted(edges, key=lambda edge: edge[0]), np.int64).reshape(-1, 2).T
+    starts, heads = np.append(0, np.cumsum(np.bincount(tails, minlength=n))), heads.copy()
+    begins, columns, numbers = transposition(starts, heads)
+    assert np.array_equal(begins, np.append(0, np.cumsum(np.bincount(heads, minlength=n))))
+    assert np.array_equal(numbers, np.argsort(heads, kind="stable"))
+    assert np.array_equal(columns, tails[numbers])
+    both(transpose, n, starts, heads, begins.copy(), np.zeros_like(heads), np.zeros_like(heads))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, np.int8, np.bool_])
+@given(matrices(), st.sampled_from(["drawn", "mirrored", "nearly"]))
+def test_symmetry(dtype: Any, matrix: Array, kind: str) -> None:
+    matrix = (matrix if kind == "drawn" else matrix + matrix.T).astype(dtype)
+    if kind == "nearly" and matrix.any():
+        matrix[tuple(np.argwhere(matrix)[-1])] += dtype(1)
+    edges = edges_of(matrix)
+    (weights,) = edges.weights
+    assert is_symmetric(edges.starts, edges.heads, weights) == np.array_equal(matrix, matrix.T)
+    with interpreted():
+        assert is_symmetric(edges.starts, edges.heads, weights) == np.array_equal(matrix, matrix.T)
+    both(is_mirrored, edges.n, edges.starts, edges.heads.copy(), edges.starts[:-1].copy(), (weights.view(f"u{weights.itemsize}"),))
+
+
+def test_symmetry_is_that_of_bits() -> None:
+    starts, heads = np.array([0, 1, 2]), np.array([1, 0])
+    for values, same in (([np.nan, np.nan], True), ([0.0, -0.0], False), ([-0.0, -0.0], True), ([np.nan, -np.nan], False)):
+        weights = np.array(values)
+        assert is_symmetric(starts, heads, weights) == same
+        with interpreted():
+            assert is_symmetric(starts, heads, weights) == same
 
 
 @given(st.data())

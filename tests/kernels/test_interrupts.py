@@ -14,11 +14,14 @@ import numpy as np
 import pytest
 
 import semiring as sr
+from semiring.algorithms import csr, reachability, strong_components, symbolic
 from semiring.arrays.threads import run
-from semiring.kernels.cpu import betweenness, boolean, deviations, hops, patterns, policy_iteration
+from semiring.kernels.cpu import betweenness, boolean, deviations, hops, policy_iteration
 from semiring.kernels.cpu.compiler import Function, compile_library, link
 from semiring.kernels.cpu.emitter import ENTRY, Emitter
 from semiring.kernels.cpu.kernels import kernels_for
+from semiring.kernels.cpu.loop_source import Parameter
+from semiring.kernels.cpu.loops import Loop
 from semiring.kernels.hardware import host
 
 LOOK = "load volatile i64, ptr %stop"
@@ -169,11 +172,26 @@ def test_other_functions_look() -> None:
     modules = {
         "hops": [hops.hops_ir(name) for name in ("hops_rows", "hops_sums", "hops_order")],
         "bits": [link(boolean.BitsKernel().functions())],
-        "components": [link([patterns._components(), patterns._unite()])],
         "betweenness": [link([betweenness._levels(), betweenness._lengths()])],
         "deviations": [link([deviations._deviate()])],
         "policy iteration": [link([policy_iteration._improve(), policy_iteration._evaluate()])],
-        "elimination trees": [link([patterns._tree(), patterns._row_subtrees()])],
     }
     silent = [text.split("(")[0] for irs in modules.values() for ir in irs for text in functions_of(ir) if LOOK not in text]
     assert [name.split("@")[1] for name in silent if "bits_identity" not in name] == []
+
+
+LOOPS: list[Loop[..., Any]] = [
+    csr.transpose, csr.is_mirrored, strong_components.tarjan, reachability.unite, symbolic.find_parents, symbolic.walk_subtrees,
+]  # fmt: skip
+
+
+def kinds(parameter: Parameter) -> Any:
+    """The dtypes of an argument's elements: one of integers."""
+    if parameter.kind == "tuple":
+        return tuple(kinds(each) for _, each in parameter.fields)
+    return (np.dtype(np.uint64),) if parameter.kind == "elements" else None
+
+
+@pytest.mark.parametrize("made", LOOPS, ids=lambda made: made.name)
+def test_loops_look(made: Loop[..., Any]) -> None:
+    assert LOOK in made.ir(tuple(map(kinds, made.parameters.values())), {})

@@ -30,7 +30,6 @@ Sparse matrices and graphs:
 sparse            sparse × dense products by compressed rows
 gustavson         sparse × sparse products by compressed rows
 sparse_products   sparse products over threads
-patterns          sparse patterns: transpose, symmetry test, elimination tree, strong components and their reachable sets
 fronts            multifrontal elimination
 sweeps            rows and columns of the closure from eliminated panels, and statistics of distances on the way
 eliminations      sparse elimination and its sweeps over threads
