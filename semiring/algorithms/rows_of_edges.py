@@ -225,8 +225,6 @@ class _Search:
         """Fill rows by compiled searches; return the rows left as zeros because a cycle may diverge."""
         graph = self.edges.starts, self.edges.heads, self.edges.weights
         how: dict[str, Any] = {"reflexive": self.reflexive, "meter": meter}
-        if self.doubtful and adds_along_paths(self.semiring):
-            how["patience"] = _SHORT_PATIENCE  # as potentials serve long searches better
         many = len(sources) >= HOPS and len(sources) * (self.edges.n + len(self.edges.heads)) > FEW_STEPS
         if self.order == "levels" and tree is None and many:
 
@@ -238,7 +236,16 @@ class _Search:
             if looked is not None:
                 self.seen = looked
                 return range(0)
-        complete, self.seen = searches.rows(graph, sources, results, tree, best_first=self.order == "best", backward=self.backward, **how)
+        how["backward"] = self.backward
+        quick = _SHORT_PATIENCE if self.doubtful else None
+        complete, self.seen = searches.rows(graph, sources, results, tree, best_first=self.order == "best", patience=quick, **how)
+        if complete < len(sources) and self.doubtful:  # in topological order; potentials serve long searches better
+            patience, rest = _SHORT_PATIENCE if adds_along_paths(self.semiring) else None, slice(complete, None)
+            values, trees = tuple([v[rest] for v in results]), None if tree is None else tree[rest]
+            if trees is not None:
+                trees[...] = -1
+            more, seen = searches.rows_by_components(graph, sources[rest], values, trees, patience=patience, **how)
+            complete, self.seen = complete + more, self.seen + seen
         if complete == len(sources):
             return range(0)
         left = slice(complete, None)

@@ -18,6 +18,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.heap import pop, push
+from semiring.algorithms.strong_components import strong_components
 from semiring.arrays.threads import Threaded, return_scratch, run, take_scratch
 from semiring.common.progress import Meter
 from semiring.common.units import CACHE_LINE
@@ -50,6 +51,14 @@ class Edges(NamedTuple):
     weights: Elements
 
 
+class Queue(NamedTuple):
+    """A queue with room for `room` entries; in rounds two queues one after the other, for a round and for the next one."""
+
+    vertices: Ints
+    walks: Elements
+    room: int
+
+
 @loop
 def begin_row(row: Elements, n: int, source: int, reflexive: bool, *, semiring: Any) -> None:
     """Begin a row of the closure: no walk but, if `reflexive`, the empty one."""
@@ -69,8 +78,7 @@ def search_best_first(
     reflexive: bool,
     rows: Rows,
     trees: ShortRows | None,
-    vertices: Ints,
-    walks: Elements,
+    queue: Queue,
     *,
     semiring: Any,
     backward: bool,
@@ -80,7 +88,7 @@ def search_best_first(
     `trees` receives each vertex's predecessor. The queue has room for an entry for each edge, and one more. `backward` multiplies by edges
     from the left.
     """
-    seen = 0
+    seen, vertices, walks = 0, queue.vertices, queue.walks
     for i in range(first, last):
         row = rows[i]
         begin_row(row, n, sources[i], reflexive, semiring=semiring)
@@ -103,6 +111,46 @@ def search_best_first(
 
 
 @loop
+def search_round(
+    edges: Edges,
+    row: Elements,
+    trees: ShortRows | None,
+    i: int,
+    queue: Queue,
+    now: int,
+    count: int,
+    component: Ints | None,
+    *,
+    semiring: Any,
+    backward: bool,
+) -> tuple[int, int]:
+    """Extend the walks of `count` entries from place `now` on by an edge; return the number of new entries, and of edges seen.
+
+    New entries go to the other queue. Vertices of other components than the first entry's get no entry. The number is −1 without room.
+    """
+    coming, seen, later = 0, 0, queue.room - now
+    for place in range(now, now + count):
+        u, walk = queue.vertices[place], queue.walks[place]
+        if semiring.better(row[u], walk):
+            continue
+        seen += edges.starts[u + 1] - edges.starts[u]
+        for e in range(edges.starts[u], edges.starts[u + 1]):
+            v = edges.heads[e]
+            offer = semiring.mul(edges.weights[e], walk) if backward else semiring.mul(walk, edges.weights[e])
+            if semiring.improves(offer, row[v]):
+                row[v] = offer
+                if trees is not None:
+                    trees[i, v] = u
+                if component is None or component[v] == component[u]:
+                    if coming >= queue.room:
+                        return -1, seen
+                    queue.vertices[later + coming] = v
+                    queue.walks[later + coming] = offer
+                    coming += 1
+    return coming, seen
+
+
+@loop
 def search_in_rounds(
     n: int,
     edges: Edges,
@@ -112,9 +160,7 @@ def search_in_rounds(
     reflexive: bool,
     rows: Rows,
     trees: ShortRows | None,
-    vertices: Ints,
-    walks: Elements,
-    room: int,
+    queue: Queue,
     patience: int,
     *,
     semiring: Any,
@@ -122,41 +168,71 @@ def search_in_rounds(
 ) -> tuple[int, int]:
     """Search from the sources `first` … `last` − 1; return the first row that is not complete, and the number of edges seen.
 
-    A search with more than `patience` entries, or of n + 1 rounds, ends all: a cycle may improve. The queue has room for twice `room`
-    entries, those of a round and of the next one. See `search_best_first`.
+    A search with more than `patience` entries, or of more than n + 1 rounds, ends all: a cycle may improve. See `search_best_first`.
     """
     seen = 0
     for i in range(first, last):
         row = rows[i]
         begin_row(row, n, sources[i], reflexive, semiring=semiring)
-        now, later, count, taken, turn = 0, room, 1, 0, 0
-        vertices[0] = sources[i]
-        walks[0] = semiring.one
+        queue.vertices[0] = sources[i]
+        queue.walks[0] = semiring.one
+        now, count, taken, turn = 0, 1, 0, 0
         while count > 0:
-            if turn > n:
+            taken += count
+            if turn > n or taken > patience:
                 return i, seen
-            coming = 0
-            for place in range(now, now + count):
-                if taken >= patience:
+            count, more = search_round(edges, row, trees, i, queue, now, count, None, semiring=semiring, backward=backward)
+            if count < 0:
+                return i, seen
+            now, turn, seen = queue.room - now, turn + 1, seen + more
+    return last, seen
+
+
+@loop
+def search_by_components(
+    n: int,
+    edges: Edges,
+    component: Ints,
+    members: Ints,
+    begins: Ints,
+    sources: Ints,
+    first: int,
+    last: int,
+    reflexive: bool,
+    rows: Rows,
+    trees: ShortRows | None,
+    queue: Queue,
+    patience: int,
+    *,
+    semiring: Any,
+    backward: bool,
+) -> tuple[int, int]:
+    """Search like `search_in_rounds`, one strongly connected component after the other, with rounds within each.
+
+    Edges lead to components of the same or lower numbers, so an acyclic graph takes one pass, in topological order. The vertices of
+    component c are `members` from place ``begins[c]`` on.
+    """
+    seen = 0
+    for i in range(first, last):
+        row, source, taken = rows[i], sources[i], 0
+        begin_row(row, n, source, reflexive, semiring=semiring)
+        for c in range(component[source], -1, -1):
+            count = 0
+            for place in range(begins[c], begins[c + 1]):
+                v = members[place]
+                if v == source or semiring.better(row[v], semiring.zero):
+                    queue.vertices[count] = v
+                    queue.walks[count] = semiring.one if v == source else row[v]
+                    count += 1
+            now, turn = 0, begins[c]
+            while count > 0:
+                taken += count
+                if turn > begins[c + 1] or taken > patience:
                     return i, seen
-                taken += 1
-                u, walk = vertices[place], walks[place]
-                if semiring.better(row[u], walk):
-                    continue
-                seen += edges.starts[u + 1] - edges.starts[u]
-                for e in range(edges.starts[u], edges.starts[u + 1]):
-                    v = edges.heads[e]
-                    offer = semiring.mul(edges.weights[e], walk) if backward else semiring.mul(walk, edges.weights[e])
-                    if semiring.improves(offer, row[v]):
-                        row[v] = offer
-                        if trees is not None:
-                            trees[i, v] = u
-                        if coming >= room:
-                            return i, seen
-                        vertices[later + coming] = v
-                        walks[later + coming] = offer
-                        coming += 1
-            now, later, count, turn = later, now, coming, turn + 1
+                count, more = search_round(edges, row, trees, i, queue, now, count, component, semiring=semiring, backward=backward)
+                if count < 0:
+                    return i, seen
+                now, turn, seen = queue.room - now, turn + 1, seen + more
     return last, seen
 
 
@@ -297,18 +373,45 @@ class Searches(Threaded):
         sources, edges = np.ascontiguousarray(sources, np.int64), _edges(graph)
         count, n, m = len(sources), len(edges.starts) - 1, len(edges.heads)
         room = m + 1  # a vertex is expanded once per round, or once in all, and each of its edges adds an entry
-        complete, seen, lock = count, 0, threading.Lock()
-        bound = count * (n + m)
+        given = n, edges, sources, 0, count, reflexive, values, tree
+        how: dict[str, Any] = {"semiring": self._semiring, "backward": backward}
+        queue = _queue(edges, room, 1 if best_first else 2)
+        if best_first:
+            return self._run(search_best_first.bind(*given, queue, **how), queue, count, edges, meter)
+        most = (PATIENCE if patience is None else patience) * room
+        return self._run(search_in_rounds.bind(*given, queue, most, **how), queue, count, edges, meter)
+
+    def rows_by_components(
+        self,
+        graph: Graph,
+        sources: Array,
+        values: Values,
+        tree: Array | None,
+        *,
+        backward: bool,
+        reflexive: bool = True,
+        meter: Meter | None = None,
+        patience: int | None = None,
+    ) -> tuple[int, int]:
+        """Fill rows in rounds within the components of a graph, in topological order; see `rows`."""
+        sources, edges = np.ascontiguousarray(sources, np.int64), _edges(graph)
+        n, m = len(edges.starts) - 1, len(edges.heads)
+        components, component = strong_components(edges.starts, edges.heads)
+        begins = np.zeros(components + 1, np.int64)
+        np.cumsum(np.bincount(component, minlength=components), out=begins[1:])
+        parts = component, np.argsort(component, kind="stable").astype(np.int64, copy=False), begins
+        queue, most = _queue(edges, n + m, 2), (PATIENCE if patience is None else patience) * (m + 1) + n
+        given = n, edges, *parts, sources, 0, len(sources), reflexive, values, tree, queue, most
+        bound: Any = search_by_components.bind(*given, semiring=self._semiring, backward=backward)
+        return self._run(bound, queue, len(sources), edges, meter)
+
+    def _run(self, search_some: Any, queue: Queue, count: int, edges: Edges, meter: Meter | None) -> tuple[int, int]:
+        """Run the searches of all rows over threads; return how many rows are complete, and the number of edges seen."""
+        n, complete, seen, lock = len(edges.starts) - 1, count, 0, threading.Lock()
+        steps = n + len(edges.heads)
+        bound = count * steps
         threads = self._workers(bound)
-        step = max(1, min(_TOGETHER // max(1, n + m), -(-count // (_SHARES * threads)) if threads > 1 else count))
-        limits = () if best_first else (room, (PATIENCE if patience is None else patience) * room)
-
-        def queue() -> tuple[Array, Values]:
-            size = room if best_first else 2 * room
-            return np.empty(size, np.int64), tuple([np.empty(size, w.dtype) for w in edges.weights])
-
-        given = n, edges, sources, 0, count, reflexive, values, tree, *queue(), *limits
-        search_some: Any = (search_best_first if best_first else search_in_rounds).bind(*given, semiring=self._semiring, backward=backward)
+        step = max(1, min(_TOGETHER // max(1, steps), -(-count // (_SHARES * threads)) if threads > 1 else count))
 
         def search(first: int, worker: int = 0, many: int = step) -> None:
             nonlocal complete, seen
@@ -316,17 +419,17 @@ class Searches(Threaded):
                 return
             last = min(first + many, count)
             if last - first == count:
-                found = search_some(40 * (n + m) * count)
+                found = search_some(40 * steps * count)
             else:
-                vertices, walks = queue()
-                found = search_some(40 * (n + m) * many, first=first, last=last, vertices=vertices, walks=walks)
-            ended, looked = (last, found) if best_first else found
+                own = Queue(np.empty_like(queue.vertices), tuple(map(np.empty_like, queue.walks)), queue.room)
+                found = search_some(40 * steps * (last - first), first=first, last=last, queue=own)
+            ended, looked = found if isinstance(found, tuple) else (last, found)
             with lock:
                 seen += looked
                 if ended < last:
                     complete = min(complete, ended)
             if meter is not None:
-                meter.add((ended - first) * (n + m), tell=worker == 0)
+                meter.add((ended - first) * steps, tell=worker == 0)
 
         first = 0
         if bound < machine.SEARCH_PROBED:  # wake other threads only once searches have turned out to be long
@@ -385,6 +488,10 @@ class Searches(Threaded):
 
     def _workers(self, steps: int) -> int:
         return self.threads if steps >= machine.SEARCH_SERIAL else 1
+
+
+def _queue(edges: Edges, room: int, times: int) -> Queue:
+    return Queue(np.empty(times * room, np.int64), tuple([np.empty(times * room, w.dtype) for w in edges.weights]), room)
 
 
 def _edges(graph: Graph) -> Edges:

@@ -39,9 +39,10 @@ def graphs(draw: st.DrawFn, dtypes: tuple[Any, ...], *, signed: bool = False) ->
 
 def rows(semiring: sr.Semiring, edges: CSR, **how: Any) -> tuple[Any, ...]:
     """Search from all vertices."""
-    n = edges.n
+    n, searches = edges.n, Searches(semiring, edges.dtypes, 1)
     values, trees = tuple(np.full((n, n), 7, d) for d in edges.dtypes), np.full((n, n), -1, np.int32)
-    found = Searches(semiring, edges.dtypes, 1).rows((edges.starts, edges.heads, edges.weights), np.arange(n), values, trees, **how)
+    search = searches.rows if "best_first" in how else searches.rows_by_components
+    found = search((edges.starts, edges.heads, edges.weights), np.arange(n), values, trees, **how)
     return found, trees.tolist(), *(v.tobytes() for v in values), values
 
 
@@ -54,6 +55,29 @@ def test_rows(semiring: sr.Semiring, dtypes: Any, best_first: bool, data: Any, b
     found = rows(semiring, edges, **how)
     with interpreted():
         assert rows(semiring, edges, **how)[:-1] == found[:-1]
+
+
+@pytest.mark.parametrize(("semiring", "dtypes"), SEMIRINGS)
+@given(data=st.data(), backward=st.booleans(), reflexive=st.booleans())
+def test_rows_by_components(semiring: sr.Semiring, dtypes: Any, data: Any, backward: bool, reflexive: bool) -> None:
+    edges = data.draw(graphs(dtypes, signed=dtypes[0] is not np.bool_))
+    if backward:
+        edges = edges.transposed()
+    (complete, _), *found, values = rows(semiring, edges, backward=backward, reflexive=reflexive)
+    (whole, _), *_, expected = rows(semiring, edges, backward=backward, reflexive=reflexive, best_first=False)
+    assert complete == whole
+    for one, other in zip(values, expected, strict=True):
+        assert one[:complete].tobytes() == other[:complete].tobytes()
+    with interpreted():
+        assert rows(semiring, edges, backward=backward, reflexive=reflexive)[1:-1] == tuple(found)
+
+
+def test_an_acyclic_graph_takes_one_pass() -> None:
+    n = 300
+    tails, heads = np.triu_indices(n, 1)
+    edges = CSR.of(tails, heads, (-((heads - tails) ** 1.5),), n, (np.inf,))
+    (complete, seen), *_ = rows(sr.MIN_PLUS, edges, backward=False)
+    assert (complete, seen) == (n, sum((n - i) * (n - i - 1) // 2 for i in range(n)))
 
 
 @pytest.mark.parametrize(("semiring", "dtypes"), [s for s in SEMIRINGS if s[0] is not sr.MAX_PLUS])
