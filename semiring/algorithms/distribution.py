@@ -21,7 +21,7 @@ from semiring.arrays.memory import require_bytes
 from semiring.arrays.overlap import address
 from semiring.arrays.threads import run
 from semiring.common import forks
-from semiring.kernels.cpu.eliminations import SweepLayout
+from semiring.kernels.compressed import SweepLayout
 from semiring.kernels.cpu.sweeps import COPIES, TallyWords, float_word
 
 __all__ = ["Distribution", "cell_exponent", "distribution"]

@@ -21,8 +21,7 @@ from semiring.algorithms.symbolic import Symbolic
 from semiring.arrays.devices import on_gpu
 from semiring.arrays.threads import run
 from semiring.common.errors import DivergentPivot
-from semiring.kernels.compressed import EliminationPanels
-from semiring.kernels.cpu.eliminations import Eliminations, SweepLayout
+from semiring.kernels.compressed import EliminationPanels, SweepLayout
 from semiring.kernels.engine import Block, Engine, Primitives
 
 __all__ = ["Elimination", "eliminate_front"]
@@ -65,7 +64,7 @@ class Elimination:
     def __init__(
         self,
         engine: Engine,  # for large fronts
-        kernels: Eliminations,
+        kernels: Any,  # Eliminations, for small fronts and the sweeps
         found: Symbolic,
         *,
         by_star: bool,  # eliminate by star(pivot), for any closed semiring; else ⊕ must be idempotent
@@ -104,7 +103,7 @@ class Elimination:
     @property
     def together(self) -> int:
         """Return the number of rows that fill all threads and lanes."""
-        return self.kernels.lanes * self.kernels.threads
+        return int(self.kernels.lanes * self.kernels.threads)
 
     def run(self, weights: Values, changed: Array | None = None) -> None:
         """Eliminate all supernodes, or only the supernodes that depend on changed edges.

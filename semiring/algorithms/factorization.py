@@ -26,10 +26,9 @@ from semiring.common.errors import DivergentPivot
 from semiring.common.progress import Meter
 from semiring.kernels import machine
 from semiring.kernels.compressed import EliminationPanels
-from semiring.kernels.cpu.eliminations import Eliminations
 from semiring.kernels.operations import operations_for
 from semiring.kernels.overflow.closures import guard_for, statistics_of
-from semiring.kernels.select import engine_for, fronts_for, sweeps_for
+from semiring.kernels.select import eliminations_for, engine_for, fronts_for, sweeps_for
 
 __all__ = ["Factorization", "Kept"]
 
@@ -65,7 +64,7 @@ class Factorization:
         self.semiring, self.edges, self.check, self.device, self._names = semiring, edges, check, device, names
         engine = engine_for(semiring, edges.dtypes, "cpu", threads, witness=True)  # with a witness, so no matrices of bits
         by_star = eliminates(semiring, edges.dtypes, paths=False)
-        kernels, panels = Eliminations(semiring, edges.dtypes, threads), None if kept is None else kept.panels
+        kernels, panels = eliminations_for(semiring, edges.dtypes, threads), None if kept is None else kept.panels
         with on_device(device):
             sweeps = sweeps_for(semiring, edges.dtypes, device, found.nodes, found.parent)
             tree = found.nodes, found.parent, found.entries

@@ -17,8 +17,8 @@ from semiring.common.errors import GraphError
 from semiring.kernels.operations import Operations, differ
 
 __all__ = [
-    "CompressedRows", "EliminationPanels", "Mask", "ReferenceSparseProducts", "Room", "Supernodes", "require_sound", "strange_columns",
-    "strange_starts",
+    "CompressedRows", "EliminationPanels", "Mask", "ReferenceSparseProducts", "Room", "Supernodes", "SweepLayout", "require_sound",
+    "strange_columns", "strange_starts",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
@@ -119,6 +119,14 @@ class EliminationPanels(NamedTuple):
 
     upper: Values
     lower: Values
+
+
+class SweepLayout(NamedTuple):
+    """The rows of X in a sweep, in int64 arrays."""
+
+    numbers: Array  # 0 … n − 1
+    slots: Array  # the row of each place; rows of a supernode are contiguous
+    slot_rows: Array  # the rows of the places in `Supernodes.rows`
 
 
 class ReferenceSparseProducts:

@@ -26,6 +26,7 @@ from semiring.kernels.operations import is_packed
 if TYPE_CHECKING:
     from semiring.kernels.compressed import ReferenceSparseProducts
     from semiring.kernels.cpu.element_operations import ElementOperations
+    from semiring.kernels.cpu.eliminations import Eliminations
     from semiring.kernels.cpu.sparse_products import CpuSparseProducts
     from semiring.kernels.cpu.tight_trees import TightTrees
     from semiring.kernels.cuda.sparse import CudaSparseProducts
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
     SparseProducts: TypeAlias = CpuSparseProducts | CudaSparseProducts | ReferenceSparseProducts
 
 __all__ = [
-    "element_operations", "engine_for", "fronts_for", "has_searches", "scans_for", "sparse_products_for", "sweeps_for", "tight_trees",
+    "element_operations", "eliminations_for", "engine_for", "fronts_for", "has_searches", "scans_for", "sparse_products_for", "sweeps_for",
+    "tight_trees",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
@@ -177,6 +179,14 @@ def sweeps_for(semiring: Semiring, dtypes: DTypes, device: str, nodes: Any, pare
         from semiring.kernels.cuda.fronts import CudaSweeps
 
     return CudaSweeps(semiring, dtypes, gpu_number(device), nodes, parents)
+
+
+def eliminations_for(semiring: Semiring, dtypes: DTypes, threads: int | None = None) -> Eliminations:
+    """Return the compiled parts of sparse eliminations, for dtypes that can be compiled."""
+    with importing:
+        from semiring.kernels.cpu.eliminations import Eliminations
+
+    return Eliminations(semiring, dtypes, threads)
 
 
 def fronts_for(semiring: Semiring, dtypes: DTypes, device: str, steps: int, tree: tuple[Any, Array, Array], *, by_star: bool) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -11,21 +11,13 @@ from semiring.algebra.definition import Semiring
 from semiring.arrays.overlap import address
 from semiring.arrays.threads import Threaded, run
 from semiring.common.errors import DivergentPivot
-from semiring.kernels.compressed import Array, EliminationPanels, Supernodes, Values
+from semiring.kernels.compressed import Array, EliminationPanels, Supernodes, SweepLayout, Values
 from semiring.kernels.cpu.arguments import pack
 from semiring.kernels.cpu.fronts import FRONT_STATUS, FrontArrays, FrontWords
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.cpu.sweeps import GatherArrays, GatherWords, SweepWords, TallyWords, lanes_of
 
-__all__ = ["Eliminations", "SweepLayout"]
-
-
-class SweepLayout(NamedTuple):
-    """The rows of X in a sweep, in int64 arrays."""
-
-    numbers: Array  # 0 … n − 1
-    slots: Array  # the row of each place; rows of a supernode are contiguous
-    slot_rows: Array  # the rows of the places in `Supernodes.rows`
+__all__ = ["Eliminations"]
 
 
 class Eliminations(Threaded):
