@@ -97,6 +97,7 @@ def rows_of_edges(
     searches: Searches | None = None,
     order: Order | None = None,
     meter: Meter | None = None,
+    limit: tuple[Any, ...] | None = None,
 ) -> Values:
     """Find best paths from each source: rows of A*, or of A⁺.
 
@@ -120,6 +121,8 @@ def rows_of_edges(
         The result of `search_order`, if known.
     meter : Meter, optional
         Counts n + m steps for each search.
+    limit : tuple, optional
+        The worst element that is wanted: worse ones may be missing. Best-first searches end there.
 
     Returns
     -------
@@ -142,7 +145,7 @@ def rows_of_edges(
     """
     guard = guard_for(semiring, edges.dtypes, edges.n - 1 if reflexive else edges.n)
     guard.before(edges.statistics or statistics_of(semiring, edges.weights))
-    search = _Search(semiring, edges, reflexive, backward, name, order or search_order(semiring, edges))
+    search = _Search(semiring, edges, reflexive, backward, name, order or search_order(semiring, edges), limit)
     shape = len(sources), edges.n
     if len(edges.heads) and searches is not None:
         results = tuple([np.empty(shape, d) for d in edges.dtypes])
@@ -189,7 +192,15 @@ class Reach(NamedTuple):
     seen: float | None = None  # average visits of a search to each edge; None if unknown
 
 
-def reach(semiring: Semiring, edges: CSR, count: int, order: Order, device: str = "cpu", threads: int | None = None) -> Reach:
+def reach(
+    semiring: Semiring,
+    edges: CSR,
+    count: int,
+    order: Order,
+    device: str = "cpu",
+    threads: int | None = None,
+    limit: tuple[Any, ...] | None = None,
+) -> Reach:
     """Measure the part of the graph that searches visit, by a few of `count` searches; unknown if `count` is small."""
     if count <= MANY:
         return Reach()
@@ -201,7 +212,7 @@ def reach(semiring: Semiring, edges: CSR, count: int, order: Order, device: str 
     if searches is None:
         return Reach(sum(len(edges.reachable(sources[i : i + 1])) for i in range(sample)) / (edges.n * sample))
     found = tuple([np.empty((sample, edges.n), d) for d in edges.dtypes])
-    search = _Search(semiring, edges, True, False, int, order)
+    search = _Search(semiring, edges, True, False, int, order, limit)
     if search.compiled(searches, sources, found, None):
         return Reach()  # a cycle improves; the searches will report the cycle
     return Reach(float(_present(found, edges.zero).mean()), search.seen / (sample * max(1, len(edges.heads))))
@@ -212,8 +223,20 @@ class _Search:
 
     seen = 0  # edges visited by compiled searches
 
-    def __init__(self, semiring: Semiring, edges: CSR, reflexive: bool, backward: bool, name: Callable[[int], Any], order: Order) -> None:
+    def __init__(
+        self,
+        semiring: Semiring,
+        edges: CSR,
+        reflexive: bool,
+        backward: bool,
+        name: Callable[[int], Any],
+        order: Order,
+        limit: tuple[Any, ...] | None = None,
+    ) -> None:
         self.order, self.doubtful = order, order == "rounds"  # only then a cycle may diverge
+        self.limit = None if self.doubtful else limit  # a path may exceed a limit, and return
+        if self.limit is not None:
+            self.order = "best"
         self.semiring, self.given, self.reflexive, self.backward, self.name = semiring, edges, reflexive, backward, name
         self.edges = edges.transposed() if backward else edges
 
@@ -238,7 +261,9 @@ class _Search:
                 return range(0)
         how["backward"] = self.backward
         quick = _SHORT_PATIENCE if self.doubtful else None
-        complete, self.seen = searches.rows(graph, sources, results, tree, best_first=self.order == "best", patience=quick, **how)
+        complete, self.seen = searches.rows(
+            graph, sources, results, tree, best_first=self.order == "best", patience=quick, limit=self.limit, **how
+        )
         if complete < len(sources) and self.doubtful:  # in topological order; potentials serve long searches better
             patience, rest = _SHORT_PATIENCE if adds_along_paths(self.semiring) else None, slice(complete, None)
             values, trees = tuple([v[rest] for v in results]), None if tree is None else tree[rest]

@@ -24,7 +24,7 @@ from semiring.common.progress import Meter
 from semiring.common.units import CACHE_LINE
 from semiring.kernels import machine
 from semiring.kernels.cpu.hops import hop_rows
-from semiring.kernels.cpu.loops import Elements, Ints, Rows, ShortRows, loop
+from semiring.kernels.cpu.loops import Elements, Ints, Rows, ShortRows, fill, loop
 from semiring.kernels.select import element_operations, has_searches
 
 __all__ = ["PATIENCE", "Searches", "searches_for"]
@@ -62,8 +62,7 @@ class Queue(NamedTuple):
 @loop
 def begin_row(row: Elements, n: int, source: int, reflexive: bool, *, semiring: Any) -> None:
     """Begin a row of the closure: no walk but, if `reflexive`, the empty one."""
-    for v in range(n):
-        row[v] = semiring.zero
+    fill(row, n, semiring.zero)
     if reflexive:
         row[source] = semiring.one
 
@@ -79,14 +78,16 @@ def search_best_first(
     rows: Rows,
     trees: ShortRows | None,
     queue: Queue,
+    limit: Elements,
     *,
     semiring: Any,
     backward: bool,
+    limited: bool,
 ) -> int:
     """Search from the sources `first` … `last` − 1, and return the number of edges seen; no edge improves on 1.
 
     `trees` receives each vertex's predecessor. The queue has room for an entry for each edge, and one more. `backward` multiplies by edges
-    from the left.
+    from the left. If `limited`, walks end where `limit` is better than their element.
     """
     seen, vertices, walks = 0, queue.vertices, queue.walks
     for i in range(first, last):
@@ -102,7 +103,7 @@ def search_best_first(
             for e in range(edges.starts[u], edges.starts[u + 1]):
                 v = edges.heads[e]
                 offer = semiring.mul(edges.weights[e], walk) if backward else semiring.mul(walk, edges.weights[e])
-                if semiring.improves(offer, row[v]):
+                if semiring.improves(offer, row[v]) and not (limited and semiring.better(limit[0], offer)):
                     row[v] = offer
                     if trees is not None:
                         trees[i, v] = u
@@ -345,6 +346,7 @@ class Searches(Threaded):
         reflexive: bool = True,
         meter: Meter | None = None,
         patience: int | None = None,
+        limit: tuple[Any, ...] | None = None,
     ) -> tuple[int, int]:
         """Fill rows with the best elements of the walks from their sources.
 
@@ -369,6 +371,8 @@ class Searches(Threaded):
             Advanced by n + m steps for each search.
         patience : int, optional
             The number of queue entries per edge that a search in rounds may remove; `PATIENCE` by default.
+        limit : tuple, optional
+            The worst element that a best-first search looks for; other elements stay zero.
         """
         sources, edges = np.ascontiguousarray(sources, np.int64), _edges(graph)
         count, n, m = len(sources), len(edges.starts) - 1, len(edges.heads)
@@ -377,7 +381,8 @@ class Searches(Threaded):
         how: dict[str, Any] = {"semiring": self._semiring, "backward": backward}
         queue = _queue(edges, room, 1 if best_first else 2)
         if best_first:
-            return self._run(search_best_first.bind(*given, queue, **how), queue, count, edges, meter)
+            bound = tuple([np.array([x], w.dtype) for x, w in zip(limit or self._semiring.zero, edges.weights, strict=True)])
+            return self._run(search_best_first.bind(*given, queue, bound, limited=limit is not None, **how), queue, count, edges, meter)
         most = (PATIENCE if patience is None else patience) * room
         return self._run(search_in_rounds.bind(*given, queue, most, **how), queue, count, edges, meter)
 
@@ -407,7 +412,7 @@ class Searches(Threaded):
 
     def _run(self, search_some: Any, queue: Queue, count: int, edges: Edges, meter: Meter | None) -> tuple[int, int]:
         """Run the searches of all rows over threads; return how many rows are complete, and the number of edges seen."""
-        n, complete, seen, lock = len(edges.starts) - 1, count, 0, threading.Lock()
+        n, complete, seen, lock, queues = len(edges.starts) - 1, count, 0, threading.Lock(), {0: queue}
         steps = n + len(edges.heads)
         bound = count * steps
         threads = self._workers(bound)
@@ -421,8 +426,9 @@ class Searches(Threaded):
             if last - first == count:
                 found = search_some(40 * steps * count)
             else:
-                own = Queue(np.empty_like(queue.vertices), tuple(map(np.empty_like, queue.walks)), queue.room)
-                found = search_some(40 * steps * (last - first), first=first, last=last, queue=own)
+                if worker not in queues:
+                    queues[worker] = Queue(np.empty_like(queue.vertices), tuple(map(np.empty_like, queue.walks)), queue.room)
+                found = search_some(40 * steps * (last - first), first=first, last=last, queue=queues[worker])
             ended, looked = found if isinstance(found, tuple) else (last, found)
             with lock:
                 seen += looked

@@ -171,6 +171,7 @@ class Call:
         sources = None if self.sources is None else len(self.sources)
         more: dict[str, Any] = {"scipy": True, "wanted": "nearest" if request.min_only else "elements"}
         if dense is None:
+            more["limit"] = None if request.limit == np.inf else (request.limit,)
             return plan(edges_problem(MIN_PLUS, self.searched, options, sources, **more))
         more |= {"dense": True, "edges": min(self.graph.stored * (1 if request.directed else 2), n * n), "searches": sources}
         more |= {"order": "rounds" if self.negative else "levels" if request.unweighted else "best", "place": device_of(dense)}
@@ -391,7 +392,8 @@ def by_searches(call: Call) -> tuple[Any, ...]:
         if (tree == -1).any():  # only rows without compiled code have −1, and a test takes a sixth of the time of a write
             tree[tree < 0] = NONE
         answer = (*answer, tree)
-    _cut(call.request.limit, *answer)
+    if call.plan.strategy != "search" or call.plan.problem.limit is None or call.plan.searches is None:
+        _cut(call.request.limit, *answer)
     return answer
 
 

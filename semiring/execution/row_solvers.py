@@ -64,6 +64,7 @@ class RowSolver:
             searches=how.searches,
             order=how.problem.order,
             meter=meter,
+            limit=how.problem.limit,
         )
         if backward:
             return tuple(v.T for v in values), None if tree is None else tree.T

@@ -182,6 +182,8 @@ def edges_problem(
 ) -> Problem:
     """State the closure of a sparse graph, or some of its rows, as a problem."""
     order = search_order(semiring, edges)
+    if more.get("limit") is not None:
+        more["limit"], order = (None, order) if order == "rounds" else (more["limit"], "best")  # a negative edge may lead back
     if wanted == "pair" and (order == "rounds" or not pays(edges)):
         wanted = "elements"
     problem = closure_problem(
@@ -219,8 +221,8 @@ def _tried(problem: Problem, edges: CSR, *, eliminable: bool) -> Problem:
         return problem._replace(fill=_fill(problem, edges)) if converges else problem
     longest = search_seconds(problem, compiled=has_searches(problem.semiring, problem.dtypes, device))
     longest *= (machine.TRIAL_ROUNDS if order == "rounds" else 1) * (machine.TRIAL_PARTS if n >= machine.COMPONENTS else 1)
-    if longest >= closure_seconds(problem, "cpu") or gpus():
-        found = reach(problem.semiring, edges, count, order, device, problem.threads)
+    if problem.limit is not None or longest >= closure_seconds(problem, "cpu") or gpus():
+        found = reach(problem.semiring, edges, count, order, device, problem.threads, problem.limit)
         parts = n >= machine.COMPONENTS and found.found < machine.TRIAL_APART
         problem = problem._replace(reach=found, steps=share(n, edges.tails, edges.heads) if parts else 1.0)
     return problem._replace(fill=_fill(problem, edges)) if eliminable else problem

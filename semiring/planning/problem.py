@@ -60,6 +60,8 @@ class Problem(NamedTuple):
         True if entries are formulas, which cannot be compared.
     order : {"best", "levels", "rounds"}
         The order of searches, see `search_order`.
+    limit : tuple or None
+        The worst element that is wanted, where searches can end.
     reach : Reach
         The part of the graph that a search visits.
     spans : bool
@@ -100,6 +102,7 @@ class Problem(NamedTuple):
     checkpoint: bool = False
     symbolic: bool = False
     order: Order = "best"
+    limit: tuple[Any, ...] | None = None
     reach: Reach = Reach()
     spans: bool = False
     steps: float = 1.0

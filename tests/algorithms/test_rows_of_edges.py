@@ -341,10 +341,11 @@ def test_what_is_searched_best_first(weights: tuple[float, float], best_first: b
             reflexive: bool = True,
             meter: Meter | None = None,
             patience: int | None = None,
+            limit: tuple[Any, ...] | None = None,
         ) -> tuple[int, int]:
             asked.append(best_first)
             how = {"best_first": best_first, "backward": backward, "reflexive": reflexive}
-            return super().rows(graph, sources, values, tree, **how, meter=meter, patience=patience)
+            return super().rows(graph, sources, values, tree, **how, meter=meter, patience=patience, limit=limit)
 
     edges = min_plus(3, [(0, 1, weights[0]), (1, 2, weights[1])])
     found = rows_of_edges(sr.MIN_PLUS, edges, np.array([0]), searches=Spy(sr.MIN_PLUS, edges.dtypes))

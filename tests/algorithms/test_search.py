@@ -133,3 +133,13 @@ def test_a_heap_sorts(numbers: list[float]) -> None:
         found.append(out.tolist())
     assert found[0] == found[1]
     assert values[found[0]].tolist() == sorted(numbers)
+
+
+@given(graphs((np.float64,)), st.integers(0, 12), st.booleans())
+def test_a_limit_ends_searches(edges: CSR, limit: int, backward: bool) -> None:
+    how: dict[str, Any] = {"best_first": True, "backward": backward}
+    ((_, seen), *_, (whole,)), ((_, fewer), *found, (some,)) = (rows(sr.MIN_PLUS, edges, limit=at, **how) for at in (None, (limit,)))
+    assert fewer <= seen
+    assert np.array_equal(some, np.where(whole <= limit, whole, np.inf))
+    with interpreted():
+        assert rows(sr.MIN_PLUS, edges, limit=(limit,), **how)[1:-1] == tuple(found)

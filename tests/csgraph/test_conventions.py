@@ -11,6 +11,7 @@ from scipy.sparse import csgraph as scipys
 import semiring as sr
 from semiring import csgraph
 from semiring.csgraph import solving
+from tests.campaign.strategies import taking
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning"),
@@ -348,3 +349,15 @@ def test_trees_are_grown_on_a_gpu_where_there_is_room(monkeypatch):
         assert isinstance(found, np.ndarray)
         np.testing.assert_allclose(found, expected)
         np.testing.assert_allclose(csgraph.construct_dist_matrix(graph, before), expected)
+
+
+@pytest.mark.parametrize("unweighted", [False, True])
+@pytest.mark.parametrize("strategy", ["search", "SciPy", "whole"])
+def test_a_limit_whatever_the_strategy(strategy: str, unweighted: bool) -> None:
+    """A search ends at the limit, and other strategies cut the rows."""
+    graph = sp.random_array((300, 300), density=0.01, rng=np.random.default_rng(3), format="csr")
+    with taking(strategy):
+        found, before = csgraph.dijkstra(graph, unweighted=unweighted, limit=1.5, return_predecessors=True)
+    expected, tree = scipys.dijkstra(graph, unweighted=unweighted, limit=1.5, return_predecessors=True)
+    np.testing.assert_allclose(found, expected)
+    assert np.array_equal(before < 0, tree < 0)

@@ -22,6 +22,7 @@ from semiring.kernels.cpu.loops import (
     ShortInts,
     ShortRows,
     Words,
+    fill,
     interpreted,
     loop,
     popcount,
@@ -140,6 +141,17 @@ def best(items: Elements, n: int, out: Rows, *, before: Loop[Any, bool], twice: 
     if twice:
         out[1, 0] = (found[0], found[1])
     return at
+
+
+@loop
+def filled(n: int, values: ShortInts, items: Elements) -> None:
+    fill(values, n, 7)
+    fill(items, n - 1, items[n - 1])
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 8, 9, 64, 65])
+def test_fill(n: int) -> None:
+    both(filled, n, np.zeros(70, np.int32), (np.arange(70.0), np.arange(70).astype(np.int16)))
 
 
 def both(made: Loop[..., Any], *args: Any, **constants: Any) -> Any:

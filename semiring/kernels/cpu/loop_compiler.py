@@ -422,6 +422,8 @@ class _Compiler:
             return self._selected(self.flag(args[0]), args[1], args[2], ", !unpredictable !{}")
         if function is bool:
             return Value(self.flag(args[0]), None)
+        if function is loop_source.fill:
+            return self._filled(args[0], self.as_(args[1], I64).name, _parts(args[2]))
         if function is loop_source.prefetch:
             return self._prefetched(args[0], self.as_(args[1], I64).name)
         x = self._widened(self.number(args[0]))
@@ -434,6 +436,16 @@ class _Compiler:
         if function is loop_source.trailing_zeros:
             return Value(self.em.call("cttz.i64", "i64", ("i64", x.name), ("i1", "true")), I64)
         self.refuse("a loop calls other loops, and few functions of Python")
+
+    def _filled(self, array: _Array, count: str, element: Sequence[Any]) -> None:
+        for pointer, s, x in zip(array.pointers, array.scalars, element, strict=True):
+            width, value = max(1, self.low.target.vector_bytes // s.bytes), self.as_(x, s).name
+            vector = self.em.splat(value, s, width)
+
+            def write(i: str, lanes: int, p: str = pointer, s: Scalar = s, v: str = vector, one: str = value) -> None:
+                self.em.put(s, v if lanes > 1 else one, p, i, lanes)
+
+            self.em.by_vectors(count, width, write)
 
     def _prefetched(self, array: _Array, i: str) -> None:
         for pointer, s in zip(array.pointers, array.scalars, strict=True):

@@ -16,7 +16,7 @@ from semiring.common.forks import cached_property
 
 __all__ = [
     "Bytes", "Element", "Elements", "Floats", "Inlined", "Ints", "Parameter", "Rows", "ShortInts", "ShortRows", "Source", "Words",
-    "identity_of", "popcount", "prefetch", "select", "trailing_zeros",
+    "fill", "identity_of", "popcount", "prefetch", "select", "trailing_zeros",
 ]  # fmt: skip
 
 Ints = NDArray[np.int64]
@@ -94,6 +94,12 @@ def popcount(word: int) -> int:
 def trailing_zeros(word: int) -> int:
     """Return the number of the lowest bit that is set; there must be one."""
     return (int(word) & -int(word)).bit_length() - 1
+
+
+def fill(array: Any, count: int, value: Any) -> None:
+    """Write a number, or an element, to the first entries of an array, by vectors."""
+    for i in range(count):
+        array[i] = value
 
 
 def prefetch(array: Any, i: int) -> None:

@@ -48,6 +48,7 @@ from semiring.kernels.cpu.loop_source import (
     ShortRows,
     Source,
     Words,
+    fill,
     identity_of,
     popcount,
     prefetch,
@@ -57,8 +58,8 @@ from semiring.kernels.cpu.loop_source import (
 from semiring.kernels.hardware import host
 
 __all__ = [
-    "Bound", "Bytes", "Element", "Elements", "Floats", "Inlined", "Ints", "Loop", "Rows", "ShortInts", "ShortRows", "Words", "interpreted",
-    "loop", "popcount", "prefetch", "select", "trailing_zeros",
+    "Bound", "Bytes", "Element", "Elements", "Floats", "Inlined", "Ints", "Loop", "Rows", "ShortInts", "ShortRows", "Words", "fill",
+    "interpreted", "loop", "popcount", "prefetch", "select", "trailing_zeros",
 ]  # fmt: skip
 
 P = ParamSpec("P")
