@@ -40,7 +40,7 @@ class ElementOperations:
 
     @cached_property
     def identity(self) -> tuple[Any, ...]:
-        """All that the machine code of the operations depends on."""
+        """The representation of elements and the operations, in full, for the key of machine code."""
         return identity(self.representation)
 
     @cached_property

@@ -329,7 +329,7 @@ class Emitter:
         yield values, new
         self._open.pop()
         if not carried:
-            self.go_on(turn)  # one way back to the head: with several, LLVM takes the shortest for a loop of its own
+            self.go_on(turn)  # one way back to the head: of several, LLVM makes nested loops
         latch = self._block
         self._lines[fork] = f"  br i1 {condition}, label %{inner}, label %{after}"
         if self._hears and self._loops > loops:

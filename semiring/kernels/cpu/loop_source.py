@@ -54,7 +54,7 @@ class Inlined(Protocol):
 
     @property
     def identity(self) -> object:
-        """All that the machine code of the operations depends on."""
+        """The part of the key of machine code that stands for the operations."""
 
     def emit(self, name: str, emitter: Any, args: Sequence[Any]) -> Any:
         """Emit the method called `name`."""

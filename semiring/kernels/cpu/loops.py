@@ -130,7 +130,7 @@ class Loop(Source, Generic[P, R]):
         return self.bind(*args, **constants)()
 
     def bind(self, *args: P.args, **constants: P.kwargs) -> Bound[R]:
-        """Return a call with these arguments, some of which may be replaced in each call."""
+        """Return a call with these arguments, which each call may replace."""
         return Bound(self, args, constants)
 
     def compiled(self, args: Sequence[Any], constants: dict[str, Any]) -> Function:
