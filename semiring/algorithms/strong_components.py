@@ -28,31 +28,30 @@ def strong_components(starts: Array, heads: Array) -> tuple[int, Array]:
     starts, heads = (np.ascontiguousarray(v, np.int64) for v in (starts, heads))
     n = len(starts) - 1
     low = np.full(n, -n - 1, np.int64)
-    found, waiting, path = np.empty((3, n), np.int64)
-    count = tarjan.bind(n, starts, heads, starts[:-1].copy(), low, found, waiting, path)(20 * (n + len(heads)))
-    return count, low
+    waiting, path = np.empty((2, n), np.int64)
+    return tarjan.bind(n, starts, heads, starts[:-1].copy(), low, waiting, path)(20 * (n + len(heads))), low
 
 
 @loop
-def tarjan(n: int, starts: Ints, heads: Ints, edge: Ints, low: Ints, found: Ints, waiting: Ints, path: Ints) -> int:
+def tarjan(n: int, starts: Ints, heads: Ints, edge: Ints, low: Ints, waiting: Ints, path: Ints) -> int:
     """Write the component of each vertex to `low`, and return the number of components.
 
-    Visited vertices are numbered from −n on (`found`). Until the component is known, `low` is the least number that a vertex is known to
-    reach; −n − 1 before the visit. `edge`, the next edge of each vertex, is `starts` at first. `waiting` has the visited vertices without
-    a component.
+    `waiting` has the visited vertices without a component, in the order of their visits, and `path` the vertices on the path from the
+    root. `edge`, the next edge of each vertex, is `starts` at first. Before the visit of a vertex, `low` is −n − 1; then it is n less than
+    the lowest place in `waiting` that the vertex is known to reach, and so less than all components.
     """
-    visited, waits, count = -n, 0, 0
+    waits, count = 0, 0
     for root in range(n):
         path[0] = root
         depth = 1 if low[root] < -n else 0
         while depth > 0:
             u = path[depth - 1]
             if low[u] < -n:
-                low[u], found[u], waiting[waits] = visited, visited, u
-                visited, waits = visited + 1, waits + 1
+                low[u], waiting[waits] = waits - n, u
+                waits += 1
             e, end, least = edge[u], starts[u + 1], low[u]
             while e < end and low[heads[e]] >= -n:
-                least = min(least, low[heads[e]])  # components change nothing, as their numbers are not negative
+                least = min(least, low[heads[e]])
                 e += 1
             edge[u], low[u] = e, least
             if e < end:  # the edge is read again after the visit of its head
@@ -60,9 +59,11 @@ def tarjan(n: int, starts: Ints, heads: Ints, edge: Ints, low: Ints, found: Ints
                 depth += 1
                 continue
             depth -= 1
-            if least == found[u]:  # the vertices that wait since the visit of u are a component
-                while low[u] < 0:
-                    waits -= 1
+            if waiting[n + least] == u:  # nothing before u is reached, so all that waits from u on is a component
+                waits -= 1
+                while waiting[waits] != u:
                     low[waiting[waits]] = count
+                    waits -= 1
+                low[u] = count
                 count += 1
     return count

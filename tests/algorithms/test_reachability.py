@@ -44,7 +44,7 @@ def test_components_are_scipys_in_reverse_topological_order(graph: tuple[Array, 
         assert count == expected[0] == len({*zip(component.tolist(), expected[1].tolist(), strict=True)})
     assert set(component.tolist()) == set(range(count))
     assert (component[heads] <= component[tails]).all()
-    both(tarjan, n, starts, heads, starts[:-1].copy(), np.full(n, -n - 1), *(np.full(n, -1) for _ in range(3)))
+    both(tarjan, n, starts, heads, starts[:-1].copy(), np.full(n, -n - 1), np.full(n, -1), np.full(n, -1))
 
 
 def contents(sets: Sets) -> list[tuple[list[int], int, int]]:
