@@ -39,7 +39,6 @@ searches          searches from many sources over threads
 hops              hop counts from many sources, as bits
 spanning_tree     minimum spanning forests, and bottleneck paths
 betweenness       betweenness centrality
-deviations        deviations of the k shortest paths
 
 Sequences:
 
