@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import semiring as sr
-from semiring.algorithms import cycle_mean, simple_paths
+from semiring.algorithms import betweenness, cycle_mean, simple_paths
 from semiring.arrays.threads import run
-from semiring.kernels.cpu import betweenness, boolean, hops, patterns
+from semiring.kernels.cpu import boolean, hops, patterns
 from semiring.kernels.cpu.compiler import Function, compile_library, link
 from semiring.kernels.cpu.emitter import ENTRY, Emitter
 from semiring.kernels.cpu.kernels import kernels_for
@@ -168,12 +168,16 @@ def test_kernels_look(name: str) -> None:
 
 def test_other_functions_look() -> None:
     plain, costs = (None,) * 20, (None,) * len(cycle_mean.Costs._fields)  # the elements of arguments that are no `Elements`
+    sums = (None,) * len(betweenness._Shares._fields)
     keys = np.dtype(np.float64), np.dtype(np.float64), np.dtype(np.int64)
     modules = {
         "hops": [hops.hops_ir(name) for name in ("hops_rows", "hops_sums", "hops_order")],
         "bits": [link(boolean.BitsKernel().functions())],
         "components": [link([patterns._components(), patterns._unite()])],
-        "betweenness": [link([betweenness._levels(), betweenness._lengths()])],
+        "betweenness": [
+            betweenness._add_by_levels.ir((*plain[:6], sums, *plain[:2]), {}),
+            betweenness._add_by_lengths.ir((*plain[:8], sums, *plain[:4], keys[1:]), {}),
+        ],
         "deviations": [simple_paths._search.ir((*plain[:7], keys, *plain[:2]), {})],
         "policy iteration": [
             cycle_mean._improve.ir((*plain[:8], costs), {}),

@@ -38,7 +38,6 @@ search            rows of a closure by Dijkstra or in rounds; one path from both
 searches          searches from many sources over threads
 hops              hop counts from many sources, as bits
 spanning_tree     minimum spanning forests, and bottleneck paths
-betweenness       betweenness centrality
 
 Sequences:
 
