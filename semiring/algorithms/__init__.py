@@ -15,8 +15,10 @@ Closures
 
 Searches
     csr                 sparse matrices in compressed rows, their transposes, and a test for symmetry
-    rows_of_edges       rows of the closure of a sparse graph: best-first search or label-correcting rounds; one path from both ends;
-                        predecessor trees of known rows
+    search              best-first search, label-correcting rounds, and search from both ends: Dijkstra (1959), Pohl (1971), Mohri (2002)
+    heap                their priority queue
+    tight_edges         predecessor trees of known rows
+    rows_of_edges       rows of the closure of a sparse graph, by these searches or by NumPy
     rows_of_matrix      rows of the closure of a dense matrix, by products of a few rows
     strong_components   strongly connected components of a sparse graph: Tarjan (1972), Pearce (2016)
     reachability        reachability in a sparse graph: Purdom (1970)

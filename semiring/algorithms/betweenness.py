@@ -1,7 +1,11 @@
 """Betweenness: which share of all shortest paths leads through each vertex, and along each edge, by Brandes's algorithm (2001).
 
-A search from each source counts the shortest paths; then its vertices, farthest first, pass their dependencies back. Sources are cut
-into blocks, the same for any number of threads, and the sums of blocks are added in order: results do not depend on the threads.
+A search from each source counts the shortest paths σ to each vertex as float64; then its vertices, farthest first, pass their
+dependencies back. The dependency of a source on u is δ_u = Σ σ_u (worth_v + δ_v) / σ_v, summed over the edges u → v of shortest paths.
+Paths tie if their float64 lengths, summed from the source, are equal.
+
+Sources are cut into blocks, the same for any number of threads, and the sums of blocks are added in order: results do not depend on the
+threads.
 
 Examples
 --------
@@ -13,14 +17,13 @@ array([0., 2., 0.])
 from __future__ import annotations
 
 import threading
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from semiring.arrays.overlap import address
+from semiring.algorithms.heap import pop, push
 from semiring.arrays.threads import run, thread_count
-from semiring.kernels.cpu.arguments import pack
-from semiring.kernels.cpu.betweenness import BetweennessScratch, BetweennessWords, betweenness_function
+from semiring.kernels.cpu.loops import Bound, Element, Elements, Floats, Ints, ShortInts, loop
 
 __all__ = ["Searched", "betweenness"]
 
@@ -29,6 +32,21 @@ Array = np.ndarray[Any, Any]
 _BLOCKS = 64
 """Blocks of sources, at most."""
 
+_LEVEL = np.dtype([("paths", np.float64), ("level", np.int64)])
+"""The breadth-first record of a vertex: σ, later replaced by (worth + δ) / σ, and the level, −1 until found."""
+
+_Levels = Annotated[Any, _LEVEL]
+
+_LENGTH = np.dtype(
+    [("paths", np.float64), ("distance", np.float64), ("share", np.float64), ("before", np.int32), ("edge", np.int32), ("found", np.int64)]
+)
+"""The best-first record of a vertex: σ, distance, δ, the first predecessor, the last edge of a linked list (−1: none), and the state."""
+
+_Lengths = Annotated[Any, _LENGTH]
+
+_NEW, _SEEN, _FINAL = range(3)
+"""The states of a vertex, best-first: unknown, reached by some path, or final."""
+
 
 class Searched(NamedTuple):
     """A graph in compressed rows: int64 starts, int32 heads in any order within a row, and non-negative float64 weights or None."""
@@ -36,6 +54,16 @@ class Searched(NamedTuple):
     starts: Array
     heads: Array
     weights: Array | None = None
+
+
+class _Shares(NamedTuple):
+    """The sums over some sources, and what they count; `edges` is None if no sums of edges are wanted."""
+
+    nodes: Floats
+    edges: Floats | None
+    worth: Floats  # the value of a path to each vertex
+    own: bool  # a path from a source to itself has the value too
+    ends: bool  # a path counts for both ends
 
 
 def betweenness(
@@ -60,34 +88,162 @@ def betweenness(
     nodes : float64 array of shape (n,)
     edges : float64 array of shape (m,)
     """
-    starts, heads, weights = graph
-    n, m, weighted = len(starts) - 1, len(heads), weights is not None
-    tails = np.arange(n, dtype=np.int32).repeat(np.diff(starts)) if weighted else heads
-    counts = np.ones(n) if worth is None else worth
-    given = address(starts), address(heads), address(tails), 0 if weights is None else address(weights), address(sources)
-    function = betweenness_function("lengths" if weighted else "levels")
+    n, m = len(graph.starts) - 1, len(graph.heads)
+    tails = None if graph.weights is None else np.arange(n, dtype=np.int32).repeat(np.diff(graph.starts))
+    total = _Shares(np.zeros(n), np.zeros(m) if edges else None, np.ones(n) if worth is None else worth, worth is None, ends)
     step = max(1, -(-len(sources) // _BLOCKS))
     firsts = range(0, len(sources), step)
-    totals, ready, lock = (np.zeros(n), np.zeros(m if edges else 0)), dict[int, tuple[Array, Array]](), threading.Lock()
-    added, free = 0, list[BetweennessScratch]()
+    ready, lock = dict[int, _Shares](), threading.Lock()
+    added, free = 0, list[Bound[None]]()
 
     def work(first: int, worker: int) -> None:
         nonlocal added
         with lock:
-            scratch = free.pop() if free else None
-        scratch = scratch or BetweennessScratch.of(n, m, weighted=weighted)
-        found = np.zeros(n), np.zeros(m if edges else 0)
-        block = first, min(first + step, len(sources)), address(counts), int(worth is None), int(ends)
-        sums = address(found[0]), address(found[1]) if edges else 0
-        words = pack(BetweennessWords._make((n, *given, *block, *sums, *scratch.words())))
-        function(words, 40 * (n + m) * step)
+            search = free.pop() if free else None
+        search = search or _search(graph, tails, sources, total)
+        found = total._replace(nodes=np.zeros(n), edges=np.zeros(m) if edges else None)
+        search(40 * (n + m) * step, first=first, last=min(first + step, len(sources)), sums=found)
         with lock:
-            free.append(scratch)
+            free.append(search)
             ready[first] = found
             while added in ready:
-                for total, part in zip(totals, ready.pop(added), strict=True):
-                    total += part
+                part = ready.pop(added)
+                np.add(total.nodes, part.nodes, out=total.nodes)
+                if total.edges is not None and part.edges is not None:
+                    np.add(total.edges, part.edges, out=total.edges)
                 added += step
 
     run(work, firsts, thread_count(threads))
-    return totals
+    return total.nodes, np.empty(0) if total.edges is None else total.edges
+
+
+def _search(graph: Searched, tails: Array | None, sources: Array, sums: _Shares) -> Bound[None]:
+    """Return a search with memory for one thread."""
+    (starts, heads, weights), n, m = graph, len(graph.starts) - 1, len(graph.heads)
+    order = np.empty(n, np.int32)
+    if weights is None or tails is None:
+        return _add_by_levels.bind(n, starts, heads, sources, 0, 0, sums, np.empty(n, _LEVEL), order)
+    queue, keys = np.empty(m + 1, np.int64), (np.empty(m + 1), np.empty(m + 1, np.int64))
+    records, links = np.empty(n, _LENGTH), np.empty(m, np.int32)
+    return _add_by_lengths.bind(n, starts, heads, tails, weights, sources, 0, 0, sums, records, order, links, queue, keys)
+
+
+@loop
+def _add_by_levels(
+    n: int, starts: Ints, heads: ShortInts, sources: Ints, first: int, last: int, sums: _Shares, records: _Levels, order: ShortInts
+) -> None:
+    """Add the shares of some sources, found breadth-first: an edge of shortest paths leads one level further."""
+    for i in range(first, last):
+        s = sources[i]
+        for v in range(n):
+            records.level[v] = -1
+        records.level[s], records.paths[s], order[0] = 0, 1.0, s
+        place, found = 0, 1
+        while place < found:
+            u = order[place]
+            place += 1
+            paths, further = records.paths[u], records.level[u] + 1
+            for e in range(starts[u], starts[u + 1]):
+                v = heads[e]
+                level = records.level[v]
+                if level < 0:
+                    records.level[v], records.paths[v], order[found] = further, paths, v
+                    found += 1
+                elif level == further:
+                    records.paths[v] += paths
+        _add_ends(sums, s, found - 1)
+        for place in range(found - 1, -1, -1):
+            u = order[place]
+            paths, further, share = records.paths[u], records.level[u] + 1, 0.0
+            for e in range(starts[u], starts[u + 1]):
+                v = heads[e]
+                onward, part = records.level[v] == further, paths * records.paths[v]
+                if onward:
+                    _add_edge(sums, e, part)
+                share += part if onward else 0.0
+            records.paths[u] = (_worth(sums, s, u) + share) / paths
+            _add_vertex(sums, s, u, share)
+
+
+@loop
+def _add_by_lengths(
+    n: int, starts: Ints, heads: ShortInts, tails: ShortInts, weights: Floats, sources: Ints, first: int, last: int, sums: _Shares,
+    records: _Lengths, order: ShortInts, links: ShortInts, queue: Ints, keys: Elements,
+) -> None:  # fmt: skip
+    """Add the shares of some sources, found best-first, with the edges of shortest paths in NetworkX's order, ties included.
+
+    So an edge of weight 0 counts for a vertex found before, even if that vertex has already passed its paths on.
+    """
+    for i in range(first, last):
+        s = sources[i]
+        for v in range(n):
+            records.found[v], records.edge[v], records.paths[v], records.share[v] = _NEW, -1, 0.0, 0.0
+        records.found[s], records.paths[s], records.distance[s], records.before[s] = _SEEN, 1.0, 0.0, s
+        size, pushed, found = push(queue, keys, 0, s, (0.0, 0), before=_before), 1, 0
+        while size > 0:
+            u, walk = queue[0], float(keys[0][0])
+            size = pop(queue, keys, size, before=_before)
+            if records.found[u] == _FINAL:
+                continue
+            records.found[u] = _FINAL
+            records.paths[u] += records.paths[records.before[u]]
+            order[found] = u
+            found += 1
+            for e in range(starts[u], starts[u + 1]):
+                v = heads[e]
+                state, known, distance = records.found[v], records.distance[v], walk + weights[e]
+                if state == _NEW or (state == _SEEN and distance < known):
+                    records.found[v], records.distance[v], records.paths[v] = _SEEN, distance, 0.0
+                    records.before[v], records.edge[v], links[e] = u, e, -1
+                    size = push(queue, keys, size, v, (distance, pushed), before=_before)
+                    pushed += 1
+                elif distance == known:
+                    records.paths[v] += records.paths[u]
+                    records.edge[v], links[e] = e, records.edge[v]
+        _add_ends(sums, s, found - 1)
+        for place in range(found - 1, -1, -1):
+            v = order[place]
+            each = (_worth(sums, s, v) + records.share[v]) / records.paths[v]
+            e = records.edge[v]
+            while e >= 0:
+                u = tails[e]
+                part = records.paths[u] * each
+                records.share[u] += part
+                _add_edge(sums, e, part)
+                e = int(links[e])
+            _add_vertex(sums, s, v, records.share[v])  # a loop of weight 0 has handed it on to itself
+
+
+@loop
+def _before(x: Element, y: Element) -> bool:
+    """Compare entries by distance, then by number."""
+    (distance, number), (other, rival) = x, y
+    return bool(distance < other or (distance == other and number < rival))
+
+
+@loop
+def _worth(sums: _Shares, s: int, v: int) -> float:
+    """Return the value of a path from s to v."""
+    value = float(sums.worth[v])
+    return 0.0 if s == v and not sums.own else value
+
+
+@loop
+def _add_ends(sums: _Shares, s: int, others: int) -> None:
+    """Count the paths from s to others for their first vertex."""
+    if sums.ends:
+        sums.nodes[s] += float(others)
+
+
+@loop
+def _add_vertex(sums: _Shares, s: int, v: int, share: float) -> None:
+    """Add the share of the paths from s through v."""
+    if v != s:
+        sums.nodes[v] += share + float(sums.ends)
+
+
+@loop
+def _add_edge(sums: _Shares, e: int, share: float) -> None:
+    """Add the share of the paths along an edge."""
+    if sums.edges is not None:
+        sums.edges[e] += share

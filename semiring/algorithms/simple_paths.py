@@ -5,6 +5,10 @@ a shortest deviation begins with an edge not taken by paths of the same beginnin
 shortest of all deviations is the next path. Distances to the target bound each deviation from below without a search; a deviation is
 searched when its bound is the least length of all.
 
+The search for a deviation is Dijkstra's algorithm with costs w + h_v − h_u (A*: Hart, Nilsson and Raphael, 1968). Here h_v is the distance
+from v to the target in the whole graph, so the search sees little beside the path. Nothing is cleared between searches: each has a number,
+and marks with other numbers do not count.
+
 Examples
 --------
 >>> tails, heads, lengths = np.array([0, 0, 1, 1, 2]), np.array([1, 2, 2, 3, 3]), np.array([1.0, 4, 2, 6, 3])
@@ -19,21 +23,38 @@ import heapq
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algorithms.csr import CSR
+from semiring.algorithms.heap import pop, push
 from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.algorithms.search import searches_for
 from semiring.arrays.conversion import EXACT_IN_FLOAT64
-from semiring.kernels.cpu.deviations import Deviations
+from semiring.kernels.cpu.loops import Element, Elements, Floats, Ints, ShortInts, loop
 
-__all__ = ["simple_paths"]
+__all__ = ["Deviations", "simple_paths"]
 
 Array = np.ndarray[Any, Any]
 
+_RECORD = np.dtype(
+    [("distance", np.float64), ("seen", np.int64), ("final", np.int64), ("blocked", np.int64), ("avoided", np.int64), ("before", np.int64)]
+)
+"""The record of a vertex: distance from the path's start, predecessor, and marks. `seen`, `final` and `avoided` hold the number of the last
+search that saw or finished the vertex, or must not step to it at first. `blocked` holds the number of the last `open` whose searches may
+not meet the vertex."""
+
+_Records = Annotated[Any, _RECORD]
+
+_QUESTION = np.dtype([("begin", np.int64), ("distance", np.float64), ("limit", np.float64), ("mark", np.int64), ("blocked", np.int64)])
+"""What a search is asked: its first vertex, the length of the path before, the limit, and the marks of `final` and of `blocked`. One record
+costs less than as many arguments."""
+
+_Question = Annotated[Any, _QUESTION]
+
+_LARGEST = float(np.finfo(np.float64).max)
 
 _Beginning = dict[int, "_Beginning"]
 """A common beginning of the yielded paths: the next vertices, each with the longer beginning."""
@@ -144,3 +165,88 @@ def _distances(graph: CSR, path: list[int]) -> list[float]:
         start, stop = graph.starts[u], graph.starts[u + 1]
         found.append(found[-1] + float(weights[start + np.searchsorted(graph.heads[start:stop], v)]))
     return found
+
+
+class Deviations:
+    """The searches for one target, in a graph in compressed rows (int64, int32 and float64 arrays).
+
+    `ahead` is the distance from each vertex to the target, as float64, ∞ without a path.
+    """
+
+    def __init__(self, starts: Array, heads: Array, weights: Array, ahead: Array, target: int) -> None:
+        n, room = len(ahead), len(heads) + 1
+        self._records, self._way, self._question = np.zeros(n, _RECORD), np.empty(n, np.int32), np.zeros(1, _QUESTION)
+        self._mark, self._blocked, self._nanoseconds = 0, 1, 16 * room
+        queue, keys = np.empty(room, np.int64), (np.empty(room), np.empty(room), np.empty(room, np.int64))
+        self._search = _search.bind(starts, heads, weights, ahead, target, self._records, queue, keys, self._question, self._way)
+
+    def open(self) -> None:
+        """Unblock all vertices."""
+        self._blocked += 1
+
+    def block(self, vertices: Sequence[int]) -> None:
+        """Block some vertices in the following searches."""
+        self._records["blocked"][list(vertices)] = self._blocked
+
+    def search(self, begin: int, distance: float, avoided: Sequence[int], limit: float) -> tuple[float, list[int]] | None:
+        """Return the length of the shortest way on from `begin` to the target, and its vertices; None if no way is within the limit.
+
+        `distance` is the length of the path up to `begin`, which no vertex of `avoided` may follow.
+        """
+        self._mark += 1
+        self._records["avoided"][list(avoided)] = self._mark
+        self._question[0] = begin, distance, min(limit, _LARGEST), self._mark, self._blocked
+        total, length = self._search(self._nanoseconds)
+        return (total, self._way[:length][::-1].tolist()) if length else None
+
+
+@loop
+def _before(x: Element, y: Element) -> bool:
+    """Compare walks by total length; ties go to the longer known part, which is closer to the target, then to the first offer."""
+    total, known, number = x
+    other, other_known, other_number = y
+    return bool(total < other or (total == other and (known > other_known or (known == other_known and number < other_number))))
+
+
+@loop
+def _search(
+    starts: Ints, heads: ShortInts, weights: Floats, ahead: Floats, target: int, records: _Records, queue: Ints, keys: Elements,
+    question: _Question, way: ShortInts,
+) -> tuple[float, int]:  # fmt: skip
+    """Return the length of the shortest way to the target, and the number of its vertices, 0 if no way exists.
+
+    `way` receives the vertices, last first.
+    """
+    begin, distance, limit = question.begin[0], question.distance[0], question.limit[0]
+    mark, blocked = question.mark[0], question.blocked[0]
+    total = distance + ahead[begin]
+    if total > limit:
+        return 0.0, 0
+    records.distance[begin], records.seen[begin], records.before[begin] = distance, mark, -1
+    size, pushed = push(queue, keys, 0, begin, (total, distance, 0), before=_before), 1
+    while size > 0:
+        u = queue[0]
+        size = pop(queue, keys, size, before=_before)
+        if records.final[u] == mark:
+            continue
+        records.final[u], known = mark, records.distance[u]
+        if u == target:
+            length = 0
+            while u >= 0:
+                way[length] = u
+                u = records.before[u]
+                length += 1
+            return known, length
+        for e in range(starts[u], starts[u + 1]):
+            v = heads[e]
+            final, barred, avoided = records.final[v], records.blocked[v], records.avoided[v]
+            if final == mark or barred == blocked or (u == begin and avoided == mark):
+                continue
+            longer = known + weights[e]
+            if records.seen[v] != mark or longer < records.distance[v]:
+                total = longer + ahead[v]
+                if total <= limit:
+                    records.distance[v], records.seen[v], records.before[v] = longer, mark, u
+                    size = push(queue, keys, size, v, (total, longer, pushed), before=_before)
+                    pushed += 1
+    return 0.0, 0

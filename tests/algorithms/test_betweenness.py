@@ -1,4 +1,4 @@
-"""Betweenness beside exact counts of paths."""
+"""Betweenness beside exact counts of paths, and its compiled loops beside the same loops in Python."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from math import comb
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from semiring.algorithms.betweenness import Searched, betweenness
+from semiring.algorithms.betweenness import _LENGTH, _LEVEL, Searched, _add_by_lengths, _add_by_levels, _Shares, betweenness
+from semiring.kernels.cpu.loops import interpreted
 
 
 def grid(side: int, weights: bool) -> Searched:
@@ -54,3 +57,43 @@ def test_nothing() -> None:
     assert [len(found) for found in betweenness(empty, np.empty(0, np.int64), edges=True)] == [0, 0]
     alone = Searched(np.zeros(3, np.int64), np.empty(0, np.int32), np.empty(0))
     assert betweenness(alone, np.arange(2), ends=True)[0].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@given(st.integers(0, 8), st.data())
+def test_loops_run_as_python(weighted: bool, n: int, data: st.DataObject) -> None:
+    """Graphs have loops, parallel edges and weights of 0; all memory agrees afterwards."""
+    degrees = data.draw(st.lists(st.integers(0, 4), min_size=n, max_size=n))
+    m = sum(degrees)
+    starts = np.cumsum([0, *degrees])
+    heads = np.array(data.draw(st.lists(st.integers(0, max(n - 1, 0)), min_size=m, max_size=m)), np.int32)
+    weights = np.array(data.draw(st.lists(st.integers(0, 3), min_size=m, max_size=m)), np.float64) / 3
+    sources = np.array(data.draw(st.lists(st.integers(0, n - 1), max_size=3)) if n else [], np.int64)
+    edges, own, ends = data.draw(st.booleans()), data.draw(st.booleans()), data.draw(st.booleans())
+    worth = np.array(data.draw(st.lists(st.floats(0, 3), min_size=n, max_size=n)), np.float64)
+
+    def memory() -> list[np.ndarray]:
+        sums = _Shares(np.zeros(n), np.zeros(m) if edges else None, worth, own, ends)
+        order, last = np.zeros(n, np.int32), len(sources)
+        if weighted:
+            tails, queue = np.arange(n, dtype=np.int32).repeat(degrees), np.zeros(m + 1, np.int64)
+            records, links, keys = np.zeros(n, _LENGTH), np.zeros(m, np.int32), (np.zeros(m + 1), np.zeros(m + 1, np.int64))
+            _add_by_lengths(n, starts, heads, tails, weights, sources, 0, last, sums, records, order, links, queue, keys)
+            return [sums.nodes, *([sums.edges] if sums.edges is not None else []), records, order, links, queue, *keys]
+        records = np.zeros(n, _LEVEL)
+        _add_by_levels(n, starts, heads, sources, 0, last, sums, records, order)
+        return [sums.nodes, *([sums.edges] if sums.edges is not None else []), records, order]
+
+    compiled = memory()
+    with interpreted():
+        python = memory()
+    assert [found.tobytes() for found in compiled] == [found.tobytes() for found in python]
+
+
+@pytest.mark.parametrize("weights", [False, True])
+def test_a_grid_in_python(weights: bool) -> None:
+    graph, sources = grid(5, weights), np.arange(25)
+    found = betweenness(graph, sources, edges=True, ends=True)
+    with interpreted():
+        python = betweenness(graph, sources, edges=True, ends=True)
+    assert [part.tobytes() for part in found] == [part.tobytes() for part in python]

@@ -14,15 +14,16 @@ import numpy as np
 import pytest
 
 import semiring as sr
-from semiring.algorithms import csr, reachability, strong_components, symbolic
+from semiring.algorithms import betweenness, csr, cycle_mean, reachability, search, simple_paths, strong_components, symbolic, tight_edges
 from semiring.arrays.threads import run
-from semiring.kernels.cpu import betweenness, boolean, deviations, hops, policy_iteration
+from semiring.kernels.cpu import boolean, hops
 from semiring.kernels.cpu.compiler import Function, compile_library, link
 from semiring.kernels.cpu.emitter import ENTRY, Emitter
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.cpu.loop_source import Parameter
 from semiring.kernels.cpu.loops import Loop
 from semiring.kernels.hardware import host
+from semiring.kernels.select import element_operations
 
 LOOK = "load volatile i64, ptr %stop"
 F8 = (np.dtype(np.float64),)
@@ -153,7 +154,7 @@ KERNELS = [
     *("product", "product_witness", "product_lanes", "product_stack", "close", "close_witness", "close_lanes", "eliminate"),
     *("matrix_vector_streamed", "matrix_vector_dot", "vector_matrix_streamed", "vector_matrix_dot"),
     *("sparse_dense", "sparse_vector", "sparse_symbolic", "sparse_numeric", "scan", "scan_backward_witness"),
-    *("search_best", "search_pair", "tight_trees", "tight_search", "fronts_close", "fronts_eliminate", "sweep_rows", "sweep_statistics"),
+    *("tight_trees", "fronts_close", "fronts_eliminate", "sweep_rows", "sweep_statistics"),
 ]
 
 
@@ -169,12 +170,22 @@ def test_kernels_look(name: str) -> None:
 
 
 def test_other_functions_look() -> None:
+    plain, costs = (None,) * 20, (None,) * len(cycle_mean.Costs._fields)  # the elements of arguments that are no `Elements`
+    sums = (None,) * len(betweenness._Shares._fields)
+    keys = np.dtype(np.float64), np.dtype(np.float64), np.dtype(np.int64)
     modules = {
         "hops": [hops.hops_ir(name) for name in ("hops_rows", "hops_sums", "hops_order")],
         "bits": [link(boolean.BitsKernel().functions())],
-        "betweenness": [link([betweenness._levels(), betweenness._lengths()])],
-        "deviations": [link([deviations._deviate()])],
-        "policy iteration": [link([policy_iteration._improve(), policy_iteration._evaluate()])],
+        "betweenness": [
+            betweenness._add_by_levels.ir((*plain[:6], sums, *plain[:2]), {}),
+            betweenness._add_by_lengths.ir((*plain[:8], sums, *plain[:4], keys[1:]), {}),
+        ],
+        "deviations": [simple_paths._search.ir((*plain[:7], keys, *plain[:2]), {})],
+        "policy iteration": [
+            cycle_mean._improve.ir((*plain[:8], costs), {}),
+            cycle_mean._evaluate.ir((*plain[:4], costs, *plain[:2]), {}),
+        ],
+        "infinite walks": [cycle_mean._reach.ir(plain[:6], {})],
     }
     silent = [text.split("(")[0] for irs in modules.values() for ir in irs for text in functions_of(ir) if LOOK not in text]
     assert [name.split("@")[1] for name in silent if "bits_identity" not in name] == []
@@ -195,3 +206,17 @@ def kinds(parameter: Parameter) -> Any:
 @pytest.mark.parametrize("made", LOOPS, ids=lambda made: made.name)
 def test_loops_look(made: Loop[..., Any]) -> None:
     assert LOOK in made.ir(tuple(map(kinds, made.parameters.values())), {})
+
+
+@pytest.mark.parametrize(
+    "made", [search.search_best_first, search.search_in_rounds, search.search_by_components, search.search_pair, tight_edges.grow_tree]
+)
+def test_searches_look(made: Loop[..., Any]) -> None:
+    def doubles(parameter: Parameter) -> Any:
+        if parameter.kind == "tuple":
+            return tuple(doubles(each) for _, each in parameter.fields)
+        return F8 if parameter.kind == "elements" else None
+
+    given = {"semiring": element_operations(sr.MIN_PLUS, F8), "backward": False, "limited": False}
+    constants = {a.arg: given[a.arg] for a in made.tree.args.kwonlyargs}
+    assert LOOK in made.ir(tuple(map(doubles, made.parameters.values())), constants)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple, cast
@@ -351,3 +354,14 @@ def test_what_is_refused_when_it_is_compiled() -> None:
     ):
         with pytest.raises(SyntaxError, match=reason):
             cast("Callable[..., Any]", made)(*args)
+
+
+def test_the_key_of_machine_code_is_the_same_in_each_process() -> None:
+    code = "from semiring.algorithms.search import search_pair; print(search_pair.identity)"
+    command = [sys.executable, "-c", code]
+    found = {
+        subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, "PYTHONHASHSEED": seed}).stdout
+        for seed in ("1", "2")
+    }
+    assert len(found) == 1
+    assert " at 0x" not in found.pop()

@@ -1,11 +1,15 @@
-"""Products, closures and searches on the CPU: machine code generated for a semiring on this processor, through LLVM.
+"""Products, closures and loops on the CPU: machine code generated for a semiring on this processor, through LLVM.
 
 Generating code:
 
 representation    inner elements (order keys, clamped ∞, exponentials); register tile and cache blocks of the product
 arguments         argument words of kernels, and forms of scans
 emitter           LLVM IR as text
-body              loops over arrays and graphs as LLVM IR
+body              loops over arrays and graphs as LLVM IR, emitted by hand
+loops             loops in Python, compiled: the decorator, and calls
+loop_source       their text, types and constructs
+loop_compiler     their syntax trees as LLVM IR
+element_operations   the operations of a semiring, inlined into them
 instructions      vector instructions; exp and log
 lowering          expressions of a semiring as vector instructions
 compiler          LLVM IR to machine code, through the cache
@@ -33,13 +37,9 @@ sparse_products   sparse products over threads
 fronts            multifrontal elimination
 sweeps            rows and columns of the closure from eliminated panels, and statistics of distances on the way
 eliminations      sparse elimination and its sweeps over threads
-search            rows of a closure by Dijkstra or in rounds; one path from both ends; trees from known distances
-searches          searches from many sources over threads
+tight_edges, tight_trees   trees from known distances, a row to a lane
 hops              hop counts from many sources, as bits
 spanning_tree     minimum spanning forests, and bottleneck paths
-policy_iteration  cycle means by policy iteration
-betweenness       betweenness centrality
-deviations        deviations of the k shortest paths
 
 Sequences:
 

@@ -161,9 +161,9 @@ class Source:
 
     @cached_property
     def identity(self) -> tuple[Any, ...]:
-        """The text, and the values of the names that it uses."""
+        """The text, the types of the arguments, and the values of the names that it uses."""
         used = sorted({node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name)} & self.names.keys())
-        return self.text, tuple([(name, identity_of(self.names[name])) for name in used])
+        return self.text, repr(self.parameters), tuple([(name, identity_of(self.names[name])) for name in used])
 
     def refuse(self, node: ast.AST, reason: str) -> NoReturn:
         """Raise an error that shows the line of a construct."""
@@ -198,7 +198,7 @@ def _calls(node: ast.AST, name: str) -> bool:
 
 def identity_of(value: Any) -> Any:
     """Return what identifies a constant in the key of machine code."""
-    if hasattr(value, "identity"):
+    if hasattr(value, "identity") and not isinstance(value, type):  # a class stands in annotations
         return value.identity
     if hasattr(getattr(value, "__self__", None), "identity"):
         return value.__self__.identity, value.__name__

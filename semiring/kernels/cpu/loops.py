@@ -24,6 +24,7 @@ as Python on the same arrays, every index is checked, and a debugger steps throu
 from __future__ import annotations
 
 import functools
+import itertools
 import struct
 from array import array
 from collections.abc import Callable, Iterator, Sequence
@@ -106,6 +107,12 @@ class Loop(Source, Generic[P, R]):
         found = self._of_arguments(f"({''.join([f'{_dtypes(p, name)}, ' for name, p in self.parameters.items()])})")
         return found
 
+    @cached_property
+    def packers(self) -> dict[str, Callable[[Any], tuple[int, ...]]]:
+        """Functions that return the words of one argument each."""
+        names = self._of_text
+        return {name: eval(f"lambda {name}: ({', '.join(_words(p, name, names))},)", names) for name, p in self.parameters.items()}
+
     def _of_arguments(self, result: str) -> Any:
         return eval(f"lambda {', '.join(self.parameters)}: {result}", self._of_text)
 
@@ -114,13 +121,16 @@ class Loop(Source, Generic[P, R]):
         """The names in the text of generated functions, which grow by the dtypes of arrays."""
         return {"array_": array, "at_": _at, "row_": _row, "float_word_": _float_word, "component_": _component, "np": np}
 
-    def answer(self, words: Sequence[int]) -> Any:
+    @cached_property
+    def _answer(self) -> struct.Struct:
+        return struct.Struct("".join(["d" if hint is float else "?7x" if hint is bool else "q" for hint in self.results]))
+
+    def answer(self, words: array[int]) -> Any:
         """Return the numbers in the words of the results, the last ones."""
         if self.results == (int,):
             return words[-1]
-        words = words[len(words) - len(self.results) :]
-        values = [w if hint is int else bool(w) if hint is bool else _float(w) for w, hint in zip(words, self.results, strict=True)]
-        return None if not values else values[0] if len(values) == 1 else tuple(values)
+        values = self._answer.unpack_from(words, 8 * (len(words) - len(self.results)))
+        return None if not values else values[0] if len(values) == 1 else values
 
     def __call__(self, *args: P.args, **constants: P.kwargs) -> R:
         """Run the loop."""
@@ -169,22 +179,25 @@ class Bound(Generic[R]):
         self._words = made.pack(*args)
         self._function = None if _interpreting else made.compiled(args, constants)
 
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        """The place of each argument's first word."""
+        sizes = [len(pack(value)) for pack, value in zip(self.loop.packers.values(), self.args, strict=True)]
+        return dict(zip(self.loop.packers, itertools.accumulate(sizes, initial=0), strict=False))
+
     def __call__(self, nanoseconds: float = 0, **changes: Any) -> R:
         """Run the loop for about `nanoseconds`, with some arguments replaced by others of the same types."""
-        made, args = self.loop, self.args
-        if changes:
-            args = [changes.get(name, value) for name, value in zip(made.parameters, args, strict=True)]
+        made = self.loop
         if _interpreting:
+            args = [changes.get(name, value) for name, value in zip(made.parameters, self.args, strict=True)]
             found: R = made.function(*map(_view, args), **self.constants)
             return found
-        words = made.pack(*args) if changes else self._words[:]
-        (self._function or made.compiled(args, self.constants))(words, nanoseconds)
+        words = self._words[:]
+        for name, value in changes.items():
+            for place, word in enumerate(made.packers[name](value), self._places[name]):
+                words[place] = word
+        (self._function or made.compiled(self.args, self.constants))(words, nanoseconds)
         return made.answer(words)  # type: ignore[no-any-return]  # the types of the annotation
-
-
-def _float(word: int) -> float:
-    (value,) = struct.unpack("d", struct.pack("q", word))
-    return float(value)
 
 
 def _float_word(value: float) -> int:
