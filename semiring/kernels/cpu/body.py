@@ -5,31 +5,16 @@ Graph algorithms read and write single numbers, one vertex after another. Intege
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from semiring.kernels.cpu.arguments import Arguments
-from semiring.kernels.cpu.compiler import Function, compile_library, link
 from semiring.kernels.cpu.emitter import ENTRY, I64, Emitter, Scalar, scalar_type
-from semiring.kernels.hardware import host
 
-__all__ = ["F64", "Body", "Variable", "bit_of", "compiled", "each_bit"]
-
-F64 = Scalar("f", 8)
-
-
-def compiled(key: str, *bodies: Callable[[], Emitter]) -> Callable[[str], Function]:
-    """Return a function that returns functions by name, all compiled for this processor at the first call."""
-
-    @functools.cache
-    def function(name: str) -> Function:
-        return compile_library((key,), host(), lambda: link([body() for body in bodies])).function(name)
-
-    return function
+__all__ = ["Body", "Variable", "bit_of", "each_bit"]
 
 
 class Variable:
@@ -88,10 +73,6 @@ class Body:
             value = self.em.let(f"trunc i64 {value} to {scalar.ir}")
         self.em.store(scalar.ir, str(value), place, scalar.bytes)
 
-    def prefetch(self, array: str, i: str) -> None:
-        """Prefetch an element for reading and writing."""
-        self.em.prefetch(self.em.at(f"[{self._dtypes[array].itemsize} x i8]", self._words[array], i), write=True)
-
     def _place(self, array: str, i: str | int, field: str | None) -> tuple[Scalar, str]:
         """Return the type and the address of an element or a field."""
         dtype, pointer = self._dtypes[array], self._words[array]
@@ -118,19 +99,7 @@ class Body:
         """Finish the function and return it."""
         return self.em.done()
 
-    # Arithmetic and comparisons.
-
-    def f(self, operation: str, x: str, y: str) -> str:
-        """Emit fadd, fsub, fmul or fdiv of two float64."""
-        return self.em.let(f"{operation} double {x}, {y}")
-
-    def less(self, x: str, y: str) -> str:
-        """Emit x < y of two float64."""
-        return self.em.let(f"fcmp olt double {x}, {y}")
-
-    def equal(self, x: str, y: str) -> str:
-        """Emit x = y of two float64."""
-        return self.em.let(f"fcmp oeq double {x}, {y}")
+    # Comparisons.
 
     def is_(self, relation: str, x: str | int, y: str | int) -> str:
         """Emit an integer comparison: eq, ne, slt, …."""
@@ -139,15 +108,3 @@ class Body:
     def both(self, x: str, y: str) -> str:
         """Emit x and y of two conditions."""
         return self.em.let(f"and i1 {x}, {y}")
-
-    def either(self, x: str, y: str) -> str:
-        """Emit x or y of two conditions."""
-        return self.em.let(f"or i1 {x}, {y}")
-
-    def select(self, condition: str, x: str, y: str) -> str:
-        """Emit ``x if condition else y`` of two float64."""
-        return self.em.let(f"select i1 {condition}, double {x}, double {y}")
-
-    def as_float(self, x: str) -> str:
-        """Convert an integer to float64."""
-        return self.em.let(f"sitofp i64 {x} to double")
