@@ -212,16 +212,15 @@ def reached_components(starts: Array, heads: Array, count: int, component: Array
     several = np.packbits(np.pad(sizes > 1, (0, -count % 64)), bitorder="little").view(np.uint64)
     graph = Components(starts, heads, component, order, begins, sizes, several)
     sets = Sets(np.empty(0, np.int32), *np.empty((3, count), np.int64))
-    rows, bits, listed = sets.pool.view(np.uint64), np.zeros_like(several), np.empty(count, np.int32)
-    bound = unite.bind(count, 0, 0, 0, graph, bits, listed, sets, rows)
+    bits, listed = np.zeros_like(several), np.empty(count, np.int32)
     most, more = int(row_words(np.arange(count)).sum()), 4 * count + int(row_words(count))
     first, used = 0, 0
     while first < count:
         size = min(most, 2 * len(sets.pool) + more)
         require(4 * size)
         pool = np.concatenate([sets.pool[:used], np.empty(size - used, np.int32)])
-        sets = sets._replace(pool=pool)
-        first, used = bound(len(heads) + size, first=first, used=used, room=size, sets=sets, rows=pool.view(np.uint64))
+        sets, rows = sets._replace(pool=pool), pool.view(np.uint64)
+        first, used = unite.bind(count, first, used, size, graph, bits, listed, sets, rows)(len(heads) + size)
     return sets
 
 
