@@ -14,7 +14,6 @@ Examples
 --------
 >>> from semiring import MIN_PLUS
 >>> from semiring.algorithms.search import searches_for
-from semiring.algorithms.tight_edges import trees_along_tight_edges
 
 >>> tails, heads, lengths = np.array([0, 0, 1, 1, 2, 2, 3]), np.array([1, 3, 0, 2, 0, 3, 0]), np.array([3.0, 7, 8, 2, 5, 1, 2])
 >>> edges = CSR.of(tails, heads, (lengths,), 4, (np.inf,))

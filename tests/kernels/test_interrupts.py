@@ -14,7 +14,18 @@ import numpy as np
 import pytest
 
 import semiring as sr
-from semiring.algorithms import betweenness, csr, cycle_mean, reachability, search, simple_paths, strong_components, symbolic, tight_edges
+from semiring.algorithms import (
+    betweenness,
+    csr,
+    cycle_mean,
+    reachability,
+    search,
+    simple_paths,
+    spanning_tree,
+    strong_components,
+    symbolic,
+    tight_edges,
+)  # fmt: skip
 from semiring.arrays.threads import run
 from semiring.kernels.cpu import boolean, hops
 from semiring.kernels.cpu.compiler import Function, compile_library, link
@@ -193,7 +204,13 @@ def test_other_functions_look() -> None:
 
 LOOPS: list[Loop[..., Any]] = [
     csr.transpose, csr.is_mirrored, strong_components.tarjan, reachability.unite, symbolic.find_parents, symbolic.walk_subtrees,
+    spanning_tree.kruskal,
 ]  # fmt: skip
+
+FOR_CONSTANTS: list[tuple[Loop[..., Any], dict[str, Any]]] = [
+    (spanning_tree.prim, {"better": spanning_tree.smaller}),
+    (spanning_tree.read_line, {"better": spanning_tree.smaller}),
+]
 
 
 def kinds(parameter: Parameter) -> Any:
@@ -203,9 +220,9 @@ def kinds(parameter: Parameter) -> Any:
     return (np.dtype(np.uint64),) if parameter.kind == "elements" else None
 
 
-@pytest.mark.parametrize("made", LOOPS, ids=lambda made: made.name)
-def test_loops_look(made: Loop[..., Any]) -> None:
-    assert LOOK in made.ir(tuple(map(kinds, made.parameters.values())), {})
+@pytest.mark.parametrize(("made", "constants"), [*((made, {}) for made in LOOPS), *FOR_CONSTANTS])
+def test_loops_look(made: Loop[..., Any], constants: dict[str, Any]) -> None:
+    assert LOOK in made.ir(tuple(map(kinds, made.parameters.values())), constants)
 
 
 @pytest.mark.parametrize(

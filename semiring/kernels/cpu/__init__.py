@@ -39,7 +39,6 @@ sweeps            rows and columns of the closure from eliminated panels, and st
 eliminations      sparse elimination and its sweeps over threads
 tight_edges, tight_trees   trees from known distances, a row to a lane
 hops              hop counts from many sources, as bits
-spanning_tree     minimum spanning forests, and bottleneck paths
 
 Sequences:
 

@@ -19,12 +19,12 @@ __all__ = [
     "fill", "identity_of", "popcount", "prefetch", "select", "trailing_zeros",
 ]  # fmt: skip
 
-Ints = NDArray[np.int64]
-ShortInts = NDArray[np.int32]
-Words = NDArray[np.uint64]
-Bytes = NDArray[np.uint8]
-Floats = NDArray[np.float64]
-ShortRows = np.ndarray[tuple[int, int], np.dtype[np.int32]]
+Ints = Annotated[NDArray[np.int64], np.int64]
+ShortInts = Annotated[NDArray[np.int32], np.int32]
+Words = Annotated[NDArray[np.uint64], np.uint64]
+Bytes = Annotated[NDArray[np.uint8], np.uint8]
+Floats = Annotated[NDArray[np.float64], np.float64]
+ShortRows = Annotated[NDArray[np.int32], np.int32, 2]
 """A matrix with contiguous rows."""
 
 Elements = Annotated[Any, "elements", 1]
@@ -79,11 +79,8 @@ class Parameter(NamedTuple):
         if hasattr(hint, "_fields"):
             fields = typing.get_type_hints(hint, include_extras=True)
             return cls("tuple", hint, 0, tuple([(name, cls.of(each)) for name, each in fields.items()]))
-        if typing.get_origin(hint) is Annotated:
-            what, *axes = hint.__metadata__
-            return cls(what, None, *axes) if isinstance(what, str) else cls("array", np.dtype(what), 1)
-        shape, kind = typing.get_args(hint)
-        return cls("array", np.dtype(typing.get_args(kind)[0]), 2 if typing.get_args(shape) == (int, int) else 1)
+        what, *axes = hint.__metadata__
+        return cls(what, None, *axes) if isinstance(what, str) else cls("array", np.dtype(what), *axes or [1])
 
 
 def popcount(word: int) -> int:
