@@ -99,7 +99,7 @@ def search_best_first(
             size = pop(vertices, walks, size, before=semiring.better)
             if semiring.better(row[u], walk):
                 continue
-            seen += edges.starts[u + 1] - edges.starts[u]
+            seen += int(edges.starts[u + 1] - edges.starts[u])
             for e in range(edges.starts[u], edges.starts[u + 1]):
                 v = edges.heads[e]
                 offer = semiring.mul(edges.weights[e], walk) if backward else semiring.mul(walk, edges.weights[e])
@@ -134,7 +134,7 @@ def search_round(
         u, walk = queue.vertices[place], queue.walks[place]
         if semiring.better(row[u], walk):
             continue
-        seen += edges.starts[u + 1] - edges.starts[u]
+        seen += int(edges.starts[u + 1] - edges.starts[u])
         for e in range(edges.starts[u], edges.starts[u + 1]):
             v = edges.heads[e]
             offer = semiring.mul(edges.weights[e], walk) if backward else semiring.mul(walk, edges.weights[e])
@@ -275,7 +275,7 @@ def expand(
                 if semiring.improves(path, best[0]):
                     best[0] = path
                     meet = v
-    return size, meet, edges.starts[u + 1] - edges.starts[u]
+    return size, meet, int(edges.starts[u + 1] - edges.starts[u])
 
 
 @loop

@@ -84,7 +84,7 @@ def trees_along_tight_edges(
     )
     padded = np.append(roots, np.repeat(roots[-1:], several.lanes)).astype(np.int32)
     grown = np.zeros(count + several.lanes, np.uint8)
-    grow_several = several.bind(tuple(reverse), padded, values, trees, grown, backward=backward)
+    grow_several = several.bind((reverse.starts, reverse.heads, reverse.weights), padded, values, trees, grown, backward=backward)
     queue, best = np.empty(0, np.int32), tuple([np.empty(0, d) for d in dtypes])
     grow_one = grow_tree.bind(
         n, there, reverse, 0, 0, values, trees, queue, best, semiring=element_operations(semiring, dtypes), backward=backward
