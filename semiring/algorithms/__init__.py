@@ -19,6 +19,7 @@ Searches
     heap                their priority queue
     tight_edges         predecessor trees of known rows
     rows_of_edges       rows of the closure of a sparse graph, by these searches or by NumPy
+    hops                hop counts from many vertices at once: Then et al. (2014)
     rows_of_matrix      rows of the closure of a dense matrix, by products of a few rows
     strong_components   strongly connected components of a sparse graph: Tarjan (1972), Pearce (2016)
     reachability        reachability in a sparse graph: Purdom (1970)

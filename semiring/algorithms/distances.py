@@ -1,7 +1,7 @@
 """Statistics of all distances of a sparse graph without a row of distances: sums and counts by hops, extreme eccentricities by bounds.
 
 `distance_sums` serves graphs with equally long edges. Breadth-first searches from many vertices at once count hops along reversed edges, a
-bit for each vertex (`semiring.kernels.cpu.hops`), so that each vertex counts its own distances to all others.
+bit for each vertex (`semiring.algorithms.hops`), so that each vertex counts its own distances to all others.
 
 `extreme_eccentricity` finds diameter and periphery, radius and center by a few searches out of n (Takes and Kosters, 2011, 2013). A search
 from v finds the eccentricity e(v), the greatest distance from v, and the triangle inequality bounds all other eccentricities,
@@ -38,12 +38,12 @@ import numpy as np
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algorithms.bellman_ford import potentials_by_components, reweighed
 from semiring.algorithms.csr import CSR
+from semiring.algorithms.hops import hop_sums
 from semiring.algorithms.rows_of_edges import rows_of_edges, search_order
 from semiring.algorithms.search import searches_for
 from semiring.arrays.pieces import HOST, slices
 from semiring.arrays.threads import thread_count
 from semiring.common.progress import Meter
-from semiring.kernels.cpu.hops import hop_sums
 from semiring.kernels.limits import half_range
 
 __all__ = ["DistanceSums", "counts_hops", "distance_sums", "extreme_eccentricity", "extreme_of"]

@@ -18,12 +18,12 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.heap import pop, push
+from semiring.algorithms.hops import hop_rows
 from semiring.algorithms.strong_components import strong_components
 from semiring.arrays.threads import Threaded, return_scratch, run, take_scratch
 from semiring.common.progress import Meter
 from semiring.common.units import CACHE_LINE
 from semiring.kernels import machine
-from semiring.kernels.cpu.hops import hop_rows
 from semiring.kernels.cpu.loops import Elements, Ints, Rows, ShortRows, fill, loop
 from semiring.kernels.select import element_operations, has_searches
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from semiring.kernels.compressed import ReferenceSparseProducts
     from semiring.kernels.cpu.element_operations import ElementOperations
     from semiring.kernels.cpu.eliminations import Eliminations
+    from semiring.kernels.cpu.hops import SourceSets
     from semiring.kernels.cpu.sparse_products import CpuSparseProducts
     from semiring.kernels.cpu.tight_trees import TightTrees
     from semiring.kernels.cuda.sparse import CudaSparseProducts
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
     SparseProducts: TypeAlias = CpuSparseProducts | CudaSparseProducts | ReferenceSparseProducts
 
 __all__ = [
-    "element_operations", "eliminations_for", "engine_for", "fronts_for", "has_searches", "scans_for", "sparse_products_for", "sweeps_for",
-    "tight_trees",
+    "element_operations", "eliminations_for", "engine_for", "fronts_for", "has_searches", "scans_for", "source_sets", "sparse_products_for",
+    "sweeps_for", "tight_trees",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
@@ -106,6 +107,15 @@ def element_operations(semiring: Semiring, dtypes: DTypes) -> ElementOperations:
         from semiring.kernels.cpu.element_operations import element_operations
 
     return element_operations(semiring, dtypes)
+
+
+@functools.cache
+def source_sets(count: int) -> SourceSets:
+    """Return the operations on sets of so many sources for compiled loops: 64, or a multiple."""
+    with importing:
+        from semiring.kernels.cpu.hops import SourceSets
+
+    return SourceSets(count // 64)
 
 
 def tight_trees(semiring: Semiring, dtypes: DTypes) -> TightTrees:

@@ -15,8 +15,9 @@ import semiring as sr
 from semiring.algorithms import distances, rows_of_edges
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.distances import distance_sums, extreme_eccentricity
+from semiring.algorithms.hops import hop_order, hop_rows, hop_sums
 from semiring.algorithms.search import searches_for
-from semiring.kernels.cpu.hops import hop_order, hop_sums
+from semiring.kernels.cpu.loops import interpreted
 
 Array = np.ndarray[Any, Any]
 FLOAT64 = (np.dtype(np.float64),)
@@ -96,7 +97,7 @@ def test_long_paths_are_searched_one_by_one(monkeypatch: pytest.MonkeyPatch) -> 
     matrix = np.eye(300, k=1, dtype=bool)
     expected = hop_counts_of(matrix)
     for levels in (1 << 16, 8):
-        monkeypatch.setattr("semiring.kernels.cpu.hops._LEVELS", levels)
+        monkeypatch.setattr("semiring.algorithms.hops._LEVELS", levels)
         (found,) = rows_of_edges.rows_of_edges(
             sr.MIN_PLUS, weighted(matrix), np.arange(300), searches=searches_for(sr.MIN_PLUS, FLOAT64, "cpu")
         )
@@ -135,6 +136,30 @@ def test_sums_of_many_sources(n: int) -> None:
 @pytest.mark.parametrize("length", [0.1, np.float32(0.3)])
 def test_sums_are_not_counted_where_they_are_rounded(length: Any) -> None:
     assert distance_sums(weighted(sparse_random(50, 3, 0), length)) is None
+
+
+@given(patterns(), st.integers(1, 140), st.sampled_from(["float64", "float32", "int16", "uint8"]), st.booleans(), st.integers(0, 99))
+def test_loops_find_what_python_finds(matrix: Array, count: int, dtype: str, reflexive: bool, seed: int) -> None:
+    n, edges = len(matrix), weighted(matrix)
+    graph = edges.starts, edges.heads
+    sources = np.random.default_rng(seed).integers(0, n, count)
+
+    def table(most: int) -> tuple[Array]:
+        return (np.concatenate([[99], np.arange(most + 1)]).astype(dtype),)
+
+    def found() -> list[Any]:
+        rows = np.full((count, n), 77, dtype)
+        looked, sums = hop_rows(graph, sources, (rows,), table, 1, reflexive=reflexive), hop_sums(graph, sources, 1)
+        assert sums is not None
+        return [looked, None if looked is None else rows.tobytes(), *(v.tobytes() for v in (*sums, hop_order(graph)))]
+
+    compiled = found()
+    with interpreted():
+        assert found() == compiled
+
+
+def test_the_order_of_no_vertices() -> None:
+    assert hop_order((np.zeros(1, np.int64), np.zeros(0, np.int64))).tolist() == []
 
 
 @given(patterns())

@@ -18,6 +18,7 @@ from semiring.algorithms import (
     betweenness,
     csr,
     cycle_mean,
+    hops,
     reachability,
     search,
     simple_paths,
@@ -27,9 +28,10 @@ from semiring.algorithms import (
     tight_edges,
 )  # fmt: skip
 from semiring.arrays.threads import run
-from semiring.kernels.cpu import boolean, hops
+from semiring.kernels.cpu import boolean
 from semiring.kernels.cpu.compiler import Function, compile_library, link
 from semiring.kernels.cpu.emitter import ENTRY, Emitter
+from semiring.kernels.cpu.hops import SourceSets
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.cpu.loop_source import Parameter
 from semiring.kernels.cpu.loops import Loop
@@ -185,7 +187,6 @@ def test_other_functions_look() -> None:
     sums = (None,) * len(betweenness._Shares._fields)
     keys = np.dtype(np.float64), np.dtype(np.float64), np.dtype(np.int64)
     modules = {
-        "hops": [hops.hops_ir(name) for name in ("hops_rows", "hops_sums", "hops_order")],
         "bits": [link(boolean.BitsKernel().functions())],
         "betweenness": [
             betweenness._add_by_levels.ir((*plain[:6], sums, *plain[:2]), {}),
@@ -204,12 +205,14 @@ def test_other_functions_look() -> None:
 
 LOOPS: list[Loop[..., Any]] = [
     csr.transpose, csr.is_mirrored, strong_components.tarjan, reachability.unite, symbolic.find_parents, symbolic.walk_subtrees,
-    spanning_tree.kruskal,
+    spanning_tree.kruskal, hops.write_rows, hops.order_by_searches,
 ]  # fmt: skip
 
 FOR_CONSTANTS: list[tuple[Loop[..., Any], dict[str, Any]]] = [
     (spanning_tree.prim, {"better": spanning_tree.smaller}),
     (spanning_tree.read_line, {"better": spanning_tree.smaller}),
+    (hops.search, {"sets": SourceSets(1), "rows": True}),
+    (hops.search, {"sets": SourceSets(8), "rows": False}),
 ]
 
 

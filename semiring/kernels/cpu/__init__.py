@@ -38,7 +38,7 @@ fronts            multifrontal elimination
 sweeps            rows and columns of the closure from eliminated panels, and statistics of distances on the way
 eliminations      sparse elimination and its sweeps over threads
 tight_edges, tight_trees   trees from known distances, a row to a lane
-hops              hop counts from many sources, as bits
+hops              sets of sources in loops, as bits
 
 Sequences:
 
