@@ -381,7 +381,9 @@ class Searches(Threaded):
         how: dict[str, Any] = {"semiring": self._semiring, "backward": backward}
         queue = _queue(edges, room, 1 if best_first else 2)
         if best_first:
-            bound = tuple([np.array([x], w.dtype) for x, w in zip(limit or self._semiring.zero, edges.weights, strict=True)])
+            bound = self._semiring.zeros
+            if limit is not None:
+                bound = tuple([np.array([x], w.dtype) for x, w in zip(limit, edges.weights, strict=True)])
             return self._run(search_best_first.bind(*given, queue, bound, limited=limit is not None, **how), queue, count, edges, meter)
         most = (PATIENCE if patience is None else patience) * room
         return self._run(search_in_rounds.bind(*given, queue, most, **how), queue, count, edges, meter)
@@ -417,6 +419,12 @@ class Searches(Threaded):
         bound = count * steps
         threads = self._workers(bound)
         step = max(1, min(_TOGETHER // max(1, steps), -(-count // (_SHARES * threads)) if threads > 1 else count))
+        if threads == 1 and step == count:  # the machinery of threads would take as long as a short search
+            found = search_some(40 * steps * count)
+            complete, seen = found if isinstance(found, tuple) else (count, found)
+            if meter is not None:
+                meter.add(complete * steps)
+            return complete, seen
 
         def search(first: int, worker: int = 0, many: int = step) -> None:
             nonlocal complete, seen

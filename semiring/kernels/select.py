@@ -101,12 +101,13 @@ def _maker(semiring: Semiring, dtypes: DTypes, reference: bool, packed: bool) ->
         return CpuEngine
 
 
+@functools.lru_cache(maxsize=cache.LOADED)
 def element_operations(semiring: Semiring, dtypes: DTypes) -> ElementOperations:
     """Return the operations on single elements for compiled loops; `has_searches` tells if they exist."""
     with importing:
-        from semiring.kernels.cpu.element_operations import element_operations
+        from semiring.kernels.cpu.element_operations import ElementOperations
 
-    return element_operations(semiring, dtypes)
+    return ElementOperations(semiring, dtypes)
 
 
 @functools.cache

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,12 +9,11 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.common.forks import cached_property
-from semiring.kernels import cache
 from semiring.kernels.cpu.kernels import identity, kernels_for
 from semiring.kernels.cpu.lowering import Lowering, Value, improve
 from semiring.kernels.operations import Operations, operations_for
 
-__all__ = ["ElementOperations", "element_operations"]
+__all__ = ["ElementOperations"]
 
 Element = tuple[Any, ...]
 
@@ -37,6 +35,11 @@ class ElementOperations:
         self.zero, self.one = (
             tuple([d.type(x) for d, x in zip(dtypes, unit, strict=True)]) for unit in (self.representation.zero, self.representation.one)
         )
+
+    @cached_property
+    def zeros(self) -> tuple[Any, ...]:
+        """The zero in arrays of one entry."""
+        return tuple([np.array([x]) for x in self.zero])
 
     @cached_property
     def identity(self) -> tuple[Any, ...]:
@@ -82,7 +85,3 @@ class ElementOperations:
             half = rep.outer[0].literal(rep.inner_zero[0])
             better = low.all_of([better, low.compare("lt" if rep.extremum == "min" else "gt", rep.outer[0], x[0].name, half)])
         return Value(better, None)
-
-
-element_operations = functools.lru_cache(maxsize=cache.LOADED)(ElementOperations)
-"""The operations of a semiring in some dtypes."""
