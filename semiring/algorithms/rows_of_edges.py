@@ -14,7 +14,6 @@ Examples
 --------
 >>> from semiring import MIN_PLUS
 >>> from semiring.algorithms.search import searches_for
-
 >>> tails, heads, lengths = np.array([0, 0, 1, 1, 2, 2, 3]), np.array([1, 3, 0, 2, 0, 3, 0]), np.array([3.0, 7, 8, 2, 5, 1, 2])
 >>> edges = CSR.of(tails, heads, (lengths,), 4, (np.inf,))
 >>> search_order(MIN_PLUS, edges)
@@ -32,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -51,7 +50,7 @@ from semiring.algorithms.bellman_ford import (
 from semiring.algorithms.csr import CSR, combine_runs
 from semiring.algorithms.divergence import Diagnosis, extremum_of
 from semiring.algorithms.predecessors import roots_of
-from semiring.algorithms.search import searches_for
+from semiring.algorithms.search import Searches, searches_for
 from semiring.algorithms.tight_edges import trees_along_tight_edges
 from semiring.arrays.pieces import HOST, slices
 from semiring.common.forks import cached_property
@@ -60,9 +59,6 @@ from semiring.kernels.limits import half_range
 from semiring.kernels.machine import FEW_STEPS, HOPS
 from semiring.kernels.operations import Operations, operations_for
 from semiring.kernels.overflow.closures import guard_for, statistics_of
-
-if TYPE_CHECKING:
-    from semiring.algorithms.search import Searches
 
 __all__ = ["MANY", "Order", "Reach", "best_path", "grow_trees", "pays", "reach", "rows_of_edges", "search_order"]
 

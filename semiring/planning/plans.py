@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algorithms.search import searches_for
+from semiring.algorithms.search import Searches, searches_for
 from semiring.arrays.devices import is_gpu
 from semiring.common.forks import cached_property
 from semiring.common.html import Shown, bars, escape, faint, table
@@ -21,9 +21,6 @@ from semiring.kernels.overflow.products import ProductChecks, checks_for
 from semiring.kernels.select import engine_for, scans_for
 from semiring.planning.problem import Problem
 from semiring.streaming.layout import BlockRows
-
-if TYPE_CHECKING:
-    from semiring.algorithms.search import Searches
 
 __all__ = ["Plan"]
 
