@@ -434,7 +434,7 @@ def potentials_by_components(semiring: Semiring, edges: CSR, searches: Searches)
         graph = CSR.of(tails, heads, (np.append(weights[inside], q),), edges.n + 1, edges.zero)
         row = np.empty((1, edges.n + 1), weights.dtype)
         arrays = graph.starts, graph.heads, graph.weights
-        complete, _ = searches.rows(arrays, np.array([edges.n]), (row,), None, best_first=False, backward=False)
+        complete, _ = searches.rows(arrays, np.array([edges.n]), (row,), None, order="rounds", backward=False)
         if not complete:
             return None
         q = row[0, :-1]

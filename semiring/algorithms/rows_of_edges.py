@@ -6,9 +6,10 @@ After k rounds Δ has walks of exactly k edges. Without a cycle c of 1 ⊕ c ≠
 vertex, and the walk without the cycle absorbs it. ⊕ need not be idempotent. For distances these label-correcting rounds are the algorithm
 of Bellman and Ford, and for reachability breadth-first search.
 
-With a selective ⊕, compiled searches (`semiring.algorithms.search`) extend one walk at a time, best first if no edge improves on 1: for
-distances Dijkstra's algorithm. Equal edges w need no priority queue: w^k ⊕ w^(k+1) = w^k makes the rounds a breadth-first search. Compiled
-searches do not diagnose cycles: the rounds above compute an incomplete row again, and find the cycle.
+Compiled searches (`semiring.algorithms.search`) do the same, and extend one walk at a time if ⊕ selects a walk and no edge improves on 1:
+for distances Dijkstra's algorithm. Components are searched one after the other if ⊕ selects no walk, or if rounds take long. Equal edges
+w need no priority queue: w^k ⊕ w^(k+1) = w^k makes the rounds a breadth-first search. Compiled searches do not diagnose cycles: the rounds
+above compute an incomplete row again, and find the cycle.
 
 Examples
 --------
@@ -244,7 +245,7 @@ class _Search:
         graph = self.edges.starts, self.edges.heads, self.edges.weights
         how: dict[str, Any] = {"reflexive": self.reflexive, "meter": meter}
         many = len(sources) >= HOPS and len(sources) * (self.edges.n + len(self.edges.heads)) > FEW_STEPS
-        if self.order == "levels" and tree is None and many:
+        if self.order == "levels" and searches.selective and tree is None and many:
 
             def by_hops(most: int) -> Values:  # the elements of no path and of paths of 0 to `most` edges, all equal
                 line = searches.line(tuple([w[:1].repeat(most) for w in self.edges.weights]), backward=self.backward)
@@ -256,15 +257,14 @@ class _Search:
                 return range(0)
         how["backward"] = self.backward
         quick = _SHORT_PATIENCE if self.doubtful else None
-        complete, self.seen = searches.rows(
-            graph, sources, results, tree, best_first=self.order == "best", patience=quick, limit=self.limit, **how
-        )
+        order: Any = "components" if not searches.selective else "best" if self.order == "best" else "rounds"
+        complete, self.seen = searches.rows(graph, sources, results, tree, order=order, patience=quick, limit=self.limit, **how)
         if complete < len(sources) and self.doubtful:  # in topological order; potentials serve long searches better
             patience, rest = _SHORT_PATIENCE if adds_along_paths(self.semiring) else None, slice(complete, None)
             values, trees = tuple([v[rest] for v in results]), None if tree is None else tree[rest]
             if trees is not None:
                 trees[...] = -1
-            more, seen = searches.rows_by_components(graph, sources[rest], values, trees, patience=patience, **how)
+            more, seen = searches.rows(graph, sources[rest], values, trees, order="components", patience=patience, **how)
             complete, self.seen = complete + more, self.seen + seen
         if complete == len(sources):
             return range(0)

@@ -1,8 +1,8 @@
-"""Searches of a sparse graph over a semiring whose ⊕ selects: best-first, in rounds, and from both ends, as compiled loops.
+"""Searches of a sparse graph over a semiring: best-first, in rounds, and from both ends, as compiled loops.
 
-Rows of the closure are found one by one: the best elements from a vertex to all, edge by edge. `search_best_first` has a priority queue, as
-Dijkstra's algorithm (1959): if no edge improves on 1, a removed vertex is final. `search_in_rounds` corrects labels in rounds, each of
-walks with one more edge, as Bellman and Ford. Both are Mohri's generic search (2002), with different queues.
+Rows of the closure are found one by one: the best elements from a vertex to all, edge by edge. If ⊕ selects a walk and no edge improves
+on 1, `search_best_first` has a priority queue, as Dijkstra's algorithm (1959): a removed vertex is final. `search_in_rounds` corrects
+labels in rounds, each of walks with one more edge, as Bellman and Ford. Both are Mohri's generic search (2002), with different queues.
 
 A queue entry is a vertex and the element of a walk to this vertex. A better walk adds the vertex again; an entry is stale if its element is
 no longer the vertex's element.
@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.algebra.laws import is_selective
 from semiring.algorithms.heap import pop, push
 from semiring.algorithms.hops import hop_rows
 from semiring.algorithms.strong_components import strong_components
@@ -24,8 +25,8 @@ from semiring.arrays.threads import Threaded, return_scratch, run, take_scratch
 from semiring.common.progress import Meter
 from semiring.common.units import CACHE_LINE
 from semiring.kernels import machine
-from semiring.kernels.cpu.loops import Elements, Ints, Rows, ShortRows, fill, loop
-from semiring.kernels.select import element_operations, has_searches
+from semiring.kernels.cpu.loops import Elements, Ints, Rows, ShortInts, ShortRows, fill, loop
+from semiring.kernels.select import element_operations, has_loops
 
 __all__ = ["PATIENCE", "Searches", "searches_for"]
 
@@ -111,50 +112,25 @@ def search_best_first(
     return seen
 
 
-@loop
-def search_round(
-    edges: Edges,
-    row: Elements,
-    trees: ShortRows | None,
-    i: int,
-    queue: Queue,
-    now: int,
-    count: int,
-    component: Ints | None,
-    *,
-    semiring: Any,
-    backward: bool,
-) -> tuple[int, int]:
-    """Extend the walks of `count` entries from place `now` on by an edge; return the number of new entries, and of edges seen.
+class Components(NamedTuple):
+    """The strongly connected components of a graph: edges lead to the same number or lower ones.
 
-    New entries go to the other queue. Vertices of other components than the first entry's get no entry. The number is −1 without room.
+    The vertices of component c are `members` from place ``begins[c]`` on.
     """
-    coming, seen, later = 0, 0, queue.room - now
-    for place in range(now, now + count):
-        u, walk = queue.vertices[place], queue.walks[place]
-        if semiring.better(row[u], walk):
-            continue
-        seen += int(edges.starts[u + 1] - edges.starts[u])
-        for e in range(edges.starts[u], edges.starts[u + 1]):
-            v = edges.heads[e]
-            offer = semiring.mul(edges.weights[e], walk) if backward else semiring.mul(walk, edges.weights[e])
-            if semiring.improves(offer, row[v]):
-                row[v] = offer
-                if trees is not None:
-                    trees[i, v] = u
-                if component is None or component[v] == component[u]:
-                    if coming >= queue.room:
-                        return -1, seen
-                    queue.vertices[later + coming] = v
-                    queue.walks[later + coming] = offer
-                    coming += 1
-    return coming, seen
+
+    number: Ints
+    members: Ints
+    begins: Ints
+
+
+_NO_COMPONENTS = Components(*[np.empty(0, np.int64)] * 3)
 
 
 @loop
 def search_in_rounds(
     n: int,
     edges: Edges,
+    components: Components,
     sources: Ints,
     first: int,
     last: int,
@@ -162,78 +138,69 @@ def search_in_rounds(
     rows: Rows,
     trees: ShortRows | None,
     queue: Queue,
+    places: ShortInts,
     patience: int,
     *,
     semiring: Any,
     backward: bool,
+    parts: bool,
 ) -> tuple[int, int]:
     """Search from the sources `first` … `last` − 1; return the first row that is not complete, and the number of edges seen.
 
-    A search with more than `patience` entries, or of more than n + 1 rounds, ends all: a cycle may improve. See `search_best_first`.
+    With `parts`, one component follows the other, with rounds within each, so an acyclic graph takes one pass in topological order. If ⊕
+    selects no walk, an entry holds the sum of all walks of its round to the vertex (Mohri's residue). `places` then has the place of each
+    vertex in the next round's queue, and any number for other vertices (Briggs and Torczon, 1993). More than `patience` entries, or more
+    rounds than vertices, end all: a cycle may improve. See `search_best_first`.
     """
-    seen = 0
-    for i in range(first, last):
-        row = rows[i]
-        begin_row(row, n, sources[i], reflexive, semiring=semiring)
-        queue.vertices[0] = sources[i]
-        queue.walks[0] = semiring.one
-        now, count, taken, turn = 0, 1, 0, 0
-        while count > 0:
-            taken += count
-            if turn > n or taken > patience:
-                return i, seen
-            count, more = search_round(edges, row, trees, i, queue, now, count, None, semiring=semiring, backward=backward)
-            if count < 0:
-                return i, seen
-            now, turn, seen = queue.room - now, turn + 1, seen + more
-    return last, seen
-
-
-@loop
-def search_by_components(
-    n: int,
-    edges: Edges,
-    component: Ints,
-    members: Ints,
-    begins: Ints,
-    sources: Ints,
-    first: int,
-    last: int,
-    reflexive: bool,
-    rows: Rows,
-    trees: ShortRows | None,
-    queue: Queue,
-    patience: int,
-    *,
-    semiring: Any,
-    backward: bool,
-) -> tuple[int, int]:
-    """Search like `search_in_rounds`, one strongly connected component after the other, with rounds within each.
-
-    Edges lead to components of the same or lower numbers, so an acyclic graph takes one pass, in topological order. The vertices of
-    component c are `members` from place ``begins[c]`` on.
-    """
-    seen = 0
+    seen, vertices, walks = 0, queue.vertices, queue.walks
     for i in range(first, last):
         row, source, taken = rows[i], sources[i], 0
         begin_row(row, n, source, reflexive, semiring=semiring)
-        for c in range(component[source], -1, -1):
-            count = 0
-            for place in range(begins[c], begins[c + 1]):
-                v = members[place]
-                if v == source or semiring.better(row[v], semiring.zero):
-                    queue.vertices[count] = v
-                    queue.walks[count] = semiring.one if v == source else row[v]
-                    count += 1
-            now, turn = 0, begins[c]
+        for c in range(components.number[source] if parts else 0, -1, -1):
+            count, size = 0, n
+            if parts:
+                size = components.begins[c + 1] - components.begins[c]
+                for place in range(components.begins[c], components.begins[c + 1]):
+                    v = components.members[place]
+                    if v == source or semiring.better(row[v], semiring.zero):
+                        vertices[count] = v
+                        walks[count] = semiring.one if v == source else row[v]
+                        count += 1
+            else:
+                vertices[0] = source
+                walks[0] = semiring.one
+                count = 1
+            now, turn = 0, 0
             while count > 0:
                 taken += count
-                if turn > begins[c + 1] or taken > patience:
+                if turn > size or taken > patience:
                     return i, seen
-                count, more = search_round(edges, row, trees, i, queue, now, count, component, semiring=semiring, backward=backward)
-                if count < 0:
-                    return i, seen
-                now, turn, seen = queue.room - now, turn + 1, seen + more
+                coming, later = 0, queue.room - now
+                for entry in range(now, now + count):
+                    u, walk = vertices[entry], walks[entry]
+                    if semiring.selective and semiring.better(row[u], walk):
+                        continue
+                    seen += int(edges.starts[u + 1] - edges.starts[u])
+                    for e in range(edges.starts[u], edges.starts[u + 1]):
+                        v = edges.heads[e]
+                        offer = semiring.mul(edges.weights[e], walk) if backward else semiring.mul(walk, edges.weights[e])
+                        if semiring.improves(offer, row[v]):
+                            row[v] = semiring.add(row[v], offer)
+                            if trees is not None:
+                                trees[i, v] = u
+                            if not parts or components.number[v] == c:
+                                place = -1 if semiring.selective else places[v]
+                                if 0 <= place < coming and vertices[later + place] == v:
+                                    walks[later + place] = semiring.add(walks[later + place], offer)
+                                else:
+                                    if coming >= queue.room:
+                                        return i, seen
+                                    if not semiring.selective:
+                                        places[v] = coming
+                                    vertices[later + coming] = v
+                                    walks[later + coming] = offer
+                                    coming += 1
+                now, count, turn = later, coming, turn + 1
     return last, seen
 
 
@@ -324,14 +291,14 @@ def search_pair(
 
 def searches_for(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], device: str, threads: int | None = None) -> Searches | None:
     """Return the compiled searches for closure rows of a sparse graph, or None if NumPy has to search. The device is not a GPU."""
-    return Searches(semiring, dtypes, threads) if has_searches(semiring, dtypes, device) else None
+    return Searches(semiring, dtypes, threads) if has_loops(semiring, dtypes, device) else None
 
 
 class Searches(Threaded):
-    """The searches over a semiring with a selective ⊕, in dtypes for which it can be compiled."""
+    """The searches over a semiring, in dtypes for which it can be compiled; with a `selective` ⊕ best-first, and with paths."""
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], threads: int | None = None) -> None:
-        self.requested = threads
+        self.requested, self.selective = threads, is_selective(semiring, dtypes)
         self._semiring = element_operations(semiring, dtypes)
 
     def rows(
@@ -341,14 +308,14 @@ class Searches(Threaded):
         values: Values,
         tree: Array | None,
         *,
-        best_first: bool,
+        order: Literal["best", "rounds", "components"],
         backward: bool,
         reflexive: bool = True,
         meter: Meter | None = None,
         patience: int | None = None,
         limit: tuple[Any, ...] | None = None,
     ) -> tuple[int, int]:
-        """Fill rows with the best elements of the walks from their sources.
+        """Fill rows with the best elements of the walks from their sources, or with their sums.
 
         Return how many rows are complete, from the first one on, and the number of edges seen.
 
@@ -359,10 +326,11 @@ class Searches(Threaded):
         values : tuple of contiguous arrays of shape (s, n)
             The rows; their contents do not matter.
         tree : int32 array of shape (s, n), optional
-            Receives the predecessor of each vertex that a walk reaches.
-        best_first : bool
-            Search best-first, if no edge improves on 1; else in rounds. A search in rounds with too many entries or
-            n rounds (an improving cycle) leaves its row and all later rows incomplete.
+            Receives the predecessor of each vertex that a walk reaches; ⊕ selects a walk.
+        order : {"best", "rounds", "components"}
+            Best first, if ⊕ selects a walk and no edge improves on 1; else in rounds, or in rounds within one strongly connected component
+            after the other. Rounds with too many entries, or as many as vertices (an improving cycle), leave their row and all later rows
+            incomplete.
         backward : bool
             Multiply by edges from the left.
         reflexive : bool
@@ -370,47 +338,30 @@ class Searches(Threaded):
         meter : Meter, optional
             Advanced by n + m steps for each search.
         patience : int, optional
-            The number of queue entries per edge that a search in rounds may remove; `PATIENCE` by default.
+            The number of queue entries per edge that rounds may remove; `PATIENCE` by default.
         limit : tuple, optional
             The worst element that a best-first search looks for; other elements stay zero.
         """
         sources, edges = np.ascontiguousarray(sources, np.int64), _edges(graph)
         count, n, m = len(sources), len(edges.starts) - 1, len(edges.heads)
-        room = m + 1  # a vertex is expanded once per round, or once in all, and each of its edges adds an entry
-        given = n, edges, sources, 0, count, reflexive, values, tree
+        given = sources, 0, count, reflexive, values, tree
         how: dict[str, Any] = {"semiring": self._semiring, "backward": backward}
-        queue = _queue(edges, room, 1 if best_first else 2)
-        if best_first:
+        if order == "best":
             bound = self._semiring.zeros
             if limit is not None:
                 bound = tuple([np.array([x], w.dtype) for x, w in zip(limit, edges.weights, strict=True)])
-            return self._run(search_best_first.bind(*given, queue, bound, limited=limit is not None, **how), queue, count, edges, meter)
-        most = (PATIENCE if patience is None else patience) * room
-        return self._run(search_in_rounds.bind(*given, queue, most, **how), queue, count, edges, meter)
-
-    def rows_by_components(
-        self,
-        graph: Graph,
-        sources: Array,
-        values: Values,
-        tree: Array | None,
-        *,
-        backward: bool,
-        reflexive: bool = True,
-        meter: Meter | None = None,
-        patience: int | None = None,
-    ) -> tuple[int, int]:
-        """Fill rows in rounds within the components of a graph, in topological order; see `rows`."""
-        sources, edges = np.ascontiguousarray(sources, np.int64), _edges(graph)
-        n, m = len(edges.starts) - 1, len(edges.heads)
-        components, component = strong_components(edges.starts, edges.heads)
-        begins = np.zeros(components + 1, np.int64)
-        np.cumsum(np.bincount(component, minlength=components), out=begins[1:])
-        parts = component, np.argsort(component, kind="stable").astype(np.int64, copy=False), begins
-        queue, most = _queue(edges, n + m, 2), (PATIENCE if patience is None else patience) * (m + 1) + n
-        given = n, edges, *parts, sources, 0, len(sources), reflexive, values, tree, queue, most
-        bound: Any = search_by_components.bind(*given, semiring=self._semiring, backward=backward)
-        return self._run(bound, queue, len(sources), edges, meter)
+            queue = _queue(edges, m + 1, 1)  # a vertex is expanded once, and each of its edges adds an entry
+            search: Any = search_best_first.bind(n, edges, *given, queue, bound, limited=limit is not None, **how)
+            return self._run(search, queue, count, edges, meter)
+        components = _components(edges) if order == "components" else _NO_COMPONENTS
+        most, queue = (PATIENCE if patience is None else patience) * (m + 1) + n, _queue(edges, n + m, 2)
+        return self._run(
+            search_in_rounds.bind(n, edges, components, *given, queue, np.empty(n, np.int32), most, parts=order == "components", **how),
+            queue,
+            count,
+            edges,
+            meter,
+        )
 
     def _run(self, search_some: Any, queue: Queue, count: int, edges: Edges, meter: Meter | None) -> tuple[int, int]:
         """Run the searches of all rows over threads; return how many rows are complete, and the number of edges seen."""
@@ -497,7 +448,7 @@ class Searches(Threaded):
         count = len(weights[0])
         graph = np.minimum(np.arange(count + 2), count), np.arange(1, count + 1), weights
         found = tuple([np.empty((1, count + 1), w.dtype) for w in weights])
-        self.rows(graph, np.zeros(1, np.int64), found, None, best_first=False, backward=backward)
+        self.rows(graph, np.zeros(1, np.int64), found, None, order="rounds", backward=backward)
         return tuple([v[0] for v in found])
 
     def _workers(self, steps: int) -> int:
@@ -506,6 +457,13 @@ class Searches(Threaded):
 
 def _queue(edges: Edges, room: int, times: int) -> Queue:
     return Queue(np.empty(times * room, np.int64), tuple([np.empty(times * room, w.dtype) for w in edges.weights]), room)
+
+
+def _components(edges: Edges) -> Components:
+    count, number = strong_components(edges.starts, edges.heads)
+    begins = np.zeros(count + 1, np.int64)
+    np.cumsum(np.bincount(number, minlength=count), out=begins[1:])
+    return Components(number, np.argsort(number, kind="stable").astype(np.int64, copy=False), begins)
 
 
 def _edges(graph: Graph) -> Edges:

@@ -275,7 +275,9 @@ def small_rows(csgraph: Any, request: Request) -> tuple[Array, ...] | None:
     if not request.directed:
         csr = both_ways(csr)
     distances, tree = np.empty((count, n)), np.full((count, n), NONE, np.int32) if request.return_predecessors else None
-    complete, _ = searches.rows((csr.starts, csr.heads, csr.weights), flat, (distances,), tree, best_first=not negative, backward=False)
+    complete, _ = searches.rows(
+        (csr.starts, csr.heads, csr.weights), flat, (distances,), tree, order="rounds" if negative else "best", backward=False
+    )
     if complete < count:  # a cycle is negative
         return None
     answer = (distances,) if tree is None else (distances, tree)

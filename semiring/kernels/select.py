@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     SparseProducts: TypeAlias = CpuSparseProducts | CudaSparseProducts | ReferenceSparseProducts
 
 __all__ = [
-    "element_operations", "eliminations_for", "engine_for", "fronts_for", "has_searches", "scans_for", "source_sets", "sparse_products_for",
-    "sweeps_for", "tight_trees",
+    "element_operations", "eliminations_for", "engine_for", "fronts_for", "has_loops", "has_searches", "scans_for", "source_sets",
+    "sparse_products_for", "sweeps_for", "tight_trees",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
@@ -103,7 +103,7 @@ def _maker(semiring: Semiring, dtypes: DTypes, reference: bool, packed: bool) ->
 
 @functools.lru_cache(maxsize=cache.LOADED)
 def element_operations(semiring: Semiring, dtypes: DTypes) -> ElementOperations:
-    """Return the operations on single elements for compiled loops; `has_searches` tells if they exist."""
+    """Return the operations on single elements for compiled loops; `has_loops` tells if they exist."""
     with importing:
         from semiring.kernels.cpu.element_operations import ElementOperations
 
@@ -128,11 +128,16 @@ def tight_trees(semiring: Semiring, dtypes: DTypes) -> TightTrees:
 
 
 @functools.lru_cache(maxsize=cache.LOADED)
-def has_searches(semiring: Semiring, dtypes: DTypes, device: str = "cpu") -> bool:
-    """Return True if compiled searches exist: ⊕ selects a walk, and scalar instructions compute ⊕ and ⊗."""
-    if device == "reference" or any(d.kind == "O" for d in dtypes) or not is_selective(semiring, dtypes):
+def has_loops(semiring: Semiring, dtypes: DTypes, device: str = "cpu") -> bool:
+    """Return True if loops over elements can be compiled: scalar instructions compute ⊕ and ⊗."""
+    if device == "reference" or any(d.kind == "O" for d in dtypes):
         return False
     return not (semiring.program.operations & _NOT_SINGLE or _lacks_instructions(semiring, dtypes))
+
+
+def has_searches(semiring: Semiring, dtypes: DTypes, device: str = "cpu") -> bool:
+    """Return True if compiled searches find best paths: loops can be compiled, and ⊕ selects a walk."""
+    return has_loops(semiring, dtypes, device) and is_selective(semiring, dtypes)
 
 
 def scans_for(semiring: Semiring, dtypes: DTypes, device: str, states: int, threads: int | None = None) -> Scans | None:

@@ -22,7 +22,7 @@ from semiring.arrays.threads import thread_count
 from semiring.common.errors import GraphError
 from semiring.kernels import machine
 from semiring.kernels.machine import call_seconds, speed_of
-from semiring.kernels.select import has_searches
+from semiring.kernels.select import has_loops, has_searches
 from semiring.planning.options import Options
 from semiring.planning.problem import Problem, Wanted, closure_problem
 
@@ -219,7 +219,7 @@ def _tried(problem: Problem, edges: CSR, *, eliminable: bool) -> Problem:
     if not problem.has_rows_alone:  # a closure by stars may exist in one order of elimination only
         converges = eliminable and problem.searches is None and sums_converge(problem.semiring, edges)
         return problem._replace(fill=_fill(problem, edges)) if converges else problem
-    longest = search_seconds(problem, compiled=has_searches(problem.semiring, problem.dtypes, device))
+    longest = search_seconds(problem, compiled=has_loops(problem.semiring, problem.dtypes, device))
     longest *= (machine.TRIAL_ROUNDS if order == "rounds" else 1) * (machine.TRIAL_PARTS if n >= machine.COMPONENTS else 1)
     if problem.limit is not None or longest >= closure_seconds(problem, "cpu") or gpus():
         found = reach(problem.semiring, edges, count, order, device, problem.threads, problem.limit)
@@ -238,7 +238,7 @@ def _fill(problem: Problem, edges: CSR) -> Fill | None:
         return None
     others = closure_seconds(problem, "cuda:0" if gpus() else "cpu")
     if problem.has_rows_alone:
-        others = min(others, search_seconds(problem, compiled=has_searches(problem.semiring, problem.dtypes)))
+        others = min(others, search_seconds(problem, compiled=has_loops(problem.semiring, problem.dtypes)))
     if problem.scipy:
         others = min(others, scipy_seconds(problem))
     if others < machine.TRIAL_ELIMINATION * _analysis_seconds(problem):

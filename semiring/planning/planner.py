@@ -26,7 +26,7 @@ from semiring.common import forks
 from semiring.common.errors import SemiringError, TooLargeError
 from semiring.kernels import machine
 from semiring.kernels.description import sides_of
-from semiring.kernels.select import has_searches, scans_for
+from semiring.kernels.select import has_loops, has_searches, scans_for
 from semiring.planning.block_rows import by_block_rows, by_block_rows_of_ranks, bytes_of_results
 from semiring.planning.costs import (
     closure_seconds,
@@ -263,7 +263,7 @@ def _ways_of_edges(problem: Problem, shared: tuple[str, ...] | None) -> dict[str
         device = "reference"
     whole = closure_seconds(problem, device), device
     ways: dict[str, tuple[float, str]] = {}
-    compiled = has_searches(problem.semiring, problem.dtypes, named)
+    compiled = has_loops(problem.semiring, problem.dtypes, named)
     if problem.has_rows_alone and (some or problem.scipy or compiled):
         ways["search"] = search_seconds(problem, compiled=compiled), "cpu"
     if problem.fill is not None:

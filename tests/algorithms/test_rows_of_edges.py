@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -128,6 +129,56 @@ def test_compiled_searches_agree_with_numpys(case: tuple[Any, Any], data: st.Dat
         assert_trees(semiring, edges, sources, found, tree, **how)
 
 
+SUMS: list[Any] = [
+    (sr.DISTANCE_COUNT, ("float64", "float64")),
+    (sr.DISTANCE_COUNT, ("float32", "float64")),
+    (sr.BITSET, ("uint8",)),
+    (sr.BITSET, ("int64",)),
+]
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize(("semiring", "dtypes"), SUMS)
+@examples(40)
+@given(data=st.data())
+def test_compiled_sums_of_walks_agree_with_numpys(semiring: Any, dtypes: Any, data: st.DataObject) -> None:
+    """⊕ that selects no walk, on graphs with cycles, and acyclic ones with negative edges."""
+    n, density = data.draw(st.sampled_from([1, 2, 3, 7, 30])), data.draw(st.sampled_from([0.0, 0.1, 0.5, 1.0]))
+    acyclic, rng = data.draw(st.booleans()), np.random.default_rng(data.draw(st.integers(0, 99)))
+    there = rng.random((n, n)) < density
+    if acyclic:
+        there &= np.triu(np.ones((n, n), bool), 1)
+    a = rng.integers(-9 if acyclic and dtypes[0] != "uint8" else 1, 9, (n, n)).astype(dtypes[0])
+    zero = semiring.identities([np.dtype(d) for d in dtypes])[0]
+    values = tuple(np.where(there, np.asarray(w), z).astype(d) for w, z, d in zip((a, 1), zero, dtypes, strict=False))
+    edges, sources = edges_of(values, zero), rng.integers(0, n, data.draw(st.integers(0, 4)))
+    how: dict[str, Any] = {"reflexive": data.draw(st.booleans()), "backward": data.draw(st.booleans())}
+    found, expected = (rows(semiring, edges, sources, device=device, **how) for device in ("cpu", "reference"))
+    assert all(np.array_equal(x, y) for x, y in zip(found, expected, strict=True))
+
+
+def test_counts_of_paths_in_one_pass() -> None:
+    """The number of paths of an acyclic graph with negative edges, beside NetworkX's paths; each edge is seen once."""
+    rng, n = np.random.default_rng(2), 12
+    tails, heads = np.nonzero(np.triu(rng.random((n, n)) < 0.5, 1))
+    lengths = rng.integers(-2, 2, len(tails)).astype(float)
+    edges = CSR.of(tails, heads, (lengths, np.ones(len(tails))), n, (INF, 0.0))
+    graph, searches = nx.DiGraph(), searches_for(sr.DISTANCE_COUNT, edges.dtypes, "cpu")
+    graph.add_nodes_from(range(n))
+    graph.add_weighted_edges_from(zip(tails.tolist(), heads.tolist(), lengths.tolist(), strict=True))
+    assert searches is not None
+    values = np.empty((1, n)), np.empty((1, n))
+    complete, seen = searches.rows(
+        (edges.starts, edges.heads, edges.weights), np.zeros(1, np.int64), values, None, order="components", backward=False
+    )
+    assert complete == 1
+    assert seen == sum(edges.starts[v + 1] - edges.starts[v] for v in edges.reachable(np.zeros(1, np.int64)))
+    for v in range(1, n):
+        lengths_of_paths = [nx.path_weight(graph, p, "weight") for p in nx.all_simple_paths(graph, 0, v)]
+        best = min(lengths_of_paths, default=INF)
+        assert (values[0][0, v], values[1][0, v]) == (best, lengths_of_paths.count(best))
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int32"])
 @pytest.mark.parametrize("degree", [0.5, 2, 10])
 def test_scipys_distances(dtype: str, degree: float) -> None:
@@ -233,7 +284,7 @@ def test_which_rows_are_complete_is_no_matter_of_time(threads: int) -> None:
     found = np.empty((len(sources), edges.n))
     compiled = Searches(sr.MIN_PLUS, (np.dtype(np.float64),), threads)
     graph = (edges.starts, edges.heads, edges.weights)
-    complete, _ = compiled.rows(graph, sources, (found,), None, best_first=False, backward=False)
+    complete, _ = compiled.rows(graph, sources, (found,), None, order="rounds", backward=False)
     assert complete == 3
 
 
@@ -284,9 +335,9 @@ def test_the_graph_is_only_read() -> None:
         assert rows(sr.MIN_PLUS, strided, np.array([0, 3]), device=device)[0].tolist() == [[0, 1, 2, INF], [INF, INF, INF, 0]]
 
 
-@pytest.mark.parametrize("best_first", [True, False])
+@pytest.mark.parametrize("order", ["best", "rounds", "components"])
 @pytest.mark.parametrize("shape", ["path", "star", "complete", "random"])
-def test_compiled_searches_finish(shape: str, best_first: bool) -> None:
+def test_compiled_searches_finish(shape: str, order: Any) -> None:
     """They leave nothing to NumPy where no edge is divergent, however many entries their queues get."""
     n = 60
     a = np.full((n, n), INF)
@@ -302,7 +353,7 @@ def test_compiled_searches_finish(shape: str, best_first: bool) -> None:
     edges = edges_of((a,), (INF,))
     values = np.empty((n, n))
     graph = edges.starts, edges.heads, edges.weights
-    assert Searches(sr.MIN_PLUS, edges.dtypes).rows(graph, np.arange(n), (values,), None, best_first=best_first, backward=False)[0] == n
+    assert Searches(sr.MIN_PLUS, edges.dtypes).rows(graph, np.arange(n), (values,), None, order=order, backward=False)[0] == n
     np.testing.assert_allclose(values, csgraph.dijkstra(matrix(edges)))
 
 
@@ -323,8 +374,10 @@ def test_equal_edges(weight: float, reflexive: bool) -> None:
     assert_trees(sr.MIN_PLUS, edges, np.arange(n), (found,), trees[0], reflexive=reflexive, backward=False)
 
 
-@pytest.mark.parametrize(("weights", "best_first"), [((2.0, 2.0), False), ((2.0, 3.0), True), ((-1.0, 2.0), False), ((-1.0, -1.0), False)])
-def test_what_is_searched_best_first(weights: tuple[float, float], best_first: bool) -> None:
+@pytest.mark.parametrize(
+    ("weights", "expected"), [((2.0, 2.0), "rounds"), ((2.0, 3.0), "best"), ((-1.0, 2.0), "rounds"), ((-1.0, -1.0), "rounds")]
+)
+def test_what_is_searched_best_first(weights: tuple[float, float], expected: str) -> None:
     """Edges that differ, of which none is negative: others need no heap, or must not be final at once."""
     asked = []
 
@@ -336,21 +389,21 @@ def test_what_is_searched_best_first(weights: tuple[float, float], best_first: b
             values: Values,
             tree: Array | None,
             *,
-            best_first: bool,
+            order: Any,
             backward: bool,
             reflexive: bool = True,
             meter: Meter | None = None,
             patience: int | None = None,
             limit: tuple[Any, ...] | None = None,
         ) -> tuple[int, int]:
-            asked.append(best_first)
-            how = {"best_first": best_first, "backward": backward, "reflexive": reflexive}
+            asked.append(order)
+            how = {"order": order, "backward": backward, "reflexive": reflexive}
             return super().rows(graph, sources, values, tree, **how, meter=meter, patience=patience, limit=limit)
 
     edges = min_plus(3, [(0, 1, weights[0]), (1, 2, weights[1])])
     found = rows_of_edges(sr.MIN_PLUS, edges, np.array([0]), searches=Spy(sr.MIN_PLUS, edges.dtypes))
     assert found[0].tolist() == [[0, weights[0], sum(weights)]]
-    assert asked == [best_first]
+    assert asked == [expected]
 
 
 def test_threads() -> None:
@@ -363,30 +416,30 @@ def test_threads() -> None:
     assert np.array_equal(trees[0], trees[1])
 
 
-@pytest.mark.parametrize("best_first", [True, False])
+@pytest.mark.parametrize("order", ["best", "rounds", "components"])
 @pytest.mark.parametrize("backward", [True, False])
-def test_the_order_of_factors(best_first: bool, backward: bool) -> None:
+def test_the_order_of_factors(order: Any, backward: bool) -> None:
     """With a ⊗ b = 2a + b a path shows on which side each of its edges was multiplied."""
     lopsided = sr.Semiring("lopsided", min, lambda a, b: 2 * a + b, zero=INF, one=0)
     edges = min_plus(4, [(0, 1, 1.0), (1, 2, 10.0), (2, 3, 100.0)])
     values = np.empty((1, 4))
     found, seen = Searches(lopsided, edges.dtypes).rows(
-        (edges.starts, edges.heads, edges.weights), np.array([0]), (values,), None, best_first=best_first, backward=backward
+        (edges.starts, edges.heads, edges.weights), np.array([0]), (values,), None, order=order, backward=backward
     )
     assert (found, seen) == (1, 3)
     steps = itertools.accumulate([1.0, 10, 100], lambda w, e: 2 * e + w if backward else 2 * w + e, initial=0.0)
     assert values[0].tolist() == list(steps)
 
 
-@pytest.mark.parametrize("best_first", [True, False])
-def test_an_element_that_seems_better_than_itself(best_first: bool) -> None:
+@pytest.mark.parametrize("order", ["best", "rounds", "components"])
+def test_an_element_that_seems_better_than_itself(order: Any) -> None:
     """As a NaN does, or what a wrong ⊕ makes of elements that no law was tried on: a search ends all the same."""
     wrong = sr.Semiring("wrong", lambda a, b: 78 if a == 77 else min(a, b), lambda a, b: a + b, zero=INF, one=0)
     n = 12
     edges = min_plus(n, [(0, v, 77.0) for v in range(1, n)])
     values = np.empty((1, n))
     graph = edges.starts, edges.heads, edges.weights
-    Searches(wrong, edges.dtypes).rows(graph, np.array([0]), (values,), None, best_first=best_first, backward=False)
+    Searches(wrong, edges.dtypes).rows(graph, np.array([0]), (values,), None, order=order, backward=False)
     assert values[0].tolist() == [0, *(n - 1) * [77]]
 
 
@@ -394,7 +447,7 @@ def test_what_cannot_be_searched_by_compiled_code() -> None:
     double = (np.dtype(np.float64),)
     assert searches_for(sr.MIN_PLUS, double, "reference") is None
     assert searches_for(sr.MIN_PLUS, (np.dtype(object),), "cpu") is None
-    assert searches_for(sr.BITSET, (np.dtype(np.uint8),), "cpu") is None
+    assert searches_for(sr.LOG, double, "cpu") is None
     whole = sr.Semiring("whole", min, lambda a, b: (a + b) // 1, zero=INF, one=0)
     assert searches_for(whole, double, "cpu") is None
     assert searches_for(whole, (np.dtype(np.int64),), "cpu") is not None

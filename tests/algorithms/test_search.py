@@ -16,7 +16,7 @@ from semiring.algorithms.search import Searches
 from semiring.algorithms.tight_edges import trees_along_tight_edges
 from semiring.kernels.cpu.loops import Element, Elements, Floats, Ints, interpreted, loop
 
-SEMIRINGS = [
+SEMIRINGS: list[Any] = [
     (sr.MIN_PLUS, (np.float64,)),
     (sr.MIN_PLUS, (np.int32,)),
     (sr.MAX_PLUS, (np.int16,)),
@@ -24,6 +24,8 @@ SEMIRINGS = [
     (sr.BOOLEAN, (np.bool_,)),
     (sr.DISTANCE_HOPS, (np.float64, np.int32)),
 ]
+
+SUMS: list[Any] = [(sr.DISTANCE_COUNT, (np.float64, np.int64)), (sr.BITSET, (np.int64,))]
 
 
 @st.composite
@@ -41,42 +43,41 @@ def rows(semiring: sr.Semiring, edges: CSR, **how: Any) -> tuple[Any, ...]:
     """Search from all vertices."""
     n, searches = edges.n, Searches(semiring, edges.dtypes, 1)
     values, trees = tuple(np.full((n, n), 7, d) for d in edges.dtypes), np.full((n, n), -1, np.int32)
-    search = searches.rows if "best_first" in how else searches.rows_by_components
-    found = search((edges.starts, edges.heads, edges.weights), np.arange(n), values, trees, **how)
+    found = searches.rows((edges.starts, edges.heads, edges.weights), np.arange(n), values, trees, **how)
     return found, trees.tolist(), *(v.tobytes() for v in values), values
 
 
-@pytest.mark.parametrize("best_first", [True, False])
+@pytest.mark.parametrize("order", ["best", "rounds"])
 @pytest.mark.parametrize(("semiring", "dtypes"), SEMIRINGS)
 @given(data=st.data(), backward=st.booleans(), reflexive=st.booleans())
-def test_rows(semiring: sr.Semiring, dtypes: Any, best_first: bool, data: Any, backward: bool, reflexive: bool) -> None:
-    edges = data.draw(graphs(dtypes, signed=not best_first and dtypes[0] not in (np.bool_,)))
-    how = {"best_first": best_first and semiring is not sr.MAX_PLUS, "backward": backward, "reflexive": reflexive}
+def test_rows(semiring: sr.Semiring, dtypes: Any, order: Any, data: Any, backward: bool, reflexive: bool) -> None:
+    edges = data.draw(graphs(dtypes, signed=order != "best" and dtypes[0] not in (np.bool_,)))
+    how = {"order": "rounds" if semiring is sr.MAX_PLUS else order, "backward": backward, "reflexive": reflexive}
     found = rows(semiring, edges, **how)
     with interpreted():
         assert rows(semiring, edges, **how)[:-1] == found[:-1]
 
 
-@pytest.mark.parametrize(("semiring", "dtypes"), SEMIRINGS)
+@pytest.mark.parametrize(("semiring", "dtypes"), SEMIRINGS + SUMS)
 @given(data=st.data(), backward=st.booleans(), reflexive=st.booleans())
 def test_rows_by_components(semiring: sr.Semiring, dtypes: Any, data: Any, backward: bool, reflexive: bool) -> None:
     edges = data.draw(graphs(dtypes, signed=dtypes[0] is not np.bool_))
     if backward:
         edges = edges.transposed()
-    (complete, _), *found, values = rows(semiring, edges, backward=backward, reflexive=reflexive)
-    (whole, _), *_, expected = rows(semiring, edges, backward=backward, reflexive=reflexive, best_first=False)
+    (complete, _), *found, values = rows(semiring, edges, order="components", backward=backward, reflexive=reflexive)
+    (whole, _), *_, expected = rows(semiring, edges, backward=backward, reflexive=reflexive, order="rounds")
     assert complete == whole
     for one, other in zip(values, expected, strict=True):
         assert one[:complete].tobytes() == other[:complete].tobytes()
     with interpreted():
-        assert rows(semiring, edges, backward=backward, reflexive=reflexive)[1:-1] == tuple(found)
+        assert rows(semiring, edges, order="components", backward=backward, reflexive=reflexive)[1:-1] == tuple(found)
 
 
 def test_an_acyclic_graph_takes_one_pass() -> None:
     n = 300
     tails, heads = np.triu_indices(n, 1)
     edges = CSR.of(tails, heads, (-((heads - tails) ** 1.5),), n, (np.inf,))
-    (complete, seen), *_ = rows(sr.MIN_PLUS, edges, backward=False)
+    (complete, seen), *_ = rows(sr.MIN_PLUS, edges, order="components", backward=False)
     assert (complete, seen) == (n, sum((n - i) * (n - i - 1) // 2 for i in range(n)))
 
 
@@ -91,7 +92,7 @@ def test_pairs_and_trees(semiring: sr.Semiring, dtypes: Any, data: Any) -> None:
         return [Searches(semiring, edges.dtypes, 1).path(there, reverse, u, v) for u in range(edges.n) for v in range(edges.n) if u != v]
 
     def trees() -> Any:
-        *_, values = rows(semiring, edges, best_first=True, backward=False)
+        *_, values = rows(semiring, edges, order="best", backward=False)
         grown = np.full((edges.n, edges.n), -5, np.int32)
         mask = trees_along_tight_edges(semiring, there, reverse, np.arange(edges.n), values, grown, backward=False, threads=1)
         return mask.tolist(), grown[mask].tolist()
@@ -137,7 +138,7 @@ def test_a_heap_sorts(numbers: list[float]) -> None:
 
 @given(graphs((np.float64,)), st.integers(0, 12), st.booleans())
 def test_a_limit_ends_searches(edges: CSR, limit: int, backward: bool) -> None:
-    how: dict[str, Any] = {"best_first": True, "backward": backward}
+    how: dict[str, Any] = {"order": "best", "backward": backward}
     ((_, seen), *_, (whole,)), ((_, fewer), *found, (some,)) = (rows(sr.MIN_PLUS, edges, limit=at, **how) for at in (None, (limit,)))
     assert fewer <= seen
     assert np.array_equal(some, np.where(whole <= limit, whole, np.inf))

@@ -228,15 +228,13 @@ def test_loops_look(made: Loop[..., Any], constants: dict[str, Any]) -> None:
     assert LOOK in made.ir(tuple(map(kinds, made.parameters.values())), constants)
 
 
-@pytest.mark.parametrize(
-    "made", [search.search_best_first, search.search_in_rounds, search.search_by_components, search.search_pair, tight_edges.grow_tree]
-)
+@pytest.mark.parametrize("made", [search.search_best_first, search.search_in_rounds, search.search_pair, tight_edges.grow_tree])
 def test_searches_look(made: Loop[..., Any]) -> None:
     def doubles(parameter: Parameter) -> Any:
         if parameter.kind == "tuple":
             return tuple(doubles(each) for _, each in parameter.fields)
         return F8 if parameter.kind == "elements" else None
 
-    given = {"semiring": element_operations(sr.MIN_PLUS, F8), "backward": False, "limited": False}
+    given = {"semiring": element_operations(sr.MIN_PLUS, F8), "backward": False, "limited": False, "parts": True}
     constants = {a.arg: given[a.arg] for a in made.tree.args.kwonlyargs}
     assert LOOK in made.ir(tuple(map(doubles, made.parameters.values())), constants)

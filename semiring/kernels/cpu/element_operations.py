@@ -1,13 +1,14 @@
-"""The operations of a semiring with a selective ⊕ on single elements: inlined into compiled loops, or run by NumPy."""
+"""The operations of a semiring on single elements: inlined into compiled loops, or run by NumPy."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.algebra.laws import is_selective
 from semiring.common.forks import cached_property
 from semiring.kernels.cpu.kernels import identity, kernels_for
 from semiring.kernels.cpu.lowering import Lowering, Value, improve
@@ -29,7 +30,7 @@ class ElementOperations:
     """
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> None:
-        self.semiring, self.dtypes = semiring, dtypes
+        self.semiring, self.dtypes, self.selective = semiring, dtypes, is_selective(semiring, dtypes)
         kernels = kernels_for(semiring, dtypes)
         self.representation, self.target, self.loops = kernels.representation, kernels.target, kernels.loops
         self.zero, self.one = (
@@ -50,10 +51,17 @@ class ElementOperations:
     def _operations(self) -> Operations:
         return operations_for(self.semiring, self.dtypes)
 
+    def add(self, x: Element, y: Element) -> Element:
+        """Return x ⊕ y."""
+        return self._computed(self._operations.add, x, y)
+
     def mul(self, x: Element, y: Element) -> Element:
         """Return x ⊗ y."""
+        return self._computed(self._operations.mul, x, y)
+
+    def _computed(self, operation: Callable[[Element, Element], Element], x: Element, y: Element) -> Element:
         with np.errstate(all="ignore"):
-            return tuple([d.type(v) for d, v in zip(self.dtypes, self._operations.mul(x, y), strict=True)])
+            return tuple([d.type(v) for d, v in zip(self.dtypes, operation(x, y), strict=True)])
 
     def better(self, new: Element, old: Element) -> bool:
         """Return True if old ⊕ new is not old."""
@@ -78,8 +86,8 @@ class ElementOperations:
         rep = self.representation
         low = Lowering(em, self.target, 1, infinities=rep.inner_infinities)
         x, y = args
-        if name == "mul":
-            return tuple(low.evaluate(rep.mul, x, y, rep.outer))
+        if name in ("add", "mul"):
+            return tuple(low.evaluate(rep.add if name == "add" else rep.mul, x, y, rep.outer))
         better = improve(low, rep.add, rep.outer, rep.extremum, y, x)[1]()
         if name == "improves" and rep.kind == "clamped":
             half = rep.outer[0].literal(rep.inner_zero[0])
