@@ -18,19 +18,13 @@ import numpy as np
 
 from semiring.algorithms.elimination import Elimination
 from semiring.arrays.memory import require_bytes
-from semiring.arrays.overlap import address
 from semiring.arrays.threads import run
 from semiring.common import forks
 from semiring.kernels.compressed import SweepLayout
-from semiring.kernels.cpu.sweeps import COPIES, TallyWords, float_word
 
 __all__ = ["Distribution", "cell_exponent", "distribution"]
 
 Array = np.ndarray[Any, Any]
-
-_COUNT = np.dtype(np.int32)
-_CELL_BYTES = 2 * COPIES * _COUNT.itemsize
-"""Bytes of a cell in the table of one sweep."""
 
 
 class Distribution(NamedTuple):
@@ -96,7 +90,7 @@ def distribution(
     n, (dtype,) = found.n, kernels.dtypes
     if most:
         workers = min(kernels.threads, -(-n // lanes))
-        require_bytes(most * (_CELL_BYTES * workers + 8), f"tallying distances in {most:,} bins takes", "ask for fewer bins")
+        require_bytes(most * (kernels.cell_bytes * workers + 8), f"tallying distances in {most:,} bins takes", "ask for fewer bins")
     layout, depth = _stacked(elimination)
     down = np.arange(len(found.parent))[::-1].copy()
     sums, reached, farthest = np.zeros(n), np.zeros(n, np.int64), np.zeros(n, dtype)
@@ -113,9 +107,9 @@ def distribution(
             last = int(found.supernode_of[sources[-1]])
             wanted, below, end = np.concatenate([up[up > last][::-1], down[len(down) - 1 - last :]]), first, first + len(sources)
         while True:
-            part = _Part(lanes, dtype, cells)
-            words = part.words(below, end, to)
-            kernels.sweep(found.nodes, panels, layout, sources, up, wanted, x, signed=False, tally=words)
+            exponent = cells.exponent
+            part = kernels.tally(cells.most, math.ldexp(1.0, -exponent), cells.first(exponent))
+            kernels.sweep(found.nodes, panels, layout, sources, up, wanted, x, signed=False, tally=part.words(below, end, to))
             if part.fits:
                 break
             cells.highest = max(cells.highest, float(part.largest.max()))
@@ -125,7 +119,7 @@ def distribution(
         sums[sources], reached[sources] = (weights @ part.sums)[each], (weights @ part.counts)[each]
         farthest[sources] = part.largest[each]
         if cells.most:
-            cells.add(weights @ part.counted((below, end - below), own=len(sources)), part)
+            cells.add(weights @ part.counted((below, end - below), own=len(sources)), exponent, float(part.fractions.max()))
         tell(len(sources), worker)
 
     run(some, range(0, n, lanes), kernels.threads)
@@ -147,48 +141,21 @@ class _Cells:
         self.tables: dict[int, tuple[int, Array]] = {}
         self._lock = forks.lock()
 
+    @property
+    def exponent(self) -> int:
+        """Return the exponent with which all distances so far have cells."""
+        return cell_exponent(self.least, self.highest, self.most) if self.most else 0
+
     def first(self, exponent: int) -> int:
         """Return the cell of the least distance."""
         return math.floor(math.ldexp(self.least, -exponent))
 
-    def add(self, counts: Array, part: _Part) -> None:
-        """Add the counts of a sweep."""
+    def add(self, counts: Array, exponent: int, fraction: float) -> None:
+        """Add the counts of a sweep, and its largest fraction."""
         with self._lock:
-            self.fraction = max(self.fraction, float(part.fractions.max()))
-            first, before = self.tables.get(part.exponent, (self.first(part.exponent), np.zeros(self.most, np.int64)))
-            self.tables[part.exponent] = first, before + counts
-
-
-class _Part:
-    """The tallies of one sweep; see `TallyWords`."""
-
-    def __init__(self, lanes: int, dtype: np.dtype[Any], cells: _Cells) -> None:
-        self.sums, self.counts, self.largest = np.zeros((2, lanes)), np.zeros((2, lanes), np.int32), np.zeros(lanes, dtype)
-        self.fractions, self.table = np.zeros(lanes), np.zeros((2, cells.most + 1, COPIES), _COUNT)
-        self.exponent = cell_exponent(cells.least, cells.highest, cells.most) if cells.most else 0
-        self._cells = cells
-
-    def words(self, below: int, end: int, to: Array | None) -> TallyWords:
-        """Return the arguments of the kernel."""
-        words = TallyWords(below, end, address(self.sums), address(self.counts), address(self.largest), 0 if to is None else address(to))
-        if not self._cells.most:
-            return words
-        scale, base = float_word(math.ldexp(1.0, -self.exponent)), float_word(self._cells.first(self.exponent))
-        table, fractions = address(self.table), address(self.fractions)
-        return words._replace(table=table, cells=self._cells.most, scale=scale, base=base, fractions=fractions)
-
-    @property
-    def fits(self) -> bool:
-        """Return True if no distance is beyond the last cell."""
-        return not (self._cells.most and self.table[:, -1].any())
-
-    def counted(self, targets: tuple[int, int], *, own: int) -> Array:
-        """Count the distances of different vertices in each cell, for both parts of the targets; the sources are in the last part."""
-        counted: Array = self.table[:, :-1].sum(axis=2, dtype=np.int64)
-        # The first cell also counts ∞, lanes without a source, and the sources themselves.
-        counted[:, 0] -= np.array(targets) * self.counts.shape[1] - self.counts.sum(axis=1)
-        counted[int(targets[1] > 0), 0] -= own
-        return counted
+            self.fraction = max(self.fraction, fraction)
+            first, before = self.tables.get(exponent, (self.first(exponent), np.zeros(self.most, np.int64)))
+            self.tables[exponent] = first, before + counts
 
 
 def _stacked(elimination: Elimination) -> tuple[SweepLayout, int]:

@@ -15,7 +15,8 @@ from semiring.kernels.compressed import Array, EliminationPanels, Supernodes, Sw
 from semiring.kernels.cpu.arguments import pack
 from semiring.kernels.cpu.fronts import FRONT_STATUS, FrontArrays, FrontWords
 from semiring.kernels.cpu.kernels import kernels_for
-from semiring.kernels.cpu.sweeps import GatherArrays, GatherWords, SweepWords, TallyWords, lanes_of
+from semiring.kernels.cpu.sweeps import GatherArrays, GatherWords, SweepWords, lanes_of
+from semiring.kernels.cpu.tallies import CELL_BYTES, Tally, TallyWords
 
 __all__ = ["Eliminations"]
 
@@ -27,7 +28,11 @@ class Eliminations(Threaded):
     ----------
     lanes : int
         Sources of a sweep.
+    cell_bytes : int
+        Bytes of a cell of the histogram of a `tally`.
     """
+
+    cell_bytes = CELL_BYTES
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], threads: int | None = None) -> None:
         self.requested, self.dtypes = threads, dtypes
@@ -140,6 +145,10 @@ class Eliminations(Threaded):
         packed = pack(words, [tuple(map(address, parts)) for parts in zip(x, own, panels.upper, panels.lower, strict=True)])
         name = "sweep_statistics" if tally else "sweep_columns" if backward else "sweep_rows"
         self._kernels.function(name)(packed, self.lanes * len(panels.upper[0]))
+
+    def tally(self, cells: int, scale: float, base: float) -> Tally:
+        """Return empty statistics for a sweep over one component."""
+        return Tally(self.lanes, self.dtypes[0], cells, scale, base)
 
     def gather(self, x: Values, places: Array, out: Values, rows: Array) -> None:
         """out[rows[b]] ← lane b of x at the given places; elements in a row of `out` are contiguous."""
