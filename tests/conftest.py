@@ -14,11 +14,14 @@ from semiring.arrays import devices, memory
 from semiring.arrays.devices import gpus
 from semiring.arrays.threads import thread_count
 from semiring.kernels import machine
+from semiring.kernels.cpu import loops
 
 collect_ignore = ["mpi/program.py", "mpi/sparse.py"]  # ranks run them; to collect doctests of them would initialize MPI
 
 # Whoever looks at a failed test wants to see where inside the library it failed.
 os.environ.setdefault("SEMIRING_TRACEBACK", "full")
+
+loops.checking = True
 
 # The first example of a kind may compile a kernel.
 settings.register_profile("semiring", deadline=None, max_examples=20)

@@ -58,7 +58,7 @@ class HopSums(NamedTuple):
     found: Ints
 
 
-_NO_SUMS = HopSums(*list[Any]([None] * 4))
+_NO_SUMS = HopSums(*[np.empty(0, np.int64)] * 4)
 """The sums of a search for rows."""
 
 

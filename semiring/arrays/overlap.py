@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Layout", "address", "extent", "layout", "matched", "overlap", "share", "span"]
+__all__ = ["DATA_OFFSET", "Layout", "address", "extent", "layout", "matched", "overlap", "share", "span"]
 
 
 class Layout(NamedTuple):
@@ -23,14 +23,14 @@ class Layout(NamedTuple):
     size: int
 
 
-_FIELD = object.__basicsize__
+DATA_OFFSET = object.__basicsize__
 """The offset of the data pointer in a NumPy array: the first field after the object header, in all versions of the ABI."""
 
 _at = ctypes.c_void_p.from_address
 
 
 def _field(array: np.ndarray[Any, Any]) -> int:
-    return _at(id(array) + _FIELD).value or 0
+    return _at(id(array) + DATA_OFFSET).value or 0
 
 
 def _told(array: np.ndarray[Any, Any]) -> int:

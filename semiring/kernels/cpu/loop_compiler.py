@@ -75,7 +75,9 @@ def compiled_ir(made: Source, types: Sequence[Any], constants: dict[str, Any]) -
         dtype: Any = parameter.dtype
         record = dtype if kinds is None and dtype.fields else None
         scalars = tuple(map(scalar_type, (np.dtype(np.uint8),) if record else kinds or (dtype,)))
-        pointers, strides = zip(*[(word("ptr"), word("i64") if parameter.axes == 2 else "") for _ in scalars], strict=True)
+        pointers, strides = zip(
+            *[(em.load("ptr", word("ptr"), 8), word("i64") if parameter.axes == 2 else "") for _ in scalars], strict=True
+        )
         return _Array(pointers, scalars, kinds is not None, strides if parameter.axes == 2 else None, record)
 
     given = {name: argument(p, kinds) for (name, p), kinds in zip(made.parameters.items(), types, strict=True)}

@@ -61,26 +61,27 @@ class Inlined(Protocol):
 
 
 class Parameter(NamedTuple):
-    """The type of an argument: its kind, the dtype of an array of numbers or records, the axes, and the fields of a `NamedTuple`."""
+    """The type of an argument: its kind, the dtype of numbers or records, the axes, the fields of a `NamedTuple`, and if it may be None."""
 
     kind: str  # "int", "float", "element", "array", "elements" or "tuple"
     dtype: Any = None
     axes: int = 0
     fields: tuple[tuple[str, Any], ...] = ()
+    optional: bool = False
 
     @classmethod
     def of(cls, hint: Any) -> Parameter:
         """Read an annotation; an array may be None."""
         options = [a for a in typing.get_args(hint) if a is not type(None)]
         if type(None) in typing.get_args(hint) and len(options) == 1:
-            return cls.of(options[0])
+            return cls.of(options[0])._replace(optional=True)
         if hint in (int, bool, float):
             return cls("float" if hint is float else "int")
         if hasattr(hint, "_fields"):
             fields = typing.get_type_hints(hint, include_extras=True)
             return cls("tuple", hint, 0, tuple([(name, cls.of(each)) for name, each in fields.items()]))
         what, *axes = hint.__metadata__
-        return cls(what, None, *axes) if isinstance(what, str) else cls("array", np.dtype(what), *axes or [1])
+        return cls(what, None, *axes or [1]) if isinstance(what, str) else cls("array", np.dtype(what), *axes or [1])
 
 
 def popcount(word: int) -> int:

@@ -24,7 +24,6 @@ as Python on the same arrays, every index is checked, and a debugger steps throu
 from __future__ import annotations
 
 import functools
-import itertools
 import struct
 from array import array
 from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +32,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
 
-from semiring.arrays.overlap import address
+from semiring.arrays.overlap import DATA_OFFSET, address
 from semiring.common.forks import cached_property
 from semiring.kernels.cpu.compiler import Function, compile_library
 from semiring.kernels.cpu.loop_source import (
@@ -67,6 +66,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _interpreting = False
+checking = False
+"""True checks the dtype and the layout of all arrays at each call; tests set it."""
 
 
 @contextmanager
@@ -91,7 +92,7 @@ class Loop(Source, Generic[P, R]):
     @cached_property
     def pack(self) -> Callable[..., array[int]]:
         """The function that packs arguments into words, with a word for each result; it is written as text, because calls are many."""
-        words = [word for name, parameter in self.parameters.items() for word in _words(parameter, name, self._of_text)]
+        words = [word for name, parameter in self.parameters.items() for word in _words(parameter, name)]
         found: Callable[..., array[int]] = self._of_arguments(f"array_('q', [{', '.join(words + ['0'] * len(self.results))}])")
         return found
 
@@ -107,19 +108,9 @@ class Loop(Source, Generic[P, R]):
         found = self._of_arguments(f"({''.join([f'{_dtypes(p, name)}, ' for name, p in self.parameters.items()])})")
         return found
 
-    @cached_property
-    def packers(self) -> dict[str, Callable[[Any], tuple[int, ...]]]:
-        """Functions that return the words of one argument each."""
-        names = self._of_text
-        return {name: eval(f"lambda {name}: ({', '.join(_words(p, name, names))},)", names) for name, p in self.parameters.items()}
-
     def _of_arguments(self, result: str) -> Any:
-        return eval(f"lambda {', '.join(self.parameters)}: {result}", self._of_text)
-
-    @cached_property
-    def _of_text(self) -> dict[str, Any]:
-        """The names in the text of generated functions, which grow by the dtypes of arrays."""
-        return {"array_": array, "at_": _at, "row_": _row, "float_word_": _float_word, "component_": _component, "np": np}
+        names = {"array_": array, "float_word_": _float_word, "component_": _component, "checked_": _checked, "np": np}
+        return eval(f"lambda {', '.join(self.parameters)}: {result}", names)
 
     @cached_property
     def _answer(self) -> struct.Struct:
@@ -134,9 +125,6 @@ class Loop(Source, Generic[P, R]):
 
     def __call__(self, *args: P.args, **constants: P.kwargs) -> R:
         """Run the loop."""
-        if _interpreting:
-            found: R = self.function(*map(_view, args), **constants)
-            return found
         return self.bind(*args, **constants)()
 
     def bind(self, *args: P.args, **constants: P.kwargs) -> Bound[R]:
@@ -146,8 +134,8 @@ class Loop(Source, Generic[P, R]):
     def compiled(self, args: Sequence[Any], constants: dict[str, Any]) -> Function:
         """Return the machine code for the types of arguments, and for some constants."""
         owner, types = self._compiled, None
-        if (semiring := constants.get("semiring")) is not None:  # its operations own the code, and its dtypes are those of all elements
-            owner, types = semiring.loops, semiring.dtypes
+        if (semiring := constants.get("semiring")) is not None:  # its operations own the code, for the dtypes of all elements
+            owner = semiring.loops
         elif self.generic:
             types = self.kinds(*args)
         key = self, types, *constants.values()
@@ -172,31 +160,22 @@ def loop(function: Callable[P, R]) -> Loop[P, R]:
 
 
 class Bound(Generic[R]):
-    """A call of a loop with given arguments, packed into words for the machine code."""
+    """A call of a loop with given arguments."""
 
     def __init__(self, made: Loop[Any, R], args: Sequence[Any], constants: dict[str, Any]) -> None:
         self.loop, self.args, self.constants = made, args, constants
-        self._words = made.pack(*args)
         self._function = None if _interpreting else made.compiled(args, constants)
-
-    @cached_property
-    def _places(self) -> dict[str, int]:
-        """The place of each argument's first word."""
-        sizes = [len(pack(value)) for pack, value in zip(self.loop.packers.values(), self.args, strict=True)]
-        return dict(zip(self.loop.packers, itertools.accumulate(sizes, initial=0), strict=False))
 
     def __call__(self, nanoseconds: float = 0, **changes: Any) -> R:
         """Run the loop for about `nanoseconds`, with some arguments replaced by others of the same types."""
-        made = self.loop
+        made, args = self.loop, self.args
+        if changes:
+            args = [changes.get(name, value) for name, value in zip(made.parameters, args, strict=True)]
         if _interpreting:
-            args = [changes.get(name, value) for name, value in zip(made.parameters, self.args, strict=True)]
             found: R = made.function(*map(_view, args), **self.constants)
             return found
-        words = self._words[:]
-        for name, value in changes.items():
-            for place, word in enumerate(made.packers[name](value), self._places[name]):
-                words[place] = word
-        (self._function or made.compiled(self.args, self.constants))(words, nanoseconds)
+        words = made.pack(*args)
+        (self._function or made.compiled(args, self.constants))(words, nanoseconds)
         return made.answer(words)  # type: ignore[no-any-return]  # the types of the annotation
 
 
@@ -209,44 +188,32 @@ def _component(value: float) -> int:
     return _float_word(value) if isinstance(value, float) else value
 
 
-def _at(v: Any, dtype: Any) -> int:
-    """Return the address of an array, whose dtype may be fixed; 0 for None."""
-    if v is None:
-        return 0
-    assert dtype is None or v.dtype == dtype, f"an array of a loop is {v.dtype}, not {dtype}"
-    assert v.flags.c_contiguous, "an array of a loop is not contiguous"
-    return address(v)
+def _checked(v: Any, dtype: str, axes: int) -> Any:
+    """Return an array of the dtype, if any, and with contiguous rows; refuse others."""
+    assert not dtype or v.dtype == np.dtype(dtype), f"an array of a loop is {v.dtype}, not {dtype}"
+    assert v.flags.c_contiguous or not v.size or (axes == 2 and v.strides[1] == v.itemsize), "an array of a loop is not contiguous"
+    return v
 
 
-def _row(v: Any, dtype: Any) -> tuple[int, int]:
-    """Return the address of a matrix, and the distance of its rows in entries; zeros for None."""
-    if v is None:
-        return 0, 0
-    assert dtype is None or v.dtype == dtype, f"a matrix of a loop is {v.dtype}, not {dtype}"
-    assert v.flags.c_contiguous or v.strides[1] == v.itemsize, "the rows of a matrix of a loop are not contiguous"
-    return address(v), v.strides[0] // v.itemsize
+_NOTHING = np.zeros(1, np.int64)
 
 
-def _words(parameter: Parameter, name: str, names: dict[str, Any]) -> list[str]:
-    """Write the words of an argument: a number, or for each array the address and the distance of rows in entries."""
-    kind, dtype, axes, fields = parameter
+def _words(parameter: Parameter, name: str) -> list[str]:
+    """Write the words of an argument: a number, or for each array where its address stands, and the distance of rows in entries."""
+    kind, dtype, axes, fields, optional = parameter
     if kind == "tuple":
-        return [word for field, each in fields for word in _words(each, f"{name}.{field}", names)]
-    names[known := f"dtype{len(names)}_"] = dtype
-    match kind, axes:
-        case "int", _:
-            return [name]
-        case "float", _:
-            return [f"float_word_({name})"]
-        case "element", _:
-            return [f"*map(component_, {name})"]
-        case "array", 1:
-            return [f"at_({name}, {known})"]
-        case "array", _:
-            return [f"*row_({name}, {known})"]
-        case _, 1:
-            return [f"*[at_(v, None) for v in {name}]"]
-    return [f"*[word for v in {name} for word in row_(v, None)]"]
+        return [word for field, each in fields for word in _words(each, f"{name}.{field}")]
+    if kind in ("int", "float"):
+        return [name if kind == "int" else f"float_word_({name})"]
+    if kind == "element":
+        return [f"*map(component_, {name})"]
+    one, known = name if kind == "array" else "v", "" if dtype is None or dtype.fields else str(dtype)
+    array = f"checked_({one}, {known!r}, {axes})" if checking else one
+    # An address takes 0.1 µs to read in Python; the machine code reads it where NumPy has it.
+    words = [f"id({array}) + {DATA_OFFSET}", f"{one}.strides[0] // {one}.itemsize"][:axes]
+    if optional:
+        words = [f"{word} if {one} is not None else {nothing}" for word, nothing in zip(words, (address(_NOTHING), 0), strict=False)]
+    return words if kind == "array" else [f"*[word for v in {name} for word in ({', '.join(words)},)]"]
 
 
 def _dtypes(parameter: Parameter, name: str) -> str:
