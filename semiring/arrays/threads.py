@@ -277,7 +277,7 @@ class Scratch(NamedTuple):
         """Carve arrays out of the piece, each of a count and a dtype, aligned to cache lines."""
         found, start = [], self.address - address(self.owner)
         for count, dtype in parts:
-            found.append(self.owner[start : start + count * dtype.itemsize].view(dtype))
+            found.append(np.ndarray(count, dtype, self.owner, start))
             start += -(-count * dtype.itemsize // CACHE_LINE) * CACHE_LINE
         return found
 

@@ -120,8 +120,10 @@ class Loop(Source, Generic[P, R]):
         """Return the numbers in the words of the results, the last ones."""
         if self.results == (int,):
             return words[-1]
+        if not self.results:
+            return None
         values = self._answer.unpack_from(words, 8 * (len(words) - len(self.results)))
-        return None if not values else values[0] if len(values) == 1 else values
+        return values[0] if len(values) == 1 else values
 
     def __call__(self, *args: P.args, **constants: P.kwargs) -> R:
         """Run the loop."""
