@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import os
+import pkgutil
 import subprocess
 import sys
 import threading
@@ -15,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import semiring.algorithms
 from semiring.kernels.cpu.loops import (
     Element,
     Elements,
@@ -272,6 +275,15 @@ def test_many_threads_compile_and_run() -> None:
     for thread in threads:
         thread.join()
     assert found == [50] * 8
+
+
+def test_loops_of_the_library_have_nothing_else() -> None:
+    """Users do not wait for the checks of the library's own loops; this test makes them."""
+    modules = [importlib.import_module(f"semiring.algorithms.{m.name}") for m in pkgutil.iter_modules(semiring.algorithms.__path__)]
+    found = {value.name: value for module in modules for value in vars(module).values() if isinstance(value, Loop)}
+    assert len(found) > 30
+    for made in found.values():
+        made.check()
 
 
 def test_what_a_loop_may_not_have() -> None:

@@ -115,23 +115,24 @@ class Source:
     Parameters
     ----------
     function : function
-
-    Raises
-    ------
-    SyntaxError
-        If the function has something that a loop may not have; the message shows the file and the line.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        code = function.__code__
         self.function, self.name = function, function.__name__
-        self.file, self.line = code.co_filename, code.co_firstlineno
-        last = max(end or 0 for _, end, _, _ in code.co_positions())
-        self.text = textwrap.dedent("".join(linecache.getlines(self.file, function.__globals__)[self.line - 1 : last]))
+        self.file, self.line = function.__code__.co_filename, function.__code__.co_firstlineno
+
+    @cached_property
+    def text(self) -> str:
+        """The lines of the function."""
+        last = max(end or 0 for _, end, _, _ in self.function.__code__.co_positions())
+        return textwrap.dedent("".join(linecache.getlines(self.file, self.function.__globals__)[self.line - 1 : last]))
+
+    @cached_property
+    def tree(self) -> ast.FunctionDef:
+        """The syntax tree."""
         tree = ast.parse(self.text).body[0]
         assert isinstance(tree, ast.FunctionDef)
-        self.tree = tree
-        self._check()
+        return tree
 
     @cached_property
     def hints(self) -> dict[str, Any]:
@@ -168,8 +169,8 @@ class Source:
         line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
         raise SyntaxError(reason, (self.file, self.line + line - 1, column + 1, self.text.splitlines()[line - 1]))
 
-    def _check(self) -> None:
-        """Refuse constructs that a loop may not have."""
+    def check(self) -> None:
+        """Refuse constructs that a loop may not have, by a `SyntaxError` with the file and the line."""
         arguments = self.tree.args
         if arguments.posonlyargs or arguments.vararg or arguments.kwarg or arguments.defaults or any(arguments.kw_defaults):
             self.refuse(self.tree, "a loop has no default values, no *arguments and no **arguments")

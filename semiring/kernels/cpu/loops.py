@@ -67,7 +67,7 @@ R = TypeVar("R")
 
 _interpreting = False
 checking = False
-"""True checks the dtype and the layout of all arrays at each call; tests set it."""
+"""True checks the constructs of each loop, and the dtype and the layout of all arrays at each call; tests set it."""
 
 
 @contextmanager
@@ -87,6 +87,8 @@ class Loop(Source, Generic[P, R]):
     def __init__(self, function: Callable[P, R]) -> None:
         super().__init__(function)
         functools.update_wrapper(self, function)
+        if checking or not function.__module__.startswith("semiring."):  # the tests check loops of the library
+            self.check()
         self._compiled: dict[Any, Function] = {}
 
     @cached_property
