@@ -28,7 +28,7 @@ from semiring.kernels import machine
 from semiring.kernels.cpu.loops import Elements, Ints, Rows, ShortInts, ShortRows, fill, loop
 from semiring.kernels.select import element_operations, has_loops
 
-__all__ = ["PATIENCE", "Searches", "searches_for"]
+__all__ = ["PATIENCE", "Edges", "Queue", "Searches", "searches_for"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
@@ -51,6 +51,13 @@ class Edges(NamedTuple):
     heads: Ints
     weights: Elements
 
+    @classmethod
+    def of(cls, graph: Graph) -> Edges:
+        """Return a graph with contiguous arrays."""
+        starts, heads, weights = graph
+        contiguous = tuple([w if w.flags.c_contiguous else w.copy() for w in weights])
+        return cls(np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(heads, np.int64), contiguous)
+
 
 class Queue(NamedTuple):
     """A queue with room for `room` entries; in rounds two queues one after the other, for a round and for the next one."""
@@ -58,6 +65,11 @@ class Queue(NamedTuple):
     vertices: Ints
     walks: Elements
     room: int
+
+    @classmethod
+    def of(cls, edges: Edges, room: int, times: int = 1) -> Queue:
+        """Allocate one or two queues."""
+        return cls(np.empty(times * room, np.int64), tuple([np.empty(times * room, w.dtype) for w in edges.weights]), room)
 
 
 @loop
@@ -299,7 +311,7 @@ class Searches(Threaded):
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], threads: int | None = None) -> None:
         self.requested, self.selective = threads, is_selective(semiring, dtypes)
-        self._semiring = element_operations(semiring, dtypes)
+        self.operations = element_operations(semiring, dtypes)
 
     def rows(
         self,
@@ -342,19 +354,19 @@ class Searches(Threaded):
         limit : tuple, optional
             The worst element that a best-first search looks for; other elements stay zero.
         """
-        sources, edges = np.ascontiguousarray(sources, np.int64), _edges(graph)
+        sources, edges = np.ascontiguousarray(sources, np.int64), Edges.of(graph)
         count, n, m = len(sources), len(edges.starts) - 1, len(edges.heads)
         given = sources, 0, count, reflexive, values, tree
-        how: dict[str, Any] = {"semiring": self._semiring, "backward": backward}
+        how: dict[str, Any] = {"semiring": self.operations, "backward": backward}
         if order == "best":
-            bound = self._semiring.zeros
+            bound = self.operations.zeros
             if limit is not None:
                 bound = tuple([np.array([x], w.dtype) for x, w in zip(limit, edges.weights, strict=True)])
-            queue = _queue(edges, m + 1, 1)  # a vertex is expanded once, and each of its edges adds an entry
+            queue = Queue.of(edges, m + 1)  # a vertex is expanded once, and each of its edges adds an entry
             search: Any = search_best_first.bind(n, edges, *given, queue, bound, limited=limit is not None, **how)
             return self._run(search, queue, count, edges, meter)
         components = _components(edges) if order == "components" else _NO_COMPONENTS
-        most, queue = (PATIENCE if patience is None else patience) * (m + 1) + n, _queue(edges, n + m, 2)
+        most, queue = (PATIENCE if patience is None else patience) * (m + 1) + n, Queue.of(edges, n + m, 2)
         return self._run(
             search_in_rounds.bind(n, edges, components, *given, queue, np.empty(n, np.int32), most, parts=order == "components", **how),
             queue,
@@ -424,7 +436,7 @@ class Searches(Threaded):
         `back` is the reversed graph. Return the vertices (None without a path), the element of the path, multiplied from the source on as
         in rows, and the number of edges seen by both searches.
         """
-        edges, reverse = _edges(graph), _edges(back)
+        edges, reverse = Edges.of(graph), Edges.of(back)
         n, m, dtypes = len(edges.starts) - 1, len(edges.heads), [w.dtype for w in edges.weights]
         whole = np.dtype(np.int64)
         # Allocating new memory takes longer than a short search.
@@ -437,7 +449,7 @@ class Searches(Threaded):
         (one, *walks), (other, *tails) = ends[: len(ends) // 2], ends[len(ends) // 2 :]
         there = Half(edges, one, tuple(walks), row_ahead, before)
         back_half = Half(reverse, other, tuple(tails), row_behind, after)
-        bound = search_pair.bind(n, source, target, there, back_half, chosen, way, best, semiring=self._semiring)
+        bound = search_pair.bind(n, source, target, there, back_half, chosen, way, best, semiring=self.operations)
         first, last, seen = bound(40 * (n + m))
         vertices = np.concatenate([way[:first][::-1], way[n + 1 : n + last]]) if first else None
         return_scratch(scratch)
@@ -455,18 +467,8 @@ class Searches(Threaded):
         return self.threads if steps >= machine.SEARCH_SERIAL else 1
 
 
-def _queue(edges: Edges, room: int, times: int) -> Queue:
-    return Queue(np.empty(times * room, np.int64), tuple([np.empty(times * room, w.dtype) for w in edges.weights]), room)
-
-
 def _components(edges: Edges) -> Components:
     count, number = strong_components(edges.starts, edges.heads)
     begins = np.zeros(count + 1, np.int64)
     np.cumsum(np.bincount(number, minlength=count), out=begins[1:])
     return Components(number, np.argsort(number, kind="stable").astype(np.int64, copy=False), begins)
-
-
-def _edges(graph: Graph) -> Edges:
-    starts, heads, weights = graph
-    contiguous = tuple([w if w.flags.c_contiguous else w.copy() for w in weights])
-    return Edges(np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(heads, np.int64), contiguous)
