@@ -30,13 +30,14 @@ from semiring.planning.block_rows import cut
 from semiring.streaming.buffers import DeviceMemory, HostMemory
 from semiring.streaming.checkpoint import Checkpoint
 from semiring.streaming.closure import closure_by_rows, visit
+from semiring.streaming.dependencies import Share
 from semiring.streaming.folder import state_in
 from semiring.streaming.layout import BlockCyclicDistribution, BlockRows
 from semiring.streaming.pipeline import DevicePipeline
 from semiring.streaming.snapshots import Snapshots
 from semiring.streaming.storage import Matrix, RowStorage, rows_of
 
-__all__ = ["close", "free_pools_of", "memory_on", "tell_rounds"]
+__all__ = ["close", "free_pools_of", "gathered_statistics", "memory_on"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Any, ...]
@@ -47,12 +48,7 @@ _log = logging.getLogger("semiring")
 def close(how: Plan, given: GivenGraph, question: Question, _: Selection | None, meter: Meter | None) -> Any:
     """Run a plan of strategy "block rows": results are in new arrays, the caller's own, or those of a checkpoint.
 
-    Raises
-    ------
-    TooLargeError
-        If the results do not fit the host.
-    CheckpointError
-        If the folder holds something else, or the checkpoint of another closure.
+    Raises TooLargeError if the results do not fit the host, and CheckpointError for a folder with anything but its checkpoint.
     """
     matrix, overwrite = given.matrix, question.options.overwrite
     rows: GivenRows | None
@@ -112,7 +108,7 @@ class _Work:
             assert rows is not None
             _log.info("%s", rows)
             pipelines = [stack.enter_context(pipeline) for pipeline in self.pipelines(matrix, rows)]
-            statistics = self.statistics(pipelines, rows, checkpoint)
+            statistics = gathered_statistics(pipelines, given, rows, self.question, checkpoint)
             start = time.perf_counter()
             closure_by_rows(
                 pipelines,
@@ -123,7 +119,7 @@ class _Work:
                 reflexive=reflexive,
                 snapshot=functools.cache(lambda: None if in_place else given.whole()),
                 names=names,
-                progress=None if meter is None else functools.partial(tell_rounds, meter, rows.n**3),
+                meter=meter,
                 journal=checkpoint,
             )
             if checkpoint is not None:
@@ -170,20 +166,33 @@ class _Work:
             DevicePipeline(engine, memory_on(matrix, d), rows.buffers, rows.side) for engine, d in zip(engines, plan.devices, strict=True)
         ]
 
-    def statistics(
-        self, pipelines: Sequence[DevicePipeline], rows: BlockRows, checkpoint: Checkpoint | None
-    ) -> tuple[ValueStatistics, ...]:
-        """Gather the value statistics in one pass, or take those of the checkpoint, whose input may be half overwritten."""
-        if checkpoint is not None and checkpoint.side is not None:
-            return checkpoint.statistics
-        given = self.given
-        found = RunningStatistics(self.plan.semiring, given.dtypes, warn=self.question.options.nonedge is None and not given.warned)
-        owned = BlockCyclicDistribution(0, (len(pipelines),)).owned(len(rows.rows))
-        visit(pipelines, [[rows.rows[i] for i in own] for own in owned], found.add)
+
+def gathered_statistics(
+    pipelines: Sequence[DevicePipeline],
+    given: GivenRows,
+    rows: BlockRows,
+    question: Question,
+    checkpoint: Checkpoint | Snapshots | None,
+    share: Share | None = None,
+) -> tuple[ValueStatistics, ...]:
+    """Gather the value statistics in one pass of all ranks, or take the statistics of a checkpoint, whose input may be half overwritten."""
+    if checkpoint is not None and checkpoint.side is not None:
+        return checkpoint.statistics
+    found = RunningStatistics(question.semiring, given.dtypes, warn=question.options.nonedge is None and not given.warned)
+    distribution = BlockCyclicDistribution(0, (len(pipelines),)) if share is None else share.distribution
+    owned = [[rows.rows[i] for i in own] for own in distribution.owned(len(rows.rows))]
+    if share is None:
+        visit(pipelines, owned, found.add)
         found.warn()
-        if checkpoint is not None:
-            checkpoint.begin(rows.side, found.statistics)
-        return found.statistics
+    else:
+        share.ranks.working(lambda check: visit(pipelines, owned, found.add, check))
+        found.merge(state for rank, state in enumerate(share.ranks.allgather(found.state)) if rank != share.ranks.rank)
+        with share.ranks.together():
+            if share.ranks.rank == 0:
+                found.warn()
+    if checkpoint is not None:
+        checkpoint.begin(rows.side, found.statistics)
+    return found.statistics
 
 
 def _result_of_ranks(snapshots: Snapshots) -> tuple[Values, Any]:
@@ -195,11 +204,6 @@ def _result_of_ranks(snapshots: Snapshots) -> tuple[Values, Any]:
                 f"which may be mpi4py.MPI.COMM_SELF"
             )
         return tuple(snapshots.values), snapshots.via
-
-
-def tell_rounds(meter: Meter, steps: int, done: int, total: int) -> None:
-    """Report the progress of a closure of some steps, by its updates of block rows."""
-    meter.reach(steps * done // total, steps)
 
 
 def _with_whole_rows(given: GivenRows) -> GivenRows:

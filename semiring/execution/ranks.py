@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import logging
 import os
@@ -22,17 +21,15 @@ from semiring.arrays.threads import thread_count
 from semiring.common.errors import CheckpointError, SemiringError, TooLargeError, described, noted
 from semiring.common.progress import Meter, Watcher
 from semiring.common.units import format_bytes
-from semiring.execution.block_rows import free_pools_of, memory_on, tell_rounds
+from semiring.execution.block_rows import free_pools_of, gathered_statistics, memory_on
 from semiring.execution.question import Question, Selection
 from semiring.execution.reporting import reporting
 from semiring.execution.row_solvers import require_rows, row_solver, search_steps
 from semiring.graphs.by_ranks import GivenByRanks
 from semiring.graphs.by_rows import GivenRows
-from semiring.graphs.dense import RunningStatistics
 from semiring.graphs.read import reading_of
 from semiring.graphs.vertices import Vertices, chosen
 from semiring.kernels.engine import Engine
-from semiring.kernels.limits import ValueStatistics
 from semiring.kernels.select import engine_for
 from semiring.mpi.panels import NcclPanels, Panels, SharedPanels, has_nccl
 from semiring.mpi.ranks import Ranks, Stopped
@@ -45,7 +42,7 @@ from semiring.results.store import Names
 from semiring.results.trees import paths_in
 from semiring.streaming.buffers import Buffer
 from semiring.streaming.checkpoint import Checkpoint
-from semiring.streaming.closure import closure_by_rows, visit
+from semiring.streaming.closure import closure_by_rows
 from semiring.streaming.dependencies import Share
 from semiring.streaming.folder import folder_of, state_in
 from semiring.streaming.layout import PANELS, BlockCyclicDistribution, BlockRows
@@ -65,10 +62,7 @@ _log = logging.getLogger("semiring")
 def solve_by_ranks(graph: Any, question: Question) -> Any:
     """Return the closure of a graph that the ranks of a communicator pass together: a `DistributedMatrix`, or `Paths` over one.
 
-    Raises
-    ------
-    SemiringError
-        If the ranks do not make the same call; and an error of any rank, on all.
+    Raises SemiringError if the ranks do not make the same call; and an error of any rank, on all.
     """
     given, question = _given(graph, question)
     ranks, n, options = given.ranks, given.n, question.options
@@ -285,7 +279,7 @@ class _ByRanks:
             panels = self.panels(stack, sent, how.rows.side)
             share = Share(ranks, self.distribution, panels)
             pipelines = self.pipelines(stack, matrix, how.rows, share)
-            statistics = self.statistics(pipelines, source, checkpoint, share)
+            statistics = gathered_statistics(pipelines, source, how.rows, self.question, checkpoint, share)
             with ExitStack() as watching:
                 with ranks.together():
                     meter = watching.enter_context(reporting(options.progress, how)) if ranks.rank == 0 else None
@@ -298,7 +292,7 @@ class _ByRanks:
                     reflexive=reflexive,
                     snapshot=lambda: whole,
                     names=given.labels,
-                    progress=None if meter is None else functools.partial(tell_rounds, meter, given.n**3),
+                    meter=meter,
                     journal=checkpoint,
                     share=share,
                 )
@@ -413,23 +407,3 @@ class _ByRanks:
                 memory.take_panels(slots, direct=share.panels.direct)
                 made.append(stack.enter_context(DevicePipeline(engine, memory, room, rows.side)))
         return made
-
-    def statistics(
-        self, pipelines: Sequence[DevicePipeline], source: GivenRows, checkpoint: Kept | None, share: Share
-    ) -> tuple[ValueStatistics, ...]:
-        """Gather the value statistics of the whole matrix, each rank from its rows, or take those of the checkpoint."""
-        if checkpoint is not None and checkpoint.side is not None:
-            return checkpoint.statistics
-        assert self.plan.rows is not None
-        warn = self.options.nonedge is None and not source.warned
-        found, merged = (RunningStatistics(self.plan.semiring, source.dtypes, warn=warn) for _ in range(2))
-        rows = self.plan.rows
-        owned = [[rows.rows[i] for i in own] for own in self.distribution.owned(len(rows.rows))]
-        self.ranks.working(lambda check: visit(pipelines, owned, found.add, check))
-        merged.merge(self.ranks.allgather(found.state))
-        with self.ranks.together():
-            if self.ranks.rank == 0:
-                merged.warn()
-        if checkpoint is not None:
-            checkpoint.begin(rows.side, merged.statistics)
-        return merged.statistics
