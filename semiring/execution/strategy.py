@@ -53,9 +53,9 @@ def run(how: Plan, given: GivenGraph, question: Question, selection: Selection |
 def _executor(how: Plan) -> Any:
     """Choose the executor of a plan; all but that of whole matrices are imported on demand, for a quick first call."""
     if how.by_edges:
-        from semiring.execution import search
+        from semiring.execution import row_solvers
 
-        return search.close
+        return row_solvers.close
     if how.strategy == "block rows":
         from semiring.execution import block_rows
 
