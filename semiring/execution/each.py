@@ -26,10 +26,7 @@ __all__ = ["listed_graphs", "solve_each"]
 def listed_graphs(graph: Any, semiring: Semiring) -> Sequence[Any] | None:
     """Return the graphs of a list of graphs; None for one graph, such as a nested list, and for a stack of equal shapes.
 
-    Raises
-    ------
-    GraphError
-        For a list of graphs with an element that is none.
+    Raises GraphError for a list of graphs with an element that is none.
     """
     structured = semiring.components > 1
     if not isinstance(graph, list if structured else list | tuple) or not graph:
@@ -74,10 +71,7 @@ def _described(value: Any) -> str:
 def solve_each(graphs: Sequence[Any], question: Question) -> list[Any]:
     """Return the closure of each graph of a list, or its paths; see `solve`.
 
-    Raises
-    ------
-    SemiringError
-        For options of a single graph, and for a fault of one graph, with its index in the list.
+    Raises SemiringError for options of a single graph, and for a fault of one graph, with its index in the list.
     """
     semiring, options = question.semiring, question.options
     for name in ("comm", "checkpoint", "memory_limit"):

@@ -79,21 +79,11 @@ class Local(Protocol):
 class Panels(ABC):
     """The transport of a closure's row panels from their owners to all ranks.
 
-    Parameters
-    ----------
-    owners : dict of int to int
-        The owner's rank for each remaining row panel, in ascending order of panels; the same on all ranks.
-
-    Attributes
-    ----------
-    direct : bool
-        Devices compute with a panel in its slot.
-    ready : concurrent.futures.Future or None
-        Done when the slots may be written to.
+    `owners` has the owner's rank for each remaining row panel, in ascending order of panels; the same on all ranks.
     """
 
-    direct = True
-    ready: Future[None] | None = None
+    direct = True  # devices compute with a panel in its slot
+    ready: Future[None] | None = None  # done when the slots may be written to
 
     def __init__(self, ranks: Ranks, owners: dict[int, int]) -> None:
         self.ranks, self.owners = ranks, owners
@@ -120,10 +110,7 @@ class Panels(ABC):
     def run(self, local: Local, done: Callable[[], bool]) -> None:
         """Transport all panels in the calling thread, and wait until this rank's computation is `done`.
 
-        Raises
-        ------
-        Stopped
-            If another rank has failed, or `local.check` raises it.
+        Raises Stopped if another rank has failed, or if `local.check` does.
         """
 
         def watch() -> None:

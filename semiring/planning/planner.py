@@ -58,14 +58,8 @@ forks.in_children(_plans.clear)  # children cannot use the GPUs that their paren
 def plan(problem: Problem) -> Plan:
     """Plan the solution of a problem.
 
-    Raises
-    ------
-    SemiringError
-        For options that contradict each other or the problem, and for absent devices.
-    LawError
-        For a semiring without a law that the closure needs.
-    TooLargeError
-        For a matrix too large for a few block rows to fit.
+    Raises SemiringError for options that contradict each other or the problem, and for absent devices; LawError for a semiring without a
+    law that the closure needs; TooLargeError for a matrix too large for a few block rows to fit.
     """
     warm = bool(machine.used_devices)
     try:
