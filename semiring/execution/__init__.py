@@ -14,8 +14,7 @@
     product.py      `multiply`: the product of two matrices
     relaunch.py     `multiply_again`: a product on a GPU whose kernels were launched before for operands of the same layout
     operands.py     the operands of a product: form, arrays and output
-    sparse_product.py, sparse_operands.py   `multiply_sparse`: the product of sparse arrays
-    sparse_power.py     powers of sparse arrays
+    sparse_product.py, sparse_operands.py   `multiply_sparse`, `sparse_power`: products and powers of sparse arrays
     scan.py         `scan_sequences`: vectors through a long product of matrices
 
 The face calls `solve`, `multiply` and `scan_sequences`.
