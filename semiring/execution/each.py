@@ -81,7 +81,8 @@ def solve_each(graphs: Sequence[Any], question: Question) -> list[Any]:
 
     def close_together(members: list[_Member], options: Options) -> None:
         """Close matrices of one shape and dtype as one stack."""
-        parts = [_stacked(matrices) for matrices in zip(*(m.values for m in members), strict=True)]
+        xp = namespace(members[0].values[0])
+        parts = [xp.concatenate(v).reshape(len(v), *v[0].shape) for v in zip(*(m.values for m in members), strict=True)]
         try:
             # Paths look at the matrices again.
             stack = question._replace(options=options._replace(overwrite=not question.paths))
@@ -137,10 +138,6 @@ def _placed(place: int) -> Iterator[None]:
         error.index = place, *(error.index or ())
         error.args = (f"{error} (in the graph at index {place} of the list)",)
         raise
-
-
-def _stacked(matrices: Sequence[Any]) -> Any:
-    return namespace(matrices[0]).concatenate(matrices).reshape(len(matrices), *matrices[0].shape)
 
 
 def _of_stack(found: Any, i: int, member: _Member, *, reflexive: bool) -> Any:

@@ -32,8 +32,9 @@ Array = np.ndarray[Any, Any]
 Values = tuple[Any, ...]
 
 
-def close(how: Plan, given: GivenGraph, question: Question, selection: Selection, meter: Meter | None) -> Any:
+def close(how: Plan, given: GivenGraph, question: Question, selection: Selection | None, meter: Meter | None) -> Any:
     """Run a plan that finds some rows of a dense matrix, or of a sparse graph by the closure of what they reach."""
+    assert selection is not None
     task = _Task(how, question, selection, given.labels, meter)
     edges = given.edges
     if edges is None:

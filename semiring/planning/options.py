@@ -98,11 +98,6 @@ class Options(NamedTuple):
                 refuse_arrays(**{name: value})
         return found
 
-    @property
-    def needs_block_rows(self) -> bool:
-        """True for options that only a closure by block rows has."""
-        return self.memory_limit is not None or self.checkpoint is not None
-
 
 def takes(options: Any) -> Callable[[F], F]:
     """Give a function with ``**options`` a signature of the names, types and defaults of a `TypedDict`, for `help` and Jupyter."""
