@@ -21,7 +21,7 @@ from semiring.arrays.threads import thread_count
 from semiring.common.errors import CheckpointError, SemiringError, TooLargeError, described, noted
 from semiring.common.progress import Meter, Watcher
 from semiring.common.units import format_bytes
-from semiring.execution.block_rows import free_pools_of, gathered_statistics, memory_on
+from semiring.execution.block_rows import Kept, free_pools_of, gathered_statistics, memory_on, opened
 from semiring.execution.question import Question, Selection
 from semiring.execution.reporting import reporting
 from semiring.execution.row_solvers import require_rows, row_solver, search_steps
@@ -40,21 +40,18 @@ from semiring.results.distributed import DistributedMatrix, DistributedTrees, ow
 from semiring.results.paths import Paths
 from semiring.results.store import Names
 from semiring.results.trees import paths_in
-from semiring.streaming.buffers import Buffer
 from semiring.streaming.checkpoint import Checkpoint
 from semiring.streaming.closure import closure_by_rows
 from semiring.streaming.dependencies import Share
 from semiring.streaming.folder import folder_of, state_in
 from semiring.streaming.layout import PANELS, BlockCyclicDistribution, BlockRows
-from semiring.streaming.pipeline import DevicePipeline
+from semiring.streaming.pipeline import Buffer, DevicePipeline
 from semiring.streaming.snapshots import Snapshots
 from semiring.streaming.storage import ArrayRows, Matrix, OwnRows, rows_of
 
 __all__ = ["rows_by_ranks", "solve_by_ranks"]
 
 Array = np.ndarray[Any, Any]
-
-Kept = Checkpoint | Snapshots
 
 _log = logging.getLogger("semiring")
 
@@ -324,18 +321,7 @@ class _ByRanks:
         checkpoint: Kept | None = None
         if options.checkpoint is not None:
             kind: type[Kept] = Snapshots if how.resident else Checkpoint
-            made = kind(
-                options.checkpoint,
-                source.rows,
-                how.semiring,
-                reflexive=self.question.reflexive,
-                paths=how.paths,
-                device=how.device,
-                block=options.block,
-                threads=options.threads,
-                ranks=ranks,
-                own=self.distribution.own,
-            )
+            made = opened(kind, source, how, self.question, ranks=ranks, own=self.distribution.own)
             checkpoint = stack.enter_context(made)  # type: ignore[assignment]  # one of the two kinds
             if isinstance(checkpoint, Checkpoint):
                 return checkpoint.values, checkpoint.via, checkpoint.matrix, checkpoint

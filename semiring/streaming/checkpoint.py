@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.arrays.pieces import slices
 from semiring.common.errors import CheckpointError
 from semiring.streaming.folder import TEMPORARY, CheckpointFolder, Recorded
 from semiring.streaming.storage import FileRows, Matrix, RowAccess, RowStorage, rows_of
@@ -294,5 +295,4 @@ class Stream:
 
 
 def _pieces(array: Array) -> Iterator[Array]:
-    step = max(1, _PIECE // (array.shape[1] * array.itemsize))
-    return (array[start : start + step] for start in range(0, len(array), step))
+    return (array[some] for some in slices(len(array), array.shape[1] * array.itemsize, _PIECE))

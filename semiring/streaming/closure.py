@@ -38,11 +38,10 @@ from semiring.kernels.engine import Block
 from semiring.kernels.limits import ValueStatistics
 from semiring.kernels.overflow.closures import guard_for
 from semiring.mpi.ranks import Stopped
-from semiring.streaming.buffers import Buffer
 from semiring.streaming.dependencies import Dependencies, Share, StepsOfDevice
 from semiring.streaming.folder import Journal, Recorded
 from semiring.streaming.layout import BlockCyclicDistribution
-from semiring.streaming.pipeline import DevicePipeline, Loaded, nothing
+from semiring.streaming.pipeline import Buffer, DevicePipeline, Loaded, nothing
 
 __all__ = ["closure_by_rows", "run_workers", "visit"]
 

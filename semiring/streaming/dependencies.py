@@ -16,9 +16,9 @@ import numpy as np
 from semiring.algorithms.block_rows import Receive, Step
 from semiring.mpi.panels import Panels
 from semiring.mpi.ranks import Ranks, Stopped
-from semiring.streaming.buffers import Buffer
 from semiring.streaming.folder import Journal
 from semiring.streaming.layout import BlockCyclicDistribution
+from semiring.streaming.pipeline import Buffer
 
 __all__ = ["Dependencies", "Share", "StepsOfDevice"]
 

@@ -17,11 +17,11 @@ from typing import Any, Self
 import numpy as np
 
 from semiring.arrays.devices import on_gpu
+from semiring.arrays.pieces import slices
 from semiring.arrays.threads import run, thread_count
 from semiring.kernels.cuda.blocks import locked
 from semiring.kernels.engine import Engine
-from semiring.streaming.buffers import Buffer, DeviceMemory
-from semiring.streaming.pipeline import DevicePipeline, resident_pipelines
+from semiring.streaming.pipeline import Buffer, DeviceMemory, DevicePipeline, resident_pipelines
 from semiring.streaming.storage import ArrayRows, Matrix, RowAccess, memory_of
 
 __all__ = ["CudaMemory", "PinnedMemory", "PinnedOutput", "PinnedRows", "cuda_pipelines", "free_pools"]
@@ -64,12 +64,6 @@ class CudaMemory(DeviceMemory):
             return None
         return self._grouped(arrays)
 
-    def copy(self, source: Buffer, target: Buffer, rows: slice) -> None:
-        """Copy the values of rows from a buffer on any GPU to a buffer on this one, and wait."""
-        for there, here in zip(self.arrays(source, rows)[0], self.arrays(target, rows)[0], strict=True):
-            _copy_async(there, here, self._thread.stream)
-        self._wait()
-
     def event(self) -> Callable[[], None]:
         """Return a function that waits for the calling thread's work on the GPU so far."""
         import cupy
@@ -94,10 +88,8 @@ class CudaMemory(DeviceMemory):
             source, target = (array, there) if back else (there, array)
             _copy_async(source, target, self._thread.stream)
             return
-        step = max(1, _STAGE // (array.shape[1] * array.itemsize))
-        for turn, start in enumerate(range(rows.start, rows.stop, step)):
-            some = slice(start, min(rows.stop, start + step))
-            part = array[some.start - rows.start : some.stop - rows.start]
+        for turn, piece in enumerate(slices(rows.stop - rows.start, array.shape[1] * array.itemsize, _STAGE)):
+            some, part = slice(rows.start + piece.start, rows.start + piece.stop), array[piece]
             stage, free = self._stage(turn % 2, part.shape, part.dtype)
             free.synchronize()
             if back:
