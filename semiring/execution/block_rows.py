@@ -17,7 +17,7 @@ from semiring.arrays.memory import require_memory
 from semiring.common.errors import CheckpointError
 from semiring.common.progress import Meter
 from semiring.common.units import duration
-from semiring.execution.question import GivenGraph, Question, Selection
+from semiring.execution.question import GivenGraph, Question, Selection, Values
 from semiring.execution.whole import made_of_edges, paths_of, shares
 from semiring.graphs import Graph
 from semiring.graphs.by_rows import GivenRows, rows_of_graph
@@ -38,8 +38,6 @@ from semiring.streaming.storage import Matrix, RowStorage, rows_of
 
 __all__ = ["Kept", "close", "free_pools_of", "gathered_statistics", "memory_on", "opened"]
 
-Array = np.ndarray[Any, Any]
-Values = tuple[Any, ...]
 Kept = Checkpoint | Snapshots
 F = TypeVar("F", bound=Kept)
 

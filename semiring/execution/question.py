@@ -13,6 +13,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.csr import CSR
+from semiring.arrays.conversion import Array
 from semiring.arrays.devices import device_of, holds_symbols, namespace
 from semiring.common.forks import cached_property
 from semiring.graphs import Graph, edges_of
@@ -22,9 +23,8 @@ from semiring.planning import Problem, closure_problem, edges_problem
 from semiring.planning.options import Options
 from semiring.planning.problem import Wanted
 
-__all__ = ["GivenGraph", "Question", "Selection", "answer_rows"]
+__all__ = ["GivenGraph", "Question", "Selection", "Values", "answer_rows"]
 
-Array = np.ndarray[Any, Any]
 Values = tuple[Any, ...]
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from semiring.algebra.expression import flat
 from semiring.algorithms.csr import CSR
+from semiring.arrays.conversion import Array
 from semiring.arrays.devices import gpu_number, gpus, is_gpu, on_device
 from semiring.arrays.memory import fits
 from semiring.arrays.pieces import HOST, slices
@@ -50,8 +51,6 @@ from semiring.streaming.snapshots import Snapshots
 from semiring.streaming.storage import ArrayRows, Matrix, OwnRows, rows_of
 
 __all__ = ["rows_by_ranks", "solve_by_ranks"]
-
-Array = np.ndarray[Any, Any]
 
 _log = logging.getLogger("semiring")
 

@@ -12,11 +12,12 @@ from semiring.algorithms.closure import closure
 from semiring.algorithms.divergence import extremum_of, may_improve
 from semiring.algorithms.rows_of_matrix import reachable, rows_of_matrix
 from semiring.algorithms.spanning_tree import SpanningForest, is_symmetric
+from semiring.arrays.conversion import Array
 from semiring.arrays.devices import host, is_gpu, namespace, on_device, on_gpu
 from semiring.arrays.memory import require_memory
 from semiring.common.errors import SemiringError, in_stack
 from semiring.common.progress import Meter
-from semiring.execution.question import GivenGraph, Question, Selection, answer_rows
+from semiring.execution.question import GivenGraph, Question, Selection, Values, answer_rows
 from semiring.execution.row_solvers import require_rows, rows_of_forest
 from semiring.graphs import Graph
 from semiring.kernels.limits import ValueStatistics
@@ -27,9 +28,6 @@ from semiring.planning import Plan
 from semiring.results.paths import Paths
 
 __all__ = ["close"]
-
-Array = np.ndarray[Any, Any]
-Values = tuple[Any, ...]
 
 
 def close(how: Plan, given: GivenGraph, question: Question, selection: Selection | None, meter: Meter | None) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.closure import closure
+from semiring.arrays.conversion import Array
 from semiring.arrays.devices import is_gpu, namespace, on_device, on_gpu
 from semiring.arrays.memory import fits, require_memory, with_scratch
 from semiring.common.errors import SemiringError
@@ -20,8 +21,6 @@ from semiring.graphs import Graph
 from semiring.planning import Plan
 
 __all__ = ["close", "close_matrices", "made_of_edges", "paths_of", "shares"]
-
-Array = np.ndarray[Any, Any]
 
 
 def close(how: Plan, given: GivenGraph, question: Question, _: Selection | None, meter: Meter | None) -> Any:

@@ -24,11 +24,10 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 
+from semiring.arrays.conversion import Array
 from semiring.mpi.ranks import Ranks, Stopped, pieces
 
 __all__ = ["Local", "NcclPanels", "Panels", "SharedPanels", "has_nccl", "nccl_enabled"]
-
-Array = np.ndarray[Any, Any]
 
 _SLOTS = 2
 """Slots for panels: the current panel and the next."""

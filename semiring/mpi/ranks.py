@@ -21,12 +21,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from semiring.arrays.conversion import Array
 from semiring.common.errors import SemiringError, described
 
 __all__ = ["Ranks", "Stopped", "pieces"]
 
 T = TypeVar("T")
-Array = np.ndarray[Any, Any]
 
 _EAGER, _LONGEST = 200, 1e-3
 """Tests of a request before the first pause, and the longest pause in seconds."""

@@ -21,14 +21,13 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.arrays.conversion import Array
 from semiring.arrays.pieces import slices
 from semiring.common.errors import CheckpointError
 from semiring.streaming.folder import TEMPORARY, CheckpointFolder, Recorded
 from semiring.streaming.storage import FileRows, Matrix, RowAccess, RowStorage, rows_of
 
 __all__ = ["Checkpoint"]
-
-Array = np.ndarray[Any, Any]
 
 _RECORD = re.compile(r"row(\d+)-round(\d+)")
 

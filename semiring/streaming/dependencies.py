@@ -9,11 +9,9 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
 
 from semiring.algorithms.block_rows import Receive, Step
+from semiring.arrays.conversion import Array
 from semiring.mpi.panels import Panels
 from semiring.mpi.ranks import Ranks, Stopped
 from semiring.streaming.folder import Journal
@@ -21,8 +19,6 @@ from semiring.streaming.layout import BlockCyclicDistribution
 from semiring.streaming.pipeline import Buffer
 
 __all__ = ["Dependencies", "Share", "StepsOfDevice"]
-
-Array = np.ndarray[Any, Any]
 
 StepsOfDevice = Callable[[], Iterator[Step]]
 """Yields the steps of a device, anew at each call."""

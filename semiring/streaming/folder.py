@@ -21,6 +21,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import flat
+from semiring.arrays.conversion import Array
 from semiring.arrays.devices import is_gpu
 from semiring.arrays.threads import run, thread_count
 from semiring.common import forks
@@ -31,8 +32,6 @@ from semiring.streaming.layout import block_rows
 from semiring.streaming.storage import Matrix, RowAccess, RowStorage
 
 __all__ = ["LOCK", "TEMPORARY", "CheckpointFolder", "Journal", "Recorded", "digests", "folder_of", "state_in"]
-
-Array = np.ndarray[Any, Any]
 
 _FORMAT = 3
 LOCK, STATE, TEMPORARY = "lock", "state.json", ".tmp"

@@ -16,6 +16,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from semiring.arrays.conversion import Array
 from semiring.arrays.devices import on_gpu
 from semiring.arrays.pieces import slices
 from semiring.arrays.threads import run, thread_count
@@ -25,8 +26,6 @@ from semiring.streaming.pipeline import Buffer, DeviceMemory, DevicePipeline, re
 from semiring.streaming.storage import ArrayRows, Matrix, RowAccess, memory_of
 
 __all__ = ["CudaMemory", "PinnedMemory", "PinnedOutput", "PinnedRows", "cuda_pipelines", "free_pools"]
-
-Array = np.ndarray[Any, Any]
 
 _STAGE = 1 << 25
 """Bytes of each of two pinned buffers, for rows that the GPU cannot copy itself."""

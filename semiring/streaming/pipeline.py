@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from semiring.arrays.conversion import Array
 from semiring.kernels.engine import Engine
 from semiring.streaming.folder import Recorded
 from semiring.streaming.layout import PANELS
@@ -27,7 +28,6 @@ from semiring.streaming.storage import ArrayRows, Matrix, RowAccess, memory_of
 
 __all__ = ["Buffer", "DeviceMemory", "DevicePipeline", "HostMemory", "Loaded", "nothing", "resident_pipelines"]
 
-Array = np.ndarray[Any, Any]
 Buffer = tuple[tuple[Any, ...], Any]
 """Memory for a block row: an array for each component, and an array or None for the construction matrix."""
 

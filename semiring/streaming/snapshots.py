@@ -17,13 +17,12 @@ from typing import Any
 
 import numpy as np
 
+from semiring.arrays.conversion import Array
 from semiring.arrays.pieces import DISK, slices
 from semiring.streaming.folder import CheckpointFolder, Recorded
 from semiring.streaming.storage import Matrix, RowAccess, RowStorage, rows_of
 
 __all__ = ["EVERY", "Snapshots"]
-
-Array = np.ndarray[Any, Any]
 
 EVERY, SHARE = 300.0, 10
 """The least seconds between the starts of two snapshots, and the least multiple of a snapshot's duration."""
