@@ -114,22 +114,16 @@ def _closed(
 def _output(how: Plan, given: GivenRows, stack: ExitStack, *, in_place: bool) -> tuple[Values, Any, Matrix]:
     """Allocate the values and the construction matrix, and describe the matrix that is closed into them."""
     shape, kinds = (given.n, given.n), (*(() if in_place else given.dtypes), *((np.dtype(np.int32),) if how.paths else ()))
-    new: Values
-    rows: tuple[RowStorage, ...]
-    if on_gpu(given.arrays[0]):
-        new = tuple(namespace(given.arrays[0]).empty(shape, d) for d in kinds)
-        rows = tuple(map(rows_of, new))
-    else:
+    there = on_gpu(given.arrays[0])
+    if not there:
         overwriting_helps = given.as_they_are and given.overwritable
         require_memory(given.n, () if in_place else given.dtypes, via=how.paths, overwriting_helps=overwriting_helps)
-        if how.gpu:
-            from semiring.streaming.gpus import PinnedOutput
+    new = tuple(namespace(given.arrays[0]).empty(shape, d) for d in kinds)
+    rows: tuple[RowStorage, ...] = tuple(map(rows_of, new))
+    if how.gpu and not there:
+        from semiring.streaming.gpus import PinnedMemory
 
-            pinned = stack.enter_context(PinnedOutput(shape, kinds))
-            new, rows = pinned.arrays, pinned.rows
-        else:
-            new = tuple(np.empty(shape, d) for d in kinds)
-            rows = tuple(map(rows_of, new))
+        rows = stack.enter_context(PinnedMemory(new)).rows
     if in_place:
         new, rows = (*given.arrays, *new), (*given.rows, *rows)
     count = len(given.dtypes)
@@ -138,7 +132,6 @@ def _output(how: Plan, given: GivenRows, stack: ExitStack, *, in_place: bool) ->
 
 
 def _pipelines(how: Plan, matrix: Matrix, rows: BlockRows) -> list[DevicePipeline]:
-    """Make a pipeline for each device."""
     threads = how.problem.threads
     engines: list[Engine] = [engine_for(how.semiring, how.dtypes, d, threads, witness=True) for d in how.devices]
     if how.resident:

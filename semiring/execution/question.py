@@ -17,6 +17,7 @@ from semiring.arrays.conversion import Array
 from semiring.arrays.devices import device_of, holds_symbols, namespace
 from semiring.common.forks import cached_property
 from semiring.graphs import Graph, edges_of
+from semiring.graphs.dense import Reading
 from semiring.graphs.read import GivenMatrix, reading_of
 from semiring.graphs.vertices import Vertices, chosen
 from semiring.planning import Problem, closure_problem, edges_problem
@@ -58,7 +59,7 @@ class Question(NamedTuple):
             return GivenGraph(*listed)
         whole = options.sources is None and options.targets is None
         paths, check = whole and bool(options.paths or semiring.witness), options.check or not whole
-        reading = reading_of(semiring, options.nonedge, options.dtype, options.overwrite, self.presence, paths, check)
+        reading = reading_of(semiring, Reading(options.nonedge, options.dtype, options.overwrite, self.presence, paths, check))
         return GivenGraph(matrix=GivenMatrix.of(graph, semiring, reading))
 
     def selection(self, given: GivenGraph) -> Selection | None:

@@ -28,6 +28,7 @@ from semiring.execution.reporting import reporting
 from semiring.execution.row_solvers import require_rows, row_solver, search_steps
 from semiring.graphs.by_ranks import GivenByRanks
 from semiring.graphs.by_rows import GivenRows
+from semiring.graphs.dense import Reading
 from semiring.graphs.read import reading_of
 from semiring.graphs.vertices import Vertices, chosen
 from semiring.kernels.engine import Engine
@@ -111,7 +112,7 @@ def _given(graph: Any, question: Question) -> tuple[GivenByRanks, Question]:
     ranks = Ranks.of(options.comm)
     _require_one_call(ranks, question)
     options = options._replace(threads=_threads(ranks, options.threads))
-    reading = reading_of(semiring, options.nonedge, options.dtype, presence=question.presence, paths=question.paths)
+    reading = reading_of(semiring, Reading(options.nonedge, options.dtype, presence=question.presence, paths=question.paths))
     return GivenByRanks.of(ranks, graph, semiring, reading, options.weight), question._replace(options=options)
 
 
@@ -341,11 +342,12 @@ class _ByRanks:
                 "checkpoint=folder with a memory_limit, which keeps the matrix on disk"
             )
         kinds = *how.dtypes, *((np.dtype(np.int32),) if how.paths else ())
+        arrays = [np.empty((count, how.n), d) for d in kinds]
         if how.gpu:
-            from semiring.streaming.gpus import PinnedOutput
+            from semiring.streaming.gpus import PinnedMemory
 
-            return stack.enter_context(PinnedOutput((count, how.n), kinds)).rows
-        return [ArrayRows(np.empty((count, how.n), d)) for d in kinds]
+            return stack.enter_context(PinnedMemory(arrays)).rows
+        return list(map(ArrayRows, arrays))
 
     def panels(self, stack: ExitStack, sent: dict[int, int], side: int) -> Panels:
         """Choose the transport of row panels: from GPU to GPU, or through the memory of the hosts."""
@@ -375,7 +377,6 @@ class _ByRanks:
         return Paths(self.plan.semiring, values, via, nodes=given.labels, reflexive=self.question.reflexive, kept=lambda: kept)
 
     def pipelines(self, stack: ExitStack, matrix: Matrix, rows: BlockRows, share: Share) -> list[DevicePipeline]:
-        """Make a pipeline for each device of this rank."""
         how = self.plan
         slots: dict[int, Buffer] = {
             rows.rows[k].start: (share.panels.slot(k), None) for k, owner in share.panels.owners.items() if owner != self.ranks.rank

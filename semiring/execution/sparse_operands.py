@@ -222,7 +222,6 @@ def mask_of(mask: Any, shape: tuple[int, ...], *, complement: bool, by_columns: 
 
 
 def _copied(product: CompressedRows) -> CompressedRows:
-    """Return a pattern in new arrays."""
     return product._replace(starts=product.starts.copy(), columns=product.columns.copy())
 
 

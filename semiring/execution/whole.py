@@ -129,13 +129,13 @@ def paths_of(semiring: Semiring, g: Graph, values: Any, via: Any, kept: Callable
 def _arrivals(values: tuple[Any, ...], via: Any, stack: ExitStack) -> Callable[[], tuple[tuple[Array, ...], Array | None]]:
     """Return a function that copies results to the host, into pinned buffers that are registered in the background."""
     from semiring.kernels.cuda.blocks import download
-    from semiring.streaming.gpus import PinnedOutput
+    from semiring.streaming.gpus import PinnedMemory
 
     arrays = values if via is None else (*values, via)
-    pinned = stack.enter_context(PinnedOutput(values[0].shape, tuple(v.dtype for v in arrays)))
+    pinned = stack.enter_context(PinnedMemory([np.empty(v.shape, v.dtype) for v in arrays]))
 
     def arrive() -> tuple[tuple[Array, ...], Array | None]:
-        pinned.wait()
+        pinned.ready.result()
         results = tuple(map(download, arrays, pinned.arrays))
         return (results, None) if via is None else (results[:-1], results[-1])
 

@@ -73,7 +73,7 @@ def read_graph(
     ------
     GraphError, ShapeError, DTypeError, DomainError, TooLargeError
     """
-    reading = reading_of(semiring, nonedge, dtype, overwrite=overwrite, presence=presence, paths=paths)
+    reading = reading_of(semiring, Reading(nonedge, dtype, overwrite, presence, paths))
     if (coo := coordinates(graph, semiring, weight, presence=presence)) is not None:
         return coo.dense(semiring, reading)
     return GivenMatrix.of(graph, semiring, reading).read()
@@ -171,7 +171,7 @@ def edges_of(
     """
     if weight is None and (isinstance(graph, np.ndarray) or on_gpu(graph)):
         return None
-    reading = reading_of(semiring, **options)
+    reading = reading_of(semiring, Reading(**options))
     once = weight is None and isinstance(graph, EdgeList) and not graph.columns and is_constant(graph)
     if once and (known := _read.get(graph)) is not None and known[0] == (semiring, reading):
         return known[1], graph.labels
@@ -202,7 +202,7 @@ def one_graph(
     read = edges_of(graph, semiring, weight=weight, listed=listed, **options)
     if read is not None:
         return read
-    g = GivenMatrix.of(graph, semiring, reading_of(semiring, **options)).read()
+    g = GivenMatrix.of(graph, semiring, reading_of(semiring, Reading(**options))).read()
     if g.batch:
         raise GraphError(f"this is of one graph, not of a batch of shape {g.batch}; pass one at a time")
     if g.verify is not None:
@@ -214,13 +214,15 @@ def one_graph(
     return CSR.of(tails, heads, tuple(v[there] for v in values), g.n, zero), g.labels
 
 
-def reading_of(semiring: Semiring, nonedge: Any = None, dtype: Any = None, *options: bool, **named: bool) -> Reading:
-    """Return a `Reading` of these options. Raises GraphError if `nonedge` is no single element."""
-    width = semiring.components
-    if width > 1 and semiring.from_weight is not None and nonedge is not None and not isinstance(nonedge, tuple | list | np.ndarray):
+def reading_of(semiring: Semiring, options: Reading) -> Reading:
+    """Return options with `nonedge` as an element of the semiring. Raises GraphError if `nonedge` is no single element."""
+    nonedge, width = options.nonedge, semiring.components
+    if nonedge is None:
+        return options
+    if width > 1 and semiring.from_weight is not None and not isinstance(nonedge, tuple | list | np.ndarray):
         nonedge = element_of(nonedge, semiring)
-    if width > 1 and nonedge is not None and (not isinstance(nonedge, tuple) or len(nonedge) != width):
+    if width > 1 and (not isinstance(nonedge, tuple) or len(nonedge) != width):
         raise GraphError(f"nonedge is one element of {semiring.name}: a tuple of {width} numbers, not {nonedge!r}")
     if width == 1 and isinstance(nonedge, tuple | list | np.ndarray):
         raise GraphError(f"nonedge is one number, not {nonedge!r}")
-    return Reading(nonedge, dtype, *options, **named)
+    return options._replace(nonedge=nonedge)

@@ -27,7 +27,7 @@ import numpy as np
 from semiring.arrays.conversion import Array
 from semiring.mpi.ranks import Ranks, Stopped, pieces
 
-__all__ = ["Local", "NcclPanels", "Panels", "SharedPanels", "has_nccl", "nccl_enabled"]
+__all__ = ["NcclPanels", "Panels", "SharedPanels", "has_nccl", "nccl_enabled"]
 
 _SLOTS = 2
 """Slots for panels: the current panel and the next."""
@@ -47,32 +47,16 @@ _PROGRESS = 4
 _STAGES = 3
 
 
-class Local(Protocol):
-    """The interface of this rank's computation to `Panels`."""
+class _Local(Protocol):
+    """The interface of this rank's computation; `semiring.streaming.dependencies` says what each method does."""
 
-    def check(self) -> None:
-        """Raise `Stopped` after an error on this rank."""
-
-    def released(self, k: int) -> bool:
-        """Return True if no device of this rank needs row panel k any more."""
-        ...
-
-    def progress(self, k: int) -> tuple[int, ...]:
-        """Return this rank's progress before row panel k travels, as `_PROGRESS` numbers."""
-        ...
-
-    def others(self, progress: Array) -> None:
-        """Take the progress of all ranks, of shape (ranks, _PROGRESS)."""
-
-    def writable(self, k: int) -> None:
-        """Allow the owner to copy row panel k to its slot."""
-
-    def published(self, k: int) -> bool:
-        """Return True if the owner has copied row panel k to its slot."""
-        ...
-
-    def arrived(self, k: int) -> None:
-        """Note that row panel k is in its slot."""
+    def check(self) -> None: ...
+    def released(self, k: int) -> bool: ...
+    def progress(self, k: int) -> tuple[int, ...]: ...
+    def others(self, progress: Array) -> None: ...
+    def writable(self, k: int) -> None: ...
+    def published(self, k: int) -> bool: ...
+    def arrived(self, k: int) -> None: ...
 
 
 class Panels(ABC):
@@ -106,7 +90,7 @@ class Panels(ABC):
         """Return the arrays of row panel k's slot."""
         return self.slot_of(self._order[k] % _SLOTS)
 
-    def run(self, local: Local, done: Callable[[], bool]) -> None:
+    def run(self, local: _Local, done: Callable[[], bool]) -> None:
         """Transport all panels in the calling thread, and wait until this rank's computation is `done`.
 
         Raises Stopped if another rank has failed, or if `local.check` does.

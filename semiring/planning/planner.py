@@ -101,7 +101,6 @@ def _scan(problem: Problem) -> Plan:
 
 
 def _closure(problem: Problem) -> Plan:
-    """Plan a closure, of all rows or of some."""
     require_method(problem.method, problem.block)
     if problem.searches is not None and problem.needs_block_rows:
         raise SemiringError(
@@ -156,7 +155,6 @@ def _all_rows(problem: Problem, shared: tuple[str, ...] | None) -> Plan:
 
 
 def _whole(problem: Problem, device: str) -> Plan:
-    """Plan the closure of whole matrices."""
     eliminate = eliminates(problem.semiring, problem.dtypes, paths=problem.paths)
     sides = sides_of(problem.semiring, problem.dtypes, device, packed=problem.is_packed(device))
     algorithm, block = settled(problem.method, problem.block, problem.n, sides, eliminate=eliminate)

@@ -1,7 +1,7 @@
 """GPUs in the device pipeline: buffers in GPU memory, and copies to and from the host, files and other GPUs.
 
 A copy over the link is asynchronous, and runs at full speed, only with page-locked ("pinned") host memory. The caller's arrays are locked
-in place, new result arrays are `PinnedOutput`, and all other copies go through two pinned buffers.
+in place, new result arrays are `PinnedMemory`, and all other copies go through two pinned buffers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from semiring.kernels.engine import Engine
 from semiring.streaming.pipeline import Buffer, DeviceMemory, DevicePipeline, resident_pipelines
 from semiring.streaming.storage import ArrayRows, Matrix, RowAccess, memory_of
 
-__all__ = ["CudaMemory", "PinnedMemory", "PinnedOutput", "PinnedRows", "cuda_pipelines", "free_pools"]
+__all__ = ["CudaMemory", "PinnedMemory", "PinnedRows", "cuda_pipelines", "free_pools"]
 
 _STAGE = 1 << 25
 """Bytes of each of two pinned buffers, for rows that the GPU cannot copy itself."""
@@ -164,7 +164,7 @@ def cuda_pipelines(numbers: Sequence[int], engines: Sequence[Engine], matrix: Ma
 class PinnedMemory:
     """A context manager that pins arrays of the host for all GPUs, in a background thread, since pinning takes longer than a copy.
 
-    The arrays are overwritten with zeros.
+    The arrays are overwritten with zeros. Wait until they are `ready`; their storage backends, `rows`, wait by themselves.
     """
 
     def __init__(self, arrays: Sequence[Array]) -> None:
@@ -175,6 +175,7 @@ class PinnedMemory:
         thread = ThreadPoolExecutor(1)
         self.ready = thread.submit(self._prepare, cupy.cuda.Device())
         thread.shutdown(wait=False)
+        self.rows = tuple(PinnedRows(array, self.ready) for array in self.arrays)
 
     def _prepare(self, device: Any) -> None:
         with device:  # a new thread would use the first GPU
@@ -191,21 +192,6 @@ class PinnedMemory:
     def __exit__(self, *error: object) -> None:
         wait_for([self.ready])
         self._locks.close()
-
-
-class PinnedOutput(PinnedMemory):
-    """Pinned output buffers: new arrays of the host, one for each dtype.
-
-    Call `wait` before writing to `arrays`; their storage backends, `rows`, wait by themselves.
-    """
-
-    def __init__(self, shape: tuple[int, ...], dtypes: Sequence[np.dtype[Any]]) -> None:
-        super().__init__([np.empty(shape, d) for d in dtypes])
-        self.rows = tuple(PinnedRows(array, self.ready) for array in self.arrays)
-
-    def wait(self) -> None:
-        """Wait until the buffers are pinned."""
-        self.ready.result()
 
 
 class PinnedRows(ArrayRows):
