@@ -196,7 +196,8 @@ def answer_rows(
     from semiring.results.trees import PredecessorTrees, paths_in
 
     sources, targets, n = selection.sources, selection.targets, selection.n
-    own = _positions(selection.roots, targets if selection.backward else sources)
+    roots, ends = selection.roots, (targets if selection.backward else sources).numbers
+    own = None if ends is roots or np.array_equal(ends, roots) else np.searchsorted(roots, ends)  # positions among the roots
     if selection.backward:
         row, column = None if sources.every else sources.numbers, own
     else:
@@ -211,11 +212,6 @@ def answer_rows(
         question.semiring, values, names, sources, targets, question.reflexive, kept, tree, backward, graph=graph, whole=whole
     )
     return paths_in(store, restore, g.library)
-
-
-def _positions(roots: Array, ends: Vertices) -> Array | None:
-    """Return the position of each named vertex among the roots; None where both are the same."""
-    return None if ends.numbers is roots or np.array_equal(ends.numbers, roots) else np.searchsorted(roots, ends.numbers)
 
 
 def _part(array: Any, rows: Array | None, columns: Array | None) -> Any:

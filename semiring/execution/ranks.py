@@ -13,7 +13,6 @@ from typing import Any, cast
 import numpy as np
 
 from semiring.algebra.expression import flat
-from semiring.algorithms.csr import CSR
 from semiring.arrays.conversion import Array
 from semiring.arrays.devices import gpu_number, gpus, is_gpu, on_device
 from semiring.arrays.memory import fits
@@ -182,7 +181,8 @@ def _search(how: Plan, given: GivenByRanks, question: Question, selection: Selec
 
     Each rank has all edges, and nothing is sent on the way.
     """
-    ranks, edges = given.ranks, _edges(given)
+    ranks, edges = given.ranks, given.edges
+    assert edges is not None
     sources, targets, reflexive = selection.sources, selection.targets, question.reflexive
     count = len(sources.numbers)
     rows = shares(count, ranks.size)
@@ -210,7 +210,8 @@ def _search(how: Plan, given: GivenByRanks, question: Question, selection: Selec
 
 def _searched_rows(how: Plan, given: GivenByRanks, progress: Watcher) -> Iterator[tuple[int, Array]]:
     """Yield this rank's rows of a closure of single numbers, some at a time, with the number of the first; within `together`."""
-    ranks, edges = given.ranks, _edges(given)
+    ranks, edges = given.ranks, given.edges
+    assert edges is not None
     own = shares(edges.n, ranks.size)[ranks.rank : ranks.rank + 1]
     every, solver = Vertices.all_of(edges.n).numbers, row_solver(how, edges, given.labels)
     with _watching(ranks, how, progress, search_steps(edges, edges.n)) as meter:
@@ -220,11 +221,6 @@ def _searched_rows(how: Plan, given: GivenByRanks, progress: Watcher) -> Iterato
                 first = rows.start + some.start
                 (values,), _ = solver.rows(every[first : rows.start + some.stop], meter)
                 yield first, values
-
-
-def _edges(given: GivenByRanks) -> CSR:
-    assert given.edges is not None
-    return given.edges
 
 
 @contextmanager

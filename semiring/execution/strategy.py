@@ -78,5 +78,7 @@ def rows_in_turn(how: Plan, given: GivenGraph, question: Question) -> Iterator[t
                 yield first, rows
         return
     whole = run(how, given, question)
+    if hasattr(whole, "to_numpy"):  # a DataFrame
+        whole = whole.to_numpy()
     for some in slices(n, n, HOST):
         yield some.start, whole[some]

@@ -50,11 +50,8 @@ def add_distances(found: RunningDistances, graph: Any, options: Options) -> tupl
     if how.strategy == "rows in turn":
         _add_some_at_a_time(found, given, how, question)
         return given.labels, given.n
-    whole = run(how, given, question)
-    if hasattr(whole, "to_numpy"):  # a DataFrame
-        whole = whole.to_numpy()
-    for some in slices(given.n, given.n, HOST):
-        found.add(some.start, as_floats(host(whole[some]), MIN_PLUS))
+    for first, rows in rows_in_turn(how, given, question):
+        found.add(first, as_floats(host(rows), MIN_PLUS))
     return given.labels, given.n
 
 
