@@ -386,9 +386,7 @@ def by_searches(call: Call) -> tuple[Any, ...]:
     else:
         edges = in_dtype(call.csr_within_reach, call.dtype)
     sources = np.arange(edges.n) if call.sources is None else call.sources
-    with reporting(None, call.plan) as meter:
-        if meter is not None:
-            meter.expect(search_steps(edges, len(sources)))
+    with reporting(None, call.plan, search_steps(edges, len(sources))) as meter:
         answer, tree = row_solver(call.plan, edges, None).rows(sources, meter, nothing=NONE)
     if tree is not None:
         if (tree == -1).any():  # only rows without compiled code have −1, and a test takes a sixth of the time of a write

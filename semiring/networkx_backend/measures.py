@@ -16,7 +16,6 @@ from semiring.algorithms.distances import DistanceSums, extreme_eccentricity, ex
 from semiring.arrays.conversion import EXACT_IN_FLOAT64, Array
 from semiring.arrays.memory import require_memory
 from semiring.arrays.pieces import GPU
-from semiring.execution.question import GivenGraph
 from semiring.execution.sums import hop_sums
 from semiring.networkx_backend.distances import DistanceRows, algorithm, by_rows, searched_edges, sparse, total_distance
 from semiring.planning import Plan, edges_problem, plan
@@ -125,7 +124,7 @@ def _eccentricities(G: Any, nodes: Any, weight: Any) -> dict[Any, Any]:
 def _planned(edges: CSR) -> tuple[Plan | None, DistanceSums | None]:
     """Return a plan for all distances by rows, or the sums of hop counts if so planned and nothing is rounded."""
     how = plan(edges_problem(MIN_PLUS, edges, Options(), wanted="sums"))
-    return (None, hop_sums(how, GivenGraph(edges), Options())) if how.strategy == "hop counts" else (how, None)
+    return (None, hop_sums(how, edges, Options())) if how.strategy == "hop counts" else (how, None)
 
 
 def _farthest(edges: CSR, how: Plan | None = None) -> tuple[Array, Array]:

@@ -21,7 +21,7 @@ from semiring.algorithms.simple_paths import simple_paths
 from semiring.common.errors import NegativeCycleError, SemiringError
 from semiring.execution.question import GivenGraph, Question
 from semiring.execution.strategy import solve
-from semiring.graphs.read import reading_of
+from semiring.graphs.dense import Reading
 from semiring.networkx_backend.costs import preparation, reading, theirs
 from semiring.networkx_backend.distances import Distances, algorithm, compressed, distances, searched_edges, sparse, total_distance, truth
 from semiring.planning.options import Options
@@ -257,7 +257,7 @@ def average_shortest_path_length(G: Any, weight: Any = None, method: str | None 
 def shortest_simple_paths(G: Any, source: Any, target: Any, weight: Any = None) -> Iterator[list[Any]]:
     if G.is_multigraph():
         raise nx.NetworkXNotImplemented("not implemented for multigraph type")
-    edges = searched_edges(G, weight).csr(MIN_PLUS, reading_of(MIN_PLUS, None, np.float64))
+    edges = searched_edges(G, weight).csr(MIN_PLUS, Reading(dtype=np.float64))
 
     def found() -> Iterator[list[Any]]:
         # Like NetworkX, check the nodes on the first request for a path.
