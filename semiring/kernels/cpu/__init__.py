@@ -5,7 +5,6 @@ Generating code:
 representation    inner elements (order keys, clamped ∞, exponentials); register tile and cache blocks of the product
 arguments         argument words of kernels, and forms of scans
 emitter           LLVM IR as text
-body              parts of emitted functions: arguments by name, mutable integers, bits of words
 loops             loops in Python, compiled: the decorator, and calls
 loop_source       their text, types and constructs
 loop_compiler     their syntax trees as LLVM IR

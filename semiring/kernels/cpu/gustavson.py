@@ -16,7 +16,6 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from semiring.kernels.cpu.body import Variable, bit_of, each_bit
 from semiring.kernels.cpu.emitter import I32, I64, Emitter
 from semiring.kernels.cpu.lowering import Value
 from semiring.kernels.cpu.sparse import Entries
@@ -46,7 +45,7 @@ class GustavsonKernel(Entries):
             self._sorted = em.let(f"icmp ne i64 {x['sorted']}, 0")
         if self.scale is not None:
             self.places.append((self.kinds[-1], x["sums"]))
-        self._found = Variable(em)
+        self._found = em.reserve("i64")
         self._threshold = em.splat_word(x["threshold"], self.rep.inner[0], 1) if self.rep.kind == "clamped" else ""
         with em.each(x["first"], x["last"]) as i:
             if self.form.kind == "symbolic":
@@ -66,7 +65,7 @@ class GustavsonKernel(Entries):
         em = self.em
         with em.each(0, self._tops) as top:
             place = em.at("i64", self._top, top)
-            with each_bit(em, em.get(I64, place, 0)) as number:
+            with em.each_bit(em.get(I64, place, 0)) as number:
                 word = str(em.add(em.mul(top, 64), number))
                 bits = em.at("i64", self._bits, word)
                 yield word, em.get(I64, bits, 0)
@@ -80,7 +79,7 @@ class GustavsonKernel(Entries):
         if not self.form.masked:
             return
         with self.em.each(*self.ends(self.x["mask_starts"], i)) as e:
-            word, bit = bit_of(self.em, self.number(self.x["mask_columns"], e))
+            word, bit = self.em.bit_of(self.number(self.x["mask_columns"], e))
             place = self.em.at("i64", self._mask, word)
             if clear:
                 self.em.put(I64, "0", place, 0)
@@ -137,8 +136,8 @@ class GustavsonKernel(Entries):
         self._of_mask(i, clear=False)
 
         def mark(f: str, column: str, k: str, a: list[Value]) -> None:
-            word, bit = bit_of(em, column)
-            (top, its), place = bit_of(em, word), em.at("i64", self._bits, word)
+            word, bit = em.bit_of(column)
+            (top, its), place = em.bit_of(word), em.at("i64", self._bits, word)
             if self.form.masked:
                 allowed = em.let(f"xor i64 {em.get(I64, self._mask, word)}, {self.x['flip']}")
                 bit = em.let(f"and i64 {bit}, {allowed}")
@@ -160,30 +159,30 @@ class GustavsonKernel(Entries):
             some = self.low(1).any_of([em.let(f"icmp slt i64 {begin}, {end}"), em.let(f"icmp ne i64 {self.x['flip']}, 0")])
         with em.when(some):
             self._mark(i)
-            self._found.set(0)
+            em.put(I64, "0", self._found, 0)
             with self._each_word(clear=True) as (_, bits):
-                self._found.add(self._ones(bits))
-            em.put(I64, self._found.get(), self.x["out_starts"], em.add(i, 1))
+                em.put(I64, str(em.add(em.get(I64, self._found, 0), self._ones(bits))), self._found, 0)
+            em.put(I64, em.get(I64, self._found, 0), self.x["out_starts"], em.add(i, 1))
 
     def _fill(self, i: str, start: str, stop: str) -> None:
         """Write the columns and the elements of row i of the result, at the entries from `start` to `stop`."""
         em, rep, index = self.em, self.rep, I32 if self.form.narrow else I64
         self._mark(i)
-        self._found.set(start)
+        em.put(I64, start, self._found, 0)
         with self._each_word(clear=False) as (word, bits):
-            em.put(I32, em.let(f"trunc i64 {em.sub(self._found.get(), start)} to i32"), self._begins, word)
+            em.put(I32, em.let(f"trunc i64 {em.sub(em.get(I64, self._found, 0), start)} to i32"), self._begins, word)
             first = em.mul(word, 64)
-            with each_bit(em, bits) as number:
-                column = str(em.add(first, number))
+            with em.each_bit(bits) as number:
+                column, place = str(em.add(first, number)), em.get(I64, self._found, 0)
                 if self.form.narrow:
                     column = em.let(f"trunc i64 {column} to i32")
-                em.put(index, column, self.x["out_columns"], self._found.get())
-                self._found.add(1)
+                em.put(index, column, self.x["out_columns"], place)
+                em.put(I64, str(em.add(place, 1)), self._found, 0)
         with em.each(start, stop) as e:
             self._store(e, [zero for _, zero in self.zeros(1)])
 
         def add(f: str, column: str, k: str, a: list[Value]) -> None:
-            word, bit = bit_of(em, column)
+            word, bit = em.bit_of(column)
             bits = em.get(I64, self._bits, word)
             with em.when(em.let(f"icmp ne i64 {em.let(f'and i64 {bits}, {bit}')}, 0") if self.form.masked else "true"):
                 below = self._ones(em.let(f"and i64 {bits}, {em.let(f'add i64 {bit}, -1')}"))

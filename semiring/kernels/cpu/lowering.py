@@ -12,13 +12,13 @@ from typing import Any
 
 from semiring.algebra.elements import element, widest
 from semiring.algebra.expression import COMPARISONS, Expr, fold, nodes
-from semiring.kernels.cpu.emitter import I32, Scalar, scalar_type
+from semiring.kernels.cpu.emitter import I32, Carried, Scalar, scalar_type
 from semiring.kernels.cpu.instructions import Instructions
 from semiring.kernels.cpu.representation import Representation
 
 __all__ = [
-    "BroadcastOperand", "Lowering", "Value", "Via", "chosen", "constants", "improve", "improved", "load_elements", "merge",
-    "store_elements", "store_where", "take_in", "update", "values",
+    "BroadcastOperand", "Lowering", "Value", "Via", "chosen", "constants", "empty_sums", "improve", "improved", "load_elements", "merge",
+    "spread", "store_elements", "store_where", "take_in", "update", "values",
 ]  # fmt: skip
 
 
@@ -254,6 +254,17 @@ def store_elements(low: Lowering, scalars: Sequence[Scalar], arrays: Sequence[st
     """Store one vector of each component's array, from place i on."""
     for s, a, value in zip(scalars, arrays, values, strict=True):
         low.em.put(s, value.name, a, i, low.width)
+
+
+def spread(low: Lowering, scalars: Sequence[Scalar], element: Sequence[Value]) -> list[Value]:
+    """Copy single elements to all lanes."""
+    return [Value(low.em.splat(x.name, s, low.width), s) for s, x in zip(scalars, element, strict=True)]
+
+
+def empty_sums(scalars: Sequence[Scalar], zero: Sequence[Any], width: int, *, witness: bool = False) -> list[Carried]:
+    """Return the zero as values that a loop carries, with the witness −1 on request."""
+    numbers = [*zip(scalars, zero, strict=True), *[(I32, -1)] * witness]
+    return [(s.vector(width), s.constant(x, width)) for s, x in numbers]
 
 
 Via = tuple[str, Sequence[str]]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from semiring.kernels.cpu.arguments import KernelArguments
 from semiring.kernels.cpu.emitter import I32, Emitter, Scalar
-from semiring.kernels.cpu.lowering import BroadcastOperand, Lowering, Value, improved, merge, store_where, values
+from semiring.kernels.cpu.lowering import BroadcastOperand, Lowering, Value, empty_sums, improved, merge, store_where, values
 from semiring.kernels.cpu.representation import Representation, Tile
 from semiring.kernels.hardware import Target
 
@@ -42,13 +42,10 @@ class MicroKernel:
         self._open(em)
         out = [f"%out{c}" for c in self.components]
         self._to_memory(self._accumulate(0, em.smin("%k", SUMMED)), out)
-
-        def further(start: str, _: list[str]) -> None:
+        with em.each(SUMMED, "%k", SUMMED) as start:
             found, inner = self._accumulate(start, em.smin("%k", em.add(start, SUMMED))), self.rep.inner
             pairs = [(values(x, inner), values(y, inner)) for x, y in zip(self._from_memory(out), found, strict=True)]
             self._to_memory([self._low.combine(self.rep.inner_add, inner, x, y) for x, y in pairs], out)
-
-        em.loop(SUMMED, "%k", SUMMED, further)
         return em.done()
 
     # The merge with C.
@@ -71,20 +68,12 @@ class MicroKernel:
         signature = f"ptr %args{tiles}, ptr %codes{places}, ptr %via, i64 %rows, i64 %columns"
         em = Emitter(f"{self.prefix}_merge_edge", signature, attributes="#1")
         width, columns, targets = self.tile.width, self.tile.columns, self._targets(em)
-        vectors_end = em.round_down("%columns", width)
-
-        def at(low: Lowering, i: str, j: str) -> None:
-            cell = em.add(em.mul(i, columns), j)
-            found = [em.get(s, f"%tile{c}", cell, low.width) for c, s in enumerate(self.rep.inner)]
-            self._merge(low, targets, found, i, j, "%codes", cell)
-
-        wide, single = (Lowering(em, self.target, w, infinities=self.rep.infinities) for w in (width, 1))
-
-        def row(i: str, _: list[str]) -> None:
-            em.loop(0, vectors_end, width, lambda j, _: at(wide, i, j))
-            em.loop(vectors_end, "%columns", 1, lambda j, _: at(single, i, j))
-
-        em.loop(0, "%rows", 1, row)
+        lows = {w: Lowering(em, self.target, w, infinities=self.rep.infinities) for w in (width, 1)}
+        with em.each(0, "%rows") as i:
+            for j, lanes in em.by_vectors("%columns", width):
+                cell = em.add(em.mul(i, columns), j)
+                found = [em.get(s, f"%tile{c}", cell, lanes) for c, s in enumerate(self.rep.inner)]
+                self._merge(lows[lanes], targets, found, i, j, "%codes", cell)
         return em.done()
 
     def micro(self) -> Emitter:
@@ -98,9 +87,16 @@ class MicroKernel:
         self._codes = em.let(f"alloca [{cells} x i32], align 64") if self.witness else "null"
         full = em.let(f"and i1 {em.let(f'icmp eq i64 %rows, {tile.rows}')}, {em.let(f'icmp eq i64 %columns, {tile.columns}')}")
         self._to = self._targets(em)
-        em.branch(full, self._prefetch)
+        with em.when(full):  # prefetch the lines of C and ``via`` for the merge
+            for target in self._to:
+                for i in range(tile.rows):
+                    for j in range(0, tile.columns, max(1, 64 // target[0].bytes)):
+                        em.prefetch(_place(em, target, i, j), write=True)
         found = self._best_slabs() if self.witness else self._accumulate(0, "%k")
-        em.branch(full, lambda: self._merge_whole(found), lambda: self._merge_part(found))
+        with em.when(full):
+            self._merge_whole(found)
+        with em.otherwise():
+            self._merge_part(found)
         return em.done()
 
     def _open(self, em: Emitter) -> None:
@@ -111,15 +107,7 @@ class MicroKernel:
         self._low = Lowering(em, self.target, width, ones=ones, infinities=self.rep.inner_infinities)
         # Row and column of each vector of the tile, and ⊕'s zero for each.
         self._vectors = [(i, j * width) for i in range(tile.rows) for j in range(tile.vectors)]
-        zero = [(s.vector(width), s.constant(z, width)) for s, z in zip(self.rep.inner, self.rep.inner_zero, strict=True)]
-        self._zeros = zero * len(self._vectors)
-
-    def _prefetch(self) -> None:
-        """Prefetch the lines of C and ``via`` for the merge."""
-        for target in self._to:
-            for i in range(self.tile.rows):
-                for j in range(0, self.tile.columns, max(1, 64 // target[0].bytes)):
-                    self._em.prefetch(_place(self._em, target, i, j), write=True)
+        self._zeros = empty_sums(self.rep.inner, self.rep.inner_zero, width) * len(self._vectors)
 
     def _accumulate(self, start: str | int, stop: str | int) -> list[list[str]]:
         """⊕ over the steps [start, stop): the components of each vector of the tile."""

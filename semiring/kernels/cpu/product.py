@@ -78,22 +78,16 @@ class ProductKernel:
         down, across = self.args.load(em, ("A_rows", c)), self.args.load(em, ("A_columns", c))
         corner = em.add(em.mul("%row", down), em.mul("%step", across))
         source = em.at(outer.ir, self.args.pointer(em, ("A", c)), corner)
-
-        def panel(i: str, _: list[str]) -> None:
+        with em.each(0, "%m", rows) as i:
             begin = em.at(inner.ir, f"%out{c}", em.mul(i, steps))
             to = em.at(inner.ir, begin, em.mul(raw, rows))
             last = em.sub(em.sub("%m", i), 1)
             starts = [em.at(outer.ir, source, em.mul(em.add(i, em.smin(r, last)), down)) for r in range(rows)]
-
-            def step(k: str, _: list[str]) -> None:
+            with em.each(0, "%k") as k:
                 offset, place = em.mul(k, across), em.at(inner.ir, to, em.mul(k, rows))
                 for r in range(rows):
                     em.put(inner, self.rep.encode(low, c, em.get(outer, starts[r], offset)), place, r)
-
-            em.loop(0, "%k", 1, step)
             self._scale(em, "scale_a", begin, to, rows)
-
-        em.loop(0, "%m", rows, panel)
 
     def _pack_b(self, em: Emitter, c: int) -> None:
         """``pack_b(args, step, k, out…)``: steps [step, step + k) of all columns of B."""
@@ -102,35 +96,25 @@ class ProductKernel:
         n, down, across = (self.args.load(em, x) for x in ("n", ("B_rows", c), ("B_columns", c)))
         source = em.at(outer.ir, self.args.pointer(em, ("B", c)), em.mul("%step", down))
         contiguous = em.let(f"icmp eq i64 {across}, 1")
-
-        def panel(j: str, _: list[str]) -> None:
+        width, (wide, single) = self.tile.width, (Lowering(em, self.target, w) for w in (self.tile.width, 1))
+        with em.each(0, n, columns) as j:
             begin = em.at(inner.ir, f"%out{c}", em.mul(j, steps))
             to = em.at(inner.ir, begin, em.mul(raw, columns))
             left = em.sub(n, j)
             start = em.at(outer.ir, source, em.mul(j, across))
-
-            def rows(width: int) -> None:
-                low, last = Lowering(em, self.target, width), em.sub(left, 1)
-
-                def step(k: str, _: list[str]) -> None:
-                    row, place = em.at(outer.ir, start, em.mul(k, down)), em.at(inner.ir, to, em.mul(k, columns))
-
-                    def copy(q: str | int, offset: str | int) -> None:
-                        em.put(inner, self.rep.encode(low, c, em.get(outer, row, offset, width)), place, q, width)
-
-                    if width > 1:
-                        for q in range(0, columns, width):
-                            copy(q, q)
-                    else:
-                        em.loop(0, columns, 1, lambda q, _: copy(q, em.mul(em.smin(q, last), across)))
-
-                em.loop(0, "%k", 1, step)
-
             full = em.let(f"icmp sge i64 {left}, {columns}")
-            em.branch(em.let(f"and i1 {full}, {contiguous}"), lambda: rows(self.tile.width), lambda: rows(1))
+            with em.when(em.let(f"and i1 {full}, {contiguous}")), em.each(0, "%k") as k:
+                row, place = em.at(outer.ir, start, em.mul(k, down)), em.at(inner.ir, to, em.mul(k, columns))
+                for q in range(0, columns, width):
+                    em.put(inner, self.rep.encode(wide, c, em.get(outer, row, q, width)), place, q, width)
+            with em.otherwise():
+                last = em.sub(left, 1)
+                with em.each(0, "%k") as k:
+                    row, place = em.at(outer.ir, start, em.mul(k, down)), em.at(inner.ir, to, em.mul(k, columns))
+                    with em.each(0, columns) as column:
+                        offset = em.mul(em.smin(column, last), across)
+                        em.put(inner, self.rep.encode(single, c, em.get(outer, row, offset)), place, column)
             self._scale(em, "scale_b", begin, to, columns)
-
-        em.loop(0, n, columns, panel)
 
     # The loops around the micro-kernel.
 
@@ -141,7 +125,8 @@ class ProductKernel:
         m, n, k = (self.args.load(em, x) for x in ("m", "n", "k"))
         hold_a, hold_b, fresh = (em.let(f"icmp ne i64 {self.args.load(em, x)}, 0") for x in ("hold_a", "hold_b", "fresh"))
         if self.witness:
-            em.branch(hold_a, lambda: self._copy_a(em, m, k))
+            with em.when(hold_a):
+                self._copy_a(em, m, k)
             hold_a = "false"
         m_padded, n_padded = em.round_up(m, rows), em.round_up(n, columns)
         depths = em.select_i64(hold_a, k, em.smin(k, depth)), em.select_i64(hold_b, k, em.smin(k, depth))
@@ -164,32 +149,35 @@ class ProductKernel:
         def pack_b(p: Index, kc: Index, offset: Index) -> None:
             em.line(f"call void @{self.name}_pack_b(ptr %args, i64 {p}, i64 {kc}{pointers(base_b, offset)})")
 
-        def everything(pack: Callable[[Index, Index], None]) -> None:
-            em.loop(0, k, depth, lambda p, _: pack(p, em.smin(em.sub(k, p), depth)))
-
-        em.branch(hold_a, lambda: everything(lambda p, kc: pack_a(0, p, m, kc, em.mul(before(p), m_padded))))
-        em.branch(hold_b, lambda: everything(lambda p, kc: pack_b(p, kc, em.mul(before(p), n_padded))))
-        em.branch(fresh, lambda: self._clear(em, m, n))
+        with em.when(hold_a), em.each(0, k, depth) as p:
+            pack_a(0, p, m, em.smin(em.sub(k, p), depth), em.mul(before(p), m_padded))
+        with em.when(hold_b), em.each(0, k, depth) as p:
+            pack_b(p, em.smin(em.sub(k, p), depth), em.mul(before(p), n_padded))
+        with em.when(fresh):  # C ← 0
+            for c, (s, zero) in enumerate(zip(self.rep.outer, self.rep.zero, strict=True)):
+                start, stride = self.args.pointer(em, ("C", c)), self.args.load(em, ("C_rows", c))
+                with em.each(0, m) as i:
+                    em.fill(s, zero, em.at(s.ir, start, em.mul(i, stride)), 0, n)
         down = [self.args.load(em, ("C_rows", c)) for c in self.components]
         c_pointers = [self.args.pointer(em, ("C", c)) for c in self.components]
         via, via_down = (self.args.pointer(em, "via"), self.args.load(em, "via_rows")) if self.witness else ("null", 0)
-
-        def depth_slab(p: str, _: list[str]) -> None:
+        with em.each(0, k, depth) as p:
             kc = em.smin(em.sub(k, p), depth)
             steps = self._steps(em, kc)[0]
             b_offset = em.select_i64(hold_b, em.mul(before(p), n_padded), 0)
-            em.branch(hold_b, lambda: None, lambda: pack_b(p, kc, 0))
-
-            def row_block(i: str, _: list[str]) -> None:
+            with em.unless(hold_b):
+                pack_b(p, kc, 0)
+            with em.each(0, m, block) as i:
                 mc = em.smin(em.sub(m, i), block)
                 a_offset = em.select_i64(hold_a, em.add(em.mul(before(p), m_padded), em.mul(i, steps)), 0)
-                em.branch(hold_a, lambda: None, lambda: pack_a(i, p, mc, kc, 0))
-
-                def column_panel(j: str, _: list[str]) -> None:
+                with em.unless(hold_a):
+                    pack_a(i, p, mc, kc, 0)
+                with em.each(0, n, columns) as j:
                     nr = em.smin(em.sub(n, j), columns)
                     b_panel = em.add(b_offset, em.mul(j, steps))
-
-                    def row_panel(r: str, _: list[str]) -> None:
+                    if self._exponentials is not None and self._exponentials.wide is not None:  # no float64 panel of these columns yet
+                        em.store("i64", "0", self.args.pointer(em, "wide"), 8)
+                    with em.each(0, mc, rows) as r:
                         mr = em.smin(em.sub(mc, r), rows)
                         row = em.add(i, r)
                         parts = ""
@@ -200,18 +188,8 @@ class ProductKernel:
                             parts += f", ptr {a}, ptr {b}, ptr {to}"
                         v = em.at("i32", via, em.add(em.mul(row, via_down), j)) if self.witness else "null"
                         em.line(f"call void @{self.name}_micro(ptr %args{parts}, ptr {v}, i64 {kc}, i64 {mr}, i64 {nr}, i64 {p})")
-
-                    if self._exponentials is not None and self._exponentials.wide is not None:  # no float64 panel of these columns yet
-                        em.store("i64", "0", self.args.pointer(em, "wide"), 8)
-                    em.loop(0, mc, rows, row_panel)
-
-                em.loop(0, n, columns, column_panel)
-
-            em.loop(0, m, block, row_block)
             if self.witness:
                 em.line(f"call void @resolve(ptr %args, i64 {p}, i64 {kc}{pointers(base_b, b_offset)})")
-
-        em.loop(0, k, depth, depth_slab)
         return em.done()
 
     def _copy_a(self, em: Emitter, m: str, k: str) -> None:
@@ -219,20 +197,12 @@ class ProductKernel:
         copies = em.side_by_side(self.args.pointer(em, "packed_c"), self.rep.outer, em.mul(m, k))
         for c, (s, copy) in enumerate(zip(self.rep.outer, copies, strict=True)):
             start, down = self.args.pointer(em, ("A", c)), self.args.load(em, ("A_rows", c))
-
-            def row(i: str, _: list[str]) -> None:
+            with em.each(0, m) as i:
                 source, to = em.at(s.ir, start, em.mul(i, down)), em.at(s.ir, copy, em.mul(i, k))
-                em.by_vectors(k, self.tile.width, lambda p, lanes: em.put(s, em.get(s, source, p, lanes), to, p, lanes))
-
-            em.loop(0, m, 1, row)
+                for p, lanes in em.by_vectors(k, self.tile.width):
+                    em.put(s, em.get(s, source, p, lanes), to, p, lanes)
             em.store("ptr", copy, self.args.place(em, ("A", c)), 8)
             em.store("i64", k, self.args.place(em, ("A_rows", c)), 8)
-
-    def _clear(self, em: Emitter, m: str, n: str) -> None:
-        """C ← 0."""
-        for c, (s, zero) in enumerate(zip(self.rep.outer, self.rep.zero, strict=True)):
-            start, down = self.args.pointer(em, ("C", c)), self.args.load(em, ("C_rows", c))
-            em.loop(0, m, 1, lambda i, _: em.fill(s, zero, em.at(s.ir, start, em.mul(i, down)), 0, n))
 
 
 class WitnessKernel:
@@ -264,23 +234,15 @@ class WitnessKernel:
         long, columns, side = self.args.load(em, "transposed_rows"), self.tile.columns, min(16, self.tile.width)
         whole = em.round_down("%steps", side)
         for c, s in enumerate(self.rep.inner):
-
-            def panel(j: str, _: list[str]) -> None:
+            with em.each(0, "%n", columns) as j:
                 source, target = em.at(s.ir, f"%B{c}", em.mul(j, "%k")), em.at(s.ir, f"%out{c}", em.mul(j, long))
-
-                def square(p: str, _: list[str]) -> None:
+                with em.each(0, whole, side) as p:
                     for q in range(0, columns, side):
                         rows = [em.get(s, source, em.add(em.mul(em.add(p, r), columns), q), side) for r in range(side)]
-                        for r, column in enumerate(em.transposed(rows, s)):
-                            em.put(s, column, target, em.add(em.mul(long, q + r), p), side)
-
-                def one(p: str, q: str) -> None:
-                    em.put(s, em.get(s, source, em.add(em.mul(p, columns), q)), target, em.add(em.mul(q, long), p))
-
-                em.loop(0, whole, side, square)
-                em.loop(whole, "%steps", 1, lambda p, _: em.loop(0, columns, 1, lambda q, _: one(p, q)))
-
-            em.loop(0, "%n", columns, panel)
+                        for r, vector in enumerate(em.transposed(rows, s)):
+                            em.put(s, vector, target, em.add(em.mul(long, q + r), p), side)
+                with em.each(whole, "%steps") as p, em.each(0, columns) as column:
+                    em.put(s, em.get(s, source, em.add(em.mul(p, columns), column)), target, em.add(em.mul(column, long), p))
         return em.done()
 
     def _resolve(self) -> Emitter:
@@ -301,12 +263,10 @@ class WitnessKernel:
         some, steps = transposed_shape(tile, rep)
         self._b = em.side_by_side(args.pointer(em, "transposed"), rep.inner, em.mul(self._long, some))
         last = em.sub(m, 1)
-
-        def columns(start: str, _: list[str]) -> None:
+        with em.each(0, n, some) as start:
             count = em.smin(em.sub(n, start), some)
-            whole = str(em.round_down(count, width))
-
-            def part(p: str, _: list[str]) -> None:
+            vectors = str(em.round_down(count, width))
+            with em.each(0, "%k", steps) as p:
                 self._begin, self._part = em.add("%step", p), em.smin(em.sub("%k", p), steps)
                 self._last_slab = em.sub(self._part, tile.slab)
                 panels = "".join(
@@ -314,33 +274,26 @@ class WitnessKernel:
                 )
                 outs = "".join(f", ptr {b}" for b in self._b)
                 em.line(f"call void @transpose(ptr %args{panels}, i64 %k{outs}, i64 {self._part}, i64 {count})")
-
-                def row(i: str, _: list[str]) -> None:
-                    below = em.smin(em.add(i, 1), last)
-                    for s, (base, down) in zip(rep.outer, self._a, strict=True):
-                        self._prefetch(em, s, em.at(s.ir, base, em.add(em.mul(below, down), self._begin)), self._part)
-                    for s, (base, down) in zip((*rep.outer, I32), (*self._c, (via, via_down)), strict=True):
-                        self._prefetch(em, s, em.at(s.ir, base, em.add(em.mul(below, down), start)), count)
-                    codes = em.at("i32", via, em.add(em.mul(i, via_down), start))
-                    a = [em.at(s.ir, x, em.add(em.mul(i, down), self._begin)) for s, (x, down) in zip(rep.outer, self._a, strict=True)]
-                    c = [em.at(s.ir, x, em.add(em.mul(i, down), start)) for s, (x, down) in zip(rep.outer, self._c, strict=True)]
-                    em.loop(0, whole, width, lambda j, _: self._entries(em, a, c, j, codes, width))
-                    em.loop(whole, count, 1, lambda j, _: self._entries(em, a, c, j, codes, 1))
-
-                def rows(has_slab: bool) -> None:
-                    self._has_slab = has_slab
-                    em.loop(0, m, 1, row)
-
-                em.branch(em.let(f"icmp sge i64 {self._part}, {tile.slab}"), lambda: rows(True), lambda: rows(False))
-
-            em.loop(0, "%k", steps, part)
-
-        em.loop(0, n, some, columns)
+                whole = em.let(f"icmp sge i64 {self._part}, {tile.slab}")
+                for self._has_slab, branch in ((True, em.when(whole)), (False, em.otherwise())):
+                    with branch, em.each(0, m) as i:
+                        below = em.smin(em.add(i, 1), last)
+                        for s, (base, down) in zip(rep.outer, self._a, strict=True):
+                            self._prefetch(em, s, em.at(s.ir, base, em.add(em.mul(below, down), self._begin)), self._part)
+                        for s, (base, down) in zip((*rep.outer, I32), (*self._c, (via, via_down)), strict=True):
+                            self._prefetch(em, s, em.at(s.ir, base, em.add(em.mul(below, down), start)), count)
+                        codes = em.at("i32", via, em.add(em.mul(i, via_down), start))
+                        a = [em.at(s.ir, x, em.add(em.mul(i, down), self._begin)) for s, (x, down) in zip(rep.outer, self._a, strict=True)]
+                        c = [em.at(s.ir, x, em.add(em.mul(i, down), start)) for s, (x, down) in zip(rep.outer, self._c, strict=True)]
+                        for begin, end, lanes in ((0, vectors, width), (vectors, count, 1)):
+                            with em.each(begin, end, lanes) as j:
+                                self._entries(em, a, c, j, codes, lanes)
         return em.done()
 
     def _prefetch(self, em: Emitter, s: Scalar, place: str, count: str | int) -> None:
         """Prefetch a part of the next row, whose access order no hardware prefetcher foresees."""
-        em.loop(0, count, 64 // s.bytes, lambda j, _: em.prefetch(em.at(s.ir, place, j), write=False))
+        with em.each(0, count, 64 // s.bytes) as j:
+            em.prefetch(em.at(s.ir, place, j), write=False)
 
     def _entries(self, em: Emitter, a: list[str], c: list[str], j: str, codes: str, lanes: int) -> None:
         """Resolve the entries among `lanes` entries of a row from j on whose slab is in this part of the steps."""
@@ -354,23 +307,18 @@ class WitnessKernel:
         waiting = em.let(f"icmp ult {ir} {number}, {I32.constant(transposed_shape(self.tile, self.rep)[1] // slab, lanes)}")
         starts = em.let(f"mul {ir} {number}, {I32.constant(slab, lanes)}")
         if lanes == 1:
-            em.branch(waiting, lambda: self._entry(em, a, c, j, codes, em.let(f"sext i32 {starts} to i64")))
+            with em.when(waiting):
+                self._entry(em, a, c, j, codes, em.let(f"sext i32 {starts} to i64"))
             return
         em.store(ir, starts, self._starts, 64)
         mask = em.let(f"zext i{lanes} {em.let(f'bitcast <{lanes} x i1> {waiting} to i{lanes}')} to i64")
-
-        def following(left: list[str]) -> list[str]:
-            lane = em.call("cttz.i64", "i64", ("i64", left[0]), ("i1", "true"))
+        with em.each_bit(mask) as lane:
             start = em.let(f"sext i32 {em.get(I32, self._starts, lane)} to i64")
             self._entry(em, a, c, str(em.add(j, lane)), codes, start)
-            return [em.let(f"and i64 {left[0]}, {em.sub(left[0], 1)}")]
-
-        em.repeat([("i64", mask)], lambda left: em.let(f"icmp ne i64 {left[0]}, 0"), following)
 
     def _entry(self, em: Emitter, a: list[str], c: list[str], j: str, codes: str, begin: str) -> None:
         """``via[i, j]`` ← first + the lowest k of the slab from `begin` on with a_ik ⊗ b_kj = c_ij."""
-        b = [em.at(s.ir, p, em.mul(j, self._long)) for s, p in zip(self.rep.inner, self._b, strict=True)]
-        c_place = [em.at(s.ir, p, j) for s, p in zip(self.rep.outer, c, strict=True)]
+        b, c_place = em.places(self.rep.inner, self._b, em.mul(j, self._long)), em.places(self.rep.outer, c, j)
 
         def write(k: str | int) -> None:
             em.put(I32, em.let(f"trunc i64 {em.add(em.add(self._first, self._begin), k)} to i32"), codes, j)

@@ -13,15 +13,14 @@ With a witness, each step also stores the winning k, and at the end the states o
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable
+from contextlib import nullcontext
 from fractions import Fraction
 
 from semiring.common.units import CACHE_LINE
 from semiring.kernels.cpu.arguments import Arguments, ScanArrays, ScanForm, ScanWords, SequenceArrays, SequenceWords
 from semiring.kernels.cpu.emitter import ENTRY, I32, Emitter, Scalar
-from semiring.kernels.cpu.lowering import Lowering, Value, improve, load_elements, values
+from semiring.kernels.cpu.lowering import Lowering, Value, empty_sums, improve, load_elements, spread, store_elements, values
 from semiring.kernels.cpu.pivot import outer_product
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.hardware import Target
@@ -74,16 +73,13 @@ class ScanKernel:
         self._winners, self._matrix = places[3 * count], places[3 * count + 1 :]
         for arrays_of, elements in ((self._new, self.rep.zero), (self._weights, self.rep.one)):  # padding
             for place, element, s in zip(arrays_of, elements, self.rep.outer, strict=True):
-                self._across(lambda j: self.em.put(s, s.constant(element, self.width), place, j, self.width))
+                em.fill(s, element, place, 0, lanes, self.width)
         words = len(SequenceWords._fields) + len(self.components) * len(SequenceArrays._fields)
-        em.loop(first, last, 1, lambda q, _: self._sequence(em.at("i64", table, em.mul(q, words))))
+        with em.each(first, last) as q:
+            self._sequence(em.at("i64", table, em.mul(q, words)))
         return [em.done()]
 
     # Memory.
-
-    def _across(self, body: Callable[[str], None]) -> None:
-        """Run ``body`` for each register of a vector."""
-        self.em.loop(0, self._lanes, self.width, lambda j, _: body(j))
 
     def _copy(self, scalar: Scalar, source: str, stride: str | None, target: str, *, load: bool, encoded: int | None = None) -> None:
         """Copy a vector to padded scratch, or back; `stride` is the element stride in memory, or None for contiguous elements.
@@ -101,19 +97,18 @@ class ScanKernel:
             else:
                 em.store(inner.vector(low.width), value, to, inner.bytes)
 
-        def contiguous() -> None:
-            em.loop(0, self._whole, self.width, lambda j, _: move(self.wide, j, j))
+        with nullcontext() if stride is None else em.when(em.let(f"icmp eq i64 {stride}, 1")):
+            with em.each(0, self._whole, self.width) as j:
+                move(self.wide, j, j)
             if self._rest:  # one register: a wide load after narrow stores would stall
-                rest = em.let(f"icmp slt i64 {self._whole}, {self._states}")
-                em.branch(rest, lambda: move(self.wide, self._whole, self._whole, self._rest))
+                with em.when(em.let(f"icmp slt i64 {self._whole}, {self._states}")):
+                    move(self.wide, self._whole, self._whole, self._rest)
             else:
-                em.loop(self._whole, self._states, 1, lambda j, _: move(self.single, j, j))
-
-        if stride is None:
-            contiguous()
-        else:
-            strided = functools.partial(em.loop, 0, self._states, 1, lambda j, _: move(self.single, j, em.mul(j, stride)))
-            em.branch(em.let(f"icmp eq i64 {stride}, 1"), contiguous, strided)
+                with em.each(self._whole, self._states) as j:
+                    move(self.single, j, j)
+        if stride is not None:
+            with em.otherwise(), em.each(0, self._states) as j:
+                move(self.single, j, em.mul(j, stride))
 
     # One sequence.
 
@@ -135,31 +130,31 @@ class ScanKernel:
             self._copy(s, initials[c], self._steps["initial_stride"][c], self._new[c], load=True)
             self._copy(s, self._new[c], None, values[c], load=False)
         if self.form.witness:
-            em.loop(0, self._states, 1, lambda j, _: em.put(I32, "-1", witness, j))
+            em.fill(I32, -1, witness, 0, self._states)
         if not self.form.backward:
-            self._across(lambda j: self._take(j, None))
-
-        def step(t: str, _: list[str]) -> None:
+            self._take(None)
+        with em.each(0, steps) as t:
             here = str(em.add(t, 1))
             new_matrix = [em.let(f"icmp ne i64 {move}, 0") for move in self._steps["matrix_step"]]
             begins = em.let(f"icmp eq i64 {t}, 0")
-            em.branch(self.single.any_of([begins, *new_matrix]), lambda: self._pack(at("matrix_step", matrices, t)))
+            with em.when(self.single.any_of([begins, *new_matrix])):
+                self._pack(at("matrix_step", matrices, t))
             if self.form.weighted:
                 for c, (s, place) in enumerate(zip(self.rep.outer, at("weight_step", weights, t), strict=True)):
                     self._copy(s, place, self._steps["weight_stride"][c], self._weights[c], load=True)
             if self.form.backward:
-                self._across(lambda j: self._take(j, self._weights if self.form.weighted else None))
+                self._take(self._weights if self.form.weighted else None)
             several = str(em.round_down(self._lanes, _UNROLLED * self.width))
-            em.loop(0, several, _UNROLLED * self.width, lambda j, _: self._columns(j, _UNROLLED))
-            em.loop(several, self._lanes, self.width, lambda j, _: self._columns(j, 1))
+            with em.each(0, several, _UNROLLED * self.width) as j:
+                self._columns(j, _UNROLLED)
+            with em.each(several, self._lanes, self.width) as j:
+                self._columns(j, 1)
             if not self.form.backward:
-                self._across(lambda j: self._take(j, self._weights if self.form.weighted else None))
+                self._take(self._weights if self.form.weighted else None)
             for s, new, to in zip(self.rep.outer, self._new, at("value_step", values, here), strict=True):
                 self._copy(s, new, None, to, load=False)
             if self.form.witness:
                 self._copy(I32, self._winners, None, em.at("i32", witness, em.mul(here, witness_step)), load=False)
-
-        em.loop(0, steps, 1, step)
         if self.form.witness:
             self._follow(steps, witness, witness_step, words.pointer(em, "states"))
 
@@ -168,15 +163,13 @@ class ScanKernel:
         em = self.em
         for c, s in enumerate(self.rep.outer):
             terms, sums = self._steps["matrix_terms"][c], self._steps["matrix_sums"][c]
-
-            def row(k: str, _: list[str]) -> None:
+            with em.when(em.let(f"icmp slt i64 {self._steps['matrix_step'][c]}, 0")):
+                self._prefetch(s, matrix[c], c)
+            with em.when(em.let(f"and i1 {em.let(f'icmp eq i64 {terms}, 1')}, {em.let(f'icmp ne i64 {sums}, 1')}")):
+                self._pack_transposed(c, s, matrix[c], sums)
+            with em.otherwise(), em.each(0, self._states) as k:
                 target = em.at(self.rep.inner[c].ir, self._matrix[c], em.mul(k, self._lanes))
                 self._copy(s, em.at(s.ir, matrix[c], em.mul(k, terms)), sums, target, load=True, encoded=c)
-
-            downwards = em.let(f"icmp slt i64 {self._steps['matrix_step'][c]}, 0")
-            em.branch(downwards, lambda: self._prefetch(s, matrix[c], c))
-            across = em.let(f"and i1 {em.let(f'icmp eq i64 {terms}, 1')}, {em.let(f'icmp ne i64 {sums}, 1')}")
-            em.branch(across, lambda: self._pack_transposed(c, s, matrix[c], sums), lambda: em.loop(0, self._states, 1, row))
 
     def _prefetch(self, s: Scalar, matrix: str, c: int) -> None:
         """Prefetch component c of a later matrix from its last element down: a direction that the processor's prefetcher then follows."""
@@ -184,12 +177,10 @@ class ScanKernel:
         ahead = em.at(s.ir, matrix, em.mul(self._steps["matrix_step"][c], _AHEAD))
         down = em.call("smax.i64", "i64", ("i64", self._steps["matrix_terms"][c]), ("i64", self._steps["matrix_sums"][c]))
         last = em.sub(self._states, 1)
-
-        def row(k: str, _: list[str]) -> None:
+        with em.each(0, self._states) as k:
             end = em.at(s.ir, ahead, em.add(em.mul(em.sub(last, k), down), last))
-            em.loop(0, self._states, CACHE_LINE // s.bytes, lambda j, _: em.prefetch(em.at(s.ir, end, em.sub("0", j)), write=False))
-
-        em.loop(0, self._states, 1, row)
+            with em.each(0, self._states, CACHE_LINE // s.bytes) as j:
+                em.prefetch(em.at(s.ir, end, em.sub("0", j)), write=False)
 
     def _pack_transposed(self, c: int, s: Scalar, matrix: str, sums: str) -> None:
         """Pack component c of a matrix with contiguous terms, by squares of vectors."""
@@ -208,24 +199,24 @@ class ScanKernel:
                         to = em.at(inner.ir, self._matrix[c], em.add(em.mul(em.add(term, q), self._lanes), j))
                         em.store(inner.vector(count), column, to, inner.bytes)
 
-            def several(k: str, _: list[str]) -> None:
-                em.loop(0, end, side, lambda j, _: square(k, j, side))
-                em.loop(end, self._states, 1, lambda j, _: square(k, j, 1))
-
-            em.loop(begin, end, side, several)
+            with em.each(begin, end, side) as k:
+                with em.each(0, end, side) as j:
+                    square(k, j, side)
+                with em.each(end, self._states) as j:
+                    square(k, j, 1)
             begin = end
 
-    def _take(self, j: str, weights: list[str] | None) -> None:
-        """Convert a register of the new vector to the next operand: forward the weighted result itself, backward w ⊗ result."""
-        new = load_elements(self.wide, self.rep.outer, self._new, j)
-        if weights is not None:
-            w = load_elements(self.wide, self.rep.outer, weights, j)
-            new = outer_product(self.rep, self.wide, *((w, new) if self.form.backward else (new, w)), self._threshold)
-            if not self.form.backward:
-                for s, value, place in zip(self.rep.outer, new, self._new, strict=True):
-                    self.em.put(s, value.name, place, j, self.width)
-        for c, (s, value, place) in enumerate(zip(self.rep.inner, new, self._vector, strict=True)):
-            self.em.put(s, self.rep.encode(self.wide, c, value.name), place, j, self.width)
+    def _take(self, weights: list[str] | None) -> None:
+        """Convert the new vector to the next operand: forward the weighted result itself, backward w ⊗ result."""
+        with self.em.each(0, self._lanes, self.width) as j:
+            new = load_elements(self.wide, self.rep.outer, self._new, j)
+            if weights is not None:
+                w = load_elements(self.wide, self.rep.outer, weights, j)
+                new = outer_product(self.rep, self.wide, *((w, new) if self.form.backward else (new, w)), self._threshold)
+                if not self.form.backward:
+                    store_elements(self.wide, self.rep.outer, self._new, j, new)
+            for c, (s, value, place) in enumerate(zip(self.rep.inner, new, self._vector, strict=True)):
+                self.em.put(s, self.rep.encode(self.wide, c, value.name), place, j, self.width)
 
     # The product of a vector and a matrix.
 
@@ -242,7 +233,7 @@ class ScanKernel:
     def _factors(self, k: str, starts: list[str]) -> list[tuple[list[Value], list[Value]]]:
         """Return the factors of term k for each register: v_k and a_kj, or backward a_jk and v_k."""
         em, inner = self.em, self.rep.inner
-        v = [Value(em.splat(em.get(s, p, k), s, self.width), s) for s, p in zip(inner, self._vector, strict=True)]
+        v = spread(self.wide, inner, load_elements(self.single, inner, self._vector, k))
         row = em.mul(k, self._lanes)
         matrix = [load_elements(self.wide, inner, self._matrix, em.add(row, start)) for start in starts]
         return [(a, v) if self.form.backward else (v, a) for a in matrix]
@@ -251,7 +242,7 @@ class ScanKernel:
         """⊕ over all terms, in order; winners are stored for a witness."""
         em, low, rep, inner = self.em, self.inner, self.rep, self.rep.inner
         count = len(inner)
-        zeros = [(s.vector(self.width), s.constant(z, self.width)) for s, z in zip(inner, self._zero, strict=True)]
+        zeros = empty_sums(inner, self._zero, self.width)
         codes = [(I32.vector(self.width), I32.constant(-1, self.width))] * (len(starts) if self.form.witness else 0)
 
         def term(k: str, carried: list[str]) -> list[str]:
@@ -311,14 +302,13 @@ class ScanKernel:
         """Find the best entry of the last vector (the first among ties), and follow the winners back to the first vector."""
         em, low, outer = self.em, self.single, self.rep.outer
         state_step = self.args.load(em, "state_step")
-        zeros = [(s.ir, s.constant(z, 1)) for s, z in zip(outer, self.rep.zero, strict=True)]
 
         def compare(j: str, carried: list[str]) -> list[str]:
             old = values(carried[1:], outer)
             new, improved = improve(low, self.rep.add, outer, self.rep.extremum, old, load_elements(low, outer, self._new, j))
             return [em.select_i64(improved(), j, carried[0]), *(v.name for v in new)]
 
-        best = em.loop(0, self._states, 1, compare, [("i64", "-1"), *zeros])[0]
+        best = em.loop(0, self._states, 1, compare, [("i64", "-1"), *empty_sums(outer, self.rep.zero, 1)])[0]
 
         def back(i: str, carried: list[str]) -> list[str]:
             t, (state,) = str(em.sub(steps, i)), carried

@@ -24,9 +24,9 @@ from typing import NamedTuple
 from semiring.common.units import CACHE_LINE
 from semiring.kernels.cpu.arguments import Arguments
 from semiring.kernels.cpu.bounds import BoundsCheck
-from semiring.kernels.cpu.emitter import ENTRY, I32, I64, Emitter
+from semiring.kernels.cpu.emitter import ENTRY, I32, I64, Carried, Emitter
 from semiring.kernels.cpu.exponential import ScaledMath, range_of
-from semiring.kernels.cpu.lowering import Lowering, Value, improve
+from semiring.kernels.cpu.lowering import Lowering, Value, empty_sums, improve, spread, values
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.hardware import Target
 
@@ -151,26 +151,21 @@ class Entries:
             found.append(Value(rep.encode(self.low(width), c, raw), inner))
         return found
 
-    def splat(self, element: Sequence[Value], width: int) -> list[Value]:
-        """Copy one element to all lanes."""
-        return [Value(self.em.splat(x.name, s, width), s) for x, s in zip(element, self.rep.inner, strict=True)]
-
     @property
     def parts(self) -> int:
         """The numbers that make up a sum: its components, the sum of exponentials if ⊕ is log Σ exp, and the witness."""
         return len(self.kinds) + self.form.witness
 
-    def zeros(self, width: int) -> list[tuple[str, str]]:
+    def zeros(self, width: int) -> list[Carried]:
         """Return empty sums, with the witness −1."""
-        codes = [(I32.vector(width), I32.constant(-1, width))] * self.form.witness
-        numbers = zip(self.kinds, (*self.rep.inner_zero, 0.0), strict=False)
-        return [*((s.vector(width), s.constant(z, width)) for s, z in numbers), *codes]
+        zero = (*self.rep.inner_zero, 0.0)[: len(self.kinds)]
+        return empty_sums(self.kinds, zero, width, witness=self.form.witness)
 
     def take(self, width: int, sums: Sequence[str], entry: Sequence[Value], other: Sequence[Value], code: str) -> list[str]:
         """Return sums ⊕ entry ⊗ other (or ⊕ other ⊗ entry); a witness is the last of the sums, and `code` is the term's."""
         rep, low = self.rep, self.low(width)
         a, b = (other, entry) if self.form.swapped else (entry, other)
-        old = [Value(x, s) for x, s in zip(sums, rep.inner, strict=False)]
+        old = values(sums, rep.inner)
         if not self.form.witness and len(old) == 1:
             fused = low.multiply_accumulate(rep.add[0], rep.mul[0], old[0], a[0], b[0])
             if fused is not None:
@@ -185,7 +180,7 @@ class Entries:
         """Add two sums without a witness."""
         if self.scale is not None:
             return self._add_exponentials(width, one, other)
-        left, right = ([Value(x, s) for x, s in zip(half, self.rep.inner, strict=True)] for half in (one, other))
+        left, right = values(one, self.rep.inner), values(other, self.rep.inner)
         return [v.name for v in self.low(width).evaluate(self.rep.add, left, right, self.rep.inner)]
 
     def _new_scaled_math(self, width: int) -> ScaledMath:
@@ -244,7 +239,8 @@ class SparseKernel(Entries):
         self._n: str | int = 1 if self._single else self.x["n"]
         self._entries = self.x["entries"]
         self._stop = em.sub(self._entries, 1)
-        self._strange = em.variable(0)
+        self._strange = em.reserve("i64")
+        em.store("i64", "0", self._strange, 8)
         lanes = [self.width, 1] if self._gathers and self.width > 1 else [1]
         self._check = BoundsCheck(em, args, rep.outer, lanes) if self._single else None
         self._index = I32 if self.form.narrow else I64
@@ -330,7 +326,7 @@ class SparseKernel(Entries):
             k = self._long(self._inside(em.get(self._index, self.columns, e), 1), 1)
             if width == self.width and not self._single:
                 self._prefetch_row(em.smin(em.add(e, _AHEAD), self._stop), j, vectors * width)
-            entry = self.splat(self.element(self.values, [e] * len(self.components), 1, self._check), width)
+            entry = spread(self.low(width), self.rep.inner, self.element(self.values, [e] * len(self.components), 1, self._check))
             code = self.code(k, width) if self.form.witness else ""
             rows = [em.add(em.mul(k, down), j) for down in self._down]
             new: list[str] = []

@@ -59,13 +59,10 @@ class StatisticsGenerator:
         own = em.let("alloca [4 x i64], align 8")
         interfaces = em.at("i64", "%args", 1)
         results = em.at("i64", interfaces, count)
-
-        def each(number: str, _: list[str]) -> None:
+        with em.each(0, count) as number:
             interface = em.load("ptr", em.at("ptr", interfaces, number), 8)
             data, shape, strides = self._layout(em, interface, own)
             self._store(em, self._reduce(em, data, shape, strides), em.at("i64", results, em.mul(number, _WORDS)))
-
-        em.loop(0, count, 1, each)
         return em.done()
 
     def _layout(self, em: Emitter, interface: str, own: str) -> tuple[str, tuple[str, str], tuple[str, str]]:
