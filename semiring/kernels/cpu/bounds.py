@@ -20,7 +20,7 @@ import numpy as np
 
 from semiring.kernels.cpu.arguments import Arguments, KernelWords
 from semiring.kernels.cpu.emitter import Emitter, Scalar
-from semiring.kernels.cpu.representation import key_of, order_keys
+from semiring.kernels.cpu.representation import key_of, order_keys, signed
 from semiring.kernels.limits import HIGHEST, LOWEST, SafeRange, finite_range
 
 __all__ = ["BEYOND", "BOUNDS", "BoundsCheck", "bounds_in_words"]
@@ -40,9 +40,6 @@ def bounds_in_words(safe: SafeRange, dtype: np.dtype[Any]) -> tuple[int, int, in
     def key(x: float) -> int:
         return key_of(x, dtype.itemsize) if dtype.kind == "f" else int(x)
 
-    def signed(x: int) -> int:
-        return (x + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
-
     ends = finite_range(dtype, ()) if dtype.kind in "iu" else (-math.inf, math.inf)
     low, high = key(safe.low), key(safe.high)
     bottom, top = (key(end) if safe.kinds & kind else None for end, kind in zip(ends, (LOWEST, HIGHEST), strict=True))
@@ -52,7 +49,7 @@ def bounds_in_words(safe: SafeRange, dtype: np.dtype[Any]) -> tuple[int, int, in
         return None
     origin, first = (beside[0], low) if beside else (low, low + 1)  # without one, the least number has its place
     least, most = ((x - origin) % (1 << bits) for x in (first, high))
-    return signed(origin), signed(least - 1), signed(most)
+    return signed(origin, bits), signed(least - 1, bits), signed(most, bits)
 
 
 class BoundsCheck:

@@ -18,7 +18,7 @@ from contextlib import nullcontext
 from fractions import Fraction
 
 from semiring.common.units import CACHE_LINE
-from semiring.kernels.cpu.arguments import Arguments, ScanArrays, ScanForm, ScanWords, SequenceArrays, SequenceWords
+from semiring.kernels.cpu.arguments import Arguments, ScanArrays, ScanWords, SequenceArrays, SequenceWords
 from semiring.kernels.cpu.emitter import ENTRY, I32, Emitter, Scalar
 from semiring.kernels.cpu.lowering import Lowering, Value, empty_sums, improve, load_elements, spread, store_elements, values
 from semiring.kernels.cpu.pivot import outer_product
@@ -38,14 +38,15 @@ _UNROLLED = 4
 
 
 class ScanKernel:
-    """Generates the function of a `ScanForm`, in registers of `width` lanes."""
+    """Generates ``scan``, also with the options ``_backward``, ``_weighted`` and ``_witness``, in registers of `width` lanes."""
 
-    def __init__(self, rep: Representation, target: Target, width: int, form: ScanForm) -> None:
-        self.rep, self.width, self.form = rep, width, form
+    def __init__(self, rep: Representation, target: Target, width: int, name: str) -> None:
+        self.rep, self.width = rep, width
+        self.backward, self.weighted, self.witness = (option in name for option in ("backward", "weighted", "witness"))
         self.components = range(len(rep.outer))
         self._zero = rep.inner_zero if rep.kind in ("order_key", "clamped") else rep.zero
         self.args = Arguments(ScanWords, ScanArrays, len(rep.outer))
-        self.em = Emitter(form.name, ENTRY)
+        self.em = Emitter(name, ENTRY)
         self.wide, self.single = (Lowering(self.em, target, w, infinities=rep.infinities) for w in (width, 1))
         self.inner = Lowering(self.em, target, width, infinities=rep.inner_infinities)
 
@@ -119,8 +120,8 @@ class ScanKernel:
         words = Arguments(SequenceWords, SequenceArrays, len(self.components), row)
         steps = words.load(em, "steps")
         matrices, weights, initials, values = ([words.pointer(em, (name, c)) for c in self.components] for name in SequenceArrays._fields)
-        witness = words.pointer(em, "witness") if self.form.witness else ""
-        witness_step = self.args.load(em, "witness_step") if self.form.witness else ""
+        witness = words.pointer(em, "witness") if self.witness else ""
+        witness_step = self.args.load(em, "witness_step") if self.witness else ""
 
         def at(name: str, places: list[str], t: str | int) -> list[str]:
             """Return the addresses of a step's arrays."""
@@ -129,9 +130,9 @@ class ScanKernel:
         for c, s in enumerate(self.rep.outer):
             self._copy(s, initials[c], self._steps["initial_stride"][c], self._new[c], load=True)
             self._copy(s, self._new[c], None, values[c], load=False)
-        if self.form.witness:
+        if self.witness:
             em.fill(I32, -1, witness, 0, self._states)
-        if not self.form.backward:
+        if not self.backward:
             self._take(None)
         with em.each(0, steps) as t:
             here = str(em.add(t, 1))
@@ -139,23 +140,23 @@ class ScanKernel:
             begins = em.let(f"icmp eq i64 {t}, 0")
             with em.when(self.single.any_of([begins, *new_matrix])):
                 self._pack(at("matrix_step", matrices, t))
-            if self.form.weighted:
+            if self.weighted:
                 for c, (s, place) in enumerate(zip(self.rep.outer, at("weight_step", weights, t), strict=True)):
                     self._copy(s, place, self._steps["weight_stride"][c], self._weights[c], load=True)
-            if self.form.backward:
-                self._take(self._weights if self.form.weighted else None)
+            if self.backward:
+                self._take(self._weights if self.weighted else None)
             several = str(em.round_down(self._lanes, _UNROLLED * self.width))
             with em.each(0, several, _UNROLLED * self.width) as j:
                 self._columns(j, _UNROLLED)
             with em.each(several, self._lanes, self.width) as j:
                 self._columns(j, 1)
-            if not self.form.backward:
-                self._take(self._weights if self.form.weighted else None)
+            if not self.backward:
+                self._take(self._weights if self.weighted else None)
             for s, new, to in zip(self.rep.outer, self._new, at("value_step", values, here), strict=True):
                 self._copy(s, new, None, to, load=False)
-            if self.form.witness:
+            if self.witness:
                 self._copy(I32, self._winners, None, em.at("i32", witness, em.mul(here, witness_step)), load=False)
-        if self.form.witness:
+        if self.witness:
             self._follow(steps, witness, witness_step, words.pointer(em, "states"))
 
     def _pack(self, matrix: list[str]) -> None:
@@ -212,8 +213,8 @@ class ScanKernel:
             new = load_elements(self.wide, self.rep.outer, self._new, j)
             if weights is not None:
                 w = load_elements(self.wide, self.rep.outer, weights, j)
-                new = outer_product(self.rep, self.wide, *((w, new) if self.form.backward else (new, w)), self._threshold)
-                if not self.form.backward:
+                new = outer_product(self.rep, self.wide, *((w, new) if self.backward else (new, w)), self._threshold)
+                if not self.backward:
                     store_elements(self.wide, self.rep.outer, self._new, j, new)
             for c, (s, value, place) in enumerate(zip(self.rep.inner, new, self._vector, strict=True)):
                 self.em.put(s, self.rep.encode(self.wide, c, value.name), place, j, self.width)
@@ -236,21 +237,21 @@ class ScanKernel:
         v = spread(self.wide, inner, load_elements(self.single, inner, self._vector, k))
         row = em.mul(k, self._lanes)
         matrix = [load_elements(self.wide, inner, self._matrix, em.add(row, start)) for start in starts]
-        return [(a, v) if self.form.backward else (v, a) for a in matrix]
+        return [(a, v) if self.backward else (v, a) for a in matrix]
 
     def _fold(self, starts: list[str]) -> list[str]:
         """⊕ over all terms, in order; winners are stored for a witness."""
         em, low, rep, inner = self.em, self.inner, self.rep, self.rep.inner
         count = len(inner)
         zeros = empty_sums(inner, self._zero, self.width)
-        codes = [(I32.vector(self.width), I32.constant(-1, self.width))] * (len(starts) if self.form.witness else 0)
+        codes = [(I32.vector(self.width), I32.constant(-1, self.width))] * (len(starts) if self.witness else 0)
 
         def term(k: str, carried: list[str]) -> list[str]:
             out, won = list[str](), list[str]()
-            code = em.splat_word(k, I32, self.width) if self.form.witness else ""
+            code = em.splat_word(k, I32, self.width) if self.witness else ""
             for r, (left, right) in enumerate(self._factors(k, starts)):
                 old = values(carried[r * count : (r + 1) * count], inner)
-                if self.form.witness:
+                if self.witness:
                     product = low.evaluate(rep.mul, left, right, inner)
                     if rep.kind == "clamped":  # a sum with ∞ is ∞ again, and never improves
                         outer = rep.decode(self.wide, 0, product[0].name, self._threshold)
