@@ -189,7 +189,7 @@ class GustavsonKernel(Entries):
                 begin = em.let(f"sext i32 {em.get(I32, self._begins, word)} to i64")
                 at = em.add(em.add(begin, below), start)
                 b = self.element(self.right, [f] * len(self.components), 1)
-                code = self.code(k, 1) if self.witness else ""
+                code = self.code(k, 1)
                 self._store(at, self.take(1, self._load(at), a, b, code))
 
         self._each_term(i, add, values=True)

@@ -18,7 +18,7 @@ from semiring.algebra.expression import nodes
 from semiring.kernels.cpu.arguments import STATUS, Array, KernelArguments
 from semiring.kernels.cpu.bounds import BoundsCheck
 from semiring.kernels.cpu.emitter import ENTRY, I32, I64, Emitter, Scalar
-from semiring.kernels.cpu.lowering import Lowering, empty_sums, load_elements, merge, take_in
+from semiring.kernels.cpu.lowering import Lowering, empty_sums, encoded, load_elements, merge, store_elements, take_in
 from semiring.kernels.cpu.pivot import PivotKernel
 from semiring.kernels.cpu.representation import Representation, Tile
 from semiring.kernels.hardware import Target
@@ -195,14 +195,12 @@ class LaneKernel:
         """Pack an operand, check its elements, and encode them in place."""
         em, rep, lanes = self._em, self.rep, self.lanes
         self._move_all("interleave", [(x, c) for c in self.components])
-        low = Lowering(em, self.target, lanes)
-        for c, (inner, outer) in enumerate(zip(rep.inner, rep.outer, strict=True)):
-            with em.each(0, em.mul(*self._sides[x])) as i:
-                place = em.at(inner.ir, self._packed[x, c], em.mul(i, lanes))
-                value = em.load(outer.vector(lanes), place, outer.bytes)
-                self._check.take(c, value, lanes)
-                if rep.kind != "plain":
-                    em.store(inner.vector(lanes), rep.encode(low, c, value), place, inner.bytes)
+        low, packed = Lowering(em, self.target, lanes), [self._packed[x, c] for c in self.components]
+        with em.each(0, em.mul(*self._sides[x])) as i:
+            element = [v.name for v in load_elements(low, rep.outer, packed, em.mul(i, lanes))]
+            self._check.take(element, lanes)
+            if rep.kind != "plain":
+                store_elements(low, rep.inner, packed, em.mul(i, lanes), encoded(low, rep, element))
 
     # The products of a group.
 

@@ -17,8 +17,8 @@ from semiring.kernels.cpu.instructions import Instructions
 from semiring.kernels.cpu.representation import Representation
 
 __all__ = [
-    "BroadcastOperand", "Lowering", "Value", "Via", "chosen", "constants", "empty_sums", "improve", "improved", "load_elements", "merge",
-    "spread", "store_elements", "store_where", "take_in", "update", "values",
+    "BroadcastOperand", "Lowering", "Value", "Via", "chosen", "constants", "empty_sums", "encoded", "improve", "improved", "load_elements",
+    "merge", "spread", "store_elements", "store_where", "take_in", "update", "values",
 ]  # fmt: skip
 
 
@@ -259,6 +259,11 @@ def store_elements(low: Lowering, scalars: Sequence[Scalar], arrays: Sequence[st
 def spread(low: Lowering, scalars: Sequence[Scalar], element: Sequence[Value]) -> list[Value]:
     """Copy single elements to all lanes."""
     return [Value(low.em.splat(x.name, s, low.width), s) for s, x in zip(scalars, element, strict=True)]
+
+
+def encoded(low: Lowering, rep: Representation, raw: Iterable[str]) -> list[Value]:
+    """Return an outer element as an inner element."""
+    return [Value(rep.encode(low, c, x), s) for c, (x, s) in enumerate(zip(raw, rep.inner, strict=True))]
 
 
 def empty_sums(scalars: Sequence[Scalar], zero: Sequence[Any], width: int, *, witness: bool = False) -> list[Carried]:

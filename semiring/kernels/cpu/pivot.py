@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from semiring.kernels.cpu.arguments import STATUS, KernelArguments
 from semiring.kernels.cpu.emitter import ENTRY, I32, I64, Emitter
-from semiring.kernels.cpu.lowering import Lowering, Value, Via, constants, load_elements, spread, store_elements, update
+from semiring.kernels.cpu.lowering import Lowering, Value, Via, constants, encoded, improved, load_elements, spread, store_elements, update
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.hardware import Target
 
@@ -26,7 +26,7 @@ def outer_product(rep: Representation, low: Lowering, left: list[Value], right: 
     """Return left ⊗ right of outer elements; tropical integers are clamped as in a matrix product, so a sum beyond half of ∞ becomes ∞."""
     if rep.kind != "clamped":
         return low.evaluate(rep.mul, left, right, rep.outer)
-    a, b = ([Value(rep.encode(low, 0, x.name), rep.inner[0])] for (x,) in (left, right))
+    a, b = (encoded(low, rep, [v.name for v in x]) for x in (left, right))
     (total,) = Lowering(low.em, low.target, low.width).evaluate(rep.mul, a, b, rep.inner)
     return [Value(rep.decode(low, 0, total.name, threshold), rep.outer[0])]
 
@@ -111,14 +111,10 @@ class PivotKernel:
         candidates = [self._product(low, left, self._load(low, row_k, j)) for left, row_k in pivots]
         update(low, self.rep, candidates, low.em.places(self.rep.outer, row_i, j), via)
 
-    def _one(self, low: Lowering) -> list[Value]:
-        return constants(low, self.rep.outer, self.rep.one)
-
     def _divergent(self, low: Lowering, pivot: list[Value]) -> str:
         """Emit 1 ⊕ p ≠ 1, for scalars."""
-        one = self._one(low)
-        total = low.evaluate(self.rep.add, one, pivot, self.rep.outer)
-        return low.any_of([low.compare("ne", s, t.name, o.name) for s, t, o in zip(self.rep.outer, total, one, strict=True)])
+        one = constants(low, self.rep.outer, self.rep.one)
+        return improved(low, self.rep.outer, None, one, low.evaluate(self.rep.add, one, pivot, self.rep.outer))
 
     def _refuse(self, em: Emitter, condition: str, k: str) -> None:
         """End the kernel at pivot k where the condition holds in some lane."""
@@ -213,7 +209,7 @@ class PivotKernel:
         """Return p* as scalars, and a condition: p* is undefined."""
         em = single.em
         if self.rep.star is None:
-            return self._one(single), self._divergent(single, pivot)
+            return constants(single, self.rep.outer, self.rep.one), self._divergent(single, pivot)
         # On vectors, because mathematical functions are generated for vectors.
         spread = self._spread(wide, pivot)
         (undefined,) = wide.evaluate([self.rep.star_undefined], spread, (), [wide.flag])

@@ -14,7 +14,7 @@ from semiring.kernels.cpu.arguments import KernelArguments
 from semiring.kernels.cpu.emitter import ENTRY, I32, Emitter, Scalar
 from semiring.kernels.cpu.exponential import ExponentialKernel
 from semiring.kernels.cpu.launch import transposed_shape
-from semiring.kernels.cpu.lowering import Lowering, Value
+from semiring.kernels.cpu.lowering import Lowering, Value, encoded, load_elements
 from semiring.kernels.cpu.micro import MicroKernel
 from semiring.kernels.cpu.representation import Representation, Tile
 from semiring.kernels.hardware import Target
@@ -350,7 +350,7 @@ class WitnessKernel:
 
         (whole if self._has_slab else part)()
 
-    def _hits(self, low: Lowering, a: list[str], b: list[str], wanted: list[str], p: str, steps: int) -> str:
+    def _hits(self, low: Lowering, a: list[str], b: list[str], wanted: list[Value], p: str, steps: int) -> str:
         """Return one bit per step of `steps` steps from p on: 1 if a⊗b is the wanted element."""
         em = low.em
         parts = [self._equal(low, a, b, wanted, em.add(p, offset)) for offset in range(0, steps, low.width)]
@@ -365,18 +365,14 @@ class WitnessKernel:
         bits = em.let(f"bitcast <{lanes} x i1> {parts[0]} to i{lanes}")
         return bits if lanes == 64 else em.let(f"zext i{lanes} {bits} to i64")
 
-    def _wanted(self, low: Lowering, places: list[str]) -> list[str]:
-        """Broadcast C's element, as inner components."""
-        return [
-            self.rep.encode(low, c, low.em.splat(low.em.load(s.ir, places[c], s.bytes), s, low.width)) for c, s in enumerate(self.rep.outer)
-        ]
+    def _wanted(self, low: Lowering, places: list[str]) -> list[Value]:
+        """Broadcast C's element, as an inner element."""
+        return encoded(
+            low, self.rep, [low.em.splat(low.em.get(s, p, 0), s, low.width) for s, p in zip(self.rep.outer, places, strict=True)]
+        )
 
-    def _equal(self, low: Lowering, a_row: list[str], b_row: list[str], wanted: list[str], p: str | int) -> str:
+    def _equal(self, low: Lowering, a_row: list[str], b_row: list[str], wanted: list[Value], p: str | int) -> str:
         """Compare a⊗b with the wanted element, for a vector of steps from p on."""
-        em, width = low.em, low.width
-        a, b = [], []
-        for c, (inner, outer) in enumerate(zip(self.rep.inner, self.rep.outer, strict=True)):
-            a.append(Value(self.rep.encode(low, c, em.get(outer, a_row[c], p, width)), inner))
-            b.append(Value(em.get(inner, b_row[c], p, width), inner))
-        product = low.evaluate(self.rep.mul, a, b, self.rep.inner)
-        return low.all_of([low.compare("eq", s, v.name, w) for s, v, w in zip(self.rep.inner, product, wanted, strict=True)])
+        a = encoded(low, self.rep, [v.name for v in load_elements(low, self.rep.outer, a_row, p)])
+        product = low.evaluate(self.rep.mul, a, load_elements(low, self.rep.inner, b_row, p), self.rep.inner)
+        return low.all_of([low.compare("eq", s, v.name, w.name) for s, v, w in zip(self.rep.inner, product, wanted, strict=True)])

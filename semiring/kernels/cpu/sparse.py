@@ -25,7 +25,7 @@ from semiring.kernels.cpu.arguments import Arguments
 from semiring.kernels.cpu.bounds import BoundsCheck
 from semiring.kernels.cpu.emitter import ENTRY, I32, I64, Carried, Emitter
 from semiring.kernels.cpu.exponential import ScaledMath, range_of
-from semiring.kernels.cpu.lowering import Lowering, Value, empty_sums, improve, spread, values
+from semiring.kernels.cpu.lowering import Lowering, Value, empty_sums, encoded, spread, take_in, values
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.hardware import Target
 
@@ -120,13 +120,10 @@ class Entries:
 
     def element(self, arrays: Sequence[str], at: Sequence[str | int], width: int, check: BoundsCheck | None = None) -> list[Value]:
         """Load an element, from one place per component, as an inner element."""
-        em, rep, found = self.em, self.rep, []
-        for c, (s, inner, array, i) in enumerate(zip(rep.outer, rep.inner, arrays, at, strict=True)):
-            raw = em.get(s, array, i, width)
-            if check is not None:
-                check.take(c, raw, width)
-            found.append(Value(rep.encode(self.low(width), c, raw), inner))
-        return found
+        raw = [self.em.get(s, array, i, width) for s, array, i in zip(self.rep.outer, arrays, at, strict=True)]
+        if check is not None:
+            check.take(raw, width)
+        return encoded(self.low(width), self.rep, raw)
 
     @property
     def parts(self) -> int:
@@ -138,27 +135,21 @@ class Entries:
         zero = (*self.rep.inner_zero, 0.0)[: len(self.kinds)]
         return empty_sums(self.kinds, zero, width, witness=self.witness)
 
-    def take(self, width: int, sums: Sequence[str], entry: Sequence[Value], other: Sequence[Value], code: str) -> list[str]:
+    def take(self, width: int, sums: Sequence[str], entry: list[Value], other: list[Value], code: str) -> list[str]:
         """Return sums ⊕ entry ⊗ other (or ⊕ other ⊗ entry); a witness is the last of the sums, and `code` is the term's."""
         rep, low = self.rep, self.low(width)
         a, b = (other, entry) if self.swapped else (entry, other)
-        old = values(sums, rep.inner)
-        if not self.witness and len(old) == 1:
-            fused = low.multiply_accumulate(rep.add[0], rep.mul[0], old[0], a[0], b[0])
-            if fused is not None:
-                return [fused]
-        term = low.evaluate(rep.mul, a, b, rep.inner)
-        if self.scale is not None:
-            return self._add_exponentials(width, sums, [term[0].name, rep.inner[0].constant(1.0, width)])
-        new, is_better = improve(low, rep.add, rep.inner, rep.extremum, old, term)
-        return [*(v.name for v in new), *([low.select(is_better(), I32, code, sums[-1])] if self.witness else [])]
+        if self.scale is None:
+            return take_in(low, rep, sums, a, b, code)
+        (term,) = low.evaluate(rep.mul, a, b, rep.inner)
+        return self._add_exponentials(width, sums, [term.name, rep.inner[0].constant(1.0, width)])
 
     def joined(self, width: int, one: Sequence[str], other: Sequence[str]) -> list[str]:
         """Add two sums without a witness."""
         if self.scale is not None:
             return self._add_exponentials(width, one, other)
-        left, right = values(one, self.rep.inner), values(other, self.rep.inner)
-        return [v.name for v in self.low(width).evaluate(self.rep.add, left, right, self.rep.inner)]
+        inner = self.rep.inner
+        return self.low(width).combine(self.rep.add, inner, values(one, inner), values(other, inner))
 
     def _new_scaled_math(self, width: int) -> ScaledMath:
         (s,), scale = self.rep.inner, self.scale or Fraction(1)
@@ -179,8 +170,8 @@ class Entries:
         return [most, low.arithmetic("add", s, [low.arithmetic("mul", s, [smaller, less]), larger])]
 
     def code(self, k: str, width: int) -> str:
-        """Return the witness of a term."""
-        return self.em.splat(self.em.let(f"trunc i64 {k} to i32"), I32, width)
+        """Return the witness of a term, if wanted."""
+        return self.em.splat_word(k, I32, width) if self.witness else ""
 
     def decoded(self, width: int, sums: Sequence[str], threshold: str) -> list[str]:
         """Return sums as outer elements with their witness, −1 for a sum that half of ∞ makes infinite."""
@@ -304,7 +295,7 @@ class SparseKernel(Entries):
             if width == self.width and not self._single:
                 self._prefetch_row(em.smin(em.add(e, _AHEAD), self._stop), j, vectors * width)
             entry = spread(self.low(width), self.rep.inner, self.element(self.values, [e] * len(self.components), 1, self._check))
-            code = self.code(k, width) if self.witness else ""
+            code = self.code(k, width)
             rows = [em.add(em.mul(k, down), j) for down in self._down]
             new: list[str] = []
             for v in range(vectors):
@@ -328,19 +319,18 @@ class SparseKernel(Entries):
 
         def terms(e: str, sums: list[str], mask: str) -> list[str]:
             k = self._inside(em.masked_load(index, width, em.at(index.ir, self.columns, e), mask), width)
-            entry, other = [], []
-            for c, (s, inner) in enumerate(zip(rep.outer, rep.inner, strict=True)):
-                raw = em.masked_load(s, width, em.at(s.ir, self.values[c], e), mask)
-                if self._check is not None:
-                    self._check.take(c, raw, width, mask)
-                entry.append(Value(rep.encode(self.low(width), c, raw), inner))
+            entry = [em.masked_load(s, width, at, mask) for s, at in zip(rep.outer, em.places(rep.outer, self.values, e), strict=True)]
+            if self._check is not None:
+                self._check.take(entry, width, mask)
+            other = []
+            for s, right, down in zip(rep.outer, self.right, self._down, strict=True):
                 if self._single:
-                    raw = em.gather(s, width, self.right[c], index, k, mask)
+                    other.append(em.gather(s, width, right, index, k, mask))
                 else:
-                    rows = em.let(f"mul {I64.vector(width)} {self._long(k, width)}, {em.splat(self._down[c], I64, width)}")
-                    raw = em.gather(s, width, em.at(s.ir, self.right[c], j), I64, rows, mask)
-                other.append(Value(rep.encode(self.low(width), c, raw), inner))
-            new = self.take(width, sums, entry, other, "")
+                    rows = em.let(f"mul {I64.vector(width)} {self._long(k, width)}, {em.splat(down, I64, width)}")
+                    other.append(em.gather(s, width, em.at(s.ir, right, j), I64, rows, mask))
+            low = self.low(width)
+            new = self.take(width, sums, encoded(low, rep, entry), encoded(low, rep, other), "")
             return [self.low(width).select(mask, s, x, old) for s, x, old in zip(self.kinds, new, sums, strict=True)]
 
         def turn(e: str, sums: list[str]) -> list[str]:

@@ -17,7 +17,18 @@ from collections.abc import Sequence
 from semiring.kernels.cpu.arguments import KernelArguments
 from semiring.kernels.cpu.bounds import BoundsCheck
 from semiring.kernels.cpu.emitter import ENTRY, I32, Emitter, Scalar
-from semiring.kernels.cpu.lowering import Lowering, Value, empty_sums, load_elements, merge, spread, take_in, values
+from semiring.kernels.cpu.lowering import (
+    Lowering,
+    Value,
+    empty_sums,
+    encoded,
+    load_elements,
+    merge,
+    spread,
+    store_elements,
+    take_in,
+    values,
+)
 from semiring.kernels.cpu.representation import STRIP, Representation, Tile
 from semiring.kernels.hardware import Target
 
@@ -61,12 +72,12 @@ class VectorKernel:
         self._outer = {w: Lowering(em, self.target, w, infinities=rep.infinities) for w in (lanes, 1)}
         self._threshold = {w: args.threshold(em, rep, w) for w in (lanes, 1)}
         self._check = BoundsCheck(em, args, rep.outer, (lanes, 1))
-        for c, (outer, inner) in enumerate(zip(rep.outer, rep.inner, strict=True)):
-            start, step = args.pointer(em, (vector, c)), args.load(em, (f"{vector}_{'rows' if self.left else 'columns'}", c))
-            with em.each(0, self._k) as p:
-                value = em.get(outer, start, em.mul(p, step))
-                self._check.take(c, value, 1)
-                em.put(inner, rep.encode(self._outer[1], c, value), self._vector[c], p)
+        starts = [args.pointer(em, (vector, c)) for c in self.components]
+        steps = [args.load(em, (f"{vector}_{'rows' if self.left else 'columns'}", c)) for c in self.components]
+        with em.each(0, self._k) as p:
+            element = [em.get(s, start, em.mul(p, step)) for s, start, step in zip(rep.outer, starts, steps, strict=True)]
+            self._check.take(element, 1)
+            store_elements(self._outer[1], rep.inner, self._vector, p, encoded(self._outer[1], rep, element))
         with em.when(em.let(f"icmp ne i64 {args.load(em, 'fresh')}, 0")):
             for s, zero, start in zip(rep.outer, rep.zero, self._result, strict=True):
                 em.fill(s, zero, start, 0, self._count)
@@ -83,15 +94,13 @@ class VectorKernel:
 
     def _elements(self, row: Sequence[str], place: str | int, width: int) -> list[Value]:
         """Load elements of a row of the matrix, check them, and encode them."""
-        em, low, found = self._em, self._inner[width], []
-        for c, (start, outer, inner) in enumerate(zip(row, self.rep.outer, self.rep.inner, strict=True)):
-            at = em.at(outer.ir, start, place)
+        em, found = self._em, []
+        for at, s in zip(em.places(self.rep.outer, row, place), self.rep.outer, strict=True):
             if width > 1:
                 em.prefetch(em.at("i8", at, _AHEAD), write=False)
-            x = em.load(outer.vector(width), at, outer.bytes)
-            self._check.take(c, x, width)
-            found.append(Value(self.rep.encode(low, c, x), inner))
-        return found
+            found.append(em.load(s.vector(width), at, s.bytes))
+        self._check.take(found, width)
+        return encoded(self._inner[width], self.rep, found)
 
     def _take(self, width: int, sums: Sequence[str], elements: list[Value], factor: list[Value], code: str) -> list[str]:
         """Emit sums ⊕ elements ⊗ factor, or factor ⊗ elements. With a witness, `code` is this term's, and the last sum is the winner's."""
