@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from semiring.common.units import CACHE_LINE
-from semiring.kernels.cpu.emitter import I32, Emitter, Scalar
+from semiring.kernels.cpu.emitter import I32, Emitter, Matrix, Scalar
 from semiring.kernels.cpu.representation import Representation
 
 __all__ = [
@@ -122,6 +122,14 @@ class KernelArguments(Arguments):
 
     def __init__(self, components: int) -> None:
         super().__init__(KernelWords, MatrixWords, components)
+
+    def matrices(self, em: Emitter, name: str, scalars: Sequence[Scalar]) -> list[Matrix]:
+        """Return a matrix of each component."""
+        return [(s, self.pointer(em, (name, c)), self.load(em, (f"{name}_rows", c))) for c, s in enumerate(scalars)]
+
+    def via(self, em: Emitter) -> Matrix:
+        """Return the matrix of witnesses."""
+        return I32, self.pointer(em, "via"), self.load(em, "via_rows")
 
     def ones(self, em: Emitter, scalars: set[Scalar], width: int) -> dict[Scalar, str]:
         """Return vectors of 1.0 that are known only at run time, so that LLVM does not fold fma(x, 1, y) back to a sum."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["ENTRY", "I32", "I64", "Carried", "Emitter", "Scalar", "scalar_type"]
+__all__ = ["ENTRY", "I32", "I64", "Carried", "Emitter", "Matrix", "Scalar", "scalar_type"]
 
 Carried = tuple[str, str]
 """The type and the first value of a number that a loop carries."""
@@ -62,6 +62,9 @@ def scalar_type(dtype: np.dtype[Any]) -> Scalar:
     """Return the element type of a NumPy dtype; a bool is a byte."""
     return Scalar("u", 1) if dtype.kind == "b" else Scalar(dtype.kind, dtype.itemsize)
 
+
+Matrix = tuple[Scalar, str, str | int]
+"""The type of the elements, the address of the first one, and the elements from row to row."""
 
 ENTRY = "ptr %args, ptr %stop"
 """Parameters of a function called from Python: arguments, and a word that becomes 1 to stop the function."""
@@ -163,6 +166,11 @@ class Emitter:
     def at(self, ir: str, pointer: str, index: str | int) -> str:
         """Return the address of element `index`."""
         return pointer if index == 0 else self.let(f"getelementptr inbounds {ir}, ptr {pointer}, i64 {index}")
+
+    def cell(self, matrix: Matrix, i: str | int, j: str | int) -> str:
+        """Return the address of element (i, j) of a matrix."""
+        scalar, start, down = matrix
+        return self.at(scalar.ir, start, self.add(self.mul(i, down), j))
 
     def places(self, scalars: Sequence[Scalar], pointers: Sequence[str], index: str | int) -> list[str]:
         """Return the address of element `index` of each of several arrays."""

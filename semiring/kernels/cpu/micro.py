@@ -9,7 +9,7 @@ strict improvements count and slabs come in order.
 from __future__ import annotations
 
 from semiring.kernels.cpu.arguments import KernelArguments
-from semiring.kernels.cpu.emitter import I32, Emitter, Scalar
+from semiring.kernels.cpu.emitter import I32, Emitter, Matrix
 from semiring.kernels.cpu.lowering import BroadcastOperand, Lowering, Value, empty_sums, improved, merge, store_where, values
 from semiring.kernels.cpu.representation import Representation, Tile
 from semiring.kernels.hardware import Target
@@ -17,7 +17,6 @@ from semiring.kernels.hardware import Target
 __all__ = ["SUMMED", "MicroKernel"]
 
 Index = str | int
-_Target = tuple[Scalar, str, str]
 
 SUMMED = 128
 """Steps per partial sum, to limit rounding errors."""
@@ -50,14 +49,14 @@ class MicroKernel:
 
     # The merge with C.
 
-    def _targets(self, em: Emitter) -> list[_Target]:
-        """Return the type, the start and the row stride of each component of C, and of ``via``."""
-        found = [(s, f"%C{c}", self.args.load(em, ("C_rows", c))) for c, s in enumerate(self.rep.outer)]
+    def _targets(self, em: Emitter) -> list[Matrix]:
+        """Return each component of C, and ``via``."""
+        found: list[Matrix] = [(s, f"%C{c}", self.args.load(em, ("C_rows", c))) for c, s in enumerate(self.rep.outer)]
         return [*found, (I32, "%via", self.args.load(em, "via_rows"))] if self.witness else found
 
-    def _merge(self, low: Lowering, targets: list[_Target], found: list[str], i: Index, j: Index, codes: str, cell: Index) -> None:
+    def _merge(self, low: Lowering, targets: list[Matrix], found: list[str], i: Index, j: Index, codes: str, cell: Index) -> None:
         """C ← C ⊕ found at (i, j); where that improves C strictly, ``via`` ← the code of a cell of the tile."""
-        places = [_place(low.em, target, i, j) for target in targets]
+        places = [low.em.cell(target, i, j) for target in targets]
         via = (places.pop(), [low.em.get(I32, codes, cell, low.width)]) if self.witness else None
         merge(low, self.rep, found, self.args.threshold(low.em, self.rep, low.width), places, via)
 
@@ -91,7 +90,7 @@ class MicroKernel:
             for target in self._to:
                 for i in range(tile.rows):
                     for j in range(0, tile.columns, max(1, 64 // target[0].bytes)):
-                        em.prefetch(_place(em, target, i, j), write=True)
+                        em.prefetch(em.cell(target, i, j), write=True)
         found = self._best_slabs() if self.witness else self._accumulate(0, "%k")
         with em.when(full):
             self._merge_whole(found)
@@ -182,9 +181,3 @@ class MicroKernel:
                 old = values(accumulators[len(out) : len(out) + len(inner)], inner)
                 out += low.accumulate(self.rep.inner_add, self.rep.inner_mul, inner, old, a, b[j])
         return out
-
-
-def _place(em: Emitter, target: _Target, i: Index, j: Index) -> str:
-    """Return the address of element (i, j)."""
-    scalar, start, down = target
-    return em.at(scalar.ir, start, em.add(em.mul(down, i), j))

@@ -46,7 +46,6 @@ class PivotKernel:
 
     def __init__(self, rep: Representation, target: Target, width: int, lanes: int = 1) -> None:
         self.rep, self.target, self.width, self.lanes = rep, target, width, lanes
-        self.components = range(len(rep.outer))
         self.args = KernelArguments(len(rep.outer))
         self._kind = "" if lanes == 1 else "_group"
         self._together = max(1, _TOGETHER // len(rep.outer))
@@ -69,17 +68,15 @@ class PivotKernel:
         self._threshold = {low: self.args.threshold(em, self.rep, low.width) for low in (wide, single)}
         self._ends = {v: str(em.round_down(self._long, v * self.width)) for v in (1, 2, _UNROLLED)}
         if self.lanes == 1:
-            self._start, self._via = [self.args.pointer(em, ("C", c)) for c in self.components], self.args.pointer(em, "via")
-            self._down, self._via_down = [self.args.load(em, ("C_rows", c)) for c in self.components], self.args.load(em, "via_rows")
+            self._block, self._via = self.args.matrices(em, "C", self.rep.outer), self.args.via(em)
         else:
-            whole = em.mul(self._n, self._long)
-            *self._start, self._via = em.side_by_side(self.args.pointer(em, "packed_c"), [*self.rep.outer, I32], whole)
-            *self._down, self._via_down = [str(self._long)] * (len(self.rep.outer) + 1)
+            starts = em.side_by_side(self.args.pointer(em, "packed_c"), [*self.rep.outer, I32], em.mul(self._n, self._long))
+            *self._block, self._via = [(s, start, self._long) for s, start in zip([*self.rep.outer, I32], starts, strict=True)]
         return em, wide, single
 
     def _rows(self, em: Emitter, i: str) -> list[str]:
         """Return the addresses of row i, one per component."""
-        return [em.at(s.ir, self._start[c], em.mul(i, self._down[c])) for c, s in enumerate(self.rep.outer)]
+        return [em.cell(matrix, i, 0) for matrix in self._block]
 
     def _load(self, low: Lowering, rows: list[str], j: str) -> list[Value]:
         return load_elements(low, self.rep.outer, rows, j)
@@ -178,7 +175,7 @@ class PivotKernel:
             factors = {low: [self._spread(low, left) for left in lefts] for low in (wide, single)}
             for low, j in self._along(wide, single, _UNROLLED // count):
                 # a_ij ← a_ij ⊕ a_ik a_kj for each k
-                via = (em.at("i32", self._via, em.add(em.mul(i, self._via_down), j)), codes[low]) if witness else None
+                via = (em.cell(self._via, i, j), codes[low]) if witness else None
                 self._take_in(low, list(zip(factors[low], rows, strict=True)), row_i, j, via)
         return em.done()
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from semiring.kernels.cpu.arguments import KernelArguments
-from semiring.kernels.cpu.emitter import ENTRY, I32, Emitter, Scalar
+from semiring.kernels.cpu.emitter import ENTRY, I32, Emitter
 from semiring.kernels.cpu.exponential import ExponentialKernel
 from semiring.kernels.cpu.launch import transposed_shape
 from semiring.kernels.cpu.lowering import Lowering, Value, encoded, load_elements
@@ -153,14 +153,11 @@ class ProductKernel:
             pack_a(0, p, m, em.smin(em.sub(k, p), depth), em.mul(before(p), m_padded))
         with em.when(hold_b), em.each(0, k, depth) as p:
             pack_b(p, em.smin(em.sub(k, p), depth), em.mul(before(p), n_padded))
+        C, via = self.args.matrices(em, "C", self.rep.outer), self.args.via(em)
         with em.when(fresh):  # C ← 0
-            for c, (s, zero) in enumerate(zip(self.rep.outer, self.rep.zero, strict=True)):
-                start, stride = self.args.pointer(em, ("C", c)), self.args.load(em, ("C_rows", c))
+            for matrix, zero in zip(C, self.rep.zero, strict=True):
                 with em.each(0, m) as i:
-                    em.fill(s, zero, em.at(s.ir, start, em.mul(i, stride)), 0, n)
-        down = [self.args.load(em, ("C_rows", c)) for c in self.components]
-        c_pointers = [self.args.pointer(em, ("C", c)) for c in self.components]
-        via, via_down = (self.args.pointer(em, "via"), self.args.load(em, "via_rows")) if self.witness else ("null", 0)
+                    em.fill(matrix[0], zero, em.cell(matrix, i, 0), 0, n)
         with em.each(0, k, depth) as p:
             kc = em.smin(em.sub(k, p), depth)
             steps = self._steps(em, kc)[0]
@@ -181,12 +178,10 @@ class ProductKernel:
                         mr = em.smin(em.sub(mc, r), rows)
                         row = em.add(i, r)
                         parts = ""
-                        for c, (s, o) in enumerate(zip(self.rep.inner, self.rep.outer, strict=True)):
-                            a = em.at(s.ir, base_a[c], em.add(a_offset, em.mul(r, steps)))
-                            b = em.at(s.ir, base_b[c], b_panel)
-                            to = em.at(o.ir, c_pointers[c], em.add(em.mul(row, down[c]), j))
-                            parts += f", ptr {a}, ptr {b}, ptr {to}"
-                        v = em.at("i32", via, em.add(em.mul(row, via_down), j)) if self.witness else "null"
+                        for s, a, b, c in zip(self.rep.inner, base_a, base_b, C, strict=True):
+                            panel = em.at(s.ir, a, em.add(a_offset, em.mul(r, steps)))
+                            parts += f", ptr {panel}, ptr {em.at(s.ir, b, b_panel)}, ptr {em.cell(c, row, j)}"
+                        v = em.cell(via, row, j) if self.witness else "null"
                         em.line(f"call void @{self.name}_micro(ptr %args{parts}, ptr {v}, i64 {kc}, i64 {mr}, i64 {nr}, i64 {p})")
             if self.witness:
                 em.line(f"call void @resolve(ptr %args, i64 {p}, i64 {kc}{pointers(base_b, b_offset)})")
@@ -195,10 +190,10 @@ class ProductKernel:
     def _copy_a(self, em: Emitter, m: str, k: str) -> None:
         """Replace A, which is C, by a copy: winners are looked up in A's rows after C has changed."""
         copies = em.side_by_side(self.args.pointer(em, "packed_c"), self.rep.outer, em.mul(m, k))
-        for c, (s, copy) in enumerate(zip(self.rep.outer, copies, strict=True)):
-            start, down = self.args.pointer(em, ("A", c)), self.args.load(em, ("A_rows", c))
+        for c, (matrix, copy) in enumerate(zip(self.args.matrices(em, "A", self.rep.outer), copies, strict=True)):
+            s = matrix[0]
             with em.each(0, m) as i:
-                source, to = em.at(s.ir, start, em.mul(i, down)), em.at(s.ir, copy, em.mul(i, k))
+                source, to = em.cell(matrix, i, 0), em.cell((s, copy, k), i, 0)
                 for p, lanes in em.by_vectors(k, self.tile.width):
                     em.put(s, em.get(s, source, p, lanes), to, p, lanes)
             em.store("ptr", copy, self.args.place(em, ("A", c)), 8)
@@ -257,9 +252,7 @@ class WitnessKernel:
         self._first, self._long = args.load(em, "first"), args.load(em, "transposed_rows")
         width = max(2, self.target.vector_bytes // 4)
         self._starts = em.let(f"alloca [{width} x i32], align 64")
-        self._a = [(args.pointer(em, ("A", c)), args.load(em, ("A_rows", c))) for c in self.components]
-        self._c = [(args.pointer(em, ("C", c)), args.load(em, ("C_rows", c))) for c in self.components]
-        via, via_down = args.pointer(em, "via"), args.load(em, "via_rows")
+        (A, C), via = (args.matrices(em, x, rep.outer) for x in "AC"), args.via(em)
         some, steps = transposed_shape(tile, rep)
         self._b = em.side_by_side(args.pointer(em, "transposed"), rep.inner, em.mul(self._long, some))
         last = em.sub(m, 1)
@@ -278,22 +271,17 @@ class WitnessKernel:
                 for self._has_slab, branch in ((True, em.when(whole)), (False, em.otherwise())):
                     with branch, em.each(0, m) as i:
                         below = em.smin(em.add(i, 1), last)
-                        for s, (base, down) in zip(rep.outer, self._a, strict=True):
-                            self._prefetch(em, s, em.at(s.ir, base, em.add(em.mul(below, down), self._begin)), self._part)
-                        for s, (base, down) in zip((*rep.outer, I32), (*self._c, (via, via_down)), strict=True):
-                            self._prefetch(em, s, em.at(s.ir, base, em.add(em.mul(below, down), start)), count)
-                        codes = em.at("i32", via, em.add(em.mul(i, via_down), start))
-                        a = [em.at(s.ir, x, em.add(em.mul(i, down), self._begin)) for s, (x, down) in zip(rep.outer, self._a, strict=True)]
-                        c = [em.at(s.ir, x, em.add(em.mul(i, down), start)) for s, (x, down) in zip(rep.outer, self._c, strict=True)]
+                        # Prefetch a part of the next row, whose access order no hardware prefetcher foresees.
+                        parts = [(x, self._begin, self._part) for x in A] + [(x, start, count) for x in (*C, via)]
+                        for x, begin, size in parts:
+                            place = em.cell(x, below, begin)
+                            with em.each(0, size, 64 // x[0].bytes) as j:
+                                em.prefetch(em.at(x[0].ir, place, j), write=False)
+                        codes, a, c = em.cell(via, i, start), [em.cell(x, i, self._begin) for x in A], [em.cell(x, i, start) for x in C]
                         for begin, end, lanes in ((0, vectors, width), (vectors, count, 1)):
                             with em.each(begin, end, lanes) as j:
                                 self._entries(em, a, c, j, codes, lanes)
         return em.done()
-
-    def _prefetch(self, em: Emitter, s: Scalar, place: str, count: str | int) -> None:
-        """Prefetch a part of the next row, whose access order no hardware prefetcher foresees."""
-        with em.each(0, count, 64 // s.bytes) as j:
-            em.prefetch(em.at(s.ir, place, j), write=False)
 
     def _entries(self, em: Emitter, a: list[str], c: list[str], j: str, codes: str, lanes: int) -> None:
         """Resolve the entries among `lanes` entries of a row from j on whose slab is in this part of the steps."""
@@ -301,9 +289,7 @@ class WitnessKernel:
         code = em.load(ir, em.at("i32", codes, j), 4)
         # The number of the slab within this part; other codes become larger unsigned numbers.
         before = em.let(f"trunc i64 {em.add(em.let(f'sdiv i64 {self._begin}, {slab}'), 2)} to i32")
-        number = em.let(
-            f"sub {ir} {em.let(f'sub {ir} zeroinitializer, {code}' if lanes > 1 else f'sub i32 0, {code}')}, {em.splat(before, I32, lanes)}"
-        )
+        number = em.let(f"sub {ir} {em.let(f'sub {ir} {I32.constant(0, lanes)}, {code}')}, {em.splat(before, I32, lanes)}")
         waiting = em.let(f"icmp ult {ir} {number}, {I32.constant(transposed_shape(self.tile, self.rep)[1] // slab, lanes)}")
         starts = em.let(f"mul {ir} {number}, {I32.constant(slab, lanes)}")
         if lanes == 1:

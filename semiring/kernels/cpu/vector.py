@@ -59,8 +59,12 @@ class VectorKernel:
         # Strides along the result, and along the terms of a sum.
         along, term = ("rows", "columns") if self.left else ("columns", "rows")
         self._count, self._k = args.load(em, "m" if self.left else "n"), args.load(em, "k")
-        self._matrix, self._result = ([args.pointer(em, (x, c)) for c in self.components] for x in (matrix, "C"))
-        self._along, self._term = ([args.load(em, (f"{matrix}_{x}", c)) for c in self.components] for x in (along, term))
+        self._result = [args.pointer(em, ("C", c)) for c in self.components]
+        starts = [args.pointer(em, (matrix, c)) for c in self.components]
+        self._along, self._term = (
+            [(s, start, args.load(em, (f"{matrix}_{x}", c))) for c, (s, start) in enumerate(zip(rep.outer, starts, strict=True))]
+            for x in (along, term)
+        )
         sums = em.side_by_side(args.pointer(em, "packed_a"), [*rep.inner, I32], STRIP + lanes)
         # Accumulators in the L1 cache: the sums, and the witnesses.
         self._kept = list(zip([*rep.inner, *[I32] * self.witness], sums, strict=False))
@@ -153,10 +157,7 @@ class VectorKernel:
         factors = [spread(self._inner[lanes], rep.inner, term) for term in terms]
         codes = [em.splat_word(str(em.add(self._first, em.add(p, r))), I32, lanes) if self.witness else "" for r in range(rows)]
         kept = self._kept
-        begins = [
-            [em.at(s.ir, x, em.mul(em.add(p, r), step)) for s, x, step in zip(rep.outer, self._matrix, self._term, strict=True)]
-            for r in range(rows)
-        ]
+        begins = [[em.cell(x, em.add(p, r), 0) for x in self._term] for r in range(rows)]
 
         def at(place: str | int, column: str | int) -> None:
             places = [em.at(s.ir, x, place) for s, x in kept]
@@ -182,10 +183,7 @@ class VectorKernel:
         """Compute `rows` elements of the result from i on."""
         em, lanes, rep = self._em, self.lanes, self.rep
         parts = len(rep.inner) + self.witness
-        starts = [
-            [em.at(s.ir, x, em.mul(em.add(i, r), step)) for s, x, step in zip(rep.outer, self._matrix, self._along, strict=True)]
-            for r in range(rows)
-        ]
+        starts = [[em.cell(x, em.add(i, r), 0) for x in self._along] for r in range(rows)]
 
         def terms(width: int, p: str, sums: list[str]) -> list[str]:
             factor = load_elements(self._inner[width], rep.inner, self._vector, p)
