@@ -35,8 +35,8 @@ gustavson         sparse × sparse products by compressed rows
 sparse_products   sparse products over threads
 fronts            multifrontal elimination
 sweeps            rows and columns of the closure from eliminated panels, and statistics of distances on the way
-eliminations      sparse elimination and its sweeps over threads
-tight_edges, tight_trees   trees from known distances, a row to a lane
+tight_edges       trees from known distances, a row to a lane
+eliminations      sparse elimination, its sweeps and trees, over threads
 hops              sets of sources in loops, as bits
 
 Sequences:

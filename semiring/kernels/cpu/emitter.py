@@ -414,11 +414,3 @@ class Emitter:
         """Begin a block, to which others have jumped."""
         self.line(f"br label %{label}")
         self.start(label)
-
-    def returning(self, condition: str) -> None:
-        """Emit ``if condition: return``."""
-        then, after = self.fresh("then"), self.fresh("after")
-        self.line(f"br i1 {condition}, label %{then}, label %{after}")
-        self.start(then)
-        self.line("ret void")
-        self.start(after)

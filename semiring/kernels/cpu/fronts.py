@@ -122,10 +122,9 @@ class FrontKernel:
             em.put(I64, m, self.words, index["C_rows", c])
         em.line(f"call void @{self.pivot}(ptr {self.words}, ptr %stop)")
         status = em.get(I64, self.words, STATUS)
-        diverged = em.let(f"icmp sge i64 {status}, 0")
-        with em.when(diverged):
+        with em.when(em.let(f"icmp sge i64 {status}, 0")):
             em.store("i64", str(em.add(begin, status)), self.args.place(em, "status"), 8)
-        em.returning(diverged)
+            em.jump("")
 
     def _keep(self, panel: str, w: str, m: str, front: list[str]) -> None:
         """Emit copies of the upper panel (the first rows) and of the lower panel (the first columns)."""

@@ -72,7 +72,8 @@ def stack_loop(rep: Representation, name: str) -> Emitter:
         em.line(f"call void @{name}(ptr {own}, ptr %stop)")
         status = em.get(I64, own, STATUS)
         em.put(I64, status, "%args", STATUS)
-        em.returning(em.let(f"icmp sge i64 {status}, 0"))
+        with em.when(em.let(f"icmp sge i64 {status}, 0")):
+            em.jump("")
     return em.done()
 
 
@@ -165,7 +166,8 @@ class LaneKernel:
             self._move_all("interleave", results[len(elements) :])
             em.line(f"call void @{self.name}_group({ENTRY})")
             if not self.product:
-                em.returning(em.let(f"icmp sge i64 {em.get(I64, '%args', STATUS)}, 0"))
+                with em.when(em.let(f"icmp sge i64 {em.get(I64, '%args', STATUS)}, 0")):
+                    em.jump("")
             self._move_all("separate", results)
         self._check.tell()
         return em.done()

@@ -120,7 +120,7 @@ class PivotKernel:
             condition = em.let(f"icmp ne i{self.lanes} {bits}, 0")
         with em.when(condition):
             em.put(I64, k, "%args", STATUS)
-        em.returning(condition)
+            em.jump("")
 
     def _close(self, name: str) -> Emitter:
         """Warshall's and Floyd's algorithm, several pivots at a time.
