@@ -206,11 +206,9 @@ class Emitter:
             self.put(scalar, constant, pointer, i, width)
 
     def first_lanes(self, count: str | int, width: int) -> str:
-        """Return a mask of the first `count` < `width` lanes."""
-        ir = f"i{width}"
-        number = self.let(f"trunc i64 {count} to {ir}") if width < 64 else count
-        bits = self.let(f"sub {ir} {self.let(f'shl {ir} 1, {number}')}, 1")
-        return self.let(f"bitcast {ir} {bits} to <{width} x i1>")
+        """Return a mask of the first `count` lanes."""
+        lanes = ", ".join(f"i64 {lane}" for lane in range(width))
+        return self.let(f"icmp slt {I64.vector(width)} <{lanes}>, {self.splat(str(count), I64, width)}")
 
     def masked_load(self, scalar: Scalar, width: int, pointer: str, mask: str) -> str:
         """Read the lanes of a mask; the others are 0."""

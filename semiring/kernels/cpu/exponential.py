@@ -78,7 +78,6 @@ class ScaledMath(VectorMath):
     def __init__(self, em: Emitter, scalar: Scalar, width: int, *, fma: bool, scale: Fraction, limits: ExponentRange) -> None:
         super().__init__(em, scalar, width, fma=fma)
         self.scale, self.limits = scale, limits
-        self.magic = 1.5 * 2.0**self.format.mantissa  # adding it rounds to the nearest integer, which is then in the low bits
         self.parts = _parts(_LN2 / scale, limits.bits, self.format.mantissa + 1)
 
     def larger(self, x: str, y: str) -> str:
@@ -143,9 +142,8 @@ class ScaledMath(VectorMath):
         """log(x) / s for finite x ≥ 1."""
         whole, s, tail = self._log_parts(x)
         low = self._multiply_add(whole, self._c(self.format.ln2_low), tail)
-        return self._times(
-            1 / self.scale, self._multiply_add(whole, self._c(self.format.ln2_high), self._f("add", low, self._f("add", s, s)))
-        )
+        y = self._multiply_add(whole, self._c(self.format.ln2_high), self._f("add", low, self._f("add", s, s)))
+        return self._times(1 / self.scale, y)
 
     def _exponent(self, x: str) -> str:
         """s x / ln 2, which is n before rounding."""
@@ -153,8 +151,7 @@ class ScaledMath(VectorMath):
 
     def _nearest(self, t: str) -> tuple[str, str]:
         """Round to the nearest integer, as a float and as an integer."""
-        shifted = self._f("add", t, self._c(self.magic))
-        return self._f("sub", shifted, self._c(self.magic)), self._int("sub", self._as_bits(shifted), self._as_bits(self._c(self.magic)))
+        return self._rounded(self._f("add", t, self._c(self.magic)))
 
     def _times(self, factor: Fraction, x: str) -> str:
         return x if factor == 1 else self._f("mul", x, self._c(float(factor)))

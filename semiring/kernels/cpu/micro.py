@@ -93,9 +93,13 @@ class MicroKernel:
                         em.prefetch(em.cell(target, i, j), write=True)
         found = self._best_slabs() if self.witness else self._accumulate(0, "%k")
         with em.when(full):
-            self._merge_whole(found)
-        with em.otherwise():
-            self._merge_part(found)
+            outer = Lowering(em, self.target, tile.width, infinities=self.rep.infinities)
+            for vector, (i, j) in zip(found, self._vectors, strict=True):
+                self._merge(outer, self._to, vector, i, j, self._codes, i * tile.columns + j)
+        with em.otherwise():  # through memory, because the tile overlaps C's edge
+            self._to_memory(found, self._memory)
+            local, to = ("".join(f", ptr {p}" for p in tiles) for tiles in (self._memory, [f"%C{c}" for c in self.components]))
+            em.line(f"call void @{self.prefix}_merge_edge(ptr %args{local}, ptr {self._codes}{to}, ptr %via, i64 %rows, i64 %columns)")
         return em.done()
 
     def _open(self, em: Emitter) -> None:
@@ -136,20 +140,6 @@ class MicroKernel:
             store_where(low, better, em.at("i32", self._codes, i * self.tile.columns + j), code)
         self._to_memory(self._by_vector(found), self._memory)
         return found
-
-    def _merge_whole(self, found: list[list[str]]) -> None:
-        """C ← C ⊕ found for a tile inside C."""
-        outer = Lowering(self._em, self.target, self.tile.width, infinities=self.rep.infinities)
-        for vector, (i, j) in zip(found, self._vectors, strict=True):
-            self._merge(outer, self._to, vector, i, j, self._codes, i * self.tile.columns + j)
-
-    def _merge_part(self, found: list[list[str]]) -> None:
-        """C ← C ⊕ found for a tile that overlaps C's edge, through memory."""
-        em = self._em
-        self._to_memory(found, self._memory)
-        local = "".join(f", ptr {p}" for p in self._memory)
-        to = "".join(f", ptr %C{c}" for c in self.components)
-        em.line(f"call void @{self.prefix}_merge_edge(ptr %args{local}, ptr {self._codes}{to}, ptr %via, i64 %rows, i64 %columns)")
 
     def _to_memory(self, found: list[list[str]], places: list[str]) -> None:
         """Store the vectors of a tile to memory."""

@@ -63,15 +63,11 @@ class ScanKernel:
         self._steps = {name: [args.load(em, (name, c)) for c in self.components] for name in ScanArrays._fields}
         self._threshold = args.threshold(em, self.rep, self.width)
         # Scratch arrays: the vector (inner), the new vector and the weights (outer), the winners, and the matrix (inner).
-        arrays: list[tuple[Scalar, str | int]] = [(s, lanes) for s in (*self.rep.inner, *self.rep.outer * 2, I32)]
-        arrays += [(s, em.mul(lanes, self._states)) for s in self.rep.inner]
-        places, at = list[str](), scratch
-        for scalar, entries in arrays:
-            places.append(at)
-            at = em.at("i8", at, em.round_up(em.mul(entries, scalar.bytes), CACHE_LINE))
+        *places, matrix = em.side_by_side(scratch, (*self.rep.inner, *self.rep.outer * 2, I32, *self.rep.inner[:1]), lanes)
+        self._matrix = em.side_by_side(matrix, self.rep.inner, em.mul(lanes, self._states))
         count = len(self.components)
         self._vector, self._new, self._weights = (places[i * count : (i + 1) * count] for i in range(3))
-        self._winners, self._matrix = places[3 * count], places[3 * count + 1 :]
+        self._winners = places[-1]
         for arrays_of, elements in ((self._new, self.rep.zero), (self._weights, self.rep.one)):  # padding
             for place, element, s in zip(arrays_of, elements, self.rep.outer, strict=True):
                 em.fill(s, element, place, 0, lanes, self.width)
@@ -119,7 +115,7 @@ class ScanKernel:
 
         words = Arguments(SequenceWords, SequenceArrays, len(self.components), row)
         steps = words.load(em, "steps")
-        matrices, weights, initials, values = ([words.pointer(em, (name, c)) for c in self.components] for name in SequenceArrays._fields)
+        matrices, weights, initials, values = words.addresses(em).values()
         witness = words.pointer(em, "witness") if self.witness else ""
         witness_step = self.args.load(em, "witness_step") if self.witness else ""
 

@@ -317,7 +317,8 @@ class SparseKernel(Entries):
         """Return the sum of a row for one column; each lane sums a part of the entries."""
         em, width, rep, index, (begin, end) = self.em, self.width, self.rep, self._index, ends
 
-        def terms(e: str, sums: list[str], mask: str) -> list[str]:
+        def terms(e: str, sums: list[str]) -> list[str]:
+            mask = em.first_lanes(em.let(f"sub i64 {end}, {e}"), width)
             k = self._inside(em.masked_load(index, width, em.at(index.ir, self.columns, e), mask), width)
             entry = [em.masked_load(s, width, at, mask) for s, at in zip(rep.outer, em.places(rep.outer, self.values, e), strict=True)]
             if self._check is not None:
@@ -333,12 +334,7 @@ class SparseKernel(Entries):
             new = self.take(width, sums, encoded(low, rep, entry), encoded(low, rep, other), "")
             return [self.low(width).select(mask, s, x, old) for s, x, old in zip(self.kinds, new, sums, strict=True)]
 
-        def turn(e: str, sums: list[str]) -> list[str]:
-            left = em.splat(em.let(f"sub i64 {end}, {e}"), I64, width)
-            lanes = ", ".join(f"i64 {lane}" for lane in range(width))
-            return terms(e, sums, em.let(f"icmp slt {I64.vector(width)} <{lanes}>, {left}"))
-
-        sums = em.loop(begin, end, width, turn, self.zeros(width))
+        sums = em.loop(begin, end, width, terms, self.zeros(width))
         while width > 1:
             one, other = ([em.half(x, s, width, upper) for s, x in zip(self.kinds, sums, strict=True)] for upper in (0, 1))
             width //= 2
