@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from semiring.algebra.elements import element, widest
-from semiring.algebra.expression import COMPARISONS, Expr, fold, nodes
+from semiring.algebra.expression import COMPARISONS, Expr, fold
 from semiring.kernels.cpu.emitter import I32, Carried, Scalar, scalar_type
 from semiring.kernels.cpu.instructions import Instructions
 from semiring.kernels.cpu.representation import Representation
@@ -30,12 +30,13 @@ class Value:
     scalar: Scalar | None
 
 
-@dataclass(frozen=True)
+@dataclass
 class BroadcastOperand:
-    """A scalar in memory to broadcast; loaded if the instruction cannot broadcast a memory operand itself."""
+    """A scalar in memory to broadcast; loaded, once, if some instruction cannot broadcast a memory operand itself."""
 
     pointer: str
     scalar: Scalar
+    loaded: Value | None = None
 
 
 @dataclass(frozen=True)
@@ -83,8 +84,10 @@ class Lowering(Instructions):
         if isinstance(x, _Constant):
             return Value(scalar.constant(element(x.value, scalar.dtype, ordered=True), self.width), scalar)
         if isinstance(x, BroadcastOperand):
-            loaded = self.em.load(x.scalar.ir, x.pointer, x.scalar.bytes)
-            x = Value(self.em.splat(loaded, x.scalar, self.width), x.scalar)
+            if x.loaded is None:
+                number = self.em.load(x.scalar.ir, x.pointer, x.scalar.bytes)
+                x.loaded = Value(self.em.splat(number, x.scalar, self.width), x.scalar)
+            x = x.loaded
         if x.scalar == scalar:
             return x
         to = scalar.vector(self.width)
@@ -180,23 +183,6 @@ class Lowering(Instructions):
         operands = ", ".join(f"{ir} {name}" for name in registers)
         return self.em.let(f'call {ir} asm "{code} $1{{1to{self.width}}}, $2, $0", "{constraints}"({place}, {operands})')
 
-    def embeds(self, roots: Sequence[Expr], component: int, scalars: Sequence[Scalar]) -> bool:
-        """Return True if every use of the left operand's `component` in `roots` can be a broadcast memory operand."""
-        uses = [e for e in nodes(*roots) if any(isinstance(a, Expr) and a.op == "var" and a.args == (0, component) for a in e.args)]
-        scalar = scalars[component]
-        return (
-            self._broadcasts(scalar)
-            and bool(uses)
-            and all(
-                f"{scalar.kind}{scalar.bytes}" in _EMBEDDED.get(e.op, {})
-                and {a.op for a in e.args} == {"var"}
-                and {a.args[0] for a in e.args} == {0, 1}
-                and all(scalars[a.args[1]] == scalar for a in e.args)
-                and not self.absorbs(e.op, scalar)
-                for e in uses
-            )
-        )
-
     def multiply_accumulate(self, add: Expr, mul: Expr, acc: Value, a: Operand, b: Value) -> str | None:
         """Emit acc + a·b as one fused instruction (one rounding less); None unless ⊕ and ⊗ are + and × of floats and the target has one."""
         scalar = acc.scalar
@@ -204,10 +190,10 @@ class Lowering(Instructions):
             return None
         if (add.op, mul.op) != ("add", "mul") or any({x.op for x in e.args} != {"var"} or len(set(e.args)) < 2 for e in (add, mul)):
             return None
-        if isinstance(a, BroadcastOperand):
+        if isinstance(a, BroadcastOperand) and self._broadcasts(scalar):
             return self._from_memory(_FUSED[scalar.bytes], a, b.name, acc.name)
         ir = scalar.vector(self.width)
-        return self.em.call(f"fma.{scalar.overload(self.width)}", ir, (ir, a.name), (ir, b.name), (ir, acc.name))
+        return self.em.call(f"fma.{scalar.overload(self.width)}", ir, (ir, self.convert(a, scalar).name), (ir, b.name), (ir, acc.name))
 
     def combine(self, add: Sequence[Expr], scalars: Sequence[Scalar], old: Sequence[Operand], new: Sequence[Operand]) -> list[str]:
         """Emit old ⊕ new, with sums as sums."""

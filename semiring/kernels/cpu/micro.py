@@ -164,9 +164,8 @@ class MicroKernel:
         b = [[Value(em.get(s, b_row[c], j * low.width, low.width), s) for c, s in enumerate(inner)] for j in range(tile.vectors)]
         out: list[str] = []
         for i in range(tile.rows):
-            # A's scalars stay in memory where every use can broadcast them for free; otherwise they are loaded once per row.
-            lazy = [BroadcastOperand(em.at(s.ir, a_row[c], i), s) for c, s in enumerate(inner)]
-            a = [x if low.embeds(self.rep.inner_mul, c, inner) else low.convert(x, x.scalar) for c, x in enumerate(lazy)]
+            # A's scalars stay in memory where a use can broadcast them for free; otherwise they are loaded once per row.
+            a = [BroadcastOperand(em.at(s.ir, a_row[c], i), s) for c, s in enumerate(inner)]
             for j in range(tile.vectors):
                 old = values(accumulators[len(out) : len(out) + len(inner)], inner)
                 out += low.accumulate(self.rep.inner_add, self.rep.inner_mul, inner, old, a, b[j])
