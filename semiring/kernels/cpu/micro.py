@@ -153,8 +153,7 @@ class MicroKernel:
 
     def _places(self, tiles: list[str]) -> list[list[str]]:
         """Return the addresses of the components of each vector of a tile in memory."""
-        at = [i * self.tile.columns + j for i, j in self._vectors]
-        return [[self._em.at(s.ir, tile, cell) for tile, s in zip(tiles, self.rep.inner, strict=True)] for cell in at]
+        return [self._em.places(self.rep.inner, tiles, i * self.tile.columns + j) for i, j in self._vectors]
 
     def _step(self, low: Lowering, k: str, accumulators: list[str]) -> list[str]:
         """One k: acc_ij ← acc_ij ⊕ a_i ⊗ b_j."""
