@@ -195,18 +195,20 @@ class Lowering(Instructions):
         ir = scalar.vector(self.width)
         return self.em.call(f"fma.{scalar.overload(self.width)}", ir, (ir, self.convert(a, scalar).name), (ir, b.name), (ir, acc.name))
 
-    def combine(self, add: Sequence[Expr], scalars: Sequence[Scalar], old: Sequence[Operand], new: Sequence[Operand]) -> list[str]:
+    def combine(self, add: Sequence[Expr], scalars: Sequence[Scalar], old: Iterable[str], new: Iterable[str]) -> list[str]:
         """Emit old ⊕ new, with sums as sums."""
         with self.plain_sums():
-            return [v.name for v in self.evaluate(add, old, new, scalars)]
+            return [v.name for v in self.evaluate(add, values(old, scalars), values(new, scalars), scalars)]
 
     def accumulate(
-        self, add: Sequence[Expr], mul: Sequence[Expr], scalars: Sequence[Scalar], old: list[Value], a: Sequence[Operand], b: list[Value]
+        self, add: Sequence[Expr], mul: Sequence[Expr], scalars: Sequence[Scalar], old: Sequence[str], a: Sequence[Operand], b: list[Value]
     ) -> list[str]:
         """Emit old ⊕ a⊗b, fused where possible."""
-        if len(old) == 1 and (fused := self.multiply_accumulate(add[0], mul[0], old[0], a[0], b[0])) is not None:
-            return [fused]
-        return self.combine(add, scalars, old, self.evaluate(mul, a, b, scalars))
+        if len(scalars) == 1:
+            fused = self.multiply_accumulate(add[0], mul[0], Value(old[0], scalars[0]), a[0], b[0])
+            if fused is not None:
+                return [fused]
+        return self.combine(add, scalars, old, [v.name for v in self.evaluate(mul, a, b, scalars)])
 
 
 def values(names: Iterable[str], scalars: Iterable[Scalar]) -> list[Value]:
@@ -279,7 +281,7 @@ def improved(low: Lowering, scalars: Sequence[Scalar], extremum: str | None, old
 def take_in(low: Lowering, rep: Representation, sums: Sequence[str], a: Sequence[Operand], b: list[Value], code: str = "") -> list[str]:
     """Emit sums ⊕ a⊗b of inner elements; with a `code`, the last sum is the winner's, and becomes `code` where this term wins."""
     if not code:
-        return low.accumulate(rep.add, rep.mul, rep.inner, values(sums, rep.inner), a, b)
+        return low.accumulate(rep.add, rep.mul, rep.inner, sums, a, b)
     candidate = low.evaluate(rep.mul, a, b, rep.inner)
     with low.plain_sums():
         new, is_better = improve(low, rep.add, rep.inner, rep.extremum, values(sums, rep.inner), candidate)

@@ -42,9 +42,9 @@ class MicroKernel:
         out = [f"%out{c}" for c in self.components]
         self._to_memory(self._accumulate(0, em.smin("%k", SUMMED)), out)
         with em.each(SUMMED, "%k", SUMMED) as start:
-            found, inner = self._accumulate(start, em.smin("%k", em.add(start, SUMMED))), self.rep.inner
-            pairs = [(values(x, inner), values(y, inner)) for x, y in zip(self._from_memory(out), found, strict=True)]
-            self._to_memory([self._low.combine(self.rep.inner_add, inner, x, y) for x, y in pairs], out)
+            found = self._accumulate(start, em.smin("%k", em.add(start, SUMMED)))
+            pairs = zip(self._from_memory(out), found, strict=True)
+            self._to_memory([self._low.combine(self.rep.inner_add, self.rep.inner, x, y) for x, y in pairs], out)
         return em.done()
 
     # The merge with C.
@@ -166,6 +166,6 @@ class MicroKernel:
             # A's scalars stay in memory where a use can broadcast them for free; otherwise they are loaded once per row.
             a = [BroadcastOperand(em.at(s.ir, a_row[c], i), s) for c, s in enumerate(inner)]
             for j in range(tile.vectors):
-                old = values(accumulators[len(out) : len(out) + len(inner)], inner)
+                old = accumulators[len(out) : len(out) + len(inner)]
                 out += low.accumulate(self.rep.inner_add, self.rep.inner_mul, inner, old, a, b[j])
         return out

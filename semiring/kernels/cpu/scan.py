@@ -246,13 +246,13 @@ class ScanKernel:
             out, won = list[str](), list[str]()
             code = em.splat_word(k, I32, self.width) if self.witness else ""
             for r, (left, right) in enumerate(self._factors(k, starts)):
-                old = values(carried[r * count : (r + 1) * count], inner)
+                old = carried[r * count : (r + 1) * count]
                 if self.witness:
                     product = low.evaluate(rep.mul, left, right, inner)
                     if rep.kind == "clamped":  # a sum with ∞ is ∞ again, and never improves
                         outer = rep.decode(self.wide, 0, product[0].name, self._threshold)
                         product = [Value(rep.encode(low, 0, outer), inner[0])]
-                    new, improved = improve(low, rep.add, inner, rep.extremum, old, product)
+                    new, improved = improve(low, rep.add, inner, rep.extremum, values(old, inner), product)
                     out += [v.name for v in new]
                     won.append(low.select(improved(), I32, code, carried[len(starts) * count + r]))
                 else:

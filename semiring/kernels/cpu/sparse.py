@@ -25,7 +25,7 @@ from semiring.kernels.cpu.arguments import Arguments
 from semiring.kernels.cpu.bounds import BoundsCheck
 from semiring.kernels.cpu.emitter import ENTRY, I32, I64, Carried, Emitter
 from semiring.kernels.cpu.exponential import ScaledMath, range_of
-from semiring.kernels.cpu.lowering import Lowering, Value, empty_sums, encoded, spread, take_in, values
+from semiring.kernels.cpu.lowering import Lowering, Value, empty_sums, encoded, spread, take_in
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.hardware import Target
 
@@ -148,8 +148,7 @@ class Entries:
         """Add two sums without a witness."""
         if self.scale is not None:
             return self._add_exponentials(width, one, other)
-        inner = self.rep.inner
-        return self.low(width).combine(self.rep.add, inner, values(one, inner), values(other, inner))
+        return self.low(width).combine(self.rep.add, self.rep.inner, one, other)
 
     def _new_scaled_math(self, width: int) -> ScaledMath:
         (s,), scale = self.rep.inner, self.scale or Fraction(1)

@@ -17,18 +17,7 @@ from collections.abc import Sequence
 from semiring.kernels.cpu.arguments import KernelArguments
 from semiring.kernels.cpu.bounds import BoundsCheck
 from semiring.kernels.cpu.emitter import ENTRY, I32, Emitter, Scalar
-from semiring.kernels.cpu.lowering import (
-    Lowering,
-    Value,
-    empty_sums,
-    encoded,
-    load_elements,
-    merge,
-    spread,
-    store_elements,
-    take_in,
-    values,
-)
+from semiring.kernels.cpu.lowering import Lowering, Value, empty_sums, encoded, load_elements, merge, spread, store_elements, take_in
 from semiring.kernels.cpu.representation import STRIP, Representation, Tile
 from semiring.kernels.hardware import Target
 
@@ -114,9 +103,9 @@ class VectorKernel:
         """left ⊕ right, with the winner's witness, or the lower witness for a tie."""
         low, add, inner = self._inner[width], self.rep.add, self.rep.inner
         if not self.witness:
-            return low.combine(add, inner, values(left, inner), values(right, inner))
+            return low.combine(add, inner, left, right)
         (*x, code), (*y, other) = left, right
-        total = low.combine(add, inner, values(x, inner), values(y, inner))
+        total = low.combine(add, inner, x, y)
 
         def equal(these: Sequence[str], those: Sequence[str]) -> str:
             return low.all_of([low.compare("eq", s, v, w) for s, v, w in zip(inner, these, those, strict=True)])
