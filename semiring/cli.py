@@ -22,6 +22,7 @@ import numpy as np
 from semiring.algebra.catalogue import BOOLEAN, MIN_PLUS, as_semiring, semirings
 from semiring.algebra.definition import Semiring
 from semiring.algebra.elements import element
+from semiring.arrays.conversion import Array
 from semiring.arrays.exchange import ArrayLike
 from semiring.common.errors import AssumptionWarning, DivergenceError, DTypeError, GraphError, SemiringError, printable
 from semiring.common.units import counted, duration
@@ -35,8 +36,6 @@ from semiring.graphs.vertices import unknown_vertex
 from semiring.graphs.weights import weighted
 
 __all__ = ["main"]
-
-Array = np.ndarray[Any, Any]
 
 _TABLE = 12
 """Vertices, at most, of a matrix that is printed as a whole."""

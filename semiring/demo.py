@@ -18,13 +18,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from semiring.arrays.conversion import Array
 from semiring.common.errors import install_of
 from semiring.common.units import duration
 from semiring.config import installed
 
 __all__ = ["Airports", "load_airports", "run_demo"]
-
-Array = np.ndarray[Any, Any]
 
 EARTH_RADIUS_KM = 6371.0088
 JOURNEYS = (("BRW", "EYW"), ("ADK", "PQI"), ("CDV", "PBG"), ("STC", "PIR"))

@@ -15,6 +15,7 @@ from semiring.algorithms.csr import CSR
 from semiring.algorithms.cycle_mean import CriticalCycle, best_to_cycle, least_cycle_mean
 from semiring.algorithms.reachability import Condensation
 from semiring.algorithms.simple_paths import simple_paths
+from semiring.arrays.conversion import Array
 from semiring.arrays.devices import host
 from semiring.arrays.threads import require_threads
 from semiring.common.docstrings import described_by
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from semiring.results.factor import Factor
 
 __all__ = ["CycleMean", "SimplePath", "cycle_mean", "factor", "k_shortest_paths", "reachability"]
-
-Array = np.ndarray[Any, Any]
 
 
 @raised_here

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Unpack
 
-import numpy as np
-
 from semiring.algebra.catalogue import MIN_PLUS
+from semiring.arrays.conversion import Array
 from semiring.common.docstrings import described_by
 from semiring.common.errors import noted, raised_here
 from semiring.execution.sums import add_distances, add_distances_of_ranks, extreme_distance
@@ -16,8 +15,6 @@ from semiring.results.statistics import BINS, RunningDistances, Statistics, stat
 from semiring.solve import apsp
 
 __all__ = ["Statistics", "diameter", "radius", "statistics"]
-
-Array = np.ndarray[Any, Any]
 
 
 @raised_here

@@ -23,6 +23,7 @@ from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.definition import Semiring
 from semiring.algebra.model import model_of
 from semiring.algorithms.bellman_ford import exact_weight
+from semiring.arrays.conversion import Array
 from semiring.arrays.devices import host
 from semiring.common.errors import raised_here
 from semiring.kernels.operations import Operations
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
 __all__ = ["assert_paths_valid", "brute_force", "elements", "matrices", "path_weight", "random_matrix"]
 
-Array = np.ndarray[Any, Any]
 Values = Sequence[Any]
 
 

@@ -25,6 +25,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from semiring.arrays.conversion import Array
 from semiring.arrays.devices import host, on_gpu
 from semiring.arrays.pieces import DISK, slices
 from semiring.common.errors import GraphError, SemiringError, library
@@ -32,7 +33,6 @@ from semiring.common.units import counted
 
 __all__ = ["Damage", "Read", "blocks", "format_for", "replacing", "rows_on_host"]
 
-Array = np.ndarray[Any, Any]
 Read = Callable[[str, tuple[int, ...], np.dtype[Any]], Array]
 """A function that returns the array of a name, of an expected shape and dtype."""
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algorithms.csr import CSR
+from semiring.arrays.conversion import Array
 from semiring.arrays.pieces import HOST, slices
 from semiring.common.errors import SemiringError, library, raised_here
 from semiring.common.units import counted
@@ -19,8 +20,6 @@ from semiring.streaming.layout import block_rows
 from semiring.streaming.storage import ArrayRows, OwnRows, RowStorage
 
 __all__ = ["DistributedMatrix", "DistributedTrees", "own_stripes", "shares"]
-
-Array = np.ndarray[Any, Any]
 
 
 class DistributedMatrix:

@@ -17,6 +17,7 @@ from semiring.algorithms.csr import combine_runs
 from semiring.algorithms.divergence import is_min_plus
 from semiring.algorithms.factorization import Factorization
 from semiring.algorithms.rows_of_edges import grow_trees
+from semiring.arrays.conversion import Array
 from semiring.arrays.memory import require_bytes
 from semiring.arrays.pieces import HOST
 from semiring.common.errors import GraphError, SemiringError, ShapeError, described, raised_here
@@ -32,9 +33,6 @@ from semiring.results.store import Names, shown
 from semiring.results.trees import PredecessorTrees, paths_in
 
 __all__ = ["Factor"]
-
-Array = np.ndarray[Any, Any]
-Values = tuple[Array, ...]
 
 
 class Factor(Shown):

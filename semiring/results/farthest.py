@@ -15,14 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from semiring.algorithms.divergence import extremum_of
+from semiring.arrays.conversion import Array
 from semiring.arrays.devices import host, namespace
 from semiring.arrays.pieces import GPU, slices
 from semiring.common.errors import DTypeError, GraphError, SemiringError
 from semiring.results.store import Store
 
 __all__ = ["FarthestPair", "Greatest", "center", "farthest", "longest"]
-
-Array = np.ndarray[Any, Any]
 
 
 class FarthestPair(NamedTuple):

@@ -15,6 +15,7 @@ import numpy as np
 from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.divergence import is_min_plus
+from semiring.arrays.conversion import Array
 from semiring.common.errors import GraphError, raised_here
 from semiring.graphs.vertices import Vertices
 from semiring.results.store import ConstructionMatrix, Names, Store, Values, shown, squeezed
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from semiring.results.farthest import FarthestPair
 
 __all__ = ["Paths"]
-
-Array = np.ndarray[Any, Any]
 
 
 class Paths:

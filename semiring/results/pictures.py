@@ -32,14 +32,13 @@ from semiring.algorithms.csr import CSR, in_order
 from semiring.algorithms.divergence import is_min_plus
 from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.algorithms.search import searches_for
+from semiring.arrays.conversion import Array
 from semiring.common.errors import GraphError, library, printable
 from semiring.common.html import short
 from semiring.results.store import Store
 from semiring.results.views import COLOURS, as_floats, number, sampled
 
 __all__ = ["heatmap", "layout", "plot"]
-
-Array = np.ndarray[Any, Any]
 
 _GREY, _BLUE = "#808080", "#6489c5"
 _ROUTES = ("#e76f51", "#2a9d8f", "#d9a520", "#b565c9", "#8ab84a", "#e0629a")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algorithms.reachability import Condensation
+from semiring.arrays.conversion import Array
 from semiring.arrays.memory import require_bytes
 from semiring.common.errors import GraphError, library, raised_here
 from semiring.common.forks import cached_property
@@ -16,8 +17,6 @@ from semiring.common.units import counted
 from semiring.graphs.vertices import chosen
 
 __all__ = ["Reachability"]
-
-Array = np.ndarray[Any, Any]
 
 
 class Reachability(Shown):

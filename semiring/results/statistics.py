@@ -15,6 +15,7 @@ from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algorithms.distances import DistanceSums
 from semiring.algorithms.distribution import Distribution, cell_exponent
 from semiring.algorithms.factorization import Factorization
+from semiring.arrays.conversion import Array
 from semiring.arrays.memory import require_bytes
 from semiring.common.errors import GraphError
 from semiring.common.html import BAR, Shown, beside
@@ -24,8 +25,6 @@ from semiring.results.farthest import FarthestPair, Greatest
 from semiring.results.views import as_floats
 
 __all__ = ["BINS", "RunningDistances", "Statistics", "add_by_elimination", "statistics_from"]
-
-Array = np.ndarray[Any, Any]
 
 BINS = 64  # most bins of the default histogram, and bars of its picture
 _FINEST = -1022  # the least exponent of a cell's width

@@ -18,6 +18,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.predecessors import SingleSource, expand, next_hops, predecessors, weighs
+from semiring.arrays.conversion import Array
 from semiring.arrays.devices import entries, equal, host, namespace, on_gpu
 from semiring.arrays.pieces import GPU, slices
 from semiring.common.errors import GraphError
@@ -26,7 +27,6 @@ from semiring.graphs.vertices import Vertices, unknown_vertex
 
 __all__ = ["ConstructionMatrix", "Names", "Store", "shown", "squeezed"]
 
-Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
 ClosedMatrix = tuple[Any, ...]
 """The given matrix: an array for each component, or an object that reads single rows of a component."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from semiring.algorithms.csr import CSR, SparseArray
 from semiring.algorithms.predecessors import NONE
+from semiring.arrays.conversion import Array
 from semiring.arrays.devices import host, namespace
 from semiring.common.errors import GraphError
 from semiring.common.forks import cached_property
@@ -20,8 +21,6 @@ from semiring.results.paths import Paths
 from semiring.results.store import ClosedMatrix, ConstructionMatrix, Store, Values
 
 __all__ = ["PathsBetween", "PredecessorTrees", "paths_in", "via_of_trees"]
-
-Array = np.ndarray[Any, Any]
 
 
 class PathsBetween(Paths):

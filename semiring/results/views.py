@@ -15,6 +15,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.divergence import is_min_plus
+from semiring.arrays.conversion import Array
 from semiring.arrays.devices import device_of, entries, host, on_gpu
 from semiring.common.errors import DTypeError, SemiringError, library
 from semiring.common.html import beside, code, escape, faint, grid, short, table
@@ -22,8 +23,6 @@ from semiring.common.units import counted
 from semiring.results.store import Store, squeezed
 
 __all__ = ["COLOURS", "as_floats", "number", "paths_html", "paths_text", "sampled", "to_frame", "to_networkx", "to_scipy"]
-
-Array = np.ndarray[Any, Any]
 
 
 def as_floats(values: Array, semiring: Semiring) -> Array:
