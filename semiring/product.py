@@ -16,6 +16,7 @@ from semiring.algorithms.chain import multiply_chain
 from semiring.arrays.devices import in_stream_of
 from semiring.arrays.exchange import holds_sparse
 from semiring.arrays.threads import require_threads
+from semiring.common.docstrings import described_by
 from semiring.common.errors import GraphError, SemiringError, ShapeError, about, described, raised_here, refuse_arrays
 from semiring.execution.operands import flattened, promoted
 from semiring.execution.product import Witnessed, multiply
@@ -133,6 +134,7 @@ def matmul(
 
 
 @raised_here
+@described_by(matmul)
 def multi_dot(
     arrays: Sequence[Any],
     semiring: Semiring | str,
@@ -168,11 +170,6 @@ def multi_dot(
     -------
     array, or tuple of arrays
         The product, in the kind that `matmul` returns.
-
-    Other Parameters
-    ----------------
-    device, threads, check
-        Options of `matmul`, for each product of the chain.
 
     Raises
     ------

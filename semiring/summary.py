@@ -78,7 +78,7 @@ def statistics(graph: Any, *, bins: int | Sequence[float] | Array | None = BINS,
 
 
 @raised_here
-@described_by(apsp)
+@described_by(statistics)
 @takes(ComputationOptions)
 def diameter(graph: Any, **options: Unpack[ComputationOptions]) -> float:
     """Return the diameter of a graph: the greatest of all shortest distances.
@@ -90,22 +90,15 @@ def diameter(graph: Any, **options: Unpack[ComputationOptions]) -> float:
     >>> sr.diameter(ways)
     3.5
 
-    Parameters
-    ----------
-    graph : array of shape (n, n), sparse array, graph of another library, or what `edges` gives
-        See `apsp`.
-    weight, nonedge, dtype
-        As for `apsp`.
-
     Returns
     -------
     float
         ∞ unless every vertex reaches every other one; NaN for a graph without vertices.
 
-    Other Parameters
-    ----------------
-    device, threads, overwrite, memory_limit, checkpoint, progress, comm
-        As for `apsp`.
+    Raises
+    ------
+    GraphError, NegativeCycleError, SemiringError
+        As for `statistics`.
 
     Notes
     -----

@@ -20,6 +20,7 @@ from semiring.algorithms.rows_of_edges import grow_trees
 from semiring.arrays.conversion import Array
 from semiring.arrays.memory import require_bytes
 from semiring.arrays.pieces import HOST
+from semiring.common.docstrings import described_by
 from semiring.common.errors import GraphError, SemiringError, ShapeError, described, raised_here
 from semiring.common.html import Shown
 from semiring.common.units import counted, format_bytes
@@ -149,11 +150,12 @@ class Factor(Shown):
         DivergenceError
             If a sum of non-negative numbers diverges.
         TooLargeError
-            If the rows exceed the memory; `blocks` returns some at a time.
+            If the elements exceed the memory; `blocks` returns some rows at a time.
         """
         return self._between(sources, None)
 
     @raised_here
+    @described_by(rows)
     def columns(self, targets: Any = None) -> Any:
         """Columns of the closure: the best elements from all vertices to some.
 
@@ -174,11 +176,6 @@ class Factor(Shown):
         Returns
         -------
         array of shape (n, k), or (n,) for one vertex
-
-        Raises
-        ------
-        GraphError, DivergenceError, TooLargeError
-            As `rows`.
         """
         return self._between(None, targets)
 
@@ -424,6 +421,7 @@ class Factor(Shown):
         return statistics_from(found, self.nodes)
 
     @raised_here
+    @described_by(Paths.save)
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write graph, order, eliminated matrix and names to a file. `load` then answers the same questions with the same bits.
 
@@ -435,12 +433,6 @@ class Factor(Shown):
         ...     f.save(f"{folder}/roads.npz")
         ...     sr.Factor.load(f"{folder}/roads.npz").rows("a")
         array([0., 1., 3.])
-
-        Parameters
-        ----------
-        path : path
-            ``.npz`` for one file of NumPy arrays, uncompressed; ``.zarr`` for a folder of Zarr arrays, compressed; ``.zarr.zip`` for one
-            file of Zarr arrays. A file, or a folder with another factor, is replaced when the new one is complete.
 
         Raises
         ------

@@ -16,6 +16,7 @@ from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.divergence import is_min_plus
 from semiring.arrays.conversion import Array
+from semiring.common.docstrings import described_by
 from semiring.common.errors import GraphError, raised_here
 from semiring.graphs.vertices import Vertices
 from semiring.results.store import ConstructionMatrix, Names, Store, Values, shown, squeezed
@@ -325,11 +326,12 @@ class Paths:
         -----
         One pass over the elements, and a second one to test symmetry. Memory for some rows, and for k pairs.
         """
-        from semiring.results.farthest import farthest
+        from semiring.results.farthest import extremes
 
-        return farthest(self._one, k)
+        return extremes(self._one, k, "farthest")
 
     @raised_here
+    @described_by(farthest)
     def longest(self, k: int = 1) -> list[FarthestPair]:
         """List the pairs of vertices with the greatest elements, such as the longest paths over max-plus.
 
@@ -344,24 +346,14 @@ class Paths:
         >>> source, target, days
         ('dig', 'paint', 7.0)
 
-        Parameters
-        ----------
-        k : int
-            The number of pairs; fewer are returned if there are fewer.
-
         Returns
         -------
         list of (source, target, distance)
             As from `farthest`, the greatest first.
-
-        Raises
-        ------
-        SemiringError, GraphError
-            As `farthest`.
         """
-        from semiring.results.farthest import longest
+        from semiring.results.farthest import extremes
 
-        return longest(self._one, k)
+        return extremes(self._one, k, "longest")
 
     @raised_here
     def center(self) -> list[Any]:
@@ -657,7 +649,7 @@ class Paths:
         ----------
         path : path
             ``.npz`` for one file of NumPy arrays, uncompressed; ``.zarr`` for a folder of Zarr arrays, compressed; ``.zarr.zip`` for one
-            file of Zarr arrays. A file, or a folder with other paths, is replaced when the new one is complete.
+            file of Zarr arrays. A file, or a folder that `save` has written, is replaced when the new one is complete.
 
         Raises
         ------
