@@ -11,7 +11,7 @@ from semiring.common.docstrings import described_by
 from semiring.common.errors import noted, raised_here
 from semiring.execution.sums import add_distances, add_distances_of_ranks, extreme_distance
 from semiring.planning.options import ComputationOptions, Options, takes
-from semiring.results.statistics import BINS, RunningDistances, Statistics, statistics_from
+from semiring.results.statistics import BINS, RunningDistances, Statistics
 from semiring.solve import apsp
 
 __all__ = ["Statistics", "diameter", "radius", "statistics"]
@@ -74,7 +74,7 @@ def statistics(graph: Any, *, bins: int | Sequence[float] | Array | None = BINS,
             labels, n = add_distances(found, graph, given)
         else:
             labels, n, found = add_distances_of_ranks(graph, bins, given)
-    return statistics_from(found, tuple(range(n)) if labels is None else tuple(labels))
+    return found.summary(tuple(range(n)) if labels is None else tuple(labels))
 
 
 @raised_here

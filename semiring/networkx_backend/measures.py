@@ -116,8 +116,7 @@ def _eccentricities(G: Any, nodes: Any, weight: Any) -> dict[Any, Any]:
         return {**theirs}
     wanted = list(G.nbunch_iter(nodes))
     reaches, farthest = _farthest(sparse(G, weight))
-    number = {node: i for i, node in enumerate(G)}
-    some = [number[node] for node in wanted]
+    some = _indices(G, wanted)
     _require_connected(G, connected=bool(reaches[some].all()))
     return dict(zip(wanted, farthest[some].tolist(), strict=True))
 

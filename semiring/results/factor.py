@@ -29,7 +29,7 @@ from semiring.graphs.vertices import Vertices, chosen
 from semiring.kernels.operations import operations_for
 from semiring.planning.options import named_device
 from semiring.results.paths import Paths
-from semiring.results.statistics import BINS, RunningDistances, Statistics, add_by_elimination, statistics_from
+from semiring.results.statistics import BINS, RunningDistances, Statistics, add_by_elimination
 from semiring.results.store import Names, shown
 from semiring.results.trees import PredecessorTrees, paths_in
 
@@ -418,7 +418,7 @@ class Factor(Shown):
             )
         found = RunningDistances(bins)
         add_by_elimination(found, self._matrix)
-        return statistics_from(found, self.nodes)
+        return found.summary(self.nodes)
 
     @raised_here
     @described_by(Paths.save)
