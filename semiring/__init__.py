@@ -83,9 +83,9 @@ if TYPE_CHECKING:
     from semiring.results.factor import Factor as Factor
     from semiring.results.farthest import FarthestPair as FarthestPair
     from semiring.results.paths import Paths as Paths
+    from semiring.results.paths import PathsBetween as PathsBetween
     from semiring.results.recording import Recording as Recording
     from semiring.results.statistics import Statistics as Statistics
-    from semiring.results.trees import PathsBetween as PathsBetween
     from semiring.solve import apsp as apsp
     from semiring.solve import closure as closure
     from semiring.solve import power as power
@@ -127,10 +127,9 @@ _HOMES = {
     "semiring.results.distributed": "DistributedMatrix",
     "semiring.results.factor": "Factor",
     "semiring.results.farthest": "FarthestPair",
-    "semiring.results.paths": "Paths",
+    "semiring.results.paths": "Paths PathsBetween",
     "semiring.results.recording": "Recording",
     "semiring.results.statistics": "Statistics",
-    "semiring.results.trees": "PathsBetween",
     "semiring.solve": "apsp closure power transitive_closure",
     "semiring.sparse_graphs": "CycleMean Reachability SimplePath cycle_mean factor k_shortest_paths reachability",
     "semiring.summary": "diameter radius statistics",

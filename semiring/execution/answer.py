@@ -12,8 +12,8 @@ from semiring.arrays.devices import namespace
 from semiring.execution.question import Question, Selection
 from semiring.graphs import Graph
 from semiring.graphs.vertices import Vertices
-from semiring.results.store import Names, shown
-from semiring.results.trees import PredecessorTrees, paths_in
+from semiring.results.paths import paths_in
+from semiring.results.store import Names, PredecessorTrees, shown
 
 __all__ = ["answer_rows"]
 

@@ -1,8 +1,7 @@
 """Results of closures and eliminations, with paths, statistics, pictures and files.
 
-    paths.py          `Paths`: elements and best paths, of one graph or of a batch
-    trees.py          `PathsBetween`: the same between chosen sources and targets; the store of predecessor trees, or of next hops
-    store.py          `Store`, read by both: a rectangle of elements and the best paths of its pairs; the store of a construction matrix
+    paths.py          `Paths`: elements and best paths, of one graph or of a batch; `PathsBetween` chosen sources and targets
+    store.py          `Store`: a rectangle of elements and the best paths of its pairs, from a construction matrix or from trees
     distributed.py    `DistributedMatrix`: elements whose rows the ranks of an MPI communicator have; the store of distributed trees
     statistics.py     `Statistics`: a summary of all distances, gathered from rows or tallied by a sweep
     factor.py         `Factor`: a sparse graph after elimination, its rows, columns, entries, solutions and new weights

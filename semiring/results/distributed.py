@@ -15,7 +15,7 @@ from semiring.arrays.pieces import HOST, slices
 from semiring.common.errors import SemiringError, library, raised_here
 from semiring.common.units import counted
 from semiring.mpi.ranks import Ranks
-from semiring.results.trees import PredecessorTrees, via_of_trees
+from semiring.results.store import PredecessorTrees, via_of_trees
 from semiring.streaming.layout import block_rows
 from semiring.streaming.storage import ArrayRows, OwnRows, RowStorage
 

@@ -28,10 +28,9 @@ from semiring.graphs.reweighing import Listing, as_elements, reweighed
 from semiring.graphs.vertices import Vertices, chosen
 from semiring.kernels.operations import operations_for
 from semiring.planning.options import named_device
-from semiring.results.paths import Paths
+from semiring.results.paths import Paths, paths_in
 from semiring.results.statistics import BINS, RunningDistances, Statistics, add_by_elimination
-from semiring.results.store import Names, shown
-from semiring.results.trees import PredecessorTrees, paths_in
+from semiring.results.store import Names, PredecessorTrees, shown
 
 __all__ = ["Factor"]
 

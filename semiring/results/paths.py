@@ -1,4 +1,4 @@
-"""`Paths`: a closure with its best paths, by the names of the vertices.
+"""`Paths`: a closure with its best paths, by the names of the vertices; `PathsBetween`: the same between chosen sources and targets.
 
 A store (`semiring.results.store`) finds the elements and paths. `farthest`, `views`, `saving` and `pictures` are imported on first use.
 """
@@ -18,13 +18,14 @@ from semiring.algorithms.divergence import is_min_plus
 from semiring.arrays.conversion import Array
 from semiring.common.docstrings import described_by
 from semiring.common.errors import GraphError, raised_here
+from semiring.common.forks import cached_property
 from semiring.graphs.vertices import Vertices
 from semiring.results.store import ConstructionMatrix, Names, Store, Values, shown, squeezed
 
 if TYPE_CHECKING:
     from semiring.results.farthest import FarthestPair
 
-__all__ = ["Paths"]
+__all__ = ["Paths", "PathsBetween", "paths_in"]
 
 
 class Paths:
@@ -731,3 +732,44 @@ class Paths:
         if not self._store.complete:
             what = "the paths between all vertices; leave out sources and targets, or use .to_frame(paths=True)"
             raise GraphError(f"{method}() is for {what}")
+
+
+class PathsBetween(Paths):
+    """The elements between chosen sources and targets, and a tree of paths for each source (or each target).
+
+    The methods of `Paths` answer for these pairs alone. `values` has a row for each source and a column for each target, in the given
+    order. Instead of a construction matrix, each source has a tree, `predecessors`; if only targets were named, each target, `next_hops`.
+    `to_scipy` returns SciPy's result with ``indices``; `to_networkx` and `save` are for all pairs only.
+
+    Examples
+    --------
+    >>> import semiring as sr
+    >>> streets = sr.edges([("a", "b", 1.0), ("b", "c", 2.0), ("a", "c", 9.0)])
+    >>> paths = sr.apsp(streets, sources=["a"], targets=["c", "b"], paths=True)
+    >>> paths
+    <paths over min-plus: 1 source × 2 targets, 2 pairs connected>
+    >>> paths.distances, paths.path("a", "c")
+    (array([[3., 1.]]), ['a', 'b', 'c'])
+    >>> paths.predecessors()
+    array([[-9999,     0,     1]], dtype=int32)
+
+    Attributes
+    ----------
+    sources, targets : tuple
+        The vertices of the rows and of the columns.
+    """
+
+    @cached_property
+    def sources(self) -> tuple[Any, ...]:
+        """The vertices of the rows."""
+        return tuple(self._store.names.of(self._store.sources.numbers.tolist()))
+
+    @cached_property
+    def targets(self) -> tuple[Any, ...]:
+        """The vertices of the columns."""
+        return tuple(self._store.names.of(self._store.targets.numbers.tolist()))
+
+
+def paths_in(store: Store, restore: Callable[[Array], Any] | None = None, library: Callable[[Array], Any] | None = None) -> Paths:
+    """Wrap a store for the caller: `Paths` of all pairs, or `PathsBetween` of some."""
+    return (Paths if store.complete else PathsBetween)._of(store, restore, library)
