@@ -123,8 +123,7 @@ def run_demo() -> None:
             source, target = map(airports.labels.index, ends)
             if np.isfinite(shortest.distances[source, target]):
                 _print_route(airports, shortest, source, target)
-    longest = np.where(np.isfinite(shortest.distances), shortest.distances, -1)
-    source, target = divmod(int(longest.argmax()), n)
+    source, target, _ = shortest.farthest()[0]
     print("\nThe diameter of the network, between the farthest connected pair:", end="")
     _print_route(airports, shortest, source, target)
     print()

@@ -120,9 +120,8 @@ def random_matrix(
 
 def _matrix(pool: list[Any], kinds: Sequence[Any], pick: Array) -> Any:
     """Return the matrix of the elements with the numbers `pick`, as one array or a tuple of arrays."""
-    columns = [np.empty(len(pool), dtype=kind) for kind in kinds]  # NumPy's own conversion would take objects apart
-    for c, column in enumerate(columns):
-        column[:] = [e[c] for e in pool] if len(kinds) > 1 else pool
+    entries = [[e[c] for e in pool] for c in range(len(kinds))] if len(kinds) > 1 else [pool]
+    columns = [np.fromiter(part, kind, len(pool)) for part, kind in zip(entries, kinds, strict=True)]  # np.array would take objects apart
     return tuple([column[pick] for column in columns]) if len(kinds) > 1 else columns[0][pick]
 
 

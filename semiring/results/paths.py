@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -77,13 +77,6 @@ class Paths:
         names = Names(nodes, int(via.shape[-1]))
         every = Vertices.all_of(names.n)
         self._hold(ConstructionMatrix(semiring, values, names, every, every, reflexive, kept, via), restore, library)
-
-    @classmethod
-    def _of(cls, store: Store, restore: Callable[[Array], Any] | None = None, library: Callable[[Array], Any] | None = None) -> Self:
-        """Wrap a store; `restore` and `library` convert elements and vertex matrices to arrays of the caller's library."""
-        found = cls.__new__(cls)
-        found._hold(store, restore, library)
-        return found
 
     def _hold(self, store: Store, restore: Callable[[Array], Any] | None, library: Callable[[Array], Any] | None) -> None:
         self.semiring, self.reflexive = store.semiring, store.reflexive
@@ -716,7 +709,7 @@ class Paths:
         """
         from semiring.results.saving import load_paths
 
-        return Paths._of(load_paths(path, None if semiring is None else as_semiring(semiring), mmap=mmap))
+        return paths_in(load_paths(path, None if semiring is None else as_semiring(semiring), mmap=mmap))
 
     def _imported(self, array: Any) -> Any:
         return array if self._library is None else self._library(array)
@@ -771,5 +764,10 @@ class PathsBetween(Paths):
 
 
 def paths_in(store: Store, restore: Callable[[Array], Any] | None = None, library: Callable[[Array], Any] | None = None) -> Paths:
-    """Wrap a store for the caller: `Paths` of all pairs, or `PathsBetween` of some."""
-    return (Paths if store.complete else PathsBetween)._of(store, restore, library)
+    """Wrap a store for the caller: `Paths` of all pairs, or `PathsBetween` of some.
+
+    `restore` and `library` convert elements and vertex matrices to arrays of the caller's library.
+    """
+    found = object.__new__(Paths if store.complete else PathsBetween)
+    found._hold(store, restore, library)
+    return found

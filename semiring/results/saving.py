@@ -316,7 +316,6 @@ def _written(node: Any) -> Any:
 
 
 def _written_names(labels: Sequence[Any] | None) -> list[Any] | None:
-    """Encode the names of vertices for JSON."""
     return None if labels is None else [_written(node) for node in labels]
 
 
