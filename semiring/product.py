@@ -94,11 +94,11 @@ def matmul(
     DTypeError, DomainError
         If the semiring is not defined for the dtype, or an entry is NaN or outside the carrier.
     OverflowRiskError
-        If large numbers could make the product leave the dtype.
+        If large numbers or many steps could leave the dtype.
     LawError
         If a witness is wanted and ⊕ is not selective.
     TooLargeError
-        If the GPU (sparse arrays: or the host) lacks the memory.
+        If the GPU (sparse arrays: the host) lacks the memory.
 
     Notes
     -----
@@ -208,6 +208,7 @@ def multi_dot(
 
 
 @raised_here
+@described_by(matmul)
 def scan(
     matrices: Any,
     semiring: Semiring | str,
@@ -270,19 +271,6 @@ def scan(
         CPU threads, which share the sequences of a batch.
     check : bool
         False skips the checks that raise `DomainError` or `OverflowRiskError`.
-
-    Raises
-    ------
-    ShapeError, GraphError
-        If operands do not fit together, are on different devices, or cannot be read.
-    DTypeError, DomainError
-        If the semiring is not defined for the dtype, or an entry is NaN or outside the carrier.
-    OverflowRiskError
-        If large numbers or many steps could leave the dtype.
-    LawError
-        If ``witness=True`` and ⊕ is not selective.
-    TooLargeError
-        If the GPU lacks the memory.
 
     Notes
     -----

@@ -270,9 +270,9 @@ def k_shortest_paths(
         raise GraphError(f"k is {k!r}; k must be a whole number from 0")
     with noted("the paths", MIN_PLUS, graph):
         edges, labels = one_graph(graph, MIN_PLUS, nonedge=nonedge, dtype=np.float64, weight=weight)
-        ends = [_number(vertex, edges.n, labels, what) for vertex, what in ((source, "source"), (target, "target"))]
+        first, last = (_number(vertex, edges.n, labels, what) for vertex, what in ((source, "source"), (target, "target")))
         names: Any = int if labels is None else labels.__getitem__
-        found = list(simple_paths(edges, *ends, int(k), name=names, threads=threads)) if k else []
+        found = list(simple_paths(edges, first, last, int(k), name=names, threads=threads)) if k else []
     return [SimplePath(length, [names(v) for v in path]) for length, path in found]
 
 
