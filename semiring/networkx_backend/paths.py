@@ -288,7 +288,8 @@ def transitive_closure(G: Any, reflexive: bool | None = False) -> Any:
     elif reflexive is None or not G.is_directed():
         # NetworkX's search takes an undirected edge only once, so no walk returns to its first node.
         np.fill_diagonal(reached, False)
-    return _with_edges(G, nodes, reached & ~edges)
+    added = reached & ~edges
+    return _add_edges(G.copy(), nodes, added if G.is_directed() else np.triu(added))
 
 
 @algorithm
@@ -297,11 +298,7 @@ def transitive_closure_dag(G: Any, topo_order: None = None) -> Any:
     reached = reachability(edges)
     if reached.diagonal().any():
         raise nx.NetworkXUnfeasible("Graph contains a cycle or graph changed during iteration")
-    return _with_edges(G, nodes, reached & ~edges)
-
-
-def _with_edges(G: Any, nodes: list[Any], added: np.ndarray[Any, Any]) -> Any:
-    return _add_edges(G.copy(), nodes, added if G.is_directed() else np.triu(added))
+    return _add_edges(G.copy(), nodes, reached & ~edges)
 
 
 def _add_edges(graph: Any, nodes: list[Any], matrix: np.ndarray[Any, Any]) -> Any:

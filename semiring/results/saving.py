@@ -271,10 +271,9 @@ def _results(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], sample: list
 def _semiring_of(kind: str, saved: dict[str, Any], dtypes: tuple[np.dtype[Any], ...], given: Semiring | None, path: Any) -> Semiring:
     """Return the given or the built-in semiring; refuse a semiring that disagrees with the saved results."""
     name, sample = saved["name"][:80], saved["elements"]
+    what = f"{path} has {_WORDS[kind]} over {name!r}"
     if given is None and not (saved["in the catalogue"] and name in semirings()):
-        raise SemiringError(
-            f"{path} has {_WORDS[kind]} over {name!r}, which is none of the built-in semirings: pass it, load(path, semiring=…)"
-        )
+        raise SemiringError(f"{what}, which is none of the built-in semirings: pass it, load(path, semiring=…)")
     semiring = semirings()[name] if given is None else given.marked(False)
     numbers = all(isinstance(part, list) and len(part) <= _SAMPLE + 2 and {int, float, bool}.issuperset(map(type, part)) for part in sample)
     if not numbers or len(sample) != len(dtypes) or len(set(map(len, sample))) > 1:
@@ -284,9 +283,7 @@ def _semiring_of(kind: str, saved: dict[str, Any], dtypes: tuple[np.dtype[Any], 
     except (ValueError, TypeError, OverflowError):
         raise Damage(f"{kind}.json has 'elements' or 'results' that are none of {' and '.join(map(str, dtypes))}") from None
     if not same:
-        raise SemiringError(
-            f"{path} has {_WORDS[kind]} over {name!r}, whose ⊕, ⊗, 0 or 1 give other elements than those of {semiring.name!r}"
-        )
+        raise SemiringError(f"{what}, whose ⊕, ⊗, 0 or 1 give other elements than those of {semiring.name!r}")
     return semiring.with_witness() if saved["witness"] else semiring
 
 
