@@ -1,13 +1,8 @@
 """Calls of SciPy's functions for shortest paths: checked arguments, the plan, and a function for each strategy.
 
 `solve` searches small sparse graphs at once (`small_rows`). For any other call, `read_call` checks a `Request` and returns a `Call`, and
-`_answer` follows the plan of the call:
-
-- `by_closure` closes the dense matrix like `semiring.apsp`, and selects the requested rows.
-- `by_products` multiplies rows by the dense matrix until a fixed point.
-- `by_searches` searches from each source in compressed rows, or eliminates; `by_scipy` calls SciPy's functions.
-
-Each strategy returns a tuple: distances, predecessors on request, and with ``min_only=True`` the nearest sources.
+`_answer` follows the plan of the call. Each strategy returns a tuple: distances, predecessors on request, and with ``min_only=True`` the
+nearest sources.
 """
 
 from __future__ import annotations
