@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -301,6 +301,4 @@ class DistributedTrees(PredecessorTrees):
 
     @property
     def _distributed(self) -> DistributedMatrix:
-        tree: Any = self.tree
-        assert isinstance(tree, DistributedMatrix)
-        return tree
+        return cast(DistributedMatrix, self.tree)

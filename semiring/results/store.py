@@ -1,7 +1,7 @@
 """`Store`: a rectangle of a closure and the best paths of its pairs. `Paths` reads one of its subclasses.
 
-`ConstructionMatrix` expands paths between all vertices. `PredecessorTrees` has a tree for each row of a rectangle, or if only targets were
-named a next-hop tree for each column; trees of all vertices of a sparse graph yield the construction matrix too.
+`ConstructionMatrix` expands paths between all vertices. `PredecessorTrees` has a tree for each row of a rectangle, or a next-hop tree for
+each column if only targets were named. Trees of all vertices of a sparse graph yield the construction matrix too.
 """
 
 from __future__ import annotations
@@ -152,11 +152,6 @@ class Store(ABC):
     def complete(self) -> bool:
         """True if rows and columns are all vertices, in the order of the graph."""
         return self.sources.every and self.targets.every
-
-    def counts(self) -> dict[str, int]:
-        """Return the number of vertices of each kind."""
-        of_all = {"vertices": self.names.n}
-        return of_all if self.complete else {"sources": self.shape[0], "targets": self.shape[1], **of_all}
 
     def device(self) -> contextlib.AbstractContextManager[Any]:
         """Return a context in which the GPU of the arrays is current; an empty context on the host."""

@@ -162,7 +162,9 @@ _WIDTH = 12  # characters of a name or an element
 def paths_html(found: Store) -> str:
     """Return the page that Jupyter shows; for a batch, the first matrix."""
     facts = [("batch", " × ".join(map(str, found.batch)))] if found.batch else []
-    facts += [(what, f"{count:,}") for what, count in found.counts().items()]
+    if not found.complete:
+        facts += zip(("sources", "targets"), map("{:,}".format, found.shape), strict=True)
+    facts.append(("vertices", f"{found.names.n:,}"))
     facts.append(("elements", ", ".join(map(str, found.dtypes))))
     if found.countable:
         facts.append(("connected pairs", f"{found.connected():,}"))
