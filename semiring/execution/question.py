@@ -192,8 +192,8 @@ def answer_rows(
     caller's matrix or edges, on which paths are checked. `graph` is the sparse graph, where all its vertices are rows and columns. `whole`
     gives the tree of all vertices, where `tree` has one path of it.
     """
-    from semiring.results.store import Names, shown  # only where rows are wanted: a first call should be quick
-    from semiring.results.trees import PredecessorTrees, paths_in
+    from semiring.results.paths import paths_in  # only where rows are wanted: a first call should be quick
+    from semiring.results.store import Names, PredecessorTrees, shown
 
     sources, targets, n = selection.sources, selection.targets, selection.n
     roots, ends = selection.roots, (targets if selection.backward else sources).numbers

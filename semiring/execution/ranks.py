@@ -38,9 +38,8 @@ from semiring.planning import Plan, closure_problem, edges_problem, plan
 from semiring.planning.block_rows import cut
 from semiring.planning.options import named_gpus
 from semiring.results.distributed import DistributedMatrix, DistributedTrees, own_stripes, shares
-from semiring.results.paths import Paths
+from semiring.results.paths import Paths, paths_in
 from semiring.results.store import Names
-from semiring.results.trees import paths_in
 from semiring.streaming.checkpoint import Checkpoint
 from semiring.streaming.closure import closure_by_rows
 from semiring.streaming.dependencies import Share

@@ -115,8 +115,7 @@ def _eccentricities(G: Any, nodes: Any, weight: Any) -> dict[Any, Any]:
         return {**theirs}
     wanted = list(G.nbunch_iter(nodes))
     reaches, farthest = _farthest(sparse(G, weight))
-    number = {node: i for i, node in enumerate(G)}
-    some = [number[node] for node in wanted]
+    some = _indices(G, wanted)
     _require_connected(G, connected=bool(reaches[some].all()))
     return dict(zip(wanted, farthest[some].tolist(), strict=True))
 
@@ -143,49 +142,38 @@ def _require_connected(G: Any, *, connected: bool) -> None:
         raise nx.NetworkXError(f"Found infinite path length because the {reason} connected")
 
 
-def _extreme(G: Any, weight: Any, *, greatest: bool, every: bool) -> tuple[Any, list[Any]]:
-    """Return the greatest or the least eccentricity, and every node with this value (or at least one node)."""
-    if len(G) == 0:  # max and min of nothing raise Python's own error, as in NetworkX
-        return (max if greatest else min)(_eccentricities(G, None, weight).values()), []
-    edges = sparse(G, weight)
-    how = plan(edges_problem(MIN_PLUS, edges, Options(), wanted="extremes"))
-    found = extreme_eccentricity(edges, greatest=greatest, every=every) if how.strategy == "bounds" else None
-    if found is not None:
-        first = np.zeros(1, np.intp)
-        _require_connected(G, connected=all(len(part.reachable(first)) == edges.n for part in {edges, edges.transposed()}))
-    else:
-        reaches, farthest = _farthest(edges, None if how.strategy == "bounds" else how)
-        _require_connected(G, connected=bool(reaches.all()))
-        found = extreme_of(edges, farthest, greatest=greatest, every=every)
-    value, vertices = found
-    nodes = list(G)
-    return edges.dtypes[0].type(value).item(), [nodes[v] for v in vertices.tolist()]
-
-
 @algorithm
 def eccentricity(G: Any, v: Any = None, sp: None = None, weight: Any = None) -> Any:
     e = _eccentricities(G, v, weight)
     return e[v] if v in G else e
 
 
-@algorithm
-def diameter(G: Any, e: None = None, usebounds: bool = False, weight: Any = None) -> Any:
-    return _extreme(G, weight, greatest=True, every=False)[0]
+def _extreme(name: str, *, greatest: bool, every: bool) -> Callable[..., Any]:
+    """Make NetworkX's function of this name: the greatest or the least eccentricity, or `every` node with this value."""
+
+    def find(G: Any, e: None = None, usebounds: bool = False, weight: Any = None) -> Any:
+        if len(G) == 0:  # max and min of nothing raise Python's own error, as in NetworkX
+            return (max if greatest else min)(_eccentricities(G, None, weight).values())
+        edges = sparse(G, weight)
+        how = plan(edges_problem(MIN_PLUS, edges, Options(), wanted="extremes"))
+        found = extreme_eccentricity(edges, greatest=greatest, every=every) if how.strategy == "bounds" else None
+        if found is not None:
+            first = np.zeros(1, np.intp)
+            _require_connected(G, connected=all(len(part.reachable(first)) == edges.n for part in {edges, edges.transposed()}))
+        else:
+            reaches, farthest = _farthest(edges, None if how.strategy == "bounds" else how)
+            _require_connected(G, connected=bool(reaches.all()))
+            found = extreme_of(edges, farthest, greatest=greatest, every=every)
+        value, vertices = found
+        nodes = list(G)
+        return [nodes[v] for v in vertices.tolist()] if every else edges.dtypes[0].type(value).item()
+
+    find.__name__ = find.__qualname__ = name
+    return algorithm(find)
 
 
-@algorithm
-def radius(G: Any, e: None = None, usebounds: bool = False, weight: Any = None) -> Any:
-    return _extreme(G, weight, greatest=False, every=False)[0]
-
-
-@algorithm
-def periphery(G: Any, e: None = None, usebounds: bool = False, weight: Any = None) -> list[Any]:
-    return _extreme(G, weight, greatest=True, every=True)[1]
-
-
-@algorithm
-def center(G: Any, e: None = None, usebounds: bool = False, weight: Any = None) -> list[Any]:
-    return _extreme(G, weight, greatest=False, every=True)[1]
+diameter, radius = _extreme("diameter", greatest=True, every=False), _extreme("radius", greatest=False, every=False)
+periphery, center = _extreme("periphery", greatest=True, every=True), _extreme("center", greatest=False, every=True)
 
 
 @algorithm
