@@ -105,9 +105,8 @@ def _kernels(r: Representation, *, by_star: bool) -> dict[str, tuple[str, int]]:
 def fronts_source(semiring: Semiring, dtypes: DTypes, arch: int, by_star: bool) -> str:
     """Return the CUDA C++ of all kernels of fronts."""
     r = represent(semiring, dtypes)
-    return summing_source(
-        semiring, dtypes, "fronts", _kernels(r, by_star=by_star), step=step_for(r, arch, ordered_bits=False), star=by_star
-    )
+    kernels, step = _kernels(r, by_star=by_star), step_for(r, arch, ordered_bits=False)
+    return summing_source(semiring, dtypes, "fronts", kernels, step=step, star=by_star)
 
 
 class CudaFronts:
