@@ -123,9 +123,9 @@ class KernelArguments(Arguments):
     def __init__(self, components: int) -> None:
         super().__init__(KernelWords, MatrixWords, components)
 
-    def matrices(self, em: Emitter, name: str, scalars: Sequence[Scalar]) -> list[Matrix]:
-        """Return a matrix of each component."""
-        return [(s, self.pointer(em, (name, c)), self.load(em, (f"{name}_rows", c))) for c, s in enumerate(scalars)]
+    def matrices(self, em: Emitter, name: str, scalars: Sequence[Scalar], axis: str = "rows") -> list[Matrix]:
+        """Return a matrix of each component, or with axis "columns" the transposed one."""
+        return [(s, self.pointer(em, (name, c)), self.load(em, (f"{name}_{axis}", c))) for c, s in enumerate(scalars)]
 
     def via(self, em: Emitter) -> Matrix:
         """Return the matrix of witnesses."""

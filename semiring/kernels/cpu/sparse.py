@@ -79,9 +79,10 @@ _NUMBERS = "first last n threshold depth flip words grain entries sorted"
 class Entries:
     """The common part of functions on compressed rows: column numbers, entries as inner elements, and sums.
 
-    A function's name begins with what it computes: the product with a dense matrix (``sparse_dense``) or a column (``sparse_vector``); the
-    lengths of rows (``sparse_symbolic``), then the rows (``sparse_numeric``), of a product of sparse matrices. Options follow:
+    A function's name begins with what it computes, and options follow.
 
+    - ``sparse_dense``, ``sparse_vector``: a product with a dense matrix, or with a column
+    - ``sparse_symbolic``, ``sparse_numeric``: the lengths of the rows of a product of sparse matrices, then these rows
     - ``swapped``: the sparse matrix is the right factor of ⊗, and the product is computed transposed
     - ``narrow``: column numbers and row pointers have 32 bits, else 64; the row pointers of a sparse result always have 64
     - ``witness``: the winning k is stored too

@@ -49,11 +49,7 @@ class VectorKernel:
         along, term = ("rows", "columns") if self.left else ("columns", "rows")
         self._count, self._k = args.load(em, "m" if self.left else "n"), args.load(em, "k")
         self._result = [args.pointer(em, ("C", c)) for c in self.components]
-        starts = [args.pointer(em, (matrix, c)) for c in self.components]
-        self._along, self._term = (
-            [(s, start, args.load(em, (f"{matrix}_{x}", c))) for c, (s, start) in enumerate(zip(rep.outer, starts, strict=True))]
-            for x in (along, term)
-        )
+        self._along, self._term = (args.matrices(em, matrix, rep.outer, axis) for axis in (along, term))
         sums = em.side_by_side(args.pointer(em, "packed_a"), [*rep.inner, I32], STRIP + lanes)
         # Accumulators in the L1 cache: the sums, and the witnesses.
         self._kept = list(zip([*rep.inner, *[I32] * self.witness], sums, strict=False))
@@ -65,10 +61,9 @@ class VectorKernel:
         self._outer = {w: Lowering(em, self.target, w, infinities=rep.infinities) for w in (lanes, 1)}
         self._threshold = {w: args.threshold(em, rep, w) for w in (lanes, 1)}
         self._check = BoundsCheck(em, args, rep.outer, (lanes, 1))
-        starts = [args.pointer(em, (vector, c)) for c in self.components]
-        steps = [args.load(em, (f"{vector}_{'rows' if self.left else 'columns'}", c)) for c in self.components]
+        operand = args.matrices(em, vector, rep.outer, along)
         with em.each(0, self._k) as p:
-            element = [em.get(s, start, em.mul(p, step)) for s, start, step in zip(rep.outer, starts, steps, strict=True)]
+            element = [em.load(x[0].ir, em.cell(x, p, 0), x[0].bytes) for x in operand]
             self._check.take(element, 1)
             store_elements(self._outer[1], rep.inner, self._vector, p, encoded(self._outer[1], rep, element))
         with em.when(em.let(f"icmp ne i64 {args.load(em, 'fresh')}, 0")):
