@@ -1,11 +1,11 @@
-"""All simple paths with the best element between two vertices: iterated over, or counted.
+"""Simple paths with the best element between two vertices, all of them: iterated over, or counted.
 
 An edge u → v is *tight* if d_u ⊗ a_uv = d_v, for the best elements d from a source. Where ⊗ adds or multiplies, a path from the source has
 the best element exactly if all its edges are tight. Where ⊗ is a minimum or a maximum, a path to t has the best element if no edge is worse
 than d_t. The paths to a vertex follow these edges back to the source.
 
-Without a cycle of such edges the number of paths is a sum over predecessors, in topological order. With one, each step back first makes
-sure that the rest of the graph still leads to the source, so that paths follow each other in polynomial time.
+Without a cycle of such edges the number of paths is a sum over predecessors, in topological order. With a cycle, each step back first makes
+sure of a way from the source through unvisited vertices. So paths follow each other in polynomial time.
 """
 
 from __future__ import annotations
@@ -32,6 +32,14 @@ Array = np.ndarray[Any, Any]
 class AllPaths:
     """The best paths from one source of a sparse graph.
 
+    Examples
+    --------
+    >>> from semiring import MIN_PLUS
+    >>> edges = CSR.of(np.array([0, 0, 1, 2]), np.array([1, 2, 3, 3]), (np.array([1, 2, 2, 1]),), 4, (np.iinfo(int).max,))
+    >>> found = AllPaths(MIN_PLUS, edges, 0)
+    >>> list(found.paths(3)), found.count(3)
+    ([[0, 1, 3], [0, 2, 3]], 2)
+
     Parameters
     ----------
     semiring : Semiring
@@ -43,14 +51,6 @@ class AllPaths:
     searches : Searches, optional
     name : callable
         The caller's name of a vertex, for errors.
-
-    Examples
-    --------
-    >>> from semiring import MIN_PLUS
-    >>> edges = CSR.of(np.array([0, 0, 1, 2]), np.array([1, 2, 3, 3]), (np.array([1, 2, 2, 1]),), 4, (np.iinfo(int).max,))
-    >>> found = AllPaths(MIN_PLUS, edges, 0)
-    >>> list(found.paths(3)), found.count(3)
-    ([[0, 1, 3], [0, 2, 3]], 2)
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """The nearest of several sources for each vertex of a sparse graph, or the k nearest, by one search from all sources together.
 
-One best element for each vertex is a row of the closure: a further vertex has an edge of element 1 to each source. The k best elements from
-different sources take a search whose queue has an entry for each source that reaches a vertex: the first k of different sources are
-final, if no edge improves on 1. Otherwise the best of all rows are taken.
+One best element for each vertex is a row of the closure: a further vertex has an edge of element 1 to each source. The k best elements come
+from a best-first search whose queue has an entry for each source and vertex. The first k of different sources are final, if no edge
+improves on 1. Otherwise the best of all rows are taken.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from semiring.algorithms.rows_of_edges import rows_of_edges, search_order
 from semiring.algorithms.search import Edges, Queue, Searches
 from semiring.kernels.cpu.loops import Elements, Ints, ShortInts, loop
 from semiring.kernels.operations import operations_for
+from semiring.kernels.overflow.closures import guard_for, statistics_of
 
 __all__ = ["NearestSources", "nearest_sources"]
 
@@ -79,6 +80,8 @@ def nearest_sources(
         return _one(semiring, edges, sources, searches, name)
     if searches is None or search_order(semiring, edges) == "rounds":
         return _best_of_rows(semiring, edges, sources, k, searches, name)
+    guard = guard_for(semiring, edges.dtypes, edges.n - 1)
+    guard.before(edges.statistics or statistics_of(semiring, edges.weights))
     n, m, graph = edges.n, len(edges.heads), Edges.of((edges.starts, edges.heads, edges.weights))
     values = tuple([filled((n, k), z, d) for z, d in zip(edges.zero, edges.dtypes, strict=True)])
     places, tree = np.full((n, k), -1, np.int32), np.full((n, k), -1, np.int32)
@@ -86,6 +89,7 @@ def nearest_sources(
     tails, given = edges.tails.astype(np.int32), np.ascontiguousarray(sources, np.int64)
     counts, args = np.zeros(n, np.int32), (len(sources), given, graph, tails, queue)
     search_nearest.bind(n, m, k, *args, counts, places.reshape(-1), tree.reshape(-1), flat, semiring=searches.operations)(40 * k * (n + m))
+    guard.after(values, None)
     return NearestSources(values, np.where(places < 0, -1, given[places]).astype(np.int32), tree)
 
 

@@ -147,6 +147,15 @@ def rows_within(
 ) -> SparseRows:
     """Find the elements within a limit in the rows of some sources (`backward`: in columns, as rows).
 
+    Examples
+    --------
+    >>> from semiring import MIN_PLUS
+    >>> from semiring.algorithms.search import searches_for
+    >>> edges = CSR.of(np.array([0, 1, 2]), np.array([1, 2, 3]), (np.array([1.0, 2.0, 4.0]),), 4, (np.inf,))
+    >>> found = rows_within(searches_for(MIN_PLUS, edges.dtypes, "cpu"), edges, np.arange(4), (3.0,))
+    >>> found.starts, found.columns, *found.values
+    (array([0, 3, 5, 6, 7]), array([0, 1, 2, 1, 2, 2, 3], dtype=int32), array([0., 1., 3., 0., 2., 0., 0.]))
+
     Parameters
     ----------
     searches : Searches
@@ -168,15 +177,6 @@ def rows_within(
     -----
     Each row takes O(k log k) steps, for k edges that leave vertices within the limit. Memory for the result, and for a row and the edges on
     each thread.
-
-    Examples
-    --------
-    >>> from semiring import MIN_PLUS
-    >>> from semiring.algorithms.search import searches_for
-    >>> edges = CSR.of(np.array([0, 1, 2]), np.array([1, 2, 3]), (np.array([1.0, 2.0, 4.0]),), 4, (np.inf,))
-    >>> found = rows_within(searches_for(MIN_PLUS, edges.dtypes, "cpu"), edges, np.arange(4), (3.0,))
-    >>> found.starts, found.columns, *found.values
-    (array([0, 3, 5, 6, 7]), array([0, 1, 2, 1, 2, 2, 3], dtype=int32), array([0., 1., 3., 0., 2., 0., 0.]))
     """
     graph = edges.transposed() if backward else edges
     n, m, count, dtypes = graph.n, len(graph.heads), len(sources), graph.dtypes
