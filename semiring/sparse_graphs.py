@@ -123,7 +123,7 @@ def nearest(
     sources : vertex or sequence of vertices
         By label, or else by number. A source that is named twice counts once.
     semiring : Semiring or str
-        One of the catalogue, also by name, or your own; ⊕ selects one of its operands.
+        One of the catalogue, also by name, or your own, with a selective ⊕.
     k : int
         The number of different sources for each vertex.
     weight, nonedge, dtype
