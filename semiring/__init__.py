@@ -84,15 +84,15 @@ if TYPE_CHECKING:
     from semiring.results.farthest import FarthestPair as FarthestPair
     from semiring.results.nearest import Nearest as Nearest
     from semiring.results.paths import Paths as Paths
-    from semiring.results.reachability import Reachability as Reachability
+    from semiring.results.paths import PathsBetween as PathsBetween
     from semiring.results.recording import Recording as Recording
     from semiring.results.statistics import Statistics as Statistics
-    from semiring.results.trees import PathsBetween as PathsBetween
     from semiring.solve import apsp as apsp
     from semiring.solve import closure as closure
     from semiring.solve import power as power
     from semiring.solve import transitive_closure as transitive_closure
     from semiring.sparse_graphs import CycleMean as CycleMean
+    from semiring.sparse_graphs import Reachability as Reachability
     from semiring.sparse_graphs import SimplePath as SimplePath
     from semiring.sparse_graphs import cycle_mean as cycle_mean
     from semiring.sparse_graphs import factor as factor
@@ -130,13 +130,11 @@ _HOMES = {
     "semiring.results.factor": "Factor",
     "semiring.results.farthest": "FarthestPair",
     "semiring.results.nearest": "Nearest",
-    "semiring.results.paths": "Paths",
-    "semiring.results.reachability": "Reachability",
+    "semiring.results.paths": "Paths PathsBetween",
     "semiring.results.recording": "Recording",
     "semiring.results.statistics": "Statistics",
-    "semiring.results.trees": "PathsBetween",
     "semiring.solve": "apsp closure power transitive_closure",
-    "semiring.sparse_graphs": "CycleMean SimplePath cycle_mean factor k_shortest_paths nearest reachability",
+    "semiring.sparse_graphs": "CycleMean Reachability SimplePath cycle_mean factor k_shortest_paths nearest reachability",
     "semiring.summary": "diameter radius statistics",
     "semiring.watching": "watch",
 }

@@ -22,6 +22,7 @@ import numpy as np
 from semiring.algebra.catalogue import BOOLEAN, MIN_PLUS, as_semiring, semirings
 from semiring.algebra.definition import Semiring
 from semiring.algebra.elements import element
+from semiring.arrays.conversion import Array
 from semiring.arrays.exchange import ArrayLike
 from semiring.common.errors import AssumptionWarning, DivergenceError, DTypeError, GraphError, SemiringError, printable
 from semiring.common.units import counted, duration
@@ -35,8 +36,6 @@ from semiring.graphs.vertices import unknown_vertex
 from semiring.graphs.weights import weighted
 
 __all__ = ["main"]
-
-Array = np.ndarray[Any, Any]
 
 _TABLE = 12
 """Vertices, at most, of a matrix that is printed as a whole."""
@@ -164,12 +163,12 @@ def _apsp(options: argparse.Namespace) -> None:
     from semiring.solve import apsp
 
     graph, labels = _read(options)
-    ends = [None if end is None else _vertex(end, labels, options.file) for end in (options.source, options.target)]
-    some = ends != [None, None]
+    source, target = (None if end is None else _vertex(end, labels, options.file) for end in (options.source, options.target))
+    some = source is not None or target is not None
     wanted = options.paths or some
     settings = _settings(options)
     if some and options.output is None:  # only paths are printed, for which a search suffices
-        settings |= {name: None if end is None else [labels[end]] for name, end in zip(("sources", "targets"), ends, strict=True)}
+        settings |= {"sources": None if source is None else [source], "targets": None if target is None else [target]}
     start = time.perf_counter()
     result = apsp(graph, paths=wanted, **settings)
     seconds = time.perf_counter() - start
@@ -180,10 +179,9 @@ def _apsp(options: argparse.Namespace) -> None:
     elif options.output is not None:
         _say_written(options.output, write_file(options.output, values, labels, MIN_PLUS), values)
     if some:
-        source, target = ends
         _print_paths(result, labels, source, target)
-        if source is not None and target is not None and not result.path(labels[source], labels[target]):
-            _say_if_directed(graph, labels[source], labels[target])
+        if source is not None and target is not None and not result.path(source, target):
+            _say_if_directed(graph, source, target)
         return
     _print_matrix(values, labels, MIN_PLUS)
     if options.paths and len(labels) <= _TABLE:
@@ -272,10 +270,10 @@ def _say_written(path: Path, what: str, values: Array) -> None:
     _say(f"semiring: wrote {path}: {what}, {n:,} × {n:,} in {values.dtype}", file=sys.stderr)
 
 
-def _vertex(name: str, labels: Sequence[Hashable], file: Path) -> int:
-    for i, label in enumerate(labels):
+def _vertex(name: str, labels: Sequence[Hashable], file: Path) -> Hashable:
+    for label in labels:
         if str(label) == name:
-            return i
+            return label
     raise unknown_vertex(name, labels, f"{file}: ")
 
 
@@ -283,10 +281,9 @@ def _is_zero(values: Array, semiring: Semiring) -> Array:
     return np.asarray(values == semiring.identities(values.dtype)[0][0])
 
 
-def _print_paths(result: Any, labels: Sequence[Hashable], source: int | None, target: int | None) -> None:
-    sources = range(len(labels)) if source is None else [source]
-    targets = range(len(labels)) if target is None else [target]
-    pairs = [(labels[i], labels[j]) for i in sources for j in targets if i != j or (i == source and j == target)]
+def _print_paths(result: Any, labels: Sequence[Hashable], source: Hashable | None, target: Hashable | None) -> None:
+    sources, targets = labels if source is None else [source], labels if target is None else [target]
+    pairs = [(u, v) for u in sources for v in targets if u != v or (u == source and v == target)]
     for (start, end), path in zip(pairs, result.paths(pairs), strict=True):
         _say(f"{_text(result.distance(start, end))}: {' → '.join(map(str, path))}" if path else f"no path from {start} to {end}")
 

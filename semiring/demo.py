@@ -18,13 +18,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from semiring.arrays.conversion import Array
 from semiring.common.errors import install_of
 from semiring.common.units import duration
 from semiring.config import installed
 
 __all__ = ["Airports", "load_airports", "run_demo"]
-
-Array = np.ndarray[Any, Any]
 
 EARTH_RADIUS_KM = 6371.0088
 JOURNEYS = (("BRW", "EYW"), ("ADK", "PQI"), ("CDV", "PBG"), ("STC", "PIR"))
@@ -124,8 +123,7 @@ def run_demo() -> None:
             source, target = map(airports.labels.index, ends)
             if np.isfinite(shortest.distances[source, target]):
                 _print_route(airports, shortest, source, target)
-    longest = np.where(np.isfinite(shortest.distances), shortest.distances, -1)
-    source, target = divmod(int(longest.argmax()), n)
+    source, target, _ = shortest.farthest()[0]
     print("\nThe diameter of the network, between the farthest connected pair:", end="")
     _print_route(airports, shortest, source, target)
     print()

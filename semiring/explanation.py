@@ -133,7 +133,6 @@ def _of_size(n: Any, semiring: Semiring, options: Options) -> Problem:
 
 
 def _obstacles(planned: Plan) -> list[str]:
-    """List obstacles and remarks."""
     notes = list[str]()
     if set(planned.devices) == {"cuda"}:
         notes.append("there is no GPU here: this is for an NVIDIA H200, with the speed that device='auto' reckons with")

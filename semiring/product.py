@@ -16,6 +16,7 @@ from semiring.algorithms.chain import multiply_chain
 from semiring.arrays.devices import in_stream_of
 from semiring.arrays.exchange import holds_sparse
 from semiring.arrays.threads import require_threads
+from semiring.common.docstrings import described_by
 from semiring.common.errors import GraphError, SemiringError, ShapeError, about, described, raised_here, refuse_arrays
 from semiring.execution.operands import flattened, promoted
 from semiring.execution.product import Witnessed, multiply
@@ -93,11 +94,11 @@ def matmul(
     DTypeError, DomainError
         If the semiring is not defined for the dtype, or an entry is NaN or outside the carrier.
     OverflowRiskError
-        If large numbers could make the product leave the dtype.
+        If large numbers or many steps could leave the dtype.
     LawError
         If a witness is wanted and ⊕ is not selective.
     TooLargeError
-        If the GPU (sparse arrays: or the host) lacks the memory.
+        If the GPU (sparse arrays: the host) lacks the memory.
 
     Notes
     -----
@@ -133,6 +134,7 @@ def matmul(
 
 
 @raised_here
+@described_by(matmul)
 def multi_dot(
     arrays: Sequence[Any],
     semiring: Semiring | str,
@@ -168,11 +170,6 @@ def multi_dot(
     -------
     array, or tuple of arrays
         The product, in the kind that `matmul` returns.
-
-    Other Parameters
-    ----------------
-    device, threads, check
-        Options of `matmul`, for each product of the chain.
 
     Raises
     ------
@@ -211,6 +208,7 @@ def multi_dot(
 
 
 @raised_here
+@described_by(matmul)
 def scan(
     matrices: Any,
     semiring: Semiring | str,
@@ -273,19 +271,6 @@ def scan(
         CPU threads, which share the sequences of a batch.
     check : bool
         False skips the checks that raise `DomainError` or `OverflowRiskError`.
-
-    Raises
-    ------
-    ShapeError, GraphError
-        If operands do not fit together, are on different devices, or cannot be read.
-    DTypeError, DomainError
-        If the semiring is not defined for the dtype, or an entry is NaN or outside the carrier.
-    OverflowRiskError
-        If large numbers or many steps could leave the dtype.
-    LawError
-        If ``witness=True`` and ⊕ is not selective.
-    TooLargeError
-        If the GPU lacks the memory.
 
     Notes
     -----

@@ -287,7 +287,7 @@ def power(
     A power takes at most 2 log₂ k products. Sparse products become dense where that is predicted to be faster and the matrix fits.
     """
     from semiring.algorithms.chain import power as raise_to  # only where they are wanted: a first call should be quick
-    from semiring.execution.sparse_power import power_operand, sparse_power
+    from semiring.execution.sparse_product import power_operand, sparse_power
     from semiring.product import matmul
 
     require_threads(threads)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,14 +15,14 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.laws import is_selective
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.cycle_mean import CriticalCycle, best_to_cycle, least_cycle_mean
-from semiring.algorithms.nearest import nearest_sources
 from semiring.algorithms.reachability import Condensation
-from semiring.algorithms.search import searches_for
 from semiring.algorithms.simple_paths import simple_paths
+from semiring.arrays.conversion import Array
 from semiring.arrays.devices import host
+from semiring.arrays.memory import require_bytes
 from semiring.arrays.threads import require_threads
 from semiring.common.docstrings import described_by
-from semiring.common.errors import GraphError, LawError, SemiringError, noted, raised_here, refuse_arrays
+from semiring.common.errors import GraphError, LawError, SemiringError, library, noted, raised_here, refuse_arrays
 from semiring.common.forks import cached_property
 from semiring.common.html import Shown
 from semiring.common.units import counted
@@ -29,16 +30,124 @@ from semiring.graphs import edges_of, read_graph
 from semiring.graphs.read import one_graph
 from semiring.graphs.vertices import chosen
 from semiring.planning.options import Options
-from semiring.results.nearest import Nearest
-from semiring.results.reachability import Reachability
+from semiring.results.store import Names
 from semiring.solve import apsp, closure, transitive_closure
 
 if TYPE_CHECKING:
     from semiring.results.factor import Factor
+    from semiring.results.nearest import Nearest
 
-__all__ = ["CycleMean", "SimplePath", "cycle_mean", "factor", "k_shortest_paths", "nearest", "reachability"]
+__all__ = [
+    "CycleMean", "Reachability", "SimplePath", "cycle_mean", "factor", "k_shortest_paths", "nearest", "reachability",
+]  # fmt: skip
 
-Array = np.ndarray[Any, Any]
+
+class Reachability(Shown):
+    """The vertices that each vertex of a graph reaches; `reachability` returns one.
+
+    Examples
+    --------
+    >>> import semiring as sr
+    >>> calls = sr.edges([("main", "parse"), ("parse", "eval"), ("eval", "parse"), ("eval", "print")])
+    >>> found = sr.reachability(calls)
+    >>> found
+    <reachability among 4 vertices: 9 of 16 pairs connected, 3 strongly connected components>
+    >>> found.counts
+    array([3, 3, 3, 0])
+
+    Attributes
+    ----------
+    nodes : tuple
+        The vertices.
+    reflexive : bool
+        Every vertex reaches itself; otherwise only through a cycle.
+    """
+
+    def __init__(self, condensation: Condensation, labels: Sequence[Hashable] | None, *, reflexive: bool) -> None:
+        self._condensation, self.reflexive, self._names = condensation, reflexive, Names(labels, condensation.n)
+        self.nodes = self._names.nodes
+
+    @cached_property
+    def counts(self) -> Array:
+        """The number of vertices that each vertex reaches.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> sr.reachability(sr.edges([(0, 1), (1, 2)]), reflexive=True).counts
+        array([3, 2, 1])
+        """
+        return self._condensation.counts(reflexive=self.reflexive)
+
+    @property
+    def components(self) -> Array:
+        """The number of each vertex's strongly connected component; edges lead to an equal or a lower number.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> sr.reachability(sr.edges([(0, 1), (1, 0), (1, 2)])).components
+        array([1, 1, 0])
+        """
+        return self._condensation.component.copy()
+
+    @raised_here
+    def reaches(self, source: Any, target: Any) -> bool:
+        """Return True if a path leads from the source to the target.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> found = sr.reachability(sr.edges([("a", "b"), ("b", "c")]))
+        >>> found.reaches("a", "c"), found.reaches("c", "a")
+        (True, False)
+        """
+        return self._condensation.reaches(self._number(source, "source"), self._number(target, "target"), reflexive=self.reflexive)
+
+    @raised_here
+    def reached(self, source: Any) -> list[Any]:
+        """List the vertices that the source reaches, in the order of `nodes`.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> sr.reachability(sr.edges([("a", "b"), ("b", "c")])).reached("a")
+        ['b', 'c']
+        """
+        return self._names.of(self._condensation.reached(self._number(source, "source"), reflexive=self.reflexive).tolist())
+
+    @raised_here
+    def to_scipy(self) -> Any:
+        """Return all pairs as a SciPy sparse array of truth values.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> sr.reachability(sr.edges([(0, 1), (1, 2)])).to_scipy().nnz
+        3
+        """
+        scipy = library("scipy.sparse", "to_scipy", "graphs")
+        n, pairs = self._condensation.n, int(self.counts.sum())
+        require_bytes(9 * pairs, f"{pairs:,} pairs take", "ask for .counts, .reaches() or .reached()")
+        starts, heads = self._condensation.pairs(reflexive=self.reflexive)
+        return scipy.csr_array((np.ones(pairs, dtype=bool), heads, starts), shape=(n, n))
+
+    def _number(self, vertex: Any, what: str) -> int:
+        return _number(vertex, len(self.nodes), self._names.labels, what)
+
+    def facts(self) -> tuple[str, list[tuple[str, str]]]:
+        """Return the title and the rows of the table that Jupyter shows."""
+        n = len(self.nodes)
+        facts = [
+            ("connected", f"{int(self.counts.sum()):,} of {counted(n * n, 'pair')}"),
+            ("strongly connected components", f"{self._condensation.count:,}"),
+        ]
+        return f"reachability among {counted(n, 'vertex', 'vertices')}", facts
+
+    def __repr__(self) -> str:
+        title, ((_, connected), _) = self.facts()
+        components = counted(self._condensation.count, "strongly connected component")
+        return f"<{title}: {connected} connected, {components}>"
 
 
 @raised_here
@@ -153,6 +262,10 @@ def nearest(
     label-correcting rounds, and a larger k takes a row for each source. Among sources with equal elements any may be chosen. Dijkstra
     (1959); Erwig, "The graph Voronoi diagram with applications", 2000.
     """
+    from semiring.algorithms.nearest import nearest_sources  # only where they are wanted: a first call should be quick
+    from semiring.algorithms.search import searches_for
+    from semiring.results.nearest import Nearest
+
     require_threads(threads)
     semiring = as_semiring(semiring)
     if isinstance(k, bool) or not isinstance(k, Integral) or k < 1:
@@ -241,15 +354,18 @@ def k_shortest_paths(
         raise GraphError(f"k is {k!r}; k must be a whole number from 0")
     with noted("the paths", MIN_PLUS, graph):
         edges, labels = one_graph(graph, MIN_PLUS, nonedge=nonedge, dtype=np.float64, weight=weight)
-        ends = list[int]()
-        for vertex, what in ((source, "source"), (target, "target")):
-            named = chosen(vertex, edges.n, labels, what)
-            if vertex is None or not named.single:
-                raise GraphError(f"{what} must be one vertex, not {vertex!r}")
-            ends.append(int(named.numbers[0]))
+        first, last = (_number(vertex, edges.n, labels, what) for vertex, what in ((source, "source"), (target, "target")))
         names: Any = int if labels is None else labels.__getitem__
-        found = list(simple_paths(edges, ends[0], ends[1], int(k), name=names, threads=threads)) if k else []
+        found = list(simple_paths(edges, first, last, int(k), name=names, threads=threads)) if k else []
     return [SimplePath(length, [names(v) for v in path]) for length, path in found]
+
+
+def _number(vertex: Any, n: int, labels: Sequence[Hashable] | None, what: str) -> int:
+    """Return the number of a single vertex, the argument `what`."""
+    found = chosen(vertex, n, labels, what)
+    if not found.single:
+        raise GraphError(f"{what} must be one vertex, not {vertex!r}")
+    return int(found.numbers[0])
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Unpack
 
-import numpy as np
-
 from semiring.algebra.catalogue import MIN_PLUS
+from semiring.arrays.conversion import Array
 from semiring.common.docstrings import described_by
 from semiring.common.errors import noted, raised_here
 from semiring.execution.sums import add_distances, add_distances_of_ranks, extreme_distance
 from semiring.planning.options import ComputationOptions, Options, takes
-from semiring.results.statistics import BINS, RunningDistances, Statistics, statistics_from
+from semiring.results.statistics import BINS, RunningDistances, Statistics
 from semiring.solve import apsp
 
 __all__ = ["Statistics", "diameter", "radius", "statistics"]
-
-Array = np.ndarray[Any, Any]
 
 
 @raised_here
@@ -77,11 +74,11 @@ def statistics(graph: Any, *, bins: int | Sequence[float] | Array | None = BINS,
             labels, n = add_distances(found, graph, given)
         else:
             labels, n, found = add_distances_of_ranks(graph, bins, given)
-    return statistics_from(found, tuple(range(n)) if labels is None else tuple(labels))
+    return found.summary(tuple(range(n)) if labels is None else tuple(labels))
 
 
 @raised_here
-@described_by(apsp)
+@described_by(statistics)
 @takes(ComputationOptions)
 def diameter(graph: Any, **options: Unpack[ComputationOptions]) -> float:
     """Return the diameter of a graph: the greatest of all shortest distances.
@@ -93,22 +90,15 @@ def diameter(graph: Any, **options: Unpack[ComputationOptions]) -> float:
     >>> sr.diameter(ways)
     3.5
 
-    Parameters
-    ----------
-    graph : array of shape (n, n), sparse array, graph of another library, or what `edges` gives
-        See `apsp`.
-    weight, nonedge, dtype
-        As for `apsp`.
-
     Returns
     -------
     float
         ∞ unless every vertex reaches every other one; NaN for a graph without vertices.
 
-    Other Parameters
-    ----------------
-    device, threads, overwrite, memory_limit, checkpoint, progress, comm
-        As for `apsp`.
+    Raises
+    ------
+    GraphError, NegativeCycleError, SemiringError
+        As for `statistics`.
 
     Notes
     -----

@@ -23,6 +23,7 @@ from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.definition import Semiring
 from semiring.algebra.model import model_of
 from semiring.algorithms.bellman_ford import exact_weight
+from semiring.arrays.conversion import Array
 from semiring.arrays.devices import host
 from semiring.common.errors import raised_here
 from semiring.kernels.operations import Operations
@@ -32,9 +33,6 @@ if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
 __all__ = ["assert_paths_valid", "brute_force", "elements", "matrices", "path_weight", "random_matrix"]
-
-Array = np.ndarray[Any, Any]
-Values = Sequence[Any]
 
 
 @raised_here
@@ -120,9 +118,8 @@ def random_matrix(
 
 def _matrix(pool: list[Any], kinds: Sequence[Any], pick: Array) -> Any:
     """Return the matrix of the elements with the numbers `pick`, as one array or a tuple of arrays."""
-    columns = [np.empty(len(pool), dtype=kind) for kind in kinds]  # NumPy's own conversion would take objects apart
-    for c, column in enumerate(columns):
-        column[:] = [e[c] for e in pool] if len(kinds) > 1 else pool
+    entries = [[e[c] for e in pool] for c in range(len(kinds))] if len(kinds) > 1 else [pool]
+    columns = [np.fromiter(part, kind, len(pool)) for part, kind in zip(entries, kinds, strict=True)]  # np.array would take objects apart
     return tuple([column[pick] for column in columns]) if len(kinds) > 1 else columns[0][pick]
 
 
@@ -284,18 +281,36 @@ def assert_paths_valid(
     found = paths.paths([(paths.nodes[i], paths.nodes[j]) for i, j in chosen])
     number = {node: i for i, node in enumerate(paths.nodes)}
     grown = {"predecessors": host(paths.predecessors()), "next_hops": host(paths.next_hops())} if trees else {}
+
+    def check(path: list[int], i: int, j: int) -> None:
+        """Refuse a path unless it leads from i to j along edges, repeats no vertex and has the reported weight."""
+        assert path[:1] == [i], f"{path} does not begin at {i}"
+        assert path[-1] == j, f"{path} does not end at {j}"
+        inner = path[:-1] if i == j and len(path) > 1 else path
+        assert len(set(inner)) == len(inner), f"{path} visits a vertex twice"
+        for u, v in itertools.pairwise(path):
+            assert any(a[u, v] != z for a, z in zip(arrays, zero, strict=True)), f"{path} uses {u} → {v}, which is no edge"
+        weight = exact_weight(paths.semiring, arrays, path)
+        for w, array, value in zip(weight if isinstance(weight, tuple) else (weight,), arrays, values, strict=True):
+            element = value[i, j]
+            if array.dtype.kind != "f" or not math.isfinite(element):
+                assert w == element, f"{path} has weight {w}, not {element}"
+            else:
+                size = sum(abs(float(array[u, v])) for u, v in itertools.pairwise(path))
+                bound = slack * (len(path) - 1) * float(np.finfo(array.dtype).eps) * size + absolute
+                assert abs(float(w) - float(element)) <= bound, f"{path} has weight {float(w)}, not {element} (± {bound})"
+
     for (i, j), labels in zip(chosen, found, strict=True):
         path = [number[v] for v in labels]
         if all(v[i, j] == z for v, z in zip(values, zero, strict=True)):
             assert path == [], f"there is a path {path} from {i} to {j}, but the closure has none (zero)"
             continue
-        _assert_path(paths.semiring, arrays, values, zero, path, i, j, (slack, absolute))
+        check(path, i, j)
         if i == j and paths.reflexive:
             assert path == [i], f"the path from {i} to itself is {path}"
         for kind, matrix in grown.items():
             if i != j:
-                walked = _walk(matrix, i, j, backwards=kind == "predecessors")
-                _assert_path(paths.semiring, arrays, values, zero, walked, i, j, (slack, absolute))
+                check(_walk(matrix, i, j, backwards=kind == "predecessors"), i, j)
             else:
                 assert matrix[i, j] == -9999, f"{kind}[{i}, {j}] is {matrix[i, j]}"
 
@@ -308,24 +323,3 @@ def _walk(matrix: Array, i: int, j: int, *, backwards: bool) -> list[int]:
         assert 0 <= path[-1] < len(matrix), f"no tree: {path} between {i} and {j}"
         assert len(path) <= len(matrix), f"no tree: {path} between {i} and {j}"
     return path[::-1] if backwards else path
-
-
-def _assert_path(
-    semiring: Semiring, arrays: Values, values: Values, zero: Values, path: list[int], i: int, j: int, tolerance: tuple[float, float]
-) -> None:
-    """Raise an AssertionError unless a path leads from i to j along edges, repeats no vertex and has the given weight."""
-    assert path[:1] == [i], f"{path} does not begin at {i}"
-    assert path[-1] == j, f"{path} does not end at {j}"
-    inner = path[:-1] if i == j and len(path) > 1 else path
-    assert len(set(inner)) == len(inner), f"{path} visits a vertex twice"
-    for u, v in itertools.pairwise(path):
-        assert any(a[u, v] != z for a, z in zip(arrays, zero, strict=True)), f"{path} uses {u} → {v}, which is no edge"
-    weight = exact_weight(semiring, tuple(arrays), path)
-    for w, array, value in zip(weight if isinstance(weight, tuple) else (weight,), arrays, values, strict=True):
-        element = value[i, j]
-        if array.dtype.kind != "f" or not math.isfinite(element):
-            assert w == element, f"{path} has weight {w}, not {element}"
-        else:
-            size = sum(abs(float(array[u, v])) for u, v in itertools.pairwise(path))
-            bound = tolerance[0] * (len(path) - 1) * float(np.finfo(array.dtype).eps) * size + tolerance[1]
-            assert abs(float(w) - float(element)) <= bound, f"{path} has weight {float(w)}, not {element} (± {bound})"

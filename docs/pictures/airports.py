@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 
 import semiring as sr
-from semiring.demo import Array, load_airports
+from semiring.arrays.conversion import Array
+from semiring.demo import load_airports
 
 PICTURE = Path(__file__).parents[1] / "static" / "airports.svg"
 ROUTES = {("BRW", "EYW"): "#d9485f", ("ADK", "PQI"): "#2f8fd0", ("STC", "PIR"): "#c67a12"}

@@ -21,12 +21,11 @@ from semiring.algorithms.bellman_ford import compared
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.algorithms.search import Searches
+from semiring.arrays.conversion import Array
 from semiring.common.errors import GraphError, LawError
 from semiring.kernels.operations import operations_for
 
 __all__ = ["AllPaths"]
-
-Array = np.ndarray[Any, Any]
 
 
 class AllPaths:

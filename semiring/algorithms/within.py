@@ -13,13 +13,13 @@ import numpy as np
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.heap import pop, push
 from semiring.algorithms.search import Edges, Queue, Searches
+from semiring.arrays.conversion import Array
 from semiring.arrays.threads import run
 from semiring.common.progress import Meter
 from semiring.kernels.cpu.loops import Bound, Elements, Ints, ShortInts, loop
 
 __all__ = ["SparseRows", "rows_within"]
 
-Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
 
 _ROOM = 1 << 16

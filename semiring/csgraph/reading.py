@@ -24,6 +24,7 @@ from scipy.sparse.csgraph import breadth_first_order
 
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algorithms.csr import CSR, in_order, in_range
+from semiring.arrays.conversion import Array
 from semiring.arrays.devices import device_of, equal, host, namespace, on_device, on_gpu
 from semiring.arrays.exchange import ArrayLike, borrowed, is_sparse, lends_memory
 from semiring.arrays.memory import require_memory, require_row_starts
@@ -38,8 +39,6 @@ __all__ = [
     "Array", "CSGraph", "as_scipys", "both_ways", "in_dtype", "is_held", "nulls", "read", "require_held", "require_square", "some",
     "with_root",
 ]  # fmt: skip
-
-Array = np.ndarray[Any, Any]
 
 _EXACT = frozenset(map(np.dtype, (np.float16, np.float32, np.float64)))
 """Dtypes that are kept; other numbers become float64, as in SciPy."""

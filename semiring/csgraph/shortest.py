@@ -11,7 +11,7 @@ from semiring.algorithms.simple_paths import simple_paths
 from semiring.common.docstrings import described_by
 from semiring.common.errors import raised_here
 from semiring.csgraph.reading import both_ways, in_dtype, read
-from semiring.csgraph.solving import AsBoth, Request, read_call, solve
+from semiring.csgraph.solving import Request, as_both, read_call, solve
 from semiring.execution.reporting import noting_the_bar
 from semiring.planning import Plan
 
@@ -292,7 +292,7 @@ def yen(
     if graph.negative and not unweighted:
         bellman_ford(csgraph, directed, [source])  # raises NegativeCycleError like SciPy's yen
     csr = in_dtype((graph.unweighted(infinite=True) if unweighted else graph).csr, np.dtype(np.float64))
-    with AsBoth():
+    with as_both():
         found = list(simple_paths(csr if directed else both_ways(csr), source, sink, K))
     lengths = np.array([length for length, _ in found])
     if not return_predecessors:

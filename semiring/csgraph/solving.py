@@ -1,19 +1,16 @@
 """Calls of SciPy's functions for shortest paths: checked arguments, the plan, and a function for each strategy.
 
 `solve` searches small sparse graphs at once (`small_rows`). For any other call, `read_call` checks a `Request` and returns a `Call`, and
-`_answer` follows the plan of the call:
-
-- `by_closure` closes the dense matrix like `semiring.apsp`, and selects the requested rows.
-- `by_products` multiplies rows by the dense matrix until a fixed point.
-- `by_searches` searches from each source in compressed rows, or eliminates; `by_scipy` calls SciPy's functions.
-
-Each strategy returns a tuple: distances, predecessors on request, and with ``min_only=True`` the nearest sources.
+`_answer` follows the plan of the call. Each strategy returns a tuple: distances, predecessors on request, and with ``min_only=True`` the
+nearest sources.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -47,7 +44,7 @@ from semiring.planning import Plan, closure_problem, edges_problem, plan
 from semiring.planning.options import Options
 
 __all__ = [
-    "AsBoth", "Call", "NegativeCycleError", "Request", "by_closure", "by_products", "by_scipy", "by_searches", "read_call", "small_rows",
+    "Call", "NegativeCycleError", "Request", "as_both", "by_closure", "by_products", "by_scipy", "by_searches", "read_call", "small_rows",
     "solve",
 ]  # fmt: skip
 
@@ -82,17 +79,13 @@ class NegativeCycleError(OwnNegativeCycleError, ScipyNegativeCycleError):  # typ
         OwnNegativeCycleError.__init__(self, message, cycle)
 
 
-class AsBoth:
-    """A context that turns the NegativeCycleError of either library into an error of both."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, OwnNegativeCycleError):
-            raise NegativeCycleError(str(error), error.cycle) from None
-        if isinstance(error, ScipyNegativeCycleError):
-            raise NegativeCycleError(str(error)) from None
+@contextmanager
+def as_both() -> Iterator[None]:
+    """Turn the NegativeCycleError of either library into an error of both."""
+    try:
+        yield
+    except (OwnNegativeCycleError, ScipyNegativeCycleError) as error:
+        raise NegativeCycleError(str(error), getattr(error, "cycle", None)) from None
 
 
 class Request(NamedTuple):
@@ -234,7 +227,7 @@ def solve(csgraph: Any, request: Request) -> Any:
                 "SciPy's dijkstra may be inaccurate, or never return.",
                 stacklevel=callers_level(),
             )
-        with AsBoth():
+        with as_both():
             answer = _answer(call)
     return answer[0] if len(answer) == 1 else answer
 
@@ -386,9 +379,7 @@ def by_searches(call: Call) -> tuple[Any, ...]:
     else:
         edges = in_dtype(call.csr_within_reach, call.dtype)
     sources = np.arange(edges.n) if call.sources is None else call.sources
-    with reporting(None, call.plan) as meter:
-        if meter is not None:
-            meter.expect(search_steps(edges, len(sources)))
+    with reporting(None, call.plan, search_steps(edges, len(sources))) as meter:
         answer, tree = row_solver(call.plan, edges, None).rows(sources, meter, nothing=NONE)
     if tree is not None:
         if (tree == -1).any():  # only rows without compiled code have −1, and a test takes a sixth of the time of a write

@@ -1,14 +1,12 @@
 """The executors: one for each strategy of a plan.
 
-    question.py     `Question`: what a caller asks; reads the graph and states the problem for the planner
+    question.py     `Question`: what a caller asks; read, stated as a problem for the planner, and answered in the caller's kind and order
     strategy.py     `solve`: read, plan, run; progress and errors, once for all executors
     whole.py        the closure of matrices that fit
     block_rows.py   the closure of a matrix by block rows, out of core or on several GPUs
     rows.py         some rows of a closure, by products or by the closure of what the rows reach
-    search.py       rows by the edges of a sparse graph, or one path by search from both ends
-    row_solvers.py  `RowSolver`: rows by searches, elimination, components, or a spanning forest
+    row_solvers.py  rows by the edges of a sparse graph: by searches, elimination, components, or a spanning forest
     sums.py         sums and extremes of all distances, without a matrix
-    answer.py       results in the caller's kind and order
     each.py         `solve_each`: the closures of a list of graphs, those of one shape as one stack
     ranks.py        `solve_by_ranks`: the closure of one matrix by the ranks of an MPI communicator
     reporting.py    progress: a callback, a bar, or lines of text
@@ -16,8 +14,7 @@
     product.py      `multiply`: the product of two matrices
     relaunch.py     `multiply_again`: a product on a GPU whose kernels were launched before for operands of the same layout
     operands.py     the operands of a product: form, arrays and output
-    sparse_product.py, sparse_operands.py   `multiply_sparse`: the product of sparse arrays
-    sparse_power.py     powers of sparse arrays
+    sparse_product.py, sparse_operands.py   `multiply_sparse`, `sparse_power`: products and powers of sparse arrays
     scan.py         `scan_sequences`: vectors through a long product of matrices
 
 The face calls `solve`, `multiply` and `scan_sequences`.

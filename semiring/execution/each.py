@@ -26,10 +26,7 @@ __all__ = ["listed_graphs", "solve_each"]
 def listed_graphs(graph: Any, semiring: Semiring) -> Sequence[Any] | None:
     """Return the graphs of a list of graphs; None for one graph, such as a nested list, and for a stack of equal shapes.
 
-    Raises
-    ------
-    GraphError
-        For a list of graphs with an element that is none.
+    Raises GraphError for a list of graphs with an element that is none.
     """
     structured = semiring.components > 1
     if not isinstance(graph, list if structured else list | tuple) or not graph:
@@ -74,10 +71,7 @@ def _described(value: Any) -> str:
 def solve_each(graphs: Sequence[Any], question: Question) -> list[Any]:
     """Return the closure of each graph of a list, or its paths; see `solve`.
 
-    Raises
-    ------
-    SemiringError
-        For options of a single graph, and for a fault of one graph, with its index in the list.
+    Raises SemiringError for options of a single graph, and for a fault of one graph, with its index in the list.
     """
     semiring, options = question.semiring, question.options
     for name in ("comm", "checkpoint", "memory_limit"):
@@ -87,7 +81,8 @@ def solve_each(graphs: Sequence[Any], question: Question) -> list[Any]:
 
     def close_together(members: list[_Member], options: Options) -> None:
         """Close matrices of one shape and dtype as one stack."""
-        parts = [_stacked(matrices) for matrices in zip(*(m.values for m in members), strict=True)]
+        xp = namespace(members[0].values[0])
+        parts = [xp.concatenate(v).reshape(len(v), *v[0].shape) for v in zip(*(m.values for m in members), strict=True)]
         try:
             # Paths look at the matrices again.
             stack = question._replace(options=options._replace(overwrite=not question.paths))
@@ -143,10 +138,6 @@ def _placed(place: int) -> Iterator[None]:
         error.index = place, *(error.index or ())
         error.args = (f"{error} (in the graph at index {place} of the list)",)
         raise
-
-
-def _stacked(matrices: Sequence[Any]) -> Any:
-    return namespace(matrices[0]).concatenate(matrices).reshape(len(matrices), *matrices[0].shape)
 
 
 def _of_stack(found: Any, i: int, member: _Member, *, reflexive: bool) -> Any:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.factorization import Factorization
 from semiring.algorithms.schedules import require_closure_laws
 from semiring.algorithms.symbolic import Symbolic, analysed
+from semiring.arrays.conversion import Array
 from semiring.arrays.exchange import holds_sparse, is_sparse
 from semiring.arrays.memory import require_bytes
 from semiring.arrays.threads import thread_count
@@ -24,8 +23,6 @@ from semiring.planning.options import Options, named_device
 from semiring.results.factor import Factor
 
 __all__ = ["factor_graph"]
-
-Array = np.ndarray[Any, Any]
 
 
 def factor_graph(graph: Any, semiring: Semiring, order: Any, options: Options) -> Factor:

@@ -18,8 +18,8 @@ from semiring.arrays.pieces import CACHE, GPU, pieces
 from semiring.common.errors import DTypeError, SemiringError, ShapeError, with_article
 
 __all__ = [
-    "WITNESS", "Arrays", "Lent", "Places", "ProductForm", "Shape", "arrays_of", "common_dtypes", "dtype_of", "elements", "flattened",
-    "form_of", "matching", "operand", "places_for", "promoted", "require_one_place", "restorer_of",
+    "WITNESS", "Arrays", "DTypes", "Lent", "Places", "ProductForm", "Shape", "arrays_of", "common_dtypes", "dtype_of", "elements",
+    "flattened", "form_of", "matching", "operand", "places_for", "promoted", "require_one_place", "restorer_of",
 ]  # fmt: skip
 
 Arrays = tuple[Any, ...]

@@ -1,11 +1,11 @@
-"""A question about a graph: what the caller gave and wants, read and made a problem for the planner.
+"""A question about a graph: what the caller gave and wants, read and made a problem for the planner; and the answer in the caller's kind.
 
 Calls, `explain`, lists of graphs and the drop-ins all begin here, so that all read alike and ask for the same plan.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,18 +13,20 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.csr import CSR
-from semiring.arrays.devices import device_of, holds_symbols
+from semiring.arrays.conversion import Array
+from semiring.arrays.devices import device_of, holds_symbols, namespace
 from semiring.common.forks import cached_property
 from semiring.graphs import Graph, edges_of
+from semiring.graphs.dense import Reading
 from semiring.graphs.read import GivenMatrix, reading_of
 from semiring.graphs.vertices import Vertices, chosen
 from semiring.planning import Problem, closure_problem, edges_problem
 from semiring.planning.options import Options
 from semiring.planning.problem import Wanted
 
-__all__ = ["GivenGraph", "Question", "Selection"]
+__all__ = ["GivenGraph", "Question", "Selection", "Values", "answer_rows"]
 
-Array = np.ndarray[Any, Any]
+Values = tuple[Any, ...]
 
 
 class Question(NamedTuple):
@@ -57,7 +59,7 @@ class Question(NamedTuple):
             return GivenGraph(*listed)
         whole = options.sources is None and options.targets is None
         paths, check = whole and bool(options.paths or semiring.witness), options.check or not whole
-        reading = reading_of(semiring, options.nonedge, options.dtype, options.overwrite, self.presence, paths, check)
+        reading = reading_of(semiring, Reading(options.nonedge, options.dtype, options.overwrite, self.presence, paths, check))
         return GivenGraph(matrix=GivenMatrix.of(graph, semiring, reading))
 
     def selection(self, given: GivenGraph) -> Selection | None:
@@ -171,3 +173,51 @@ class Selection:
         """True for one source and a different target."""
         sources, targets = self.sources.numbers, self.targets.numbers
         return len(sources) == len(targets) == 1 and bool(sources[0] != targets[0])
+
+
+def answer_rows(
+    question: Question,
+    selection: Selection,
+    g: Graph,
+    values: Values,
+    tree: Any,
+    kept: Callable[[], Values],
+    *,
+    graph: CSR | None = None,
+    whole: Callable[[], Array] | None = None,
+) -> Any:
+    """Return rows and columns in the order in which the caller named them, or the paths of a tree for each root.
+
+    `values` and `tree` have a row for each root (`backward`: a column), and `g` has the labels and the caller's kind. `kept` gives the
+    caller's matrix or edges, on which paths are checked. `graph` is the sparse graph, where all its vertices are rows and columns. `whole`
+    gives the tree of all vertices, where `tree` has one path of it.
+    """
+    from semiring.results.paths import paths_in  # only where rows are wanted: a first call should be quick
+    from semiring.results.store import Names, PredecessorTrees, shown
+
+    sources, targets, n = selection.sources, selection.targets, selection.n
+    roots, ends = selection.roots, (targets if selection.backward else sources).numbers
+    own = None if ends is roots or np.array_equal(ends, roots) else np.searchsorted(roots, ends)  # positions among the roots
+    if selection.backward:
+        row, column = None if sources.every else sources.numbers, own
+    else:
+        row, column = own, None if targets.every else targets.numbers
+    values = tuple([_part(v, row, column) for v in values])
+    restore = g.restore_part(sources.numbers, targets.numbers)
+    if tree is None:
+        return shown(values, sources, targets, restore)
+    tree = _part(tree, None, own) if selection.backward else _part(tree, own, None)
+    names, backward = Names(g.labels, n), selection.backward
+    store = PredecessorTrees(
+        question.semiring, values, names, sources, targets, question.reflexive, kept, tree, backward, graph=graph, whole=whole
+    )
+    return paths_in(store, restore, g.library)
+
+
+def _part(array: Any, rows: Array | None, columns: Array | None) -> Any:
+    """Return some rows and columns of an array of shape (…, m, n), None for all of them."""
+    xp = namespace(array)
+    for axis, some in ((-2, rows), (-1, columns)):
+        if some is not None:
+            array = array.take(xp.asarray(some), axis=axis)
+    return xp.ascontiguousarray(array)

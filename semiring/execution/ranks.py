@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import logging
 import os
@@ -14,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from semiring.algebra.expression import flat
-from semiring.algorithms.csr import CSR
+from semiring.arrays.conversion import Array
 from semiring.arrays.devices import gpu_number, gpus, is_gpu, on_device
 from semiring.arrays.memory import fits
 from semiring.arrays.pieces import HOST, slices
@@ -22,17 +21,16 @@ from semiring.arrays.threads import thread_count
 from semiring.common.errors import CheckpointError, SemiringError, TooLargeError, described, noted
 from semiring.common.progress import Meter, Watcher
 from semiring.common.units import format_bytes
-from semiring.execution.block_rows import free_pools_of, memory_on, tell_rounds
+from semiring.execution.block_rows import Kept, free_pools_of, gathered_statistics, memory_on, opened
 from semiring.execution.question import Question, Selection
 from semiring.execution.reporting import reporting
 from semiring.execution.row_solvers import require_rows, row_solver, search_steps
 from semiring.graphs.by_ranks import GivenByRanks
 from semiring.graphs.by_rows import GivenRows
-from semiring.graphs.dense import RunningStatistics
+from semiring.graphs.dense import Reading
 from semiring.graphs.read import reading_of
 from semiring.graphs.vertices import Vertices, chosen
 from semiring.kernels.engine import Engine
-from semiring.kernels.limits import ValueStatistics
 from semiring.kernels.select import engine_for
 from semiring.mpi.panels import NcclPanels, Panels, SharedPanels, has_nccl
 from semiring.mpi.ranks import Ranks, Stopped
@@ -40,24 +38,18 @@ from semiring.planning import Plan, closure_problem, edges_problem, plan
 from semiring.planning.block_rows import cut
 from semiring.planning.options import named_gpus
 from semiring.results.distributed import DistributedMatrix, DistributedTrees, own_stripes, shares
-from semiring.results.paths import Paths
+from semiring.results.paths import Paths, paths_in
 from semiring.results.store import Names
-from semiring.results.trees import paths_in
-from semiring.streaming.buffers import Buffer
 from semiring.streaming.checkpoint import Checkpoint
-from semiring.streaming.closure import closure_by_rows, visit
+from semiring.streaming.closure import closure_by_rows
 from semiring.streaming.dependencies import Share
 from semiring.streaming.folder import folder_of, state_in
 from semiring.streaming.layout import PANELS, BlockCyclicDistribution, BlockRows
-from semiring.streaming.pipeline import DevicePipeline
+from semiring.streaming.pipeline import Buffer, DevicePipeline
 from semiring.streaming.snapshots import Snapshots
 from semiring.streaming.storage import ArrayRows, Matrix, OwnRows, rows_of
 
 __all__ = ["rows_by_ranks", "solve_by_ranks"]
-
-Array = np.ndarray[Any, Any]
-
-Kept = Checkpoint | Snapshots
 
 _log = logging.getLogger("semiring")
 
@@ -65,10 +57,7 @@ _log = logging.getLogger("semiring")
 def solve_by_ranks(graph: Any, question: Question) -> Any:
     """Return the closure of a graph that the ranks of a communicator pass together: a `DistributedMatrix`, or `Paths` over one.
 
-    Raises
-    ------
-    SemiringError
-        If the ranks do not make the same call; and an error of any rank, on all.
+    Raises SemiringError if the ranks do not make the same call; and an error of any rank, on all.
     """
     given, question = _given(graph, question)
     ranks, n, options = given.ranks, given.n, question.options
@@ -121,7 +110,7 @@ def _given(graph: Any, question: Question) -> tuple[GivenByRanks, Question]:
     ranks = Ranks.of(options.comm)
     _require_one_call(ranks, question)
     options = options._replace(threads=_threads(ranks, options.threads))
-    reading = reading_of(semiring, options.nonedge, options.dtype, presence=question.presence, paths=question.paths)
+    reading = reading_of(semiring, Reading(options.nonedge, options.dtype, presence=question.presence, paths=question.paths))
     return GivenByRanks.of(ranks, graph, semiring, reading, options.weight), question._replace(options=options)
 
 
@@ -191,7 +180,8 @@ def _search(how: Plan, given: GivenByRanks, question: Question, selection: Selec
 
     Each rank has all edges, and nothing is sent on the way.
     """
-    ranks, edges = given.ranks, _edges(given)
+    ranks, edges = given.ranks, given.edges
+    assert edges is not None
     sources, targets, reflexive = selection.sources, selection.targets, question.reflexive
     count = len(sources.numbers)
     rows = shares(count, ranks.size)
@@ -219,7 +209,8 @@ def _search(how: Plan, given: GivenByRanks, question: Question, selection: Selec
 
 def _searched_rows(how: Plan, given: GivenByRanks, progress: Watcher) -> Iterator[tuple[int, Array]]:
     """Yield this rank's rows of a closure of single numbers, some at a time, with the number of the first; within `together`."""
-    ranks, edges = given.ranks, _edges(given)
+    ranks, edges = given.ranks, given.edges
+    assert edges is not None
     own = shares(edges.n, ranks.size)[ranks.rank : ranks.rank + 1]
     every, solver = Vertices.all_of(edges.n).numbers, row_solver(how, edges, given.labels)
     with _watching(ranks, how, progress, search_steps(edges, edges.n)) as meter:
@@ -229,11 +220,6 @@ def _searched_rows(how: Plan, given: GivenByRanks, progress: Watcher) -> Iterato
                 first = rows.start + some.start
                 (values,), _ = solver.rows(every[first : rows.start + some.stop], meter)
                 yield first, values
-
-
-def _edges(given: GivenByRanks) -> CSR:
-    assert given.edges is not None
-    return given.edges
 
 
 @contextmanager
@@ -285,7 +271,7 @@ class _ByRanks:
             panels = self.panels(stack, sent, how.rows.side)
             share = Share(ranks, self.distribution, panels)
             pipelines = self.pipelines(stack, matrix, how.rows, share)
-            statistics = self.statistics(pipelines, source, checkpoint, share)
+            statistics = gathered_statistics(pipelines, source, how.rows, self.question, checkpoint, share)
             with ExitStack() as watching:
                 with ranks.together():
                     meter = watching.enter_context(reporting(options.progress, how)) if ranks.rank == 0 else None
@@ -298,7 +284,7 @@ class _ByRanks:
                     reflexive=reflexive,
                     snapshot=lambda: whole,
                     names=given.labels,
-                    progress=None if meter is None else functools.partial(tell_rounds, meter, given.n**3),
+                    meter=meter,
                     journal=checkpoint,
                     share=share,
                 )
@@ -330,18 +316,7 @@ class _ByRanks:
         checkpoint: Kept | None = None
         if options.checkpoint is not None:
             kind: type[Kept] = Snapshots if how.resident else Checkpoint
-            made = kind(
-                options.checkpoint,
-                source.rows,
-                how.semiring,
-                reflexive=self.question.reflexive,
-                paths=how.paths,
-                device=how.device,
-                block=options.block,
-                threads=options.threads,
-                ranks=ranks,
-                own=self.distribution.own,
-            )
+            made = opened(kind, source, how, self.question, ranks=ranks, own=self.distribution.own)
             checkpoint = stack.enter_context(made)  # type: ignore[assignment]  # one of the two kinds
             if isinstance(checkpoint, Checkpoint):
                 return checkpoint.values, checkpoint.via, checkpoint.matrix, checkpoint
@@ -362,11 +337,12 @@ class _ByRanks:
                 "checkpoint=folder with a memory_limit, which keeps the matrix on disk"
             )
         kinds = *how.dtypes, *((np.dtype(np.int32),) if how.paths else ())
+        arrays = [np.empty((count, how.n), d) for d in kinds]
         if how.gpu:
-            from semiring.streaming.gpus import PinnedOutput
+            from semiring.streaming.gpus import PinnedMemory
 
-            return stack.enter_context(PinnedOutput((count, how.n), kinds)).rows
-        return [ArrayRows(np.empty((count, how.n), d)) for d in kinds]
+            return stack.enter_context(PinnedMemory(arrays)).rows
+        return list(map(ArrayRows, arrays))
 
     def panels(self, stack: ExitStack, sent: dict[int, int], side: int) -> Panels:
         """Choose the transport of row panels: from GPU to GPU, or through the memory of the hosts."""
@@ -396,7 +372,6 @@ class _ByRanks:
         return Paths(self.plan.semiring, values, via, nodes=given.labels, reflexive=self.question.reflexive, kept=lambda: kept)
 
     def pipelines(self, stack: ExitStack, matrix: Matrix, rows: BlockRows, share: Share) -> list[DevicePipeline]:
-        """Make a pipeline for each device of this rank."""
         how = self.plan
         slots: dict[int, Buffer] = {
             rows.rows[k].start: (share.panels.slot(k), None) for k, owner in share.panels.owners.items() if owner != self.ranks.rank
@@ -413,23 +388,3 @@ class _ByRanks:
                 memory.take_panels(slots, direct=share.panels.direct)
                 made.append(stack.enter_context(DevicePipeline(engine, memory, room, rows.side)))
         return made
-
-    def statistics(
-        self, pipelines: Sequence[DevicePipeline], source: GivenRows, checkpoint: Kept | None, share: Share
-    ) -> tuple[ValueStatistics, ...]:
-        """Gather the value statistics of the whole matrix, each rank from its rows, or take those of the checkpoint."""
-        if checkpoint is not None and checkpoint.side is not None:
-            return checkpoint.statistics
-        assert self.plan.rows is not None
-        warn = self.options.nonedge is None and not source.warned
-        found, merged = (RunningStatistics(self.plan.semiring, source.dtypes, warn=warn) for _ in range(2))
-        rows = self.plan.rows
-        owned = [[rows.rows[i] for i in own] for own in self.distribution.owned(len(rows.rows))]
-        self.ranks.working(lambda check: visit(pipelines, owned, found.add, check))
-        merged.merge(self.ranks.allgather(found.state))
-        with self.ranks.together():
-            if self.ranks.rank == 0:
-                merged.warn()
-        if checkpoint is not None:
-            checkpoint.begin(rows.side, merged.statistics)
-        return merged.statistics

@@ -7,8 +7,8 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -34,25 +34,25 @@ _LINES = 20
 _UNWATCHED: AbstractContextManager[None] = nullcontext()
 
 
-def reporting(progress: Watcher, plan: Plan) -> AbstractContextManager[Meter | None]:
-    """Return a context of the meter that counts the steps of a call; of None without progress."""
+def reporting(progress: Watcher, plan: Plan, steps: int = 0) -> AbstractContextManager[Meter | None]:
+    """Return a context of the meter that counts the steps of a call, and expects `steps`; of None without progress."""
     if progress is False or (progress is None and plan.brief):
         return _UNWATCHED
     if callable(progress):
-        return _metered(progress, plan)
+        return _metered(progress, plan, steps)
     reason = why_no_bar(plan)
     if progress:
         if reason is None:
-            return _metered(_Bar(plan, after=0.0, leave=True), plan)
+            return _metered(_Bar(plan, after=0.0, leave=True), plan, steps)
         print(f"semiring: no progress bar: {reason}", file=sys.stderr)
-        return _metered(_Lines(), plan)
+        return _metered(_lines(), plan, steps)
     # A caller who leaves results on the GPU goes on meanwhile, and must not wait for a bar that is never shown.
     if plan.problem.there and (plan.seconds or 0) < _LONG:
         return _UNWATCHED
     if reason is None and not _is_seen():
         reason = "stderr is no terminal; progress=True shows one"
     if reason is None:
-        return _metered(_Bar(plan, after=_LONG, leave=False), plan)
+        return _metered(_Bar(plan, after=_LONG, leave=False), plan, steps)
     if (plan.seconds or 0) >= _LONG:
         import logging  # only for a message: the import takes milliseconds
 
@@ -86,7 +86,7 @@ def _in_notebook() -> bool:
 
 
 @contextmanager
-def _metered(show: Any, plan: Plan) -> Iterator[Meter]:
+def _metered(show: Any, plan: Plan, steps: int) -> Iterator[Meter]:
     """Count the steps of a call and show them, until the call ends."""
     start, lock = time.monotonic(), threading.Lock()
     begun: int | None = None
@@ -99,7 +99,9 @@ def _metered(show: Any, plan: Plan) -> Iterator[Meter]:
 
     speed = plan.speed
     meter = Meter(tell, int(_PIECE * (machine.EXACT_STEPS if speed is None else speed.steps)))
-    with show if isinstance(show, _Bar) else nullcontext():
+    with closing(show) if isinstance(show, _Bar) else nullcontext():
+        if steps:
+            meter.expect(steps)
         yield meter
         meter.finish()
 
@@ -111,10 +113,7 @@ class _Bar:
         self._plan, self._after, self._leave = plan, after, leave
         self._bar: Any = None
 
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *error: object) -> None:
+    def close(self) -> None:
         if self._bar is not None:
             self._bar.close()
 
@@ -151,13 +150,14 @@ class _Bar:
         return bar
 
 
-class _Lines:
-    """Lines on stderr."""
+def _lines() -> Callable[[Progress], None]:
+    """Return a function that writes some lines to stderr in the course of a call."""
+    after = 0.0
 
-    def __init__(self) -> None:
-        self._next = 0.0
-
-    def __call__(self, now: Progress) -> None:
-        if now.done >= self._next * now.total:
+    def show(now: Progress) -> None:
+        nonlocal after
+        if now.done >= after * now.total:
             print(now, file=sys.stderr)
-            self._next = (now.done * _LINES // now.total + 1) / _LINES
+            after = (now.done * _LINES // now.total + 1) / _LINES
+
+    return show

@@ -1,6 +1,6 @@
-"""Rows of the closure of a sparse graph, without its matrix: a class for each strategy of a plan.
+"""The executor of plans that follow the edges of a sparse graph: rows by a `RowSolver`, or one path by search from both ends.
 
-`row_solver` chooses the class. `RowSolver.rows` finds some rows, with the trees of their paths; `RowSolver.blocks` yields all rows.
+`row_solver` chooses the class of a strategy. `RowSolver.rows` finds some rows, with the trees of their paths; `blocks` yields all rows.
 """
 
 from __future__ import annotations
@@ -14,39 +14,73 @@ import numpy as np
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.factorization import Factorization
 from semiring.algorithms.reachability import Condensation
-from semiring.algorithms.rows_of_edges import grow_trees, rows_of_edges
+from semiring.algorithms.rows_of_edges import best_path, grow_trees, rows_of_edges
 from semiring.algorithms.spanning_tree import SpanningForest
 from semiring.algorithms.symbolic import analysed
-from semiring.arrays.memory import entry_bytes, require_bytes
+from semiring.arrays.conversion import Array
+from semiring.arrays.memory import entry_bytes, require_bytes, require_memory
 from semiring.arrays.pieces import HOST, slices
 from semiring.common.forks import cached_property
 from semiring.common.progress import Meter
+from semiring.execution.question import GivenGraph, Question, Selection, answer_rows
+from semiring.graphs import Graph
 from semiring.planning import Plan
 
-__all__ = ["EliminationSolver", "RowSolver", "require_rows", "row_solver", "rows_of_forest", "search_steps"]
+__all__ = ["EliminationSolver", "RowSolver", "close", "require_rows", "row_solver", "rows_of_forest", "search_steps"]
 
-Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
+Rows = tuple[Values, Any]
+"""Rows of the closure, and the trees of their paths or None."""
+
+
+def close(how: Plan, given: GivenGraph, question: Question, selection: Selection | None, meter: Meter | None) -> Any:
+    """Run a plan that finds rows by the edges of a sparse graph."""
+    edges, labels, reflexive = given.edges, given.vertices, question.reflexive
+    assert edges is not None
+    every = selection is None
+    if selection is None:
+        selection = Selection.all_of(edges.n)
+        require_memory(edges.n, edges.dtypes, via=how.paths)
+    else:
+        require_rows(selection.shape, edges.dtypes, "cpu", paths=how.paths, backward=selection.backward)
+    if meter is not None:
+        meter.expect(search_steps(edges, len(selection.roots)))
+    roots = selection.roots
+    g = Graph((), owned=True, labels=labels)
+    if how.strategy == "search from both ends":
+        values, tree = _pair(how, edges, selection)
+
+        def whole() -> Array:
+            """Grow the tree of all vertices."""
+            tree: Array = RowSolver(how, edges, labels).rows(roots, None, reflexive=reflexive)[1]
+            return tree
+
+        return answer_rows(question, selection, g, values, tree, edges.arrays, whole=whole)
+    values, tree = row_solver(how, edges, labels).rows(roots, meter, reflexive=reflexive, backward=selection.backward)
+    return answer_rows(question, selection, g, values, tree, edges.arrays, graph=edges if every else None)
+
+
+def _pair(how: Plan, edges: CSR, selection: Selection) -> tuple[Values, Array | None]:
+    """Find one path by search from both ends: the element of the pair in a row, and the tree of the path."""
+    assert how.searches is not None
+    (source,), (target,) = selection.sources.numbers.tolist(), selection.targets.numbers.tolist()
+    path, element = best_path(edges, source, target, how.searches)
+    values = tuple([np.full((1, edges.n), e, d) for e, d in zip(element, edges.dtypes, strict=True)])
+    if not how.paths:
+        return values, None
+    tree = np.full((1, edges.n), -1, np.int32)
+    tree[0, path[1:]] = path[:-1]
+    return values, tree
 
 
 class RowSolver:
-    """Rows of the closure of a sparse graph by searches from their vertices.
-
-    Parameters
-    ----------
-    how : Plan
-    edges : CSR
-    labels : sequence or None
-        The caller's names of the vertices.
-    """
+    """Rows of the closure of a sparse graph by searches from their vertices; `labels` are the caller's names of all vertices."""
 
     def __init__(self, how: Plan, edges: CSR, labels: Sequence[Hashable] | None) -> None:
         self.plan, self.edges = how, edges
         self.name: Callable[[int], Any] = int if labels is None else labels.__getitem__
 
-    def rows(
-        self, roots: Array, meter: Meter | None, *, reflexive: bool = True, backward: bool = False, nothing: int = -1
-    ) -> tuple[Values, Any]:
+    def rows(self, roots: Array, meter: Meter | None, *, reflexive: bool = True, backward: bool = False, nothing: int = -1) -> Rows:
         """Find the rows of some vertices (`backward`: the columns), and the trees of their paths if the plan has paths.
 
         The meter expects the `search_steps` already. Compiled searches leave `nothing` where a tree has no vertex.
@@ -86,9 +120,7 @@ class EliminationSolver(RowSolver):
         how = self.plan
         return Factorization(how.semiring, self.edges, analysed(self.edges), self.name, threads=how.problem.threads)
 
-    def rows(
-        self, roots: Array, meter: Meter | None, *, reflexive: bool = True, backward: bool = False, nothing: int = -1
-    ) -> tuple[Values, Any]:
+    def rows(self, roots: Array, meter: Meter | None, *, reflexive: bool = True, backward: bool = False, nothing: int = -1) -> Rows:
         """Find rows by sweeps of the factors."""
         how, edges, every = self.plan, self.edges, np.arange(self.edges.n)
         some = not np.array_equal(roots, every)
@@ -108,9 +140,7 @@ class EliminationSolver(RowSolver):
 class CondensationSolver(RowSolver):
     """Rows of a transitive closure by strong components, always all of them."""
 
-    def rows(
-        self, roots: Array, meter: Meter | None, *, reflexive: bool = True, backward: bool = False, nothing: int = -1
-    ) -> tuple[Values, Any]:
+    def rows(self, roots: Array, meter: Meter | None, *, reflexive: bool = True, backward: bool = False, nothing: int = -1) -> Rows:
         """Find all rows."""
         return (Condensation.of(self.edges).matrix(reflexive=reflexive),), None
 
@@ -122,9 +152,7 @@ class SpanningTreeSolver(RowSolver):
     def forest(self) -> SpanningForest:
         return SpanningForest.of_edges(self.plan.semiring, self.edges)
 
-    def rows(
-        self, roots: Array, meter: Meter | None, *, reflexive: bool = True, backward: bool = False, nothing: int = -1
-    ) -> tuple[Values, Any]:
+    def rows(self, roots: Array, meter: Meter | None, *, reflexive: bool = True, backward: bool = False, nothing: int = -1) -> Rows:
         """Find rows along the line of the forest."""
         found = rows_of_forest(self.plan, self.forest, self.edges, roots, reflexive=reflexive, backward=backward)
         if meter is not None:
@@ -140,9 +168,7 @@ def row_solver(how: Plan, edges: CSR, labels: Sequence[Hashable] | None) -> RowS
     return _SOLVERS.get(how.strategy, RowSolver)(how, edges, labels)
 
 
-def rows_of_forest(
-    how: Plan, forest: SpanningForest, edges: CSR | Array, roots: Array, *, reflexive: bool, backward: bool = False
-) -> tuple[Values, Any]:
+def rows_of_forest(how: Plan, forest: SpanningForest, edges: CSR | Array, roots: Array, *, reflexive: bool, backward: bool = False) -> Rows:
     """Read rows off a spanning forest of a symmetric graph, given by edges or by a dense matrix; see `RowSolver.rows`."""
 
     def edges_of(vertex: int) -> tuple[Array, Array]:

@@ -12,12 +12,12 @@ from semiring.algorithms.closure import closure
 from semiring.algorithms.divergence import extremum_of, may_improve
 from semiring.algorithms.rows_of_matrix import reachable, rows_of_matrix
 from semiring.algorithms.spanning_tree import SpanningForest, is_symmetric
+from semiring.arrays.conversion import Array
 from semiring.arrays.devices import host, is_gpu, namespace, on_device, on_gpu
 from semiring.arrays.memory import require_memory
 from semiring.common.errors import SemiringError, in_stack
 from semiring.common.progress import Meter
-from semiring.execution.answer import answer_rows
-from semiring.execution.question import GivenGraph, Question, Selection
+from semiring.execution.question import GivenGraph, Question, Selection, Values, answer_rows
 from semiring.execution.row_solvers import require_rows, rows_of_forest
 from semiring.graphs import Graph
 from semiring.kernels.limits import ValueStatistics
@@ -29,12 +29,10 @@ from semiring.results.paths import Paths
 
 __all__ = ["close"]
 
-Array = np.ndarray[Any, Any]
-Values = tuple[Any, ...]
 
-
-def close(how: Plan, given: GivenGraph, question: Question, selection: Selection, meter: Meter | None) -> Any:
+def close(how: Plan, given: GivenGraph, question: Question, selection: Selection | None, meter: Meter | None) -> Any:
     """Run a plan that finds some rows of a dense matrix, or of a sparse graph by the closure of what they reach."""
+    assert selection is not None
     task = _Task(how, question, selection, given.labels, meter)
     edges = given.edges
     if edges is None:
@@ -139,14 +137,7 @@ class _Task:
     def of_part(self, part: Callable[[], Values], vertices: Array, zero: tuple[Any, ...]) -> tuple[Values, Any]:
         """Find rows of the closure of the vertices that the roots reach; no other vertex changes them.
 
-        Parameters
-        ----------
-        part : callable
-            Gives the matrix between these vertices, in new arrays each time.
-        vertices : int array
-            Their numbers, ascending.
-        zero : tuple
-            The element of all other entries.
+        `part` gives the matrix between these `vertices`, ascending, in new arrays each time. All other entries become `zero`.
         """
         roots, names = self.selection.roots, vertices.tolist()
         if self.labels is not None:
@@ -176,16 +167,8 @@ class _Task:
     ) -> tuple[Values, Any]:
         """Take rows (`backward`: columns) out of the whole closure of a matrix, and grow the trees of their paths.
 
-        Parameters
-        ----------
-        matrix : callable
-            Gives the matrix, in new arrays each time.
-        roots : int array
-            The numbers of the rows.
-        names : sequence or None
-            The caller's names of the vertices.
-        statistics : sequence of ValueStatistics
-            The value statistics of the matrix, if they are known.
+        `matrix` gives the matrix in new arrays each time; `statistics` are its value statistics, if known. `roots` are the numbers of the
+        rows, and `names` the caller's names of the vertices.
         """
         values, options = matrix(), self.question.options
         xp = namespace(values[0])

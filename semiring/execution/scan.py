@@ -174,7 +174,6 @@ def _form(parts: dict[str, tuple[Any, ...]], lengths: np.ndarray[Any, Any] | Non
 
 
 def _whole_numbers(lengths: Any) -> np.ndarray[Any, Any]:
-    """Return lengths as integers on the host."""
     try:
         found = np.asarray(host(borrowed(lengths).array))
     except ValueError as error:

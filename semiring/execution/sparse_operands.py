@@ -18,13 +18,11 @@ from semiring.arrays.devices import device_of, namespace, on_gpu
 from semiring.arrays.exchange import Borrowed, comes_from, is_pydata, is_sparse
 from semiring.arrays.memory import require_row_starts
 from semiring.common.errors import DTypeError, GraphError, ShapeError
-from semiring.execution.operands import Arrays, elements
+from semiring.execution.operands import Arrays, DTypes, elements
 from semiring.graphs.coo import to_scipy
 from semiring.kernels.compressed import CompressedRows, Mask, strange_columns
 
 __all__ = ["SparseOperand", "mask_of", "require_places", "sparse_operand"]
-
-DTypes = tuple[np.dtype[Any], ...]
 
 
 class SparseOperand(NamedTuple):
@@ -224,7 +222,6 @@ def mask_of(mask: Any, shape: tuple[int, ...], *, complement: bool, by_columns: 
 
 
 def _copied(product: CompressedRows) -> CompressedRows:
-    """Return a pattern in new arrays."""
     return product._replace(starts=product.starts.copy(), columns=product.columns.copy())
 
 

@@ -53,16 +53,12 @@ def run(how: Plan, given: GivenGraph, question: Question, selection: Selection |
 def _executor(how: Plan) -> Any:
     """Choose the executor of a plan; all but that of whole matrices are imported on demand, for a quick first call."""
     if how.by_edges:
-        from semiring.execution import search
-
-        return search.close
-    if how.strategy == "block rows":
-        from semiring.execution import block_rows
-
-        return block_rows.close
-    from semiring.execution import rows
-
-    return rows.close
+        from semiring.execution.row_solvers import close
+    elif how.strategy == "block rows":
+        from semiring.execution.block_rows import close
+    else:
+        from semiring.execution.rows import close
+    return close
 
 
 def rows_in_turn(how: Plan, given: GivenGraph, question: Question) -> Iterator[tuple[int, Any]]:
@@ -76,12 +72,13 @@ def rows_in_turn(how: Plan, given: GivenGraph, question: Question) -> Iterator[t
 
         edges = given.edges
         assert edges is not None
-        with noted("the closure", how.semiring, edges.arrays()), reporting(question.options.progress, how) as meter:
-            if meter is not None:
-                meter.expect(search_steps(edges, n))
+        counted = reporting(question.options.progress, how, search_steps(edges, n))
+        with noted("the closure", how.semiring, edges.arrays()), counted as meter:
             for first, (rows,) in row_solver(how, edges, given.vertices).blocks(meter):
                 yield first, rows
         return
     whole = run(how, given, question)
+    if hasattr(whole, "to_numpy"):  # a DataFrame
+        whole = whole.to_numpy()
     for some in slices(n, n, HOST):
         yield some.start, whole[some]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.catalogue import MIN_PLUS
+from semiring.algorithms.csr import CSR
 from semiring.algorithms.distances import DistanceSums, distance_sums, extreme_eccentricity
 from semiring.arrays.devices import host
 from semiring.arrays.exchange import borrowed, lends_memory
@@ -41,7 +42,7 @@ def add_distances(found: RunningDistances, graph: Any, options: Options) -> tupl
         return given.labels, given.n
     if len(shape := given.form[1]) > 2:
         raise GraphError(f"statistics are of one graph, not of a batch of shape {shape[:-2]}; pass one at a time")
-    if options.overwrite or options.needs_block_rows:
+    if options.overwrite or options.memory_limit is not None or options.checkpoint is not None:
         question = question._replace(wanted="elements")
     else:
         given.graph = replace(given.read(), restore=None)
@@ -49,11 +50,8 @@ def add_distances(found: RunningDistances, graph: Any, options: Options) -> tupl
     if how.strategy == "rows in turn":
         _add_some_at_a_time(found, given, how, question)
         return given.labels, given.n
-    whole = run(how, given, question)
-    if hasattr(whole, "to_numpy"):  # a DataFrame
-        whole = whole.to_numpy()
-    for some in slices(given.n, given.n, HOST):
-        found.add(some.start, as_floats(host(whole[some]), MIN_PLUS))
+    for first, rows in rows_in_turn(how, given, question):
+        found.add(first, as_floats(host(rows), MIN_PLUS))
     return given.labels, given.n
 
 
@@ -63,7 +61,7 @@ def _add_along_edges(found: RunningDistances, given: GivenGraph, question: Quest
     assert edges is not None
     how = plan(question.problem(given))
     if how.strategy == "hop counts":
-        if (sums := hop_sums(how, given, options)) is not None:
+        if (sums := hop_sums(how, edges, options)) is not None:
             row = int(np.where(sums.connected > 0, sums.farthest, -1).argmax())
             one = question._replace(options=options._replace(sources=range(row, row + 1), progress=False), wanted="elements")
             found.add_sums(sums, row, as_floats(solve(GivenGraph(edges), one), MIN_PLUS))
@@ -74,19 +72,13 @@ def _add_along_edges(found: RunningDistances, given: GivenGraph, question: Quest
         for first, rows in rows_in_turn(how, given, question):
             found.add(first, as_floats(rows, MIN_PLUS))
         return
-    with reporting(options.progress, how) as meter:
-        if meter is not None:
-            meter.expect(search_steps(edges, edges.n))
+    with reporting(options.progress, how, search_steps(edges, edges.n)) as meter:
         add_by_elimination(found, EliminationSolver(how, edges, given.vertices).factorization, meter)
 
 
-def hop_sums(how: Plan, given: GivenGraph, options: Options) -> DistanceSums | None:
+def hop_sums(how: Plan, edges: CSR, options: Options) -> DistanceSums | None:
     """Count the pairs of each distance by the plan "hop counts"; None if a sum would be rounded."""
-    edges = given.edges
-    assert edges is not None
-    with reporting(options.progress, how) as meter:
-        if meter is not None:
-            meter.expect(search_steps(edges, edges.n))
+    with reporting(options.progress, how, search_steps(edges, edges.n)) as meter:
         return distance_sums(edges, threads=options.threads, meter=meter)
 
 
@@ -94,9 +86,7 @@ def _add_some_at_a_time(found: RunningDistances, given: GivenGraph, how: Plan, q
     """Add the distances of a dense graph, from some sources at a time."""
     n, every = given.n, Vertices.all_of(given.n)
     part = question._replace(options=question.options._replace(progress=False), wanted="elements")
-    with reporting(question.options.progress, how) as meter:
-        if meter is not None:
-            meter.expect(n**3)
+    with reporting(question.options.progress, how, n**3) as meter:
         for some in slices(n, n, HOST):
             selection = Selection(n, Vertices(np.arange(n)[some]), every)
             rows = run(plan(part.problem(given, selection)), given, part, selection)

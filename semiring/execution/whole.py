@@ -11,6 +11,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.closure import closure
+from semiring.arrays.conversion import Array
 from semiring.arrays.devices import is_gpu, namespace, on_device, on_gpu
 from semiring.arrays.memory import fits, require_memory, with_scratch
 from semiring.common.errors import SemiringError
@@ -20,8 +21,6 @@ from semiring.graphs import Graph
 from semiring.planning import Plan
 
 __all__ = ["close", "close_matrices", "made_of_edges", "paths_of", "shares"]
-
-Array = np.ndarray[Any, Any]
 
 
 def close(how: Plan, given: GivenGraph, question: Question, _: Selection | None, meter: Meter | None) -> Any:
@@ -64,45 +63,42 @@ def made_of_edges(how: Plan, given: GivenGraph) -> Graph:
 
 
 def close_matrices(how: Plan, g: Graph, question: Question, read: Callable[[], Graph | None], meter: Meter | None, *, returns: bool) -> Any:
-    """Return the closure of matrices in the caller's own kind, or its `Paths`.
+    """Return the closure of matrices on the host or the GPU of the plan, in the caller's own kind, or its `Paths`.
 
-    Parameters
-    ----------
-    how : Plan
-    g : Graph
-        On the host, or on the GPU of the plan.
-    question : Question
-    read : callable
-        Reads the graph once more, without overwriting anything; None if that is impossible.
-    meter : Meter or None
-    returns : bool
-        True if results go from a GPU to the host.
+    `read` reads the graph once more without overwriting anything, or returns None. With `returns`, results go from a GPU to the host.
     """
-    check = question.options.check
-    if how.gpu:
-        with on_device(how.device), ExitStack() as stack:
-            values = tuple(map(_row_major, g.working())) if on_gpu(g.values[0]) else _uploaded(g.values)
-            kept = _kept(g, values, read)
-            if g.owned and g.verify is not None and check:  # what is refused stays as it is
-                statistics = g.verify()
-                g.verify = lambda: statistics
-            via = _no_paths(values[0].shape) if how.paths else None
-            arrive = _arrivals(values, via, stack) if returns else None
-            _close(how, g, values, via, kept, question, meter)
-            if arrive is not None:
-                values, via = arrive()
-            return g.answer(*values) if via is None else paths_of(how.semiring, g, values, via, kept, reflexive=question.reflexive)
-    values = tuple(map(_row_major, g.values)) if g.owned else tuple([np.array(v, order="C") for v in g.values])
+    if not how.gpu:
+        values = tuple(map(_row_major, g.values)) if g.owned else tuple([np.array(v, order="C") for v in g.values])
+        via = None
+        if how.paths:
+            via = np.empty(values[0].shape, np.int32)
+            via.fill(-1)
+        return _closed(how, g, values, via, question, read, meter)
+    from semiring.kernels.cuda.blocks import upload
+    from semiring.kernels.cuda.elements import of_bytes
+
+    with on_device(how.device), ExitStack() as stack:
+        values = tuple(map(_row_major, g.working())) if on_gpu(g.values[0]) else tuple(map(upload, g.values))
+        via = of_bytes(values[0].shape, 0xFF) if how.paths else None
+        if g.owned and g.verify is not None and question.options.check:  # what is refused stays as it is
+            statistics = g.verify()
+            g.verify = lambda: statistics
+        arrive = _arrivals(values, via, stack) if returns else None
+        return _closed(how, g, values, via, question, read, meter, arrive)
+
+
+def _closed(
+    how: Plan,
+    g: Graph,
+    values: Any,
+    via: Any,
+    question: Question,
+    read: Callable[[], Graph | None],
+    meter: Meter | None,
+    arrive: Callable[[], tuple[tuple[Array, ...], Array | None]] | None = None,
+) -> Any:
+    """Close matrices in place, and return what `arrive` brings to the host."""
     kept = _kept(g, values, read)
-    via = None
-    if how.paths:
-        via = np.empty(values[0].shape, np.int32)
-        via.fill(-1)
-    _close(how, g, values, via, kept, question, meter)
-    return g.answer(*values) if via is None else paths_of(how.semiring, g, values, via, kept, reflexive=question.reflexive)
-
-
-def _close(how: Plan, g: Graph, values: Any, via: Any, kept: Callable[[], Any], question: Question, meter: Meter | None) -> None:
     engine = how.engine()
     engine.meter = meter
     closure(
@@ -118,6 +114,9 @@ def _close(how: Plan, g: Graph, values: Any, via: Any, kept: Callable[[], Any], 
         check=question.options.check,
         shortcuts=how.problem.takes_shortcuts,
     )
+    if arrive is not None:
+        values, via = arrive()
+    return g.answer(*values) if via is None else paths_of(how.semiring, g, values, via, kept, reflexive=question.reflexive)
 
 
 def paths_of(semiring: Semiring, g: Graph, values: Any, via: Any, kept: Callable[[], Any], *, reflexive: bool) -> Any:
@@ -127,28 +126,16 @@ def paths_of(semiring: Semiring, g: Graph, values: Any, via: Any, kept: Callable
     return Paths(semiring, values, via, nodes=g.labels, reflexive=reflexive, kept=kept, restore=g.restore, library=g.library)
 
 
-def _no_paths(shape: tuple[int, ...]) -> Any:
-    from semiring.kernels.cuda.elements import of_bytes
-
-    return of_bytes(shape, 0xFF)
-
-
-def _uploaded(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    from semiring.kernels.cuda.blocks import upload
-
-    return tuple(map(upload, values))
-
-
 def _arrivals(values: tuple[Any, ...], via: Any, stack: ExitStack) -> Callable[[], tuple[tuple[Array, ...], Array | None]]:
     """Return a function that copies results to the host, into pinned buffers that are registered in the background."""
     from semiring.kernels.cuda.blocks import download
-    from semiring.streaming.gpus import PinnedOutput
+    from semiring.streaming.gpus import PinnedMemory
 
     arrays = values if via is None else (*values, via)
-    pinned = stack.enter_context(PinnedOutput(values[0].shape, tuple(v.dtype for v in arrays)))
+    pinned = stack.enter_context(PinnedMemory([np.empty(v.shape, v.dtype) for v in arrays]))
 
     def arrive() -> tuple[tuple[Array, ...], Array | None]:
-        pinned.wait()
+        pinned.ready.result()
         results = tuple(map(download, arrays, pinned.arrays))
         return (results, None) if via is None else (results[:-1], results[-1])
 

@@ -25,6 +25,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from semiring.arrays.conversion import Array
 from semiring.arrays.devices import host, on_gpu
 from semiring.arrays.pieces import DISK, slices
 from semiring.common.errors import GraphError, SemiringError, library
@@ -32,7 +33,6 @@ from semiring.common.units import counted
 
 __all__ = ["Damage", "Read", "blocks", "format_for", "replacing", "rows_on_host"]
 
-Array = np.ndarray[Any, Any]
 Read = Callable[[str, tuple[int, ...], np.dtype[Any]], Array]
 """A function that returns the array of a name, of an expected shape and dtype."""
 
@@ -64,13 +64,10 @@ def format_for(path: Path, kind: str) -> _Npz | _Zarr:
 
     Its `write` replaces an older file; its `reading` gives the text and a reader of arrays, and reports faults as damage.
     """
-    name = path.name.lower()
-    if name.endswith(".npz"):
-        return _Npz(path, kind)
-    if name.endswith(".zarr"):
-        return _Zarr(path, kind)
-    if name.endswith(".zarr.zip"):
-        return _Zipped(path, kind)
+    formats: dict[str, type[_Npz | _Zarr]] = {".npz": _Npz, ".zarr": _Zarr, ".zarr.zip": _Zipped}
+    for suffix, form in formats.items():
+        if path.name.lower().endswith(suffix):
+            return form(path, kind)
     raise GraphError(f"{path}: the name must end in .npz, .zarr or .zarr.zip")
 
 

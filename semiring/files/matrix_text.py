@@ -166,7 +166,7 @@ def _has_broken_ends(rows: list[_Row]) -> bool:
     return any(isinstance(end, float) for row in rows for end in row[:2])
 
 
-def _matrix(rows: list[_Row], labels: Sequence[Hashable] | None, otherwise: str = "", *, may_be_edges: bool = False) -> TextMatrix:
+def _matrix(rows: list[_Row], labels: tuple[Hashable, ...] | None, otherwise: str = "", *, may_be_edges: bool = False) -> TextMatrix:
     """Build the matrix in float64, in int64 if float64 would round an integer or all entries are 0 or 1, or as objects for fractions."""
     entries = [entry for row in rows for entry in row if entry is not None]
     integers = [entry for entry in entries if isinstance(entry, int)]
@@ -178,14 +178,8 @@ def _matrix(rows: list[_Row], labels: Sequence[Hashable] | None, otherwise: str 
         array = array.astype(np.int64 if truth_values else np.float64)
     elif len(integers) == len(entries) and max(map(abs, integers)) < 1 << 63:
         array = array.astype(np.int64)
-    return TextMatrix(
-        array,
-        missing if missing.any() else None,
-        None if labels is None else tuple(labels),
-        numbers=True,
-        otherwise=otherwise,
-        may_be_edges=may_be_edges,
-    )
+    absent = missing if missing.any() else None
+    return TextMatrix(array, absent, labels, numbers=True, otherwise=otherwise, may_be_edges=may_be_edges)
 
 
 def require_writable(path: Path, source: Path, dtype: str | None = None) -> None:

@@ -18,17 +18,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from semiring.arrays.exchange import ArrayLike
-from semiring.common.errors import (
-    AssumptionWarning,
-    GraphError,
-    SemiringError,
-    TooLargeError,
-    callers_level,
-    library,
-    raised_here,
-    with_article,
-)
+from semiring.arrays.exchange import ArrayLike, a_name_of
+from semiring.common.errors import AssumptionWarning, GraphError, SemiringError, TooLargeError, callers_level, library, raised_here
 from semiring.common.units import counted
 from semiring.files.edge_text import parse
 from semiring.files.fields import Asked, WrongLine, number, numbers_for_names, numbers_of
@@ -130,7 +121,7 @@ def read_edges(
     asked = Asked(source, target, weight, directed, nodes, encoding)
     if not isinstance(file, str | os.PathLike):
         if not hasattr(file, "read"):
-            raise GraphError(f"{with_article(type(file).__name__)} is not a file; pass a path, or an open file")
+            raise GraphError(f"{a_name_of(file)} is not a file; pass a path, or an open file")
         content, name = file.read(), str(getattr(file, "name", "the open file"))
         if isinstance(content, str):
             content, asked = content.encode("utf-8", "surrogatepass"), asked._replace(encoding="utf-8")

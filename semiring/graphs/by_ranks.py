@@ -17,6 +17,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.csr import CSR
+from semiring.arrays.conversion import Array
 from semiring.arrays.devices import on_gpu
 from semiring.arrays.exchange import ArrayLike
 from semiring.common.errors import DTypeError, GraphError, SemiringError, ShapeError, described, library
@@ -29,8 +30,6 @@ from semiring.streaming.layout import block_rows
 from semiring.streaming.storage import OwnRows
 
 __all__ = ["GivenByRanks"]
-
-Array = np.ndarray[Any, Any]
 
 _AT_ONCE = 1024  # rows of a digest
 

@@ -79,10 +79,8 @@ def square_arrays(graph: Any, semiring: Semiring) -> tuple[Any, ...] | None:
     return arrays if square else None
 
 
-def rows_of_graph(graph: Graph) -> GivenRows | None:
+def rows_of_graph(graph: Graph) -> GivenRows:
     """Return the block rows of one matrix of numbers that was read as a whole, on the host or on a GPU."""
-    if graph.batch or any(v.dtype.kind == "O" for v in graph.values):
-        return None
     warned = not any(map(on_gpu, graph.values))
     return GivenRows(tuple(map(rows_of, graph.values)), graph.values, as_they_are=True, overwritable=graph.owned, warned=warned)
 

@@ -50,8 +50,8 @@ class NonEdgeWarning(UserWarning):
 class Reading(NamedTuple):
     """The options of `read_graph`; `closed` keeps edges whose weight is the semiring's zero."""
 
-    nonedge: Any
-    dtype: Any
+    nonedge: Any = None
+    dtype: Any = None
     overwrite: bool = False
     presence: bool = False
     paths: bool = False

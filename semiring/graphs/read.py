@@ -73,7 +73,7 @@ def read_graph(
     ------
     GraphError, ShapeError, DTypeError, DomainError, TooLargeError
     """
-    reading = reading_of(semiring, nonedge, dtype, overwrite=overwrite, presence=presence, paths=paths)
+    reading = reading_of(semiring, Reading(nonedge, dtype, overwrite, presence, paths))
     if (coo := coordinates(graph, semiring, weight, presence=presence)) is not None:
         return coo.dense(semiring, reading)
     return GivenMatrix.of(graph, semiring, reading).read()
@@ -163,23 +163,15 @@ class GivenMatrix:
 
 
 def edges_of(
-    graph: Any,
-    semiring: Semiring,
-    *,
-    nonedge: Any = None,
-    dtype: Any = None,
-    presence: bool = False,
-    weight: Any = None,
-    listed: EdgeList | None = None,
-    closed: bool = False,
+    graph: Any, semiring: Semiring, *, weight: Any = None, listed: EdgeList | None = None, **options: Any
 ) -> tuple[CSR, tuple[Hashable, ...] | None] | None:
     """Read the edges of a graph that lists them, and the labels; None for a dense matrix. See `read_graph` and `coordinates`.
 
-    With `closed`, edges whose weight is the semiring's zero are kept.
+    The other options are those of `Reading`.
     """
     if weight is None and (isinstance(graph, np.ndarray) or on_gpu(graph)):
         return None
-    reading = reading_of(semiring, nonedge, dtype, presence=presence, closed=closed)
+    reading = reading_of(semiring, Reading(**options))
     once = weight is None and isinstance(graph, EdgeList) and not graph.columns and is_constant(graph)
     if once and (known := _read.get(graph)) is not None and known[0] == (semiring, reading):
         return known[1], graph.labels
@@ -187,7 +179,7 @@ def edges_of(
         csr = csr_of_scipy(graph, semiring, reading)
         if csr is not None:
             return csr, None
-    coo = coordinates(graph, semiring, weight, presence=presence, listed=listed)
+    coo = coordinates(graph, semiring, weight, presence=reading.presence, listed=listed)
     if coo is None:
         return None
     edges = coo.csr(semiring, reading)
@@ -201,23 +193,16 @@ _read: WeakKeyDictionary[EdgeList, tuple[tuple[Semiring, Reading], CSR]] = WeakK
 
 
 def one_graph(
-    graph: Any,
-    semiring: Semiring,
-    *,
-    nonedge: Any = None,
-    dtype: Any = None,
-    weight: Any = None,
-    listed: EdgeList | None = None,
-    closed: bool = False,
+    graph: Any, semiring: Semiring, *, weight: Any = None, listed: EdgeList | None = None, **options: Any
 ) -> tuple[CSR, tuple[Hashable, ...] | None]:
     """Read the edges of any graph, also of a dense matrix, and the labels; see `edges_of`.
 
     Raises GraphError for a batch of matrices, and as for `read_graph`.
     """
-    read = edges_of(graph, semiring, nonedge=nonedge, dtype=dtype, weight=weight, listed=listed, closed=closed)
+    read = edges_of(graph, semiring, weight=weight, listed=listed, **options)
     if read is not None:
         return read
-    g = GivenMatrix.of(graph, semiring, reading_of(semiring, nonedge, dtype)).read()
+    g = GivenMatrix.of(graph, semiring, reading_of(semiring, Reading(**options))).read()
     if g.batch:
         raise GraphError(f"this is of one graph, not of a batch of shape {g.batch}; pass one at a time")
     if g.verify is not None:
@@ -229,22 +214,15 @@ def one_graph(
     return CSR.of(tails, heads, tuple(v[there] for v in values), g.n, zero), g.labels
 
 
-def reading_of(
-    semiring: Semiring,
-    nonedge: Any,
-    dtype: Any,
-    overwrite: bool = False,
-    presence: bool = False,
-    paths: bool = False,
-    check: bool = True,
-    closed: bool = False,
-) -> Reading:
-    """Return the options of reading. Raises GraphError if `nonedge` is no single element."""
-    width = semiring.components
-    if width > 1 and semiring.from_weight is not None and nonedge is not None and not isinstance(nonedge, tuple | list | np.ndarray):
+def reading_of(semiring: Semiring, options: Reading) -> Reading:
+    """Return options with `nonedge` as an element of the semiring. Raises GraphError if `nonedge` is no single element."""
+    nonedge, width = options.nonedge, semiring.components
+    if nonedge is None:
+        return options
+    if width > 1 and semiring.from_weight is not None and not isinstance(nonedge, tuple | list | np.ndarray):
         nonedge = element_of(nonedge, semiring)
-    if width > 1 and nonedge is not None and (not isinstance(nonedge, tuple) or len(nonedge) != width):
+    if width > 1 and (not isinstance(nonedge, tuple) or len(nonedge) != width):
         raise GraphError(f"nonedge is one element of {semiring.name}: a tuple of {width} numbers, not {nonedge!r}")
     if width == 1 and isinstance(nonedge, tuple | list | np.ndarray):
         raise GraphError(f"nonedge is one number, not {nonedge!r}")
-    return Reading(nonedge, dtype, overwrite, presence, paths, check, closed)
+    return options._replace(nonedge=nonedge)

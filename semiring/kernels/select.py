@@ -26,10 +26,9 @@ from semiring.kernels.operations import is_packed
 if TYPE_CHECKING:
     from semiring.kernels.compressed import ReferenceSparseProducts
     from semiring.kernels.cpu.element_operations import ElementOperations
-    from semiring.kernels.cpu.eliminations import Eliminations
+    from semiring.kernels.cpu.eliminations import Eliminations, TightTrees
     from semiring.kernels.cpu.hops import SourceSets
     from semiring.kernels.cpu.sparse_products import CpuSparseProducts
-    from semiring.kernels.cpu.tight_trees import TightTrees
     from semiring.kernels.cuda.sparse import CudaSparseProducts
 
     SparseProducts: TypeAlias = CpuSparseProducts | CudaSparseProducts | ReferenceSparseProducts
@@ -122,7 +121,7 @@ def source_sets(count: int) -> SourceSets:
 def tight_trees(semiring: Semiring, dtypes: DTypes) -> TightTrees:
     """Return the trees of rows along tight edges; `has_searches` tells if they exist."""
     with importing:
-        from semiring.kernels.cpu.tight_trees import TightTrees
+        from semiring.kernels.cpu.eliminations import TightTrees
 
     return TightTrees(semiring, dtypes)
 

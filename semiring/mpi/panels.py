@@ -24,11 +24,10 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 
+from semiring.arrays.conversion import Array
 from semiring.mpi.ranks import Ranks, Stopped, pieces
 
-__all__ = ["Local", "NcclPanels", "Panels", "SharedPanels", "has_nccl", "nccl_enabled"]
-
-Array = np.ndarray[Any, Any]
+__all__ = ["NcclPanels", "Panels", "SharedPanels", "has_nccl", "nccl_enabled"]
 
 _SLOTS = 2
 """Slots for panels: the current panel and the next."""
@@ -48,52 +47,26 @@ _PROGRESS = 4
 _STAGES = 3
 
 
-class Local(Protocol):
-    """The interface of this rank's computation to `Panels`."""
+class _Local(Protocol):
+    """The interface of this rank's computation; `semiring.streaming.dependencies` says what each method does."""
 
-    def check(self) -> None:
-        """Raise `Stopped` after an error on this rank."""
-
-    def released(self, k: int) -> bool:
-        """Return True if no device of this rank needs row panel k any more."""
-        ...
-
-    def progress(self, k: int) -> tuple[int, ...]:
-        """Return this rank's progress before row panel k travels, as `_PROGRESS` numbers."""
-        ...
-
-    def others(self, progress: Array) -> None:
-        """Take the progress of all ranks, of shape (ranks, _PROGRESS)."""
-
-    def writable(self, k: int) -> None:
-        """Allow the owner to copy row panel k to its slot."""
-
-    def published(self, k: int) -> bool:
-        """Return True if the owner has copied row panel k to its slot."""
-        ...
-
-    def arrived(self, k: int) -> None:
-        """Note that row panel k is in its slot."""
+    def check(self) -> None: ...
+    def released(self, k: int) -> bool: ...
+    def progress(self, k: int) -> tuple[int, ...]: ...
+    def others(self, progress: Array) -> None: ...
+    def writable(self, k: int) -> None: ...
+    def published(self, k: int) -> bool: ...
+    def arrived(self, k: int) -> None: ...
 
 
 class Panels(ABC):
     """The transport of a closure's row panels from their owners to all ranks.
 
-    Parameters
-    ----------
-    owners : dict of int to int
-        The owner's rank for each remaining row panel, in ascending order of panels; the same on all ranks.
-
-    Attributes
-    ----------
-    direct : bool
-        Devices compute with a panel in its slot.
-    ready : concurrent.futures.Future or None
-        Done when the slots may be written to.
+    `owners` has the owner's rank for each remaining row panel, in ascending order of panels; the same on all ranks.
     """
 
-    direct = True
-    ready: Future[None] | None = None
+    direct = True  # devices compute with a panel in its slot
+    ready: Future[None] | None = None  # done when the slots may be written to
 
     def __init__(self, ranks: Ranks, owners: dict[int, int]) -> None:
         self.ranks, self.owners = ranks, owners
@@ -117,13 +90,10 @@ class Panels(ABC):
         """Return the arrays of row panel k's slot."""
         return self.slot_of(self._order[k] % _SLOTS)
 
-    def run(self, local: Local, done: Callable[[], bool]) -> None:
+    def run(self, local: _Local, done: Callable[[], bool]) -> None:
         """Transport all panels in the calling thread, and wait until this rank's computation is `done`.
 
-        Raises
-        ------
-        Stopped
-            If another rank has failed, or `local.check` raises it.
+        Raises Stopped if another rank has failed, or if `local.check` does.
         """
 
         def watch() -> None:

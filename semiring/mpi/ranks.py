@@ -21,12 +21,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from semiring.arrays.conversion import Array
 from semiring.common.errors import SemiringError, described
 
 __all__ = ["Ranks", "Stopped", "pieces"]
 
 T = TypeVar("T")
-Array = np.ndarray[Any, Any]
 
 _EAGER, _LONGEST = 200, 1e-3
 """Tests of a request before the first pause, and the longest pause in seconds."""
@@ -42,17 +42,9 @@ class Stopped(Exception):
 class Ranks:
     """The processes of an MPI communicator, which make the same calls in the same order. `Ranks.of` makes it.
 
-    Attributes
-    ----------
-    rank, size : int
-        The number of this process, and the number of processes.
-    hosts : tuple of int
-        The first rank on the host of each rank.
-    nccl : dict of int to cupy.cuda.nccl.NcclCommunicator
-        NCCL's communicators by this rank's GPU, see `NcclPanels`.
-    all, host, leaders : mpi4py.MPI.Comm
-        Communicators for row panels: all ranks, this host's ranks, and the first rank of each host (None on other ranks). Every
-        communicator here is a duplicate, so that the caller's messages cannot be mistaken for ours.
+    `rank` is the number of this process, of `size`, and `hosts` has the first rank on the host of each rank. Row panels travel by `all`
+    ranks, those of this `host`, and the `leaders`: the first rank of each host (None on other ranks). Every communicator here is a
+    duplicate, so that the caller's messages cannot be mistaken for ours. `nccl` has NCCL's communicators by this rank's GPU.
     """
 
     def __init__(self, comm: Any) -> None:
@@ -74,10 +66,7 @@ class Ranks:
     def of(cls, comm: Any) -> Ranks:
         """Return the ranks of a communicator, which caches them.
 
-        Raises
-        ------
-        SemiringError
-            For no communicator, or if MPI does not permit calls in this thread.
+        Raises SemiringError for no communicator, or if MPI does not permit calls in this thread.
         """
         if type(comm).__module__.partition(".")[0] != "mpi4py" or not hasattr(comm, "Ibcast"):
             raise SemiringError(f"comm is {described(comm)}; it is a communicator of mpi4py, such as MPI.COMM_WORLD")
@@ -196,10 +185,7 @@ class Ranks:
     def settle(self, error: BaseException | None) -> None:
         """End joint work on all ranks, given this rank's error or None.
 
-        Raises
-        ------
-        BaseException
-            The error of the first rank with an error other than `Stopped`, with a note that names the rank.
+        All raise the error of the first rank with an error other than `Stopped`, with a note that names the rank.
         """
         own = None if error is None or isinstance(error, Stopped) else error
         if own is not None:

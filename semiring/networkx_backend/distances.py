@@ -247,9 +247,7 @@ class Distances(DistanceRows):
     def __init__(self, nodes: list[Hashable], matrix: Array, predecessors: Array | None, first: int = 0) -> None:
         super().__init__(matrix, first)
         self.nodes, self.predecessors = nodes, predecessors
-        self._labels = np.empty(len(nodes), dtype=object)
-        for i, node in enumerate(nodes):  # one by one, because NumPy would take tuples apart
-            self._labels[i] = node
+        self._labels = np.fromiter(nodes, dtype=object, count=len(nodes))  # numpy.array would take tuples apart
 
     def within(self, cutoff: float | None) -> Distances:
         """Drop distances above the cutoff, in place; every node still reaches itself."""

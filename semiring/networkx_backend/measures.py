@@ -16,7 +16,6 @@ from semiring.algorithms.distances import DistanceSums, extreme_eccentricity, ex
 from semiring.arrays.conversion import EXACT_IN_FLOAT64, Array
 from semiring.arrays.memory import require_memory
 from semiring.arrays.pieces import GPU
-from semiring.execution.question import GivenGraph
 from semiring.execution.sums import hop_sums
 from semiring.networkx_backend.distances import DistanceRows, algorithm, by_rows, searched_edges, sparse, total_distance
 from semiring.planning import Plan, edges_problem, plan
@@ -116,8 +115,7 @@ def _eccentricities(G: Any, nodes: Any, weight: Any) -> dict[Any, Any]:
         return {**theirs}
     wanted = list(G.nbunch_iter(nodes))
     reaches, farthest = _farthest(sparse(G, weight))
-    number = {node: i for i, node in enumerate(G)}
-    some = [number[node] for node in wanted]
+    some = _indices(G, wanted)
     _require_connected(G, connected=bool(reaches[some].all()))
     return dict(zip(wanted, farthest[some].tolist(), strict=True))
 
@@ -125,7 +123,7 @@ def _eccentricities(G: Any, nodes: Any, weight: Any) -> dict[Any, Any]:
 def _planned(edges: CSR) -> tuple[Plan | None, DistanceSums | None]:
     """Return a plan for all distances by rows, or the sums of hop counts if so planned and nothing is rounded."""
     how = plan(edges_problem(MIN_PLUS, edges, Options(), wanted="sums"))
-    return (None, hop_sums(how, GivenGraph(edges), Options())) if how.strategy == "hop counts" else (how, None)
+    return (None, hop_sums(how, edges, Options())) if how.strategy == "hop counts" else (how, None)
 
 
 def _farthest(edges: CSR, how: Plan | None = None) -> tuple[Array, Array]:
@@ -144,49 +142,38 @@ def _require_connected(G: Any, *, connected: bool) -> None:
         raise nx.NetworkXError(f"Found infinite path length because the {reason} connected")
 
 
-def _extreme(G: Any, weight: Any, *, greatest: bool, every: bool) -> tuple[Any, list[Any]]:
-    """Return the greatest or the least eccentricity, and every node with this value (or at least one node)."""
-    if len(G) == 0:  # max and min of nothing raise Python's own error, as in NetworkX
-        return (max if greatest else min)(_eccentricities(G, None, weight).values()), []
-    edges = sparse(G, weight)
-    how = plan(edges_problem(MIN_PLUS, edges, Options(), wanted="extremes"))
-    found = extreme_eccentricity(edges, greatest=greatest, every=every) if how.strategy == "bounds" else None
-    if found is not None:
-        first = np.zeros(1, np.intp)
-        _require_connected(G, connected=all(len(part.reachable(first)) == edges.n for part in {edges, edges.transposed()}))
-    else:
-        reaches, farthest = _farthest(edges, None if how.strategy == "bounds" else how)
-        _require_connected(G, connected=bool(reaches.all()))
-        found = extreme_of(edges, farthest, greatest=greatest, every=every)
-    value, vertices = found
-    nodes = list(G)
-    return edges.dtypes[0].type(value).item(), [nodes[v] for v in vertices.tolist()]
-
-
 @algorithm
 def eccentricity(G: Any, v: Any = None, sp: None = None, weight: Any = None) -> Any:
     e = _eccentricities(G, v, weight)
     return e[v] if v in G else e
 
 
-@algorithm
-def diameter(G: Any, e: None = None, usebounds: bool = False, weight: Any = None) -> Any:
-    return _extreme(G, weight, greatest=True, every=False)[0]
+def _extreme(name: str, *, greatest: bool, every: bool) -> Callable[..., Any]:
+    """Make NetworkX's function of this name: the greatest or the least eccentricity, or `every` node with this value."""
+
+    def find(G: Any, e: None = None, usebounds: bool = False, weight: Any = None) -> Any:
+        if len(G) == 0:  # max and min of nothing raise Python's own error, as in NetworkX
+            return (max if greatest else min)(_eccentricities(G, None, weight).values())
+        edges = sparse(G, weight)
+        how = plan(edges_problem(MIN_PLUS, edges, Options(), wanted="extremes"))
+        found = extreme_eccentricity(edges, greatest=greatest, every=every) if how.strategy == "bounds" else None
+        if found is not None:
+            first = np.zeros(1, np.intp)
+            _require_connected(G, connected=all(len(part.reachable(first)) == edges.n for part in {edges, edges.transposed()}))
+        else:
+            reaches, farthest = _farthest(edges, None if how.strategy == "bounds" else how)
+            _require_connected(G, connected=bool(reaches.all()))
+            found = extreme_of(edges, farthest, greatest=greatest, every=every)
+        value, vertices = found
+        nodes = list(G)
+        return [nodes[v] for v in vertices.tolist()] if every else edges.dtypes[0].type(value).item()
+
+    find.__name__ = find.__qualname__ = name
+    return algorithm(find)
 
 
-@algorithm
-def radius(G: Any, e: None = None, usebounds: bool = False, weight: Any = None) -> Any:
-    return _extreme(G, weight, greatest=False, every=False)[0]
-
-
-@algorithm
-def periphery(G: Any, e: None = None, usebounds: bool = False, weight: Any = None) -> list[Any]:
-    return _extreme(G, weight, greatest=True, every=True)[1]
-
-
-@algorithm
-def center(G: Any, e: None = None, usebounds: bool = False, weight: Any = None) -> list[Any]:
-    return _extreme(G, weight, greatest=False, every=True)[1]
+diameter, radius = _extreme("diameter", greatest=True, every=False), _extreme("radius", greatest=False, every=False)
+periphery, center = _extreme("periphery", greatest=True, every=True), _extreme("center", greatest=False, every=True)
 
 
 @algorithm

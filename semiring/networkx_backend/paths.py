@@ -21,7 +21,7 @@ from semiring.algorithms.simple_paths import simple_paths
 from semiring.common.errors import NegativeCycleError, SemiringError
 from semiring.execution.question import GivenGraph, Question
 from semiring.execution.strategy import solve
-from semiring.graphs.read import reading_of
+from semiring.graphs.dense import Reading
 from semiring.networkx_backend.costs import preparation, reading, theirs
 from semiring.networkx_backend.distances import Distances, algorithm, compressed, distances, searched_edges, sparse, total_distance, truth
 from semiring.planning.options import Options
@@ -211,23 +211,20 @@ def johnson(G: Any, weight: Any = "weight") -> dict[Any, dict[Any, list[Any]]]:
 
 def shortest_path(G: Any, source: None = None, target: None = None, weight: Any = None, method: str = "dijkstra") -> Any:
     """See `networkx.shortest_path`; for all pairs."""
-    return _by_method(G, weight, method, all_pairs_shortest_path, all_pairs_dijkstra_path, all_pairs_bellman_ford_path)
+    weighted = {"dijkstra": all_pairs_dijkstra_path, "bellman-ford": all_pairs_bellman_ford_path}
+    return _by_method(G, weight, method, all_pairs_shortest_path, weighted)
 
 
 def shortest_path_length(G: Any, source: None = None, target: None = None, weight: Any = None, method: str = "dijkstra") -> Any:
     """See `networkx.shortest_path_length`; for all pairs."""
-    lengths = all_pairs_shortest_path_length, all_pairs_dijkstra_path_length, all_pairs_bellman_ford_path_length
-    return _by_method(G, weight, method, *lengths)
+    weighted = {"dijkstra": all_pairs_dijkstra_path_length, "bellman-ford": all_pairs_bellman_ford_path_length}
+    return _by_method(G, weight, method, all_pairs_shortest_path_length, weighted)
 
 
-def _by_method(
-    G: Any, weight: Any, method: str, unweighted: Callable[..., Named], dijkstra: Callable[..., Named], bellman_ford: Callable[..., Named]
-) -> Named:
-    if method not in ("dijkstra", "bellman-ford"):
+def _by_method(G: Any, weight: Any, method: str, unweighted: Callable[..., Named], weighted: dict[str, Callable[..., Named]]) -> Named:
+    if method not in weighted:
         raise ValueError(f"method not supported: {method}")
-    if weight is None:
-        return unweighted(G)
-    return (dijkstra if method == "dijkstra" else bellman_ford)(G, weight=weight)
+    return unweighted(G) if weight is None else weighted[method](G, weight=weight)
 
 
 @algorithm
@@ -257,7 +254,7 @@ def average_shortest_path_length(G: Any, weight: Any = None, method: str | None 
 def shortest_simple_paths(G: Any, source: Any, target: Any, weight: Any = None) -> Iterator[list[Any]]:
     if G.is_multigraph():
         raise nx.NetworkXNotImplemented("not implemented for multigraph type")
-    edges = searched_edges(G, weight).csr(MIN_PLUS, reading_of(MIN_PLUS, None, np.float64))
+    edges = searched_edges(G, weight).csr(MIN_PLUS, Reading(dtype=np.float64))
 
     def found() -> Iterator[list[Any]]:
         # Like NetworkX, check the nodes on the first request for a path.
@@ -291,7 +288,8 @@ def transitive_closure(G: Any, reflexive: bool | None = False) -> Any:
     elif reflexive is None or not G.is_directed():
         # NetworkX's search takes an undirected edge only once, so no walk returns to its first node.
         np.fill_diagonal(reached, False)
-    return _with_edges(G, nodes, reached & ~edges)
+    added = reached & ~edges
+    return _add_edges(G.copy(), nodes, added if G.is_directed() else np.triu(added))
 
 
 @algorithm
@@ -300,11 +298,7 @@ def transitive_closure_dag(G: Any, topo_order: None = None) -> Any:
     reached = reachability(edges)
     if reached.diagonal().any():
         raise nx.NetworkXUnfeasible("Graph contains a cycle or graph changed during iteration")
-    return _with_edges(G, nodes, reached & ~edges)
-
-
-def _with_edges(G: Any, nodes: list[Any], added: np.ndarray[Any, Any]) -> Any:
-    return _add_edges(G.copy(), nodes, added if G.is_directed() else np.triu(added))
+    return _add_edges(G.copy(), nodes, reached & ~edges)
 
 
 def _add_edges(graph: Any, nodes: list[Any], matrix: np.ndarray[Any, Any]) -> Any:

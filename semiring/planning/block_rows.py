@@ -46,9 +46,8 @@ def by_block_rows(problem: Problem, devices: tuple[str, ...], *, listed: bool) -
     alone = len(devices) == 1 and not (shared and blocked and idempotent)
     if alone and not wanted and (problem.there or not (gpu or problem.place == "disk")):
         return None
-    row_bytes = n * problem.entry_bytes
-    room = _room(problem, devices)
-    needed = with_scratch(n * row_bytes) if gpu else n * row_bytes
+    room, size = _room(problem, devices), problem.result_bytes
+    needed = with_scratch(size) if gpu else size
     if alone and not problem.checkpoint and needed <= room:
         return None
     if not idempotent:
@@ -58,10 +57,7 @@ def by_block_rows(problem: Problem, devices: tuple[str, ...], *, listed: bool) -
             f"closures over {problem.semiring.name} are eliminated, which takes the matrix as a whole, because ⊕ is not idempotent: leave "
             f"out memory_limit and checkpoint, and name one device"
         )
-    _require_blocked(problem)
-    room = _beside_scratch(room, n * row_bytes, gpu=gpu)
-    side = _side(problem, row_bytes, gpu=gpu)
-    share = max(resident_bytes(block_rows(n, side), len(devices), row_bytes))
+    side, share, room = _divided(problem, devices, room)
     resident = shared and not wanted and share <= room
     if problem.there and not resident:
         if len(devices) == 1:
@@ -70,19 +66,14 @@ def by_block_rows(problem: Problem, devices: tuple[str, ...], *, listed: bool) -
             f"a share of the matrix and two row panels take {format_bytes(share)} on each GPU, where "
             f"{format_bytes(max(room, 0))} are free; bring it to the host, from where GPUs get it by block rows"
         )
-    found = Plan(problem, devices, "block rows", "blocked", side, room=room, resident=resident)
-    return cut(found, side)
+    return cut(Plan(problem, devices, "block rows", "blocked", side, room=room, resident=resident), side)
 
 
 def by_block_rows_of_ranks(problem: Problem) -> Plan:
     """Plan a closure by block rows, distributed over the devices of several processes."""
-    _require_blocked(problem)
     devices = problem.device if isinstance(problem.device, tuple) else (str(problem.device),)
-    gpu, n = is_gpu(devices[0]), problem.n
-    row_bytes = n * problem.entry_bytes
-    room = _beside_scratch(_room(problem, devices) if gpu else _room(problem, devices, problem.beside), n * row_bytes, gpu=gpu)
-    side = _side(problem, row_bytes, gpu=gpu)
-    share = max(resident_bytes(block_rows(n, side), problem.ranks * len(devices), row_bytes))
+    room = _room(problem, devices, 1 if is_gpu(devices[0]) else problem.beside)
+    side, share, room = _divided(problem, devices, room)
     resident = problem.memory_limit is None and share <= room
     return cut(Plan(problem, devices, "block rows", "blocked", side, room=room, resident=resident), side)
 
@@ -130,19 +121,23 @@ def _room(problem: Problem, devices: tuple[str, ...], sharing: int = 1) -> int:
     return min(*left, sys.maxsize, sys.maxsize if problem.memory_limit is None else problem.memory_limit)
 
 
-def _side(problem: Problem, row_bytes: int, *, gpu: bool) -> int:
-    """Choose the side of a block row from the problem and its options alone, as the side decides the bits of the result."""
+def _divided(problem: Problem, devices: tuple[str, ...], room: int) -> tuple[int, int, int]:
+    """Return the side of a block row, the bytes of the largest share of a device, and the room beside an engine.
+
+    The side follows from the problem and its options alone, as the side decides the bits of the result.
+    """
+    if problem.method not in ("auto", "blocked"):
+        raise SemiringError(f"method={problem.method!r} takes the matrix as a whole; by block rows there is 'blocked', which 'auto' takes")
+    n, size, gpu = problem.n, problem.result_bytes, is_gpu(devices[0])
     if problem.block is not None:
-        return min(int(problem.block), problem.n)
-    limit = None if problem.memory_limit is None else _beside_scratch(problem.memory_limit, problem.n * row_bytes, gpu=gpu)
-    return default_side(problem.n, row_bytes, limit)
+        side = min(int(problem.block), n)
+    else:
+        limit = None if problem.memory_limit is None else _beside_scratch(problem.memory_limit, size, gpu=gpu)
+        side = default_side(n, size // n, limit)
+    share = max(resident_bytes(block_rows(n, side), max(1, problem.ranks) * len(devices), size // n))
+    return side, share, _beside_scratch(room, size, gpu=gpu)
 
 
 def _beside_scratch(room: int, size: int, *, gpu: bool) -> int:
     """Subtract the memory of an engine from some bytes, for a matrix of a `size`."""
     return room - max(GPU_SCRATCH if gpu else CPU_SCRATCH, min(room, size) // _SCRATCH_SHARE)
-
-
-def _require_blocked(problem: Problem) -> None:
-    if problem.method not in ("auto", "blocked"):
-        raise SemiringError(f"method={problem.method!r} takes the matrix as a whole; by block rows there is 'blocked', which 'auto' takes")

@@ -26,44 +26,38 @@ __all__ = ["ClosureOptions", "ComputationOptions", "ExplainedOptions", "Options"
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class ComputationOptions(TypedDict, total=False):
-    """Options of reading a graph, and of the devices and memory of a closure; see `semiring.apsp`."""
-
+class _CommonOptions(TypedDict, total=False):
     weight: str | float | None
     nonedge: Any
+    threads: int | None
+    memory_limit: int | str | None
+
+
+class ComputationOptions(_CommonOptions, total=False):
+    """Options of reading a graph, and of the devices and memory of a closure; see `semiring.apsp`."""
+
     dtype: Any
     device: Any
-    threads: int | None
     overwrite: bool
-    memory_limit: int | str | None
     checkpoint: str | os.PathLike[str] | None
     progress: Callable[[Progress], None] | bool | None
     comm: Any
 
 
-class ClosureOptions(ComputationOptions, total=False):
-    """Options of a closure, with the rows, columns, paths and algorithm; see `semiring.apsp`."""
-
-    paths: bool
-    sources: Any
-    targets: Any
-    check: bool
-    method: str
-    block: int | None
-
-
-class ExplainedOptions(TypedDict, total=False):
+class ExplainedOptions(_CommonOptions, total=False):
     """Options of `semiring.explain`; `dtype` and `device` are parameters of their function."""
 
     paths: bool
     sources: Any
     targets: Any
-    weight: str | float | None
-    nonedge: Any
-    threads: int | None
-    memory_limit: int | str | None
     method: str
     block: int | None
+
+
+class ClosureOptions(ComputationOptions, ExplainedOptions, total=False):
+    """Options of a closure, with the rows, columns, paths and algorithm; see `semiring.apsp`."""
+
+    check: bool
 
 
 class Options(NamedTuple):
@@ -90,12 +84,8 @@ class Options(NamedTuple):
     def of(cls, given: Mapping[str, Any], function: str, known: Any = ClosureOptions) -> Options:
         """Complete the options that a caller gave to a function.
 
-        Raises
-        ------
-        TypeError
-            For a name that is not `known`, with Python's message.
-        SemiringError
-            For a bad number of threads, or an array as the value of a scalar option.
+        Raises TypeError with Python's message for a name that is not `known`. Raises SemiringError for a bad number of threads, or an
+        array as the value of a scalar option.
         """
         if not given.keys() <= known.__optional_keys__:
             name = next(name for name in given if name not in known.__optional_keys__)
@@ -107,11 +97,6 @@ class Options(NamedTuple):
             if hasattr(value, "shape") and name not in ("nonedge", "sources", "targets"):  # whose truth nobody may ask
                 refuse_arrays(**{name: value})
         return found
-
-    @property
-    def needs_block_rows(self) -> bool:
-        """True for options that only a closure by block rows has."""
-        return self.memory_limit is not None or self.checkpoint is not None
 
 
 def takes(options: Any) -> Callable[[F], F]:
@@ -137,21 +122,8 @@ def takes(options: Any) -> Callable[[F], F]:
 def named_device(device: Any, place: str, *, exact: bool, compiled: bool = False) -> str | None:
     """Return the device that computes; None if "auto" leaves the choice to the cost model.
 
-    Parameters
-    ----------
-    device : {"auto", "cpu", "reference", "cuda", "cuda:0", …}
-        "auto" leaves arrays on their GPU.
-    place : str
-        The place of the operands: "cpu", "disk", or "cuda:0" and so on.
-    exact : bool
-        True for elements that are Python's numbers.
-    compiled : bool
-        True for computations that the reference engine lacks.
-
-    Raises
-    ------
-    SemiringError
-        For an unknown or absent device, and for one that cannot reach the arrays or compute the result.
+    "auto" leaves operands on their GPU, if `place` is one. Elements are Python's numbers if `exact`; the reference engine lacks what must
+    be `compiled`. Raises SemiringError for an unknown or absent device, and for one that cannot reach the arrays or compute the result.
     """
     name = str(device)
     if (name not in ("auto", "cpu", "reference") and not is_gpu(name)) or (compiled and name == "reference"):
@@ -178,10 +150,7 @@ def named_device(device: Any, place: str, *, exact: bool, compiled: bool = False
 def named_gpus(device: Any) -> tuple[str, ...] | None:
     """Return the GPUs of "cuda:all" or of a list of names and numbers; None for other devices.
 
-    Raises
-    ------
-    SemiringError
-        For a name that is no GPU, a machine without GPUs, or a GPU that is named twice.
+    Raises SemiringError for a name that is no GPU, a machine without GPUs, or a GPU that is named twice.
     """
     if device == "cuda:all":
         names = tuple(map(gpu_name, range(gpus())))
@@ -197,12 +166,7 @@ def named_gpus(device: Any) -> tuple[str, ...] | None:
 
 
 def size_of(limit: int | str) -> int:
-    """Return the bytes of a memory limit: a number, or a string such as "8GiB", "512 MiB" or "2.5 GB".
-
-    Raises
-    ------
-    SemiringError
-    """
+    """Return the bytes of a memory limit: a number, or a string such as "8GiB", "512 MiB" or "2.5 GB". Raises SemiringError for others."""
     if isinstance(limit, int | np.integer) and not isinstance(limit, bool) and limit > 0:
         return int(limit)
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", limit, re.IGNORECASE) if isinstance(limit, str) else None

@@ -58,14 +58,8 @@ forks.in_children(_plans.clear)  # children cannot use the GPUs that their paren
 def plan(problem: Problem) -> Plan:
     """Plan the solution of a problem.
 
-    Raises
-    ------
-    SemiringError
-        For options that contradict each other or the problem, and for absent devices.
-    LawError
-        For a semiring without a law that the closure needs.
-    TooLargeError
-        For a matrix too large for a few block rows to fit.
+    Raises SemiringError for options that contradict each other or the problem, and for absent devices; LawError for a semiring without a
+    law that the closure needs; TooLargeError for a matrix too large for a few block rows to fit.
     """
     warm = bool(machine.used_devices)
     try:
@@ -107,7 +101,6 @@ def _scan(problem: Problem) -> Plan:
 
 
 def _closure(problem: Problem) -> Plan:
-    """Plan a closure, of all rows or of some."""
     require_method(problem.method, problem.block)
     if problem.searches is not None and problem.needs_block_rows:
         raise SemiringError(
@@ -162,7 +155,6 @@ def _all_rows(problem: Problem, shared: tuple[str, ...] | None) -> Plan:
 
 
 def _whole(problem: Problem, device: str) -> Plan:
-    """Plan the closure of whole matrices."""
     eliminate = eliminates(problem.semiring, problem.dtypes, paths=problem.paths)
     sides = sides_of(problem.semiring, problem.dtypes, device, packed=problem.is_packed(device))
     algorithm, block = settled(problem.method, problem.block, problem.n, sides, eliminate=eliminate)
@@ -228,56 +220,47 @@ def _sparse(problem: Problem, shared: tuple[str, ...] | None) -> Plan:
         return Plan(problem, ("cpu",), strategy, algorithm, seconds=search_seconds(problem, compiled=True))
     considered = _ways_of_edges(problem, shared)
     strategy = min(considered, key=lambda name: considered[name][0])
-    seconds, device = considered[strategy]
-    ways = tuple((name, seconds) for name, (seconds, _) in considered.items())
+    seconds, device, algorithm = considered[strategy]
+    ways = tuple((name, seconds) for name, (seconds, *_) in considered.items())
     if strategy == "whole":
         part = problem.searches is not None and not problem.scipy  # of the vertices that are reached
         return replace(_whole(problem, device) if part else _all_rows(problem, shared), considered=ways)
     if strategy == "search" and problem.wanted == "pair" and has_searches(problem.semiring, problem.dtypes, str(problem.device)):
-        strategy = "search from both ends"
-    scipys = "johnson" if problem.order == "rounds" else "dijkstra"
-    order = "" if problem.fill is None else {"metis": "nested dissection"}.get(problem.fill.order, problem.fill.order)
-    algorithm = {
-        "search": _SEARCHES[problem.order],
-        "search from both ends": _SEARCHES["best"],
-        "SciPy": scipys,
-        "rows by products": "products",
-        "elimination": order,
-        "condensation": "strongly connected components",
-        "spanning tree": "Kruskal",
-    }[strategy]
+        strategy, algorithm = "search from both ends", _SEARCHES["best"]
     size = problem.rows * problem.n * problem.entry_bytes
     return Plan(problem, (device,), strategy, algorithm, seconds=seconds, memory={device: size}, considered=ways)
 
 
-def _ways_of_edges(problem: Problem, shared: tuple[str, ...] | None) -> dict[str, tuple[float, str]]:
-    """Return the candidate strategies for a graph given by edges or by csgraph, with predicted seconds and device."""
+def _ways_of_edges(problem: Problem, shared: tuple[str, ...] | None) -> dict[str, tuple[float, str, str]]:
+    """Return the candidate strategies for a graph given by edges or by csgraph, with predicted seconds, device and algorithm."""
     some, named = problem.searches is not None, str(problem.device)
+    scipys = "johnson" if problem.order == "rounds" else "dijkstra"
     if problem.wanted == "nearest":
-        return {"SciPy": (scipy_seconds(problem), "cpu")}
+        return {"SciPy": (scipy_seconds(problem), "cpu", scipys)}
     if problem.there or named not in ("auto", "cpu", "reference"):
         device = _device(problem, closure_seconds, 0, shared)
-        return {"whole": (closure_seconds(problem, device), device)}
+        return {"whole": (closure_seconds(problem, device), device, "")}
     device = "cpu" if some and not problem.scipy else _device(problem, closure_seconds, with_scratch(problem.result_bytes))
     if problem.exact or named == "reference":
         device = "reference"
-    whole = closure_seconds(problem, device), device
-    ways: dict[str, tuple[float, str]] = {}
+    whole = closure_seconds(problem, device), device, ""
+    ways: dict[str, tuple[float, str, str]] = {}
     compiled = has_loops(problem.semiring, problem.dtypes, named)
     if problem.has_rows_alone and (some or problem.scipy or compiled):
-        ways["search"] = search_seconds(problem, compiled=compiled), "cpu"
+        ways["search"] = search_seconds(problem, compiled=compiled), "cpu", _SEARCHES[problem.order]
     if problem.fill is not None:
         needed = problem.fill.memory(problem.element_bytes, problem.n, thread_count(problem.threads))
         if fits(needed + (0 if problem.wanted == "rows" else problem.result_bytes), "cpu"):
-            ways["elimination"] = elimination_seconds(problem), "cpu"
+            order = {"metis": "nested dissection"}.get(problem.fill.order, problem.fill.order)
+            ways["elimination"] = elimination_seconds(problem), "cpu", order
     if problem.searches is None and problem.has_rows_alone and not problem.scipy and device == "cpu" and problem.is_packed(device):
-        ways["condensation"] = condensation_seconds(problem), "cpu"
+        ways["condensation"] = condensation_seconds(problem), "cpu", "strongly connected components"
     if problem.spans and problem.has_any_way and named != "reference":
-        ways["spanning tree"] = spanning_seconds(problem), "cpu"
+        ways["spanning tree"] = spanning_seconds(problem), "cpu", "Kruskal"
     if problem.scipy and named == "auto":
-        ways["SciPy"] = scipy_seconds(problem), "cpu"
+        ways["SciPy"] = scipy_seconds(problem), "cpu", scipys
     if problem.dense and some and device != "reference":
-        ways["rows by products"] = rows_seconds(problem, "cpu"), "cpu"
+        ways["rows by products"] = rows_seconds(problem, "cpu"), "cpu", "products"
     # Half of the free memory is left for the caller.
     if ways and whole < min(ways.values()) and not fits((2 if some or problem.wanted == "rows" else 1) * problem.result_bytes, device):
         return ways

@@ -1,12 +1,10 @@
 """Results of closures and eliminations, with paths, statistics, pictures and files.
 
-    paths.py          `Paths`: elements and best paths, of one graph or of a batch
-    trees.py          `PathsBetween`: the same between chosen sources and targets; the store of predecessor trees, or of next hops
-    store.py          `Store`, read by both: a rectangle of elements and the best paths of its pairs; the store of a construction matrix
+    paths.py          `Paths`: elements and best paths, of one graph or of a batch; `PathsBetween` chosen sources and targets
+    store.py          `Store`: a rectangle of elements and the best paths of its pairs, from a construction matrix or from trees
     distributed.py    `DistributedMatrix`: elements whose rows the ranks of an MPI communicator have; the store of distributed trees
     statistics.py     `Statistics`: a summary of all distances, gathered from rows or tallied by a sweep
     factor.py         `Factor`: a sparse graph after elimination, its rows, columns, entries, solutions and new weights
-    reachability.py   `Reachability`: the vertices that each vertex reaches, without a matrix
     farthest.py       the farthest pairs and the center of a store
     pictures.py       a graph with best paths, its layout, and elements as a heat map, drawn by Matplotlib
     views.py          a store for SciPy, NetworkX, pandas and Jupyter

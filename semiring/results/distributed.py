@@ -5,22 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from semiring.algorithms.csr import CSR
+from semiring.arrays.conversion import Array
 from semiring.arrays.pieces import HOST, slices
 from semiring.common.errors import SemiringError, library, raised_here
 from semiring.common.units import counted
 from semiring.mpi.ranks import Ranks
-from semiring.results.trees import PredecessorTrees, via_of_trees
+from semiring.results.store import PredecessorTrees, via_of_trees
 from semiring.streaming.layout import block_rows
 from semiring.streaming.storage import ArrayRows, OwnRows, RowStorage
 
 __all__ = ["DistributedMatrix", "DistributedTrees", "own_stripes", "shares"]
-
-Array = np.ndarray[Any, Any]
 
 
 class DistributedMatrix:
@@ -302,6 +301,4 @@ class DistributedTrees(PredecessorTrees):
 
     @property
     def _distributed(self) -> DistributedMatrix:
-        tree: Any = self.tree
-        assert isinstance(tree, DistributedMatrix)
-        return tree
+        return cast(DistributedMatrix, self.tree)

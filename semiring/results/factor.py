@@ -17,8 +17,10 @@ from semiring.algorithms.csr import combine_runs
 from semiring.algorithms.divergence import is_min_plus
 from semiring.algorithms.factorization import Factorization
 from semiring.algorithms.rows_of_edges import grow_trees
+from semiring.arrays.conversion import Array
 from semiring.arrays.memory import require_bytes
 from semiring.arrays.pieces import HOST
+from semiring.common.docstrings import described_by
 from semiring.common.errors import GraphError, SemiringError, ShapeError, described, raised_here
 from semiring.common.html import Shown
 from semiring.common.units import counted, format_bytes
@@ -26,15 +28,11 @@ from semiring.graphs.reweighing import Listing, as_elements, reweighed
 from semiring.graphs.vertices import Vertices, chosen
 from semiring.kernels.operations import operations_for
 from semiring.planning.options import named_device
-from semiring.results.paths import Paths
-from semiring.results.statistics import BINS, RunningDistances, Statistics, add_by_elimination, statistics_from
-from semiring.results.store import Names, shown
-from semiring.results.trees import PredecessorTrees, paths_in
+from semiring.results.paths import Paths, paths_in
+from semiring.results.statistics import BINS, RunningDistances, Statistics, add_by_elimination
+from semiring.results.store import Names, PredecessorTrees, shown
 
 __all__ = ["Factor"]
-
-Array = np.ndarray[Any, Any]
-Values = tuple[Array, ...]
 
 
 class Factor(Shown):
@@ -151,11 +149,12 @@ class Factor(Shown):
         DivergenceError
             If a sum of non-negative numbers diverges.
         TooLargeError
-            If the rows exceed the memory; `blocks` returns some at a time.
+            If the elements exceed the memory; `blocks` returns some rows at a time.
         """
         return self._between(sources, None)
 
     @raised_here
+    @described_by(rows)
     def columns(self, targets: Any = None) -> Any:
         """Columns of the closure: the best elements from all vertices to some.
 
@@ -176,11 +175,6 @@ class Factor(Shown):
         Returns
         -------
         array of shape (n, k), or (n,) for one vertex
-
-        Raises
-        ------
-        GraphError, DivergenceError, TooLargeError
-            As `rows`.
         """
         return self._between(None, targets)
 
@@ -423,9 +417,10 @@ class Factor(Shown):
             )
         found = RunningDistances(bins)
         add_by_elimination(found, self._matrix)
-        return statistics_from(found, self.nodes)
+        return found.summary(self.nodes)
 
     @raised_here
+    @described_by(Paths.save)
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write graph, order, eliminated matrix and names to a file. `load` then answers the same questions with the same bits.
 
@@ -437,12 +432,6 @@ class Factor(Shown):
         ...     f.save(f"{folder}/roads.npz")
         ...     sr.Factor.load(f"{folder}/roads.npz").rows("a")
         array([0., 1., 3.])
-
-        Parameters
-        ----------
-        path : path
-            ``.npz`` for one file of NumPy arrays, uncompressed; ``.zarr`` for a folder of Zarr arrays, compressed; ``.zarr.zip`` for one
-            file of Zarr arrays. A file, or a folder with another factor, is replaced when the new one is complete.
 
         Raises
         ------

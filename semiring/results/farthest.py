@@ -15,14 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from semiring.algorithms.divergence import extremum_of
+from semiring.arrays.conversion import Array
 from semiring.arrays.devices import host, namespace
 from semiring.arrays.pieces import GPU, slices
 from semiring.common.errors import DTypeError, GraphError, SemiringError
 from semiring.results.store import Store
 
-__all__ = ["FarthestPair", "Greatest", "center", "farthest", "longest"]
-
-Array = np.ndarray[Any, Any]
+__all__ = ["FarthestPair", "Greatest", "center", "extremes"]
 
 
 class FarthestPair(NamedTuple):
@@ -93,18 +92,9 @@ class Greatest:
         return (len(values) - 1 - xp.argsort(values[::-1], kind="stable")[::-1])[: self._count]
 
 
-def farthest(found: Store, k: int) -> list[FarthestPair]:
-    """See `Paths.farthest`."""
-    return _extremes(found, k, least=_least(found, "farthest"))
-
-
-def longest(found: Store, k: int) -> list[FarthestPair]:
-    """See `Paths.longest`."""
-    _least(found, "longest")  # refuses elements without an order
-    return _extremes(found, k, least=False)
-
-
-def _extremes(found: Store, k: int, *, least: bool) -> list[FarthestPair]:
+def extremes(found: Store, k: int, method: str) -> list[FarthestPair]:
+    """See the methods "farthest" and "longest" of `Paths`."""
+    least = _least(found, method) and method == "farthest"
     try:
         count = operator.index(k)
     except TypeError:

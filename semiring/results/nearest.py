@@ -8,15 +8,14 @@ from typing import Any
 import numpy as np
 
 from semiring.algorithms.nearest import NearestSources
+from semiring.arrays.conversion import Array
 from semiring.common.errors import GraphError, raised_here
 from semiring.common.forks import cached_property
 from semiring.common.html import Shown
 from semiring.common.units import counted
-from semiring.graphs.vertices import chosen
+from semiring.results.store import Names
 
 __all__ = ["Nearest"]
-
-Array = np.ndarray[Any, Any]
 
 
 class Nearest(Shown):
@@ -44,9 +43,8 @@ class Nearest(Shown):
 
     def __init__(self, found: NearestSources, labels: Sequence[Hashable] | None, count: int) -> None:
         n, self.k = found.sources.shape
-        self._found, self._count = found, count
-        self.nodes: tuple[Any, ...] = tuple(range(n)) if labels is None else tuple(labels)
-        self._labels = None if labels is None else self.nodes
+        self._found, self._count, self._names = found, count, Names(labels, n)
+        self.nodes = self._names.nodes
 
     @property
     def values(self) -> Any:
@@ -76,10 +74,10 @@ class Nearest(Shown):
         array([0, 1, 1], dtype=int32)
         """
         numbers = self._shaped(self._found.sources)
-        if self._labels is None:
+        if self._names.labels is None:
             return np.where(numbers < 0, np.int32(-9999), numbers)
         names = np.empty(len(self.nodes) + 1, object)
-        names[:-1] = self._labels
+        names[:-1] = self.nodes
         return np.asarray(names[numbers])
 
     @raised_here
@@ -103,12 +101,10 @@ class Nearest(Shown):
         list
             Names of vertices from the source on; empty if no source reaches the vertex.
         """
-        number = chosen(vertex, len(self.nodes), self._labels, "vertex")
-        if not number.single:
-            raise GraphError(f"path is to one vertex, not to {vertex!r}")
+        number = self._names.number(vertex)
         if not 0 <= rank < self.k:
             raise GraphError(f"rank is {rank!r}; {counted(self.k, 'source')} for each vertex are known, from rank 0 on")
-        return [self.nodes[v] for v in self._found.path(int(number.numbers[0]), rank)]
+        return self._names.of(self._found.path(number, rank))
 
     def cells(self) -> dict[Any, list[Any]]:
         """Return the vertices of each source that is the nearest one (Voronoi cells); None for vertices that no source reaches.

@@ -1,4 +1,4 @@
-"""`Paths`: a closure with its best paths, by the names of the vertices.
+"""`Paths`: a closure with its best paths, by the names of the vertices; `PathsBetween`: the same between chosen sources and targets.
 
 A store (`semiring.results.store`) finds the elements and paths. `farthest`, `views`, `saving` and `pictures` are imported on first use.
 """
@@ -8,23 +8,24 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.divergence import is_min_plus
+from semiring.arrays.conversion import Array
+from semiring.common.docstrings import described_by
 from semiring.common.errors import GraphError, raised_here
+from semiring.common.forks import cached_property
 from semiring.graphs.vertices import Vertices
 from semiring.results.store import ConstructionMatrix, Names, Store, Values, shown, squeezed
 
 if TYPE_CHECKING:
     from semiring.results.farthest import FarthestPair
 
-__all__ = ["Paths"]
-
-Array = np.ndarray[Any, Any]
+__all__ = ["Paths", "PathsBetween", "paths_in"]
 
 
 class Paths:
@@ -76,13 +77,6 @@ class Paths:
         names = Names(nodes, int(via.shape[-1]))
         every = Vertices.all_of(names.n)
         self._hold(ConstructionMatrix(semiring, values, names, every, every, reflexive, kept, via), restore, library)
-
-    @classmethod
-    def _of(cls, store: Store, restore: Callable[[Array], Any] | None = None, library: Callable[[Array], Any] | None = None) -> Self:
-        """Wrap a store; `restore` and `library` convert elements and vertex matrices to arrays of the caller's library."""
-        found = cls.__new__(cls)
-        found._hold(store, restore, library)
-        return found
 
     def _hold(self, store: Store, restore: Callable[[Array], Any] | None, library: Callable[[Array], Any] | None) -> None:
         self.semiring, self.reflexive = store.semiring, store.reflexive
@@ -326,11 +320,12 @@ class Paths:
         -----
         One pass over the elements, and a second one to test symmetry. Memory for some rows, and for k pairs.
         """
-        from semiring.results.farthest import farthest
+        from semiring.results.farthest import extremes
 
-        return farthest(self._one, k)
+        return extremes(self._one, k, "farthest")
 
     @raised_here
+    @described_by(farthest)
     def longest(self, k: int = 1) -> list[FarthestPair]:
         """List the pairs of vertices with the greatest elements, such as the longest paths over max-plus.
 
@@ -345,24 +340,14 @@ class Paths:
         >>> source, target, days
         ('dig', 'paint', 7.0)
 
-        Parameters
-        ----------
-        k : int
-            The number of pairs; fewer are returned if there are fewer.
-
         Returns
         -------
         list of (source, target, distance)
             As from `farthest`, the greatest first.
-
-        Raises
-        ------
-        SemiringError, GraphError
-            As `farthest`.
         """
-        from semiring.results.farthest import longest
+        from semiring.results.farthest import extremes
 
-        return longest(self._one, k)
+        return extremes(self._one, k, "longest")
 
     @raised_here
     def center(self) -> list[Any]:
@@ -658,7 +643,7 @@ class Paths:
         ----------
         path : path
             ``.npz`` for one file of NumPy arrays, uncompressed; ``.zarr`` for a folder of Zarr arrays, compressed; ``.zarr.zip`` for one
-            file of Zarr arrays. A file, or a folder with other paths, is replaced when the new one is complete.
+            file of Zarr arrays. A file, or a folder that `save` has written, is replaced when the new one is complete.
 
         Raises
         ------
@@ -724,7 +709,7 @@ class Paths:
         """
         from semiring.results.saving import load_paths
 
-        return Paths._of(load_paths(path, None if semiring is None else as_semiring(semiring), mmap=mmap))
+        return paths_in(load_paths(path, None if semiring is None else as_semiring(semiring), mmap=mmap))
 
     def _imported(self, array: Any) -> Any:
         return array if self._library is None else self._library(array)
@@ -740,3 +725,49 @@ class Paths:
         if not self._store.complete:
             what = "the paths between all vertices; leave out sources and targets, or use .to_frame(paths=True)"
             raise GraphError(f"{method}() is for {what}")
+
+
+class PathsBetween(Paths):
+    """The elements between chosen sources and targets, and a tree of paths for each source (or each target).
+
+    The methods of `Paths` answer for these pairs alone. `values` has a row for each source and a column for each target, in the given
+    order. Instead of a construction matrix, each source has a tree, `predecessors`; if only targets were named, each target, `next_hops`.
+    `to_scipy` returns SciPy's result with ``indices``; `to_networkx` and `save` are for all pairs only.
+
+    Examples
+    --------
+    >>> import semiring as sr
+    >>> streets = sr.edges([("a", "b", 1.0), ("b", "c", 2.0), ("a", "c", 9.0)])
+    >>> paths = sr.apsp(streets, sources=["a"], targets=["c", "b"], paths=True)
+    >>> paths
+    <paths over min-plus: 1 source × 2 targets, 2 pairs connected>
+    >>> paths.distances, paths.path("a", "c")
+    (array([[3., 1.]]), ['a', 'b', 'c'])
+    >>> paths.predecessors()
+    array([[-9999,     0,     1]], dtype=int32)
+
+    Attributes
+    ----------
+    sources, targets : tuple
+        The vertices of the rows and of the columns.
+    """
+
+    @cached_property
+    def sources(self) -> tuple[Any, ...]:
+        """The vertices of the rows."""
+        return tuple(self._store.names.of(self._store.sources.numbers.tolist()))
+
+    @cached_property
+    def targets(self) -> tuple[Any, ...]:
+        """The vertices of the columns."""
+        return tuple(self._store.names.of(self._store.targets.numbers.tolist()))
+
+
+def paths_in(store: Store, restore: Callable[[Array], Any] | None = None, library: Callable[[Array], Any] | None = None) -> Paths:
+    """Wrap a store for the caller: `Paths` of all pairs, or `PathsBetween` of some.
+
+    `restore` and `library` convert elements and vertex matrices to arrays of the caller's library.
+    """
+    found = object.__new__(Paths if store.complete else PathsBetween)
+    found._hold(store, restore, library)
+    return found

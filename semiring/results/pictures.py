@@ -22,24 +22,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algorithms.components import weak_of_edges
-from semiring.algorithms.csr import CSR, in_order
+from semiring.algorithms.csr import CSR, combine_runs, in_order
 from semiring.algorithms.divergence import is_min_plus
 from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.algorithms.search import searches_for
+from semiring.arrays.conversion import Array
 from semiring.common.errors import GraphError, library, printable
 from semiring.common.html import short
 from semiring.results.store import Store
 from semiring.results.views import COLOURS, as_floats, number, sampled
 
 __all__ = ["heatmap", "layout", "plot"]
-
-Array = np.ndarray[Any, Any]
 
 _GREY, _BLUE = "#808080", "#6489c5"
 _ROUTES = ("#e76f51", "#2a9d8f", "#d9a520", "#b565c9", "#8ab84a", "#e0629a")
@@ -305,14 +305,11 @@ def layout(n: int, tails: Array, heads: Array, lengths: Array) -> Array:
 
 def _undirected(n: int, tails: Array, heads: Array, lengths: Array) -> CSR:
     """Return the graph with each edge in both directions; the shortest of parallel edges counts."""
-    low, high = np.minimum(tails, heads), np.maximum(tails, heads)
-    order = np.lexsort((lengths, high, low))
-    low, high, lengths = low[order], high[order], lengths[order]
-    first = (np.diff(low, prepend=-1) != 0) | (np.diff(high, prepend=-1) != 0)
-    first &= low != high
-    low, high, lengths = low[first], high[first], lengths[first]
-    both = np.append(low, high), np.append(high, low), (np.append(lengths, lengths),)
-    return CSR.of(*in_order(n, *both, lambda places, weights: (places, weights)), n, (math.inf,))
+    apart = tails != heads
+    tails, heads, lengths = tails[apart], heads[apart], lengths[apart]
+    both = np.append(tails, heads), np.append(heads, tails), (np.append(lengths, lengths),)
+    shortest = partial(combine_runs, combine=lambda one, other: (np.minimum(one[0], other[0]),))
+    return CSR.of(*in_order(n, *both, shortest), n, (math.inf,))
 
 
 def _placed(graph: CSR | None) -> Array:

@@ -11,7 +11,7 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.factorization import Factorization, Kept
 from semiring.algorithms.symbolic import analysis
-from semiring.arrays.conversion import outside, require_inside
+from semiring.arrays.conversion import Array, outside, require_inside
 from semiring.arrays.devices import host
 from semiring.arrays.memory import fits, free_on, require_bytes
 from semiring.arrays.pieces import pieces
@@ -33,28 +33,19 @@ from semiring.graphs.vertices import Vertices
 from semiring.kernels.compressed import EliminationPanels
 from semiring.kernels.operations import Operations
 from semiring.kernels.overflow.statistics import surely_elements
-from semiring.results.store import ConstructionMatrix, Names, Store
+from semiring.results.store import ConstructionMatrix, Names, Store, Values
 
 __all__ = ["load_factor", "load_paths", "save_factor", "save_paths"]
 
-Array = np.ndarray[Any, Any]
-Values = tuple[Array, ...]
 
 _INDEX = np.dtype(np.int64)
 _SAMPLE = 8  # elements whose ⊕ and ⊗ are compared with the saved results
 _DTYPES = tuple(np.dtype(code).name for code in "?bhilqBHILQefdg")  # dtypes that matrices in files may have
 
 
-class Kind(NamedTuple):
-    """The contents of a file."""
-
-    name: str  # the key of the format version in the header
-    text: str  # the name of the header in the file
-    version: int
-    words: str  # the contents in words, for messages
-
-
-PATHS, FACTOR = Kind("paths", "paths.json", 1, "paths"), Kind("factor", "factor.json", 1, "a factor")
+_VERSION = 1  # of the format, which the header has under the name of the kind
+_WORDS = {"paths": "paths", "factor": "a factor"}
+"""The kinds of files, in words; the header of a kind is the text ``<kind>.json``."""
 
 
 def save_paths(path: str | os.PathLike[str], found: Store) -> None:
@@ -64,7 +55,7 @@ def save_paths(path: str | os.PathLike[str], found: Store) -> None:
             "the paths are in the memory of several processes: pass checkpoint=folder to keep paths in files, which one process can save; "
             ".values.to_zarr(store) writes the elements alone"
         )
-    file = format_for(Path(path), PATHS.name)
+    file = format_for(Path(path), "paths")
     if any(d.kind == "O" for d in found.dtypes):
         raise DTypeError(
             "exact entries are Python objects, which cannot be kept without pickle: compute with dtype=float or int to save paths. Or use "
@@ -76,7 +67,7 @@ def save_paths(path: str | os.PathLike[str], found: Store) -> None:
     assert whole is not None
     edges = whole.kept() if _may_be_bent(found) else None
     header = {
-        PATHS.name: PATHS.version,
+        "paths": _VERSION,
         "semiring": _identity(found.semiring, found.dtypes, found.values),
         "shape": list(whole.via.shape),
         "dtypes": [str(d) for d in found.dtypes],
@@ -90,13 +81,13 @@ def save_paths(path: str | os.PathLike[str], found: Store) -> None:
 
 def load_paths(path: str | os.PathLike[str], semiring: Semiring | None, *, mmap: bool) -> Store:
     """See `Paths.load`."""
-    with format_for(Path(path), PATHS.name).reading(mmap=mmap) as (text, read):
-        header = _read_header(PATHS, text, path, {"shape": list, "reflexive": bool, "edges": bool})
+    with format_for(Path(path), "paths").reading(mmap=mmap) as (text, read):
+        header = _read_header("paths", text, path, {"shape": list, "reflexive": bool, "edges": bool})
         dtypes, shape = tuple(map(np.dtype, header["dtypes"])), tuple(header["shape"])
         if any(type(length) is not int or length < 0 for length in shape) or len(shape) < 2 or shape[-1] != shape[-2]:
-            raise Damage(f"{PATHS.text} has the shape {brief(shape)}, which no square matrices have")
-        nodes = _read_names(PATHS, header["nodes"], shape[-1])
-        chosen = _semiring_of(PATHS, header["semiring"], dtypes, semiring, path)
+            raise Damage(f"paths.json has the shape {brief(shape)}, which no square matrices have")
+        nodes = _read_names("paths", header["nodes"], shape[-1])
+        chosen = _semiring_of("paths", header["semiring"], dtypes, semiring, path)
         needed = math.prod(shape) * (sum(d.itemsize for d in dtypes) * (2 if header["edges"] else 1) + np.dtype(np.int32).itemsize)
         if not mmap and not fits(needed, "cpu"):
             available = f"{format_bytes(free_on('cpu') or 0)} of memory are available"
@@ -122,7 +113,7 @@ def save_factor(path: str | os.PathLike[str], matrix: Factorization, labels: tup
     """See `Factor.save`."""
     edges, kept = matrix.edges, matrix.kept
     header = {
-        FACTOR.name: FACTOR.version,
+        "factor": _VERSION,
         "semiring": _identity(matrix.semiring, edges.dtypes, edges.weights),
         "dtypes": [str(d) for d in edges.dtypes],
         "nodes": _written_names(labels),
@@ -145,24 +136,24 @@ def save_factor(path: str | os.PathLike[str], matrix: Factorization, labels: tup
     if kept.potentials is not None:
         elements |= dict(zip(("potential", "inverse"), kept.potentials, strict=True))
     columns |= {f"{name}{c}": v for name, values in elements.items() for c, v in enumerate(values)}
-    format_for(Path(path), FACTOR.name).write(json.dumps(header), {name: v.reshape(-1, 1) for name, v in columns.items()})
+    format_for(Path(path), "factor").write(json.dumps(header), {name: v.reshape(-1, 1) for name, v in columns.items()})
 
 
 def load_factor(
     path: str | os.PathLike[str], semiring: Semiring | None, threads: int | None, device: str
 ) -> tuple[Factorization, tuple[Any, ...] | None, Listing]:
     """See `Factor.load`."""
-    with format_for(Path(path), FACTOR.name).reading(mmap=False) as (text, read):
+    with format_for(Path(path), "factor").reading(mmap=False) as (text, read):
         flags, counts = ("directed", "by rows", "check", "potentials"), ("vertices", "edges")
         kinds = dict.fromkeys(flags, bool) | dict.fromkeys(counts, int) | {"listed": int | None, "order": str}
-        header = _read_header(FACTOR, text, path, kinds)
+        header = _read_header("factor", text, path, kinds)
         n, m, k = (header[name] for name in (*counts, "listed"))
         read_as = [_as_option(header.get(name)) for name in ("weight", "nonedge")]
         if min(n, m, k or 0) < 0:
-            raise Damage(f"{FACTOR.text} counts {counted(n, 'vertex', 'vertices')} and {counted(m, 'edge')}")
+            raise Damage(f"factor.json counts {counted(n, 'vertex', 'vertices')} and {counted(m, 'edge')}")
         dtypes = tuple(map(np.dtype, header["dtypes"]))
-        labels = _read_names(FACTOR, header["nodes"], n)
-        chosen = _semiring_of(FACTOR, header["semiring"], dtypes, semiring, path)
+        labels = _read_names("factor", header["nodes"], n)
+        chosen = _semiring_of("factor", header["semiring"], dtypes, semiring, path)
 
         def elements(name: str, count: int) -> Values:
             return tuple(v.reshape(-1) for v in _elements(read, chosen, name, (count, 1), dtypes))
@@ -201,22 +192,20 @@ def _vertices(read: Read, name: str, count: int, n: int) -> Array:
     return found
 
 
-def _read_header(kind: Kind, text: str, path: Any, parts: dict[str, Any]) -> dict[str, Any]:
+def _read_header(kind: str, text: str, path: Any, parts: dict[str, Any]) -> dict[str, Any]:
     """Parse the header, and refuse one with a missing or malformed part."""
     try:
         header = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise Damage(f"{kind.text} is no JSON: {error}") from None
-    if isinstance(header, dict) and header.get(kind.name, kind.version) != kind.version:
-        raise GraphError(
-            f"{path} has version {header[kind.name]!r} of the format, and this library reads version {kind.version}: update it"
-        )
-    parts = {kind.name: int, "semiring": dict, "dtypes": list, "nodes": list | None} | parts
-    _require_parts(header, parts, kind.text)
+        raise Damage(f"{kind}.json is no JSON: {error}") from None
+    if isinstance(header, dict) and header.get(kind, _VERSION) != _VERSION:
+        raise GraphError(f"{path} has version {header[kind]!r} of the format, and this library reads version {_VERSION}: update it")
+    parts = {kind: int, "semiring": dict, "dtypes": list, "nodes": list | None} | parts
+    _require_parts(header, parts, f"{kind}.json")
     of_semiring = {"name": str, "in the catalogue": bool, "witness": bool, "elements": list, "results": list}
-    _require_parts(header["semiring"], of_semiring, f"the semiring in {kind.text}")
+    _require_parts(header["semiring"], of_semiring, f"the semiring in {kind}.json")
     if unknown := [name for name in header["dtypes"] if name not in _DTYPES]:
-        raise Damage(f"{kind.text} has the dtype {str(unknown[0])[:40]!r}, which no matrix has")
+        raise Damage(f"{kind}.json has the dtype {str(unknown[0])[:40]!r}, which no matrix has")
     return dict(header)
 
 
@@ -279,25 +268,22 @@ def _results(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], sample: list
     return [np.asarray(t).tolist() for t in tables] + [list(part) for part in semiring.identities(dtypes)]
 
 
-def _semiring_of(kind: Kind, saved: dict[str, Any], dtypes: tuple[np.dtype[Any], ...], given: Semiring | None, path: Any) -> Semiring:
+def _semiring_of(kind: str, saved: dict[str, Any], dtypes: tuple[np.dtype[Any], ...], given: Semiring | None, path: Any) -> Semiring:
     """Return the given or the built-in semiring; refuse a semiring that disagrees with the saved results."""
     name, sample = saved["name"][:80], saved["elements"]
+    what = f"{path} has {_WORDS[kind]} over {name!r}"
     if given is None and not (saved["in the catalogue"] and name in semirings()):
-        raise SemiringError(
-            f"{path} has {kind.words} over {name!r}, which is none of the built-in semirings: pass it, load(path, semiring=…)"
-        )
+        raise SemiringError(f"{what}, which is none of the built-in semirings: pass it, load(path, semiring=…)")
     semiring = semirings()[name] if given is None else given.marked(False)
     numbers = all(isinstance(part, list) and len(part) <= _SAMPLE + 2 and {int, float, bool}.issuperset(map(type, part)) for part in sample)
     if not numbers or len(sample) != len(dtypes) or len(set(map(len, sample))) > 1:
-        raise Damage(f"{kind.text} has other 'elements' than up to {_SAMPLE + 2} numbers for each of {len(dtypes)} components")
+        raise Damage(f"{kind}.json has other 'elements' than up to {_SAMPLE + 2} numbers for each of {len(dtypes)} components")
     try:
         same = semiring.components == len(dtypes) and _agree(_results(semiring, dtypes, sample), saved["results"])
     except (ValueError, TypeError, OverflowError):
-        raise Damage(f"{kind.text} has 'elements' or 'results' that are none of {' and '.join(map(str, dtypes))}") from None
+        raise Damage(f"{kind}.json has 'elements' or 'results' that are none of {' and '.join(map(str, dtypes))}") from None
     if not same:
-        raise SemiringError(
-            f"{path} has {kind.words} over {name!r}, whose ⊕, ⊗, 0 or 1 give other elements than those of {semiring.name!r}"
-        )
+        raise SemiringError(f"{what}, whose ⊕, ⊗, 0 or 1 give other elements than those of {semiring.name!r}")
     return semiring.with_witness() if saved["witness"] else semiring
 
 
@@ -327,11 +313,10 @@ def _written(node: Any) -> Any:
 
 
 def _written_names(labels: Sequence[Any] | None) -> list[Any] | None:
-    """Encode the names of vertices for JSON."""
     return None if labels is None else [_written(node) for node in labels]
 
 
-def _read_names(kind: Kind, written: list[Any] | None, n: int) -> tuple[Any, ...] | None:
+def _read_names(kind: str, written: list[Any] | None, n: int) -> tuple[Any, ...] | None:
     """Decode as many different names as there are vertices; None for numbered vertices."""
     if written is None:
         return None
@@ -339,9 +324,9 @@ def _read_names(kind: Kind, written: list[Any] | None, n: int) -> tuple[Any, ...
         names = tuple(map(_read, written))
         different = len(set(names))
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
-        raise Damage(f"{kind.text} has a vertex with a name that is none") from None
+        raise Damage(f"{kind}.json has a vertex with a name that is none") from None
     if not len(names) == different == n:
-        raise Damage(f"{kind.text} has {counted(different, 'different name')} for {counted(n, 'vertex', 'vertices')}")
+        raise Damage(f"{kind}.json has {counted(different, 'different name')} for {counted(n, 'vertex', 'vertices')}")
     return names
 
 

@@ -15,6 +15,7 @@ from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algorithms.distances import DistanceSums
 from semiring.algorithms.distribution import Distribution, cell_exponent
 from semiring.algorithms.factorization import Factorization
+from semiring.arrays.conversion import Array
 from semiring.arrays.memory import require_bytes
 from semiring.common.errors import GraphError
 from semiring.common.html import BAR, Shown, beside
@@ -23,9 +24,7 @@ from semiring.common.units import counted
 from semiring.results.farthest import FarthestPair, Greatest
 from semiring.results.views import as_floats
 
-__all__ = ["BINS", "RunningDistances", "Statistics", "add_by_elimination", "statistics_from"]
-
-Array = np.ndarray[Any, Any]
+__all__ = ["BINS", "RunningDistances", "Statistics", "add_by_elimination"]
 
 BINS = 64  # most bins of the default histogram, and bars of its picture
 _FINEST = -1022  # the least exponent of a cell's width
@@ -235,25 +234,14 @@ class RunningDistances:
             for cell, count in cells.items():
                 self.cells[cell >> times] += count
 
-    @property
-    def eccentricities(self) -> Array:
-        """For each vertex the distance to the farthest other one."""
-        return np.concatenate([farthest for _, farthest, _ in self._sorted()] or [np.zeros(0)])
-
-    @property
-    def total(self) -> float:
-        """The sum of the distances of connected pairs."""
-        return float(np.concatenate([sums for _, _, sums in self._sorted()] or [np.zeros(0)]).sum())
-
-    @property
-    def farthest(self) -> FarthestPair | None:
-        """The row, the column and the distance of the farthest pair, the first one of several."""
-        found = self._greatest
-        return FarthestPair(int(found.rows[0]), int(found.columns[0]), float(found.values[0])) if len(found.values) else None
-
-    def _sorted(self) -> list[tuple[int, Array, Array]]:
-        """Return the blocks of rows in order: number of the first row, farthest distances, and sums."""
-        return sorted(self._rows, key=lambda rows: rows[0])
+    def summary(self, nodes: tuple[Any, ...]) -> Statistics:
+        """Return the statistics of all gathered distances. Raises TooLargeError if the bins of the histogram exceed the memory."""
+        blocks = sorted(self._rows, key=lambda rows: rows[0])
+        eccentricities, sums = (np.concatenate([block[c] for block in blocks] or [np.zeros(0)]) for c in (1, 2))
+        best, pair = self._greatest, None
+        if len(best.values):
+            pair = FarthestPair(nodes[best.rows[0]], nodes[best.columns[0]], float(best.values[0]))
+        return Statistics(nodes, eccentricities, self.connected, float(sums.sum()), *self._histogram(), pair)
 
     def _count(self, distances: Array, times: Array | None = None) -> None:
         """Count distances of connected pairs, each once or `times`."""
@@ -271,8 +259,8 @@ class RunningDistances:
             np.add.at(counts, which, times)
         self._join(exponent, dict(zip(map(int, cells.tolist()), counts.tolist(), strict=True)))
 
-    def histogram(self) -> tuple[Array, Array]:
-        """Return the counts, and the edges of the bins. Raises TooLargeError if the bins exceed the memory."""
+    def _histogram(self) -> tuple[Array, Array]:
+        """Return the counts, and the edges of the bins."""
         if self.edges is not None:
             return self.counts, self.edges
         if not self.cells:
@@ -285,14 +273,6 @@ class RunningDistances:
         counts = np.zeros(count, dtype=np.int64)
         counts[np.array(list(self.cells)) - first] = list(self.cells.values())
         return counts, np.ldexp(np.arange(first, last + 2, dtype=np.float64), self.exponent)
-
-
-def statistics_from(found: RunningDistances, nodes: tuple[Any, ...]) -> Statistics:
-    """Return the statistics of all gathered distances."""
-    pair = found.farthest
-    if pair is not None:
-        pair = FarthestPair(nodes[pair.source], nodes[pair.target], pair.distance)
-    return Statistics(nodes, found.eccentricities, found.connected, found.total, *found.histogram(), pair)
 
 
 def add_by_elimination(found: RunningDistances, matrix: Factorization, meter: Meter | None = None) -> None:

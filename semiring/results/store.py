@@ -1,6 +1,7 @@
 """`Store`: a rectangle of a closure and the best paths of its pairs. `Paths` reads one of its subclasses.
 
-`ConstructionMatrix` expands paths between all vertices; `semiring.results.trees` has predecessor trees.
+`ConstructionMatrix` expands paths between all vertices. `PredecessorTrees` has a tree for each row of a rectangle, or a next-hop tree for
+each column if only targets were named. Trees of all vertices of a sparse graph yield the construction matrix too.
 """
 
 from __future__ import annotations
@@ -17,16 +18,17 @@ from typing import Any, Self
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algorithms.predecessors import SingleSource, expand, next_hops, predecessors, weighs
+from semiring.algorithms.csr import CSR, SparseArray
+from semiring.algorithms.predecessors import NONE, SingleSource, expand, next_hops, predecessors, weighs
+from semiring.arrays.conversion import Array
 from semiring.arrays.devices import entries, equal, host, namespace, on_gpu
 from semiring.arrays.pieces import GPU, slices
 from semiring.common.errors import GraphError
 from semiring.common.forks import cached_property
 from semiring.graphs.vertices import Vertices, unknown_vertex
 
-__all__ = ["ConstructionMatrix", "Names", "Store", "shown", "squeezed"]
+__all__ = ["ConstructionMatrix", "Names", "PredecessorTrees", "Store", "shown", "squeezed", "via_of_trees"]
 
-Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
 ClosedMatrix = tuple[Any, ...]
 """The given matrix: an array for each component, or an object that reads single rows of a component."""
@@ -110,9 +112,10 @@ class Store(ABC):
     def _simple(self, rows: Array, columns: Array) -> Iterable[list[int] | None]:
         """Find a simple path for each connected pair (not an empty path); None if rounding has bent the path into a circle."""
 
-    @abstractmethod
     def _edges(self) -> ClosedMatrix | None:
-        """Return a matrix in which bent paths can be searched again; None if it was overwritten."""
+        """Return the given matrix, in which bent paths can be searched again; None if it was overwritten."""
+        kept = self.kept()
+        return None if kept is None else tuple(host(v) if hasattr(v, "ndim") else v for v in kept)  # a SparseArray has no ndim
 
     def _part(self, key: tuple[Any, ...], **more: Any) -> Self:
         def kept() -> ClosedMatrix | None:
@@ -149,11 +152,6 @@ class Store(ABC):
     def complete(self) -> bool:
         """True if rows and columns are all vertices, in the order of the graph."""
         return self.sources.every and self.targets.every
-
-    def counts(self) -> dict[str, int]:
-        """Return the number of vertices of each kind."""
-        of_all = {"vertices": self.names.n}
-        return of_all if self.complete else {"sources": self.shape[0], "targets": self.shape[1], **of_all}
 
     def device(self) -> contextlib.AbstractContextManager[Any]:
         """Return a context in which the GPU of the arrays is current; an empty context on the host."""
@@ -318,12 +316,110 @@ class ConstructionMatrix(Store):
 
     def _edges(self) -> ClosedMatrix:
         """Return the given matrix, or else its edges that are best paths."""
-        kept = self.kept()
+        kept = super()._edges()
         if kept is not None:
-            return tuple(map(host, kept))
+            return kept
         # Without an intermediate vertex, the element is the weight of the edge.
         direct = host(self.via) < 0
         return tuple(np.where(direct, host(v), zero).astype(v.dtype) for v, zero in zip(self.values, self.zero(), strict=True))
+
+
+@dataclass(eq=False)
+class PredecessorTrees(Store):
+    """Elements and a tree of best paths for each source (or each target); see `Store`."""
+
+    # the vertex before each vertex on the path from the source, −1 for none; if `backward`, the vertex after it, of shape (…, n, t)
+    tree: Array
+    backward: bool = False
+    graph: CSR | None = None  # the sparse graph, if the rows and columns are all its vertices
+    whole: Callable[[], Array] | None = None  # returns the complete tree, if `tree` has only one requested path
+
+    def __getitem__(self, key: tuple[Any, ...]) -> Self:
+        return self._part(key, tree=self.tree[key])
+
+    @cached_property
+    def expanded(self) -> ConstructionMatrix | None:  # pyright: ignore[reportIncompatibleMethodOverride]  # a property, computed once
+        """The same elements with a construction matrix, if rows and columns are all vertices."""
+        edges = self.graph
+        if edges is None:
+            return None
+        via = self._via(edges)
+        return ConstructionMatrix(self.semiring, self.values, self.names, self.sources, self.targets, self.reflexive, edges.dense, via)
+
+    def predecessors(self) -> Any:
+        """Return the tree of each source."""
+        if self.backward:
+            raise GraphError("these paths were found from the targets and have next_hops(); name the sources for predecessors()")
+        return self._without_roots()
+
+    def next_hops(self) -> Any:
+        """Return the tree of each target."""
+        if self.backward:
+            return self._without_roots()
+        if self.expanded is None:
+            raise GraphError("these paths were found from the sources and have predecessors(); name only targets for next_hops()")
+        return self.expanded.next_hops()
+
+    def edges(self) -> Iterator[tuple[Array, Array, Array]]:
+        """Iterate over the edges of the graph."""
+        matrix = self.kept() or ()
+        if matrix and isinstance(matrix[0], SparseArray):
+            edges = matrix[0].edges
+            yield edges.tails, edges.heads, edges.weights[0]
+        elif matrix:
+            yield from self._nonzero(matrix)
+
+    def _via(self, edges: CSR) -> Any:
+        return via_of_trees(self.tree, self.values, edges)
+
+    def _without_roots(self) -> Any:
+        """Return the trees in SciPy's form: −9999 for none, and for the roots."""
+        tree: Any = self.tree[:] if self.whole is None else self.whole()  # one array, also from several processes
+        xp, roots = namespace(tree), self.targets if self.backward else self.sources
+        with self.device():
+            found = xp.where(tree < 0, np.int32(NONE), tree)
+            own, order = xp.asarray(roots.numbers), xp.arange(len(roots.numbers))
+            found[(..., own, order) if self.backward else (..., order, own)] = NONE
+            return found
+
+    def _simple(self, rows: Array, columns: Array) -> Iterator[list[int] | None]:
+        trees: dict[int, list[int]] = {}
+        sources, targets = self.ends(rows, columns)
+        for root, i, j in zip((columns if self.backward else rows).tolist(), sources.tolist(), targets.tolist(), strict=True):
+            if root not in trees:
+                trees[root] = host(self._tree_of(root)).tolist()
+            yield self._climbed(trees[root], i, j)
+
+    def _tree_of(self, root: int) -> Any:
+        return self.tree[:, root] if self.backward else self.tree[root]
+
+    def _climbed(self, tree: list[int], source: int, target: int) -> list[int] | None:
+        """Follow a tree from one end to its root; None if rounding has bent the path into a circle."""
+        start, root = (source, target) if self.backward else (target, source)
+        walk, v = [start], start
+        for _ in range(len(tree)):
+            v = tree[v]
+            if v < 0:
+                return None
+            walk.append(v)
+            if v == root:
+                return walk if self.backward else walk[::-1]
+        return None
+
+
+def via_of_trees(tree: Array, values: Values, edges: CSR, first: int = 0) -> Array:
+    """Compute rows of a construction matrix from predecessor trees, elements and the edges of the whole graph.
+
+    via[i, j] is the vertex before j, or −1 if this vertex is i or the edge from i to j is a best path. Expansion then shortens a path from
+    j on, until only edges are left. `first` is the number of the first row.
+    """
+    last = first + len(tree)
+    via = np.where(tree == np.arange(first, last, dtype=np.int32)[:, None], np.int32(-1), tree)
+    some = slice(edges.starts[first], edges.starts[last])
+    rows, heads = edges.tails[some] - first, edges.heads[some]
+    best = np.logical_and.reduce([v[rows, heads] == w[some] for v, w in zip(values, edges.weights, strict=True)])
+    via[rows[best], heads[best]] = -1
+    return via
 
 
 def shown(values: Values, sources: Vertices, targets: Vertices, restore: Callable[[Array], Any] | None) -> Any:

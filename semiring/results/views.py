@@ -15,6 +15,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.divergence import is_min_plus
+from semiring.arrays.conversion import Array
 from semiring.arrays.devices import device_of, entries, host, on_gpu
 from semiring.common.errors import DTypeError, SemiringError, library
 from semiring.common.html import beside, code, escape, faint, grid, short, table
@@ -22,8 +23,6 @@ from semiring.common.units import counted
 from semiring.results.store import Store, squeezed
 
 __all__ = ["COLOURS", "as_floats", "number", "paths_html", "paths_text", "sampled", "to_frame", "to_networkx", "to_scipy"]
-
-Array = np.ndarray[Any, Any]
 
 
 def as_floats(values: Array, semiring: Semiring) -> Array:
@@ -163,7 +162,9 @@ _WIDTH = 12  # characters of a name or an element
 def paths_html(found: Store) -> str:
     """Return the page that Jupyter shows; for a batch, the first matrix."""
     facts = [("batch", " × ".join(map(str, found.batch)))] if found.batch else []
-    facts += [(what, f"{count:,}") for what, count in found.counts().items()]
+    if not found.complete:
+        facts += zip(("sources", "targets"), map("{:,}".format, found.shape), strict=True)
+    facts.append(("vertices", f"{found.names.n:,}"))
     facts.append(("elements", ", ".join(map(str, found.dtypes))))
     if found.countable:
         facts.append(("connected pairs", f"{found.connected():,}"))

@@ -5,8 +5,7 @@
     layout.py        block rows: side, buffers, predicted time, block-cyclic distribution
     closure.py       the closure: checks of overflow and divergence, and a worker thread for each device, which does the steps
     dependencies.py  rounds of block rows and receivers of row panels, for which workers wait
-    pipeline.py      the device pipeline: load, compute, write back
-    buffers.py       buffers on a device, and copies to and from storage; the host's buffers
+    pipeline.py      the device pipeline: load, compute, write back; buffers of the host, and copies to and from storage
     gpus.py          buffers on GPUs, and pinned output buffers
     storage.py       storage backends: arrays in memory, NumPy files, Zarr
     folder.py        the interface of a write-ahead journal, and a checkpoint's folder: identity, state, lock, digests

@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.arrays.conversion import Array
+from semiring.arrays.pieces import slices
 from semiring.common.errors import CheckpointError
-from semiring.streaming.folder import TEMPORARY, CheckpointFolder
+from semiring.streaming.folder import TEMPORARY, CheckpointFolder, Recorded
 from semiring.streaming.storage import FileRows, Matrix, RowAccess, RowStorage, rows_of
 
 __all__ = ["Checkpoint"]
-
-Array = np.ndarray[Any, Any]
 
 _RECORD = re.compile(r"row(\d+)-round(\d+)")
 
@@ -94,7 +94,7 @@ class Checkpoint(CheckpointFolder):
         columns = slice(0, self._n) if whole else self.rows[k]
         entry = sum(g.dtype.itemsize for g in self._given) + (np.dtype(np.int32).itemsize if self._paths else 0)
         size = (self.rows[i].stop - self.rows[i].start) * (columns.stop - columns.start) * entry + _TRAILER
-        return Record(self.folder / f"row{i}-round{k}", columns, whole, size, self._spares[size])
+        return Record(columns, whole, self.folder / f"row{i}-round{k}", size, self._spares[size])
 
     def begun(self, i: int, k: int) -> Record | None:
         """Return the record of block row i after phase 3 of round k, if its update was begun before."""
@@ -228,15 +228,13 @@ _TRAILER = 4
 
 
 @dataclass(frozen=True)
-class Record:
+class Record(Recorded):
     """A file with some columns of a block row: of each component, of the construction matrix, and their CRC-32.
 
     Truncated to 0 bytes, or by the CRC-32, the file marks a block row that is stored.
     """
 
     path: Path
-    columns: slice
-    whole: bool  # all columns
     size: int  # bytes of the file
     spares: list[Path]  # unused files of this size: overwriting one is many times faster than writing a new file
 
@@ -296,5 +294,4 @@ class Stream:
 
 
 def _pieces(array: Array) -> Iterator[Array]:
-    step = max(1, _PIECE // (array.shape[1] * array.itemsize))
-    return (array[start : start + step] for start in range(0, len(array), step))
+    return (array[some] for some in slices(len(array), array.shape[1] * array.itemsize, _PIECE))

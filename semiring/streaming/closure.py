@@ -31,21 +31,21 @@ from semiring.algorithms.block_rows import (
 )
 from semiring.algorithms.divergence import Diagnosis, divergent_loop
 from semiring.algorithms.schedules import Pivots
+from semiring.arrays.conversion import Array
 from semiring.arrays.devices import host
 from semiring.common.errors import DivergentPivot
+from semiring.common.progress import Meter
 from semiring.kernels.engine import Block
 from semiring.kernels.limits import ValueStatistics
 from semiring.kernels.overflow.closures import guard_for
 from semiring.mpi.ranks import Stopped
-from semiring.streaming.buffers import Buffer
 from semiring.streaming.dependencies import Dependencies, Share, StepsOfDevice
 from semiring.streaming.folder import Journal, Recorded
 from semiring.streaming.layout import BlockCyclicDistribution
-from semiring.streaming.pipeline import DevicePipeline, Loaded, nothing
+from semiring.streaming.pipeline import Buffer, DevicePipeline, Loaded, nothing
 
 __all__ = ["closure_by_rows", "run_workers", "visit"]
 
-Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
 
 
@@ -94,7 +94,7 @@ def closure_by_rows(
     reflexive: bool,
     snapshot: Callable[[], Values | None],
     names: Sequence[Any] | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    meter: Meter | None = None,
     journal: Journal | None = None,
     share: Share | None = None,
 ) -> None:
@@ -113,6 +113,7 @@ def closure_by_rows(
     for pipeline in pipelines:
         pipeline.engine.signed, pipeline.engine.statistics = guard.signed, statistics[0]
     own = rows if share is None else tuple(rows[i] for i in share.distribution.own(len(rows)))
+    progress = None if meter is None else lambda done, total: meter.reach(n**3 * done // total, n**3)
     stopped = None
     try:
         run_workers(pipelines, rows, reflexive=reflexive, progress=progress, journal=journal, share=share)

@@ -9,20 +9,16 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
 
 from semiring.algorithms.block_rows import Receive, Step
+from semiring.arrays.conversion import Array
 from semiring.mpi.panels import Panels
 from semiring.mpi.ranks import Ranks, Stopped
-from semiring.streaming.buffers import Buffer
 from semiring.streaming.folder import Journal
 from semiring.streaming.layout import BlockCyclicDistribution
+from semiring.streaming.pipeline import Buffer
 
 __all__ = ["Dependencies", "Share", "StepsOfDevice"]
-
-Array = np.ndarray[Any, Any]
 
 StepsOfDevice = Callable[[], Iterator[Step]]
 """Yields the steps of a device, anew at each call."""
@@ -119,19 +115,19 @@ class Dependencies:
         if self.error is not None:
             raise Stopped from self.error
 
-    # Called by the exchange of row panels: `semiring.mpi.panels.Local`.
+    # Called by the exchange of row panels, `Panels.run`, as `check` is.
 
     def released(self, k: int) -> bool:
         """Return True if no device of this rank needs row panel k any more."""
         return self._receivers[k] == 0
 
     def progress(self, k: int) -> tuple[int, ...]:
-        """Return the least rounds of own block rows, their sum, and the journal's two numbers."""
+        """Return the least rounds of own block rows, their sum, and the journal's two numbers, before row panel k travels."""
         own = [self._rounds[i] for i in self._own]
         return min(own, default=len(self._rounds)), sum(own), *self.journal.tell(k)
 
     def others(self, progress: Array) -> None:
-        """Take the progress of all ranks."""
+        """Take the progress of all ranks, an array with a row for each."""
         assert self.share is not None
         self._elsewhere = int(progress[:, 1].sum() - progress[self.share.ranks.rank, 1])
         self.journal.told(int(progress[:, 0].min()), progress[:, 2:])
@@ -144,7 +140,7 @@ class Dependencies:
             self._changed.notify_all()
 
     def published(self, k: int) -> bool:
-        """Return True if row panel k is in its slot, for the others."""
+        """Return True if row panel k of this rank is in its slot, for the others."""
         return k in self._published
 
     def arrived(self, k: int) -> None:

@@ -9,17 +9,19 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import IO, Any, Protocol, Self
+from typing import IO, Any, Self
 from weakref import WeakSet
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import flat
+from semiring.arrays.conversion import Array
 from semiring.arrays.devices import is_gpu
 from semiring.arrays.threads import run, thread_count
 from semiring.common import forks
@@ -31,36 +33,25 @@ from semiring.streaming.storage import Matrix, RowAccess, RowStorage
 
 __all__ = ["LOCK", "TEMPORARY", "CheckpointFolder", "Journal", "Recorded", "digests", "folder_of", "state_in"]
 
-Array = np.ndarray[Any, Any]
-
 _FORMAT = 3
 LOCK, STATE, TEMPORARY = "lock", "state.json", ".tmp"
 """Names of files, and the ending of files that are not complete yet."""
 
-_KEYS = ("closure", "side", "entries", "round", "found", "result", "turn")
-"""The keys of the file, in the order of the attributes."""
 
-
-class Recorded(Protocol):
+@dataclass(frozen=True)
+class Recorded(ABC):
     """A kept part of a block row: some or all columns of its components, then of the construction matrix."""
 
-    @property
-    def columns(self) -> slice:
-        """Return the columns."""
-        ...
+    columns: slice
+    whole: bool  # all columns
 
-    @property
-    def whole(self) -> bool:
-        """Return True if all columns are kept."""
-        ...
-
+    @abstractmethod
     def writing(self) -> AbstractContextManager[Iterable[RowAccess]]:
         """Return a context with a place for each array, to which the arrays are written in order."""
-        ...
 
+    @abstractmethod
     def reading(self) -> AbstractContextManager[Iterable[RowAccess]]:
         """Return a context with the places, from which the arrays are read in the same order."""
-        ...
 
 
 class Journal:
@@ -129,7 +120,8 @@ class State:
             return None
         try:
             content = json.loads(text)
-            state = cls(folder, dict(content["closure"]), *(content[name] for name in _KEYS[1:]))
+            closure, *others = (content[f.name] for f in fields(cls)[1:])
+            state = cls(folder, dict(closure), *others)
             side = state.side
             rows = 0 if side is None else len(block_rows(state.closure["n"], side))
             cut = (side is None or side > 0) and 0 <= state.round <= rows == len(state.entries)
@@ -141,7 +133,7 @@ class State:
 
     def write(self, *, durable: bool = False) -> None:
         """Replace the file; with `durable`, wait until it is on the disk."""
-        content = {name: getattr(self, name) for name in _KEYS}
+        content = {f.name: getattr(self, f.name) for f in fields(self)[1:]}
         temporary = self.folder / (STATE + TEMPORARY)
         with open(temporary, "w", encoding="utf-8") as file:
             file.write(json.dumps(content, indent=1))

@@ -1,7 +1,7 @@
 """GPUs in the device pipeline: buffers in GPU memory, and copies to and from the host, files and other GPUs.
 
 A copy over the link is asynchronous, and runs at full speed, only with page-locked ("pinned") host memory. The caller's arrays are locked
-in place, new result arrays are `PinnedOutput`, and all other copies go through two pinned buffers.
+in place, new result arrays are `PinnedMemory`, and all other copies go through two pinned buffers.
 """
 
 from __future__ import annotations
@@ -16,17 +16,16 @@ from typing import Any, Self
 
 import numpy as np
 
+from semiring.arrays.conversion import Array
 from semiring.arrays.devices import on_gpu
+from semiring.arrays.pieces import slices
 from semiring.arrays.threads import run, thread_count
 from semiring.kernels.cuda.blocks import locked
 from semiring.kernels.engine import Engine
-from semiring.streaming.buffers import Buffer, DeviceMemory
-from semiring.streaming.pipeline import DevicePipeline, resident_pipelines
+from semiring.streaming.pipeline import Buffer, DeviceMemory, DevicePipeline, resident_pipelines
 from semiring.streaming.storage import ArrayRows, Matrix, RowAccess, memory_of
 
-__all__ = ["CudaMemory", "PinnedMemory", "PinnedOutput", "PinnedRows", "cuda_pipelines", "free_pools"]
-
-Array = np.ndarray[Any, Any]
+__all__ = ["CudaMemory", "PinnedMemory", "PinnedRows", "cuda_pipelines", "free_pools"]
 
 _STAGE = 1 << 25
 """Bytes of each of two pinned buffers, for rows that the GPU cannot copy itself."""
@@ -64,12 +63,6 @@ class CudaMemory(DeviceMemory):
             return None
         return self._grouped(arrays)
 
-    def copy(self, source: Buffer, target: Buffer, rows: slice) -> None:
-        """Copy the values of rows from a buffer on any GPU to a buffer on this one, and wait."""
-        for there, here in zip(self.arrays(source, rows)[0], self.arrays(target, rows)[0], strict=True):
-            _copy_async(there, here, self._thread.stream)
-        self._wait()
-
     def event(self) -> Callable[[], None]:
         """Return a function that waits for the calling thread's work on the GPU so far."""
         import cupy
@@ -94,10 +87,8 @@ class CudaMemory(DeviceMemory):
             source, target = (array, there) if back else (there, array)
             _copy_async(source, target, self._thread.stream)
             return
-        step = max(1, _STAGE // (array.shape[1] * array.itemsize))
-        for turn, start in enumerate(range(rows.start, rows.stop, step)):
-            some = slice(start, min(rows.stop, start + step))
-            part = array[some.start - rows.start : some.stop - rows.start]
+        for turn, piece in enumerate(slices(rows.stop - rows.start, array.shape[1] * array.itemsize, _STAGE)):
+            some, part = slice(rows.start + piece.start, rows.start + piece.stop), array[piece]
             stage, free = self._stage(turn % 2, part.shape, part.dtype)
             free.synchronize()
             if back:
@@ -173,7 +164,7 @@ def cuda_pipelines(numbers: Sequence[int], engines: Sequence[Engine], matrix: Ma
 class PinnedMemory:
     """A context manager that pins arrays of the host for all GPUs, in a background thread, since pinning takes longer than a copy.
 
-    The arrays are overwritten with zeros.
+    The arrays are overwritten with zeros. Wait until they are `ready`; their storage backends, `rows`, wait by themselves.
     """
 
     def __init__(self, arrays: Sequence[Array]) -> None:
@@ -184,6 +175,7 @@ class PinnedMemory:
         thread = ThreadPoolExecutor(1)
         self.ready = thread.submit(self._prepare, cupy.cuda.Device())
         thread.shutdown(wait=False)
+        self.rows = tuple(PinnedRows(array, self.ready) for array in self.arrays)
 
     def _prepare(self, device: Any) -> None:
         with device:  # a new thread would use the first GPU
@@ -200,21 +192,6 @@ class PinnedMemory:
     def __exit__(self, *error: object) -> None:
         wait_for([self.ready])
         self._locks.close()
-
-
-class PinnedOutput(PinnedMemory):
-    """Pinned output buffers: new arrays of the host, one for each dtype.
-
-    Call `wait` before writing to `arrays`; their storage backends, `rows`, wait by themselves.
-    """
-
-    def __init__(self, shape: tuple[int, ...], dtypes: Sequence[np.dtype[Any]]) -> None:
-        super().__init__([np.empty(shape, d) for d in dtypes])
-        self.rows = tuple(PinnedRows(array, self.ready) for array in self.arrays)
-
-    def wait(self) -> None:
-        """Wait until the buffers are pinned."""
-        self.ready.result()
 
 
 class PinnedRows(ArrayRows):

@@ -17,13 +17,12 @@ from typing import Any
 
 import numpy as np
 
+from semiring.arrays.conversion import Array
 from semiring.arrays.pieces import DISK, slices
-from semiring.streaming.folder import CheckpointFolder
+from semiring.streaming.folder import CheckpointFolder, Recorded
 from semiring.streaming.storage import Matrix, RowAccess, RowStorage, rows_of
 
 __all__ = ["EVERY", "Snapshots"]
-
-Array = np.ndarray[Any, Any]
 
 EVERY, SHARE = 300.0, 10
 """The least seconds between the starts of two snapshots, and the least multiple of a snapshot's duration."""
@@ -77,12 +76,15 @@ class Snapshots(CheckpointFolder):
     def record(self, i: int, k: int) -> Snapshot | None:
         """Return the snapshot's place for block row i after round k, or the last snapshot of row panel i = k."""
         if (i, k) in self._left:
-            return Snapshot(self._sets[self._target].all)
+            return self._snapshot(self._target)
         return self.begun(i, k + 1) if i == k else None
 
     def begun(self, i: int, k: int) -> Snapshot | None:
         """Return the last snapshot of block row i, if k was its first unfinished round when the folder was opened."""
-        return Snapshot(self._sets[self._from].all) if self._from is not None and self.rounds[i] == k else None
+        return self._snapshot(self._from) if self._from is not None and self.rounds[i] == k else None
+
+    def _snapshot(self, turn: int) -> Snapshot:
+        return Snapshot(slice(0, self._n), True, self._sets[turn].all)
 
     def advance(self, i: int, rounds: int) -> None:
         """Note that block row i is written; after the last block row, begin to wait for the disk."""
@@ -154,16 +156,10 @@ class Snapshots(CheckpointFolder):
 
 
 @dataclass(frozen=True)
-class Snapshot:
-    """A set of files for block rows, one for each component and for the construction matrix; see `Recorded`."""
+class Snapshot(Recorded):
+    """A set of files for block rows, one for each component and for the construction matrix."""
 
     files: tuple[RowStorage, ...]
-    whole = True
-
-    @property
-    def columns(self) -> slice:
-        """Return all columns."""
-        return slice(0, self.files[0].shape[1])
 
     def writing(self) -> AbstractContextManager[Iterable[RowAccess]]:
         """Write arrays, each to its file."""

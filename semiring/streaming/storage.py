@@ -18,11 +18,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from semiring.arrays.conversion import Array
 from semiring.arrays.devices import on_gpu
 
 __all__ = ["ArrayRows", "FileRows", "Matrix", "OwnRows", "RowAccess", "RowStorage", "memory_of", "rows_of"]
-
-Array = np.ndarray[Any, Any]
 
 _AT_ONCE = 1 << 30
 """Bytes of one read or write call: macOS refuses 2 GiB."""

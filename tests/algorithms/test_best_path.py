@@ -15,7 +15,7 @@ from scipy.sparse import csgraph
 import semiring as sr
 from semiring.algorithms.rows_of_edges import best_path, pays
 from semiring.algorithms.search import searches_for
-from semiring.execution import search
+from semiring.execution import row_solvers
 from semiring.graphs import edges_of
 
 SEMIRINGS = {
@@ -71,7 +71,7 @@ def test_calls_for_one_pair_search_from_both_ends(directed: bool, dtype: Any, mo
         asked.append(args[1:3])
         return best_path(*args)
 
-    monkeypatch.setattr(search, "best_path", spied)
+    monkeypatch.setattr(row_solvers, "best_path", spied)
     graph = roads(800, directed=directed)
     expected, before = csgraph.dijkstra(graph, indices=3, return_predecessors=True)
     for target in (4, 401, 799):

@@ -174,7 +174,7 @@ def test_counts_of_paths_in_one_pass() -> None:
     assert complete == 1
     assert seen == sum(edges.starts[v + 1] - edges.starts[v] for v in edges.reachable(np.zeros(1, np.int64)))
     for v in range(1, n):
-        lengths_of_paths = [nx.path_weight(graph, p, "weight") for p in nx.all_simple_paths(graph, 0, v)]
+        lengths_of_paths: list[float] = [nx.path_weight(graph, p, "weight") for p in nx.all_simple_paths(graph, 0, v)]
         best = min(lengths_of_paths, default=INF)
         assert (values[0][0, v], values[1][0, v]) == (best, lengths_of_paths.count(best))
 

@@ -30,7 +30,7 @@ def taking(strategy: str | None) -> Iterator[None]:
         return
     every = planner._ways_of_edges
 
-    def chosen(*given: Any) -> dict[str, tuple[float, str]]:
+    def chosen(*given: Any) -> dict[str, tuple[float, str, str]]:
         ways = every(*given)
         return {strategy: ways[strategy]} if strategy in ways else ways
 

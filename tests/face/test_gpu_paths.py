@@ -184,6 +184,7 @@ def test_long_paths() -> None:
 def test_rows_that_do_not_fit_shared_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     import dataclasses
 
+    from semiring.kernels.cuda import compiler
     from semiring.kernels.cuda import paths as kernels_of_paths
     from semiring.kernels.hardware import device
 
@@ -191,9 +192,9 @@ def test_rows_that_do_not_fit_shared_memory(monkeypatch: pytest.MonkeyPatch) -> 
     paths = sr.apsp(on_gpu(a), paths=True)
     limits = device(0)
     monkeypatch.setattr(kernels_of_paths, "device", lambda number: dataclasses.replace(limits, block_shared_bytes=256, multiprocessors=3))
-    kernels_of_paths._functions.cache_clear()
+    compiler.semiring_kernel_for.cache_clear()
     assert_same(paths, [])
-    kernels_of_paths._functions.cache_clear()
+    compiler.semiring_kernel_for.cache_clear()
 
 
 def test_batches() -> None:

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 import semiring as sr
 from semiring.algebra.definition import Semiring
 from semiring.planning import planner
-from semiring.results.trees import PredecessorTrees
+from semiring.results.store import PredecessorTrees
 
 WALKS: dict[Semiring, Callable[[list[float]], float]] = {sr.MIN_PLUS: sum, sr.MAX_MIN: min}
 

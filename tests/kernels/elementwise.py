@@ -41,13 +41,10 @@ def elementwise(
         words = [em.load("ptr", em.at("i64", "%args", i), 8) for i in range(len(operands) + 1)]
         count = em.load("i64", em.at("i64", "%args", len(operands) + 1), 8)
         low = Lowering(em, target, width, infinities=infinities)
-
-        def vector(i: str, _: list[str]) -> None:
+        with em.each(0, count, width) as i:
             values = [[Value(em.load(s.vector(width), em.at(s.ir, word, i), s.bytes), s)] for word, s in zip(words, scalars, strict=False)]
             (result,) = low.evaluate([root], values[0], values[1] if len(values) > 1 else [], scalars[:1])
             em.store(scalars[0].vector(width), result.name, em.at(scalars[0].ir, words[-1], i), scalars[0].bytes)
-
-        em.loop(0, count, width, vector)
         em.line("ret void")
         return link([em])
 

@@ -69,12 +69,8 @@ def endless() -> Function:
 
     def ir() -> str:
         em = Emitter("endless", ENTRY)
-
-        def turn(_: list[str]) -> list[str]:
-            em.loop(0, 1000, 1, lambda *_: em.store("i64", str(em.add(em.load("i64", "%args", 8), 1)), "%args", 8))
-            return []
-
-        em.repeat([], lambda _: em.let("icmp sge i64 0, 0"), turn)
+        with em.turns([], lambda _: em.let("icmp sge i64 0, 0")), em.each(0, 1000):
+            em.store("i64", str(em.add(em.load("i64", "%args", 8), 1)), "%args", 8)
         em.line("ret void")
         return link([em])
 

@@ -100,6 +100,6 @@ def test_whoever_asks_gets_the_same_kernels() -> None:
 
 
 def test_both_engines_keep_as_many() -> None:
-    from semiring.kernels.cuda import kernels, paths
+    from semiring.kernels.cuda import compiler, kernels
 
-    assert kernels.kernels_for.cache_info().maxsize == paths._functions.cache_info().maxsize == cache.LOADED
+    assert kernels.kernels_for.cache_info().maxsize == compiler.semiring_kernel_for.cache_info().maxsize == cache.LOADED

@@ -27,12 +27,11 @@ from semiring.kernels.limits import ValueStatistics
 from semiring.kernels.overflow.statistics import value_statistics
 from semiring.streaming import checkpoint, storage
 from semiring.streaming import folder as checkpoint_folder
-from semiring.streaming.buffers import HostMemory
 from semiring.streaming.checkpoint import Checkpoint
 from semiring.streaming.closure import run_workers
 from semiring.streaming.folder import digests
 from semiring.streaming.layout import block_rows
-from semiring.streaming.pipeline import DevicePipeline
+from semiring.streaming.pipeline import DevicePipeline, HostMemory
 from semiring.streaming.storage import Matrix, rows_of
 
 INF = np.inf

@@ -22,10 +22,9 @@ from semiring.kernels.engine import Block, Engine
 from semiring.kernels.limits import ValueStatistics
 from semiring.kernels.select import engine_for
 from semiring.results.paths import Paths
-from semiring.streaming.buffers import Buffer, HostMemory
 from semiring.streaming.closure import run_workers
 from semiring.streaming.layout import block_rows, default_side, resident_bytes
-from semiring.streaming.pipeline import DevicePipeline, resident_pipelines
+from semiring.streaming.pipeline import Buffer, DevicePipeline, HostMemory, resident_pipelines
 from semiring.streaming.storage import Matrix, rows_of
 
 Array = np.ndarray[Any, Any]

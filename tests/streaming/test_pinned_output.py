@@ -7,8 +7,8 @@ from concurrent.futures import Future
 
 import numpy as np
 
-from semiring.streaming.buffers import HostMemory
 from semiring.streaming.gpus import PinnedRows
+from semiring.streaming.pipeline import HostMemory
 from semiring.streaming.storage import Matrix, rows_of
 
 

@@ -17,10 +17,9 @@ import semiring as sr
 from semiring.common.errors import DivergentPivot
 from semiring.kernels.select import engine_for
 from semiring.results.paths import Paths
-from semiring.streaming.buffers import HostMemory
 from semiring.streaming.closure import run_workers, visit
 from semiring.streaming.layout import block_rows
-from semiring.streaming.pipeline import DevicePipeline
+from semiring.streaming.pipeline import DevicePipeline, HostMemory
 from semiring.streaming.storage import Matrix, rows_of
 
 SIDES = (1, 3, 64, 100, 300)

@@ -5,7 +5,6 @@ Generating code:
 representation    inner elements (order keys, clamped ∞, exponentials); register tile and cache blocks of the product
 arguments         argument words of kernels, and forms of scans
 emitter           LLVM IR as text
-body              parts of emitted functions: arguments by name, mutable integers, bits of words
 loops             loops in Python, compiled: the decorator, and calls
 loop_source       their text, types and constructs
 loop_compiler     their syntax trees as LLVM IR
@@ -36,8 +35,8 @@ gustavson         sparse × sparse products by compressed rows
 sparse_products   sparse products over threads
 fronts            multifrontal elimination
 sweeps            rows and columns of the closure from eliminated panels, and statistics of distances on the way
-eliminations      sparse elimination and its sweeps over threads
-tight_edges, tight_trees   trees from known distances, a row to a lane
+tight_edges       trees from known distances, a row to a lane
+eliminations      sparse elimination, its sweeps and trees, over threads
 hops              sets of sources in loops, as bits
 
 Sequences:

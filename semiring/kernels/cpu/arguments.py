@@ -5,6 +5,7 @@ A named tuple names and orders the words. The caller fills one in (`pack`); the 
 
 from __future__ import annotations
 
+import functools
 from array import array
 from collections import namedtuple
 from collections.abc import Sequence
@@ -12,16 +13,22 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from semiring.common.units import CACHE_LINE
-from semiring.kernels.cpu.emitter import I32, Emitter, Scalar
+from semiring.kernels.cpu.emitter import I32, Emitter, Matrix, Scalar
 from semiring.kernels.cpu.representation import Representation
 
 __all__ = [
-    "STATUS", "Arguments", "Array", "KernelArguments", "KernelWords", "MatrixWords", "ScanArrays", "ScanForm", "ScanWords",
-    "SequenceArrays", "SequenceWords", "pack", "scratch_bytes",
+    "STATUS", "Arguments", "Array", "KernelArguments", "KernelWords", "MatrixWords", "ScanArrays", "ScanWords", "SequenceArrays",
+    "SequenceWords", "kernel_name", "pack", "scratch_bytes",
 ]  # fmt: skip
 
 Array = str | tuple[str, int]
 """A matrix argument: (name, component), or "via" for the witnesses."""
+
+
+@functools.cache
+def kernel_name(base: str, **options: bool) -> str:
+    """Return the name of a function: a base, and the options that are true."""
+    return "_".join([base, *(option for option, given in options.items() if given)])
 
 
 class Arguments:
@@ -116,6 +123,14 @@ class KernelArguments(Arguments):
     def __init__(self, components: int) -> None:
         super().__init__(KernelWords, MatrixWords, components)
 
+    def matrices(self, em: Emitter, name: str, scalars: Sequence[Scalar], axis: str = "rows") -> list[Matrix]:
+        """Return a matrix of each component, or with axis "columns" the transposed one."""
+        return [(s, self.pointer(em, (name, c)), self.load(em, (f"{name}_{axis}", c))) for c, s in enumerate(scalars)]
+
+    def via(self, em: Emitter) -> Matrix:
+        """Return the matrix of witnesses."""
+        return I32, self.pointer(em, "via"), self.load(em, "via_rows")
+
     def ones(self, em: Emitter, scalars: set[Scalar], width: int) -> dict[Scalar, str]:
         """Return vectors of 1.0 that are known only at run time, so that LLVM does not fold fma(x, 1, y) back to a sum."""
         found = {}
@@ -128,64 +143,17 @@ class KernelArguments(Arguments):
 # Scans.
 
 
-class ScanForm(NamedTuple):
-    """The options of a generated scan."""
+ScanWords = namedtuple("ScanWords", "first last table states scratch threshold witness_step state_step")
+"""The words of a scan that belong to no array."""
 
-    backward: bool
-    weighted: bool
-    witness: bool
+ScanArrays = namedtuple("ScanArrays", "matrix_step matrix_terms matrix_sums weight_step weight_stride initial_stride value_step")
+"""The words of one component, strides in elements: `matrix_terms` leads to the next term of a sum, `matrix_sums` to the next sum."""
 
-    @property
-    def name(self) -> str:
-        """The function's name."""
-        return "_".join(["scan", *(word for word in self._fields if getattr(self, word))])
+SequenceWords = namedtuple("SequenceWords", "steps witness states")
+"""The words of a row of the table: the number of steps, and the addresses of the witness and of the states at v₀."""
 
-    @classmethod
-    def named(cls, name: str) -> ScanForm:
-        """Return the form of the function called `name`."""
-        return cls(*(word in name.split("_") for word in cls._fields))
-
-
-class ScanWords(NamedTuple):
-    """Words of a scan that belong to no array."""
-
-    first: int
-    last: int
-    table: int
-    states: int
-    scratch: int
-    threshold: int
-    witness_step: int
-    state_step: int
-
-
-class ScanArrays(NamedTuple):
-    """Words of one component, strides in elements: `matrix_terms` leads to the next term of a sum, `matrix_sums` to the next sum."""
-
-    matrix_step: int
-    matrix_terms: int
-    matrix_sums: int
-    weight_step: int
-    weight_stride: int
-    initial_stride: int
-    value_step: int
-
-
-class SequenceWords(NamedTuple):
-    """Words of a row of the table: the number of steps, and the addresses of the witness and of the states at v₀."""
-
-    steps: int
-    witness: int
-    states: int
-
-
-class SequenceArrays(NamedTuple):
-    """Words of one component: addresses of the first step's matrix and weights, of the initial vector, and of v₀ in the result."""
-
-    matrix: int
-    weight: int
-    initial: int
-    value: int
+SequenceArrays = namedtuple("SequenceArrays", "matrix weight initial value")
+"""The addresses of one component: the first step's matrix and weights, the initial vector, and v₀ in the result."""
 
 
 def scratch_bytes(rep: Representation, states: int, width: int) -> int:

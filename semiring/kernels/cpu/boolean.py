@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections import namedtuple
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -20,10 +20,9 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.arrays.overlap import address, matched, overlap
 from semiring.arrays.threads import Threaded, return_scratch, run, take_scratch
-from semiring.kernels.cpu.arguments import pack
-from semiring.kernels.cpu.body import Body
+from semiring.kernels.cpu.arguments import Arguments, pack
 from semiring.kernels.cpu.compiler import Function, compile_library, link
-from semiring.kernels.cpu.emitter import I64, Emitter
+from semiring.kernels.cpu.emitter import ENTRY, I64, Emitter
 from semiring.kernels.engine import Block, Immediate, PackedBlock
 from semiring.kernels.hardware import host
 
@@ -53,40 +52,38 @@ BitWords = namedtuple("BitWords", "a a_groups b b_rows c c_rows m words k tables
 
 In `bits_pack` and `bits_unpack`, A is the matrix of bytes, with k columns and rows `a_groups` bytes apart."""
 
-_NUMBERS = "a_groups b_rows c_rows m words k"
-
 
 class BitsKernel:
     """Generates ``bits_product``, ``bits_close``, ``bits_identity``, ``bits_pack`` and ``bits_unpack``; each takes `BitWords`."""
 
     def functions(self) -> list[Emitter]:
         """Emit all functions."""
-        return [self._product(), self._close(), self._identity(), self._pack(), self._unpack()]
+        parts = {"product": self._product, "close": self._close, "identity": self._identity, "pack": self._pack, "unpack": self._unpack}
+        return [self._function(f"bits_{name}", emit) for name, emit in parts.items()]
 
-    def _product(self) -> Emitter:
+    def _function(self, name: str, emit: Callable[[Emitter], None]) -> Emitter:
+        em = Emitter(name, ENTRY)
+        self.x = Arguments(BitWords).words(em, "a_groups b_rows c_rows m words k")
+        emit(em)
+        return em.done()
+
+    def _product(self, em: Emitter) -> None:
         """Emit C ← C ∪ A·B for m rows, `words` words (whole strips) of columns and k steps.
 
         A is stored by groups of `GROUP` columns: the bits of one group are contiguous over all rows. A strip of C is copied to `own` and
         back, because rows of a matrix are often a power of two apart and would evict each other from the cache.
         """
-        x = Body("bits_product", BitWords, _NUMBERS)
-        em = x.em
-        bits = f"i{GROUP}"
-
-        def strip(w: str, _: list[str]) -> None:
+        x, bits = self.x, f"i{GROUP}"
+        with em.each(0, x["words"], _WORDS) as w:
             c = em.at("i64", x["c"], w)
-
-            def move(i: str, *, back: bool) -> None:
+            with em.each(0, x["m"]) as i:
                 there, here = em.at("i64", c, em.mul(i, x["c_rows"])), em.at(_VECTOR, x["own"], i)
-                source, target = (here, there) if back else (there, here)
-                em.store(_VECTOR, em.load(_VECTOR, source, 8), target, 8)
-
-            def group(g: str, _: list[str]) -> None:
+                em.store(_VECTOR, em.load(_VECTOR, there, 8), here, 8)
+            with em.each(0, em.let(f"sdiv i64 {em.add(x['k'], GROUP - 1)}, {GROUP}")) as g:
                 for table in range(_TABLES):
-                    self._build(x, w, str(em.add(em.mul(g, GROUP), 8 * table)), em.at("i8", x["tables"], table * _TABLE_BYTES))
+                    self._build(em, w, em.add(em.mul(g, GROUP), 8 * table), em.at("i8", x["tables"], table * _TABLE_BYTES))
                 numbers = em.at(bits, x["a"], em.mul(g, x["a_groups"]))
-
-                def row(i: str, _: list[str]) -> None:
+                with em.each(0, x["m"]) as i:
                     number = em.load(bits, em.at(bits, numbers, i), GROUP // 8)
                     place = em.at(_VECTOR, x["own"], i)
                     total = em.load(_VECTOR, place, 64)
@@ -96,79 +93,48 @@ class BitsKernel:
                         entry = em.at(_VECTOR, em.at("i8", x["tables"], table * _TABLE_BYTES), index)
                         total = em.let(f"or {_VECTOR} {total}, {em.load(_VECTOR, entry, 64)}")
                     em.store(_VECTOR, total, place, 64)
+            with em.each(0, x["m"]) as i:
+                there, here = em.at("i64", c, em.mul(i, x["c_rows"])), em.at(_VECTOR, x["own"], i)
+                em.store(_VECTOR, em.load(_VECTOR, here, 8), there, 8)
 
-                em.loop(0, x["m"], 1, row)
-
-            em.loop(0, x["m"], 1, lambda i, _: move(i, back=False))
-            em.loop(0, em.let(f"sdiv i64 {em.add(x['k'], GROUP - 1)}, {GROUP}"), 1, group)
-            em.loop(0, x["m"], 1, lambda i, _: move(i, back=True))
-
-        em.loop(0, x["words"], _WORDS, strip)
-        return em.done()
-
-    def _build(self, x: Body, w: str, k: str, table: str) -> None:
+    def _build(self, em: Emitter, w: str, k: str | int, table: str) -> None:
         """Fill a table with the 256 unions of 8 rows of B from row k on. Rows beyond the last are never picked: A's bits there are 0."""
-        em = x.em
         em.store(_VECTOR, "zeroinitializer", table, 64)
-        last = em.sub(x["k"], 1)
+        last = em.sub(self.x["k"], 1)
         for bit in range(8):
-            row = em.mul(em.smin(em.add(k, bit), last), x["b_rows"])
-            added = em.load(_VECTOR, em.at("i64", x["b"], em.add(row, w)), 8)
-
-            def union(r: str, _: list[str], bit: int = bit, added: str = added) -> None:
+            row = em.mul(em.smin(em.add(k, bit), last), self.x["b_rows"])
+            added = em.load(_VECTOR, em.at("i64", self.x["b"], em.add(row, w)), 8)
+            with em.each(0, 1 << bit) as r:
                 old = em.load(_VECTOR, em.at(_VECTOR, table, r), 64)
                 new = em.at(_VECTOR, table, em.add(r, 1 << bit))
                 em.store(_VECTOR, em.let(f"or {_VECTOR} {old}, {added}"), new, 64)
 
-            em.loop(0, 1 << bit, 1, union)
-
-    def _close(self) -> Emitter:
+    def _close(self, em: Emitter) -> None:
         """Emit Warshall's algorithm on the m × m block C: for each k, row i takes in row k if it has bit k."""
-        x = Body("bits_close", BitWords, _NUMBERS)
-        em = x.em
-
-        def pivot(k: str, _: list[str]) -> None:
+        x = self.x
+        with em.each(0, x["m"]) as k:
             row_k = em.at("i64", x["c"], em.mul(k, x["c_rows"]))
             word, bit = em.let(f"lshr i64 {k}, 6"), em.let(f"and i64 {k}, 63")
-
-            def strip(w: str, _: list[str]) -> None:
+            with em.each(0, x["words"], _WORDS) as w:
                 taken = em.load(_VECTOR, em.at("i64", row_k, w), 8)
-
-                def row(i: str | int) -> None:
-                    row_i = em.at("i64", x["c"], em.mul(i, x["c_rows"]))
-                    there = em.let(f"lshr i64 {em.load('i64', em.at('i64', row_i, word), 8)}, {bit}")
-                    mask = em.splat(em.let(f"sub i64 0, {em.let(f'and i64 {there}, 1')}"), I64, _WORDS)
-                    place = em.at("i64", row_i, w)
-                    new = em.let(f"or {_VECTOR} {em.let(f'and {_VECTOR} {mask}, {taken}')}, {em.load(_VECTOR, place, 8)}")
-                    em.store(_VECTOR, new, place, 8)
-
-                def rows(i: str, count: int) -> None:
+                for i, count in em.by_vectors(x["m"], _UNROLLED):
                     for r in range(count):
-                        row(em.add(i, r))
+                        row_i = em.at("i64", x["c"], em.mul(em.add(i, r), x["c_rows"]))
+                        there = em.let(f"lshr i64 {em.load('i64', em.at('i64', row_i, word), 8)}, {bit}")
+                        mask = em.splat(em.let(f"sub i64 0, {em.let(f'and i64 {there}, 1')}"), I64, _WORDS)
+                        place = em.at("i64", row_i, w)
+                        new = em.let(f"or {_VECTOR} {em.let(f'and {_VECTOR} {mask}, {taken}')}, {em.load(_VECTOR, place, 8)}")
+                        em.store(_VECTOR, new, place, 8)
 
-                em.by_vectors(x["m"], _UNROLLED, rows)
-
-            em.loop(0, x["words"], _WORDS, strip)
-
-        em.loop(0, x["m"], 1, pivot)
-        return em.done()
-
-    def _identity(self) -> Emitter:
-        x = Body("bits_identity", BitWords, _NUMBERS)
-        em = x.em
-
-        def row(i: str, _: list[str]) -> None:
-            place = em.at("i64", x["c"], em.add(em.mul(i, x["c_rows"]), em.let(f"lshr i64 {i}, 6")))
-            bit = em.let(f"shl i64 1, {em.let(f'and i64 {i}, 63')}")
+    def _identity(self, em: Emitter) -> None:
+        with em.each(0, self.x["m"]) as i:
+            word, bit = em.bit_of(i)
+            place = em.at("i64", self.x["c"], em.add(em.mul(i, self.x["c_rows"]), word))
             em.store("i64", em.let(f"or i64 {em.load('i64', place, 8)}, {bit}"), place, 8)
 
-        em.loop(0, x["m"], 1, row)
-        return em.done()
-
-    def _pack(self) -> Emitter:
+    def _pack(self, em: Emitter) -> None:
         """Emit C ← the bits of bytes, for m rows of k columns of a C that is 0."""
-
-        def pack(em: Emitter, source: str, target: str, shift: str, count: int) -> None:
+        for source, target, shift, count in self._rows(em):
             values = em.load(f"<{count} x i8>", source, 1)
             packed = em.let(f"bitcast <{count} x i1> {em.let(f'icmp ne <{count} x i8> {values}, zeroinitializer')} to i{count}")
             if count == 1:
@@ -177,12 +143,9 @@ class BitsKernel:
             else:
                 em.store(f"i{count}", packed, target, 1)
 
-        return self._converted("bits_pack", pack)
-
-    def _unpack(self) -> Emitter:
+    def _unpack(self, em: Emitter) -> None:
         """Emit bytes 0 and 1 ← the bits of C, for m rows of k columns."""
-
-        def unpack(em: Emitter, target: str, source: str, shift: str, count: int) -> None:
+        for target, source, shift, count in self._rows(em):
             if count == 1:
                 octet = em.load("i8", source, 1)
                 em.store("i8", em.let(f"and i8 {em.let(f'lshr i8 {octet}, {shift}')}, 1"), target, 1)
@@ -190,26 +153,16 @@ class BitsKernel:
                 flags = em.let(f"bitcast i{count} {em.load(f'i{count}', source, 1)} to <{count} x i1>")
                 em.store(f"<{count} x i8>", em.let(f"zext <{count} x i1> {flags} to <{count} x i8>"), target, 1)
 
-        return self._converted("bits_unpack", unpack)
-
-    def _converted(self, name: str, convert: Callable[[Emitter, str, str, str, int], None]) -> Emitter:
-        """Emit ``convert(em, bytes, bits, shift, count)`` along each row: 64 columns at a time, then 8, then single ones."""
-        x = Body(name, BitWords, _NUMBERS)
-        em = x.em
+    def _rows(self, em: Emitter) -> Iterator[tuple[str, str, str, int]]:
+        """Emit the body for (bytes, bits, shift, count) along each row: 64 columns at a time, then 8, then single ones."""
+        x = self.x
         ends = [0, em.round_down(x["k"], 64), em.round_down(x["k"], 8), x["k"]]
-
-        def row(i: str, _: list[str]) -> None:
+        with em.each(0, x["m"]) as i:
             octets, bits = em.at("i8", x["a"], em.mul(i, x["a_groups"])), em.at("i64", x["c"], em.mul(i, x["c_rows"]))
             for start, stop, count in zip(ends, ends[1:], (64, 8, 1), strict=False):
-
-                def columns(j: str, _: list[str]) -> None:
+                with em.each(start, stop, count) as j:
                     shift = em.let(f"trunc i64 {em.let(f'and i64 {j}, 7')} to i8") if count == 1 else ""
-                    convert(em, em.at("i8", octets, j), em.at("i8", bits, em.let(f"lshr i64 {j}, 3")), shift, count)
-
-                em.loop(start, stop, count, columns)
-
-        em.loop(0, x["m"], 1, row)
-        return em.done()
+                    yield em.at("i8", octets, j), em.at("i8", bits, em.let(f"lshr i64 {j}, 3")), shift, count
 
 
 _ROWS = 2048

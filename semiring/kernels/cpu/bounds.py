@@ -20,7 +20,7 @@ import numpy as np
 
 from semiring.kernels.cpu.arguments import Arguments, KernelWords
 from semiring.kernels.cpu.emitter import Emitter, Scalar
-from semiring.kernels.cpu.representation import key_of, order_keys
+from semiring.kernels.cpu.representation import key_of, order_keys, signed
 from semiring.kernels.limits import HIGHEST, LOWEST, SafeRange, finite_range
 
 __all__ = ["BEYOND", "BOUNDS", "BoundsCheck", "bounds_in_words"]
@@ -40,9 +40,6 @@ def bounds_in_words(safe: SafeRange, dtype: np.dtype[Any]) -> tuple[int, int, in
     def key(x: float) -> int:
         return key_of(x, dtype.itemsize) if dtype.kind == "f" else int(x)
 
-    def signed(x: int) -> int:
-        return (x + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
-
     ends = finite_range(dtype, ()) if dtype.kind in "iu" else (-math.inf, math.inf)
     low, high = key(safe.low), key(safe.high)
     bottom, top = (key(end) if safe.kinds & kind else None for end, kind in zip(ends, (LOWEST, HIGHEST), strict=True))
@@ -52,7 +49,7 @@ def bounds_in_words(safe: SafeRange, dtype: np.dtype[Any]) -> tuple[int, int, in
         return None
     origin, first = (beside[0], low) if beside else (low, low + 1)  # without one, the least number has its place
     least, most = ((x - origin) % (1 << bits) for x in (first, high))
-    return signed(origin), signed(least - 1), signed(most)
+    return signed(origin, bits), signed(least - 1, bits), signed(most, bits)
 
 
 class BoundsCheck:
@@ -71,19 +68,19 @@ class BoundsCheck:
         em.store(ir, word.constant(-1, width), least, 64)
         return em.splat(em.load(word.ir, self._args.place(em, "origin"), s.bytes), word, width), most, least
 
-    def take(self, c: int, x: str, width: int, mask: str = "") -> None:
-        """Check a vector of component c, or only the lanes of a mask."""
-        em, s = self._em, self._scalars[c]
-        origin, most, least = self._ends[c, width]
-        word = Scalar("i", s.bytes)
-        ir, overload = word.vector(width), word.overload(width)
-        if s.kind == "f":
-            x = order_keys(em, word, width, em.let(f"bitcast {s.vector(width)} {x} to {ir}"))
-        z = em.let(f"sub {ir} {x}, {origin}")
-        for op, place, value in (("umax", most, z), ("umin", least, em.let(f"sub {ir} {z}, {word.constant(1, width)}"))):
-            old = em.load(ir, place, s.bytes)
-            new = em.call(f"{op}.{overload}", ir, (ir, old), (ir, value))
-            em.store(ir, em.let(f"select <{width} x i1> {mask}, {ir} {new}, {ir} {old}") if mask else new, place, s.bytes)
+    def take(self, element: Sequence[str], width: int, mask: str = "") -> None:
+        """Check a vector of each component, or only the lanes of a mask."""
+        em = self._em
+        for c, (x, s) in enumerate(zip(element, self._scalars, strict=True)):
+            origin, most, least = self._ends[c, width]
+            word = Scalar("i", s.bytes)
+            ir, overload = word.vector(width), word.overload(width)
+            key = order_keys(em, word, width, em.let(f"bitcast {s.vector(width)} {x} to {ir}")) if s.kind == "f" else x
+            z = em.let(f"sub {ir} {key}, {origin}")
+            for op, place, value in (("umax", most, z), ("umin", least, em.let(f"sub {ir} {z}, {word.constant(1, width)}"))):
+                old = em.load(ir, place, s.bytes)
+                new = em.call(f"{op}.{overload}", ir, (ir, old), (ir, value))
+                em.store(ir, em.let(f"select <{width} x i1> {mask}, {ir} {new}, {ir} {old}") if mask else new, place, s.bytes)
 
     def tell(self) -> None:
         """Store the answer: 1 if any number was out of bounds."""

@@ -1,4 +1,4 @@
-"""The elimination of a sparse graph on the CPU: fronts over threads, and sweeps through the panels for many sources at once."""
+"""The elimination of a sparse graph on the CPU: fronts over threads; sweeps and predecessor trees for many rows at once."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.arrays.overlap import address
-from semiring.arrays.threads import Threaded, run
+from semiring.arrays.threads import Threaded, return_scratch, run, take_scratch
 from semiring.common.errors import DivergentPivot
+from semiring.common.units import CACHE_LINE
 from semiring.kernels.compressed import Array, EliminationPanels, Supernodes, SweepLayout, Values
 from semiring.kernels.cpu.arguments import pack
 from semiring.kernels.cpu.fronts import FRONT_STATUS, FrontArrays, FrontWords
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.cpu.sweeps import GatherArrays, GatherWords, SweepWords, lanes_of
 from semiring.kernels.cpu.tallies import CELL_BYTES, Tally, TallyWords
+from semiring.kernels.cpu.tight_edges import TightArrays, TightWords, tight_lanes
 
-__all__ = ["Eliminations"]
+__all__ = ["Eliminations", "TightTrees"]
 
 
 class Eliminations(Threaded):
@@ -155,3 +157,30 @@ class Eliminations(Threaded):
         words = GatherWords(address(rows), address(places), len(rows), out[0].shape[1], len(places))
         packed = pack(words, [GatherArrays(address(v), address(o)) for v, o in zip(x, out, strict=True)])
         self._kernels.function("gather")(packed)
+
+
+class TightTrees:
+    """The trees of rows over a semiring with a selective ⊕."""
+
+    def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> None:
+        self._kernels = kernels_for(semiring, dtypes)
+        self.lanes = tight_lanes(self._kernels.representation, self._kernels.target)
+
+    def bind(
+        self, back: tuple[Array, Array, Values], roots: Array, values: Values, tree: Array, grown: Array, *, backward: bool
+    ) -> Callable[[int, int], None]:
+        """Return a function that grows the trees of a range of rows, at most as many as lanes; see `TightWords`."""
+        starts, tails, weights = back
+        n, lanes, function = len(starts) - 1, self.lanes, self._kernels.function(f"tight_trees{'_backward' if backward else ''}")
+        sizes = [4 * lanes * lanes, *(n * lanes * w.itemsize for w in weights)]
+        sizes = [size + -size % CACHE_LINE for size in sizes]
+
+        def grow(first: int, last: int) -> None:
+            scratch = take_scratch(sum(sizes))
+            queue, *panels = (scratch.address + sum(sizes[:i]) for i in range(len(sizes)))
+            given = TightWords._make((n, first, last, *map(address, (roots, starts, tails)), queue, address(tree), address(grown)))
+            arrays = [TightArrays(address(w), address(v), panel) for w, v, panel in zip(weights, values, panels, strict=True)]
+            function(pack(given, arrays), 4 * lanes * (n + len(tails)))
+            return_scratch(scratch)
+
+        return grow

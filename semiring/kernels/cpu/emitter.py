@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["ENTRY", "I32", "I64", "Emitter", "Scalar", "scalar_type"]
+__all__ = ["ENTRY", "I32", "I64", "Carried", "Emitter", "Matrix", "Scalar", "scalar_type"]
 
 Carried = tuple[str, str]
+"""The type and the first value of a number that a loop carries."""
 
 
 @dataclass(frozen=True, order=True)
@@ -61,6 +62,9 @@ def scalar_type(dtype: np.dtype[Any]) -> Scalar:
     """Return the element type of a NumPy dtype; a bool is a byte."""
     return Scalar("u", 1) if dtype.kind == "b" else Scalar(dtype.kind, dtype.itemsize)
 
+
+Matrix = tuple[Scalar, str, str | int]
+"""The type of the elements, the address of the first one, and the elements from row to row."""
 
 ENTRY = "ptr %args, ptr %stop"
 """Parameters of a function called from Python: arguments, and a word that becomes 1 to stop the function."""
@@ -141,6 +145,10 @@ class Emitter:
         """Emit min(x, y)."""
         return self.call("smin.i64", "i64", ("i64", x), ("i64", y))
 
+    def bit_of(self, number: str) -> tuple[str, str]:
+        """Return the number of the 64-bit word that holds a bit, and the word with only this bit."""
+        return self.let(f"lshr i64 {number}, 6"), self.let(f"shl i64 1, {self.let(f'and i64 {number}, 63')}")
+
     def round_up(self, x: str | int, step: int) -> str | int:
         """Round x up to a multiple of step."""
         return self.round_down(self.add(x, step - 1), step)
@@ -158,6 +166,15 @@ class Emitter:
     def at(self, ir: str, pointer: str, index: str | int) -> str:
         """Return the address of element `index`."""
         return pointer if index == 0 else self.let(f"getelementptr inbounds {ir}, ptr {pointer}, i64 {index}")
+
+    def cell(self, matrix: Matrix, i: str | int, j: str | int) -> str:
+        """Return the address of element (i, j) of a matrix."""
+        scalar, start, down = matrix
+        return self.at(scalar.ir, start, self.add(self.mul(i, down), j))
+
+    def places(self, scalars: Sequence[Scalar], pointers: Sequence[str], index: str | int) -> list[str]:
+        """Return the address of element `index` of each of several arrays."""
+        return [self.at(s.ir, p, index) for s, p in zip(scalars, pointers, strict=True)]
 
     def side_by_side(self, start: str, scalars: Sequence[Scalar], count: str | int) -> list[str]:
         """Return the starts of arrays of `count` elements, one per type, laid out from `start` on cache lines."""
@@ -185,14 +202,13 @@ class Emitter:
     def fill(self, scalar: Scalar, value: Any, pointer: str, start: str | int, stop: str | int, width: int = 1) -> None:
         """Write a constant to the elements from `start` up to `stop` of an array, `width` at a time."""
         constant = scalar.constant(value, width)
-        self.loop(start, stop, width, lambda i, _: self.put(scalar, constant, pointer, i, width))
+        with self.each(start, stop, width) as i:
+            self.put(scalar, constant, pointer, i, width)
 
     def first_lanes(self, count: str | int, width: int) -> str:
-        """Return a mask of the first `count` < `width` lanes."""
-        ir = f"i{width}"
-        number = self.let(f"trunc i64 {count} to {ir}") if width < 64 else count
-        bits = self.let(f"sub {ir} {self.let(f'shl {ir} 1, {number}')}, 1")
-        return self.let(f"bitcast {ir} {bits} to <{width} x i1>")
+        """Return a mask of the first `count` lanes."""
+        lanes = ", ".join(f"i64 {lane}" for lane in range(width))
+        return self.let(f"icmp slt {I64.vector(width)} <{lanes}>, {self.splat(str(count), I64, width)}")
 
     def masked_load(self, scalar: Scalar, width: int, pointer: str, mask: str) -> str:
         """Read the lanes of a mask; the others are 0."""
@@ -220,12 +236,6 @@ class Emitter:
             return self.let(f"extractelement {ir} {vector}, i64 {upper}")
         lanes = ", ".join(f"i32 {lane + upper * half}" for lane in range(half))
         return self.let(f"shufflevector {ir} {vector}, {ir} poison, <{half} x i32> <{lanes}>")
-
-    def variable(self, value: int) -> str:
-        """Return the address of a mutable i64; created outside of loops, it becomes a register."""
-        place = self.let("alloca i64, align 8")
-        self.store("i64", str(value), place, 8)
-        return place
 
     def reserve(self, ir: str) -> str:
         """Return the address of a mutable variable, for the whole function; it becomes a register."""
@@ -280,23 +290,15 @@ class Emitter:
         start: str | int,
         stop: str | int,
         step: str | int,
-        body: Callable[[str, list[str]], Sequence[str] | None],
-        carried: Sequence[Carried] = (),
+        body: Callable[[str, list[str]], Sequence[str]],
+        carried: Sequence[Carried],
     ) -> list[str]:
-        """Emit ``for i in range(start, stop, step)`` with loop-carried values; return their final names."""
-
-        def turn(values: list[str]) -> list[str]:
-            new = list(body(values[0], values[1:]) or ())
-            return [self.let(f"add nsw i64 {values[0]}, {step}"), *new]
-
-        return self.repeat([("i64", str(start)), *carried], lambda values: self.let(f"icmp slt i64 {values[0]}, {stop}"), turn)[1:]
-
-    def by_vectors(self, count: str | int, width: int, body: Callable[[str, int], None]) -> None:
-        """Emit ``body(i, lanes)`` for `count` elements: `width` at a time, then one by one."""
-        end = self.round_down(count, width)
-        self.loop(0, end, width, lambda i, _: body(i, width))
-        if width > 1:
-            self.loop(end, count, 1, lambda i, _: body(i, 1))
+        """Emit ``for i in range(start, stop, step)`` with loop-carried values, ``values = body(i, values)``; return their final names."""
+        carried = [("i64", str(start)), *carried]
+        with self.turns(carried, lambda values: self.let(f"icmp slt i64 {values[0]}, {stop}")) as ((i, *values), new):
+            found = body(i, values)
+            new += [self.let(f"add nsw i64 {i}, {step}"), *found]
+        return values
 
     @contextmanager
     def each(self, start: str | int, stop: str | int, step: str | int = 1) -> Iterator[str]:
@@ -305,11 +307,21 @@ class Emitter:
             yield i
             new.append(self.let(f"add nsw i64 {i}, {step}"))
 
-    def repeat(self, carried: Sequence[Carried], more: Callable[[list[str]], str], body: Callable[[list[str]], Sequence[str]]) -> list[str]:
-        """Emit ``while more(values): values = body(values)``; return the final values."""
-        with self.turns(carried, more) as (values, new):
-            new += body(values)
-        return values
+    def by_vectors(self, count: str | int, width: int) -> Iterator[tuple[str, int]]:
+        """Emit the body of a Python loop for (first element, number of elements): `width` elements at a time, then one by one."""
+        end = self.round_down(count, width)
+        with self.each(0, end, width) as i:
+            yield i, width
+        if width > 1:
+            with self.each(end, count) as i:
+                yield i, 1
+
+    @contextmanager
+    def each_bit(self, word: str) -> Iterator[str]:
+        """Emit the body for the number of each set bit of a word, lowest first."""
+        with self.turns([("i64", word)], lambda values: self.let(f"icmp ne i64 {values[0]}, 0")) as ((rest,), new):
+            yield self.call("cttz.i64", "i64", ("i64", rest), ("i1", "true"))
+            new.append(self.let(f"and i64 {rest}, {self.let(f'add i64 {rest}, -1')}"))
 
     @contextmanager
     def turns(self, carried: Sequence[Carried], more: Callable[[list[str]], str]) -> Iterator[tuple[list[str], list[str]]]:
@@ -351,14 +363,6 @@ class Emitter:
         )
         self.start(after)
 
-    def branch(self, condition: str, yes: Callable[[], object], no: Callable[[], object] | None = None) -> None:
-        """Emit ``if condition: yes() else: no()``."""
-        with self.when(condition):
-            yes()
-        if no:
-            with self.otherwise():
-                no()
-
     @contextmanager
     def when(self, condition: str) -> Iterator[None]:
         """Emit ``if condition`` around the body."""
@@ -370,6 +374,14 @@ class Emitter:
         self.line(f"br label %{after}")
         self.start(after)
         self._fork = fork, other, after
+
+    @contextmanager
+    def unless(self, condition: str) -> Iterator[None]:
+        """Emit ``if not condition`` around the body."""
+        with self.when(condition):
+            pass
+        with self.otherwise():
+            yield
 
     @contextmanager
     def otherwise(self) -> Iterator[None]:
@@ -400,11 +412,3 @@ class Emitter:
         """Begin a block, to which others have jumped."""
         self.line(f"br label %{label}")
         self.start(label)
-
-    def returning(self, condition: str) -> None:
-        """Emit ``if condition: return``."""
-        then, after = self.fresh("then"), self.fresh("after")
-        self.line(f"br i1 {condition}, label %{then}, label %{after}")
-        self.start(then)
-        self.line("ret void")
-        self.start(after)

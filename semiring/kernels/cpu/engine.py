@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra.definition import Semiring
-from semiring.arrays.overlap import Layout, address, layout, matched, share
+from semiring.arrays.overlap import Layout, address, layout, matched
 from semiring.arrays.threads import Threaded, new_scratch
 from semiring.common.errors import DivergentPivot
 from semiring.kernels.cpu.bounds import bounds_in_words
 from semiring.kernels.cpu.kernels import kernels_for
-from semiring.kernels.cpu.launch import THIN, Launch, has_rows, is_aligned
+from semiring.kernels.cpu.launch import THIN, Launch, has_rows, is_aligned, overlaps
 from semiring.kernels.engine import ArrayEngine, Block
 from semiring.kernels.limits import SafeRange
 from semiring.kernels.machine import SERIAL, VECTOR_SERIAL
@@ -204,10 +204,8 @@ class CpuEngine(ArrayEngine, Threaded):
             _assign(C, copy)
             return
         A, B = (X if _aligned(_layouts(X)) else _copied(X) for X in (A, B))
-        a, b = _layouts(A), _layouts(B)
-        # An operand that is C itself is packed before C changes. Other overlaps, and a second operand in C, need a copy.
-        hold_a, hold_b = (any(share(x, z) for x in operand for z in c) for operand in (a, b))
-        copy_a, copy_b = hold_a and (hold_b or a != c), hold_b and b != c
+        a = _layouts(A)
+        hold_a, hold_b, copy_a, copy_b = overlaps(a, _layouts(B), c)
         if copy_a or (C.via is not None and not all(map(has_rows, a))):
             A = _copied(A)
         if copy_b:

@@ -33,7 +33,8 @@ In total: min(k, 128) u + (32 ⌈k/512⌉ + 32) u max(1, |r|); for |s| < 1 times
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -77,7 +78,6 @@ class ScaledMath(VectorMath):
     def __init__(self, em: Emitter, scalar: Scalar, width: int, *, fma: bool, scale: Fraction, limits: ExponentRange) -> None:
         super().__init__(em, scalar, width, fma=fma)
         self.scale, self.limits = scale, limits
-        self.magic = 1.5 * 2.0**self.format.mantissa  # adding it rounds to the nearest integer, which is then in the low bits
         self.parts = _parts(_LN2 / scale, limits.bits, self.format.mantissa + 1)
 
     def larger(self, x: str, y: str) -> str:
@@ -142,9 +142,8 @@ class ScaledMath(VectorMath):
         """log(x) / s for finite x ≥ 1."""
         whole, s, tail = self._log_parts(x)
         low = self._multiply_add(whole, self._c(self.format.ln2_low), tail)
-        return self._times(
-            1 / self.scale, self._multiply_add(whole, self._c(self.format.ln2_high), self._f("add", low, self._f("add", s, s)))
-        )
+        y = self._multiply_add(whole, self._c(self.format.ln2_high), self._f("add", low, self._f("add", s, s)))
+        return self._times(1 / self.scale, y)
 
     def _exponent(self, x: str) -> str:
         """s x / ln 2, which is n before rounding."""
@@ -152,8 +151,7 @@ class ScaledMath(VectorMath):
 
     def _nearest(self, t: str) -> tuple[str, str]:
         """Round to the nearest integer, as a float and as an integer."""
-        shifted = self._f("add", t, self._c(self.magic))
-        return self._f("sub", shifted, self._c(self.magic)), self._int("sub", self._as_bits(shifted), self._as_bits(self._c(self.magic)))
+        return self._rounded(self._f("add", t, self._c(self.magic)))
 
     def _times(self, factor: Fraction, x: str) -> str:
         return x if factor == 1 else self._f("mul", x, self._c(float(factor)))
@@ -212,15 +210,13 @@ class ExponentialKernel:
         shown, offsets = zip(*(math_.exponents(x) for x in found), strict=True)
         if turn > lanes:
             _put(em, inner, buffer, shown, width)
-            em.loop(0, lanes, 1, lambda r, _: em.put(inner, em.get(inner, buffer, r), exponents, r))
+            with em.each(0, lanes) as r:
+                em.put(inner, em.get(inner, buffer, r), exponents, r)
         else:
             _put(em, inner, exponents, shown, width)
-
-        def encode(t: str, _: list[str]) -> None:
+        with em.each(0, turns) as t:
             encoded = [math_.encode(x, o) for x, o in zip(loaded(t), offsets, strict=True)]
             _put(em, inner, em.at(inner.ir, "%panel", em.mul(t, turn)), encoded, width)
-
-        em.loop(0, turns, 1, encode)
         return em.done()
 
     def _exact(self) -> Emitter:
@@ -242,25 +238,21 @@ class ExponentialKernel:
         def add(to: str, x: str) -> None:
             em.store(ir, low.arithmetic("add", scalar, [em.load(ir, to, scalar.bytes), x]), to, scalar.bytes)
 
-        def add_step(k: str, _: list[str]) -> None:
-            below = low.arithmetic("sub", scalar, [candidate(k), top])
-            counts = math_.counts(below)
-            # Widely spread numbers have few terms that count.
-            em.branch(low.somewhere(counts), lambda: add(some, low.select(counts, scalar, math_.exp(below), nothing)))
-
-        def add_steps(start: str, _: list[str]) -> None:
-            em.store(ir, nothing, some, scalar.bytes)
-            em.loop(start, em.smin("%k", em.add(start, SUMMED)), 1, add_step)
-            add(sums, em.load(ir, some, scalar.bytes))
-
-        def add_up() -> None:
+        with em.when(low.somewhere(finite)):
             em.store(ir, nothing, sums, scalar.bytes)
-            em.loop(0, "%k", SUMMED, add_steps)
+            with em.each(0, "%k", SUMMED) as start:
+                em.store(ir, nothing, some, scalar.bytes)
+                with em.each(start, em.smin("%k", em.add(start, SUMMED))) as k:
+                    below = low.arithmetic("sub", scalar, [candidate(k), top])
+                    counts = math_.counts(below)
+                    with em.when(low.somewhere(counts)):  # widely spread numbers have few terms that count
+                        add(some, low.select(counts, scalar, math_.exp(below), nothing))
+                add(sums, em.load(ir, some, scalar.bytes))
             total = em.load(ir, sums, scalar.bytes)
             found = low.arithmetic("add", scalar, [top, math_.log(total)])
             em.store(ir, low.select(finite, scalar, found, top), "%out", scalar.bytes)
-
-        em.branch(low.somewhere(finite), add_up, lambda: em.store(ir, top, "%out", scalar.bytes))
+        with em.otherwise():
+            em.store(ir, top, "%out", scalar.bytes)
         return em.done()
 
     def _micro(self) -> Emitter:
@@ -278,56 +270,40 @@ class ExponentialKernel:
         elements = {panel: em.at(scalar.ir, exponents[panel], n) for panel, n in lanes.items()}
         unknown = scalar.constant(math.nan, width)
 
-        def each(body: Callable[[str, str, str, list[str]], list[str]], carried: list[tuple[str, str]]) -> list[str]:
-            """Run ``body(i, j, place in the tile, carried)`` for all vectors of the tile."""
-
-            def row(i: str, values: list[str]) -> list[str]:
+        @contextmanager
+        def each() -> Iterator[tuple[str, str, str]]:
+            """Emit the body for row i, column j and the place in `results` of each vector of the tile."""
+            with em.each(0, "%rows") as i:
                 start = em.at(scalar.ir, results, em.mul(i, tile.columns))
-                now = [(ir, value) for (ir, _), value in zip(carried, values, strict=True)]
-                return em.loop(0, "%columns", width, lambda j, v: body(i, j, em.at(scalar.ir, start, j), v), now)
+                with em.each(0, "%columns", width) as j:
+                    yield i, j, em.at(scalar.ir, start, j)
 
-            return em.loop(0, "%rows", 1, row, carried)
-
-        def decode(i: str, j: str, place: str, count: list[str]) -> list[str]:
-            """Convert a sum to the result; NaN where the sum is too small."""
-            N = em.splat(em.get(scalar, exponents["%A"], i), scalar, width)
-            both = low.arithmetic("add", scalar, [N, em.get(scalar, exponents["%B"], j, width)])
-            found, right = math_.decode(em.load(ir, place, scalar.bytes), both)
-            em.store(ir, low.select(right, scalar, found, unknown), place, scalar.bytes)
-            missing = em.let(f"zext i1 {low.somewhere(low.negated(right))} to i64")
-            return [str(em.add(count[0], missing))]
-
-        def add_up() -> None:
-            em.line(f"call void @{self.prefix}_sums(ptr %args, ptr %A, ptr %B, ptr {results}, i64 %k)")
-            (count,) = each(decode, [("i64", "0")])
-            if self.wide is not None:
-                many = em.let(f"icmp sge i64 {count}, {self.wide.worth}")
-                pointers = f"ptr {elements['%A']}, ptr {elements['%B']}, ptr {results}"
-                em.branch(many, lambda: em.line(f"call void @{self.prefix}_wide(ptr %args, {pointers}, i64 {packed}, i64 %k)"))
-
-        def single(i: str, j: str, place: str, _: list[str]) -> list[str]:
-            """For k = 1: a ⊗ b, without an exponential."""
+        with em.when(em.let("icmp eq i64 %k, 1")), each() as (i, j, place):  # a ⊗ b, without an exponential
             a = em.splat(em.get(scalar, elements["%A"], i), scalar, width)
-            b = em.get(scalar, elements["%B"], j, width)
-            em.store(ir, low.arithmetic("add", scalar, [a, b]), place, scalar.bytes)
-            return []
-
-        em.branch(em.let("icmp eq i64 %k, 1"), lambda: each(single, []), add_up)
-
-        def merge(i: str, j: str, place: str, _: list[str]) -> list[str]:
+            em.store(ir, low.arithmetic("add", scalar, [a, em.get(scalar, elements["%B"], j, width)]), place, scalar.bytes)
+        with em.otherwise():
+            em.line(f"call void @{self.prefix}_sums(ptr %args, ptr %A, ptr %B, ptr {results}, i64 %k)")
+            count = em.reserve("i64")
+            em.store("i64", "0", count, 8)
+            with each() as (i, j, place):  # convert a sum to the result; NaN where the sum is too small
+                N = em.splat(em.get(scalar, exponents["%A"], i), scalar, width)
+                both = low.arithmetic("add", scalar, [N, em.get(scalar, exponents["%B"], j, width)])
+                found, right = math_.decode(em.load(ir, place, scalar.bytes), both)
+                em.store(ir, low.select(right, scalar, found, unknown), place, scalar.bytes)
+                missing = em.let(f"zext i1 {low.somewhere(low.negated(right))} to i64")
+                em.store("i64", str(em.add(em.load("i64", count, 8), missing)), count, 8)
+            if self.wide is not None:
+                with em.when(em.let(f"icmp sge i64 {em.load('i64', count, 8)}, {self.wide.worth}")):
+                    pointers = f"ptr {elements['%A']}, ptr {elements['%B']}, ptr {results}"
+                    em.line(f"call void @{self.prefix}_wide(ptr %args, {pointers}, i64 {packed}, i64 %k)")
+        with each() as (i, j, place):
             found = em.load(ir, place, scalar.bytes)
             right = low.compare("eq", scalar, found, found)
-
-            def correct() -> None:
+            with em.when(low.somewhere(low.negated(right))):
                 a, b = em.at(scalar.ir, elements["%A"], i), em.at(scalar.ir, elements["%B"], j)
                 em.line(f"call void @{self.prefix}_exact(ptr {a}, ptr {b}, ptr {out}, i64 %k)")
                 em.store(ir, low.select(right, scalar, found, em.load(ir, out, scalar.bytes)), place, scalar.bytes)
-
-            em.branch(low.somewhere(low.negated(right)), correct)
             self._into(low, place, edge, em.at(scalar.ir, "%C", em.add(em.mul(i, down), j)), em.sub("%columns", j))
-            return []
-
-        each(merge, [])
         return em.done()
 
     def _into(self, low: Lowering, out: str, edge: str, place: str, left: str | int) -> None:
@@ -337,21 +313,21 @@ class ExponentialKernel:
 
         def merge(at: str) -> None:
             old, new = em.load(ir, at, scalar.bytes), em.load(ir, out, scalar.bytes)
-
-            def combine() -> None:
+            with em.when(low.somewhere(low.compare("ne", scalar, old, zero))):
                 (total,) = low.evaluate(self.rep.add, [Value(old, scalar)], [Value(new, scalar)], self.rep.outer)
                 em.store(ir, total.name, at, scalar.bytes)
+            with em.otherwise():  # 0 ⊕ x = x
+                em.store(ir, new, at, scalar.bytes)
 
-            # 0 ⊕ x = x
-            em.branch(low.somewhere(low.compare("ne", scalar, old, zero)), combine, lambda: em.store(ir, new, at, scalar.bytes))
-
-        def partly() -> None:
+        with em.when(em.let(f"icmp sge i64 {left}, {width}")):
+            merge(place)
+        with em.otherwise():
             em.store(ir, zero, edge, scalar.bytes)
-            em.loop(0, left, 1, lambda j, _: em.put(scalar, em.get(scalar, place, j), edge, j))
+            with em.each(0, left) as j:
+                em.put(scalar, em.get(scalar, place, j), edge, j)
             merge(edge)
-            em.loop(0, left, 1, lambda j, _: em.put(scalar, em.get(scalar, edge, j), place, j))
-
-        em.branch(em.let(f"icmp sge i64 {left}, {width}"), lambda: merge(place), partly)
+            with em.each(0, left) as j:
+                em.put(scalar, em.get(scalar, edge, j), place, j)
 
 
 class Wide:
@@ -393,21 +369,17 @@ class Wide:
         halves = list(zip(panels_b, (0, tile.columns), strict=True))
         sums = em.let(f"alloca [{tile.rows * tile.columns} x {inner.ir}], align 64")
 
-        def convert() -> None:
+        with em.when(em.let(f"icmp eq i64 {em.load('i64', scratch, 8)}, 0")):
             for panel, first in halves:
                 em.line(f"call void @{kernel.prefix}_wide_b(ptr {em.at(outer.ir, '%B', first)}, ptr {panel}, i64 %packed)")
             em.store("i64", "1", scratch, 8)
-
-        em.branch(em.let(f"icmp eq i64 {em.load('i64', scratch, 8)}, 0"), convert)
         em.line(f"call void @{kernel.prefix}_wide_a(ptr %A, ptr {panel_a}, i64 %packed)")
         for panel, first in halves:
             em.line(f"call void @{self.prefix}_sums(ptr %args, ptr {panel_a}, ptr {panel}, ptr {sums}, i64 %k)")
             exponents = [em.at(inner.ir, p, em.mul("%packed", n)) for p, n in ((panel_a, tile.rows), (panel, tile.columns))]
-
-            def row(i: str, _: list[str]) -> None:
+            with em.each(0, tile.rows) as i:
                 N = em.splat(em.get(inner, exponents[0], i), inner, width)
-
-                def vector(j: str, _: list[str]) -> None:
+                with em.each(0, tile.columns, width) as j:
                     total = em.get(inner, sums, em.add(em.mul(i, tile.columns), j), width)
                     both = low.arithmetic("add", inner, [N, em.get(inner, exponents[1], j, width)])
                     found, right = math_.decode(total, both)
@@ -416,10 +388,6 @@ class Wide:
                     missing = low.all_of([low.negated(low.compare("eq", outer, old, old)), right])
                     new = em.let(f"fptrunc {ir} {found} to {results}")
                     em.store(results, low.select(missing, outer, new, old), place, outer.bytes)
-
-                em.loop(0, tile.columns, width, vector)
-
-            em.loop(0, tile.rows, 1, row)
         return em.done()
 
 
@@ -431,13 +399,11 @@ def _put(em: Emitter, scalar: Scalar, place: str, vectors: Sequence[str], width:
 def _fold(em: Emitter, single: ScaledMath, buffer: str, lanes: int, turn: int) -> None:
     """Replace each element of the buffer by the largest at the same place modulo `lanes`."""
     scalar = single.scalar
-
-    def lane(r: str, _: list[str]) -> None:
+    with em.each(0, lanes) as r:
         zero = (scalar.ir, scalar.literal(single.zero))
         (top,) = em.loop(r, turn, lanes, lambda t, found: [single.larger(found[0], em.get(scalar, buffer, t))], [zero])
-        em.loop(r, turn, lanes, lambda t, _: em.put(scalar, top, buffer, t))
-
-    em.loop(0, lanes, 1, lane)
+        with em.each(r, turn, lanes) as t:
+            em.put(scalar, top, buffer, t)
 
 
 def _parts(value: Fraction, bits: int, last: int) -> list[float]:

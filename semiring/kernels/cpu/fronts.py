@@ -54,7 +54,7 @@ class FrontKernel:
         em, args = self.em, self.args
         self.x, arrays = args.words(em, "first last whole reflexive threshold"), args.addresses(em)
         self.weights, stack, self.upper, self.lower = arrays.values()
-        self.tops = [em.variable(0) for _ in self.components]  # addresses
+        self.tops = [em.reserve("ptr") for _ in self.components]
         for start, top in zip(stack, self.tops, strict=True):
             em.store("ptr", start, top, 8)
         self.words = em.let(f"alloca [{len(KernelArguments(len(self.components)).index)} x i64], align 64")
@@ -85,14 +85,12 @@ class FrontKernel:
         em, rep, (begin, w, rows, r, m) = self.em, self.rep, sizes
         single, local = self.low[1], self.x["local"]
 
-        def clear(i: str, lanes: int) -> None:
-            store_elements(self.low[lanes], rep.outer, front, i, constants(self.low[lanes], rep.outer, rep.zero))
-
         def add(place: str | int, arrays: Sequence[str], i: str | int) -> None:
             element, old = (load_elements(single, rep.outer, *there) for there in ((arrays, i), (front, place)))
             store_elements(single, rep.outer, front, place, single.evaluate(rep.add, old, element, rep.outer))
 
-        em.by_vectors(em.mul(m, m), self.width, clear)
+        for i, lanes in em.by_vectors(em.mul(m, m), self.width):
+            store_elements(self.low[lanes], rep.outer, front, i, constants(self.low[lanes], rep.outer, rep.zero))
         with em.each(0, w) as i:
             em.put(I64, i, local, em.add(begin, i))
         with em.each(0, r) as i:
@@ -124,10 +122,9 @@ class FrontKernel:
             em.put(I64, m, self.words, index["C_rows", c])
         em.line(f"call void @{self.pivot}(ptr {self.words}, ptr %stop)")
         status = em.get(I64, self.words, STATUS)
-        diverged = em.let(f"icmp sge i64 {status}, 0")
-        with em.when(diverged):
+        with em.when(em.let(f"icmp sge i64 {status}, 0")):
             em.store("i64", str(em.add(begin, status)), self.args.place(em, "status"), 8)
-        em.returning(diverged)
+            em.jump("")
 
     def _keep(self, panel: str, w: str, m: str, front: list[str]) -> None:
         """Emit copies of the upper panel (the first rows) and of the lower panel (the first columns)."""
@@ -159,9 +156,6 @@ class FrontKernel:
 
     def _copy(self, count: str | int, to: Sequence[str], there: str | int, source: Sequence[str], here: str | int) -> None:
         """Emit a copy of `count` elements, from place `here` on, to place `there`."""
-
-        def some(i: str, lanes: int) -> None:
+        for i, lanes in self.em.by_vectors(count, self.width):
             low, outer = self.low[lanes], self.rep.outer
             store_elements(low, outer, to, self.em.add(there, i), load_elements(low, outer, source, self.em.add(here, i)))
-
-        self.em.by_vectors(count, self.width, some)

@@ -16,7 +16,6 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from semiring.kernels.cpu.body import Variable, bit_of, each_bit
 from semiring.kernels.cpu.emitter import I32, I64, Emitter
 from semiring.kernels.cpu.lowering import Value
 from semiring.kernels.cpu.sparse import Entries
@@ -31,7 +30,7 @@ _LOOKUP = 16
 
 
 class GustavsonKernel(Entries):
-    """Generates ``symbolic`` and ``numeric``, named by `SparseForm`."""
+    """Generates ``sparse_symbolic`` and ``sparse_numeric`` with their options."""
 
     def functions(self) -> list[Emitter]:
         """Emit the function."""
@@ -41,15 +40,15 @@ class GustavsonKernel(Entries):
         self._top = em.at("i64", self._bits, x["words"])
         self._begins = em.at("i64", self._top, self._tops)
         self._stop = em.sub(self.number(self.starts, x["last"]), 1)
-        if self.form.masked:
+        if self.masked:
             self._mask = em.at("i64", self._begins, em.let(f"sdiv i64 {em.add(x['words'], 1)}, 2"))
             self._sorted = em.let(f"icmp ne i64 {x['sorted']}, 0")
         if self.scale is not None:
             self.places.append((self.kinds[-1], x["sums"]))
-        self._found = Variable(em)
+        self._found = em.reserve("i64")
         self._threshold = em.splat_word(x["threshold"], self.rep.inner[0], 1) if self.rep.kind == "clamped" else ""
         with em.each(x["first"], x["last"]) as i:
-            if self.form.kind == "symbolic":
+            if self.kind == "symbolic":
                 self._count(i)
             else:
                 start, stop = (em.get(I64, x["out_starts"], row) for row in (i, em.add(i, 1)))
@@ -66,7 +65,7 @@ class GustavsonKernel(Entries):
         em = self.em
         with em.each(0, self._tops) as top:
             place = em.at("i64", self._top, top)
-            with each_bit(em, em.get(I64, place, 0)) as number:
+            with em.each_bit(em.get(I64, place, 0)) as number:
                 word = str(em.add(em.mul(top, 64), number))
                 bits = em.at("i64", self._bits, word)
                 yield word, em.get(I64, bits, 0)
@@ -77,10 +76,10 @@ class GustavsonKernel(Entries):
 
     def _of_mask(self, i: str, *, clear: bool) -> None:
         """Set the bits of a row of the mask, or clear their words."""
-        if not self.form.masked:
+        if not self.masked:
             return
         with self.em.each(*self.ends(self.x["mask_starts"], i)) as e:
-            word, bit = bit_of(self.em, self.number(self.x["mask_columns"], e))
+            word, bit = self.em.bit_of(self.number(self.x["mask_columns"], e))
             place = self.em.at("i64", self._mask, word)
             if clear:
                 self.em.put(I64, "0", place, 0)
@@ -93,7 +92,7 @@ class GustavsonKernel(Entries):
         with em.each(*self.ends(self.starts, i)) as e:
             k = self.number(self.columns, e)
             later = self.number(x["right_starts"], self.number(self.columns, em.smin(em.add(e, _AHEAD), self._stop)))
-            em.prefetch(em.at("i32" if self.form.narrow else "i64", x["right_columns"], later), write=False)
+            em.prefetch(em.at("i32" if self.narrow else "i64", x["right_columns"], later), write=False)
             for s, start in zip(self.rep.outer, self.right, strict=True) if values else ():
                 em.prefetch(em.at(s.ir, start, later), write=False)
             a = self.element(self.values, [e] * len(self.components), 1) if values else []
@@ -103,7 +102,7 @@ class GustavsonKernel(Entries):
                 with em.each(first, last) as f:
                     do(f, self.number(x["right_columns"], f), k, a)
 
-            if not self.form.masked:
+            if not self.masked:
                 all_of_row()
                 return
             begin, end = self.ends(x["mask_starts"], i)
@@ -137,9 +136,9 @@ class GustavsonKernel(Entries):
         self._of_mask(i, clear=False)
 
         def mark(f: str, column: str, k: str, a: list[Value]) -> None:
-            word, bit = bit_of(em, column)
-            (top, its), place = bit_of(em, word), em.at("i64", self._bits, word)
-            if self.form.masked:
+            word, bit = em.bit_of(column)
+            (top, its), place = em.bit_of(word), em.at("i64", self._bits, word)
+            if self.masked:
                 allowed = em.let(f"xor i64 {em.get(I64, self._mask, word)}, {self.x['flip']}")
                 bit = em.let(f"and i64 {bit}, {allowed}")
                 its = em.select_i64(em.let(f"icmp ne i64 {bit}, 0"), its, 0)
@@ -155,42 +154,42 @@ class GustavsonKernel(Entries):
     def _count(self, i: str) -> None:
         """Count the entries of row i of the result; the length stays 0 if the mask has no entry."""
         em, some = self.em, "true"
-        if self.form.masked:
+        if self.masked:
             begin, end = self.ends(self.x["mask_starts"], i)
             some = self.low(1).any_of([em.let(f"icmp slt i64 {begin}, {end}"), em.let(f"icmp ne i64 {self.x['flip']}, 0")])
         with em.when(some):
             self._mark(i)
-            self._found.set(0)
+            em.put(I64, "0", self._found, 0)
             with self._each_word(clear=True) as (_, bits):
-                self._found.add(self._ones(bits))
-            em.put(I64, self._found.get(), self.x["out_starts"], em.add(i, 1))
+                em.put(I64, str(em.add(em.get(I64, self._found, 0), self._ones(bits))), self._found, 0)
+            em.put(I64, em.get(I64, self._found, 0), self.x["out_starts"], em.add(i, 1))
 
     def _fill(self, i: str, start: str, stop: str) -> None:
         """Write the columns and the elements of row i of the result, at the entries from `start` to `stop`."""
-        em, rep, index = self.em, self.rep, I32 if self.form.narrow else I64
+        em, rep, index = self.em, self.rep, I32 if self.narrow else I64
         self._mark(i)
-        self._found.set(start)
+        em.put(I64, start, self._found, 0)
         with self._each_word(clear=False) as (word, bits):
-            em.put(I32, em.let(f"trunc i64 {em.sub(self._found.get(), start)} to i32"), self._begins, word)
+            em.put(I32, em.let(f"trunc i64 {em.sub(em.get(I64, self._found, 0), start)} to i32"), self._begins, word)
             first = em.mul(word, 64)
-            with each_bit(em, bits) as number:
-                column = str(em.add(first, number))
-                if self.form.narrow:
+            with em.each_bit(bits) as number:
+                column, place = str(em.add(first, number)), em.get(I64, self._found, 0)
+                if self.narrow:
                     column = em.let(f"trunc i64 {column} to i32")
-                em.put(index, column, self.x["out_columns"], self._found.get())
-                self._found.add(1)
+                em.put(index, column, self.x["out_columns"], place)
+                em.put(I64, str(em.add(place, 1)), self._found, 0)
         with em.each(start, stop) as e:
             self._store(e, [zero for _, zero in self.zeros(1)])
 
         def add(f: str, column: str, k: str, a: list[Value]) -> None:
-            word, bit = bit_of(em, column)
+            word, bit = em.bit_of(column)
             bits = em.get(I64, self._bits, word)
-            with em.when(em.let(f"icmp ne i64 {em.let(f'and i64 {bits}, {bit}')}, 0") if self.form.masked else "true"):
+            with em.when(em.let(f"icmp ne i64 {em.let(f'and i64 {bits}, {bit}')}, 0") if self.masked else "true"):
                 below = self._ones(em.let(f"and i64 {bits}, {em.let(f'add i64 {bit}, -1')}"))
                 begin = em.let(f"sext i32 {em.get(I32, self._begins, word)} to i64")
                 at = em.add(em.add(begin, below), start)
                 b = self.element(self.right, [f] * len(self.components), 1)
-                code = self.code(k, 1) if self.form.witness else ""
+                code = self.code(k, 1)
                 self._store(at, self.take(1, self._load(at), a, b, code))
 
         self._each_term(i, add, values=True)

@@ -56,6 +56,7 @@ class VectorMath:
         self.bits = self.integer.vector(width)
         self.mask = "i1" if width == 1 else f"<{width} x i1>"
         self.format = _FORMATS[scalar.bytes]
+        self.magic = 1.5 * 2.0**self.format.mantissa  # adding it rounds to the nearest integer, which is then in the low bits
 
     def _c(self, value: float) -> str:
         """Return a constant vector of floats."""
@@ -107,13 +108,14 @@ class VectorMath:
         f = self.format
         x = self._select(self._test("olt", x, self._c(f.lowest)), self._c(f.lowest), x)
         x = self._select(self._test("ogt", x, self._c(f.highest)), self._c(f.highest), x)
-        magic = 1.5 * 2.0**f.mantissa  # adding it rounds to the nearest integer, which is then in the low bits
-        shifted = self._multiply_add(x, self._c(1 / math.log(2)), self._c(magic))
-        n = self._int("sub", self._as_bits(shifted), self._as_bits(self._c(magic)))
-        whole = self._f("sub", shifted, self._c(magic))
+        whole, n = self._rounded(self._multiply_add(x, self._c(1 / math.log(2)), self._c(self.magic)))
         r = self._multiply_add(whole, self._c(-f.ln2_high), x)
         r = self._multiply_add(whole, self._c(-f.ln2_low), r)
         return n, self._expm1_near_0(r)
+
+    def _rounded(self, shifted: str) -> tuple[str, str]:
+        """Return the integer in a sum with `magic`, as a float and as an integer."""
+        return self._f("sub", shifted, self._c(self.magic)), self._int("sub", self._as_bits(shifted), self._as_bits(self._c(self.magic)))
 
     def _expm1_near_0(self, r: str) -> str:
         """eʳ − 1 for |r| ≤ ln 2 / 2."""

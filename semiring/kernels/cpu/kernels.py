@@ -11,7 +11,6 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import const, flat
 from semiring.kernels import cache
-from semiring.kernels.cpu.arguments import ScanForm
 from semiring.kernels.cpu.compiler import Function, compile_library, link
 from semiring.kernels.cpu.launch import pivot_launch, product_launch
 from semiring.kernels.cpu.representation import Representation, Tile, choose_tile, represent
@@ -27,7 +26,7 @@ class Kernels:
     """Machine code for a semiring, its dtypes and a target, and cached launches.
 
     ``function`` returns a function by name: ``product``, ``product_witness``, ``close``, ``close_witness``, ``eliminate``,
-    ``tight_trees``, a name from `ScanForm`, or a function of `FrontKernel` or `SweepKernel`.
+    ``tight_trees``, a function of `ScanKernel`, or a function of `FrontKernel` or `SweepKernel`.
     """
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], target: Target) -> None:
@@ -68,7 +67,7 @@ def _ir(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, nam
     from semiring.kernels.cpu.pivot import PivotKernel
     from semiring.kernels.cpu.product import ProductKernel
     from semiring.kernels.cpu.scan import ScanKernel
-    from semiring.kernels.cpu.sparse import SparseForm, SparseKernel
+    from semiring.kernels.cpu.sparse import SparseKernel
     from semiring.kernels.cpu.sweeps import SweepKernel
     from semiring.kernels.cpu.tight_edges import TightKernel
     from semiring.kernels.cpu.vector import VectorKernel
@@ -82,7 +81,7 @@ def _ir(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, nam
         witness = name == "product_witness"
         functions = ProductKernel(rep, target, witness_tile if witness else tile, witness=witness).functions()
     elif name.startswith("sparse"):
-        pair = SparseForm.named(name).kind in ("symbolic", "numeric")
+        pair = name.startswith(("sparse_symbolic", "sparse_numeric"))
         functions = (GustavsonKernel if pair else SparseKernel)(rep, target, name).functions()
     elif "vector" in name:
         functions = VectorKernel(rep, target, tile, name).functions()
@@ -94,7 +93,7 @@ def _ir(rep: Representation, target: Target, tile: Tile, witness_tile: Tile, nam
     elif name.startswith("tight"):
         functions = TightKernel(rep, target, name).functions()
     elif name.startswith("scan"):
-        functions = ScanKernel(rep, target, tile.width, ScanForm.named(name)).functions()
+        functions = ScanKernel(rep, target, tile.width, name).functions()
     else:
         functions = PivotKernel(rep, target, tile.width).functions(name)
     return link(functions)

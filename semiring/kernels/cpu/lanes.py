@@ -11,7 +11,6 @@ leaves its whole group unchanged.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 
@@ -19,7 +18,7 @@ from semiring.algebra.expression import nodes
 from semiring.kernels.cpu.arguments import STATUS, Array, KernelArguments
 from semiring.kernels.cpu.bounds import BoundsCheck
 from semiring.kernels.cpu.emitter import ENTRY, I32, I64, Emitter, Scalar
-from semiring.kernels.cpu.lowering import Lowering, load_elements, merge, take_in
+from semiring.kernels.cpu.lowering import Lowering, empty_sums, encoded, load_elements, merge, store_elements, take_in
 from semiring.kernels.cpu.pivot import PivotKernel
 from semiring.kernels.cpu.representation import Representation, Tile
 from semiring.kernels.hardware import Target
@@ -64,18 +63,17 @@ def stack_loop(rep: Representation, name: str) -> Emitter:
     em, args = Emitter(f"{name}_stack", ENTRY), StackArguments(len(rep.outer))
     count = len(args.index)
     own = em.let(f"alloca [{count} x i64], align 64")
-    em.loop(0, count, 1, lambda i, _: em.put(I64, em.get(I64, "%args", i), own, i))
-
-    def matrix(number: str, _: list[str]) -> None:
+    with em.each(0, count) as i:
+        em.put(I64, em.get(I64, "%args", i), own, i)
+    with em.each(args.load(em, "start"), args.load(em, "stop")) as number:
         for x, offset in zip(args.arrays, args.offsets(em, number), strict=True):
             ir = "i32" if x == "via" else rep.outer[int(x[1])].ir
             em.store("ptr", em.at(ir, args.pointer(em, x), offset), em.at("i64", own, args.index[x]), 8)
         em.line(f"call void @{name}(ptr {own}, ptr %stop)")
         status = em.get(I64, own, STATUS)
         em.put(I64, status, "%args", STATUS)
-        em.returning(em.let(f"icmp sge i64 {status}, 0"))
-
-    em.loop(args.load(em, "start"), args.load(em, "stop"), 1, matrix)
+        with em.when(em.let(f"icmp sge i64 {status}, 0")):
+            em.jump("")
     return em.done()
 
 
@@ -113,19 +111,15 @@ class LaneKernel:
         down, across = em.select_i64(sideways, "%across", "%down"), em.select_i64(sideways, "%down", "%across")
         place_down, place_across = em.select_i64(sideways, 1, "%columns"), em.select_i64(sideways, "%columns", 1)
         contiguous = em.let(f"icmp eq i64 {across}, 1")
-
-        def row(i: str, _: list[str]) -> None:
+        with em.each(0, rows) as i:
             start, place, begin = em.mul(i, down), em.mul(i, place_down), "0"
             for side in _SQUARES:
                 if side > self.lanes:
                     continue
                 end = columns if side == 1 else em.select_i64(contiguous, em.round_down(columns, side), begin)
-
-                def square(j: str, _: list[str]) -> None:
+                with em.each(begin, end, side) as j:
                     offset, first = em.add(start, em.mul(j, across)), em.add(place, em.mul(j, place_across))
-
-                    def move(lane: str, _: list[str]) -> None:
-                        """Move `side` elements of `side` matrices."""
+                    with em.each(0, self.lanes, side) as lane:  # move `side` elements of `side` matrices
                         tables = [em.load("ptr", em.at("ptr", "%table", em.add(lane, r)), 8) for r in range(side)]
                         matrices = [em.at(scalar.ir, table, offset) for table in tables]
                         elements = [em.mul(em.add(first, em.mul(place_across, q)), self.lanes) for q in range(side)]
@@ -134,13 +128,7 @@ class LaneKernel:
                         loaded = [em.load(scalar.vector(side), p, scalar.bytes) for p in source]
                         for value, p in zip(em.transposed(loaded, scalar), target, strict=True):
                             em.store(scalar.vector(side), value, p, scalar.bytes)
-
-                    em.loop(0, self.lanes, side, move)
-
-                em.loop(begin, end, side, square)
                 begin = str(end)
-
-        em.loop(0, rows, 1, row)
         return em.done()
 
     # The loop over groups.
@@ -162,22 +150,25 @@ class LaneKernel:
         last = em.sub(stop, 1)
         elements: list[Array] = [("C", c) for c in self.components]
         results: list[Array] = [*elements, *(["via"] if self.witness else [])]
-
-        def group(g: str, _: list[str]) -> None:
-            em.loop(0, self.lanes, 1, lambda lane, _: self._find(lane, em.smin(em.add(g, lane), last)))
+        with em.each(start, stop, self.lanes) as g:
+            with em.each(0, self.lanes) as lane:
+                self._find(lane, em.smin(em.add(g, lane), last))
             first = em.let(f"icmp eq i64 {g}, {start}")
             for x in "AB" if self.product else "":
                 # Operands shared by all matrices are packed once.
-                wanted = em.let(f"or i1 {first}, {em.let(f'xor i1 {shared[x]}, true')}")
-                em.branch(wanted, functools.partial(self._take_operand, x))
-            em.branch(em.let(f"icmp ne i64 {fresh}, 0"), self._clear, lambda: self._move_all("interleave", elements))
+                with em.when(em.let(f"or i1 {first}, {em.let(f'xor i1 {shared[x]}, true')}")):
+                    self._take_operand(x)
+            with em.when(em.let(f"icmp ne i64 {fresh}, 0")):  # C ← 0
+                for c, (s, zero) in enumerate(zip(rep.outer, rep.zero, strict=True)):
+                    em.fill(s, zero, self._packed["C", c], 0, em.mul(em.mul(m, n), self.lanes), self.lanes)
+            with em.otherwise():
+                self._move_all("interleave", elements)
             self._move_all("interleave", results[len(elements) :])
             em.line(f"call void @{self.name}_group({ENTRY})")
             if not self.product:
-                em.returning(em.let(f"icmp sge i64 {em.get(I64, '%args', STATUS)}, 0"))
+                with em.when(em.let(f"icmp sge i64 {em.get(I64, '%args', STATUS)}, 0")):
+                    em.jump("")
             self._move_all("separate", results)
-
-        em.loop(start, stop, self.lanes, group)
         self._check.tell()
         return em.done()
 
@@ -206,23 +197,12 @@ class LaneKernel:
         """Pack an operand, check its elements, and encode them in place."""
         em, rep, lanes = self._em, self.rep, self.lanes
         self._move_all("interleave", [(x, c) for c in self.components])
-        low = Lowering(em, self.target, lanes)
-        for c, (inner, outer) in enumerate(zip(rep.inner, rep.outer, strict=True)):
-
-            def vector(i: str, _: list[str]) -> None:
-                place = em.at(inner.ir, self._packed[x, c], em.mul(i, lanes))
-                value = em.load(outer.vector(lanes), place, outer.bytes)
-                self._check.take(c, value, lanes)
-                if rep.kind != "plain":
-                    em.store(inner.vector(lanes), rep.encode(low, c, value), place, inner.bytes)
-
-            em.loop(0, em.mul(*self._sides[x]), 1, vector)
-
-    def _clear(self) -> None:
-        """C ← 0, packed."""
-        em, lanes = self._em, self.lanes
-        for c, (s, zero) in enumerate(zip(self.rep.outer, self.rep.zero, strict=True)):
-            em.fill(s, zero, self._packed["C", c], 0, em.mul(em.mul(*self._sides["C"]), lanes), lanes)
+        low, packed = Lowering(em, self.target, lanes), [self._packed[x, c] for c in self.components]
+        with em.each(0, em.mul(*self._sides[x])) as i:
+            element = [v.name for v in load_elements(low, rep.outer, packed, em.mul(i, lanes))]
+            self._check.take(element, lanes)
+            if rep.kind != "plain":
+                store_elements(low, rep.inner, packed, em.mul(i, lanes), encoded(low, rep, element))
 
     # The products of a group.
 
@@ -241,12 +221,11 @@ class LaneKernel:
             for x, side in (("packed_a", m), ("packed_b", n))
         )
         *c, via = em.side_by_side(self.args.pointer(em, "packed_c"), [*rep.outer, I32], em.mul(em.mul(m, n), lanes))
-        zeros = [(s.vector(lanes), s.constant(z, lanes)) for s, z in zip(inner, rep.inner_zero, strict=True)]
-        codes = [(I32.vector(lanes), I32.constant(-1, lanes))] if self.witness else []
+        zeros = empty_sums(inner, rep.inner_zero, lanes, witness=self.witness)
 
         def tile(i: str, j: str, rows: int, columns: int) -> None:
             """c_ij ← c_ij ⊕ Σ a_ip b_pj for a register tile."""
-            width = len(inner) + len(codes)
+            width = len(zeros)
             starts = [em.mul(em.add(i, r), k) for r in range(rows)]
 
             def step(p: str, sums: list[str]) -> list[str]:
@@ -257,13 +236,21 @@ class LaneKernel:
                 pairs = [(x, y) for x in left for y in right]
                 return [v for at, (x, y) in enumerate(pairs) for v in take_in(low, rep, sums[at * width : (at + 1) * width], x, y, code)]
 
-            sums = em.loop(0, k, 1, step, [*zeros, *codes] * (rows * columns))
+            sums = em.loop(0, k, 1, step, zeros * (rows * columns))
             for at in range(rows * columns):
                 found = sums[at * width : (at + 1) * width]
                 r, q = divmod(at, columns)
                 place = em.mul(em.add(em.mul(em.add(i, r), n), em.add(j, q)), lanes)
-                places = [em.at(s.ir, p, place) for s, p in zip(rep.outer, c, strict=True)]
-                merge(merged, rep, found, threshold, places, (em.at("i32", via, place), [found[-1]]) if self.witness else None)
+                merge(
+                    merged,
+                    rep,
+                    found,
+                    threshold,
+                    em.places(rep.outer, c, place),
+                    (em.at("i32", via, place), [found[-1]]) if self.witness else None,
+                )
 
-        em.by_vectors(m, self.rows, lambda i, rows: em.by_vectors(n, self.columns, lambda j, columns: tile(i, j, rows, columns)))
+        for i, rows in em.by_vectors(m, self.rows):
+            for j, columns in em.by_vectors(n, self.columns):
+                tile(i, j, rows, columns)
         return em.done()

@@ -23,7 +23,7 @@ from semiring.kernels.cpu.compiler import Function
 from semiring.kernels.cpu.representation import STRIP, Representation, Tile
 from semiring.kernels.machine import LANE_ELEMENTS, LANE_MOVE, LANE_SERIES, LANE_SHARE, SERIAL
 
-__all__ = ["THIN", "Launch", "has_rows", "is_aligned", "pivot_launch", "product_launch", "tasks_of", "transposed_shape"]
+__all__ = ["THIN", "Launch", "has_rows", "is_aligned", "overlaps", "pivot_launch", "product_launch", "tasks_of", "transposed_shape"]
 
 
 @dataclass(frozen=True)
@@ -427,10 +427,17 @@ def _slots(names: str, components: int) -> list[int]:
 def _held(A: tuple[Layout, ...], B: tuple[Layout, ...], C: tuple[Layout, ...], *places: int) -> Held | None:
     """`Launch.held`, exactly, for matrices of these layouts at these addresses."""
     placed = [x._replace(address=place) for x, place in zip((*A, *B, *C), places, strict=False)]
-    a, b, c = (placed[i : i + len(C)] for i in range(0, 3 * len(C), len(C)))
+    hold_a, hold_b, *copies = overlaps(*(placed[i : i + len(C)] for i in range(0, 3 * len(C), len(C))))
+    return None if any(copies) else (hold_a, hold_b)
+
+
+def overlaps(a: Sequence[Layout], b: Sequence[Layout], c: Sequence[Layout]) -> tuple[bool, bool, bool, bool]:
+    """Return whether A, and B, share memory with C, and whether they need a copy.
+
+    An operand that is C itself is packed before C changes. Other overlaps, and a second operand in C, need a copy.
+    """
     hold_a, hold_b = (any(share(x, z) for x in operand for z in c) for operand in (a, b))
-    copies = (hold_a and (hold_b or a != c)) or (hold_b and b != c)
-    return None if copies else (hold_a, hold_b)
+    return hold_a, hold_b, hold_a and (hold_b or a != c), hold_b and b != c
 
 
 def is_aligned(x: Layout) -> bool:

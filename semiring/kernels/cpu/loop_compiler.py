@@ -443,11 +443,8 @@ class _Compiler:
         for pointer, s, x in zip(array.pointers, array.scalars, element, strict=True):
             width, value = max(1, self.low.target.vector_bytes // s.bytes), self.as_(x, s).name
             vector = self.em.splat(value, s, width)
-
-            def write(i: str, lanes: int, p: str = pointer, s: Scalar = s, v: str = vector, one: str = value) -> None:
-                self.em.put(s, v if lanes > 1 else one, p, i, lanes)
-
-            self.em.by_vectors(count, width, write)
+            for i, lanes in self.em.by_vectors(count, width):
+                self.em.put(s, vector if lanes > 1 else value, pointer, i, lanes)
 
     def _prefetched(self, array: _Array, i: str) -> None:
         for pointer, s in zip(array.pointers, array.scalars, strict=True):

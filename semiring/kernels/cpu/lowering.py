@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from semiring.algebra.elements import element, widest
-from semiring.algebra.expression import COMPARISONS, Expr, fold, nodes
-from semiring.kernels.cpu.emitter import I32, Scalar, scalar_type
+from semiring.algebra.expression import COMPARISONS, Expr, fold
+from semiring.kernels.cpu.emitter import I32, Carried, Scalar, scalar_type
 from semiring.kernels.cpu.instructions import Instructions
 from semiring.kernels.cpu.representation import Representation
 
 __all__ = [
-    "BroadcastOperand", "Lowering", "Value", "Via", "chosen", "constants", "improve", "improved", "load_elements", "merge",
-    "store_elements", "store_where", "take_in", "update", "values",
+    "BroadcastOperand", "Lowering", "Value", "Via", "chosen", "constants", "empty_sums", "encoded", "improve", "improved", "load_elements",
+    "merge", "spread", "store_elements", "store_where", "take_in", "update", "values",
 ]  # fmt: skip
 
 
@@ -30,12 +30,13 @@ class Value:
     scalar: Scalar | None
 
 
-@dataclass(frozen=True)
+@dataclass
 class BroadcastOperand:
-    """A scalar in memory to broadcast; loaded if the instruction cannot broadcast a memory operand itself."""
+    """A scalar in memory to broadcast; loaded, once, if some instruction cannot broadcast a memory operand itself."""
 
     pointer: str
     scalar: Scalar
+    loaded: Value | None = None
 
 
 @dataclass(frozen=True)
@@ -83,8 +84,10 @@ class Lowering(Instructions):
         if isinstance(x, _Constant):
             return Value(scalar.constant(element(x.value, scalar.dtype, ordered=True), self.width), scalar)
         if isinstance(x, BroadcastOperand):
-            loaded = self.em.load(x.scalar.ir, x.pointer, x.scalar.bytes)
-            x = Value(self.em.splat(loaded, x.scalar, self.width), x.scalar)
+            if x.loaded is None:
+                number = self.em.load(x.scalar.ir, x.pointer, x.scalar.bytes)
+                x.loaded = Value(self.em.splat(number, x.scalar, self.width), x.scalar)
+            x = x.loaded
         if x.scalar == scalar:
             return x
         to = scalar.vector(self.width)
@@ -180,23 +183,6 @@ class Lowering(Instructions):
         operands = ", ".join(f"{ir} {name}" for name in registers)
         return self.em.let(f'call {ir} asm "{code} $1{{1to{self.width}}}, $2, $0", "{constraints}"({place}, {operands})')
 
-    def embeds(self, roots: Sequence[Expr], component: int, scalars: Sequence[Scalar]) -> bool:
-        """Return True if every use of the left operand's `component` in `roots` can be a broadcast memory operand."""
-        uses = [e for e in nodes(*roots) if any(isinstance(a, Expr) and a.op == "var" and a.args == (0, component) for a in e.args)]
-        scalar = scalars[component]
-        return (
-            self._broadcasts(scalar)
-            and bool(uses)
-            and all(
-                f"{scalar.kind}{scalar.bytes}" in _EMBEDDED.get(e.op, {})
-                and {a.op for a in e.args} == {"var"}
-                and {a.args[0] for a in e.args} == {0, 1}
-                and all(scalars[a.args[1]] == scalar for a in e.args)
-                and not self.absorbs(e.op, scalar)
-                for e in uses
-            )
-        )
-
     def multiply_accumulate(self, add: Expr, mul: Expr, acc: Value, a: Operand, b: Value) -> str | None:
         """Emit acc + a·b as one fused instruction (one rounding less); None unless ⊕ and ⊗ are + and × of floats and the target has one."""
         scalar = acc.scalar
@@ -204,23 +190,25 @@ class Lowering(Instructions):
             return None
         if (add.op, mul.op) != ("add", "mul") or any({x.op for x in e.args} != {"var"} or len(set(e.args)) < 2 for e in (add, mul)):
             return None
-        if isinstance(a, BroadcastOperand):
+        if isinstance(a, BroadcastOperand) and self._broadcasts(scalar):
             return self._from_memory(_FUSED[scalar.bytes], a, b.name, acc.name)
         ir = scalar.vector(self.width)
-        return self.em.call(f"fma.{scalar.overload(self.width)}", ir, (ir, a.name), (ir, b.name), (ir, acc.name))
+        return self.em.call(f"fma.{scalar.overload(self.width)}", ir, (ir, self.convert(a, scalar).name), (ir, b.name), (ir, acc.name))
 
-    def combine(self, add: Sequence[Expr], scalars: Sequence[Scalar], old: Sequence[Operand], new: Sequence[Operand]) -> list[str]:
+    def combine(self, add: Sequence[Expr], scalars: Sequence[Scalar], old: Iterable[str], new: Iterable[str]) -> list[str]:
         """Emit old ⊕ new, with sums as sums."""
         with self.plain_sums():
-            return [v.name for v in self.evaluate(add, old, new, scalars)]
+            return [v.name for v in self.evaluate(add, values(old, scalars), values(new, scalars), scalars)]
 
     def accumulate(
-        self, add: Sequence[Expr], mul: Sequence[Expr], scalars: Sequence[Scalar], old: list[Value], a: Sequence[Operand], b: list[Value]
+        self, add: Sequence[Expr], mul: Sequence[Expr], scalars: Sequence[Scalar], old: Sequence[str], a: Sequence[Operand], b: list[Value]
     ) -> list[str]:
         """Emit old ⊕ a⊗b, fused where possible."""
-        if len(old) == 1 and (fused := self.multiply_accumulate(add[0], mul[0], old[0], a[0], b[0])) is not None:
-            return [fused]
-        return self.combine(add, scalars, old, self.evaluate(mul, a, b, scalars))
+        if len(scalars) == 1:
+            fused = self.multiply_accumulate(add[0], mul[0], Value(old[0], scalars[0]), a[0], b[0])
+            if fused is not None:
+                return [fused]
+        return self.combine(add, scalars, old, [v.name for v in self.evaluate(mul, a, b, scalars)])
 
 
 def values(names: Iterable[str], scalars: Iterable[Scalar]) -> list[Value]:
@@ -256,6 +244,22 @@ def store_elements(low: Lowering, scalars: Sequence[Scalar], arrays: Sequence[st
         low.em.put(s, value.name, a, i, low.width)
 
 
+def spread(low: Lowering, scalars: Sequence[Scalar], element: Sequence[Value]) -> list[Value]:
+    """Copy single elements to all lanes."""
+    return [Value(low.em.splat(x.name, s, low.width), s) for s, x in zip(scalars, element, strict=True)]
+
+
+def encoded(low: Lowering, rep: Representation, raw: Iterable[str]) -> list[Value]:
+    """Return an outer element as an inner element."""
+    return [Value(rep.encode(low, c, x), s) for c, (x, s) in enumerate(zip(raw, rep.inner, strict=True))]
+
+
+def empty_sums(scalars: Sequence[Scalar], zero: Sequence[Any], width: int, *, witness: bool = False) -> list[Carried]:
+    """Return the zero as values that a loop carries, with the witness −1 on request."""
+    numbers = [*zip(scalars, zero, strict=True), *[(I32, -1)] * witness]
+    return [(s.vector(width), s.constant(x, width)) for s, x in numbers]
+
+
 Via = tuple[str, Sequence[str]]
 """The witness's address, and vectors of i32 to store there, one per candidate."""
 
@@ -277,7 +281,7 @@ def improved(low: Lowering, scalars: Sequence[Scalar], extremum: str | None, old
 def take_in(low: Lowering, rep: Representation, sums: Sequence[str], a: Sequence[Operand], b: list[Value], code: str = "") -> list[str]:
     """Emit sums ⊕ a⊗b of inner elements; with a `code`, the last sum is the winner's, and becomes `code` where this term wins."""
     if not code:
-        return low.accumulate(rep.add, rep.mul, rep.inner, values(sums, rep.inner), a, b)
+        return low.accumulate(rep.add, rep.mul, rep.inner, sums, a, b)
     candidate = low.evaluate(rep.mul, a, b, rep.inner)
     with low.plain_sums():
         new, is_better = improve(low, rep.add, rep.inner, rep.extremum, values(sums, rep.inner), candidate)

@@ -9,15 +9,14 @@ strict improvements count and slabs come in order.
 from __future__ import annotations
 
 from semiring.kernels.cpu.arguments import KernelArguments
-from semiring.kernels.cpu.emitter import I32, Emitter, Scalar
-from semiring.kernels.cpu.lowering import BroadcastOperand, Lowering, Value, improved, merge, store_where, values
+from semiring.kernels.cpu.emitter import I32, Emitter, Matrix
+from semiring.kernels.cpu.lowering import BroadcastOperand, Lowering, Value, empty_sums, improved, merge, store_where, values
 from semiring.kernels.cpu.representation import Representation, Tile
 from semiring.kernels.hardware import Target
 
 __all__ = ["SUMMED", "MicroKernel"]
 
 Index = str | int
-_Target = tuple[Scalar, str, str]
 
 SUMMED = 128
 """Steps per partial sum, to limit rounding errors."""
@@ -42,25 +41,22 @@ class MicroKernel:
         self._open(em)
         out = [f"%out{c}" for c in self.components]
         self._to_memory(self._accumulate(0, em.smin("%k", SUMMED)), out)
-
-        def further(start: str, _: list[str]) -> None:
-            found, inner = self._accumulate(start, em.smin("%k", em.add(start, SUMMED))), self.rep.inner
-            pairs = [(values(x, inner), values(y, inner)) for x, y in zip(self._from_memory(out), found, strict=True)]
-            self._to_memory([self._low.combine(self.rep.inner_add, inner, x, y) for x, y in pairs], out)
-
-        em.loop(SUMMED, "%k", SUMMED, further)
+        with em.each(SUMMED, "%k", SUMMED) as start:
+            found = self._accumulate(start, em.smin("%k", em.add(start, SUMMED)))
+            pairs = zip(self._from_memory(out), found, strict=True)
+            self._to_memory([self._low.combine(self.rep.inner_add, self.rep.inner, x, y) for x, y in pairs], out)
         return em.done()
 
     # The merge with C.
 
-    def _targets(self, em: Emitter) -> list[_Target]:
-        """Return the type, the start and the row stride of each component of C, and of ``via``."""
-        found = [(s, f"%C{c}", self.args.load(em, ("C_rows", c))) for c, s in enumerate(self.rep.outer)]
+    def _targets(self, em: Emitter) -> list[Matrix]:
+        """Return each component of C, and ``via``."""
+        found: list[Matrix] = [(s, f"%C{c}", self.args.load(em, ("C_rows", c))) for c, s in enumerate(self.rep.outer)]
         return [*found, (I32, "%via", self.args.load(em, "via_rows"))] if self.witness else found
 
-    def _merge(self, low: Lowering, targets: list[_Target], found: list[str], i: Index, j: Index, codes: str, cell: Index) -> None:
+    def _merge(self, low: Lowering, targets: list[Matrix], found: list[str], i: Index, j: Index, codes: str, cell: Index) -> None:
         """C ← C ⊕ found at (i, j); where that improves C strictly, ``via`` ← the code of a cell of the tile."""
-        places = [_place(low.em, target, i, j) for target in targets]
+        places = [low.em.cell(target, i, j) for target in targets]
         via = (places.pop(), [low.em.get(I32, codes, cell, low.width)]) if self.witness else None
         merge(low, self.rep, found, self.args.threshold(low.em, self.rep, low.width), places, via)
 
@@ -71,20 +67,12 @@ class MicroKernel:
         signature = f"ptr %args{tiles}, ptr %codes{places}, ptr %via, i64 %rows, i64 %columns"
         em = Emitter(f"{self.prefix}_merge_edge", signature, attributes="#1")
         width, columns, targets = self.tile.width, self.tile.columns, self._targets(em)
-        vectors_end = em.round_down("%columns", width)
-
-        def at(low: Lowering, i: str, j: str) -> None:
-            cell = em.add(em.mul(i, columns), j)
-            found = [em.get(s, f"%tile{c}", cell, low.width) for c, s in enumerate(self.rep.inner)]
-            self._merge(low, targets, found, i, j, "%codes", cell)
-
-        wide, single = (Lowering(em, self.target, w, infinities=self.rep.infinities) for w in (width, 1))
-
-        def row(i: str, _: list[str]) -> None:
-            em.loop(0, vectors_end, width, lambda j, _: at(wide, i, j))
-            em.loop(vectors_end, "%columns", 1, lambda j, _: at(single, i, j))
-
-        em.loop(0, "%rows", 1, row)
+        lows = {w: Lowering(em, self.target, w, infinities=self.rep.infinities) for w in (width, 1)}
+        with em.each(0, "%rows") as i:
+            for j, lanes in em.by_vectors("%columns", width):
+                cell = em.add(em.mul(i, columns), j)
+                found = [em.get(s, f"%tile{c}", cell, lanes) for c, s in enumerate(self.rep.inner)]
+                self._merge(lows[lanes], targets, found, i, j, "%codes", cell)
         return em.done()
 
     def micro(self) -> Emitter:
@@ -98,9 +86,20 @@ class MicroKernel:
         self._codes = em.let(f"alloca [{cells} x i32], align 64") if self.witness else "null"
         full = em.let(f"and i1 {em.let(f'icmp eq i64 %rows, {tile.rows}')}, {em.let(f'icmp eq i64 %columns, {tile.columns}')}")
         self._to = self._targets(em)
-        em.branch(full, self._prefetch)
+        with em.when(full):  # prefetch the lines of C and ``via`` for the merge
+            for target in self._to:
+                for i in range(tile.rows):
+                    for j in range(0, tile.columns, max(1, 64 // target[0].bytes)):
+                        em.prefetch(em.cell(target, i, j), write=True)
         found = self._best_slabs() if self.witness else self._accumulate(0, "%k")
-        em.branch(full, lambda: self._merge_whole(found), lambda: self._merge_part(found))
+        with em.when(full):
+            outer = Lowering(em, self.target, tile.width, infinities=self.rep.infinities)
+            for vector, (i, j) in zip(found, self._vectors, strict=True):
+                self._merge(outer, self._to, vector, i, j, self._codes, i * tile.columns + j)
+        with em.otherwise():  # through memory, because the tile overlaps C's edge
+            self._to_memory(found, self._memory)
+            local, to = ("".join(f", ptr {p}" for p in tiles) for tiles in (self._memory, [f"%C{c}" for c in self.components]))
+            em.line(f"call void @{self.prefix}_merge_edge(ptr %args{local}, ptr {self._codes}{to}, ptr %via, i64 %rows, i64 %columns)")
         return em.done()
 
     def _open(self, em: Emitter) -> None:
@@ -111,15 +110,7 @@ class MicroKernel:
         self._low = Lowering(em, self.target, width, ones=ones, infinities=self.rep.inner_infinities)
         # Row and column of each vector of the tile, and ⊕'s zero for each.
         self._vectors = [(i, j * width) for i in range(tile.rows) for j in range(tile.vectors)]
-        zero = [(s.vector(width), s.constant(z, width)) for s, z in zip(self.rep.inner, self.rep.inner_zero, strict=True)]
-        self._zeros = zero * len(self._vectors)
-
-    def _prefetch(self) -> None:
-        """Prefetch the lines of C and ``via`` for the merge."""
-        for target in self._to:
-            for i in range(self.tile.rows):
-                for j in range(0, self.tile.columns, max(1, 64 // target[0].bytes)):
-                    self._em.prefetch(_place(self._em, target, i, j), write=True)
+        self._zeros = empty_sums(self.rep.inner, self.rep.inner_zero, width) * len(self._vectors)
 
     def _accumulate(self, start: str | int, stop: str | int) -> list[list[str]]:
         """⊕ over the steps [start, stop): the components of each vector of the tile."""
@@ -150,20 +141,6 @@ class MicroKernel:
         self._to_memory(self._by_vector(found), self._memory)
         return found
 
-    def _merge_whole(self, found: list[list[str]]) -> None:
-        """C ← C ⊕ found for a tile inside C."""
-        outer = Lowering(self._em, self.target, self.tile.width, infinities=self.rep.infinities)
-        for vector, (i, j) in zip(found, self._vectors, strict=True):
-            self._merge(outer, self._to, vector, i, j, self._codes, i * self.tile.columns + j)
-
-    def _merge_part(self, found: list[list[str]]) -> None:
-        """C ← C ⊕ found for a tile that overlaps C's edge, through memory."""
-        em = self._em
-        self._to_memory(found, self._memory)
-        local = "".join(f", ptr {p}" for p in self._memory)
-        to = "".join(f", ptr %C{c}" for c in self.components)
-        em.line(f"call void @{self.prefix}_merge_edge(ptr %args{local}, ptr {self._codes}{to}, ptr %via, i64 %rows, i64 %columns)")
-
     def _to_memory(self, found: list[list[str]], places: list[str]) -> None:
         """Store the vectors of a tile to memory."""
         for vector, at in zip(found, self._places(places), strict=True):
@@ -176,8 +153,7 @@ class MicroKernel:
 
     def _places(self, tiles: list[str]) -> list[list[str]]:
         """Return the addresses of the components of each vector of a tile in memory."""
-        at = [i * self.tile.columns + j for i, j in self._vectors]
-        return [[self._em.at(s.ir, tile, cell) for tile, s in zip(tiles, self.rep.inner, strict=True)] for cell in at]
+        return [self._em.places(self.rep.inner, tiles, i * self.tile.columns + j) for i, j in self._vectors]
 
     def _step(self, low: Lowering, k: str, accumulators: list[str]) -> list[str]:
         """One k: acc_ij ← acc_ij ⊕ a_i ⊗ b_j."""
@@ -187,16 +163,9 @@ class MicroKernel:
         b = [[Value(em.get(s, b_row[c], j * low.width, low.width), s) for c, s in enumerate(inner)] for j in range(tile.vectors)]
         out: list[str] = []
         for i in range(tile.rows):
-            # A's scalars stay in memory where every use can broadcast them for free; otherwise they are loaded once per row.
-            lazy = [BroadcastOperand(em.at(s.ir, a_row[c], i), s) for c, s in enumerate(inner)]
-            a = [x if low.embeds(self.rep.inner_mul, c, inner) else low.convert(x, x.scalar) for c, x in enumerate(lazy)]
+            # A's scalars stay in memory where a use can broadcast them for free; otherwise they are loaded once per row.
+            a = [BroadcastOperand(em.at(s.ir, a_row[c], i), s) for c, s in enumerate(inner)]
             for j in range(tile.vectors):
-                old = values(accumulators[len(out) : len(out) + len(inner)], inner)
+                old = accumulators[len(out) : len(out) + len(inner)]
                 out += low.accumulate(self.rep.inner_add, self.rep.inner_mul, inner, old, a, b[j])
         return out
-
-
-def _place(em: Emitter, target: _Target, i: Index, j: Index) -> str:
-    """Return the address of element (i, j)."""
-    scalar, start, down = target
-    return em.at(scalar.ir, start, em.add(em.mul(down, i), j))

@@ -8,12 +8,11 @@ ends the kernel.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
+from collections.abc import Iterator
 
 from semiring.kernels.cpu.arguments import STATUS, KernelArguments
 from semiring.kernels.cpu.emitter import ENTRY, I32, I64, Emitter
-from semiring.kernels.cpu.lowering import Lowering, Value, Via, load_elements, store_elements, update
+from semiring.kernels.cpu.lowering import Lowering, Value, Via, constants, encoded, improved, load_elements, spread, store_elements, update
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.hardware import Target
 
@@ -27,7 +26,7 @@ def outer_product(rep: Representation, low: Lowering, left: list[Value], right: 
     """Return left ⊗ right of outer elements; tropical integers are clamped as in a matrix product, so a sum beyond half of ∞ becomes ∞."""
     if rep.kind != "clamped":
         return low.evaluate(rep.mul, left, right, rep.outer)
-    a, b = ([Value(rep.encode(low, 0, x.name), rep.inner[0])] for (x,) in (left, right))
+    a, b = (encoded(low, rep, [v.name for v in x]) for x in (left, right))
     (total,) = Lowering(low.em, low.target, low.width).evaluate(rep.mul, a, b, rep.inner)
     return [Value(rep.decode(low, 0, total.name, threshold), rep.outer[0])]
 
@@ -47,7 +46,6 @@ class PivotKernel:
 
     def __init__(self, rep: Representation, target: Target, width: int, lanes: int = 1) -> None:
         self.rep, self.target, self.width, self.lanes = rep, target, width, lanes
-        self.components = range(len(rep.outer))
         self.args = KernelArguments(len(rep.outer))
         self._kind = "" if lanes == 1 else "_group"
         self._together = max(1, _TOGETHER // len(rep.outer))
@@ -70,42 +68,37 @@ class PivotKernel:
         self._threshold = {low: self.args.threshold(em, self.rep, low.width) for low in (wide, single)}
         self._ends = {v: str(em.round_down(self._long, v * self.width)) for v in (1, 2, _UNROLLED)}
         if self.lanes == 1:
-            self._start, self._via = [self.args.pointer(em, ("C", c)) for c in self.components], self.args.pointer(em, "via")
-            self._down, self._via_down = [self.args.load(em, ("C_rows", c)) for c in self.components], self.args.load(em, "via_rows")
+            self._block, self._via = self.args.matrices(em, "C", self.rep.outer), self.args.via(em)
         else:
-            whole = em.mul(self._n, self._long)
-            *self._start, self._via = em.side_by_side(self.args.pointer(em, "packed_c"), [*self.rep.outer, I32], whole)
-            *self._down, self._via_down = [str(self._long)] * (len(self.rep.outer) + 1)
+            starts = em.side_by_side(self.args.pointer(em, "packed_c"), [*self.rep.outer, I32], em.mul(self._n, self._long))
+            *self._block, self._via = [(s, start, self._long) for s, start in zip([*self.rep.outer, I32], starts, strict=True)]
         return em, wide, single
 
     def _rows(self, em: Emitter, i: str) -> list[str]:
         """Return the addresses of row i, one per component."""
-        return [em.at(s.ir, self._start[c], em.mul(i, self._down[c])) for c, s in enumerate(self.rep.outer)]
+        return [em.cell(matrix, i, 0) for matrix in self._block]
 
     def _load(self, low: Lowering, rows: list[str], j: str) -> list[Value]:
         return load_elements(low, self.rep.outer, rows, j)
 
     def _spread(self, low: Lowering, scalars: list[Value]) -> list[Value]:
         """Broadcast single elements to all lanes; elements of a group are vectors already."""
-        if self.lanes > 1:
-            return scalars
-        return [Value(low.em.splat(v.name, s, low.width), s) for v, s in zip(scalars, self.rep.outer, strict=True)]
+        return scalars if self.lanes > 1 else spread(low, self.rep.outer, scalars)
 
-    def _along(self, wide: Lowering, single: Lowering, body: Callable[[Lowering, str], None], vectors: int = _UNROLLED) -> None:
-        """Run ``body`` for all columns: by several vectors, by vectors, then one by one."""
+    def _along(self, wide: Lowering, single: Lowering, vectors: int = _UNROLLED) -> Iterator[tuple[Lowering, str]]:
+        """Emit the body of a Python loop for all columns: by several vectors, by vectors, then one by one."""
         em, width = wide.em, self.width
-
-        def several(j: str, _: list[str]) -> None:
-            for v in range(vectors):
-                body(wide, str(em.add(j, v * width)))
-
         begin: str | int = 0
         if vectors > 1:
             begin = self._ends[vectors]
-            em.loop(0, begin, vectors * width, several)
-        em.loop(begin, self._ends[1], width, lambda j, _: body(wide, j))
+            with em.each(0, begin, vectors * width) as j:
+                for v in range(vectors):
+                    yield wide, str(em.add(j, v * width))
+        with em.each(begin, self._ends[1], width) as j:
+            yield wide, j
         if self.lanes == 1:
-            em.loop(self._ends[1], self._long, 1, lambda j, _: body(single, j))
+            with em.each(self._ends[1], self._long) as j:
+                yield single, j
 
     def _product(self, low: Lowering, left: list[Value], right: list[Value]) -> list[Value]:
         return outer_product(self.rep, low, left, right, self._threshold[low])
@@ -113,25 +106,21 @@ class PivotKernel:
     def _take_in(self, low: Lowering, pivots: list[Pivot], row_i: list[str], j: str, via: Via | None) -> None:
         """a_ij ← a_ij ⊕ left a_kj for each pivot in turn."""
         candidates = [self._product(low, left, self._load(low, row_k, j)) for left, row_k in pivots]
-        places = [low.em.at(s.ir, row_i[c], j) for c, s in enumerate(self.rep.outer)]
-        update(low, self.rep, candidates, places, via)
-
-    def _one(self, low: Lowering) -> list[Value]:
-        return [Value(s.constant(v, low.width), s) for v, s in zip(self.rep.one, self.rep.outer, strict=True)]
+        update(low, self.rep, candidates, low.em.places(self.rep.outer, row_i, j), via)
 
     def _divergent(self, low: Lowering, pivot: list[Value]) -> str:
         """Emit 1 ⊕ p ≠ 1, for scalars."""
-        one = self._one(low)
-        total = low.evaluate(self.rep.add, one, pivot, self.rep.outer)
-        return low.any_of([low.compare("ne", s, t.name, o.name) for s, t, o in zip(self.rep.outer, total, one, strict=True)])
+        one = constants(low, self.rep.outer, self.rep.one)
+        return improved(low, self.rep.outer, None, one, low.evaluate(self.rep.add, one, pivot, self.rep.outer))
 
     def _refuse(self, em: Emitter, condition: str, k: str) -> None:
         """End the kernel at pivot k where the condition holds in some lane."""
         if self.lanes > 1:
             bits = em.let(f"bitcast <{self.lanes} x i1> {condition} to i{self.lanes}")
             condition = em.let(f"icmp ne i{self.lanes} {bits}, 0")
-        em.branch(condition, lambda: em.put(I64, k, "%args", STATUS))
-        em.returning(condition)
+        with em.when(condition):
+            em.put(I64, k, "%args", STATUS)
+            em.jump("")
 
     def _close(self, name: str) -> Emitter:
         """Warshall's and Floyd's algorithm, several pivots at a time.
@@ -144,24 +133,25 @@ class PivotKernel:
         def take_in(count: int, start: str | int, stop: str | int, k: str) -> None:
             em.line(f"call void @{name}{self._kind}_rows_{count}(ptr %args, i64 {start}, i64 {stop}, i64 {k})")
 
-        def group(k: str, _: list[str], count: int) -> None:
+        def group(k: str, count: int) -> None:
             after = str(em.add(k, count))
-
-            def own(p: str, _: list[str]) -> None:
+            with em.each(k, after) as p:
                 row = em.add(p, 1)
-                em.loop(k, p, 1, lambda earlier, _: take_in(1, p, row, earlier))
+                with em.each(k, p) as earlier:
+                    take_in(1, p, row, earlier)
                 self._refuse(em, self._divergent(single, self._load(single, self._rows(em, p), str(em.mul(p, self.lanes)))), p)
-
-            em.loop(k, after, 1, own)
             take_in(count, 0, self._n, k)
-            em.loop(em.add(k, 1), after, 1, lambda p, _: take_in(1, k, p, p))  # for the rows of earlier pivots
+            with em.each(em.add(k, 1), after) as p:  # for the rows of earlier pivots
+                take_in(1, k, p, p)
 
         whole: str | int = 0
         if self._together > 1:
             several = em.let(f"icmp sge i64 {self._n}, {_SEVERAL}")
             whole = em.select_i64(several, em.round_down(self._pivots, self._together), 0)
-            em.loop(0, whole, self._together, functools.partial(group, count=self._together))
-        em.loop(whole, self._pivots, 1, functools.partial(group, count=1))
+            with em.each(0, whole, self._together) as k:
+                group(k, self._together)
+        with em.each(whole, self._pivots) as k:
+            group(k, 1)
         return em.done()
 
     def _rows_take_in(self, name: str, count: int, *, witness: bool) -> Emitter:
@@ -172,8 +162,7 @@ class PivotKernel:
         first = em.add(self.args.load(em, "first"), "%k") if witness else 0
         numbers = [em.let(f"trunc i64 {em.add(first, t)} to i32") for t in range(count)] if witness else []
         codes = {low: [em.splat(number, I32, low.width) for number in numbers] for low in (wide, single)}
-
-        def take_in(i: str) -> None:
+        with em.each("%start", "%stop") as i, em.when(em.let(f"icmp uge i64 {em.sub(i, '%k')}, {count}")):
             row_i = self._rows(em, i)
             lefts: list[list[Value]] = []
             for column in columns:
@@ -183,64 +172,41 @@ class PivotKernel:
                     candidate = self._product(single, earlier, self._load(single, row_k, column))
                     left = single.evaluate(self.rep.add, left, candidate, self.rep.outer)
                 lefts.append(left)
-            spread = {low: [self._spread(low, left) for left in lefts] for low in (wide, single)}
-
-            def at(low: Lowering, j: str) -> None:
+            factors = {low: [self._spread(low, left) for left in lefts] for low in (wide, single)}
+            for low, j in self._along(wide, single, _UNROLLED // count):
                 # a_ij ← a_ij ⊕ a_ik a_kj for each k
-                via = (em.at("i32", self._via, em.add(em.mul(i, self._via_down), j)), codes[low]) if witness else None
-                self._take_in(low, list(zip(spread[low], rows, strict=True)), row_i, j, via)
-
-            self._along(wide, single, at, _UNROLLED // count)
-
-        def row(i: str, _: list[str]) -> None:
-            em.branch(em.let(f"icmp uge i64 {em.sub(i, '%k')}, {count}"), lambda: take_in(i))
-
-        em.loop("%start", "%stop", 1, row)
+                via = (em.cell(self._via, i, j), codes[low]) if witness else None
+                self._take_in(low, list(zip(factors[low], rows, strict=True)), row_i, j, via)
         return em.done()
 
     def _eliminate(self) -> Emitter:
         """Gauss-Jordan elimination."""
         em, wide, single = self._open(f"eliminate{self._kind}")
-
-        def pivot(k: str, _: list[str]) -> None:
+        with em.each(0, self._pivots) as k:
             row_k, column_k = self._rows(em, k), str(em.mul(k, self.lanes))
             star, missing = self._star(wide, single, self._load(single, row_k, column_k))
             self._refuse(em, missing, k)
-
-            def row(i: str, _: list[str]) -> None:
-                def improve() -> None:
-                    row_i = self._rows(em, i)
-                    # a_ik ← a_ik p*
-                    left = self._product(single, self._load(single, row_i, column_k), star)
-                    spread = {low: self._spread(low, left) for low in (wide, single)}
-
-                    def at(low: Lowering, j: str) -> None:
-                        # a_ij ← a_ij ⊕ (a_ik p*) a_kj
-                        self._take_in(low, [(spread[low], row_k)], row_i, j, None)
-
-                    self._along(wide, single, at)
-                    store_elements(single, self.rep.outer, row_i, column_k, left)
-
-                em.branch(em.let(f"icmp ne i64 {i}, {k}"), improve)
-
-            em.loop(0, self._n, 1, row)
-            spread = {low: self._spread(low, star) for low in (wide, single)}
-
-            def scale(low: Lowering, j: str) -> None:
+            with em.each(0, self._n) as i, em.when(em.let(f"icmp ne i64 {i}, {k}")):
+                row_i = self._rows(em, i)
+                # a_ik ← a_ik p*
+                left = self._product(single, self._load(single, row_i, column_k), star)
+                factor = {low: self._spread(low, left) for low in (wide, single)}
+                for low, j in self._along(wide, single):
+                    # a_ij ← a_ij ⊕ (a_ik p*) a_kj
+                    self._take_in(low, [(factor[low], row_k)], row_i, j, None)
+                store_elements(single, self.rep.outer, row_i, column_k, left)
+            factor = {low: self._spread(low, star) for low in (wide, single)}
+            for low, j in self._along(wide, single):
                 # a_kj ← p* a_kj
-                store_elements(low, self.rep.outer, row_k, j, self._product(low, spread[low], self._load(low, row_k, j)))
-
-            self._along(wide, single, scale)
+                store_elements(low, self.rep.outer, row_k, j, self._product(low, factor[low], self._load(low, row_k, j)))
             store_elements(single, self.rep.outer, row_k, column_k, star)
-
-        em.loop(0, self._pivots, 1, pivot)
         return em.done()
 
     def _star(self, wide: Lowering, single: Lowering, pivot: list[Value]) -> tuple[list[Value], str]:
         """Return p* as scalars, and a condition: p* is undefined."""
         em = single.em
         if self.rep.star is None:
-            return self._one(single), self._divergent(single, pivot)
+            return constants(single, self.rep.outer, self.rep.one), self._divergent(single, pivot)
         # On vectors, because mathematical functions are generated for vectors.
         spread = self._spread(wide, pivot)
         (undefined,) = wide.evaluate([self.rep.star_undefined], spread, (), [wide.flag])

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from semiring.kernels.cpu.arguments import KernelArguments
-from semiring.kernels.cpu.emitter import ENTRY, I32, Emitter, Scalar
+from semiring.kernels.cpu.emitter import ENTRY, I32, Emitter
 from semiring.kernels.cpu.exponential import ExponentialKernel
 from semiring.kernels.cpu.launch import transposed_shape
-from semiring.kernels.cpu.lowering import Lowering, Value
+from semiring.kernels.cpu.lowering import Lowering, Value, encoded, load_elements
 from semiring.kernels.cpu.micro import MicroKernel
 from semiring.kernels.cpu.representation import Representation, Tile
 from semiring.kernels.hardware import Target
@@ -78,22 +78,16 @@ class ProductKernel:
         down, across = self.args.load(em, ("A_rows", c)), self.args.load(em, ("A_columns", c))
         corner = em.add(em.mul("%row", down), em.mul("%step", across))
         source = em.at(outer.ir, self.args.pointer(em, ("A", c)), corner)
-
-        def panel(i: str, _: list[str]) -> None:
+        with em.each(0, "%m", rows) as i:
             begin = em.at(inner.ir, f"%out{c}", em.mul(i, steps))
             to = em.at(inner.ir, begin, em.mul(raw, rows))
             last = em.sub(em.sub("%m", i), 1)
             starts = [em.at(outer.ir, source, em.mul(em.add(i, em.smin(r, last)), down)) for r in range(rows)]
-
-            def step(k: str, _: list[str]) -> None:
+            with em.each(0, "%k") as k:
                 offset, place = em.mul(k, across), em.at(inner.ir, to, em.mul(k, rows))
                 for r in range(rows):
                     em.put(inner, self.rep.encode(low, c, em.get(outer, starts[r], offset)), place, r)
-
-            em.loop(0, "%k", 1, step)
             self._scale(em, "scale_a", begin, to, rows)
-
-        em.loop(0, "%m", rows, panel)
 
     def _pack_b(self, em: Emitter, c: int) -> None:
         """``pack_b(args, step, k, out…)``: steps [step, step + k) of all columns of B."""
@@ -102,35 +96,25 @@ class ProductKernel:
         n, down, across = (self.args.load(em, x) for x in ("n", ("B_rows", c), ("B_columns", c)))
         source = em.at(outer.ir, self.args.pointer(em, ("B", c)), em.mul("%step", down))
         contiguous = em.let(f"icmp eq i64 {across}, 1")
-
-        def panel(j: str, _: list[str]) -> None:
+        width, (wide, single) = self.tile.width, (Lowering(em, self.target, w) for w in (self.tile.width, 1))
+        with em.each(0, n, columns) as j:
             begin = em.at(inner.ir, f"%out{c}", em.mul(j, steps))
             to = em.at(inner.ir, begin, em.mul(raw, columns))
             left = em.sub(n, j)
             start = em.at(outer.ir, source, em.mul(j, across))
-
-            def rows(width: int) -> None:
-                low, last = Lowering(em, self.target, width), em.sub(left, 1)
-
-                def step(k: str, _: list[str]) -> None:
-                    row, place = em.at(outer.ir, start, em.mul(k, down)), em.at(inner.ir, to, em.mul(k, columns))
-
-                    def copy(q: str | int, offset: str | int) -> None:
-                        em.put(inner, self.rep.encode(low, c, em.get(outer, row, offset, width)), place, q, width)
-
-                    if width > 1:
-                        for q in range(0, columns, width):
-                            copy(q, q)
-                    else:
-                        em.loop(0, columns, 1, lambda q, _: copy(q, em.mul(em.smin(q, last), across)))
-
-                em.loop(0, "%k", 1, step)
-
             full = em.let(f"icmp sge i64 {left}, {columns}")
-            em.branch(em.let(f"and i1 {full}, {contiguous}"), lambda: rows(self.tile.width), lambda: rows(1))
+            with em.when(em.let(f"and i1 {full}, {contiguous}")), em.each(0, "%k") as k:
+                row, place = em.at(outer.ir, start, em.mul(k, down)), em.at(inner.ir, to, em.mul(k, columns))
+                for q in range(0, columns, width):
+                    em.put(inner, self.rep.encode(wide, c, em.get(outer, row, q, width)), place, q, width)
+            with em.otherwise():
+                last = em.sub(left, 1)
+                with em.each(0, "%k") as k:
+                    row, place = em.at(outer.ir, start, em.mul(k, down)), em.at(inner.ir, to, em.mul(k, columns))
+                    with em.each(0, columns) as column:
+                        offset = em.mul(em.smin(column, last), across)
+                        em.put(inner, self.rep.encode(single, c, em.get(outer, row, offset)), place, column)
             self._scale(em, "scale_b", begin, to, columns)
-
-        em.loop(0, n, columns, panel)
 
     # The loops around the micro-kernel.
 
@@ -141,7 +125,8 @@ class ProductKernel:
         m, n, k = (self.args.load(em, x) for x in ("m", "n", "k"))
         hold_a, hold_b, fresh = (em.let(f"icmp ne i64 {self.args.load(em, x)}, 0") for x in ("hold_a", "hold_b", "fresh"))
         if self.witness:
-            em.branch(hold_a, lambda: self._copy_a(em, m, k))
+            with em.when(hold_a):
+                self._copy_a(em, m, k)
             hold_a = "false"
         m_padded, n_padded = em.round_up(m, rows), em.round_up(n, columns)
         depths = em.select_i64(hold_a, k, em.smin(k, depth)), em.select_i64(hold_b, k, em.smin(k, depth))
@@ -164,75 +149,55 @@ class ProductKernel:
         def pack_b(p: Index, kc: Index, offset: Index) -> None:
             em.line(f"call void @{self.name}_pack_b(ptr %args, i64 {p}, i64 {kc}{pointers(base_b, offset)})")
 
-        def everything(pack: Callable[[Index, Index], None]) -> None:
-            em.loop(0, k, depth, lambda p, _: pack(p, em.smin(em.sub(k, p), depth)))
-
-        em.branch(hold_a, lambda: everything(lambda p, kc: pack_a(0, p, m, kc, em.mul(before(p), m_padded))))
-        em.branch(hold_b, lambda: everything(lambda p, kc: pack_b(p, kc, em.mul(before(p), n_padded))))
-        em.branch(fresh, lambda: self._clear(em, m, n))
-        down = [self.args.load(em, ("C_rows", c)) for c in self.components]
-        c_pointers = [self.args.pointer(em, ("C", c)) for c in self.components]
-        via, via_down = (self.args.pointer(em, "via"), self.args.load(em, "via_rows")) if self.witness else ("null", 0)
-
-        def depth_slab(p: str, _: list[str]) -> None:
+        with em.when(hold_a), em.each(0, k, depth) as p:
+            pack_a(0, p, m, em.smin(em.sub(k, p), depth), em.mul(before(p), m_padded))
+        with em.when(hold_b), em.each(0, k, depth) as p:
+            pack_b(p, em.smin(em.sub(k, p), depth), em.mul(before(p), n_padded))
+        C, via = self.args.matrices(em, "C", self.rep.outer), self.args.via(em)
+        with em.when(fresh):  # C ← 0
+            for matrix, zero in zip(C, self.rep.zero, strict=True):
+                with em.each(0, m) as i:
+                    em.fill(matrix[0], zero, em.cell(matrix, i, 0), 0, n)
+        with em.each(0, k, depth) as p:
             kc = em.smin(em.sub(k, p), depth)
             steps = self._steps(em, kc)[0]
             b_offset = em.select_i64(hold_b, em.mul(before(p), n_padded), 0)
-            em.branch(hold_b, lambda: None, lambda: pack_b(p, kc, 0))
-
-            def row_block(i: str, _: list[str]) -> None:
+            with em.unless(hold_b):
+                pack_b(p, kc, 0)
+            with em.each(0, m, block) as i:
                 mc = em.smin(em.sub(m, i), block)
                 a_offset = em.select_i64(hold_a, em.add(em.mul(before(p), m_padded), em.mul(i, steps)), 0)
-                em.branch(hold_a, lambda: None, lambda: pack_a(i, p, mc, kc, 0))
-
-                def column_panel(j: str, _: list[str]) -> None:
+                with em.unless(hold_a):
+                    pack_a(i, p, mc, kc, 0)
+                with em.each(0, n, columns) as j:
                     nr = em.smin(em.sub(n, j), columns)
                     b_panel = em.add(b_offset, em.mul(j, steps))
-
-                    def row_panel(r: str, _: list[str]) -> None:
+                    if self._exponentials is not None and self._exponentials.wide is not None:  # no float64 panel of these columns yet
+                        em.store("i64", "0", self.args.pointer(em, "wide"), 8)
+                    with em.each(0, mc, rows) as r:
                         mr = em.smin(em.sub(mc, r), rows)
                         row = em.add(i, r)
                         parts = ""
-                        for c, (s, o) in enumerate(zip(self.rep.inner, self.rep.outer, strict=True)):
-                            a = em.at(s.ir, base_a[c], em.add(a_offset, em.mul(r, steps)))
-                            b = em.at(s.ir, base_b[c], b_panel)
-                            to = em.at(o.ir, c_pointers[c], em.add(em.mul(row, down[c]), j))
-                            parts += f", ptr {a}, ptr {b}, ptr {to}"
-                        v = em.at("i32", via, em.add(em.mul(row, via_down), j)) if self.witness else "null"
+                        for s, a, b, c in zip(self.rep.inner, base_a, base_b, C, strict=True):
+                            panel = em.at(s.ir, a, em.add(a_offset, em.mul(r, steps)))
+                            parts += f", ptr {panel}, ptr {em.at(s.ir, b, b_panel)}, ptr {em.cell(c, row, j)}"
+                        v = em.cell(via, row, j) if self.witness else "null"
                         em.line(f"call void @{self.name}_micro(ptr %args{parts}, ptr {v}, i64 {kc}, i64 {mr}, i64 {nr}, i64 {p})")
-
-                    if self._exponentials is not None and self._exponentials.wide is not None:  # no float64 panel of these columns yet
-                        em.store("i64", "0", self.args.pointer(em, "wide"), 8)
-                    em.loop(0, mc, rows, row_panel)
-
-                em.loop(0, n, columns, column_panel)
-
-            em.loop(0, m, block, row_block)
             if self.witness:
                 em.line(f"call void @resolve(ptr %args, i64 {p}, i64 {kc}{pointers(base_b, b_offset)})")
-
-        em.loop(0, k, depth, depth_slab)
         return em.done()
 
     def _copy_a(self, em: Emitter, m: str, k: str) -> None:
         """Replace A, which is C, by a copy: winners are looked up in A's rows after C has changed."""
         copies = em.side_by_side(self.args.pointer(em, "packed_c"), self.rep.outer, em.mul(m, k))
-        for c, (s, copy) in enumerate(zip(self.rep.outer, copies, strict=True)):
-            start, down = self.args.pointer(em, ("A", c)), self.args.load(em, ("A_rows", c))
-
-            def row(i: str, _: list[str]) -> None:
-                source, to = em.at(s.ir, start, em.mul(i, down)), em.at(s.ir, copy, em.mul(i, k))
-                em.by_vectors(k, self.tile.width, lambda p, lanes: em.put(s, em.get(s, source, p, lanes), to, p, lanes))
-
-            em.loop(0, m, 1, row)
+        for c, (matrix, copy) in enumerate(zip(self.args.matrices(em, "A", self.rep.outer), copies, strict=True)):
+            s = matrix[0]
+            with em.each(0, m) as i:
+                source, to = em.cell(matrix, i, 0), em.cell((s, copy, k), i, 0)
+                for p, lanes in em.by_vectors(k, self.tile.width):
+                    em.put(s, em.get(s, source, p, lanes), to, p, lanes)
             em.store("ptr", copy, self.args.place(em, ("A", c)), 8)
             em.store("i64", k, self.args.place(em, ("A_rows", c)), 8)
-
-    def _clear(self, em: Emitter, m: str, n: str) -> None:
-        """C ← 0."""
-        for c, (s, zero) in enumerate(zip(self.rep.outer, self.rep.zero, strict=True)):
-            start, down = self.args.pointer(em, ("C", c)), self.args.load(em, ("C_rows", c))
-            em.loop(0, m, 1, lambda i, _: em.fill(s, zero, em.at(s.ir, start, em.mul(i, down)), 0, n))
 
 
 class WitnessKernel:
@@ -264,23 +229,15 @@ class WitnessKernel:
         long, columns, side = self.args.load(em, "transposed_rows"), self.tile.columns, min(16, self.tile.width)
         whole = em.round_down("%steps", side)
         for c, s in enumerate(self.rep.inner):
-
-            def panel(j: str, _: list[str]) -> None:
+            with em.each(0, "%n", columns) as j:
                 source, target = em.at(s.ir, f"%B{c}", em.mul(j, "%k")), em.at(s.ir, f"%out{c}", em.mul(j, long))
-
-                def square(p: str, _: list[str]) -> None:
+                with em.each(0, whole, side) as p:
                     for q in range(0, columns, side):
                         rows = [em.get(s, source, em.add(em.mul(em.add(p, r), columns), q), side) for r in range(side)]
-                        for r, column in enumerate(em.transposed(rows, s)):
-                            em.put(s, column, target, em.add(em.mul(long, q + r), p), side)
-
-                def one(p: str, q: str) -> None:
-                    em.put(s, em.get(s, source, em.add(em.mul(p, columns), q)), target, em.add(em.mul(q, long), p))
-
-                em.loop(0, whole, side, square)
-                em.loop(whole, "%steps", 1, lambda p, _: em.loop(0, columns, 1, lambda q, _: one(p, q)))
-
-            em.loop(0, "%n", columns, panel)
+                        for r, vector in enumerate(em.transposed(rows, s)):
+                            em.put(s, vector, target, em.add(em.mul(long, q + r), p), side)
+                with em.each(whole, "%steps") as p, em.each(0, columns) as column:
+                    em.put(s, em.get(s, source, em.add(em.mul(p, columns), column)), target, em.add(em.mul(column, long), p))
         return em.done()
 
     def _resolve(self) -> Emitter:
@@ -295,18 +252,14 @@ class WitnessKernel:
         self._first, self._long = args.load(em, "first"), args.load(em, "transposed_rows")
         width = max(2, self.target.vector_bytes // 4)
         self._starts = em.let(f"alloca [{width} x i32], align 64")
-        self._a = [(args.pointer(em, ("A", c)), args.load(em, ("A_rows", c))) for c in self.components]
-        self._c = [(args.pointer(em, ("C", c)), args.load(em, ("C_rows", c))) for c in self.components]
-        via, via_down = args.pointer(em, "via"), args.load(em, "via_rows")
+        (A, C), via = (args.matrices(em, x, rep.outer) for x in "AC"), args.via(em)
         some, steps = transposed_shape(tile, rep)
         self._b = em.side_by_side(args.pointer(em, "transposed"), rep.inner, em.mul(self._long, some))
         last = em.sub(m, 1)
-
-        def columns(start: str, _: list[str]) -> None:
+        with em.each(0, n, some) as start:
             count = em.smin(em.sub(n, start), some)
-            whole = str(em.round_down(count, width))
-
-            def part(p: str, _: list[str]) -> None:
+            vectors = str(em.round_down(count, width))
+            with em.each(0, "%k", steps) as p:
                 self._begin, self._part = em.add("%step", p), em.smin(em.sub("%k", p), steps)
                 self._last_slab = em.sub(self._part, tile.slab)
                 panels = "".join(
@@ -314,33 +267,21 @@ class WitnessKernel:
                 )
                 outs = "".join(f", ptr {b}" for b in self._b)
                 em.line(f"call void @transpose(ptr %args{panels}, i64 %k{outs}, i64 {self._part}, i64 {count})")
-
-                def row(i: str, _: list[str]) -> None:
-                    below = em.smin(em.add(i, 1), last)
-                    for s, (base, down) in zip(rep.outer, self._a, strict=True):
-                        self._prefetch(em, s, em.at(s.ir, base, em.add(em.mul(below, down), self._begin)), self._part)
-                    for s, (base, down) in zip((*rep.outer, I32), (*self._c, (via, via_down)), strict=True):
-                        self._prefetch(em, s, em.at(s.ir, base, em.add(em.mul(below, down), start)), count)
-                    codes = em.at("i32", via, em.add(em.mul(i, via_down), start))
-                    a = [em.at(s.ir, x, em.add(em.mul(i, down), self._begin)) for s, (x, down) in zip(rep.outer, self._a, strict=True)]
-                    c = [em.at(s.ir, x, em.add(em.mul(i, down), start)) for s, (x, down) in zip(rep.outer, self._c, strict=True)]
-                    em.loop(0, whole, width, lambda j, _: self._entries(em, a, c, j, codes, width))
-                    em.loop(whole, count, 1, lambda j, _: self._entries(em, a, c, j, codes, 1))
-
-                def rows(has_slab: bool) -> None:
-                    self._has_slab = has_slab
-                    em.loop(0, m, 1, row)
-
-                em.branch(em.let(f"icmp sge i64 {self._part}, {tile.slab}"), lambda: rows(True), lambda: rows(False))
-
-            em.loop(0, "%k", steps, part)
-
-        em.loop(0, n, some, columns)
+                whole = em.let(f"icmp sge i64 {self._part}, {tile.slab}")
+                for self._has_slab, branch in ((True, em.when(whole)), (False, em.otherwise())):
+                    with branch, em.each(0, m) as i:
+                        below = em.smin(em.add(i, 1), last)
+                        # Prefetch a part of the next row, whose access order no hardware prefetcher foresees.
+                        parts = [(x, self._begin, self._part) for x in A] + [(x, start, count) for x in (*C, via)]
+                        for x, begin, size in parts:
+                            place = em.cell(x, below, begin)
+                            with em.each(0, size, 64 // x[0].bytes) as j:
+                                em.prefetch(em.at(x[0].ir, place, j), write=False)
+                        codes, a, c = em.cell(via, i, start), [em.cell(x, i, self._begin) for x in A], [em.cell(x, i, start) for x in C]
+                        for begin, end, lanes in ((0, vectors, width), (vectors, count, 1)):
+                            with em.each(begin, end, lanes) as j:
+                                self._entries(em, a, c, j, codes, lanes)
         return em.done()
-
-    def _prefetch(self, em: Emitter, s: Scalar, place: str, count: str | int) -> None:
-        """Prefetch a part of the next row, whose access order no hardware prefetcher foresees."""
-        em.loop(0, count, 64 // s.bytes, lambda j, _: em.prefetch(em.at(s.ir, place, j), write=False))
 
     def _entries(self, em: Emitter, a: list[str], c: list[str], j: str, codes: str, lanes: int) -> None:
         """Resolve the entries among `lanes` entries of a row from j on whose slab is in this part of the steps."""
@@ -348,29 +289,22 @@ class WitnessKernel:
         code = em.load(ir, em.at("i32", codes, j), 4)
         # The number of the slab within this part; other codes become larger unsigned numbers.
         before = em.let(f"trunc i64 {em.add(em.let(f'sdiv i64 {self._begin}, {slab}'), 2)} to i32")
-        number = em.let(
-            f"sub {ir} {em.let(f'sub {ir} zeroinitializer, {code}' if lanes > 1 else f'sub i32 0, {code}')}, {em.splat(before, I32, lanes)}"
-        )
+        number = em.let(f"sub {ir} {em.let(f'sub {ir} {I32.constant(0, lanes)}, {code}')}, {em.splat(before, I32, lanes)}")
         waiting = em.let(f"icmp ult {ir} {number}, {I32.constant(transposed_shape(self.tile, self.rep)[1] // slab, lanes)}")
         starts = em.let(f"mul {ir} {number}, {I32.constant(slab, lanes)}")
         if lanes == 1:
-            em.branch(waiting, lambda: self._entry(em, a, c, j, codes, em.let(f"sext i32 {starts} to i64")))
+            with em.when(waiting):
+                self._entry(em, a, c, j, codes, em.let(f"sext i32 {starts} to i64"))
             return
         em.store(ir, starts, self._starts, 64)
         mask = em.let(f"zext i{lanes} {em.let(f'bitcast <{lanes} x i1> {waiting} to i{lanes}')} to i64")
-
-        def following(left: list[str]) -> list[str]:
-            lane = em.call("cttz.i64", "i64", ("i64", left[0]), ("i1", "true"))
+        with em.each_bit(mask) as lane:
             start = em.let(f"sext i32 {em.get(I32, self._starts, lane)} to i64")
             self._entry(em, a, c, str(em.add(j, lane)), codes, start)
-            return [em.let(f"and i64 {left[0]}, {em.sub(left[0], 1)}")]
-
-        em.repeat([("i64", mask)], lambda left: em.let(f"icmp ne i64 {left[0]}, 0"), following)
 
     def _entry(self, em: Emitter, a: list[str], c: list[str], j: str, codes: str, begin: str) -> None:
         """``via[i, j]`` ← first + the lowest k of the slab from `begin` on with a_ik ⊗ b_kj = c_ij."""
-        b = [em.at(s.ir, p, em.mul(j, self._long)) for s, p in zip(self.rep.inner, self._b, strict=True)]
-        c_place = [em.at(s.ir, p, j) for s, p in zip(self.rep.outer, c, strict=True)]
+        b, c_place = em.places(self.rep.inner, self._b, em.mul(j, self._long)), em.places(self.rep.outer, c, j)
 
         def write(k: str | int) -> None:
             em.put(I32, em.let(f"trunc i64 {em.add(em.add(self._first, self._begin), k)} to i32"), codes, j)
@@ -402,7 +336,7 @@ class WitnessKernel:
 
         (whole if self._has_slab else part)()
 
-    def _hits(self, low: Lowering, a: list[str], b: list[str], wanted: list[str], p: str, steps: int) -> str:
+    def _hits(self, low: Lowering, a: list[str], b: list[str], wanted: list[Value], p: str, steps: int) -> str:
         """Return one bit per step of `steps` steps from p on: 1 if a⊗b is the wanted element."""
         em = low.em
         parts = [self._equal(low, a, b, wanted, em.add(p, offset)) for offset in range(0, steps, low.width)]
@@ -417,18 +351,14 @@ class WitnessKernel:
         bits = em.let(f"bitcast <{lanes} x i1> {parts[0]} to i{lanes}")
         return bits if lanes == 64 else em.let(f"zext i{lanes} {bits} to i64")
 
-    def _wanted(self, low: Lowering, places: list[str]) -> list[str]:
-        """Broadcast C's element, as inner components."""
-        return [
-            self.rep.encode(low, c, low.em.splat(low.em.load(s.ir, places[c], s.bytes), s, low.width)) for c, s in enumerate(self.rep.outer)
-        ]
+    def _wanted(self, low: Lowering, places: list[str]) -> list[Value]:
+        """Broadcast C's element, as an inner element."""
+        return encoded(
+            low, self.rep, [low.em.splat(low.em.get(s, p, 0), s, low.width) for s, p in zip(self.rep.outer, places, strict=True)]
+        )
 
-    def _equal(self, low: Lowering, a_row: list[str], b_row: list[str], wanted: list[str], p: str | int) -> str:
+    def _equal(self, low: Lowering, a_row: list[str], b_row: list[str], wanted: list[Value], p: str | int) -> str:
         """Compare a⊗b with the wanted element, for a vector of steps from p on."""
-        em, width = low.em, low.width
-        a, b = [], []
-        for c, (inner, outer) in enumerate(zip(self.rep.inner, self.rep.outer, strict=True)):
-            a.append(Value(self.rep.encode(low, c, em.get(outer, a_row[c], p, width)), inner))
-            b.append(Value(em.get(inner, b_row[c], p, width), inner))
-        product = low.evaluate(self.rep.mul, a, b, self.rep.inner)
-        return low.all_of([low.compare("eq", s, v.name, w) for s, v, w in zip(self.rep.inner, product, wanted, strict=True)])
+        a = encoded(low, self.rep, [v.name for v in load_elements(low, self.rep.outer, a_row, p)])
+        product = low.evaluate(self.rep.mul, a, load_elements(low, self.rep.inner, b_row, p), self.rep.inner)
+        return low.all_of([low.compare("eq", s, v.name, w.name) for s, v, w in zip(self.rep.inner, product, wanted, strict=True)])

@@ -35,7 +35,7 @@ from semiring.kernels.operations import on_bytes
 if TYPE_CHECKING:
     from semiring.kernels.cpu.instructions import Instructions  # unneeded by kernels from the cache
 
-__all__ = ["STRIP", "Representation", "Tile", "choose_tile", "key_of", "order_keys", "represent"]
+__all__ = ["STRIP", "Representation", "Tile", "choose_tile", "key_of", "order_keys", "represent", "signed"]
 
 _SUM, _PRODUCT = node("add", var(0), var(1)), node("mul", var(0), var(1))
 
@@ -132,6 +132,11 @@ def key_of(value: float, size: int) -> int:
     pair = ("<f", "<i") if size == 4 else ("<d", "<q")
     bits = int(struct.unpack(pair[1], struct.pack(pair[0], value))[0])
     return bits ^ ((1 << (8 * size - 1)) - 1) if bits < 0 else bits
+
+
+def signed(value: int, bits: int) -> int:
+    """Return `value` modulo 2**bits as a signed integer."""
+    return (value + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
 
 
 def represent(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, order_keys: bool = False) -> Representation:

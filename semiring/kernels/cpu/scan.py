@@ -13,15 +13,14 @@ With a witness, each step also stores the winning k, and at the end the states o
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable
+from contextlib import nullcontext
 from fractions import Fraction
 
 from semiring.common.units import CACHE_LINE
-from semiring.kernels.cpu.arguments import Arguments, ScanArrays, ScanForm, ScanWords, SequenceArrays, SequenceWords
+from semiring.kernels.cpu.arguments import Arguments, ScanArrays, ScanWords, SequenceArrays, SequenceWords
 from semiring.kernels.cpu.emitter import ENTRY, I32, Emitter, Scalar
-from semiring.kernels.cpu.lowering import Lowering, Value, improve, load_elements, values
+from semiring.kernels.cpu.lowering import Lowering, Value, empty_sums, improve, load_elements, spread, store_elements, values
 from semiring.kernels.cpu.pivot import outer_product
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.hardware import Target
@@ -39,14 +38,15 @@ _UNROLLED = 4
 
 
 class ScanKernel:
-    """Generates the function of a `ScanForm`, in registers of `width` lanes."""
+    """Generates ``scan``, also with the options ``_backward``, ``_weighted`` and ``_witness``, in registers of `width` lanes."""
 
-    def __init__(self, rep: Representation, target: Target, width: int, form: ScanForm) -> None:
-        self.rep, self.width, self.form = rep, width, form
+    def __init__(self, rep: Representation, target: Target, width: int, name: str) -> None:
+        self.rep, self.width = rep, width
+        self.backward, self.weighted, self.witness = (option in name for option in ("backward", "weighted", "witness"))
         self.components = range(len(rep.outer))
         self._zero = rep.inner_zero if rep.kind in ("order_key", "clamped") else rep.zero
         self.args = Arguments(ScanWords, ScanArrays, len(rep.outer))
-        self.em = Emitter(form.name, ENTRY)
+        self.em = Emitter(name, ENTRY)
         self.wide, self.single = (Lowering(self.em, target, w, infinities=rep.infinities) for w in (width, 1))
         self.inner = Lowering(self.em, target, width, infinities=rep.inner_infinities)
 
@@ -63,27 +63,20 @@ class ScanKernel:
         self._steps = {name: [args.load(em, (name, c)) for c in self.components] for name in ScanArrays._fields}
         self._threshold = args.threshold(em, self.rep, self.width)
         # Scratch arrays: the vector (inner), the new vector and the weights (outer), the winners, and the matrix (inner).
-        arrays: list[tuple[Scalar, str | int]] = [(s, lanes) for s in (*self.rep.inner, *self.rep.outer * 2, I32)]
-        arrays += [(s, em.mul(lanes, self._states)) for s in self.rep.inner]
-        places, at = list[str](), scratch
-        for scalar, entries in arrays:
-            places.append(at)
-            at = em.at("i8", at, em.round_up(em.mul(entries, scalar.bytes), CACHE_LINE))
+        *places, matrix = em.side_by_side(scratch, (*self.rep.inner, *self.rep.outer * 2, I32, *self.rep.inner[:1]), lanes)
+        self._matrix = em.side_by_side(matrix, self.rep.inner, em.mul(lanes, self._states))
         count = len(self.components)
         self._vector, self._new, self._weights = (places[i * count : (i + 1) * count] for i in range(3))
-        self._winners, self._matrix = places[3 * count], places[3 * count + 1 :]
+        self._winners = places[-1]
         for arrays_of, elements in ((self._new, self.rep.zero), (self._weights, self.rep.one)):  # padding
             for place, element, s in zip(arrays_of, elements, self.rep.outer, strict=True):
-                self._across(lambda j: self.em.put(s, s.constant(element, self.width), place, j, self.width))
+                em.fill(s, element, place, 0, lanes, self.width)
         words = len(SequenceWords._fields) + len(self.components) * len(SequenceArrays._fields)
-        em.loop(first, last, 1, lambda q, _: self._sequence(em.at("i64", table, em.mul(q, words))))
+        with em.each(first, last) as q:
+            self._sequence(em.at("i64", table, em.mul(q, words)))
         return [em.done()]
 
     # Memory.
-
-    def _across(self, body: Callable[[str], None]) -> None:
-        """Run ``body`` for each register of a vector."""
-        self.em.loop(0, self._lanes, self.width, lambda j, _: body(j))
 
     def _copy(self, scalar: Scalar, source: str, stride: str | None, target: str, *, load: bool, encoded: int | None = None) -> None:
         """Copy a vector to padded scratch, or back; `stride` is the element stride in memory, or None for contiguous elements.
@@ -101,19 +94,18 @@ class ScanKernel:
             else:
                 em.store(inner.vector(low.width), value, to, inner.bytes)
 
-        def contiguous() -> None:
-            em.loop(0, self._whole, self.width, lambda j, _: move(self.wide, j, j))
+        with nullcontext() if stride is None else em.when(em.let(f"icmp eq i64 {stride}, 1")):
+            with em.each(0, self._whole, self.width) as j:
+                move(self.wide, j, j)
             if self._rest:  # one register: a wide load after narrow stores would stall
-                rest = em.let(f"icmp slt i64 {self._whole}, {self._states}")
-                em.branch(rest, lambda: move(self.wide, self._whole, self._whole, self._rest))
+                with em.when(em.let(f"icmp slt i64 {self._whole}, {self._states}")):
+                    move(self.wide, self._whole, self._whole, self._rest)
             else:
-                em.loop(self._whole, self._states, 1, lambda j, _: move(self.single, j, j))
-
-        if stride is None:
-            contiguous()
-        else:
-            strided = functools.partial(em.loop, 0, self._states, 1, lambda j, _: move(self.single, j, em.mul(j, stride)))
-            em.branch(em.let(f"icmp eq i64 {stride}, 1"), contiguous, strided)
+                with em.each(self._whole, self._states) as j:
+                    move(self.single, j, j)
+        if stride is not None:
+            with em.otherwise(), em.each(0, self._states) as j:
+                move(self.single, j, em.mul(j, stride))
 
     # One sequence.
 
@@ -123,9 +115,9 @@ class ScanKernel:
 
         words = Arguments(SequenceWords, SequenceArrays, len(self.components), row)
         steps = words.load(em, "steps")
-        matrices, weights, initials, values = ([words.pointer(em, (name, c)) for c in self.components] for name in SequenceArrays._fields)
-        witness = words.pointer(em, "witness") if self.form.witness else ""
-        witness_step = self.args.load(em, "witness_step") if self.form.witness else ""
+        matrices, weights, initials, values = words.addresses(em).values()
+        witness = words.pointer(em, "witness") if self.witness else ""
+        witness_step = self.args.load(em, "witness_step") if self.witness else ""
 
         def at(name: str, places: list[str], t: str | int) -> list[str]:
             """Return the addresses of a step's arrays."""
@@ -134,33 +126,33 @@ class ScanKernel:
         for c, s in enumerate(self.rep.outer):
             self._copy(s, initials[c], self._steps["initial_stride"][c], self._new[c], load=True)
             self._copy(s, self._new[c], None, values[c], load=False)
-        if self.form.witness:
-            em.loop(0, self._states, 1, lambda j, _: em.put(I32, "-1", witness, j))
-        if not self.form.backward:
-            self._across(lambda j: self._take(j, None))
-
-        def step(t: str, _: list[str]) -> None:
+        if self.witness:
+            em.fill(I32, -1, witness, 0, self._states)
+        if not self.backward:
+            self._take(None)
+        with em.each(0, steps) as t:
             here = str(em.add(t, 1))
             new_matrix = [em.let(f"icmp ne i64 {move}, 0") for move in self._steps["matrix_step"]]
             begins = em.let(f"icmp eq i64 {t}, 0")
-            em.branch(self.single.any_of([begins, *new_matrix]), lambda: self._pack(at("matrix_step", matrices, t)))
-            if self.form.weighted:
+            with em.when(self.single.any_of([begins, *new_matrix])):
+                self._pack(at("matrix_step", matrices, t))
+            if self.weighted:
                 for c, (s, place) in enumerate(zip(self.rep.outer, at("weight_step", weights, t), strict=True)):
                     self._copy(s, place, self._steps["weight_stride"][c], self._weights[c], load=True)
-            if self.form.backward:
-                self._across(lambda j: self._take(j, self._weights if self.form.weighted else None))
+            if self.backward:
+                self._take(self._weights if self.weighted else None)
             several = str(em.round_down(self._lanes, _UNROLLED * self.width))
-            em.loop(0, several, _UNROLLED * self.width, lambda j, _: self._columns(j, _UNROLLED))
-            em.loop(several, self._lanes, self.width, lambda j, _: self._columns(j, 1))
-            if not self.form.backward:
-                self._across(lambda j: self._take(j, self._weights if self.form.weighted else None))
+            with em.each(0, several, _UNROLLED * self.width) as j:
+                self._columns(j, _UNROLLED)
+            with em.each(several, self._lanes, self.width) as j:
+                self._columns(j, 1)
+            if not self.backward:
+                self._take(self._weights if self.weighted else None)
             for s, new, to in zip(self.rep.outer, self._new, at("value_step", values, here), strict=True):
                 self._copy(s, new, None, to, load=False)
-            if self.form.witness:
+            if self.witness:
                 self._copy(I32, self._winners, None, em.at("i32", witness, em.mul(here, witness_step)), load=False)
-
-        em.loop(0, steps, 1, step)
-        if self.form.witness:
+        if self.witness:
             self._follow(steps, witness, witness_step, words.pointer(em, "states"))
 
     def _pack(self, matrix: list[str]) -> None:
@@ -168,15 +160,13 @@ class ScanKernel:
         em = self.em
         for c, s in enumerate(self.rep.outer):
             terms, sums = self._steps["matrix_terms"][c], self._steps["matrix_sums"][c]
-
-            def row(k: str, _: list[str]) -> None:
+            with em.when(em.let(f"icmp slt i64 {self._steps['matrix_step'][c]}, 0")):
+                self._prefetch(s, matrix[c], c)
+            with em.when(em.let(f"and i1 {em.let(f'icmp eq i64 {terms}, 1')}, {em.let(f'icmp ne i64 {sums}, 1')}")):
+                self._pack_transposed(c, s, matrix[c], sums)
+            with em.otherwise(), em.each(0, self._states) as k:
                 target = em.at(self.rep.inner[c].ir, self._matrix[c], em.mul(k, self._lanes))
                 self._copy(s, em.at(s.ir, matrix[c], em.mul(k, terms)), sums, target, load=True, encoded=c)
-
-            downwards = em.let(f"icmp slt i64 {self._steps['matrix_step'][c]}, 0")
-            em.branch(downwards, lambda: self._prefetch(s, matrix[c], c))
-            across = em.let(f"and i1 {em.let(f'icmp eq i64 {terms}, 1')}, {em.let(f'icmp ne i64 {sums}, 1')}")
-            em.branch(across, lambda: self._pack_transposed(c, s, matrix[c], sums), lambda: em.loop(0, self._states, 1, row))
 
     def _prefetch(self, s: Scalar, matrix: str, c: int) -> None:
         """Prefetch component c of a later matrix from its last element down: a direction that the processor's prefetcher then follows."""
@@ -184,12 +174,10 @@ class ScanKernel:
         ahead = em.at(s.ir, matrix, em.mul(self._steps["matrix_step"][c], _AHEAD))
         down = em.call("smax.i64", "i64", ("i64", self._steps["matrix_terms"][c]), ("i64", self._steps["matrix_sums"][c]))
         last = em.sub(self._states, 1)
-
-        def row(k: str, _: list[str]) -> None:
+        with em.each(0, self._states) as k:
             end = em.at(s.ir, ahead, em.add(em.mul(em.sub(last, k), down), last))
-            em.loop(0, self._states, CACHE_LINE // s.bytes, lambda j, _: em.prefetch(em.at(s.ir, end, em.sub("0", j)), write=False))
-
-        em.loop(0, self._states, 1, row)
+            with em.each(0, self._states, CACHE_LINE // s.bytes) as j:
+                em.prefetch(em.at(s.ir, end, em.sub("0", j)), write=False)
 
     def _pack_transposed(self, c: int, s: Scalar, matrix: str, sums: str) -> None:
         """Pack component c of a matrix with contiguous terms, by squares of vectors."""
@@ -208,24 +196,24 @@ class ScanKernel:
                         to = em.at(inner.ir, self._matrix[c], em.add(em.mul(em.add(term, q), self._lanes), j))
                         em.store(inner.vector(count), column, to, inner.bytes)
 
-            def several(k: str, _: list[str]) -> None:
-                em.loop(0, end, side, lambda j, _: square(k, j, side))
-                em.loop(end, self._states, 1, lambda j, _: square(k, j, 1))
-
-            em.loop(begin, end, side, several)
+            with em.each(begin, end, side) as k:
+                with em.each(0, end, side) as j:
+                    square(k, j, side)
+                with em.each(end, self._states) as j:
+                    square(k, j, 1)
             begin = end
 
-    def _take(self, j: str, weights: list[str] | None) -> None:
-        """Convert a register of the new vector to the next operand: forward the weighted result itself, backward w ⊗ result."""
-        new = load_elements(self.wide, self.rep.outer, self._new, j)
-        if weights is not None:
-            w = load_elements(self.wide, self.rep.outer, weights, j)
-            new = outer_product(self.rep, self.wide, *((w, new) if self.form.backward else (new, w)), self._threshold)
-            if not self.form.backward:
-                for s, value, place in zip(self.rep.outer, new, self._new, strict=True):
-                    self.em.put(s, value.name, place, j, self.width)
-        for c, (s, value, place) in enumerate(zip(self.rep.inner, new, self._vector, strict=True)):
-            self.em.put(s, self.rep.encode(self.wide, c, value.name), place, j, self.width)
+    def _take(self, weights: list[str] | None) -> None:
+        """Convert the new vector to the next operand: forward the weighted result itself, backward w ⊗ result."""
+        with self.em.each(0, self._lanes, self.width) as j:
+            new = load_elements(self.wide, self.rep.outer, self._new, j)
+            if weights is not None:
+                w = load_elements(self.wide, self.rep.outer, weights, j)
+                new = outer_product(self.rep, self.wide, *((w, new) if self.backward else (new, w)), self._threshold)
+                if not self.backward:
+                    store_elements(self.wide, self.rep.outer, self._new, j, new)
+            for c, (s, value, place) in enumerate(zip(self.rep.inner, new, self._vector, strict=True)):
+                self.em.put(s, self.rep.encode(self.wide, c, value.name), place, j, self.width)
 
     # The product of a vector and a matrix.
 
@@ -242,29 +230,29 @@ class ScanKernel:
     def _factors(self, k: str, starts: list[str]) -> list[tuple[list[Value], list[Value]]]:
         """Return the factors of term k for each register: v_k and a_kj, or backward a_jk and v_k."""
         em, inner = self.em, self.rep.inner
-        v = [Value(em.splat(em.get(s, p, k), s, self.width), s) for s, p in zip(inner, self._vector, strict=True)]
+        v = spread(self.wide, inner, load_elements(self.single, inner, self._vector, k))
         row = em.mul(k, self._lanes)
         matrix = [load_elements(self.wide, inner, self._matrix, em.add(row, start)) for start in starts]
-        return [(a, v) if self.form.backward else (v, a) for a in matrix]
+        return [(a, v) if self.backward else (v, a) for a in matrix]
 
     def _fold(self, starts: list[str]) -> list[str]:
         """⊕ over all terms, in order; winners are stored for a witness."""
         em, low, rep, inner = self.em, self.inner, self.rep, self.rep.inner
         count = len(inner)
-        zeros = [(s.vector(self.width), s.constant(z, self.width)) for s, z in zip(inner, self._zero, strict=True)]
-        codes = [(I32.vector(self.width), I32.constant(-1, self.width))] * (len(starts) if self.form.witness else 0)
+        zeros = empty_sums(inner, self._zero, self.width)
+        codes = [(I32.vector(self.width), I32.constant(-1, self.width))] * (len(starts) if self.witness else 0)
 
         def term(k: str, carried: list[str]) -> list[str]:
             out, won = list[str](), list[str]()
-            code = em.splat_word(k, I32, self.width) if self.form.witness else ""
+            code = em.splat_word(k, I32, self.width) if self.witness else ""
             for r, (left, right) in enumerate(self._factors(k, starts)):
-                old = values(carried[r * count : (r + 1) * count], inner)
-                if self.form.witness:
+                old = carried[r * count : (r + 1) * count]
+                if self.witness:
                     product = low.evaluate(rep.mul, left, right, inner)
                     if rep.kind == "clamped":  # a sum with ∞ is ∞ again, and never improves
                         outer = rep.decode(self.wide, 0, product[0].name, self._threshold)
                         product = [Value(rep.encode(low, 0, outer), inner[0])]
-                    new, improved = improve(low, rep.add, inner, rep.extremum, old, product)
+                    new, improved = improve(low, rep.add, inner, rep.extremum, values(old, inner), product)
                     out += [v.name for v in new]
                     won.append(low.select(improved(), I32, code, carried[len(starts) * count + r]))
                 else:
@@ -311,14 +299,13 @@ class ScanKernel:
         """Find the best entry of the last vector (the first among ties), and follow the winners back to the first vector."""
         em, low, outer = self.em, self.single, self.rep.outer
         state_step = self.args.load(em, "state_step")
-        zeros = [(s.ir, s.constant(z, 1)) for s, z in zip(outer, self.rep.zero, strict=True)]
 
         def compare(j: str, carried: list[str]) -> list[str]:
             old = values(carried[1:], outer)
             new, improved = improve(low, self.rep.add, outer, self.rep.extremum, old, load_elements(low, outer, self._new, j))
             return [em.select_i64(improved(), j, carried[0]), *(v.name for v in new)]
 
-        best = em.loop(0, self._states, 1, compare, [("i64", "-1"), *zeros])[0]
+        best = em.loop(0, self._states, 1, compare, [("i64", "-1"), *empty_sums(outer, self.rep.zero, 1)])[0]
 
         def back(i: str, carried: list[str]) -> list[str]:
             t, (state,) = str(em.sub(steps, i)), carried

@@ -9,7 +9,7 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.arrays.overlap import address
 from semiring.arrays.threads import Threaded, return_scratch, run, take_scratch
-from semiring.kernels.cpu.arguments import ScanArrays, ScanForm, ScanWords, pack, scratch_bytes
+from semiring.kernels.cpu.arguments import ScanArrays, ScanWords, kernel_name, pack, scratch_bytes
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.engine import ScanOperands, ScanPlaces, sequence_offsets
 from semiring.kernels.machine import SERIAL
@@ -38,7 +38,7 @@ class CpuScans(Threaded):
         matrices = [_spread(v, (*batch, steps, states, states)) for v in operands.matrices]
         weights = None if operands.weights is None else [_spread(v, (*batch, steps, states)) for v in operands.weights]
         initials = [_spread(v, (*batch, states)) for v in operands.initial]
-        form = ScanForm(backward, weights is not None, places.witness is not None)
+        name = kernel_name("scan", backward=backward, weighted=weights is not None, witness=places.witness is not None)
         last = places.values[0].ndim == len(batch) + 1
         values = [np.broadcast_to(v[..., None, :], (*batch, steps + 1, states)) if last else v for v in places.values]
         axis, direction = len(batch), -1 if backward else 1
@@ -69,7 +69,7 @@ class CpuScans(Threaded):
         table = np.ascontiguousarray(np.stack(columns, axis=1), dtype=np.int64)
         threshold = rep.threshold(signed=signed)
         template = pack(ScanWords(0, 0, address(table), states, 0, threshold, pace(places.witness), pace(places.states)), each)
-        function, size = self._kernels.function(form.name), scratch_bytes(rep, states, self._kernels.tile.width)
+        function, size = self._kernels.function(name), scratch_bytes(rep, states, self._kernels.tile.width)
         count, work = len(lengths), int(lengths.sum()) * states**2
         threads = self.threads if work >= SERIAL else 1
         step = max(1, -(-count // (_SHARES * threads)) if threads > 1 else count)

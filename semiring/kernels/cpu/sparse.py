@@ -19,57 +19,23 @@ import math
 from collections import namedtuple
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import NamedTuple
 
 from semiring.common.units import CACHE_LINE
 from semiring.kernels.cpu.arguments import Arguments
 from semiring.kernels.cpu.bounds import BoundsCheck
-from semiring.kernels.cpu.emitter import ENTRY, I32, I64, Emitter
+from semiring.kernels.cpu.emitter import ENTRY, I32, I64, Carried, Emitter
 from semiring.kernels.cpu.exponential import ScaledMath, range_of
-from semiring.kernels.cpu.lowering import Lowering, Value, improve
+from semiring.kernels.cpu.lowering import Lowering, Value, empty_sums, encoded, spread, take_in
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.hardware import Target
 
-__all__ = ["BEYOND", "STRANGE", "Entries", "SparseArrays", "SparseForm", "SparseKernel", "SparseWords", "bitmap_bytes"]
+__all__ = ["BEYOND", "STRANGE", "Entries", "SparseArrays", "SparseKernel", "SparseWords", "bitmap_bytes"]
 
 _VECTORS = 8
 """The vectors of a row of the result that stay in registers."""
 
 _AHEAD = 16
 """The prefetch distance of rows of B, in entries."""
-
-
-class SparseForm(NamedTuple):
-    """The form of a product, which names a function.
-
-    - `kind`: a sparse matrix times a dense matrix ("dense") or a column ("vector"); the lengths of rows ("symbolic"), then the rows
-      ("numeric"), of a product of sparse matrices
-    - `swapped`: the sparse matrix is the right factor of ⊗, and the product is computed transposed
-    - `narrow`: column numbers and row pointers have 32 bits, else 64; the row pointers of a sparse result always have 64
-    - `masked`: compute only entries inside, or only entries outside, a mask
-    """
-
-    kind: str
-    swapped: bool = False
-    narrow: bool = False
-    witness: bool = False
-    masked: bool = False
-
-    @property
-    def name(self) -> str:
-        """The name of the function."""
-        return _name(self)
-
-    @classmethod
-    def named(cls, name: str) -> SparseForm:
-        """Return the form of a function, given its name."""
-        _, kind, *words = name.split("_")
-        return cls(kind, *(field in words for field in cls._fields[1:]))
-
-
-@functools.cache
-def _name(form: SparseForm) -> str:
-    return "_".join(["sparse", form.kind, *(field for field in form._fields[1:] if getattr(form, field))])
 
 
 SparseWords = namedtuple(
@@ -111,10 +77,22 @@ _NUMBERS = "first last n threshold depth flip words grain entries sorted"
 
 
 class Entries:
-    """The common part of functions on compressed rows: column numbers, entries as inner elements, and sums."""
+    """The common part of functions on compressed rows: column numbers, entries as inner elements, and sums.
+
+    A function's name begins with what it computes, and options follow.
+
+    - ``sparse_dense``, ``sparse_vector``: a product with a dense matrix, or with a column
+    - ``sparse_symbolic``, ``sparse_numeric``: the lengths of the rows of a product of sparse matrices, then these rows
+    - ``swapped``: the sparse matrix is the right factor of ⊗, and the product is computed transposed
+    - ``narrow``: column numbers and row pointers have 32 bits, else 64; the row pointers of a sparse result always have 64
+    - ``witness``: the winning k is stored too
+    - ``masked``: compute only entries inside, or only entries outside, a mask
+    """
 
     def __init__(self, rep: Representation, target: Target, name: str) -> None:
-        self.rep, self.target, self.form, self.name = rep.unpacked, target, SparseForm.named(name), name
+        self.rep, self.target, self.name = rep.unpacked, target, name
+        _, self.kind, *options = name.split("_")
+        self.swapped, self.narrow, self.witness, self.masked = (o in options for o in ("swapped", "narrow", "witness", "masked"))
         self.scale = rep.scale if rep.kind == "exponential" else None
         self.kinds = [*self.rep.inner, *self.rep.outer * (self.scale is not None)]
         self.args = Arguments(SparseWords, SparseArrays, len(rep.outer))
@@ -127,13 +105,13 @@ class Entries:
         self._scaled_math = functools.cache(self._new_scaled_math)
         self.x, arrays = self.args.words(em, _NUMBERS), self.args.addresses(em)
         self.starts, self.columns, self.values, self.right = self.x["starts"], self.x["columns"], arrays["values"], arrays["right"]
-        self.places = [*zip(self.rep.outer, arrays["out"], strict=True), *[(I32, self.x["via"])] * self.form.witness]
+        self.places = [*zip(self.rep.outer, arrays["out"], strict=True), *[(I32, self.x["via"])] * self.witness]
         return em
 
     def number(self, array: str, e: str | int) -> str:
         """Load a column number, or the start of a row."""
         em = self.em
-        if not self.form.narrow:
+        if not self.narrow:
             return em.get(I64, array, e)
         return em.let(f"sext i32 {em.load('i32', em.at('i32', array, e), 4)} to i64")
 
@@ -143,50 +121,35 @@ class Entries:
 
     def element(self, arrays: Sequence[str], at: Sequence[str | int], width: int, check: BoundsCheck | None = None) -> list[Value]:
         """Load an element, from one place per component, as an inner element."""
-        em, rep, found = self.em, self.rep, []
-        for c, (s, inner, array, i) in enumerate(zip(rep.outer, rep.inner, arrays, at, strict=True)):
-            raw = em.get(s, array, i, width)
-            if check is not None:
-                check.take(c, raw, width)
-            found.append(Value(rep.encode(self.low(width), c, raw), inner))
-        return found
-
-    def splat(self, element: Sequence[Value], width: int) -> list[Value]:
-        """Copy one element to all lanes."""
-        return [Value(self.em.splat(x.name, s, width), s) for x, s in zip(element, self.rep.inner, strict=True)]
+        raw = [self.em.get(s, array, i, width) for s, array, i in zip(self.rep.outer, arrays, at, strict=True)]
+        if check is not None:
+            check.take(raw, width)
+        return encoded(self.low(width), self.rep, raw)
 
     @property
     def parts(self) -> int:
         """The numbers that make up a sum: its components, the sum of exponentials if ⊕ is log Σ exp, and the witness."""
-        return len(self.kinds) + self.form.witness
+        return len(self.kinds) + self.witness
 
-    def zeros(self, width: int) -> list[tuple[str, str]]:
+    def zeros(self, width: int) -> list[Carried]:
         """Return empty sums, with the witness −1."""
-        codes = [(I32.vector(width), I32.constant(-1, width))] * self.form.witness
-        numbers = zip(self.kinds, (*self.rep.inner_zero, 0.0), strict=False)
-        return [*((s.vector(width), s.constant(z, width)) for s, z in numbers), *codes]
+        zero = (*self.rep.inner_zero, 0.0)[: len(self.kinds)]
+        return empty_sums(self.kinds, zero, width, witness=self.witness)
 
-    def take(self, width: int, sums: Sequence[str], entry: Sequence[Value], other: Sequence[Value], code: str) -> list[str]:
+    def take(self, width: int, sums: Sequence[str], entry: list[Value], other: list[Value], code: str) -> list[str]:
         """Return sums ⊕ entry ⊗ other (or ⊕ other ⊗ entry); a witness is the last of the sums, and `code` is the term's."""
         rep, low = self.rep, self.low(width)
-        a, b = (other, entry) if self.form.swapped else (entry, other)
-        old = [Value(x, s) for x, s in zip(sums, rep.inner, strict=False)]
-        if not self.form.witness and len(old) == 1:
-            fused = low.multiply_accumulate(rep.add[0], rep.mul[0], old[0], a[0], b[0])
-            if fused is not None:
-                return [fused]
-        term = low.evaluate(rep.mul, a, b, rep.inner)
-        if self.scale is not None:
-            return self._add_exponentials(width, sums, [term[0].name, rep.inner[0].constant(1.0, width)])
-        new, is_better = improve(low, rep.add, rep.inner, rep.extremum, old, term)
-        return [*(v.name for v in new), *([low.select(is_better(), I32, code, sums[-1])] if self.form.witness else [])]
+        a, b = (other, entry) if self.swapped else (entry, other)
+        if self.scale is None:
+            return take_in(low, rep, sums, a, b, code)
+        (term,) = low.evaluate(rep.mul, a, b, rep.inner)
+        return self._add_exponentials(width, sums, [term.name, rep.inner[0].constant(1.0, width)])
 
     def joined(self, width: int, one: Sequence[str], other: Sequence[str]) -> list[str]:
         """Add two sums without a witness."""
         if self.scale is not None:
             return self._add_exponentials(width, one, other)
-        left, right = ([Value(x, s) for x, s in zip(half, self.rep.inner, strict=True)] for half in (one, other))
-        return [v.name for v in self.low(width).evaluate(self.rep.add, left, right, self.rep.inner)]
+        return self.low(width).combine(self.rep.add, self.rep.inner, one, other)
 
     def _new_scaled_math(self, width: int) -> ScaledMath:
         (s,), scale = self.rep.inner, self.scale or Fraction(1)
@@ -207,8 +170,8 @@ class Entries:
         return [most, low.arithmetic("add", s, [low.arithmetic("mul", s, [smaller, less]), larger])]
 
     def code(self, k: str, width: int) -> str:
-        """Return the witness of a term."""
-        return self.em.splat(self.em.let(f"trunc i64 {k} to i32"), I32, width)
+        """Return the witness of a term, if wanted."""
+        return self.em.splat_word(k, I32, width) if self.witness else ""
 
     def decoded(self, width: int, sums: Sequence[str], threshold: str) -> list[str]:
         """Return sums as outer elements with their witness, −1 for a sum that half of ∞ makes infinite."""
@@ -218,7 +181,7 @@ class Entries:
             infinite = low.compare("eq", s, low.arithmetic("abs", s, [m]), s.constant(math.inf, width))
             return [low.select(infinite, s, m, low.arithmetic("add", s, [m, self._scaled_math(width).log(t)]))]
         found = [rep.decode(low, c, x, threshold) for c, x in zip(self.components, sums, strict=False)]
-        if not self.form.witness:
+        if not self.witness:
             return found
         if rep.kind != "clamped":
             return [*found, sums[-1]]
@@ -228,15 +191,15 @@ class Entries:
 
 
 class SparseKernel(Entries):
-    """Generates the products with dense matrices, named by `SparseForm`."""
+    """Generates ``sparse_dense`` and ``sparse_vector`` with their options."""
 
     def functions(self) -> list[Emitter]:
         """Emit the function."""
         em, args, rep = self.open(), self.args, self.rep
         self.width = max(1, self.target.vector_bytes // max(s.bytes for s in rep.inner))
-        self._single = self.form.kind == "vector"
+        self._single = self.kind == "vector"
         # For a single column lanes hold entries of a row; gather instructions need elements of at least 4 bytes.
-        self._gathers = self.target.masks and not self.form.witness and min(s.bytes for s in rep.outer) >= I32.bytes
+        self._gathers = self.target.masks and not self.witness and min(s.bytes for s in rep.outer) >= I32.bytes
         self._down = [args.load(em, ("right_rows", c)) for c in self.components]
         widths = [self.width >> i for i in range(self.width.bit_length())]  # of a vector, and its halves down to one element
         clamped = rep.kind == "clamped"
@@ -244,12 +207,13 @@ class SparseKernel(Entries):
         self._n: str | int = 1 if self._single else self.x["n"]
         self._entries = self.x["entries"]
         self._stop = em.sub(self._entries, 1)
-        self._strange = em.variable(0)
+        self._strange = em.reserve("i64")
+        em.store("i64", "0", self._strange, 8)
         lanes = [self.width, 1] if self._gathers and self.width > 1 else [1]
         self._check = BoundsCheck(em, args, rep.outer, lanes) if self._single else None
-        self._index = I32 if self.form.narrow else I64
+        self._index = I32 if self.narrow else I64
         limit = em.sub(self.x["depth"], 1)
-        self._limit = em.let(f"trunc i64 {em.smin(limit, (1 << 31) - 1)} to i32") if self.form.narrow else str(limit)
+        self._limit = em.let(f"trunc i64 {em.smin(limit, (1 << 31) - 1)} to i32") if self.narrow else str(limit)
         self._greatest = {w: em.let(f"alloca {self._index.vector(w)}, align 64") for w in lanes}
         for w, place in self._greatest.items():
             em.store(self._index.vector(w), self._index.constant(0, w), place, 64)
@@ -294,7 +258,7 @@ class SparseKernel(Entries):
         return first, last
 
     def _long(self, k: str, width: int) -> str:
-        return self.em.let(f"zext {I32.vector(width)} {k} to {I64.vector(width)}") if self.form.narrow else k
+        return self.em.let(f"zext {I32.vector(width)} {k} to {I64.vector(width)}") if self.narrow else k
 
     def _row(self, i: str) -> None:
         """Emit a row of the result: blocks of columns, then the remaining columns in halves."""
@@ -330,8 +294,8 @@ class SparseKernel(Entries):
             k = self._long(self._inside(em.get(self._index, self.columns, e), 1), 1)
             if width == self.width and not self._single:
                 self._prefetch_row(em.smin(em.add(e, _AHEAD), self._stop), j, vectors * width)
-            entry = self.splat(self.element(self.values, [e] * len(self.components), 1, self._check), width)
-            code = self.code(k, width) if self.form.witness else ""
+            entry = spread(self.low(width), self.rep.inner, self.element(self.values, [e] * len(self.components), 1, self._check))
+            code = self.code(k, width)
             rows = [em.add(em.mul(k, down), j) for down in self._down]
             new: list[str] = []
             for v in range(vectors):
@@ -353,29 +317,24 @@ class SparseKernel(Entries):
         """Return the sum of a row for one column; each lane sums a part of the entries."""
         em, width, rep, index, (begin, end) = self.em, self.width, self.rep, self._index, ends
 
-        def terms(e: str, sums: list[str], mask: str) -> list[str]:
+        def terms(e: str, sums: list[str]) -> list[str]:
+            mask = em.first_lanes(em.let(f"sub i64 {end}, {e}"), width)
             k = self._inside(em.masked_load(index, width, em.at(index.ir, self.columns, e), mask), width)
-            entry, other = [], []
-            for c, (s, inner) in enumerate(zip(rep.outer, rep.inner, strict=True)):
-                raw = em.masked_load(s, width, em.at(s.ir, self.values[c], e), mask)
-                if self._check is not None:
-                    self._check.take(c, raw, width, mask)
-                entry.append(Value(rep.encode(self.low(width), c, raw), inner))
+            entry = [em.masked_load(s, width, at, mask) for s, at in zip(rep.outer, em.places(rep.outer, self.values, e), strict=True)]
+            if self._check is not None:
+                self._check.take(entry, width, mask)
+            other = []
+            for s, right, down in zip(rep.outer, self.right, self._down, strict=True):
                 if self._single:
-                    raw = em.gather(s, width, self.right[c], index, k, mask)
+                    other.append(em.gather(s, width, right, index, k, mask))
                 else:
-                    rows = em.let(f"mul {I64.vector(width)} {self._long(k, width)}, {em.splat(self._down[c], I64, width)}")
-                    raw = em.gather(s, width, em.at(s.ir, self.right[c], j), I64, rows, mask)
-                other.append(Value(rep.encode(self.low(width), c, raw), inner))
-            new = self.take(width, sums, entry, other, "")
+                    rows = em.let(f"mul {I64.vector(width)} {self._long(k, width)}, {em.splat(down, I64, width)}")
+                    other.append(em.gather(s, width, em.at(s.ir, right, j), I64, rows, mask))
+            low = self.low(width)
+            new = self.take(width, sums, encoded(low, rep, entry), encoded(low, rep, other), "")
             return [self.low(width).select(mask, s, x, old) for s, x, old in zip(self.kinds, new, sums, strict=True)]
 
-        def turn(e: str, sums: list[str]) -> list[str]:
-            left = em.splat(em.let(f"sub i64 {end}, {e}"), I64, width)
-            lanes = ", ".join(f"i64 {lane}" for lane in range(width))
-            return terms(e, sums, em.let(f"icmp slt {I64.vector(width)} <{lanes}>, {left}"))
-
-        sums = em.loop(begin, end, width, turn, self.zeros(width))
+        sums = em.loop(begin, end, width, terms, self.zeros(width))
         while width > 1:
             one, other = ([em.half(x, s, width, upper) for s, x in zip(self.kinds, sums, strict=True)] for upper in (0, 1))
             width //= 2

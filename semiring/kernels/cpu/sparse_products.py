@@ -15,11 +15,11 @@ from semiring.arrays.overlap import address
 from semiring.arrays.threads import Threaded, run
 from semiring.kernels import machine
 from semiring.kernels.compressed import CompressedRows, Mask, Room, require_sound, strange_columns
-from semiring.kernels.cpu.arguments import pack
+from semiring.kernels.cpu.arguments import kernel_name, pack
 from semiring.kernels.cpu.bounds import bounds_in_words
 from semiring.kernels.cpu.compiler import Function
 from semiring.kernels.cpu.kernels import kernels_for
-from semiring.kernels.cpu.sparse import BEYOND, STRANGE, SparseArrays, SparseForm, SparseWords, bitmap_bytes
+from semiring.kernels.cpu.sparse import BEYOND, STRANGE, SparseArrays, SparseWords, bitmap_bytes
 from semiring.kernels.limits import SafeRange
 
 __all__ = ["CpuSparseProducts"]
@@ -85,7 +85,7 @@ class CpuSparseProducts(Threaded):
         if A.starts[0] != 0 or A.starts[-1] != len(A.columns):  # the kernel checks the row pointers in between
             raise strange_columns()
         narrow = _is_narrow(A)
-        A, form = _of_width(A, narrow=narrow), SparseForm("vector" if single else "dense", swapped, narrow, via is not None)
+        A, kind = _of_width(A, narrow=narrow), "sparse_vector" if single else "sparse_dense"
         threads, taken = self._threads((len(A.columns) + m) * n), array("q", [0])
         grain = -(-m // (machine.ROW_PARTS * threads)) if threads > 1 else m
         threshold, witness = self._kernels.representation.threshold(signed=signed), 0 if via is None else address(via)
@@ -94,7 +94,8 @@ class CpuSparseProducts(Threaded):
         known = known._replace(origin=bounds[0], least=bounds[1], most=bounds[2])
         parts = zip(A.values, B, C, strict=True)
         arrays = [SparseArrays(address(v), address(b), b.strides[0] // b.itemsize, address(c)) for v, b, c in parts]
-        function, tasks = self._kernels.function(form.name), [(0, m)] * threads
+        function = self._kernels.function(kernel_name(kind, swapped=swapped, narrow=narrow, witness=via is not None))
+        tasks = [(0, m)] * threads
         answers = _over_rows(function, known, arrays, tasks, threads, is_safe=is_safe, nanoseconds=len(A.columns) * n)
         if (A.shape[1] == 0 and len(A.columns) > 0) or STRANGE in answers:
             raise strange_columns()
@@ -117,8 +118,8 @@ class CpuSparseProducts(Threaded):
             return self._renumbered(A, B, room, mask, witness=witness, swapped=swapped, signed=signed)
         narrow = all(map(_is_narrow, (A, B) if mask is None else (A, B, mask.pattern)))
         A, B = (_of_width(x, narrow=narrow) for x in (A, B))
-        symbolic = SparseForm("symbolic", narrow=narrow, masked=mask is not None)
-        numeric = symbolic._replace(kind="numeric", swapped=swapped, witness=witness)
+        symbolic = kernel_name("sparse_symbolic", narrow=narrow, masked=mask is not None)
+        numeric = kernel_name("sparse_numeric", swapped=swapped, narrow=narrow, witness=witness, masked=mask is not None)
         words, size = bitmap_bytes(B.shape[1])
         steps = len(A.columns) * len(B.columns) // max(1, B.shape[0])
         threads = self._threads(steps)
@@ -134,7 +135,7 @@ class CpuSparseProducts(Threaded):
             known = known._replace(mask_starts=address(pattern.starts), mask_columns=address(pattern.columns))
             known = known._replace(flip=-1 if mask.complement else 0, sorted=int(ordered))
         nothing = [SparseArrays(0, 0, 0, 0)] * len(self.dtypes)
-        _over_rows(self._kernels.function(symbolic.name), known, nothing, tasks, threads, bitmaps, nanoseconds=steps)
+        _over_rows(self._kernels.function(symbolic), known, nothing, tasks, threads, bitmaps, nanoseconds=steps)
         starts.cumsum(out=starts)
         count = int(starts[-1])
         room(count)
@@ -143,7 +144,7 @@ class CpuSparseProducts(Threaded):
         sums = np.empty(count if self._kernels.representation.kind == "exponential" else 0, self.dtypes[0])
         known = known._replace(out_columns=address(columns), via=0 if via is None else address(via), sums=address(sums))
         arrays = [SparseArrays(address(v), address(b), 0, address(c)) for v, b, c in zip(A.values, B.values, values, strict=True)]
-        _over_rows(self._kernels.function(numeric.name), known, arrays, tasks, threads, bitmaps, nanoseconds=4 * steps)
+        _over_rows(self._kernels.function(numeric), known, arrays, tasks, threads, bitmaps, nanoseconds=4 * steps)
         return CompressedRows((A.shape[0], B.shape[1]), starts, columns, values), via
 
     def _renumbered(

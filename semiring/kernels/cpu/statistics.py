@@ -27,7 +27,8 @@ from typing import Any
 import numpy as np
 
 from semiring.kernels.cpu.compiler import compile_library, link
-from semiring.kernels.cpu.emitter import ENTRY, I64, Emitter, scalar_type
+from semiring.kernels.cpu.emitter import ENTRY, I64, Emitter, Scalar, scalar_type
+from semiring.kernels.cpu.representation import signed
 from semiring.kernels.hardware import Target, host
 from semiring.kernels.limits import FINITE, HIGHEST, LOWEST, NAN, RawStatistics
 
@@ -46,11 +47,14 @@ class StatisticsGenerator:
     """Generates ``statistics`` for one dtype."""
 
     def __init__(self, dtype: np.dtype[Any], target: Target) -> None:
-        self.kind, self.bytes = (scalar := scalar_type(dtype)).kind, scalar.bytes
-        self.bits, self.width = 8 * scalar.bytes, target.vector_bytes // scalar.bytes
-        self.word, self.vector = f"i{self.bits}", f"<{target.vector_bytes // scalar.bytes} x i{self.bits}>"
+        scalar = scalar_type(dtype)
+        self.kind, self.word, self.width = scalar.kind, Scalar("i", scalar.bytes), target.vector_bytes // scalar.bytes
+        self.vector, self.bits = self.word.vector(self.width), 8 * scalar.bytes
         nmant = np.finfo(dtype).nmant if self.kind == "f" else 0
         self.top = (1 << (self.bits - 1)) - (1 << nmant)  # t
+
+    def _constant(self, value: int, width: int) -> str:
+        return self.word.constant(signed(value, self.bits), width)
 
     def function(self) -> Emitter:
         """Emit ``statistics(args)`` for arrays that are contiguous or have two dimensions."""
@@ -59,13 +63,10 @@ class StatisticsGenerator:
         own = em.let("alloca [4 x i64], align 8")
         interfaces = em.at("i64", "%args", 1)
         results = em.at("i64", interfaces, count)
-
-        def each(number: str, _: list[str]) -> None:
+        with em.each(0, count) as number:
             interface = em.load("ptr", em.at("ptr", interfaces, number), 8)
             data, shape, strides = self._layout(em, interface, own)
             self._store(em, self._reduce(em, data, shape, strides), em.at("i64", results, em.mul(number, _WORDS)))
-
-        em.loop(0, count, 1, each)
         return em.done()
 
     def _layout(self, em: Emitter, interface: str, own: str) -> tuple[str, tuple[str, str], tuple[str, str]]:
@@ -83,7 +84,7 @@ class StatisticsGenerator:
             return [str(em.mul(size[0], em.get(I64, shape, axis)))]
 
         (size,) = em.loop(0, axes, 1, along, [("i64", "1")])
-        for place, value in enumerate(("1", size, "0", str(self.bytes))):
+        for place, value in enumerate(("1", size, "0", str(self.word.bytes))):
             em.put(I64, value, own, place)
         shape = em.let(f"select i1 {contiguous}, ptr {own}, ptr {shape}")
         strides = em.let(f"select i1 {contiguous}, ptr {em.at('i64', own, 2)}, ptr {strides}")
@@ -93,48 +94,42 @@ class StatisticsGenerator:
     def _reduce(self, em: Emitter, data: str, shape: tuple[str, str], strides: tuple[str, str]) -> list[str]:
         """Return the minima and maxima, as vectors, and the numbers of zeros of a matrix with byte strides."""
         (rows, columns), (down, across) = shape, strides
-        side_by_side = em.let(f"icmp eq i64 {across}, {self.bytes}")
+        side_by_side = em.let(f"icmp eq i64 {across}, {self.word.bytes}")
         whole = em.select_i64(side_by_side, em.round_down(columns, self.width), 0)
+        vector, types = self.vector, [self.vector] * 5 + ["i64"] * 2
 
         def row(i: str, found: list[str]) -> list[str]:
             start = em.at("i8", data, em.mul(i, down))
 
             def several(j: str, found: list[str]) -> list[str]:
-                return self._accumulate(em, em.load(self.vector, em.at(self.word, start, j), 1), found, "")
+                return self._accumulate(em, em.load(vector, em.at(self.word.ir, start, j), 1), found, "")
 
             def single(j: str, found: list[str]) -> list[str]:
-                x = em.load(self.word, em.at("i8", start, em.mul(j, across)), 1)
-                one = em.let(f"insertelement {self.vector} poison, {self.word} {x}, i64 0")
-                spread = em.let(f"shufflevector {self.vector} {one}, {self.vector} poison, <{self.width} x i32> zeroinitializer")
-                return self._accumulate(em, spread, found, "1")
+                x = em.load(self.word.ir, em.at("i8", start, em.mul(j, across)), 1)
+                return self._accumulate(em, em.splat(x, self.word, self.width), found, "1")
 
-            found = em.loop(0, whole, self.width, several, self._carried(found))
-            return em.loop(whole, columns, 1, single, self._carried(found))
+            found = em.loop(0, whole, self.width, several, list(zip(types, found, strict=True)))
+            return em.loop(whole, columns, 1, single, list(zip(types, found, strict=True)))
 
-        return em.loop(0, rows, 1, row, self._carried(["splat (" + f"{self.word} {e})" for e in (-1, 0, -1, 0, -1)] + ["0", "0"]))
-
-    def _carried(self, found: Sequence[str]) -> list[tuple[str, str]]:
-        return [(self.vector if i < 5 else "i64", value) for i, value in enumerate(found)]
+        ends = [self._constant(e, self.width) for e in (-1, 0, -1, 0, -1)]
+        return em.loop(0, rows, 1, row, list(zip(types, [*ends, "0", "0"], strict=True)))
 
     def _accumulate(self, em: Emitter, x: str, found: list[str], mask: str) -> list[str]:
         """Add the numbers of a vector; if `mask` is 1, all lanes hold the same number, counted once."""
         v, w = self.vector, self.width
 
-        def constant(value: int) -> str:
-            return f"splat ({self.word} {_signed(value, self.bits)})"
-
         def extremum(op: str, a: str, b: str) -> str:
-            return em.call(f"{op}.v{w}i{self.bits}", v, (v, a), (v, b))
+            return em.call(f"{op}.{self.word.overload(w)}", v, (v, a), (v, b))
 
         def zeros(count: str, zero: int) -> str:
-            lanes = em.let(f"bitcast <{w} x i1> {em.let(f'icmp eq {v} {x}, {constant(zero)}')} to i{w}")
+            lanes = em.let(f"bitcast <{w} x i1> {em.let(f'icmp eq {v} {x}, {self._constant(zero, w)}')} to i{w}")
             if mask:
                 lanes = em.let(f"and i{w} {lanes}, {mask}")
             here = em.call(f"ctpop.i{w}", f"i{w}", (f"i{w}", lanes))
             return str(em.add(count, here if w == 64 else em.let(f"zext i{w} {here} to i64")))
 
-        key = self._key(em, v, x, constant)
-        y, z = em.let(f"add {v} {key}, {constant(self.top)}"), em.let(f"sub {v} {key}, {constant(self.top)}")
+        key, top = self._key(em, x, w), self._constant(self.top, w)
+        y, z = em.let(f"add {v} {key}, {top}"), em.let(f"sub {v} {key}, {top}")
         y_min, y_max, z_min, z_max, nan, plus, minus = found
         floats = self.kind == "f"
         return [
@@ -142,51 +137,43 @@ class StatisticsGenerator:
             extremum("umax", y_max, y),
             extremum("umin", z_min, z),
             extremum("umax", z_max, z),
-            extremum("umin", nan, em.let(f"sub {v} {z}, {constant(1)}")) if floats else nan,
+            extremum("umin", nan, em.let(f"sub {v} {z}, {self._constant(1, w)}")) if floats else nan,
             zeros(plus, 0),
             zeros(minus, 1 << (self.bits - 1)) if floats else minus,
         ]
 
-    def _key(self, em: Emitter, ir: str, x: str, constant: Callable[[int], str]) -> str:
+    def _key(self, em: Emitter, x: str, width: int) -> str:
         """Map a number to its key, or a key to its number."""
-        if self.kind == "i":
-            return x
-        if self.kind == "u":
-            return em.let(f"xor {ir} {x}, {constant(1 << (self.bits - 1))}")
-        sign = em.let(f"ashr {ir} {x}, {constant(self.bits - 1)}")
-        return em.let(f"xor {ir} {x}, {em.let(f'lshr {ir} {sign}, {constant(1)}')}")
+        ir = self.word.vector(width)
+        if self.kind == "f":  # `order_keys` with a shift: these loops have no register for a constant
+            sign = em.let(f"ashr {ir} {x}, {self._constant(self.bits - 1, width)}")
+            return em.let(f"xor {ir} {x}, {em.let(f'lshr {ir} {sign}, {self._constant(1, width)}')}")
+        return x if self.kind == "i" else em.let(f"xor {ir} {x}, {self._constant(1 << (self.bits - 1), width)}")
 
     def _store(self, em: Emitter, found: list[str], place: str) -> None:
         """Store the raw statistics: the horizontal minima and maxima of the lanes, and their meaning."""
+        ir = self.word.ir
         y_min, y_max, z_min, z_max, nan = (
-            em.call(f"vector.reduce.{op}.v{self.width}i{self.bits}", self.word, (self.vector, value))
+            em.call(f"vector.reduce.{op}.{self.word.overload(self.width)}", ir, (self.vector, value))
             for op, value in zip(("umin", "umax", "umin", "umax", "umin"), found, strict=False)
         )
-
-        def constant(value: int) -> str:
-            return str(_signed(value, self.bits))
-
-        tests = (
-            f"ult {self.word} {y_min}, {constant(2 * self.top)}",
-            f"eq {self.word} {z_min}, 0",
-            f"eq {self.word} {y_max}, -1",
-            f"ult {self.word} {nan}, {constant(-2 * self.top - 2)}" if self.kind == "f" else "",
-        )
+        tests = {
+            FINITE: f"ult {ir} {y_min}, {self._constant(2 * self.top, 1)}",
+            HIGHEST: f"eq {ir} {z_min}, 0",
+            LOWEST: f"eq {ir} {y_max}, -1",
+        }
+        if self.kind == "f":
+            tests[NAN] = f"ult {ir} {nan}, {self._constant(-2 * self.top - 2, 1)}"
         kinds = "0"
-        for kind, test in zip((FINITE, HIGHEST, LOWEST, NAN), tests, strict=True):
-            if test:
-                kinds = em.let(f"or i64 {kinds}, {em.select_i64(em.let(f'icmp {test}'), kind, 0)}")
-        keys = em.let(f"sub {self.word} {y_min}, {constant(self.top)}"), em.let(f"add {self.word} {z_max}, {constant(self.top)}")
-        numbers = [self._key(em, self.word, key, constant) for key in keys]
+        for kind, test in tests.items():
+            kinds = em.let(f"or i64 {kinds}, {em.select_i64(em.let(f'icmp {test}'), kind, 0)}")
+        top = self._constant(self.top, 1)
+        keys = em.let(f"sub {ir} {y_min}, {top}"), em.let(f"add {ir} {z_max}, {top}")
+        numbers = [self._key(em, key, 1) for key in keys]
         if self.bits < 64:
-            numbers = [em.let(f"{'sext' if self.kind == 'i' else 'zext'} {self.word} {x} to i64") for x in numbers]
+            numbers = [em.let(f"{'sext' if self.kind == 'i' else 'zext'} {ir} {x} to i64") for x in numbers]
         for word, value in enumerate((*numbers, kinds, *found[5:])):
             em.put(I64, value, place, word)
-
-
-def _signed(value: int, bits: int) -> int:
-    """Return `value` modulo 2**bits as the signed integer that LLVM writes."""
-    return (value + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
 
 
 _capsule = operator.attrgetter("__array_struct__")

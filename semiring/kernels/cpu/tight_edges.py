@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from semiring.kernels.cpu.arguments import Arguments
 from semiring.kernels.cpu.emitter import ENTRY, I32, I64, Emitter
-from semiring.kernels.cpu.lowering import Lowering, Value, chosen, constants, improve, load_elements, values
+from semiring.kernels.cpu.lowering import Lowering, Value, chosen, constants, empty_sums, improve, load_elements, spread, values
 from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.hardware import Target
 
@@ -39,7 +39,7 @@ class TightKernel:
     def __init__(self, rep: Representation, target: Target, name: str) -> None:
         self.rep, self.backward, self.width = rep, name.endswith("_backward"), tight_lanes(rep, target)
         self.em = em = Emitter(name, ENTRY)
-        self.low = Lowering(em, target, self.width, infinities=rep.inner_infinities)
+        self.low, self.single = (Lowering(em, target, w, infinities=rep.inner_infinities) for w in (self.width, 1))
         args = Arguments(TightWords, TightArrays, len(rep.outer))
         self.x, (self.weights, self.values, self.scratch) = args.words(em, "n first last"), args.addresses(em).values()
         self.zero = constants(self.low, rep.outer, rep.zero)
@@ -88,16 +88,14 @@ class TightKernel:
             u, best, walk = held[0], values(held[1 : 1 + count], self.rep.outer), values(held[1 + count :], self.rep.outer)
             tail = em.let(f"sext i32 {em.get(I32, self.x['tails'], e)} to i64")
             along = panel(tail)
-            weight = [Value(em.splat(em.get(s, a, e), s, self.width), s) for s, a in zip(self.rep.outer, self.weights, strict=True)]
+            weight = spread(low, self.rep.outer, load_elements(self.single, self.rep.outer, self.weights, e))
             new, better = self._offered(along, weight, best)
             found = [*chosen(low, self.rep.outer, better, new, best), *chosen(low, self.rep.outer, better, along, walk)]
             return [low.select(better, I32, em.splat_word(tail, I32, self.width), u), *(v.name for v in found)]
 
-        nothing = [(s.vector(self.width), z.name) for s, z in zip(self.rep.outer, self.zero, strict=True)]
-        none = I32.constant(-1, self.width)
-        u, *names = em.loop(
-            em.get(I64, self.x["starts"], v), em.get(I64, self.x["starts"], em.add(v, 1)), 1, offer, [(lanes, none), *nothing, *nothing]
-        )
+        nothing, none = empty_sums(self.rep.outer, self.rep.zero, self.width), I32.constant(-1, self.width)
+        begin, end = (em.get(I64, self.x["starts"], place) for place in (v, em.add(v, 1)))
+        u, *names = em.loop(begin, end, 1, offer, [(lanes, none), *nothing, *nothing])
         own = panel(str(v))
         other = low.compare("ne", I32, em.splat_word(str(v), I32, self.width), roots)
         there = low.all_of([self._better(own, self.zero), other])

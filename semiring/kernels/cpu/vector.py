@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from semiring.kernels.cpu.arguments import KernelArguments
 from semiring.kernels.cpu.bounds import BoundsCheck
 from semiring.kernels.cpu.emitter import ENTRY, I32, Emitter, Scalar
-from semiring.kernels.cpu.lowering import Lowering, Value, load_elements, merge, take_in, values
+from semiring.kernels.cpu.lowering import Lowering, Value, empty_sums, encoded, load_elements, merge, spread, store_elements, take_in
 from semiring.kernels.cpu.representation import STRIP, Representation, Tile
 from semiring.kernels.hardware import Target
 
@@ -48,8 +48,8 @@ class VectorKernel:
         # Strides along the result, and along the terms of a sum.
         along, term = ("rows", "columns") if self.left else ("columns", "rows")
         self._count, self._k = args.load(em, "m" if self.left else "n"), args.load(em, "k")
-        self._matrix, self._result = ([args.pointer(em, (x, c)) for c in self.components] for x in (matrix, "C"))
-        self._along, self._term = ([args.load(em, (f"{matrix}_{x}", c)) for c in self.components] for x in (along, term))
+        self._result = [args.pointer(em, ("C", c)) for c in self.components]
+        self._along, self._term = (args.matrices(em, matrix, rep.outer, axis) for axis in (along, term))
         sums = em.side_by_side(args.pointer(em, "packed_a"), [*rep.inner, I32], STRIP + lanes)
         # Accumulators in the L1 cache: the sums, and the witnesses.
         self._kept = list(zip([*rep.inner, *[I32] * self.witness], sums, strict=False))
@@ -61,41 +61,34 @@ class VectorKernel:
         self._outer = {w: Lowering(em, self.target, w, infinities=rep.infinities) for w in (lanes, 1)}
         self._threshold = {w: args.threshold(em, rep, w) for w in (lanes, 1)}
         self._check = BoundsCheck(em, args, rep.outer, (lanes, 1))
-        for c, (outer, inner) in enumerate(zip(rep.outer, rep.inner, strict=True)):
-            start, step = args.pointer(em, (vector, c)), args.load(em, (f"{vector}_{'rows' if self.left else 'columns'}", c))
-
-            def pack(p: str, _: list[str]) -> None:
-                value = em.get(outer, start, em.mul(p, step))
-                self._check.take(c, value, 1)
-                em.put(inner, rep.encode(self._outer[1], c, value), self._vector[c], p)
-
-            em.loop(0, self._k, 1, pack)
-        em.branch(em.let(f"icmp ne i64 {args.load(em, 'fresh')}, 0"), self._clear)
+        operand = args.matrices(em, vector, rep.outer, along)
+        with em.each(0, self._k) as p:
+            element = [em.load(x[0].ir, em.cell(x, p, 0), x[0].bytes) for x in operand]
+            self._check.take(element, 1)
+            store_elements(self._outer[1], rep.inner, self._vector, p, encoded(self._outer[1], rep, element))
+        with em.when(em.let(f"icmp ne i64 {args.load(em, 'fresh')}, 0")):
+            for s, zero, start in zip(rep.outer, rep.zero, self._result, strict=True):
+                em.fill(s, zero, start, 0, self._count)
         if self.streamed:
-            em.loop(0, self._count, STRIP, self._strip)
+            with em.each(0, self._count, STRIP) as start:
+                self._strip(start)
         else:
-            em.by_vectors(self._count, self.rows, self._dot)
+            for i, rows in em.by_vectors(self._count, self.rows):
+                self._dot(i, rows)
         self._check.tell()
         return [em.done()]
-
-    def _clear(self) -> None:
-        """C ← 0."""
-        for s, zero, start in zip(self.rep.outer, self.rep.zero, self._result, strict=True):
-            self._em.fill(s, zero, start, 0, self._count)
 
     # Terms.
 
     def _elements(self, row: Sequence[str], place: str | int, width: int) -> list[Value]:
         """Load elements of a row of the matrix, check them, and encode them."""
-        em, low, found = self._em, self._inner[width], []
-        for c, (start, outer, inner) in enumerate(zip(row, self.rep.outer, self.rep.inner, strict=True)):
-            at = em.at(outer.ir, start, place)
+        em, found = self._em, []
+        for at, s in zip(em.places(self.rep.outer, row, place), self.rep.outer, strict=True):
             if width > 1:
                 em.prefetch(em.at("i8", at, _AHEAD), write=False)
-            x = em.load(outer.vector(width), at, outer.bytes)
-            self._check.take(c, x, width)
-            found.append(Value(self.rep.encode(low, c, x), inner))
-        return found
+            found.append(em.load(s.vector(width), at, s.bytes))
+        self._check.take(found, width)
+        return encoded(self._inner[width], self.rep, found)
 
     def _take(self, width: int, sums: Sequence[str], elements: list[Value], factor: list[Value], code: str) -> list[str]:
         """Emit sums ⊕ elements ⊗ factor, or factor ⊗ elements. With a witness, `code` is this term's, and the last sum is the winner's."""
@@ -105,9 +98,9 @@ class VectorKernel:
         """left ⊕ right, with the winner's witness, or the lower witness for a tie."""
         low, add, inner = self._inner[width], self.rep.add, self.rep.inner
         if not self.witness:
-            return low.combine(add, inner, values(left, inner), values(right, inner))
+            return low.combine(add, inner, left, right)
         (*x, code), (*y, other) = left, right
-        total = low.combine(add, inner, values(x, inner), values(y, inner))
+        total = low.combine(add, inner, x, y)
 
         def equal(these: Sequence[str], those: Sequence[str]) -> str:
             return low.all_of([low.compare("eq", s, v, w) for s, v, w in zip(inner, these, those, strict=True)])
@@ -117,41 +110,38 @@ class VectorKernel:
 
     def _update(self, width: int, sums: Sequence[str], i: str | int) -> None:
         """c_i ← c_i ⊕ sums, from i on."""
-        places = [self._em.at(s.ir, x, i) for s, x in zip(self.rep.outer, self._result, strict=True)]
+        places = self._em.places(self.rep.outer, self._result, i)
         via = (self._em.at("i32", self._via, i), [sums[-1]]) if self.witness else None
         merge(self._outer[width], self.rep, sums, self._threshold[width], places, via)
 
     # Streamed rows.
 
-    def _strip(self, start: str, _: list[str]) -> None:
+    def _strip(self, start: str) -> None:
         """Compute the columns from `start` on, at most `STRIP`; only the last vector may be partial."""
         em, lanes = self._em, self.lanes
         columns = em.smin(em.sub(self._count, start), STRIP)
         whole = str(em.round_down(columns, lanes))
         partial = em.let(f"icmp ne i64 {whole}, {columns}")
-
-        def slab(p: str, _: list[str]) -> None:
+        with em.each(0, self._k, self.depth) as p:
             steps = em.smin(em.sub(self._k, p), self.depth)
             for (s, sums), zero in zip(self._kept, self.rep.inner_zero, strict=False):
                 em.fill(s, zero, sums, 0, em.add(whole, lanes), lanes)
-            em.by_vectors(steps, self.rows, lambda q, rows: self._stream(em.add(p, q), rows, start, whole, partial))
-            em.loop(0, whole, lanes, lambda j, _: self._merge(lanes, j, em.add(start, j)))
+            for q, rows in em.by_vectors(steps, self.rows):
+                self._stream(em.add(p, q), rows, start, whole, partial)
+            with em.each(0, whole, lanes) as j:
+                self._merge(lanes, j, em.add(start, j))
             shift = em.sub(em.add(start, lanes), self._count)  # column start + j is lane j + shift of the last vector
-            em.loop(whole, columns, 1, lambda j, _: self._merge(1, em.add(whole, em.add(j, shift)), em.add(start, j)))
-
-        em.loop(0, self._k, self.depth, slab)
+            with em.each(whole, columns) as j:
+                self._merge(1, em.add(whole, em.add(j, shift)), em.add(start, j))
 
     def _stream(self, p: str | int, rows: int, start: str, whole: str, partial: str) -> None:
         """Add the terms from p on: some rows of the matrix."""
         em, lanes, rep = self._em, self.lanes, self.rep
         terms = [load_elements(self._inner[1], rep.inner, self._vector, em.add(p, r)) for r in range(rows)]
-        factors = [[Value(em.splat(x.name, s, lanes), s) for x, s in zip(term, rep.inner, strict=True)] for term in terms]
+        factors = [spread(self._inner[lanes], rep.inner, term) for term in terms]
         codes = [em.splat_word(str(em.add(self._first, em.add(p, r))), I32, lanes) if self.witness else "" for r in range(rows)]
         kept = self._kept
-        begins = [
-            [em.at(s.ir, x, em.mul(em.add(p, r), step)) for s, x, step in zip(rep.outer, self._matrix, self._term, strict=True)]
-            for r in range(rows)
-        ]
+        begins = [[em.cell(x, em.add(p, r), 0) for x in self._term] for r in range(rows)]
 
         def at(place: str | int, column: str | int) -> None:
             places = [em.at(s.ir, x, place) for s, x in kept]
@@ -161,8 +151,10 @@ class VectorKernel:
             for value, (s, _), x in zip(sums, kept, places, strict=True):
                 em.store(s.vector(lanes), value, x, s.bytes)
 
-        em.loop(0, whole, lanes, lambda j, _: at(j, em.add(start, j)))
-        em.branch(partial, lambda: at(whole, em.sub(self._count, lanes)))
+        with em.each(0, whole, lanes) as j:
+            at(j, em.add(start, j))
+        with em.when(partial):
+            at(whole, em.sub(self._count, lanes))
 
     def _merge(self, width: int, place: str | int, column: str | int) -> None:
         """C ← C ⊕ sums."""
@@ -175,10 +167,7 @@ class VectorKernel:
         """Compute `rows` elements of the result from i on."""
         em, lanes, rep = self._em, self.lanes, self.rep
         parts = len(rep.inner) + self.witness
-        starts = [
-            [em.at(s.ir, x, em.mul(em.add(i, r), step)) for s, x, step in zip(rep.outer, self._matrix, self._along, strict=True)]
-            for r in range(rows)
-        ]
+        starts = [[em.cell(x, em.add(i, r), 0) for x in self._along] for r in range(rows)]
 
         def terms(width: int, p: str, sums: list[str]) -> list[str]:
             factor = load_elements(self._inner[width], rep.inner, self._vector, p)
@@ -192,8 +181,7 @@ class VectorKernel:
             return found
 
         def zeros(width: int) -> list[tuple[str, str]]:
-            codes = [(I32.vector(width), I32.constant(-1, width))] * self.witness
-            return [*((s.vector(width), s.constant(z, width)) for s, z in zip(rep.inner, rep.inner_zero, strict=True)), *codes] * rows
+            return empty_sums(rep.inner, rep.inner_zero, width, witness=self.witness) * rows
 
         whole = em.round_down(self._k, lanes)
         sums = em.loop(0, whole, lanes, lambda p, sums: terms(lanes, p, sums), zeros(lanes))

@@ -10,8 +10,7 @@ from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hi
 
 __all__ = [
     "ALWAYS", "Bits", "Bounds", "CheckedProducts", "DeviceMatrix", "Fronts", "Given", "LaunchPredicate", "Numbers", "Product", "Products",
-    "Scan", "Sequence", "Sparse", "StridedBatch", "Sweeps", "Truths", "VertexMatrix", "Via", "Witness", "fields_header", "flat",
-    "parameters",
+    "Scan", "Sequence", "Sparse", "StridedBatch", "Sweeps", "Via", "Witness", "fields_header", "flat", "parameters",
 ]  # fmt: skip
 
 Word = Annotated[int, "long long"]
@@ -20,7 +19,6 @@ Ints = Annotated[int, "int*"]
 ConstInts = Annotated[int, "const int*"]
 ConstWords = Annotated[int, "const long long*"]
 Words = Annotated[int, "unsigned*"]
-Bytes = Annotated[int, "unsigned char*"]
 Array = Annotated[int, "T*"]
 Pointers = Annotated[tuple[int, ...], "typename S::Pointers"]  # one for each component
 
@@ -247,17 +245,8 @@ class Via(NamedTuple):
     first: Int
 
 
-class VertexMatrix(NamedTuple):
-    """A batch of matrices of vertices."""
-
-    data: Ints
-    row: Word
-    column: Word
-    batch: Word
-
-
 class StridedBatch(NamedTuple):
-    """A batch of matrices of numbers, with strides in numbers."""
+    """A batch of matrices of numbers, vertices or truth values, with strides in elements."""
 
     data: Array
     row: Word
@@ -270,15 +259,6 @@ class Bits(NamedTuple):
 
     words: Words
     row: Word
-    batch: Word
-
-
-class Truths(NamedTuple):
-    """A batch of matrices of truth values, one byte each, with strides in bytes."""
-
-    bytes: Bytes
-    row: Word
-    column: Word
     batch: Word
 
 
@@ -311,12 +291,7 @@ class Given(NamedTuple):
     signs: Ints
 
 
-_STRUCTURES: tuple[type[Any], ...] = (
-    DeviceMatrix, LaunchPredicate, Witness, Product, Products, Bounds, CheckedProducts, Sequence, Scan, Sparse, Sweeps, Fronts, Via,
-    VertexMatrix, StridedBatch, Bits, Truths, Numbers, Given,
-)  # fmt: skip
-
-
+_STRUCTURES = [found for found in tuple(globals().values()) if isinstance(found, type) and hasattr(found, "_fields")]
 _TEMPLATES = {DeviceMatrix: "DeviceMatrix<S>", Witness: "Witness<S>"}  # C++ names of structures that are templates
 
 

@@ -11,8 +11,7 @@ struct Bits {
   __device__ __forceinline__ Bits of_batch(long long matrix) const { return {words + matrix * batch, row, batch}; }
 };
 
-// A batch of truth values, one byte each, with any strides.
-struct Truths { TRUTHS_FIELDS };
+using Truths = StridedBatch<unsigned char>;
 
 constexpr int WARPS = 8;  // per thread block of the auxiliary kernels
 constexpr int PART = 512, SPAN = 4 * PART;  // columns that a warp converts at once, 16 per lane, and in total
@@ -44,7 +43,7 @@ __device__ __forceinline__ void pack_rows(Truths truths, Bits bits, int m, int n
   const Place place(m, n);
   if (place.i >= m) return;
   const int lane = threadIdx.x % 32, padded = (n + 127) / 128 * 128;
-  const unsigned char* const source = truths.bytes + place.matrix * truths.batch + place.i * truths.row;
+  const unsigned char* const source = truths.data + place.matrix * truths.batch + place.i * truths.row;
   auto* const target = reinterpret_cast<unsigned short*>(bits.of_batch(place.matrix).words + place.i * bits.row);
   uint4 bytes[SPAN / PART];
 #pragma unroll
@@ -75,7 +74,7 @@ __device__ __forceinline__ void unpack_rows(Bits bits, Truths truths, int m, int
   if (place.i >= m) return;
   const int lane = threadIdx.x % 32;
   const auto* const source = reinterpret_cast<const unsigned short*>(bits.of_batch(place.matrix).words + place.i * bits.row);
-  unsigned char* const target = truths.bytes + place.matrix * truths.batch + place.i * truths.row;
+  unsigned char* const target = truths.data + place.matrix * truths.batch + place.i * truths.row;
 #pragma unroll
   for (int p = 0; p < SPAN / PART; p++) {
     const int left = place.first + p * PART;

@@ -18,7 +18,7 @@ from semiring.arrays.memory import free_on
 from semiring.common.html import Shown
 from semiring.kernels import machine
 from semiring.kernels.cuda import compiler
-from semiring.kernels.cuda.arguments import Bits, Truths, parameters
+from semiring.kernels.cuda.arguments import Bits, StridedBatch, parameters
 from semiring.kernels.cuda.blocks import copy_into, copy_rows, shares, stacked
 from semiring.kernels.cuda.compiler import kernel_for
 from semiring.kernels.cuda.elements import of_bytes, read_back
@@ -123,7 +123,7 @@ def bits_source(name: str, tile: BitTile | None = None, words: int = 0) -> str:
             taken = [taken_a, taken_b, "long long m, long long n"]
             call = f"transpose_bits({a}, {b}, m, n)"
         case "pack" | "unpack":
-            taken_truths, truths = parameters(Truths, "truths")
+            taken_truths, truths = parameters(StridedBatch, "truths", template="unsigned char")
             taken = [taken_truths, taken_a, "long long m, long long n, long long aligned"]
             call = f"{name}_rows({f'{truths}, {a}' if name == 'pack' else f'{a}, {truths}'}, m, n, aligned)"
         case "close":
@@ -255,11 +255,8 @@ class CudaBooleanEngine(Immediate):
 
     def run(self, name: Hashable, schedule: Callable[[Block], None], A: Block) -> None:
         """Run ``schedule(A)``; for small matrices as a CUDA graph from the second use on, as launches would take longer than the work."""
-        recorded = None
-        if A.shape[0] > self.pivot and A.values[0].nbytes <= _SMALL and not compiler.rehearsing():
-            meter, self.meter = self.meter, None  # capturing computes nothing; playing the graph does
-            recorded = recording(("bits", self.number, A.values[0].shape, A.shape, name), A, schedule)
-            self.meter = meter
+        small, key = A.shape[0] > self.pivot and A.values[0].nbytes <= _SMALL, ("bits", self.number, A.values[0].shape, A.shape, name)
+        recorded = recording(self, key, A, schedule) if small else None
         if recorded is None:
             compiler.run(lambda: schedule(A))
         else:

@@ -22,8 +22,8 @@ from semiring.kernels.cuda.arguments import fields_header
 from semiring.kernels.hardware import device
 
 __all__ = [
-    "DYNAMIC_SHARED_BYTES", "OPTIONS", "Kernel", "compile_source", "headers", "kept_code", "kernel_for", "pointer_to", "rehearse",
-    "rehearsing", "run", "semiring_kernel_for",
+    "OPTIONS", "Kernel", "compile_source", "headers", "kept_code", "kernel_for", "pointer_to", "rehearse", "rehearsing", "run",
+    "semiring_kernel_for",
 ]  # fmt: skip
 
 OPTIONS = ("--std=c++17", "--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true")
@@ -78,8 +78,7 @@ def _nvrtc() -> Any:
 
 _T = TypeVar("_T")
 
-DYNAMIC_SHARED_BYTES = 8
-"""CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES"""
+_DYNAMIC_SHARED_BYTES = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 
 
 class _Thread(threading.local):
@@ -139,7 +138,7 @@ class Kernel:
         module.load(self._code or self.compile())
         function = module.get_function(self._name)
         if self._shared_bytes:
-            cast("Any", cupy.cuda.driver).funcSetAttribute(function.ptr, DYNAMIC_SHARED_BYTES, self._shared_bytes)
+            cast("Any", cupy.cuda.driver).funcSetAttribute(function.ptr, _DYNAMIC_SHARED_BYTES, self._shared_bytes)
         self._function, self._code = function, None
         return function
 

@@ -3,12 +3,6 @@
 
 #include "arithmetic.cuh"
 
-// A batch of matrices of numbers, with strides in numbers.
-template <class T> struct StridedBatch {
-  STRIDEDBATCH_FIELDS
-  __device__ __forceinline__ T& at(int64 b, int64 i, int64 j) const { return data[b * batch + i * row + j * column]; }
-};
-
 // Calls body(b, i, j) for `count` matrices of m x n elements; neighbouring threads have neighbours in a row.
 template <class Body> __device__ __forceinline__ void each_element(int64 count, int64 m, int64 n, Body body) {
   for (int64 b = blockIdx.z; b < count; b += gridDim.z)

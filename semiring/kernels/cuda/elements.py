@@ -91,10 +91,8 @@ def restore_infinity(values: Any, via: Any, least: int, signed: int, infinity: i
         limits |= {"signed_threshold": int(signed), "signs": signs.data.ptr}
         threshold = "(*reinterpret_cast<const int32*>(signs) ? signed_threshold : threshold)"
     beyond = f"x >= {threshold}" if infinity > 0 else f"x <= {threshold}"
-    if via is None:
-        for_each(f"if ({beyond}) x = infinity", {"x": values}, **limits)
-    else:
-        for_each(f"if ({beyond}) x = infinity, via = -1", {"x": values, "via": via}, **limits)
+    pathless, paths = ("", {}) if via is None else (", via = -1", {"via": via})
+    for_each(f"if ({beyond}) x = infinity{pathless}", {"x": values, **paths}, **limits)
 
 
 def of_bytes(shape: int | tuple[int, ...], byte: int) -> Any:

@@ -228,10 +228,8 @@ class CudaEngine:
         """
         # The key keeps the kernels alive as long as the graph.
         key = (self._kernels, A.values[0].shape, A.via is None, self._ordered_bits, name)
-        small = not compiler.rehearsing() and self.pivot < A.shape[0] and sum([v.nbytes for v in A.values]) <= _SMALL
-        meter, self.meter = self.meter, None if small else self.meter  # capturing computes nothing; playing the graph does
-        recorded = recording(key, A, lambda block: self._divergence_of(schedule, block)) if small else None
-        self.meter = meter
+        small = self.pivot < A.shape[0] and sum([v.nbytes for v in A.values]) <= _SMALL
+        recorded = recording(self, key, A, lambda block: self._divergence_of(schedule, block)) if small else None
         if recorded is None:
             compiler.run(lambda: self._tested(schedule, A), lambda: self._divergence_of(schedule, A))
         else:
@@ -437,11 +435,7 @@ class CudaEngine:
             whole, side = self._as_it_lies(A, B, C), 0
         if not whole:
             return None
-        problem = self._problem(products, side=side, shared_lookup=C.via is not None)
-        tile = self.tile_for(problem)
-        if (split := split_k(problem, tile, self._kernels.device)) is not None:
-            return split_plan(self._kernels, split, products[0], partial(self._tiles, problem, tile, transposed=None), fresh=fresh)
-        return self._tiles(problem, tile, [(*operands, operands[0].shape[1], fresh) for operands in products], None)
+        return self._tiled(products, None, fresh=fresh, side=side)
 
     def _as_it_lies(self, A: Block, B: Block, C: Block) -> bool:
         """Return True if a product, whose result overlaps no operand, needs neither copies nor slabs."""
@@ -487,7 +481,11 @@ class CudaEngine:
         size = sum(X.values[0].nbytes for X, aside in zip((A, B), copied, strict=True) if aside)
         for steps in row_slices(max(k, 1), size, limit, _SLAB):
             left, right = (aligned_copy(X) if aside else X for X, aside in zip((A[:, steps], B[steps, :]), copied, strict=True))
-            self._launch((left, right, C), transposed and transposed[:, steps], fresh=fresh and steps.start == 0)
+            products, columns = [(left, right, C)], transposed and transposed[:, steps]
+            own = addresses(products, columns)
+            for predicate in self._variants():
+                self._tiled(products, columns, fresh=fresh and steps.start == 0).start(own, predicate)
+            self._launched(products)
 
     def _in_one_launch(self, products: Sequence[Operands]) -> bool:
         """Return True if products need no copies: each tile reads only itself from C, and no witness is looked up in global memory."""
@@ -529,19 +527,6 @@ class CudaEngine:
         r, step = self._representation, self._step(witness=witness)
         return problem_for(r, step, shape, witness=witness, light=light, side=side, shared_lookup=shared_lookup, splittable=splittable)
 
-    def _launch(self, operands: Operands, transposed: Block | None, *, fresh: bool) -> None:
-        own = addresses([operands], transposed)
-        for predicate in self._variants():
-            problem = self._problem([operands], shared_lookup=transposed is None and operands[2].via is not None)
-            tile = self.tile_for(problem)
-            split = split_k(problem, tile, self._kernels.device)
-            if split is None:
-                self._tiles(problem, tile, [(*operands, operands[0].shape[1], fresh)], transposed).start(own, predicate)
-            else:
-                launch = partial(self._tiles, problem, tile, transposed=None)
-                split_plan(self._kernels, split, operands, launch, fresh=fresh).start(own, predicate)
-        self._launched([operands])
-
     def _parts(self, A: Block, B: Block, C: Block, most: int) -> list[slice]:
         """Return rows of C with about `most` steps each, if one launch would take many more; else an empty list."""
         (m, n), k = C.shape, A.shape[1]
@@ -553,6 +538,14 @@ class CudaEngine:
     def _launched(self, products: Sequence[Operands]) -> None:
         if self.meter is not None:
             launched(self.meter, sum([A.shape[1] * C.values[0].size for A, _, C in products]))
+
+    def _tiled(self, products: Sequence[Operands], transposed: Block | None, *, fresh: bool, side: int = 0) -> LaunchPlan | SplitKPlan:
+        """Plan products by tiles; `transposed` is B with contiguous columns, for witnesses that are looked up in global memory."""
+        problem = self._problem(products, side=side, shared_lookup=transposed is None and products[0][2].via is not None)
+        tile = self.tile_for(problem)
+        if (split := split_k(problem, tile, self._kernels.device)) is not None:
+            return split_plan(self._kernels, split, products[0], partial(self._tiles, problem, tile, transposed=None), fresh=fresh)
+        return self._tiles(problem, tile, [(*operands, operands[0].shape[1], fresh) for operands in products], transposed)
 
     def _tiles(self, problem: TileProblem, tile: Tile, products: Parts, transposed: Block | None) -> LaunchPlan:
         """Plan the launch of products with one batch and access."""

@@ -69,10 +69,10 @@ def multiply_exponentials(
             assert product is not None, "cuBLAS takes contiguous arrays"
             product.start((left.data.ptr, right.data.ptr, sums.data.ptr))
             part = C.at(batch)[down, across]
-            shown = _shown(rows, batch, down), _shown(columns, batch, across)
             lost = of_bytes(1, 0)
-            _start("find_lost", part, scale, (sums.data.ptr, *shown[0], *shown[1], lost.data.ptr))
-            _start("logarithms", part, scale, (sums.data.ptr, *shown[0], *shown[1], lost.data.ptr, int(fresh)))
+            given = sums.data.ptr, *_shown(rows, batch, down), *_shown(columns, batch, across), lost.data.ptr
+            _start("find_lost", part, scale, given)
+            _start("logarithms", part, scale, (*given, int(fresh)))
             otherwise(A.at(batch)[down, everything], B.at(batch)[everything, across], part, LaunchPredicate(lost.data.ptr, 1))
 
 
@@ -158,5 +158,4 @@ def exponential_source(name: str, dtype: np.dtype[Any]) -> str:
                 "      found = above == -infinity() ? above : above + log1p(exp(below - above));\n    }\n"
                 f"    C.at(b, i, j) = {dtype.name}(found * inverse);\n  }});"
             )
-    bounds = "__launch_bounds__(256) "
-    return f'#include "elements.cuh"\n\nextern "C" __global__ void {bounds}{name}({first}, {own}) {{\n  {body}\n}}\n'
+    return f'#include "elements.cuh"\n\nextern "C" __global__ void __launch_bounds__(256) {name}({first}, {own}) {{\n  {body}\n}}\n'

@@ -16,7 +16,7 @@ vectors lie in global memory, with a row of 32 lanes for each place. Finished ve
 
 from __future__ import annotations
 
-import functools
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -26,23 +26,21 @@ from semiring.algebra.definition import Semiring
 from semiring.arrays.devices import gpu_name, on_device
 from semiring.arrays.memory import free_on
 from semiring.common.errors import DivergentPivot
-from semiring.kernels import cache
 from semiring.kernels.compressed import EliminationPanels, Supernodes
 from semiring.kernels.cuda.arguments import Fronts, Sweeps, flat
 from semiring.kernels.cuda.blocks import by_value, download, upload
-from semiring.kernels.cuda.compiler import Kernel, pointer_to, semiring_kernel_for
+from semiring.kernels.cuda.compiler import pointer_to, semiring_kernel_for
 from semiring.kernels.cuda.elements import NO_DIVERGENCE, of_bytes, read_back
 from semiring.kernels.cuda.kernels import pivot_threads, pivot_tile, step_for
 from semiring.kernels.cuda.representation import Representation, represent
 from semiring.kernels.cuda.source import summing_source
 from semiring.kernels.hardware import device
-from semiring.kernels.limits import threshold
+from semiring.kernels.limits import DTypes, threshold
 
 __all__ = ["CudaFronts", "CudaSweeps", "front_bytes", "fronts_source", "sweep_source"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Any, ...]
-DTypes = tuple[np.dtype[Any], ...]
 
 _BAND = 16  # rows of a band, as in ``fronts.cuh``
 _THREADS = 256  # per block of bands, or of a front's edges
@@ -104,12 +102,11 @@ def _kernels(r: Representation, *, by_star: bool) -> dict[str, tuple[str, int]]:
     return found
 
 
-def fronts_source(semiring: Semiring, dtypes: DTypes, arch: int, *, by_star: bool) -> str:
+def fronts_source(semiring: Semiring, dtypes: DTypes, arch: int, by_star: bool) -> str:
     """Return the CUDA C++ of all kernels of fronts."""
     r = represent(semiring, dtypes)
-    return summing_source(
-        semiring, dtypes, "fronts", _kernels(r, by_star=by_star), step=step_for(r, arch, ordered_bits=False), star=by_star
-    )
+    kernels, step = _kernels(r, by_star=by_star), step_for(r, arch, ordered_bits=False)
+    return summing_source(semiring, dtypes, "fronts", kernels, step=step, star=by_star)
 
 
 class CudaFronts:
@@ -169,7 +166,9 @@ class CudaFronts:
     def _launch(self, plan: _Plan, whole: Fronts) -> None:
         fields = np.array([0, *flat(whole)], np.int64)
         argument, own = pointer_to(fields), slice(len(fields) - len(_OWN), None)
-        kernels = _loaded(self.semiring, self.dtypes, self.number, self.by_star)
+        how = self.number, fronts_source, self.semiring, self.dtypes, device(self.number).arch, self.by_star
+        each = _kernels(self._representation, by_star=self.by_star).items()
+        kernels = {name: (semiring_kernel_for(name, *how), threads) for name, (_, threads) in each}
         fronts, starts, length = plan.fronts.data.ptr, plan.starts.data.ptr, plan.starts.shape[1]
         for name, first, listed, base, blocks, step, which in plan.launches:
             begin = starts + plan.starts.itemsize * (length * max(which, 0) + first)
@@ -239,14 +238,6 @@ def _depths(parents: Array) -> Array:
     return np.array(depths[:-1], np.int64)
 
 
-@functools.lru_cache(maxsize=cache.LOADED)
-def _loaded(semiring: Semiring, dtypes: DTypes, number: int, by_star: bool) -> dict[str, tuple[Kernel, int]]:
-    return {
-        name: (Kernel(name, lambda: fronts_source(semiring, dtypes, device(number).arch, by_star=by_star), number), threads)
-        for name, (_, threads) in _kernels(represent(semiring, dtypes), by_star=by_star).items()
-    }
-
-
 # Sweeps.
 
 _LANES = 32  # sources of a warp
@@ -289,28 +280,26 @@ class CudaSweeps:
 
     def hold(self, panels: EliminationPanels, changed: Array | None = None) -> None:
         """Copy the panels to the GPU: all, or only those of changed supernodes."""
-        upper, lower = panels
         if changed is None or not self._upper:
-            self._upper, self._lower = (tuple(upload(v) for v in panel) for panel in (upper, lower))
+            self._upper, self._lower = (tuple(upload(v) for v in panel) for panel in panels)
             return
-        for first, last in self._runs(changed):
-            for there, panel in zip((*self._upper, *self._lower), (*upper, *lower), strict=True):
-                there[first:last].set(panel[first:last])
+        for there, here in self._pairs(panels, changed):
+            there.set(here)
 
     def fetch(self, panels: EliminationPanels, changed: Array) -> None:
         """Copy the panels of changed supernodes to the host."""
-        upper, lower = panels
         with on_device(gpu_name(self.number)):
-            for first, last in self._runs(changed):
-                for there, panel in zip((*self._upper, *self._lower), (*upper, *lower), strict=True):
-                    download(there[first:last], panel[first:last])
+            for there, here in self._pairs(panels, changed):
+                download(there, here)
 
-    def _runs(self, changed: Array) -> list[tuple[int, int]]:
-        """Return ranges of entries of changed supernodes, joined across gaps that are copied faster than another copy starts."""
+    def _pairs(self, panels: EliminationPanels, changed: Array) -> Iterator[tuple[Any, Array]]:
+        """Yield parts of all panels on the GPU and on the host: changed supernodes, joined across gaps that are copied fast."""
         starts, marks = self._starts_of_panels, np.concatenate([[False], changed, [False]])
         first, last = starts[np.flatnonzero(~marks[:-1] & marks[1:])], starts[np.flatnonzero(marks[:-1] & ~marks[1:])]
         apart = first[1:] - last[:-1] > _GAP
-        return list(zip(first[np.append(True, apart)].tolist(), last[np.append(apart, True)].tolist(), strict=True))
+        for part in map(slice, first[np.append(True, apart)].tolist(), last[np.append(apart, True)].tolist()):
+            for there, here in zip((*self._upper, *self._lower), (*panels[0], *panels[1]), strict=True):
+                yield there[part], here[part]
 
     def run(self, starts: Array, ends: Array, down: Array, out: Values, *, backward: bool, signed: bool) -> None:
         """Compute rows of the closure from the places `starts` to the places `ends`; `backward`, columns.

@@ -31,7 +31,7 @@ from semiring.kernels.cuda.arguments import ALWAYS, Bounds, DeviceMatrix, Launch
 from semiring.kernels.cuda.blocks import by_value, copy_into, matrix_of, via_of
 from semiring.kernels.cuda.compiler import Kernel, pointer_to, rehearsing
 from semiring.kernels.cuda.elements import for_each
-from semiring.kernels.engine import Block
+from semiring.kernels.engine import Block, Engine
 
 __all__ = [
     "BlasPlan", "LaunchPlan", "Operands", "Parts", "RecordedGraph", "Sizes", "SplitKPlan", "addresses", "arrangement", "blas_plan",
@@ -333,16 +333,16 @@ class RecordedGraph:
             for_each("if (found >= 0) via = found + row", {"found": self.workspace.via, "via": A.via}, row=A.row)
 
 
-def recording(key: Hashable, A: Block, schedule: Callable[[Block], Any]) -> RecordedGraph | None:
+def recording(engine: Engine, key: Hashable, A: Block, schedule: Callable[[Block], Any]) -> RecordedGraph | None:
     """Return the recording for `key`, made at the second call; None at the first, whose kernels may still have to be compiled.
 
-    Returns None also while the current stream is being captured. `key` is everything that the launches depend on except the elements. The
-    workspace has A's shape, and counts its vertices from 0. `schedule` launches everything on the block it is given, and returns the array
-    where it reports divergent pivots.
+    Returns None also in a rehearsal, and while the current stream is being captured. `key` is everything that the launches depend on
+    except the elements. The workspace has A's shape, and counts its vertices from 0. `schedule` launches everything on the block it is
+    given, and returns the array where it reports divergent pivots.
     """
     import cupy
 
-    if cupy.cuda.get_current_stream().is_capturing():
+    if rehearsing() or cupy.cuda.get_current_stream().is_capturing():
         return None  # the caller's own capture records the launches
     # Neither two streams nor two threads may share a workspace.
     key = (key, threading.get_ident(), cupy.cuda.get_current_stream().ptr)
@@ -353,10 +353,13 @@ def recording(key: Hashable, A: Block, schedule: Callable[[Block], Any]) -> Reco
         found = _recordings[key]
         _recordings.move_to_end(key)
     if found is None:
+        meter, engine.meter = engine.meter, None  # capturing computes nothing; playing the graph does
         try:
             found = _record(A, schedule)
         except cupy.cuda.memory.OutOfMemoryError:  # a workspace takes more memory than the schedule alone
             return None
+        finally:
+            engine.meter = meter
         with _lock:
             _remember(key, found)
     return found

@@ -11,6 +11,15 @@ template <class S> struct DeviceMatrix {
   __device__ __forceinline__ long long at(int i, int j) const { return i * row + j * column; }
 };
 
+// A batch of matrices of numbers, with strides in numbers; without the number of a matrix, the first one is meant.
+template <class T> struct StridedBatch {
+  STRIDEDBATCH_FIELDS
+
+  __device__ __forceinline__ T& at(long long b, long long i, long long j) const { return data[b * batch + i * row + j * column]; }
+  __device__ __forceinline__ T& operator()(int i, int j) const { return data[i * row + j * column]; }
+  __device__ __forceinline__ StridedBatch of_batch(long long matrix) const { return {data + matrix * batch, row, column, batch}; }
+};
+
 // Elements of one access to shared memory: as many as possible, or N.
 template <class E, int N = sizeof(E) < 16 ? 16 / sizeof(E) : 1> struct alignas(sizeof(E) < 16 ? N * sizeof(E) : alignof(E)) Vector {
   static constexpr int length = N;

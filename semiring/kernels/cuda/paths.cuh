@@ -9,13 +9,7 @@
 constexpr unsigned FULL_WARP = 0xffffffff;
 constexpr int NO_PREDECESSOR = -9999;  // SciPy's value for no predecessor
 
-// A matrix of vertices.
-struct VertexMatrix {
-  VERTEXMATRIX_FIELDS
-
-  __device__ __forceinline__ int& operator()(int i, int j) const { return data[i * row + j * column]; }
-  __device__ __forceinline__ VertexMatrix of_batch(long long matrix) const { return {data + matrix * batch, row, column, batch}; }
-};
+using VertexMatrix = StridedBatch<int>;
 
 template <class S, bool BACKWARD> struct Closure {
   using E = typename S::Element;

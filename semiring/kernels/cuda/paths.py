@@ -5,17 +5,15 @@ Three kernels grow trees of predecessors or of next hops, the third only where e
 
 from __future__ import annotations
 
-import functools
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.arrays.pieces import GPU_SCRATCH, slices
-from semiring.kernels import cache
-from semiring.kernels.cuda.arguments import DeviceMatrix, VertexMatrix, flat, parameters
+from semiring.kernels.cuda.arguments import DeviceMatrix, StridedBatch, flat, parameters
 from semiring.kernels.cuda.blocks import matrix_of, of_one_layout, stacked
-from semiring.kernels.cuda.compiler import DYNAMIC_SHARED_BYTES, compile_source, kernel_for
+from semiring.kernels.cuda.compiler import kernel_for, semiring_kernel_for
 from semiring.kernels.cuda.representation import represent
 from semiring.kernels.cuda.source import semiring_struct
 from semiring.kernels.engine import Block
@@ -28,7 +26,7 @@ Array = np.ndarray[Any, Any]
 _THREADS = 1024
 
 
-def trees_source(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, backward: bool, shared: bool) -> str:
+def trees_source(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], backward: bool, shared: bool) -> str:
     """Return the CUDA C++ of the kernels ``last_vertices``, ``check_trees`` and ``attach_by_ties``.
 
     `backward` is for transposed matrices, where ⊗ takes its operands in the other order. `shared` keeps rows of pointers, of 16 bits each,
@@ -37,7 +35,7 @@ def trees_source(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, backw
     r = represent(semiring, dtypes)
     index = "unsigned short" if shared else "int"
     taken_values, values = parameters(DeviceMatrix, "values", components=tuple([d.name for d in r.dtypes]), template="Semiring")
-    (taken_via, via), (taken_tree, tree) = (parameters(VertexMatrix, x) for x in ("via", "tree"))
+    (taken_via, via), (taken_tree, tree) = (parameters(StridedBatch, x, template="int") for x in ("via", "tree"))
     closure = f"Closure<Semiring, {str(backward).lower()}>{{{values}, {via}}}"
     matrices = f"{taken_values}, {taken_via}, {taken_tree}, long long n"
     kinds = f"Semiring, {str(backward).lower()}, {index}"
@@ -85,10 +83,11 @@ def predecessor_trees(semiring: Semiring, values: tuple[Any, ...], via: Any, *, 
             most, room, shared_bytes = 2 * limits.multiprocessors, sets + 2 * 4 * n, 0
             scratch = cupy.empty(most * room, dtype=np.uint8)
             address = scratch.data.ptr
-        functions = _functions(semiring, dtypes, backward, shared, via.device.id)
+        how = via.device.id, trees_source, semiring, dtypes, backward, shared
 
         def launch(name: str, rows: int, *arguments: int) -> None:
-            functions[name]((min(rows, most), 1, 1), (threads, 1, 1), (*arguments, address, room), shared_bytes)
+            kernel = semiring_kernel_for(name, *how, shared_bytes=limits.block_shared_bytes)
+            kernel((min(rows, most), 1, 1), (threads, 1, 1), (*arguments, address, room), shared_bytes)
 
         rows = trees.size // n
         launch("last_vertices", rows, *arguments, rows)
@@ -106,19 +105,6 @@ def _arguments(arrays: tuple[Any, ...], backward: bool) -> list[int]:
     """Return the words of a matrix over a semiring or of vertices, transposed if the walks go `backward`."""
     X = matrix_of(Block(arrays))
     return flat(X._replace(row=X.column, column=X.row) if backward else X)
-
-
-@functools.lru_cache(maxsize=cache.LOADED)
-def _functions(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], backward: bool, shared: bool, number: int) -> dict[str, Any]:
-    import cupy
-
-    limits = device(number)
-    module: Any = cupy.cuda.Module()
-    module.load(compile_source(trees_source(semiring, dtypes, backward=backward, shared=shared), limits.arch))
-    functions = {name: module.get_function(name) for name in ("last_vertices", "check_trees", "attach_by_ties")}
-    for function in functions.values():
-        cast("Any", cupy.cuda.driver).funcSetAttribute(function.ptr, DYNAMIC_SHARED_BYTES, limits.block_shared_bytes)
-    return functions
 
 
 def walks_source() -> str:

@@ -17,11 +17,10 @@ from semiring.algebra.elements import element, widest
 from semiring.algebra.expression import COMPARISONS, REAL, Expr, fold
 from semiring.common.errors import DTypeError, TraceError
 from semiring.kernels.cuda.representation import Representation, Step, candidate, represent
-from semiring.kernels.limits import own_infinities
+from semiring.kernels.limits import DTypes, own_infinities
 
 __all__ = ["function", "literal", "semiring_struct", "size_of_sum", "sum_of", "summing_source", "summing_structs"]
 
-DTypes = tuple[np.dtype[Any], ...]
 _Calls = Mapping[str, tuple[str, int | str]]
 
 _INFIX = {

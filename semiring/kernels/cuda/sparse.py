@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,12 +18,11 @@ from semiring.kernels.cuda.elements import Flags
 from semiring.kernels.cuda.kernels import bounds_of
 from semiring.kernels.cuda.representation import represent
 from semiring.kernels.cuda.source import size_of_sum, sum_of, summing_source
-from semiring.kernels.limits import SafeRange, threshold
+from semiring.kernels.limits import DTypes, SafeRange, threshold
 
 __all__ = ["CudaSparseProducts", "SparseForm", "SparsePlan", "Tiling", "sparse_form", "sparse_source", "tiling"]
 
 Values = tuple[Any, ...]
-DTypes = tuple[np.dtype[Any], ...]
 
 _CUT, _MULTIPLY, _JOIN = range(3)  # the phases of a launch
 _PHASE = Sparse._fields.index("phase") - len(Sparse._fields) - len(Bounds._fields) + 1  # position from the end
@@ -170,22 +169,8 @@ class CudaSparseProducts:
         """Return True if kernels can address dense rows that are `apart` bytes apart."""
         return 0 <= apart < 1 << 31
 
-    def plan(
-        self,
-        shape: tuple[int, int],
-        entries: int,
-        n: int,
-        index: int,
-        apart: int,
-        shift: int,
-        *,
-        swapped: bool = False,
-        witness: bool = False,
-        signed: bool = False,
-        fresh: bool = True,
-        safe: SafeRange | None = None,
-    ) -> SparsePlan:
-        """Plan the launches of `times_dense_within`.
+    def plan(self, shape: tuple[int, int], entries: int, n: int, index: int, apart: int, shift: int, **how: Any) -> SparsePlan:
+        """Plan the launches of `times_dense_within`, with the options of `_planned`.
 
         `shape` and `entries` describe the sparse matrix, and n is the number of columns of the dense one. `index` is the size of a column
         number, and `apart` the distance between dense rows, in bytes; `shift` is the address modulo 16 of matrices with columns.
@@ -194,9 +179,7 @@ class CudaSparseProducts:
         size, width = self.dtypes[0].itemsize, 1
         if r.same_registers and len(r.dtypes) == 1 and n > 1 and not (shift or apart % 16 or n * size % 16):
             width = 16 // size
-        return _planned(
-            self.semiring, self.dtypes, shape, entries, n, width, index, apart // size, swapped, witness, signed, fresh, safe, self.number
-        )
+        return _planned(self.semiring, self.dtypes, self.number, shape, entries, n, width, index, apart // size, **how)
 
     def times_sparse(
         self,
@@ -209,9 +192,56 @@ class CudaSparseProducts:
         swapped: bool = False,
         signed: bool = False,
     ) -> tuple[CompressedRows, Any]:
-        """Return A⊗B, see `ReferenceSparseProducts`."""
-        add_up = functools.partial(self.times_dense, swapped=swapped, signed=signed)
-        return expanded_product(A, B, room, mask, add_up, witness=witness)
+        """Return A⊗B with ascending columns, and the k that won each entry; see `ReferenceSparseProducts`.
+
+        Raises GraphError for invalid row starts and columns out of range.
+        """
+        import cupy
+
+        require_sound(A, B, mask)
+        (m, _), n, dtypes = A.shape, B.shape[1], [v.dtype for v in A.values]
+        row, lengths = A.row_numbers().astype(np.int64), (B.starts[1:] - B.starts[:-1]).astype(np.int64)[A.columns]
+        ends = cupy.cumsum(lengths)
+        begins = ends - lengths
+        # Term t, of entry e of A, takes entry t + shift_e of B.
+        shift = B.starts.astype(np.int64)[A.columns] - begins
+        wanted = None if mask is None else cupy.sort(mask.pattern.row_numbers().astype(np.int64) * n + mask.pattern.columns)
+        index = np.int32 if max(len(B.columns), _SORTED) < 2**31 else np.int64
+        places, parts, winners = [], [], []
+        count = 0
+        for first, last in _stretches(A, ends):
+            t = cupy.arange(int(begins[first]), int(ends[last - 1]), dtype=np.int64)
+            left = cupy.searchsorted(ends[first:last], t, side="right") + first  # skips entries without terms
+            right = t + shift[left]
+            place = row[left] * n + B.columns[right]
+            if wanted is not None and mask is not None:
+                kept = _among(place, wanted) ^ mask.complement
+                left, right, place = left[kept], right[kept], place[kept]
+            if len(place) == 0:
+                continue
+            order = cupy.argsort(place, kind="stable")
+            left, right, place = left[order], right[order], place[order]
+            runs = cupy.flatnonzero(cupy.concatenate([cupy.ones(1, bool), place[1:] != place[:-1]]))
+            count += len(runs)
+            room(count)
+            wide = index if len(place) < 2**31 else np.int64
+            starts = cupy.concatenate([runs, cupy.full(1, len(place))]).astype(wide)
+            terms = CompressedRows((len(runs), len(B.columns)), starts, right.astype(wide), tuple([v[left] for v in A.values]))
+            values = tuple([cupy.empty((len(runs), 1), d) for d in dtypes])
+            via = cupy.empty((len(runs), 1), np.int32) if witness else None
+            self.times_dense(terms, tuple([v[:, None] for v in B.values]), values, via, swapped=swapped, signed=signed)
+            places.append(place[runs])
+            parts.append(tuple([v[:, 0] for v in values]))
+            if via is not None:
+                winners.append(via[:, 0])
+        where = _joined(places, np.dtype(np.int64))
+        found = tuple([_joined([part[c] for part in parts], d) for c, d in enumerate(dtypes)])
+        starts = cupy.searchsorted(where, cupy.arange(m + 1, dtype=np.int64) * n)
+        product = CompressedRows((m, n), starts, (where % max(n, 1)).astype(B.columns.dtype), found)
+        if not witness:
+            return product, None
+        entries, row_of = _joined(winners, np.dtype(np.int32)), B.row_numbers().astype(np.int32)
+        return product, cupy.where(entries < 0, np.int32(-1), row_of[cupy.maximum(entries, 0)]) if len(row_of) else entries
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -255,18 +285,19 @@ class SparsePlan:
 def _planned(
     semiring: Semiring,
     dtypes: DTypes,
+    number: int,
     shape: tuple[int, int],
     entries: int,
     n: int,
     width: int,
     index: int,
     apart: int,
-    swapped: bool,
-    witness: bool,
-    signed: bool,
-    fresh: bool,
-    safe: SafeRange | None,
-    number: int,
+    *,
+    swapped: bool = False,
+    witness: bool = False,
+    signed: bool = False,
+    fresh: bool = True,
+    safe: SafeRange | None = None,
 ) -> SparsePlan:
     """Plan a product that reads `width` columns at once from dense rows that are `apart` elements apart."""
     (rows, depth), r = shape, represent(semiring, dtypes)
@@ -297,66 +328,8 @@ def _planned(
 # per entry of the product, with an entry of A per term, in the column of B's entry. The sums are the product of this matrix and the vector
 # of B's entries.
 
-TimesVector = Callable[[CompressedRows, tuple[Any, ...], tuple[Any, ...], Any], object]
-"""Computes C ← A⊗B for a B of one column, and the k that won each row."""
-
 _SORTED = 1 << 26
 """Terms sorted at a time, at some 60 bytes each; a single row of the product may have more."""
-
-
-def expanded_product(
-    A: CompressedRows, B: CompressedRows, room: Room, mask: Mask | None, times_vector: TimesVector, *, witness: bool
-) -> tuple[CompressedRows, Any]:
-    """Return A⊗B with ascending columns, and the k that won each entry; see `ReferenceSparseProducts.times_sparse`.
-
-    Raises GraphError for invalid row starts and columns out of range.
-    """
-    import cupy
-
-    require_sound(A, B, mask)
-    (m, _), n, dtypes = A.shape, B.shape[1], [v.dtype for v in A.values]
-    row, lengths = A.row_numbers().astype(np.int64), (B.starts[1:] - B.starts[:-1]).astype(np.int64)[A.columns]
-    ends = cupy.cumsum(lengths)
-    begins = ends - lengths
-    # Term t, of entry e of A, takes entry t + shift_e of B.
-    shift = B.starts.astype(np.int64)[A.columns] - begins
-    wanted = None if mask is None else cupy.sort(mask.pattern.row_numbers().astype(np.int64) * n + mask.pattern.columns)
-    index = np.int32 if max(len(B.columns), _SORTED) < 2**31 else np.int64
-    places, parts, winners = [], [], []
-    count = 0
-    for first, last in _stretches(A, ends):
-        t = cupy.arange(int(begins[first]), int(ends[last - 1]), dtype=np.int64)
-        left = cupy.searchsorted(ends[first:last], t, side="right") + first  # skips entries without terms
-        right = t + shift[left]
-        place = row[left] * n + B.columns[right]
-        if wanted is not None and mask is not None:
-            kept = _among(place, wanted) ^ mask.complement
-            left, right, place = left[kept], right[kept], place[kept]
-        if len(place) == 0:
-            continue
-        order = cupy.argsort(place, kind="stable")
-        left, right, place = left[order], right[order], place[order]
-        runs = cupy.flatnonzero(cupy.concatenate([cupy.ones(1, bool), place[1:] != place[:-1]]))
-        count += len(runs)
-        room(count)
-        wide = index if len(place) < 2**31 else np.int64
-        starts = cupy.concatenate([runs, cupy.full(1, len(place))]).astype(wide)
-        terms = CompressedRows((len(runs), len(B.columns)), starts, right.astype(wide), tuple([v[left] for v in A.values]))
-        values = tuple([cupy.empty((len(runs), 1), d) for d in dtypes])
-        via = cupy.empty((len(runs), 1), np.int32) if witness else None
-        times_vector(terms, tuple([v[:, None] for v in B.values]), values, via)
-        places.append(place[runs])
-        parts.append(tuple([v[:, 0] for v in values]))
-        if via is not None:
-            winners.append(via[:, 0])
-    where = _joined(places, np.dtype(np.int64))
-    found = tuple([_joined([part[c] for part in parts], d) for c, d in enumerate(dtypes)])
-    starts = cupy.searchsorted(where, cupy.arange(m + 1, dtype=np.int64) * n)
-    product = CompressedRows((m, n), starts, (where % max(n, 1)).astype(B.columns.dtype), found)
-    if not witness:
-        return product, None
-    entries, row_of = _joined(winners, np.dtype(np.int32)), B.row_numbers().astype(np.int32)
-    return product, cupy.where(entries < 0, np.int32(-1), row_of[cupy.maximum(entries, 0)]) if len(row_of) else entries
 
 
 def _stretches(A: CompressedRows, ends: Any) -> Iterator[tuple[int, int]]:

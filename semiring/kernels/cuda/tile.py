@@ -39,11 +39,6 @@ class TileProblem:
     shared_lookup: bool = False  # witnesses are looked up in shared memory, which holds all slices, instead of global memory
     splittable: bool = False  # a sum may be added from parts of the steps, with any split of k
 
-    def validate(self) -> None:
-        """Raise SemiringError if no launch can number the product's rows, columns or steps."""
-        if max(self.m, self.n, self.k) >= 2**31:
-            raise SemiringError(f"a product of {self.m} × {self.k} and {self.k} × {self.n} is beyond 32-bit indices; use smaller blocks")
-
 
 @dataclass(frozen=True)
 class Tile(Shown):
@@ -221,7 +216,9 @@ def choose_tile(problem: TileProblem, device: Device) -> Tile:
 
     Raises SemiringError for a problem that no launch can number, and for elements too large for any candidate.
     """
-    problem.validate()
+    m, n, k = problem.m, problem.n, problem.k
+    if max(m, n, k) >= 2**31:
+        raise SemiringError(f"a product of {m} × {k} and {k} × {n} is beyond 32-bit indices; use smaller blocks")
 
     def time(tile: Tile) -> float:
         return _time(problem, tile, device, split_k(problem, tile, device))

@@ -40,15 +40,4 @@ An exponential or a quotient of floats that could grow much is unknown, and resu
 - `DivergenceError`: an elimination left the carrier (`leaves_carrier`).
 
 With ``check=False`` nothing is refused. Tropical integers are still tested for entries that pull ∞ back, because kernels depend on it.
-
-The files
----------
-- `semiring.kernels.limits` has the limits of dtypes (±∞ among integers, also inside kernels; the range of finite numbers), errors and
-  remedies, and `ValueStatistics`. The module stands below the engines, which need it too.
-- `intervals` has interval arithmetic over the recorded operations, on integers, and in products of floats.
-- `statistics` has value statistics in one pass over each array, by kernels of `semiring.kernels.cpu.statistics` or
-  `semiring.kernels.cuda.statistics`. Short products, bound by reading their operands, test the safe range themselves:
-  `semiring.kernels.cpu.bounds`.
-- `products` (`ProductChecks` and `certify`), `scans` (`check_scan`) and `closures` (`Guard`) check before a product, before a scan, and
-  before and after a closure, by all of the above.
 """
