@@ -213,9 +213,9 @@ def rows_within(
             first = following
         parts[begin] = mine
 
-    run(search, range(0, count, step), threads)
+    if not operations.better(tuple([v[0] for v in worst]), operations.one):  # else even the empty walk is beyond the limit
+        run(search, range(0, count, step), threads)
     every = [part for begin in sorted(parts) for part in parts[begin]]
-    nothing = SparseRows(
-        np.zeros(1, np.int64), np.empty(0, np.int32), tuple([np.empty(0, d) for d in dtypes]), np.empty(0, np.int32) if paths else None
-    )
+    none = np.zeros(1 if every else count + 1, np.int64)
+    nothing = SparseRows(none, np.empty(0, np.int32), tuple([np.empty(0, d) for d in dtypes]), np.empty(0, np.int32) if paths else None)
     return SparseRows.joined([nothing, *every])
