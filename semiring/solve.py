@@ -51,6 +51,8 @@ def apsp(
         Return `Paths`.
     sources, targets : vertex or sequence of vertices, optional
         Rows and columns to compute: by label, or else by index.
+    limit : scalar, optional
+        The greatest distance that is wanted. The result is sparse, and holds the pairs up to this distance.
     weight : str or number, optional
         The attribute or column with the weights of edges, by default "weight"; or one weight for every edge.
     nonedge : scalar, optional
@@ -61,7 +63,8 @@ def apsp(
     Returns
     -------
     array of shape (…, n, n), Paths, or list
-        Distances, ∞ without a path, in the graph's dtype and library, on its device.
+        Distances, ∞ without a path, in the graph's dtype and library, on its device. With `limit` a sparse array of SciPy in compressed rows,
+        of a GPU's matrix one of CuPy; zeros on the diagonal are stored, and a single source is a row.
 
     Other Parameters
     ----------------
@@ -138,6 +141,8 @@ def closure(
         As for `apsp`. It needs a selective ⊕; `Semiring.with_witness` gives them unasked.
     sources, targets, weight, nonedge, dtype
         As for `apsp`.
+    limit : scalar or tuple, optional
+        The least preferred element that is wanted, in a sparse result; ⊕ must be selective. Searches stop there if no edge improves on 1.
 
     Returns
     -------
@@ -195,6 +200,8 @@ def transitive_closure(
         Every vertex reaches itself; otherwise only through a cycle.
     paths, sources, targets
         As for `apsp`.
+    limit : bool, optional
+        True returns the connected pairs in a sparse array.
     weight
         As for `apsp`. Only truth values matter: an edge whose value is False is none, and an edge needs no weight.
     nonedge

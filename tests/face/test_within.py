@@ -43,7 +43,7 @@ def matrices(draw: st.DrawFn) -> Any:
 )
 def test_what_is_kept(a: Any, limit: float, kind: str, data: Any) -> None:
     """The elements of the whole closure that are no worse than the limit, also in rows and columns that are named."""
-    n, options = len(a), {}
+    n, options = len(a), dict[str, Any]()
     if kind == "dtype":
         options["dtype"] = "int32"
         a = np.where(np.isinf(a), np.iinfo(np.int32).max, a).astype(np.int32)
@@ -55,7 +55,7 @@ def test_what_is_kept(a: Any, limit: float, kind: str, data: Any) -> None:
         tails, heads = np.nonzero(np.isfinite(a))
         graph = sp.csr_array((a[tails, heads], (tails, heads)), shape=a.shape)
     some = st.none() | st.lists(st.integers(0, n - 1), max_size=4) if n else st.none()
-    named = {"sources": data.draw(some), "targets": data.draw(some)}
+    named: dict[str, Any] = {"sources": data.draw(some), "targets": data.draw(some)}
     before = a.copy()
     whole = np.atleast_2d(sr.apsp(graph, **named, **options))
     found = sr.apsp(graph, limit=limit, **named, **options)
@@ -75,7 +75,7 @@ def test_paths(sparse: bool, a: Any, limit: float, data: Any) -> None:
         tails, heads = np.nonzero(np.isfinite(a))
         graph = sp.csr_array((a[tails, heads], (tails, heads)), shape=a.shape)
     some = st.none() | st.lists(st.integers(0, n - 1), min_size=1, max_size=3, unique=True) if n else st.none()
-    named = {"sources": data.draw(some), "targets": data.draw(some)}
+    named: dict[str, Any] = {"sources": data.draw(some), "targets": data.draw(some)}
     whole = sr.apsp(graph, **named)
     paths = sr.apsp(graph, limit=limit, paths=True, **named)
     assert np.array_equal(dense(paths.values, INF), np.where(whole <= limit, whole, INF))
