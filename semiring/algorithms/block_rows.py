@@ -164,24 +164,17 @@ def block_cyclic(device: int, devices: int, count: int) -> range:
 
 
 def steps(
-    rounds: Sequence[int], own: Collection[int] | None = None, *, look_ahead: bool = False, begun: Collection[int] = ()
+    rounds: Sequence[int],  # completed rounds of each block row, also as the row panel: zeros at first, more on a resumed closure
+    own: Collection[int] | None = None,  # block rows of the device, ascending; all by default
+    *,
+    look_ahead: bool = False,
+    begun: Collection[int] = (),  # block rows that are through phase 3 of their first remaining round
 ) -> Iterator[Step]:
     """Yield the program of one device for A ← A ⊕ A² ⊕ …, for an idempotent ⊕; all devices together do n³ multiply-adds.
 
     Before round K each A_IJ is the sum over the paths from I to J through block rows before K: the edges alone for K = 0, all paths in
-    the end.
-
-    Parameters
-    ----------
-    rounds : sequence of int
-        Completed rounds of each block row, counting the round in which it is the row panel: zeros at first, more on a resumed closure.
-    own : collection of int, optional
-        Block rows of the device, ascending; all by default.
-    look_ahead : bool
-        Make the next row panel first in a round, while other devices are busy with this one, and not last. A device then holds three block
-        rows instead of two.
-    begun : collection of int
-        Block rows that are through phase 3 of their first remaining round.
+    the end. With `look_ahead`, the next row panel is made first in a round, while other devices are busy with this one. A device then
+    holds three block rows instead of two.
     """
     count = len(rounds)
     own = range(count) if own is None else own

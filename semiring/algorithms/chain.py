@@ -44,18 +44,8 @@ Ends = tuple[int, int]
 def multiply_chain(factors: Sequence[Matrix], sides: Sequence[float], multiply: Callable[[Matrix, Matrix, Ends], Matrix]) -> Matrix:
     """Multiply two or more factors. NumPy takes O(n³) operations for n factors to choose the order.
 
-    Parameters
-    ----------
-    factors : sequence
-    sides : sequence of numbers
-        Rows of the first factor, then the columns of each factor.
-    multiply : callable
-        Returns the product of two neighbours, given the `Ends` of the product.
-
-    Raises
-    ------
-    SemiringError
-        The error of a product, with a note that names its factors.
+    `sides` has the rows of the first factor, then the columns of each factor. `multiply` returns the product of two neighbours, given the
+    `Ends` of the product; its `SemiringError` gets a note that names the factors.
     """
     splits, whole = _splits(sides), (0, len(factors) - 1)
     found: dict[Ends, Matrix] = {(i, i): factor for i, factor in enumerate(factors)}
@@ -102,23 +92,10 @@ Stored = tuple[Values, Callable[[tuple[int, ...]], tuple[int, ...]]]
 def power(
     values: Values, k: int, semiring: Semiring, multiply: Callable[[Any, Any], Any], stored: Callable[[Values], Stored] | None = None
 ) -> Values:
-    """Return A^k by repeated squaring, for k ≥ 0; for k ≥ 1 if A is sparse.
+    """Return A^k by repeated squaring, for k ≥ 0; for k ≥ 1 if A is sparse, and `stored` returns the stored entries of a matrix.
 
-    Parameters
-    ----------
-    values : tuple of arrays of shape (…, n, n)
-        One for each component.
-    k : int
-    semiring : Semiring
-    multiply : callable
-        Returns the product of two matrices: arrays, or tuples of arrays for elements of several components.
-    stored : callable, optional
-        Returns the stored entries of a sparse matrix, see `Stored`.
-
-    Raises
-    ------
-    SemiringError
-        The error of a product, with a note that names its power; `DomainError` if a power has left the carrier.
+    `multiply` returns the product of two matrices: arrays, or tuples of arrays for elements of several components. Its `SemiringError` gets
+    a note that names the power; `DomainError` is raised if a power has left the carrier.
     """
     if k == 0:
         return _identity(values, semiring)

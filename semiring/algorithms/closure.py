@@ -135,52 +135,27 @@ def steps_for(
 
 def closure(
     engine: Engine,
-    values: Values,
-    via: Array | None = None,
+    values: Values,  # shape (…, n, n), one array for each component
+    via: Array | None = None,  # the construction matrix to fill, int32 of the same shape; −1 everywhere at first
     *,
-    method: str = "auto",
+    method: str = "auto",  # for this and `block` see `schedule_for`
     block: int | None = None,
-    reflexive: bool = True,
-    kept: Callable[[], Values | None] = lambda: None,
-    names: Sequence[Any] | None = None,
+    reflexive: bool = True,  # A* with the identity, or A⁺ without
+    kept: Callable[[], Values | None] = lambda: None,  # returns the input for the search of a divergent cycle; None if overwritten
+    names: Sequence[Any] | None = None,  # the caller's names of the vertices, for errors
     verify: Callable[[], Sequence[ValueStatistics]] | None = None,
-    check: bool = True,
+    check: bool = True,  # refuse numbers that could leave the dtype
     shortcuts: bool = False,
 ) -> None:
     """values ← A* = I ⊕ A ⊕ A² ⊕ …, or A⁺ = A ⊕ A² ⊕ …, in place.
 
-    Parameters
-    ----------
-    engine : Engine
-    values : tuple of arrays of shape (…, n, n)
-        One for each component.
-    via : int32 array of shape (…, n, n), optional
-        The construction matrix to fill; −1 everywhere at first.
-    method : {"auto", "iterative", "blocked", "recursive"}
-    block : int, optional
-        See `schedule_for`.
-    reflexive : bool
-        A* with the identity, or A⁺ without.
-    kept : callable
-        Returns the input arrays for the search of a divergent cycle, or None if they were overwritten.
-    names : sequence, optional
-        The caller's names of the vertices, for errors.
-    verify : callable, optional
-        Checks a matrix on a GPU, raises errors, and returns the value statistics of each component; may run after `values` have changed.
-    check : bool
-        Refuse numbers that could leave the dtype.
-    shortcuts : bool
-        Let another algorithm close the matrix: on the CPU a minimum spanning tree (`spanning_tree`), on a GPU hop counts in bits for
-        equally long edges.
+    `verify` checks a matrix on a GPU, raises errors, and returns the value statistics of each component; it may run after `values` have
+    changed. With `shortcuts`, another algorithm may close the matrix: on the CPU a minimum spanning tree (`spanning_tree`), on a GPU hop
+    counts in bits for equally long edges.
 
-    Raises
-    ------
-    SemiringError, LawError, OverflowRiskError
-    DivergenceError
-        If the closure does not exist; `NegativeCycleError` for min-plus. `values` then holds no result.
+    Without a closure, a `DivergenceError` is raised, for min-plus a `NegativeCycleError`, and `values` holds no result. Unfit laws and
+    numbers raise `LawError`, `OverflowRiskError` or another `SemiringError`.
 
-    Notes
-    -----
     n³ steps (fewer if the graph falls into components), scratch of one row or stripe; A⁺ by elimination takes 2n³ and a copy of the matrix,
     because A⁺ = A ⊗ A*. If only rounding makes a cycle improve, as much again, and a construction matrix.
 
@@ -340,7 +315,7 @@ def _mend(task: Task, values: Values, via: Array | None, p: Values, diagnosis: D
     engine = task.engine
     back = inverse(engine.semiring, p)
     if back is None:
-        raise diagnosis.no_inverse(engine.dtypes)
+        raise diagnosis.only_rounding(engine.dtypes, large=False)
     kept = diagnosis.kept()
     if kept is None:
         # Without the input, continue from the elements so far, which are weights of paths in any case.

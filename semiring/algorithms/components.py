@@ -32,6 +32,7 @@ from typing import Any
 
 import numpy as np
 
+from semiring.algorithms.csr import present
 from semiring.arrays.pieces import HOST, slices
 
 __all__ = ["close_condensed", "close_groups", "condense", "groups", "permute", "share", "weak", "weak_of_edges"]
@@ -49,9 +50,7 @@ def weak(values: tuple[Array, ...], zero: tuple[Any, ...]) -> Array | None:
     start, size = 0, 8
     while start < n:
         stop = min(n, start + size)
-        edges = np.zeros((stop - start, n), dtype=bool)
-        for array, nothing in zip(values, zero, strict=True):
-            edges |= np.asarray(array[start:stop] != nothing, dtype=bool)
+        edges = present(tuple(v[start:stop] for v in values), zero)
         edges &= label[start:stop, None] != label  # only edges between two labels matter
         source, target = np.nonzero(edges)
         _unite(label, source + start, target)

@@ -18,7 +18,8 @@ from semiring.kernels.cpu.loops import Elements, Ints, loop
 from semiring.kernels.limits import ValueStatistics
 
 __all__ = [
-    "CSR", "SparseArray", "combine_runs", "consecutive", "in_order", "in_range", "is_symmetric", "reached", "scatter", "transposition",
+    "CSR", "SparseArray", "combine_runs", "consecutive", "in_order", "in_range", "is_symmetric", "present", "reached", "scatter",
+    "transposition",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
@@ -55,6 +56,12 @@ def consecutive(first: Array, size: Array) -> tuple[Array, Array]:
     """Return runs of consecutive numbers, one run after the other: the position of each number's run, and the number."""
     position = np.repeat(np.arange(len(first)), size)
     return position, np.arange(len(position)) + (first - (np.cumsum(size) - size))[position]
+
+
+def present(values: Values, zero: tuple[Any, ...]) -> Array:
+    """Mark the elements that differ from zero, with one array a component."""
+    found: Array = np.logical_or.reduce([np.asarray(v != z, dtype=bool) for v, z in zip(values, zero, strict=True)])
+    return found
 
 
 def in_order(
@@ -158,29 +165,14 @@ def is_mirrored(n: int, starts: Ints, heads: Ints, place: Ints, entries: Element
 
 @dataclass(frozen=True, eq=False)
 class CSR:
-    """A square sparse matrix in compressed rows, sorted by row, then column; an entry that is not stored is `zero`.
+    """A square sparse matrix in compressed rows, sorted by row, then column; an entry that is not stored is `zero`."""
 
-    Attributes
-    ----------
-    n : int
-        The number of vertices.
-    starts : int array of shape (n + 1,)
-        The edges from vertex u are numbers starts[u] … starts[u + 1] − 1; SciPy's ``indptr``.
-    heads : int array of shape (m,)
-        The head of each edge, its column; SciPy's ``indices``.
-    weights : tuple of arrays of shape (m,)
-        One for each component of an element; SciPy's ``data``.
-    zero : tuple
-    statistics : tuple of ValueStatistics
-        Of the weights, one a component; empty if unknown.
-    """
-
-    n: int
-    starts: Array
-    heads: Array
-    weights: Values
+    n: int  # the number of vertices
+    starts: Array  # the edges from vertex u are numbers starts[u] … starts[u + 1] − 1; SciPy's ``indptr``
+    heads: Array  # the head of each edge, its column; SciPy's ``indices``
+    weights: Values  # one array for each component of an element; SciPy's ``data``
     zero: tuple[Any, ...]
-    statistics: tuple[ValueStatistics, ...] = field(default=(), repr=False)
+    statistics: tuple[ValueStatistics, ...] = field(default=(), repr=False)  # of the weights, one a component; empty if unknown
 
     @classmethod
     def of(

@@ -40,40 +40,18 @@ Values = tuple[Array, ...]
 
 @dataclass(eq=False)
 class Diagnosis:
-    """Explains a divergent pivot of one matrix: by a cycle, an error, or by rounding, corrected by potentials.
-
-    Attributes
-    ----------
-    semiring : Semiring
-    kept : callable
-        Returns the input matrix, or None if it was overwritten.
-    name : callable
-        Returns the caller's name of a vertex.
-    """
+    """Explains a divergent pivot of one matrix: by a cycle, an error, or by rounding, corrected by potentials."""
 
     semiring: Semiring
-    kept: Callable[[], Values | None]
-    name: Callable[[int], Any]
+    kept: Callable[[], Values | None]  # returns the input matrix, or None if it was overwritten
+    name: Callable[[int], Any]  # returns the caller's name of a vertex
     _potentials: Values | None = None
 
     def potentials(self, vertex: int, values: Values, via: Array | None, vertices: Array) -> Values:
         """Return potentials for a divergent pivot of an accumulating closure if rounding alone caused it; else raise.
 
-        Parameters
-        ----------
-        vertex : int
-            The row of the pivot in `values`.
-        values, via : arrays
-            The matrix at that time.
-        vertices : int array
-            The vertex of each row of `values`, to which the potentials belong.
-
-        Raises
-        ------
-        DivergenceError
-            With a cycle confirmed by exact weights, if known.
-        OverflowRiskError
-            For integers that wrapped.
+        `vertex` is the row of the pivot in the matrix of that time, `values` and `via`. The potentials belong to `vertices`, those of the
+        rows. The `DivergenceError` has a cycle confirmed by exact weights, if known; wrapped integers raise `OverflowRiskError`.
         """
         kept = self.kept()
         if kept is None:
@@ -158,20 +136,13 @@ class Diagnosis:
                 )
         raise self.error(None, None, vertex)
 
-    def no_inverse(self, dtypes: tuple[np.dtype[Any], ...]) -> DivergenceError:
-        """Return the error for a cycle that improves by rounding alone, where ⊗ has no inverse and so no potentials."""
-        return self._rounded(
-            dtypes, "to correct this, ⊗ would have to add or multiply numbers; use object arrays of exact elements, like Fractions"
-        )
-
-    def only_rounding(self, dtypes: tuple[np.dtype[Any], ...]) -> DivergenceError:
-        """Return the error for a cycle that improves by rounding alone, where the matrix is too large for potentials."""
-        return self._rounded(
-            dtypes, "to correct this, the matrix would have to fit in memory; use a wider dtype or integers, or more memory"
-        )
-
-    def _rounded(self, dtypes: tuple[np.dtype[Any], ...], remedy: str) -> DivergenceError:
-        return DivergenceError(f"rounding makes a cycle improve over {self.semiring.name} in {', '.join(map(str, dtypes))}: {remedy}")
+    def only_rounding(self, dtypes: tuple[np.dtype[Any], ...], *, large: bool) -> DivergenceError:
+        """Return the error for a cycle that improves by rounding alone, without potentials: for a `large` matrix, or ⊗ has no inverse."""
+        needed = "the matrix would have to fit in memory; use a wider dtype or integers, or more memory"
+        if not large:
+            needed = "⊗ would have to add or multiply numbers; use object arrays of exact elements, like Fractions"
+        over = f"over {self.semiring.name} in {', '.join(map(str, dtypes))}"
+        return DivergenceError(f"rounding makes a cycle improve {over}: to correct this, {needed}")
 
     def error(self, cycle: Sequence[int] | None, weight: Any, vertex: int | None = None) -> DivergenceError:
         """Return the error for a cycle, or for a vertex if no cycle is known."""

@@ -271,7 +271,7 @@ class Factorization:
         p = diagnosis.potentials(vertex, edges.arrays(), None, np.arange(edges.n))
         back = inverse(semiring, p)
         if back is None:
-            raise diagnosis.no_inverse(edges.dtypes) from None
+            raise diagnosis.only_rounding(edges.dtypes, large=False) from None
         p, back = (tuple(v.astype(d) for v, d in zip(values, edges.dtypes, strict=True)) for values in (p, back))
         self.elimination.run(reweighed(semiring, edges, p, back).weights)
         self._potentials = p, back

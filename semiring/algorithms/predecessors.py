@@ -1,26 +1,14 @@
 """Paths, predecessors and next hops out of a construction matrix; and the paths of one source without a construction matrix.
 
-Matsumoto, Nakasato and Sedukhin (2012), Algorithm 2: the path from i to j is the edge itself if via[i, j] is −1. Otherwise it is the path
-from i to k = via[i, j] followed by the path from k to j. All wanted paths are expanded together, one generation of `via` a pass. The
-resulting walks need not be simple: blocked and recursive schedules go around cycles of weight 1 (zero, for shortest paths) on every
-level. Loops are erased, at once if a walk grows beyond n vertices.
+Paths (`expand`): Matsumoto, Nakasato and Sedukhin (2012), Algorithm 2. The path from i to j is the edge itself if via[i, j] is −1.
+Otherwise it is the path from i to k = via[i, j] followed by the path from k to j. The walks need not be simple: blocked and recursive
+schedules go around cycles of weight 1 (zero, for shortest paths) on every level. Rounding of negative floats, or a damaged file, may bend
+`via` into a circle. Such a path is given up, and `SingleSource` finds the path again in the matrix.
 
-The expansion ends if ⊕ improves strictly and arithmetic is exact, or if no cycle improves on 1. Rounding of negative floats, or a damaged
-file, may bend `via` into a circle. Such a path is given up once its walk has more than n vertices; `SingleSource` finds the path again in
-the matrix.
-
-Row i of a predecessor matrix is the predecessor tree of source i: the vertex before each j on a best path from i. The construction matrix
-gives the last vertex before j by following column j, from x to via[x, j], until −1. These pointers are followed by doubling, for whole
-blocks of columns at once.
-
-If elements tie, paths found pair by pair need not form a tree: predecessors may run in a circle of weight 1 (zero, for shortest paths). So
-every tree is checked. A vertex v that does not lead back to the root is attached to a vertex u of the tree by a tying edge: d(root, u) ⊗
-a_uv = d(root, v). If rounding hides all such edges, the path to v in the construction matrix is taken.
-
-Next hops are the predecessors of the transposed matrices, with the operands of ⊗ swapped.
-
-`SingleSource` runs Bellman–Ford on the input matrix instead, one edge a round, and remembers when each vertex changed. A path is read
-backwards through earlier and earlier rounds, so it ends even if rounding makes a cycle improve; such loops are then erased.
+Trees (`predecessors`): column j, followed from x to via[x, j] until −1, gives the last vertex before j. If elements tie, predecessors may
+run in a circle of weight 1, so every tree is checked. A vertex v that does not lead to the root is attached to a vertex u that does,
+by a tying edge, d(root, u) ⊗ a_uv = d(root, v). Whole paths serve if rounding hides all such edges. Next hops are the predecessors of the
+transposed matrices, with the operands of ⊗ swapped.
 """
 
 from __future__ import annotations
@@ -34,14 +22,14 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.bellman_ford import exact_weight, relaxation, rounding
-from semiring.algorithms.csr import consecutive
+from semiring.algorithms.csr import consecutive, present
 from semiring.arrays.devices import entries, host, on_gpu, to_gpu
 from semiring.arrays.pieces import CACHE, HOST, slices
 from semiring.common.errors import GraphError
 from semiring.common.forks import cached_property
 from semiring.kernels.operations import Operations
 
-__all__ = ["NONE", "SingleSource", "cycle_through", "erase_loops", "expand", "follow", "next_hops", "predecessors", "roots_of", "weighs"]
+__all__ = ["NONE", "SingleSource", "cycle_through", "erase_loops", "expand", "follow", "predecessors", "roots_of", "weighs"]
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
@@ -139,51 +127,28 @@ def _without_loops(owner: Array, tail: Array, targets: Array, n: int) -> Array:
     left: list[int] = []
     for pair in np.unique(owner).tolist():
         start, end = np.searchsorted(owner, [pair, pair + 1]).tolist()
-        segments = range(start, end)
-        left += segments if len(segments) <= n else _loopless(segments, tail, int(targets[pair]))
+        walk = [*tail[start:end].tolist(), int(targets[pair])]
+        left += range(start, end) if end - start <= n else [start + i for i in _last_visits(walk)[:-1]]
     return np.array(left, dtype=np.intp)
-
-
-def _loopless(segments: range, tail: Array, target: int) -> list[int]:
-    """Return the segments of one walk without its loops; a closed walk leaves a cycle."""
-    place: dict[int, int] = {}
-    path: list[int] = []
-
-    def cut(v: int) -> None:
-        """Drop what came after the first visit of v, and that visit."""
-        if v in place:
-            start = place[v]
-            for s in path[start:]:
-                del place[int(tail[s])]
-            del path[start:]
-
-    for s in segments:
-        v = int(tail[s])
-        cut(v)
-        place[v] = len(path)
-        path.append(s)
-    if int(tail[path[0]]) != target:
-        cut(target)
-    return path
 
 
 def erase_loops(walk: Sequence[int]) -> list[int]:
     """Drop everything between two visits of a vertex; a closed walk leaves a cycle."""
     closed = len(walk) > 1 and walk[0] == walk[-1]
-    inner = walk[:-1] if closed else walk
-    if len(set(inner)) < len(inner):
-        place: dict[int, int] = {}
-        path: list[int] = []
-        for v in inner:
-            if v in place:
-                for dropped in path[place[v] + 1 :]:
-                    del place[dropped]
-                del path[place[v] + 1 :]
-            else:
-                place[v] = len(path)
-                path.append(v)
-        inner = path
-    return [*inner, walk[-1]] if closed else list(inner)
+    return list(walk) if len(set(walk)) == len(walk) - closed else [walk[i] for i in _last_visits(walk)]
+
+
+def _last_visits(walk: Sequence[int]) -> list[int]:
+    """Return the positions in a walk that remain without its loops, for each vertex of the last visit; a closed walk leaves a cycle."""
+    place: dict[int, int] = {}
+    path: list[int] = []
+    end = len(walk) - 1 if walk[0] == walk[-1] else None  # a cycle visits the first vertex again
+    for i, v in enumerate(walk):
+        if v in place and i != end and (start := place[v]) < len(path) and walk[path[start]] == v:  # else this visit was dropped
+            del path[start:]
+        place[v] = len(path)
+        path.append(i)
+    return path
 
 
 def cycle_through(via: Array, vertex: int) -> list[int] | None:
@@ -192,22 +157,16 @@ def cycle_through(via: Array, vertex: int) -> list[int] | None:
     return None if path is None else path[:-1]
 
 
-def predecessors(semiring: Semiring, values: Values, via: Array, paths: Callable[[tuple[int, ...]], PathFinder]) -> Array:
+def predecessors(
+    semiring: Semiring, values: Values, via: Array, paths: Callable[[tuple[int, ...]], PathFinder], *, backward: bool = False
+) -> Array:
     """Return the vertex before j on a best path from i to j, as an int32 matrix; −9999 on the diagonal and without a path.
 
     Row i is a tree with root i, and its paths are best paths all along. `paths` returns a `PathFinder` for the index of a matrix of a
     batch. O(n² log h) steps for paths of h edges, in blocks with little memory beyond the result; more if elements tie.
+
+    Next hops (`backward`) are the vertices after i instead: column j is a tree with root j.
     """
-    return _grow(semiring, values, via, paths, backward=False)
-
-
-def next_hops(semiring: Semiring, values: Values, via: Array, paths: Callable[[tuple[int, ...]], PathFinder]) -> Array:
-    """Return the vertex after i on a best path from i to j: column j is a tree with root j. See `predecessors`."""
-    return _grow(semiring, values, via, paths, backward=True)
-
-
-def _grow(semiring: Semiring, values: Values, via: Array, paths: Callable[[tuple[int, ...]], PathFinder], *, backward: bool) -> Array:
-    """Grow the predecessor matrix of each matrix of a batch (`backward`: the next-hop matrix)."""
 
     def grower(index: tuple[int, ...]) -> _Grower:
         find = paths(index)
@@ -275,10 +234,7 @@ class _Grower:
 
     def connected(self, rows: slice, columns: slice) -> Array:
         """Mark the elements that are not zero."""
-        found = np.zeros(self.values[0][rows, columns].shape, dtype=bool)
-        for v, zero in zip(self.values, self.operations.zero, strict=True):
-            found |= np.asarray(v[rows, columns] != zero, dtype=bool)
-        return found
+        return present(tuple(v[rows, columns] for v in self.values), self.operations.zero)
 
     @cached_property
     def direct(self) -> tuple[Array, Array]:
@@ -317,7 +273,10 @@ class _Grower:
             elif (left := int(lost.sum())) < before:
                 before = left
             else:
-                raise GraphError(_contradiction(int(roots[rows[0]]), lost[0]))
+                raise GraphError(
+                    f"the elements and the construction matrix contradict each other: the path between vertices {roots[rows[0]]} and "
+                    f"{lost[0].argmax()} leads over a vertex without one; compute both again"
+                )
             some = trees[rows]
             if not self.attach_by_ties(some, loose, wanted, roots[rows]) and attempt >= _CIRCLES:
                 self.attach_by_paths(some, loose, lost.argmax(axis=1), roots[rows])
@@ -356,13 +315,6 @@ class _Grower:
             while loose[i, path[last]]:
                 last -= 1
             trees[i, path[last + 1 :]] = path[last:-1]
-
-
-def _contradiction(root: int, lost: Array) -> str:
-    return (
-        f"the elements and the construction matrix contradict each other: the path between vertices {root} and {lost.argmax()} leads over "
-        f"a vertex without one; compute both again"
-    )
 
 
 def _attach(trees: Array, loose: Array, row: Array, u: Array, v: Array) -> bool:
@@ -405,7 +357,8 @@ class SingleSource:
     """The best paths of one or more edges from a source to every vertex, by Bellman–Ford, for a selective ⊕.
 
     `values` are dense arrays of shape (n, n), or the components of a sparse matrix. At most n rounds of O(n) steps for each changed vertex;
-    floats in double precision.
+    floats in double precision. A path is read backwards through earlier and earlier rounds, so it ends even if rounding makes a cycle
+    improve; such loops are then erased.
     """
 
     def __init__(self, semiring: Semiring, values: Values, source: int) -> None:

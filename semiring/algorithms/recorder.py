@@ -105,6 +105,16 @@ class Change(NamedTuple):
     via: Array | None  # new entries of the construction matrix at these places
 
 
+def _recorded(operation: str) -> Any:
+    """Return the primitive of the reference engine, with a record of each call; the last operand is the block that the call writes."""
+
+    def primitive(self: Recorder, *operands: Block) -> None:
+        getattr(super(Recorder, self), operation)(*operands)
+        self._record(operation, operands[:-1], operands[-1])
+
+    return primitive
+
+
 class Recorder(ReferenceEngine):
     """The reference engine, recording in `calls` every call and the elements changed by it.
 
@@ -137,30 +147,8 @@ class Recorder(ReferenceEngine):
         change = Change(places, tuple(v[different] for v in C.values), None if C.via is None else C.via[different])
         self.calls.append((call, change))
 
-    def multiply_add(self, A: Block, B: Block, C: Block) -> None:
-        """C ← C ⊕ A⊗B."""
-        super().multiply_add(A, B, C)
-        self._record("multiply_add", (A, B), C)
-
-    def multiply(self, A: Block, B: Block, C: Block) -> None:
-        """C ← A⊗B."""
-        super().multiply(A, B, C)
-        self._record("multiply", (A, B), C)
-
-    def close(self, A: Block) -> None:
-        """Compute A ← A ⊕ A² ⊕ …."""
-        super().close(A)
-        self._record("close", (), A)
-
-    def eliminate(self, A: Block) -> None:
-        """Compute A ← A*."""
-        super().eliminate(A)
-        self._record("eliminate", (), A)
-
-    def add_identity(self, A: Block) -> None:
-        """Compute A ← I ⊕ A."""
-        super().add_identity(A)
-        self._record("add_identity", (), A)
+    multiply_add, multiply = _recorded("multiply_add"), _recorded("multiply")
+    close, eliminate, add_identity = _recorded("close"), _recorded("eliminate"), _recorded("add_identity")
 
     def run(self, name: Hashable, schedule: Callable[[Block], None], A: Block) -> None:
         """Run ``schedule(A)``, recorded the first time only: after rounding, a second run closes the reweighed matrix."""

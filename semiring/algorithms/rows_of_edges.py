@@ -48,7 +48,7 @@ from semiring.algorithms.bellman_ford import (
     potentials_by_components,
     reweighed,
 )
-from semiring.algorithms.csr import CSR, combine_runs
+from semiring.algorithms.csr import CSR, combine_runs, present
 from semiring.algorithms.divergence import Diagnosis, extremum_of
 from semiring.algorithms.predecessors import roots_of
 from semiring.algorithms.search import Searches, searches_for
@@ -82,57 +82,25 @@ _PATIENCE = 32
 
 
 def rows_of_edges(
-    semiring: Semiring,
+    semiring: Semiring,  # with the laws of a closure and no star: all cycles within reach have 1 ⊕ c = 1
     edges: CSR,
     sources: Array,
     *,
     reflexive: bool = True,
-    backward: bool = False,
-    tree: Array | None = None,
-    name: Callable[[int], Any] = int,
-    searches: Searches | None = None,
-    order: Order | None = None,
-    meter: Meter | None = None,
-    limit: tuple[Any, ...] | None = None,
+    backward: bool = False,  # find columns instead, as rows of the result: the elements from all vertices to each source
+    tree: Array | None = None,  # output, int32 of shape (s, n)
+    name: Callable[[int], Any] = int,  # the caller's name of a vertex, for errors
+    searches: Searches | None = None,  # compiled searches, see `searches_for`
+    order: Order | None = None,  # the result of `search_order`, if known
+    meter: Meter | None = None,  # counts n + m steps for each search
+    limit: tuple[Any, ...] | None = None,  # the worst element that is wanted; best-first searches end there
 ) -> Values:
-    """Find best paths from each source: rows of A*, or of A⁺.
+    """Find best paths from each of s sources: rows of A*, or of A⁺, of shape (s, n).
 
-    Parameters
-    ----------
-    semiring : Semiring
-        With the laws of a closure and no star: all cycles within reach have 1 ⊕ c = 1.
-    edges : CSR
-    sources : int array of shape (s,)
-    reflexive : bool
-    backward : bool
-        Find columns instead, as rows of the result: the elements from all vertices to each source.
-    tree : int32 array of shape (s, n), optional
-        Output: the vertex before each vertex on the path from the source (`backward`: after), −1 for none. Rows are trees whose roots
-        are the sources; ⊕ must be selective.
-    name : callable
-        The caller's name of a vertex, for errors.
-    searches : Searches, optional
-        Compiled searches, see `searches_for`.
-    order : {"best", "levels", "rounds"}, optional
-        The result of `search_order`, if known.
-    meter : Meter, optional
-        Counts n + m steps for each search.
-    limit : tuple, optional
-        The worst element that is wanted: worse ones may be missing. Best-first searches end there.
+    `tree` receives the vertex before each vertex on the path from the source (`backward`: after), −1 for none. Rows are trees whose roots
+    are the sources; ⊕ must be selective. A divergent cycle within reach raises `DivergenceError`, and for min-plus `NegativeCycleError`;
+    `OverflowRiskError` is raised as for the closure.
 
-    Returns
-    -------
-    tuple of arrays of shape (s, n)
-
-    Raises
-    ------
-    DivergenceError
-        For a divergent cycle within reach; `NegativeCycleError` for min-plus.
-    OverflowRiskError
-        As for the closure.
-
-    Notes
-    -----
     Steps a source: O(m log m) by best-first search, O(m) by breadth-first search, and O(r·m) or fewer by rounds. Paths have at most
     r edges. Memory for the result, and scratch for the edges on each thread (without compiled searches for up to a million edges). Compiled
     searches and rounds give the same elements, floats bit for bit unless rounding makes a cycle improve; tying paths may differ. Floats
@@ -211,7 +179,7 @@ def reach(
     search = _Search(semiring, edges, True, False, int, order, limit)
     if search.compiled(searches, sources, found, None):
         return Reach()  # a cycle improves; the searches will report the cycle
-    return Reach(float(_present(found, edges.zero).mean()), search.seen / (sample * max(1, len(edges.heads))))
+    return Reach(float(present(found, edges.zero).mean()), search.seen / (sample * max(1, len(edges.heads))))
 
 
 class _Search:
@@ -308,7 +276,7 @@ class _Search:
             trees = None if tree is None else tree[some]
             rows = rows_of_edges(self.semiring, graph, ends, reflexive=self.reflexive, tree=trees, **how)
             moved = self._lengthened(self._lengthened(tuple(v[ends, None] for v in back), rows), p)
-            there = _present(rows, self.edges.zero)
+            there = present(rows, self.edges.zero)
             _put(results, some, tuple(np.where(there, m, v) for v, m in zip(rows, moved, strict=True)))
             if tree is not None:
                 tree[some] = trees
@@ -371,7 +339,7 @@ class _Search:
             lost = (roots_of(some) != sources[rows, None]) & (some >= 0)
             for i in (rows.start + np.flatnonzero(lost.any(axis=1))).tolist():
                 row = tuple(v[i] for v in results)
-                there = _present(row, zero)
+                there = present(row, zero)
                 p = tuple(np.where(there, v, o).astype(v.dtype) for v, o in zip(row, one, strict=True))
                 back = inverse(self.semiring, p)
                 if back is None:
@@ -391,12 +359,6 @@ class _Search:
 def _put(values: Values, places: Any, elements: tuple[Any, ...]) -> None:
     for array, entries in zip(values, elements, strict=True):
         array[places] = entries
-
-
-def _present(values: Values, zero: tuple[Any, ...]) -> Array:
-    """Mark the elements that differ from zero."""
-    found: Array = np.logical_or.reduce([np.asarray(v != z) for v, z in zip(values, zero, strict=True)])
-    return found
 
 
 def best_path(edges: CSR, source: int, target: int, searches: Searches) -> tuple[Array, tuple[Any, ...]]:
@@ -433,9 +395,7 @@ def grow_trees(
     `values` holds the rows of the closure (`backward`: columns, as rows), of shape (s, n) for s roots; the result of a search overwrites
     the row. O(n + m) a row; ⊕ must be selective.
 
-    The predecessor of v is the vertex u with the best offer d_u ⊗ a_uv. If no cycle ties with the empty path, these *tight* edges,
-    d_u ⊗ a_uv = d_v, are a tree with the source as root. Else, as with edges of weight 0, the vertices may point at each other in a circle:
-    then the tree grows from the source along tight edges. If rounding hides tight edges, the row is searched instead.
+    Trees grow along tight edges (`semiring.algorithms.tight_edges`). If rounding hides tight edges, the row is searched instead.
 
     Examples
     --------
@@ -476,7 +436,7 @@ def _grown(
     backward: bool,
 ) -> bool:
     """Grow a tree with NumPy; return True if all paths lead to the root."""
-    there = _present(row, zero)
+    there = present(row, zero)
     _take_tight(semiring, edges, row, tree, backward=backward)
     tree[~there] = -1
     tree[root] = -1

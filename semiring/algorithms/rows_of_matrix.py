@@ -35,37 +35,18 @@ Values = tuple[Any, ...]
 
 
 def rows_of_matrix(
-    engine: Engine,
-    values: Values,
+    engine: Engine,  # with a witness, for an idempotent ⊕ without a star, and computing on the arrays themselves
+    values: Values,  # the matrix, which is only read
     sources: Array,
     *,
     reflexive: bool = True,
     backward: bool = False,
-    tree: Any = None,
-    steps: float = math.inf,
+    tree: Any = None,  # output, int32 of the shape of the result, see `rows_of_edges`
+    steps: float = math.inf,  # the steps after which the search gives up: the steps of the whole closure
 ) -> Values | None:
-    """Find rows of A* or of A⁺ (`backward`: columns); return None if n rounds or `steps` steps do not complete the rows.
+    """Find s rows of A* or of A⁺ (`backward`: columns); return None if n rounds or `steps` steps do not complete the rows.
 
-    Parameters
-    ----------
-    engine : Engine
-        With a witness, for an idempotent ⊕ without a star, and computing on the arrays themselves.
-    values : tuple of arrays of shape (n, n)
-        The matrix, which is only read.
-    sources : int array of shape (s,)
-    reflexive, backward : bool
-    tree : int32 array of shape (s, n), or (n, s) if `backward`; optional
-        See `rows_of_edges`.
-    steps : float
-        The steps after which the search gives up: the steps of the whole closure.
-
-    Returns
-    -------
-    tuple of arrays of shape (s, n), or (n, s) if `backward`; or None
-        None also if a source reaches a divergent cycle, real or by rounding.
-
-    Notes
-    -----
+    The result has the shape (s, n), or (n, s) if `backward`. It is None also if a source reaches a divergent cycle, real or by rounding.
     At most s·n² steps a round, and one round more than the edges of the longest path; memory for three results and a few million entries.
     """
     xp, n, s = namespace(values[0]), int(values[0].shape[0]), len(sources)

@@ -41,12 +41,7 @@ _LAWS = tuple(name for name in LAWS if name not in ("closed", "star"))
 def require_closure_laws(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, paths: bool) -> None:
     """Raise if the semiring has no closure (`paths`: with paths).
 
-    Raises
-    ------
-    LawError
-        For a broken law, with a counterexample and a remedy.
-    DTypeError
-        For integers if star divides or may be ∞.
+    A broken law raises `LawError`, with a counterexample and a remedy; integers raise `DTypeError` if star divides or may be ∞.
     """
     _require_closure_laws(semiring, dtypes, paths, semiring.running(dtypes))
 
@@ -122,16 +117,9 @@ def settled(method: str, block: int | None, n: int, sides: Engine | BlockSides, 
 def schedule_for(method: str, block: int | None, *, eliminate: bool) -> Schedule:
     """Return the closure algorithm of a method; raise `SemiringError` as `require_method` does.
 
-    Parameters
-    ----------
-    method : {"auto", "iterative", "blocked", "recursive"}
-        "auto" is recursive, because nearly all of the work is large products, and closes blocks of up to the engine's `sweep` vertices
-        by sweeps over the whole block.
-    block : int, optional
-        The side of the pivot blocks of the blocked algorithm, or of the base case of the recursive one; the default suits the engine and
-        n. The iterative algorithm has none.
-    eliminate : bool
-        Eliminate with star(pivot), for a ⊕ that is not idempotent.
+    The method "auto" is recursive, because nearly all of the work is large products, and closes blocks of up to the engine's `sweep`
+    vertices by sweeps over the whole block. `block` is the side of the pivot blocks of the blocked algorithm, or of the base case of the
+    recursive one; the default suits the engine and n. With `eliminate`, pivots are eliminated by their star.
     """
     require_method(method, block)
 

@@ -156,19 +156,10 @@ ORDERS: dict[str, tuple[str, Callable[[Array, Array], Array]]] = {
 
 
 def fill_reducing_order(starts: Array, heads: Array, order: Any = "auto") -> tuple[Array, str]:
-    """Return the vertices of a symmetric pattern in an order of elimination, and the name of the order.
+    """Return the vertices of a symmetric pattern (without its diagonal) in an order of elimination, and the name of the order.
 
-    Parameters
-    ----------
-    starts, heads : int arrays
-        The pattern in compressed rows, without its diagonal.
-    order : {"auto", "metis", "minimum degree", "natural"} or int array of shape (n,)
-        "auto" takes the first installed order; an array lists the vertices.
-
-    Raises
-    ------
-    GraphError
-        For an array that is no permutation, an unknown name, or a library that is not installed.
+    `order` is a key of `ORDERS`, "natural", "auto" for the first installed order, or an array of the vertices. `GraphError` is raised for
+    an array that is no permutation, an unknown name, or a library that is not installed.
     """
     n, names = len(starts) - 1, ", ".join(map(repr, [*ORDERS, "natural"]))
     if not isinstance(order, str):

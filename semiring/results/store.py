@@ -19,7 +19,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.csr import CSR, SparseArray
-from semiring.algorithms.predecessors import NONE, SingleSource, expand, next_hops, predecessors, weighs
+from semiring.algorithms.predecessors import NONE, SingleSource, expand, predecessors, weighs
 from semiring.arrays.conversion import Array
 from semiring.arrays.devices import entries, equal, host, namespace, on_gpu
 from semiring.arrays.pieces import GPU, slices
@@ -296,20 +296,20 @@ class ConstructionMatrix(Store):
 
     def predecessors(self) -> Any:
         """Grow a tree of best paths for each source from the construction matrix."""
-        return self._grown(predecessors)
+        return self._grown(backward=False)
 
     def next_hops(self) -> Any:
         """Grow a tree of best paths for each target from the construction matrix."""
-        return self._grown(next_hops)
+        return self._grown(backward=True)
 
     def edges(self) -> Iterator[tuple[Array, Array, Array]]:
         """Iterate over the edges of the given matrix; only edges that are best paths if it was overwritten or is large."""
         kept = self.kept() if self.names.n**2 <= GPU else None  # reading it again may take as much memory as the matrix
         return self._nonzero(self.values, self.via) if kept is None else self._nonzero(kept)
 
-    def _grown(self, grow: Callable[..., Any]) -> Any:
+    def _grown(self, *, backward: bool) -> Any:
         with self.device():
-            return grow(self.semiring, self.values, self.via, lambda index: (self[index] if index else self).find)
+            return predecessors(self.semiring, self.values, self.via, lambda i: (self[i] if i else self).find, backward=backward)
 
     def _simple(self, rows: Array, columns: Array) -> list[list[int] | None]:
         return expand(self.via, rows, columns)

@@ -132,7 +132,7 @@ def closure_by_rows(
         if given is None:
             raise diagnosis.error(None, None, stopped)
         diagnosis.potentials(stopped, given, None, np.arange(n))
-        raise diagnosis.only_rounding(dtypes)
+        raise diagnosis.only_rounding(dtypes, large=True)
     if share is None:
         guard.after(values, via)
         return

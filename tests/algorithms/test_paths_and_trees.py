@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import semiring as sr
 from semiring import testing
 from semiring.algebra.laws import is_idempotent, is_selective
-from semiring.algorithms.predecessors import SingleSource, erase_loops, expand, next_hops, predecessors
+from semiring.algorithms.predecessors import SingleSource, erase_loops, expand, predecessors
 
 METHODS = ("iterative", "blocked", "recursive")
 SELECTIVE = [s for s in sr.semirings().values() if is_idempotent(s) and is_selective(s)]
@@ -186,8 +186,8 @@ def test_trees_grown_from_ties_and_from_paths_alike(monkeypatch: pytest.MonkeyPa
 def test_trees_of_nothing_and_of_one_vertex() -> None:
     for n in (0, 1):
         values, via = np.zeros((n, n)), np.full((n, n), -1, dtype=np.int32)
-        for grow in (predecessors, next_hops):
-            assert grow(sr.MIN_PLUS, (values,), via, lambda _: lambda *_: []).tolist() == [[-9999]] * n
+        for backward in (False, True):
+            assert predecessors(sr.MIN_PLUS, (values,), via, lambda _: lambda *_: [], backward=backward).tolist() == [[-9999]] * n
 
 
 @pytest.mark.parametrize(
