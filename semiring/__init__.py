@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from semiring.results.distributed import DistributedMatrix as DistributedMatrix
     from semiring.results.factor import Factor as Factor
     from semiring.results.farthest import FarthestPair as FarthestPair
+    from semiring.results.nearest import Nearest as Nearest
     from semiring.results.paths import Paths as Paths
     from semiring.results.paths import PathsBetween as PathsBetween
     from semiring.results.recording import Recording as Recording
@@ -96,6 +97,7 @@ if TYPE_CHECKING:
     from semiring.sparse_graphs import cycle_mean as cycle_mean
     from semiring.sparse_graphs import factor as factor
     from semiring.sparse_graphs import k_shortest_paths as k_shortest_paths
+    from semiring.sparse_graphs import nearest as nearest
     from semiring.sparse_graphs import reachability as reachability
     from semiring.summary import diameter as diameter
     from semiring.summary import radius as radius
@@ -127,11 +129,12 @@ _HOMES = {
     "semiring.results.distributed": "DistributedMatrix",
     "semiring.results.factor": "Factor",
     "semiring.results.farthest": "FarthestPair",
+    "semiring.results.nearest": "Nearest",
     "semiring.results.paths": "Paths PathsBetween",
     "semiring.results.recording": "Recording",
     "semiring.results.statistics": "Statistics",
     "semiring.solve": "apsp closure power transitive_closure",
-    "semiring.sparse_graphs": "CycleMean Reachability SimplePath cycle_mean factor k_shortest_paths reachability",
+    "semiring.sparse_graphs": "CycleMean Reachability SimplePath cycle_mean factor k_shortest_paths nearest reachability",
     "semiring.summary": "diameter radius statistics",
     "semiring.watching": "watch",
 }

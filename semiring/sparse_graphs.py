@@ -1,4 +1,4 @@
-"""Questions to sparse graphs: `reachability`, `k_shortest_paths`, `cycle_mean`, and `factor` for many questions to one graph."""
+"""Questions to sparse graphs: `reachability`, `nearest`, `k_shortest_paths`, `cycle_mean`, and `factor` for many questions to one graph."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from semiring.algebra.catalogue import BOOLEAN, MAX_PLUS, MIN_PLUS, as_semiring
 from semiring.algebra.definition import Semiring
+from semiring.algebra.laws import is_selective
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.cycle_mean import CriticalCycle, best_to_cycle, least_cycle_mean
 from semiring.algorithms.reachability import Condensation
@@ -21,7 +22,7 @@ from semiring.arrays.devices import host
 from semiring.arrays.memory import require_bytes
 from semiring.arrays.threads import require_threads
 from semiring.common.docstrings import described_by
-from semiring.common.errors import GraphError, LawError, library, noted, raised_here, refuse_arrays
+from semiring.common.errors import GraphError, LawError, SemiringError, library, noted, raised_here, refuse_arrays
 from semiring.common.forks import cached_property
 from semiring.common.html import Shown
 from semiring.common.units import counted
@@ -30,12 +31,15 @@ from semiring.graphs.read import one_graph
 from semiring.graphs.vertices import chosen
 from semiring.planning.options import Options
 from semiring.results.store import Names
-from semiring.solve import apsp, transitive_closure
+from semiring.solve import apsp, closure, transitive_closure
 
 if TYPE_CHECKING:
     from semiring.results.factor import Factor
+    from semiring.results.nearest import Nearest
 
-__all__ = ["CycleMean", "Reachability", "SimplePath", "cycle_mean", "factor", "k_shortest_paths", "reachability"]
+__all__ = [
+    "CycleMean", "Reachability", "SimplePath", "cycle_mean", "factor", "k_shortest_paths", "nearest", "reachability",
+]  # fmt: skip
 
 
 class Reachability(Shown):
@@ -194,6 +198,86 @@ def reachability(graph: Any, *, reflexive: bool = False, weight: str | float | N
             tails, heads = np.nonzero(matrix)
             listed = CSR.of(tails, heads, (matrix[tails, heads],), len(matrix), (False,)), read.labels
         return Reachability(Condensation.of(listed[0]), listed[1], reflexive=bool(reflexive))
+
+
+@raised_here
+@described_by(apsp, closure)
+def nearest(
+    graph: Any,
+    sources: Any,
+    semiring: Semiring | str = MIN_PLUS,
+    *,
+    k: int = 1,
+    weight: str | float | None = None,
+    nonedge: Any = None,
+    dtype: Any = None,
+    threads: int | None = None,
+) -> Nearest:
+    """Find the nearest of several sources for each vertex, or the k nearest, with values and paths.
+
+    Examples
+    --------
+    >>> import semiring as sr
+    >>> roads = sr.edges([("north", "a", 4), ("a", "b", 1), ("b", "south", 3)], directed=False)
+    >>> found = sr.nearest(roads, ["north", "south"])
+    >>> found.sources
+    array(['north', 'north', 'south', 'south'], dtype=object)
+    >>> found.values, found.path("b")
+    (array([0., 4., 3., 0.]), ['south', 'b'])
+
+    Parameters
+    ----------
+    graph : array of shape (n, n), sparse array, graph of another library, or what `edges` gives
+        See `apsp`. Paths lead from the sources to the vertices; pass the reversed graph for paths to the sources.
+    sources : vertex or sequence of vertices
+        By label, or else by number. A source that is named twice counts once.
+    semiring : Semiring or str
+        One of the catalogue, also by name, or your own, with a selective ⊕.
+    k : int
+        The number of different sources for each vertex.
+    weight, nonedge, dtype
+        As for `apsp`.
+
+    Returns
+    -------
+    Nearest
+
+    Other Parameters
+    ----------------
+    threads
+        As for `apsp`.
+
+    Raises
+    ------
+    GraphError
+        If the argument holds several graphs, or a source is unknown.
+    LawError
+        If ⊕ does not select one of its operands.
+    SemiringError
+        If `k` is no number from 1, and as for `closure`.
+
+    Notes
+    -----
+    One search from all sources together takes O(k·m log m) steps for m edges, if no edge improves on 1. Otherwise k = 1 takes
+    label-correcting rounds, and a larger k takes a row for each source. Among sources with equal elements any may be chosen. Dijkstra
+    (1959); Erwig, "The graph Voronoi diagram with applications", 2000.
+    """
+    from semiring.algorithms.nearest import nearest_sources  # only where they are wanted: a first call should be quick
+    from semiring.algorithms.search import searches_for
+    from semiring.results.nearest import Nearest
+
+    require_threads(threads)
+    semiring = as_semiring(semiring)
+    if isinstance(k, bool) or not isinstance(k, Integral) or k < 1:
+        raise SemiringError(f"k is {k!r}; k must be a whole number from 1")
+    with noted("the nearest sources", semiring, graph):
+        edges, labels = one_graph(graph, semiring, nonedge=nonedge, dtype=dtype, weight=weight)
+        if not is_selective(semiring, edges.dtypes):
+            raise LawError(f"nearest needs a selective ⊕, and {semiring.name} has none")
+        some = np.unique(chosen(sources, edges.n, labels, "sources").numbers)
+        names = range(edges.n) if labels is None else labels
+        found = nearest_sources(semiring, edges, some, int(k), searches_for(semiring, edges.dtypes, "cpu", threads), names.__getitem__)
+    return Nearest(found, labels, len(some))
 
 
 class SimplePath(NamedTuple):

@@ -32,6 +32,7 @@ ONE_LINE_SAYS_IT = {
     "semiring.Plan.engine": "for executors",
     "semiring.Plan.facts": "for Jupyter",
     "semiring.Progress.facts": "for Jupyter",
+    "semiring.Nearest.facts": "for Jupyter",
     "semiring.Reachability.facts": "for Jupyter",
     "semiring.Semiring.narrowed": "for closures",
     "semiring.Semiring.running": "for engines",

@@ -21,7 +21,7 @@ from semiring.graphs.dense import Reading
 from semiring.graphs.read import GivenMatrix, reading_of
 from semiring.graphs.vertices import Vertices, chosen
 from semiring.planning import Problem, closure_problem, edges_problem
-from semiring.planning.options import Options
+from semiring.planning.options import Options, worst_element
 from semiring.planning.problem import Wanted
 
 __all__ = ["GivenGraph", "Question", "Selection", "Values", "answer_rows"]
@@ -66,12 +66,18 @@ class Question(NamedTuple):
         """Return the rows and columns that are asked for; None for all of them."""
         return Selection.of(self, given.n, given.labels) if self.selects else None
 
+    def worst(self, dtypes: tuple[np.dtype[Any], ...]) -> tuple[Any, ...]:
+        """Return the least preferred element within the limit."""
+        return worst_element(self.semiring, dtypes, self.options.limit)
+
     def problem(self, given: GivenGraph, selection: Selection | None = None) -> Problem:
         """State the problem for the planner."""
         rows = None if selection is None else len(selection.roots)
-        wanted: Wanted = "pair" if selection is not None and selection.is_pair else self.wanted
+        limited = self.options.limit is not None
+        wanted: Wanted = "pair" if selection is not None and selection.is_pair and not limited else self.wanted
         if given.edges is not None:
-            return edges_problem(self.semiring, given.edges, self.options, rows, reflexive=self.reflexive, wanted=wanted)
+            limit = self.worst(given.edges.dtypes) if limited else None
+            return edges_problem(self.semiring, given.edges, self.options, rows, reflexive=self.reflexive, wanted=wanted, limit=limit)
         m = given.matrix
         if m is not None and selection is None:
             return closure_problem(self.semiring, m.form.dtypes, m.shape, self.options, place=m.place, wanted=wanted)

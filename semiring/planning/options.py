@@ -7,6 +7,7 @@ the signature of a function. `semiring.apsp` documents the options for all funct
 from __future__ import annotations
 
 import inspect
+import math
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -14,9 +15,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar
 
 import numpy as np
 
+from semiring.algebra.definition import Semiring
+from semiring.algebra.laws import is_selective
 from semiring.arrays.devices import gpu_name, gpu_number, gpus, is_gpu, why_no_gpu
 from semiring.arrays.threads import require_threads
-from semiring.common.errors import SemiringError, refuse_arrays, similar
+from semiring.common.errors import LawError, SemiringError, described, refuse_arrays, similar
+from semiring.kernels.limits import DTypes
+from semiring.kernels.operations import operations_for
 
 if TYPE_CHECKING:
     from semiring.common.progress import Progress
@@ -50,6 +55,7 @@ class ExplainedOptions(_CommonOptions, total=False):
     paths: bool
     sources: Any
     targets: Any
+    limit: Any
     method: str
     block: int | None
 
@@ -66,6 +72,7 @@ class Options(NamedTuple):
     paths: bool = False
     sources: Any = None
     targets: Any = None
+    limit: Any = None
     weight: str | float | None = None
     nonedge: Any = None
     dtype: Any = None
@@ -117,6 +124,30 @@ def takes(options: Any) -> Callable[[F], F]:
 
 
 # What their values mean.
+
+
+def worst_element(semiring: Semiring, dtypes: DTypes, limit: Any) -> tuple[Any, ...]:
+    """Return the least preferred element within a limit, in dtypes; integers are rounded so that the elements within stay the same.
+
+    Raises LawError for a ⊕ that is not selective, and SemiringError for a limit that is no element.
+    """
+    if not is_selective(semiring, dtypes):
+        raise LawError(f"limit= needs a selective ⊕, which tells the better of two elements; {semiring.name} has none")
+    parts = limit if isinstance(limit, tuple) else (limit,)
+    if len(parts) != len(dtypes) or any(isinstance(x, str) or np.ndim(x) for x in parts) or any(bool(x != x) for x in parts):
+        raise SemiringError(f"limit is {described(limit)}; it must be an element of {semiring.name}, and not NaN")
+    found: list[list[Any]] = [[], []]
+    for x, dtype in zip(parts, dtypes, strict=True):
+        for ends, rounded in zip(found, (math.floor, math.ceil), strict=True):
+            if dtype.kind in "iu":
+                bounds = np.iinfo(dtype)
+                x_ = min(max(x, bounds.min), bounds.max)
+                ends.append(dtype.type(rounded(x_)))
+            else:
+                ends.append(x if dtype.kind == "O" else dtype.type(x))
+    low, high = map(tuple, found)
+    both = operations_for(semiring, dtypes).add(low, high)
+    return tuple([d.type(v) if d.kind != "O" else v for v, d in zip(both, dtypes, strict=True)])
 
 
 def named_device(device: Any, place: str, *, exact: bool, compiled: bool = False) -> str | None:

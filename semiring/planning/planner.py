@@ -227,7 +227,8 @@ def _sparse(problem: Problem, shared: tuple[str, ...] | None) -> Plan:
         return replace(_whole(problem, device) if part else _all_rows(problem, shared), considered=ways)
     if strategy == "search" and problem.wanted == "pair" and has_searches(problem.semiring, problem.dtypes, str(problem.device)):
         strategy, algorithm = "search from both ends", _SEARCHES["best"]
-    size = problem.rows * problem.n * problem.entry_bytes
+    share = 1.0 if problem.limit is None else problem.reach.found
+    size = int(problem.rows * problem.n * problem.entry_bytes * share)
     return Plan(problem, (device,), strategy, algorithm, seconds=seconds, memory={device: size}, considered=ways)
 
 

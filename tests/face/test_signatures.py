@@ -45,6 +45,7 @@ COUNTING: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (sr.factor, (_SPARSE,)),
     (sr.cycle_mean, (sp.csr_array((2, 2)),)),
     (sr.k_shortest_paths, (_SPARSE, 0, 1, 1)),
+    (sr.nearest, (_SPARSE, [0])),
     (sr.explain, (10,)),
 ]
 """Calls of all functions that take a number of threads, of which some would never count them."""

@@ -1,0 +1,187 @@
+"""Simple paths with the best element between two vertices, all of them: iterated over, or counted.
+
+An edge u → v is *tight* if d_u ⊗ a_uv = d_v, for the best elements d from a source. Where ⊗ adds or multiplies, a path from the source has
+the best element exactly if all its edges are tight. Where ⊗ is a minimum or a maximum, a path to t has the best element if no edge is worse
+than d_t. The paths to a vertex follow these edges back to the source.
+
+Without a cycle of such edges the number of paths is a sum over predecessors, in topological order. With a cycle, each step back first makes
+sure of a way from the source through unvisited vertices. So paths follow each other in polynomial time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algebra.expression import is_operation
+from semiring.algorithms.bellman_ford import compared
+from semiring.algorithms.csr import CSR
+from semiring.algorithms.rows_of_edges import rows_of_edges
+from semiring.algorithms.search import Searches
+from semiring.arrays.conversion import Array
+from semiring.common.errors import GraphError, LawError
+from semiring.kernels.operations import operations_for
+
+__all__ = ["AllPaths"]
+
+
+class AllPaths:
+    """The best paths from one source of a sparse graph.
+
+    Examples
+    --------
+    >>> from semiring import MIN_PLUS
+    >>> edges = CSR.of(np.array([0, 0, 1, 2]), np.array([1, 2, 3, 3]), (np.array([1, 2, 2, 1]),), 4, (np.iinfo(int).max,))
+    >>> found = AllPaths(MIN_PLUS, edges, 0)
+    >>> list(found.paths(3)), found.count(3)
+    ([[0, 1, 3], [0, 2, 3]], 2)
+
+    Parameters
+    ----------
+    semiring : Semiring
+        With a selective ⊕. ⊗ adds, multiplies, or takes the minimum or maximum, component by component.
+    edges : CSR
+    source : int
+    reflexive : bool
+        The best path from the source to itself is the empty one, not a cycle.
+    searches : Searches, optional
+    name : callable
+        The caller's name of a vertex, for errors.
+    """
+
+    def __init__(
+        self,
+        semiring: Semiring,
+        edges: CSR,
+        source: int,
+        *,
+        reflexive: bool = True,
+        searches: Searches | None = None,
+        name: Callable[[int], Any] = int,
+    ) -> None:
+        parts = semiring.program.mul
+        self._bottleneck = len(parts) == 1 and is_operation(parts[0], ("min", "max", "and", "or"))
+        if not self._bottleneck and not all(is_operation(part, ("add", "mul"), c) for c, part in enumerate(parts)):
+            raise LawError(f"all_paths needs a ⊗ of sums, products, or one minimum or maximum, unlike {semiring.name}; path finds one path")
+        self.semiring, self.edges, self.source, self.reflexive, self.name = semiring, edges, source, reflexive, name
+        self._row = tuple([v[0] for v in rows_of_edges(semiring, edges, np.array([source]), reflexive=reflexive, searches=searches)])
+        self._known: dict[int, dict[int, list[int]]] = {}
+
+    def paths(self, target: int) -> Iterator[list[int]]:
+        """Iterate over the paths, each once; a path from the source to itself ends where it began unless it is empty."""
+        if target == self.source and self.reflexive:
+            yield [target]
+            return
+        before = self._tails(target)
+        cyclic = self._cycle(before, target) is not None
+        path, visited = [target], {target}
+        turns = [iter(before.get(target, ()))]
+        while turns:
+            u = next(turns[-1], None)
+            if u is None:
+                turns.pop()
+                visited.discard(path.pop())
+            elif u == self.source:
+                yield [u, *path[::-1]]
+            elif u not in visited and (not cyclic or self._leads_back(before, u, visited)):
+                path.append(u)
+                visited.add(u)
+                turns.append(iter(before[u]))
+
+    def count(self, target: int) -> int:
+        """Count the paths; refuse a target to which a walk with the best element has a cycle.
+
+        Raises
+        ------
+        GraphError
+            If cycles make the number of walks infinite; a cycle is named.
+        """
+        if target == self.source and self.reflexive:
+            return 1
+        before = self._tails(target)
+        cycle = self._cycle(before, target)
+        if cycle is not None:
+            around = " → ".join(repr(self.name(v)) for v in [*cycle, cycle[0]])
+            raise GraphError(
+                f"best walks to {self.name(target)!r} may go around the cycle {around} any number of times; all_paths iterates over the "
+                f"simple paths"
+            )
+        counts = {self.source: 1}
+        for v in self._order:
+            counts[v] = sum(counts[u] for u in before[v])
+        return sum(counts[u] for u in before.get(target, ()))
+
+    def _tails(self, target: int) -> dict[int, list[int]]:
+        """Return the tails of the edges on best paths to a target, for each vertex that leads to the target; the source has none."""
+        starts, tails = self._best_edges(target)
+        before: dict[int, list[int]] = {}
+        waiting = [target] if starts[target] < starts[target + 1] else []
+        while waiting:
+            v = waiting.pop()
+            if v not in before:
+                before[v] = tails[starts[v] : starts[v + 1]].tolist()
+                waiting += [u for u in before[v] if u != self.source]
+        return before
+
+    def _best_edges(self, target: int) -> tuple[Array, Array]:
+        """Return the edges that best paths may have, without loops, in compressed columns."""
+        edges, row, operations = self.edges, self._row, operations_for(self.semiring, self.edges.dtypes)
+        tails, heads = edges.tails, edges.heads
+        if self._bottleneck:
+            _, wins = compared(
+                operations, tuple([np.full_like(w, v[target]) for v, w in zip(row, edges.weights, strict=True)]), edges.weights
+            )
+            best = wins & (row[0][target] != edges.zero[0])
+        else:
+            walks = tuple([v.copy() for v in row])
+            for v, o in zip(walks, operations.one, strict=True):
+                v[self.source] = o
+            with np.errstate(all="ignore"):
+                offers = operations.mul(tuple([v[tails] for v in walks]), edges.weights)
+            best = np.logical_and.reduce([o == v[heads] for o, v in zip(offers, row, strict=True)])
+            best &= np.logical_or.reduce([v[heads] != z for v, z in zip(row, edges.zero, strict=True)])
+        best &= (tails != heads) | (tails == self.source)
+        number = np.flatnonzero(best)
+        number = number[np.argsort(heads[number], kind="stable")]
+        return np.append(0, np.cumsum(np.bincount(heads[number], minlength=edges.n))), tails[number]
+
+    def _cycle(self, before: dict[int, list[int]], target: int) -> list[int] | None:
+        """Find a cycle of the edges; without one, list the vertices but the source and the target in topological order in `_order`."""
+        self._order: list[int] = []
+        done, place, path = set[int](), dict[int, int](), list[int]()
+        turns: list[Iterator[int]] = []
+        for root in before:
+            if root in done:
+                continue
+            path, place, turns = [root], {root: 0}, [iter(before[root])]
+            while turns:
+                u = next(turns[-1], None)
+                if u is None:
+                    turns.pop()
+                    v = path.pop()
+                    del place[v]
+                    done.add(v)
+                    if v != target:
+                        self._order.append(v)
+                elif u in place:
+                    return path[place[u] :][::-1]
+                elif u != self.source and u not in done:
+                    place[u] = len(path)
+                    path.append(u)
+                    turns.append(iter(before[u]))
+        return None
+
+    def _leads_back(self, before: dict[int, list[int]], v: int, visited: set[int]) -> bool:
+        """Return True if a vertex is reached from the source without visited vertices."""
+        seen, waiting = {v, *visited}, [v]
+        while waiting:
+            for u in before[waiting.pop()]:
+                if u == self.source:
+                    return True
+                if u not in seen:
+                    seen.add(u)
+                    waiting.append(u)
+        return False

@@ -1,0 +1,140 @@
+"""The executor of closures within a limit: a sparse array of the elements that are at least as preferred, or their `Paths`.
+
+Searches of a sparse graph stop at the limit. Other strategies compute rows, a block at a time where they can, and keep what is within.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from semiring.algorithms.csr import CSR
+from semiring.algorithms.within import SparseRows, rows_within
+from semiring.arrays.conversion import Array
+from semiring.arrays.devices import device_of, host, is_gpu
+from semiring.arrays.pieces import HOST, slices
+from semiring.common.errors import GraphError, SemiringError, library
+from semiring.common.progress import Meter
+from semiring.execution.question import GivenGraph, Question, Selection
+from semiring.execution.row_solvers import row_solver, search_steps
+from semiring.graphs.vertices import Vertices
+from semiring.kernels.operations import operations_for
+from semiring.planning import Plan
+from semiring.results.paths import paths_in
+from semiring.results.store import Names
+from semiring.results.within import SparseMatrix, TreesWithin
+
+__all__ = ["close"]
+
+Values = tuple[Array, ...]
+
+
+def close(how: Plan, given: GivenGraph, question: Question, selection: Selection | None, meter: Meter | None) -> Any:
+    """Compute the elements within the limit of the question."""
+    options, edges, n = question.options, given.edges, given.n
+    if options.comm is not None or options.checkpoint is not None:
+        raise SemiringError("limit= is for one process without a checkpoint; leave out comm and checkpoint")
+    chosen = Selection.all_of(n) if selection is None else selection
+    if edges is not None and how.by_edges:
+        return _answer(question, given, chosen, _rows(how, edges, given, question, chosen, meter))
+    from semiring.execution.strategy import run
+
+    plain = question._replace(options=options._replace(limit=None, progress=False))
+    whole = run(how, given, plain, selection)
+    return _cut_whole(whole, question, given, chosen)
+
+
+def _rows(how: Plan, edges: CSR, given: GivenGraph, question: Question, chosen: Selection, meter: Meter | None) -> SparseRows:
+    """Find the rows of the roots by edges (`backward`: columns, as rows)."""
+    roots, limit = chosen.roots, question.worst(edges.dtypes)
+    if meter is not None:
+        meter.expect(search_steps(edges, len(roots)))
+    searches, reflexive, backward = how.searches, question.reflexive, chosen.backward
+    if how.strategy == "search" and how.problem.limit is not None and searches is not None and searches.selective:
+        return rows_within(searches, edges, roots, limit, reflexive=reflexive, backward=backward, paths=how.paths, meter=meter)
+    solver, parts = row_solver(how, edges, given.vertices), []
+    every = [slice(0, len(roots))]
+    for some in slices(len(roots), edges.n, HOST) if how.strategy in ("search", "elimination") else every:
+        values, tree = solver.rows(roots[some], meter, reflexive=reflexive, backward=backward)
+        if backward:
+            values, tree = tuple([v.T for v in values]), None if tree is None else tree.T
+        parts.append(_cut(question, values, tree, limit))
+    nothing = tuple([np.empty((0, edges.n), d) for d in edges.dtypes])
+    return SparseRows.joined([_cut(question, nothing, np.empty((0, edges.n), np.int32) if how.paths else None, limit), *parts])
+
+
+def _cut(question: Question, values: Values, tree: Array | None, limit: tuple[Any, ...]) -> SparseRows:
+    """Keep the elements x with limit ⊕ x = x, other than 0."""
+    semiring, dtypes = question.semiring, tuple([v.dtype for v in values])
+    operations, zero = operations_for(semiring, dtypes), semiring.identities(dtypes)[0]
+    with np.errstate(all="ignore"):
+        best = operations.add(tuple([np.asarray(x, d) for x, d in zip(limit, dtypes, strict=True)]), values)
+    there = np.logical_and.reduce([np.asarray(b == v, bool) for b, v in zip(best, values, strict=True)])
+    there &= np.logical_or.reduce([np.asarray(v != z, bool) for v, z in zip(values, zero, strict=True)])
+    rows, columns = np.nonzero(there)
+    starts = np.append(0, np.cumsum(np.bincount(rows, minlength=len(there)))).astype(np.int64)
+    found = tuple([v[rows, columns] for v in values])
+    return SparseRows(starts, columns.astype(np.int32), found, None if tree is None else np.asarray(tree[rows, columns], np.int32))
+
+
+def _cut_whole(whole: Any, question: Question, given: GivenGraph, chosen: Selection) -> Any:
+    """Keep the elements within the limit of a dense answer."""
+    store = getattr(whole, "_store", None)
+    arrays = store.values if store is not None else whole if isinstance(whole, tuple) else (whole,)
+    if getattr(arrays[0], "ndim", 0) > 2:
+        raise GraphError("limit= is for one graph, not for a batch; pass one graph at a time, or a list")
+    device = device_of(arrays[0])
+    values = tuple([np.asarray(host(v)).reshape(len(chosen.sources.numbers), len(chosen.targets.numbers)) for v in arrays])
+    matrices = _matrices(question, _cut(question, values, None, question.worst(tuple([v.dtype for v in values]))), values[0].shape)
+    if store is None:
+        return _shown(matrices, device)
+    tree = np.asarray(host(store.tree if hasattr(store, "tree") else store.predecessors()))
+    rows, columns = np.nonzero(tree >= 0)
+    starts = np.append(0, np.cumsum(np.bincount(rows, minlength=len(tree))))
+    return _paths(question, given, chosen, matrices, SparseMatrix(starts, columns, tree[rows, columns], tree.shape, -1))
+
+
+def _answer(question: Question, given: GivenGraph, chosen: Selection, found: SparseRows) -> Any:
+    """Return rows of the roots in the order that the caller asked for."""
+    shape = len(chosen.roots), chosen.n
+    ends = (chosen.targets if chosen.backward else chosen.sources).numbers
+    own = None if np.array_equal(ends, chosen.roots) else np.searchsorted(chosen.roots, ends)
+
+    def placed(matrix: SparseMatrix) -> SparseMatrix:
+        matrix = matrix.part(own, None)
+        return matrix.transposed() if chosen.backward else matrix
+
+    others = chosen.sources if chosen.backward else chosen.targets
+    some = (others.numbers, None) if chosen.backward else (None, others.numbers)
+    matrices = [placed(m) for m in _matrices(question, found, shape)]
+    parts = matrices if others.every else [m.part(*some) for m in matrices]
+    if found.tree is None:
+        return _shown(parts, "cpu")
+    return _paths(question, given, chosen, parts, placed(SparseMatrix(found.starts, found.columns, found.tree, shape, -1)))
+
+
+def _paths(question: Question, given: GivenGraph, chosen: Selection, values: list[SparseMatrix], tree: SparseMatrix) -> Any:
+    sources, targets = (Vertices(v.numbers, every=v.every) for v in (chosen.sources, chosen.targets))  # one vertex is a row too
+    stored: Any = tuple(values), tree
+    store = TreesWithin(
+        question.semiring, stored[0], Names(given.labels, chosen.n), sources, targets, question.reflexive, lambda: given.arrays, stored[1],
+        chosen.backward,
+    )  # fmt: skip
+    return paths_in(store, lambda matrix: matrix.to_scipy())  # type: ignore[attr-defined]  # a `SparseMatrix`
+
+
+def _matrices(question: Question, found: SparseRows, shape: tuple[int, int]) -> list[SparseMatrix]:
+    zero = question.semiring.identities(tuple([v.dtype for v in found.values]))[0]
+    return [SparseMatrix(found.starts, found.columns, v, shape, z) for v, z in zip(found.values, zero, strict=True)]
+
+
+def _shown(matrices: list[SparseMatrix], device: str) -> Any:
+    """Return sparse arrays of SciPy, or of CuPy for a GPU."""
+    arrays = tuple([m.to_scipy() for m in matrices])
+    if is_gpu(device):
+        sparse = library("cupyx.scipy.sparse", "limit=")
+        if any(a.dtype.kind not in "bf" for a in arrays):
+            raise SemiringError("CuPy's sparse matrices hold floats and truth values; pass dtype='float64', or a matrix of the host")
+        arrays = tuple(map(sparse.csr_matrix, arrays))
+    return arrays if len(arrays) > 1 else arrays[0]
