@@ -2,6 +2,7 @@
 
     python -m benchmarks.sources
     python -m benchmarks.sources --only "random 2,000" grid --sources 1 --paths
+    python -m benchmarks.sources --near
 
 SciPy's Dijkstra; with ``--negative`` its Bellman–Ford, which does n rounds over all edges, so that only the smaller graphs are compared.
 Every way is timed from the sparse array to the distances, once on one thread and once on all; SciPy has one. Widest paths and reachability
@@ -96,15 +97,46 @@ def other_semirings(graphs: Mapping[str, Any]) -> None:
     print_table(("10 sources, one thread, ms", "min-plus", "max-min", "boolean"), rows, others)
 
 
+def near(graphs: Mapping[str, Any]) -> None:
+    """Distances within a limit from some vertices and from all, and from the nearest of 400 vertices, beside SciPy's."""
+    rows, others = [], 0.0
+    for name, graph in graphs.items():
+        n = graph.shape[0]
+        some, centers = np.arange(0, n, -(-n // 1000)), np.arange(0, n, -(-n // 400))
+        limit = 5 * float(np.median(graph.data))
+        found, theirs = sr.apsp(graph, limit=limit, sources=some[:5]), csgraph.dijkstra(graph, indices=some[:5], limit=limit)
+        assert found.nnz == np.isfinite(theirs).sum()
+        whole = partial(csgraph.dijkstra, graph, indices=some, limit=limit)  # a matrix
+        nearest = partial(csgraph.dijkstra, graph, indices=centers, min_only=True, return_predecessors=True)
+        works: dict[str, Callable[[], Any]] = {
+            "ours": partial(sr.apsp, graph, limit=limit, sources=some),
+            "all": partial(sr.apsp, graph, limit=limit),
+            "nearest": partial(sr.nearest, graph, centers),
+            "SciPy nearest": nearest,
+        }
+        if len(some) * n <= 100 * _MOST:
+            works["SciPy"] = whole
+        timings = alternate(works, 3)
+        others = max(others, timings.others)
+        times = {w: f"{1e3 * timings.median(w):,.1f}" for w in works}
+        rows.append((name, times.get("SciPy", "-"), times["ours"], times["all"], times["SciPy nearest"], times["nearest"]))
+    header = "within 5 median edges, ms", "SciPy, 1,000 rows", "1,000 rows", "all rows", "SciPy, nearest of 400", "nearest of 400"
+    print_table(header, rows, others)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="distances from some vertices beside SciPy's")
     parser.add_argument("--only", nargs="+", default=[""], help="graphs whose names begin so")
     parser.add_argument("--sources", type=int, nargs="+", default=[1, 10, 100])
     parser.add_argument("--paths", action="store_true", help="with predecessors")
     parser.add_argument("--negative", action="store_true", help="with negative edges: SciPy's Bellman–Ford")
+    parser.add_argument("--near", action="store_true", help="within a limit, and from the nearest of many vertices")
     options = parser.parse_args()
     print(f"{machine()}, SciPy {version('scipy')}")
     graphs = {name: make() for name, make in GRAPHS.items() if name.startswith(tuple(options.only))}
+    if options.near:
+        near(graphs)
+        return
     if options.negative:
         graphs = {name: with_potentials(graph) for name, graph in graphs.items()}
     compare(graphs, options.sources, paths=options.paths, negative=options.negative)

@@ -199,7 +199,7 @@ def _apsp(options: argparse.Namespace) -> None:
 def _say_within(
     found: Any, labels: Sequence[Hashable], source: Hashable | None, target: Hashable | None, options: argparse.Namespace
 ) -> None:
-    """Write the pairs within a limit, one a line, as an edge list that can be read again; or print them."""
+    """Print the pairs within a limit, one a line, or write them as an edge list."""
     rows, columns = labels if source is None else [source], labels if target is None else [target]
     pairs = found.tocoo()
     named = [(rows[i], columns[j], _text(x)) for i, j, x in zip(*pairs.coords, pairs.data, strict=True)]

@@ -7,6 +7,7 @@ question, the selected rows and columns (None for all), and a meter of steps (No
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from semiring.arrays.pieces import HOST, slices
@@ -42,8 +43,11 @@ def solve(graph: Any, question: Question) -> Any:
 
 def run(how: Plan, given: GivenGraph, question: Question, selection: Selection | None = None) -> Any:
     """Run a plan by its executor."""
-    every = how.strategy == "whole" and selection is None and question.options.limit is None
-    executor = whole.close if every else _executor(how, question)
+    executor = whole.close if how.strategy == "whole" and selection is None else _executor(how)
+    if question.options.limit is not None:
+        from semiring.execution.within import close
+
+        executor = partial(close, executor)
     progress = question.options.progress
     if progress is False or (progress is None and how.brief):  # a context takes a while beside a small closure
         return executor(how, given, question, selection, None)
@@ -51,11 +55,9 @@ def run(how: Plan, given: GivenGraph, question: Question, selection: Selection |
         return executor(how, given, question, selection, meter)
 
 
-def _executor(how: Plan, question: Question) -> Any:
+def _executor(how: Plan) -> Any:
     """Choose the executor of a plan; all but that of whole matrices are imported on demand, for a quick first call."""
-    if question.options.limit is not None:
-        from semiring.execution.within import close
-    elif how.by_edges:
+    if how.by_edges:
         from semiring.execution.row_solvers import close
     elif how.strategy == "block rows":
         from semiring.execution.block_rows import close

@@ -5,6 +5,7 @@ Searches of a sparse graph stop at the limit. Other strategies compute rows, a b
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -30,18 +31,17 @@ __all__ = ["close"]
 Values = tuple[Array, ...]
 
 
-def close(how: Plan, given: GivenGraph, question: Question, selection: Selection | None, meter: Meter | None) -> Any:
-    """Compute the elements within the limit of the question."""
+def close(
+    otherwise: Callable[..., Any], how: Plan, given: GivenGraph, question: Question, selection: Selection | None, meter: Meter | None
+) -> Any:
+    """Compute the elements within the limit of the question; `otherwise` is the plan's executor for a closure without a limit."""
     options, edges, n = question.options, given.edges, given.n
     if options.comm is not None or options.checkpoint is not None:
         raise SemiringError("limit= is for one process without a checkpoint; leave out comm and checkpoint")
     chosen = Selection.all_of(n) if selection is None else selection
     if edges is not None and how.by_edges:
         return _answer(question, given, chosen, _rows(how, edges, given, question, chosen, meter))
-    from semiring.execution.strategy import run
-
-    plain = question._replace(options=options._replace(limit=None, progress=False))
-    whole = run(how, given, plain, selection)
+    whole = otherwise(how, given, question._replace(options=options._replace(limit=None)), selection, meter)
     return _cut_whole(whole, question, given, chosen)
 
 
