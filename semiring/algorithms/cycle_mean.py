@@ -15,6 +15,8 @@ Examples
 >>> cycle = least_cycle_mean(graph)
 >>> cycle.vertices, cycle.total
 ([0, 2], 4.0)
+>>> critical_edges(graph, cycle)  # of 0 → 1, 0 → 2, 1 → 0, 2 → 0, 2 → 2
+array([False,  True, False,  True, False])
 >>> best_to_cycle(graph, cycle)
 array([ 0.,  2., -3.])
 """
@@ -31,13 +33,14 @@ from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.algorithms.search import searches_for
+from semiring.algorithms.strong_components import strong_components
 from semiring.arrays.conversion import EXACT_IN_FLOAT64
 from semiring.arrays.threads import run, thread_count
 from semiring.common.errors import OverflowRiskError
 from semiring.common.units import counted
 from semiring.kernels.cpu.loops import Floats, Ints, ShortInts, loop, prefetch
 
-__all__ = ["Costs", "CriticalCycle", "Policy", "PolicyCycle", "best_to_cycle", "least_cycle_mean", "reaching_cycles"]
+__all__ = ["Costs", "CriticalCycle", "Policy", "PolicyCycle", "best_to_cycle", "critical_edges", "least_cycle_mean", "reaching_cycles"]
 
 Array = np.ndarray[Any, Any]
 
@@ -133,6 +136,32 @@ def least_cycle_mean(graph: CSR, threads: int | None = None) -> CriticalCycle | 
         changed, largest = policy.improve(costs)
     policy.take(best, along)  # the policy may end on another cycle of the same mean
     return CriticalCycle(best, total, policy.values, costs, policy.edges)
+
+
+def critical_edges(graph: CSR, cycle: CriticalCycle) -> Array:
+    """Mark the edges on cycles of the least mean; all cycles of these edges have this mean. A few rounds of O(m).
+
+    Around a cycle of the least mean v_u = q·w − p + v_v. Rounded, the left side may be greater by `unit`, and so the right side of an edge on
+    a cycle of k edges by k · `unit`. The vertices of a strongly connected component of such edges bound k, and the bound is applied again.
+    """
+    values, costs, (weights,) = cycle.values, cycle.costs, graph.weights
+    edges = np.flatnonzero(np.isfinite(values[graph.heads]))
+    while True:
+        tails, heads = graph.tails[edges], graph.heads[edges]
+        count, component = strong_components(np.append(0, np.cumsum(np.bincount(tails, minlength=graph.n))), heads)
+        inside = component[tails] == component[heads]
+        edges, tails, heads = edges[inside], tails[inside], heads[inside]
+        offers = weights[edges] * costs.scale - costs.shift + values[heads]
+        largest, own = np.zeros(count), component[tails]
+        np.maximum.at(largest, own, np.abs(offers))
+        unit = costs.tolerance * largest[own] + costs.least
+        tight = offers - values[tails] <= np.bincount(component, minlength=count)[own] * unit
+        if tight.all():
+            break
+        edges = edges[tight]
+    found = np.zeros(len(weights), bool)
+    found[edges] = True
+    return found
 
 
 def best_to_cycle(graph: CSR, cycle: CriticalCycle, threads: int | None = None) -> Array:

@@ -198,3 +198,75 @@ def test_a_nearly_critical_cycle_of_integers_is_told_apart() -> None:
     graph = sr.edges([*one, *other, (0, p, w), (p, 0, w)])
     assert len(sr.cycle_mean(graph, sr.MIN_PLUS).cycle or []) == p
     assert math.isclose(sr.cycle_mean(graph).mean, w, rel_tol=1e-9)
+
+
+def turned(cycle: list[Any]) -> tuple[Any, ...]:
+    """The cycle from its least vertex on."""
+    first = cycle.index(min(cycle))
+    return (*cycle[first:], *cycle[:first])
+
+
+def simple_cycles(edges: list[tuple[int, int, Any]]) -> dict[tuple[int, ...], Fraction]:
+    """All simple cycles by NetworkX, with their exact means; weights are decimals of one digit."""
+    weights = {(u, v): Fraction(round(10 * w), 10) for u, v, w in edges}
+    return {
+        turned(c): sum(weights[e] for e in itertools.pairwise([*c, c[0]])) / len(c)  # type: ignore[misc]  # not empty
+        for c in nx.simple_cycles(nx.DiGraph(list(weights)))
+    }
+
+
+@pytest.mark.parametrize("semiring", [sr.MIN_PLUS, sr.MAX_PLUS], ids=lambda s: s.name)
+@given(graph=st.one_of(graphs(st.integers(-2, 2)), graphs(st.sampled_from([-0.2, -0.1, 0.1, 0.3, 1e6])), graphs(LARGE)))
+def test_all_critical_cycles(graph: tuple[int, list[tuple[int, int, Any]]], semiring: sr.Semiring) -> None:
+    n, edges = graph
+    means = simple_cycles(edges)
+    best = (min if semiring is sr.MIN_PLUS else max)(means.values(), default=None)
+    expected = [c for c, mean in means.items() if mean == best]
+    found = sr.cycle_mean(sr.edges(edges, nodes=range(n)), semiring)
+    cycles = list(found.cycles())
+    assert sorted(map(turned, cycles)) == sorted(expected)
+    critical = found.critical_graph
+    assert critical.labels == found.nodes
+    on_cycles = {e for c in expected for e in itertools.pairwise([*c, c[0]])}
+    listed = zip(critical.sources.tolist(), critical.targets.tolist(), np.asarray(critical.weights).tolist(), strict=True)
+    assert sorted(listed) == sorted((u, v, w) for u, v, w in edges if (u, v) in on_cycles)
+    if found.cycle is not None:
+        assert turned(found.cycle) in expected
+        assert sr.cycle_mean(critical, semiring).mean == found.mean
+
+
+def test_critical_cycles_of_rounded_weights() -> None:
+    """Long cycles of one mean in decimals, whose float64 sums differ, beside a cycle that is 10⁻⁹ worse."""
+    rng = np.random.default_rng(8)
+    edges, first = [], 0
+    for n in (50, 70, 90):
+        weights = np.round(rng.uniform(-50, 50, n), 1)
+        weights[-1] = np.round(0.7 * n - weights[:-1].sum(), 1)
+        ring = [*range(first, first + n)]
+        edges += [*zip(ring, np.roll(ring, -1).tolist(), weights.tolist(), strict=True), (first, (first + 100) % 210, 1e4)]
+        first += n
+    found = sr.cycle_mean(sr.edges([*edges, (7, 7, 0.7 + 1e-9)], nodes=range(210)), "min-plus")
+    assert sorted(map(len, found.cycles())) == [50, 70, 90]
+    assert found.mean == pytest.approx(0.7, rel=1e-14)
+
+
+def test_critical_cycles_follow_each_other_at_once() -> None:
+    n = 40
+    found = sr.cycle_mean(np.ones((n, n)))  # more than 40! cycles
+    some = list(itertools.islice(found.cycles(), 1000))
+    assert len(set(map(turned, some))) == 1000
+    assert found.critical_graph.sources.size == n * n
+    ring = sr.cycle_mean(sp.coo_array((np.ones(30_000), (np.arange(30_000), np.roll(np.arange(30_000), -1)))))
+    assert [len(c) for c in ring.cycles()] == [30_000]
+    pairs = np.arange(30_000)
+    many = sr.cycle_mean(sp.coo_array((np.ones(30_000), (pairs, pairs ^ 1))))
+    assert sum(1 for _ in many.cycles()) == 15_000
+
+
+def test_critical_cycles_of_no_cycle_and_of_names() -> None:
+    for n in (0, 1, 3):
+        found = sr.cycle_mean(np.full((n, n), -INF))
+        assert list(found.cycles()) == []
+        assert len(found.critical_graph.sources) == 0
+    named = sr.cycle_mean(sr.edges([("x", "y", 1), ("y", "x", 1), ("x", "x", 1), ("y", "z", 9)]), "min-plus")
+    assert list(named.cycles()) == [["x"], ["x", "y"]]
