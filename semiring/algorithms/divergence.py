@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -25,10 +26,20 @@ from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import is_operation
 from semiring.algebra.laws import is_idempotent, is_selective
-from semiring.algorithms.bellman_ford import exact_weight, find_cycle, rounding
+from semiring.algorithms.bellman_ford import eased, exact_weight, find_cycle, rounding
 from semiring.algorithms.predecessors import cycle_through
 from semiring.algorithms.sums import divergent_component, heavy_cycle, is_inverse, weights_of_walks
-from semiring.common.errors import DivergenceError, NegativeCycleError, OverflowRiskError, TraceError, brief, listing, printable
+from semiring.common.errors import (
+    AssumptionWarning,
+    DivergenceError,
+    NegativeCycleError,
+    OverflowRiskError,
+    TraceError,
+    brief,
+    callers_level,
+    listing,
+    printable,
+)
 from semiring.kernels.limits import ValueStatistics
 from semiring.kernels.operations import Operations, operations_for
 
@@ -45,10 +56,12 @@ class Diagnosis:
     semiring: Semiring
     kept: Callable[[], Values | None]  # returns the input matrix, or None if it was overwritten
     name: Callable[[int], Any]  # returns the caller's name of a vertex
+    tolerance: float = 0.0  # a cycle is harmless that does not improve once each weight is less preferred by this share
+    tolerated: bool = False  # the potentials rest on the tolerance
     _potentials: Values | None = None
 
     def potentials(self, vertex: int, values: Values, via: Array | None, vertices: Array) -> Values:
-        """Return potentials for a divergent pivot of an accumulating closure if rounding alone caused it; else raise.
+        """Return potentials for a divergent pivot of an accumulating closure if rounding or the tolerance explains it; else raise.
 
         `vertex` is the row of the pivot in the matrix of that time, `values` and `via`. The potentials belong to `vertices`, those of the
         rows. The `DivergenceError` has a cycle confirmed by exact weights, if known; wrapped integers raise `OverflowRiskError`.
@@ -59,10 +72,22 @@ class Diagnosis:
         if self._potentials is None:
             cycle, p = find_cycle(self.semiring, kept, int(vertices[vertex]))
             if cycle is not None:
-                raise self.error(cycle, exact_weight(self.semiring, kept, [*cycle, cycle[0]]))
+                p = self._tolerate(kept, cycle)
             self._require_rounding(values, int(vertices[vertex]))
             self._potentials = p
         return tuple(p[vertices] for p in self._potentials)
+
+    def _tolerate(self, kept: Values, cycle: list[int]) -> Values:
+        """Return potentials of the matrix with eased weights, and warn; raise for a cycle that improves by more than the tolerance."""
+        worse, p = find_cycle(self.semiring, eased(self.semiring, kept, self.tolerance), cycle[0]) if self.tolerance else (cycle, ())
+        cycle = worse or cycle
+        weight = exact_weight(self.semiring, kept, [*cycle, cycle[0]])
+        if worse is not None:
+            raise self.error(cycle, weight)
+        self.tolerated = True
+        about = f"{_shown([self.name(v) for v in cycle])}, weight {_number(weight, self.semiring.one)}"
+        warnings.warn(f"the answer rests on tolerance={self.tolerance}: a cycle improves, {about}", AssumptionWarning, callers_level())
+        return p
 
     def elimination(self, vertex: int, dtypes: tuple[np.dtype[Any], ...]) -> DivergenceError:
         """Return the error for a divergent pivot of an elimination, with a cycle or a strongly connected component that explains it."""

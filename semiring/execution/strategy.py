@@ -42,6 +42,8 @@ def solve(graph: Any, question: Question) -> Any:
 
 def run(how: Plan, given: GivenGraph, question: Question, selection: Selection | None = None) -> Any:
     """Run a plan by its executor."""
+    if how.problem.tolerance and how.strategy == "block rows":
+        raise SemiringError("tolerance= needs the whole matrix on one device: leave out comm, checkpoint, memory_limit and lists of GPUs")
     every = how.strategy == "whole" and selection is None and question.options.limit is None
     executor = whole.close if every else _executor(how, question)
     progress = question.options.progress
