@@ -81,8 +81,8 @@ if TYPE_CHECKING:
     from semiring.algorithms.search import Searches
 
 __all__ = [
-    "Relaxation", "adds_along_paths", "better", "close_by_potentials", "compared", "eased", "exact_weight", "filled", "find_cycle", "inverse",
-    "potentials_by_components", "relaxation", "reweighed", "rounding",
+    "Relaxation", "adds_along_paths", "better", "close_by_potentials", "compared", "eased", "exact_weight", "filled", "find_cycle",
+    "inverse", "potentials_by_components", "relaxation", "reweighed", "rounding",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -40,7 +41,10 @@ from semiring.common.errors import OverflowRiskError
 from semiring.common.units import counted
 from semiring.kernels.cpu.loops import Floats, Ints, ShortInts, loop, prefetch
 
-__all__ = ["Costs", "CriticalCycle", "Policy", "PolicyCycle", "best_to_cycle", "critical_edges", "least_cycle_mean", "reaching_cycles"]
+__all__ = [
+    "Costs", "CriticalCycle", "CriticalRatio", "Policy", "PolicyCycle", "best_to_cycle", "critical_edges", "least_cycle_mean",
+    "least_cycle_ratio", "reaching_cycles",
+]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
 
@@ -138,11 +142,45 @@ def least_cycle_mean(graph: CSR, threads: int | None = None) -> CriticalCycle | 
     return CriticalCycle(best, total, policy.values, costs, policy.edges)
 
 
+class CriticalRatio(NamedTuple):
+    """A cycle of the least ratio, the proof: a cycle of the least mean with the weights of `reduced`, and their factor `scale`."""
+
+    vertices: list[int]
+    total: Fraction  # exact sums around the cycle
+    transit: Fraction
+    proof: CriticalCycle
+    reduced: CSR  # scale · (w − λ·t) for weights w, transits t and the ratio λ
+    scale: int = 1
+
+
+def least_cycle_ratio(graph: CSR, transits: Array, threads: int | None = None) -> CriticalRatio | None:
+    """Find a cycle of the least ratio of weights to transits; return None for an acyclic graph. A few calls of `least_cycle_mean`.
+
+    Each cycle has a positive sum of transits. A cycle of the least mean of w − λ·t has a ratio below λ, the ratio of the last cycle, or no
+    cycle has (Dinkelbach, 1967). Ratios are exact, so each cycle comes once; integers stay integers where they are exact in float64.
+    """
+    (weights,) = graph.weights
+    integers = bool((weights == np.rint(weights)).all() and (transits == np.rint(transits)).all())
+    best, reduced, scale = None, graph, 1
+    while (found := least_cycle_mean(reduced, threads)) is not None:
+        around = np.array(found.vertices)
+        edges = np.searchsorted(graph.places, around * graph.n + np.roll(around, -1))
+        total, transit = (sum(map(Fraction, values[edges].tolist()), Fraction(0)) for values in (weights, transits))
+        if best is not None and total * best.transit >= best.total * transit:
+            return best._replace(proof=found, reduced=reduced, scale=scale)
+        best, ratio = CriticalRatio(found.vertices, total, transit, found, reduced), total / transit
+        p, q = ratio.numerator, ratio.denominator
+        scale = q if integers and q * np.abs(weights).max() + abs(p) * transits.max() < EXACT_IN_FLOAT64 else 1
+        costs = weights - float(ratio) * transits if scale != q else scale * weights - p * transits
+        reduced = graph.with_weights((costs,))
+    return None
+
+
 def critical_edges(graph: CSR, cycle: CriticalCycle) -> Array:
     """Mark the edges on cycles of the least mean; all cycles of these edges have this mean. A few rounds of O(m).
 
-    Around a cycle of the least mean v_u = q·w − p + v_v. Rounded, the left side may be greater by `unit`, and so the right side of an edge on
-    a cycle of k edges by k · `unit`. The vertices of a strongly connected component of such edges bound k, and the bound is applied again.
+    Around a cycle of the least mean v_u = q·w − p + v_v. Rounded, the left side may be greater by `unit`, so the right side of a cycle of k
+    edges by k · `unit`. The vertices of a strongly connected component of such edges bound k, and the bound is applied again.
     """
     values, costs, (weights,) = cycle.values, cycle.costs, graph.weights
     edges = np.flatnonzero(np.isfinite(values[graph.heads]))
