@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -27,6 +27,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import is_operation
 from semiring.algebra.laws import is_idempotent, is_selective
 from semiring.algorithms.bellman_ford import eased, exact_weight, find_cycle, rounding
+from semiring.algorithms.csr import CSR, SparseArray, present
 from semiring.algorithms.predecessors import cycle_through
 from semiring.algorithms.sums import divergent_component, heavy_cycle, is_inverse, weights_of_walks
 from semiring.common.errors import (
@@ -183,7 +184,29 @@ class Diagnosis:
             endless = "the walks around this cycle have no finite sum"
             problem += f", because {endless if self.semiring.star else 'each round of this cycle adds to the result'}"
         named = [self.name(v) for v in cycle]
-        return kind(f"{problem}: {_shown(named)}, weight {_number(weight, self.semiring.one)}{self._remedy}", named)
+        error = kind(f"{problem}: {_shown(named)}, weight {_number(weight, self.semiring.one)}{self._remedy}", named)
+        if self.semiring.star is None:
+            error.more = functools.partial(self._cycles, cycle)
+        return error
+
+    def _cycles(self, cycle: Sequence[int] | None) -> Iterator[list[Any]]:
+        """Iterate over divergent cycles without a common edge, beginning with a known one."""
+        kept = self.kept()
+        if kept is not None and self.tolerance:
+            kept = eased(self.semiring, kept, self.tolerance)
+        edges = None if kept is None else kept[0].edges if isinstance(kept[0], SparseArray) else self._edges(kept)
+        while cycle is not None:
+            yield [self.name(v) for v in cycle]
+            if edges is None:
+                return
+            left = ~np.isin(edges.places, np.array(cycle) * edges.n + np.roll(cycle, -1))
+            edges = CSR.of(edges.tails[left], edges.heads[left], tuple([w[left] for w in edges.weights]), edges.n, edges.zero)
+            cycle, _ = find_cycle(self.semiring, edges.arrays(), cycle[0])
+
+    def _edges(self, kept: Values) -> CSR:
+        zero, _ = self.semiring.identities([v.dtype for v in kept])
+        tails, heads = np.nonzero(present(kept, zero))
+        return CSR.of(tails, heads, tuple([v[tails, heads] for v in kept]), len(kept[0]), zero)
 
 
 def may_improve(semiring: Semiring, statistics: Sequence[ValueStatistics]) -> bool:
