@@ -76,7 +76,7 @@ class ClosureOptions(ComputationOptions, ExplainedOptions, total=False):
     """Options of a closure, with the rows, columns, paths and algorithm; see `semiring.apsp`."""
 
     check: bool
-    tolerance: float | None
+    tolerance: float
 
 
 class Options(NamedTuple):
@@ -92,7 +92,7 @@ class Options(NamedTuple):
     device: Any = "auto"
     threads: int | None = None
     check: bool = True
-    tolerance: float | None = None
+    tolerance: float = 0.0
     overwrite: bool = False
     memory_limit: int | str | None = None
     checkpoint: str | os.PathLike[str] | None = None
@@ -114,11 +114,11 @@ class Options(NamedTuple):
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{meant}")
         found = cls(**given)
         require_threads(found.threads)
-        if found.tolerance is not None and found.overwrite is True:
-            raise SemiringError("tolerance= reads the graph again if a cycle improves; leave out overwrite=True")
         for name, value in given.items():
             if hasattr(value, "shape") and name not in ("nonedge", "sources", "targets"):  # whose truth nobody may ask
                 refuse_arrays(**{name: value})
+        if found.tolerance and found.overwrite:
+            raise SemiringError("tolerance= reads the graph again if a cycle improves; leave out overwrite=True")
         return found
 
 

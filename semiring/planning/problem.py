@@ -198,7 +198,7 @@ def closure_problem(semiring: Semiring, dtypes: DTypes, shape: tuple[int, ...], 
         threads=options.threads,
         memory_limit=None if options.memory_limit is None else size_of(options.memory_limit),
         checkpoint=options.checkpoint is not None,
-        tolerance=0.0 if options.tolerance is None else share_of(semiring, dtypes, options.tolerance),
+        tolerance=0.0 if options.tolerance == 0.0 else share_of(semiring, dtypes, options.tolerance),
         **more,
     )
 

@@ -75,20 +75,27 @@ def _draw_mean(rng: Rng, _: Subject, device: str) -> Case:
     name = ("MIN_PLUS", "MAX_PLUS")[rng.integers(2)]
     subject, n = catalogue(name, str(rng.choice(["float64", "float32", "int32"]))), draw_size(rng, 33)
     a = subject.draw(rng, (n, n), zeros=[0.3, 0.8, 0.95][rng.integers(3)])
-    return Case("cycle_mean", subject, {"a": a}, {"a": ("n", "n")}, {}, _options(rng, device), "cpu")
+    transit = {"transit": int(rng.integers(1 << 30))} if rng.random() < 0.4 else {}
+    return Case("cycle_mean", subject, {"a": a}, {"a": ("n", "n")}, {}, {**_options(rng, device), **transit}, "cpu")
 
 
 def _check_mean(case: Case) -> Complaint | None:
     graph, labels = graph_of(case, case.placed("a"))
     sign = 1.0 if case.subject.semiring.name == "min-plus" else -1.0
-    found = attempt(sr.cycle_mean, graph, case.subject.semiring)
+    a, seed = case.arrays["a"][0], case.options.get("transit")
+    transit = np.ones(a.shape) if seed is None else np.random.default_rng(seed).integers(1, 9, a.shape).astype(float)
+    found = attempt(sr.cycle_mean, graph, case.subject.semiring, **({} if seed is None else {"transit": transit}))
     complaint = judged(found, {})
     if complaint is not None:
         return complaint
-    a = case.arrays["a"][0]
     least = np.where(a == case.subject.zeros[0], math.inf, sign * a.astype(float))
     mean, cycle = found.result.mean, found.result.cycle
     want = _karp(least)
+    if seed is not None and cycle is not None:  # no cycle has a lesser ratio exactly if none of the reduced costs is negative
+        ratio = Fraction(sign * found.result.total) / Fraction(found.result.transit)
+        if _karp(ratio.denominator * least - ratio.numerator * transit) != 0:
+            return Complaint("ratio", f"the ratio {ratio} of {cycle} is not the least")
+        want = ratio
     if mean != sign * (math.inf if want is None else float(want)):
         return Complaint("mean", f"the mean is {mean}, and the least of {sign:+g} times the weights {want}")
     if (cycle is None) != (want is None):
@@ -97,10 +104,16 @@ def _check_mean(case: Case) -> Complaint | None:
         return None
     numbers = [v if labels is None else labels.index(v) for v in cycle]
     total = sum(least[u, v] for u, v in zip(numbers, [*numbers[1:], numbers[0]], strict=True))
-    if len({*numbers}) < len(numbers) or Fraction(total) / len(numbers) != want or found.result.total != sign * total:
+    around = sum(transit[u, v] for u, v in zip(numbers, [*numbers[1:], numbers[0]], strict=True))
+    if len({*numbers}) < len(numbers) or Fraction(total) / Fraction(around) != want or found.result.total != sign * total:
         return Complaint("cycle", f"the cycle {cycle} of weight {found.result.total} has not the mean {want}")
+    for other in itertools.islice(found.result.cycles(), 30):
+        ends = [v if labels is None else labels.index(v) for v in other]
+        edges = ends, [*ends[1:], ends[0]]
+        if len({*ends}) < len(ends) or Fraction(least[edges].sum()) / Fraction(transit[edges].sum()) != want:
+            return Complaint("cycles", f"the cycle {other} is not critical; the mean is {want}")
     x = sign * np.asarray(found.result.eigenvector)
-    left, right = (least + x).min(axis=1), sign * mean + x
+    left, right = (least - float(want) * transit + x).min(axis=1), x
     with np.errstate(invalid="ignore"):
         same = (left == right) | (np.abs(left - right) <= 1e-9)
     return None if same.all() else Complaint("eigenvector", f"A ⊗ x is {sign * left} instead of {sign * right} for x = {sign * x}")

@@ -9,7 +9,7 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
-import pandas as pd
+import pandas as pd  # type: ignore[import-untyped]  # it ships no types
 import pytest
 import scipy.sparse as sp
 from hypothesis import given

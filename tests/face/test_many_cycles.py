@@ -87,9 +87,9 @@ def test_errors_travel_without_their_graph() -> None:
         sr.apsp(a.copy(), overwrite=True)
     assert len(list(caught.value.cycles())) in (0, 1, 2)
     assert list(sr.DivergenceError("no cycle").cycles(3)) == []
-    with pytest.raises(sr.DivergenceError) as caught:
+    with pytest.raises(sr.DivergenceError) as together:
         sr.closure(np.array([[0.6, 0.6], [0.6, 0.6]]), "plus-times")
-    assert list(caught.value.cycles()) == []
-    with pytest.raises(sr.DivergenceError) as caught:
+    assert list(together.value.cycles()) == []
+    with pytest.raises(sr.DivergenceError) as alone:
         sr.closure(np.array([[0, 2.0], [1.0, 0]]), "plus-times")
-    assert list(caught.value.cycles()) == [caught.value.cycle]
+    assert list(alone.value.cycles()) == [alone.value.cycle]
