@@ -1,9 +1,10 @@
-"""`k_shortest_paths` beside all simple paths there are, and `cycle_mean` beside Karp's theorem, in whole numbers."""
+"""`k_shortest_paths` beside all simple paths, `cycle_mean` beside Karp's theorem, and `tolerance` beside prices."""
 
 from __future__ import annotations
 
 import itertools
 import math
+import warnings
 from fractions import Fraction
 from typing import Any
 
@@ -133,4 +134,41 @@ def _karp(weights: Array) -> Fraction | None:
     return min(means, default=None)
 
 
-ENTRIES = {"k_shortest_paths": Entry(0.3, _draw_paths, _check_paths), "cycle_mean": Entry(0.3, _draw_mean, _check_mean)}
+# Rates that follow from prices, rounded.
+
+
+def _draw_rates(rng: Rng, _: Subject, device: str) -> Case:
+    subject, n = catalogue("MAX_TIMES", str(rng.choice(["float64", "float32"]))), draw_size(rng, 25)
+    prices = np.exp(2 * rng.normal(size=n))
+    rates = np.where(rng.random((n, n)) < rng.choice([0.2, 0.6, 1]), prices / prices[:, None], 0).astype(subject.dtypes[0])
+    return Case(
+        "tolerance", subject, {"a": (rates,)}, {"a": ("n", "n")}, {}, {**_options(rng, device), "paths": bool(rng.random() < 0.3)}, "cpu"
+    )
+
+
+def _check_rates(case: Case) -> Complaint | None:
+    graph, _ = graph_of(case, case.placed("a"))
+    rates, tolerance = case.arrays["a"][0], 1e-5 if case.arrays["a"][0].dtype == np.float32 else 1e-12
+    n = len(rates)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = attempt(sr.closure, graph, case.subject.semiring, tolerance=tolerance, paths=bool(case.options.get("paths")))
+        best = np.log(rates.astype(float))  # −∞ without an edge
+    complaint = judged(found, {})
+    if complaint is not None:
+        return complaint
+    got = np.asarray(found.result.values if case.options.get("paths") else found.result, float)
+    np.fill_diagonal(best, 0)
+    for k in range(n):  # any path will do
+        best = np.where(best == -math.inf, best[:, [k]] + best[[k], :], best)
+    want = np.exp(best)
+    if not np.allclose(got, want, rtol=100 * n * tolerance, atol=0):
+        return Complaint("values", f"{got} instead of {want}")
+    return None
+
+
+ENTRIES = {
+    "k_shortest_paths": Entry(0.3, _draw_paths, _check_paths),
+    "cycle_mean": Entry(0.3, _draw_mean, _check_mean),
+    "tolerance": Entry(0.2, _draw_rates, _check_rates),
+}
