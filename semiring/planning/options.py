@@ -117,8 +117,8 @@ class Options(NamedTuple):
         for name, value in given.items():
             if hasattr(value, "shape") and name not in ("nonedge", "sources", "targets"):  # whose truth nobody may ask
                 refuse_arrays(**{name: value})
-        if found.tolerance and found.overwrite:
-            raise SemiringError("tolerance= reads the graph again if a cycle improves; leave out overwrite=True")
+        if found.tolerance and (found.overwrite or found.comm is not None):
+            raise SemiringError("tolerance= reads the whole graph again if a cycle improves; leave out overwrite and comm")
         return found
 
 

@@ -101,7 +101,7 @@ def _check_mean(case: Case) -> Complaint | None:
         return Complaint("mean", f"the mean is {mean}, and the least of {sign:+g} times the weights {want}")
     if (cycle is None) != (want is None):
         return Complaint("cycle", f"the cycle is {cycle}, and the mean {want}")
-    if cycle is None:
+    if cycle is None or want is None:
         return None
     numbers = [v if labels is None else labels.index(v) for v in cycle]
     total = sum(least[u, v] for u, v in zip(numbers, [*numbers[1:], numbers[0]], strict=True))

@@ -187,5 +187,7 @@ def test_refusals(tmp_path: Path) -> None:
         sr.apsp(a.astype(int), tolerance=1e-9)
     with pytest.raises(sr.SemiringError, match="overwrite"):
         sr.apsp(a, tolerance=1e-9, overwrite=True)
+    with pytest.raises(sr.SemiringError, match="comm"):
+        sr.apsp(a, tolerance=1e-9, comm=object())
     with pytest.raises(sr.SemiringError, match="memory_limit"):
         sr.apsp(a, tolerance=1e-9, checkpoint=tmp_path)
