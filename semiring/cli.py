@@ -88,7 +88,7 @@ def _as_options(text: str) -> str:
     text = re.sub(r"\bdirected=(False)?", "--undirected", text)
     text = re.sub(r"\bsources=", "--from=", text)
     text = re.sub(r"\b(source|target)=", r"--\1-column=", text)
-    text = re.sub(r"\b(nonedge|dtype|encoding|weight|method)=(np\.)?", r"--\1=", text)
+    text = re.sub(r"\b(nonedge|dtype|encoding|weight|method|tolerance)=(np\.)?", r"--\1=", text)
     return re.sub(r"math\.inf|float\('inf'\)", "inf", text)
 
 
@@ -116,6 +116,9 @@ def _parser() -> argparse.ArgumentParser:
         for end in ("source", "target"):
             command.add_argument(f"--{end}-column", metavar="NAME", help=f"column of an edge list with the {end}s of the edges")
         command.add_argument("--limit", type=_number, metavar="X", help="print only the pairs up to this distance or element, one a line")
+        command.add_argument(
+            "--tolerance", type=_number, default=0.0, metavar="X", help="relative rounding error of weights, such as 1e-12"
+        )
         command.add_argument("--nonedge", type=_number, metavar="VALUE", help="value of a matrix that means no edge (0, inf, nan, …)")
         command.add_argument("--method", default="auto", choices=("auto", "iterative", "blocked", "recursive"), help="algorithm (auto)")
         command.add_argument("--dtype", help="number type of the computation: float64, float32, int32, …")
@@ -261,7 +264,13 @@ def _in_integers(graph: ArrayLike, semiring: Semiring) -> ArrayLike:
 
 
 def _settings(options: argparse.Namespace) -> dict[str, Any]:
-    return {"nonedge": options.nonedge, "dtype": options.dtype, "method": options.method, "progress": options.progress}
+    return {
+        "nonedge": options.nonedge,
+        "dtype": options.dtype,
+        "method": options.method,
+        "progress": options.progress,
+        "tolerance": options.tolerance,
+    }
 
 
 def _read(options: argparse.Namespace) -> tuple[Any, Sequence[Hashable]]:

@@ -50,7 +50,7 @@ def apsp(
     paths : bool
         Return `Paths`.
     sources, targets : vertex or sequence of vertices, optional
-        Rows and columns to compute: by label, or else by index.
+        Rows and columns, by label or index.
     limit : scalar, optional
         The greatest distance in the result, a sparse array then.
     weight : str or number, optional
@@ -73,16 +73,18 @@ def apsp(
         By default ``SEMIRING_NUM_THREADS``, or all cores.
     check : bool
         False skips NaN, overflow and suspicious zeros.
+    tolerance : float
+        Relative error of the weights.
     overwrite : bool
         The result may replace the graph.
     memory_limit : int or str, optional
         Bytes, or "8GiB", above which block rows serve.
     checkpoint : path, optional
-        A folder; the same call goes on after a crash.
+        A folder, to go on after a crash.
     progress : callable or bool, optional
         A function of `Progress`, True (a bar) or False.
     comm : mpi4py.MPI.Intracomm, optional
-        Processes that share one matrix (How-to, Cluster).
+        Processes that share one matrix.
     method : {"auto", "iterative", "blocked", "recursive"}
         "auto" is recursive.
     block : int, optional
@@ -95,7 +97,7 @@ def apsp(
 
     Notes
     -----
-    Dense graphs take n³ steps; sparse ones are searched if that is faster. `closure` finds longest paths over ``"max-plus"``, widest
+    Dense graphs take n³ steps; sparse ones may be searched. `closure` finds longest paths over ``"max-plus"``, widest
     over ``"max-min"``.
     More: Reference, Options; How it works, Accuracy.
     """
@@ -152,7 +154,7 @@ def closure(
 
     Other Parameters
     ----------------
-    device, threads, check, overwrite, memory_limit, checkpoint, progress, comm, method, block
+    device, threads, check, tolerance, overwrite, memory_limit, checkpoint, progress, comm, method, block
         As for `apsp`. Block rows and `comm` need an idempotent ⊕.
 
     Raises
@@ -216,7 +218,7 @@ def transitive_closure(
 
     Other Parameters
     ----------------
-    device, threads, check, overwrite, memory_limit, checkpoint, progress, comm, method, block
+    device, threads, check, tolerance, overwrite, memory_limit, checkpoint, progress, comm, method, block
         As for `apsp`.
 
     Raises

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from numbers import Integral
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,11 +14,13 @@ from semiring.algebra.catalogue import BOOLEAN, MAX_PLUS, MIN_PLUS, as_semiring
 from semiring.algebra.definition import Semiring
 from semiring.algebra.laws import is_selective
 from semiring.algorithms.csr import CSR
-from semiring.algorithms.cycle_mean import CriticalCycle, best_to_cycle, least_cycle_mean
+from semiring.algorithms.cycle_mean import CriticalCycle, best_to_cycle, critical_edges, least_cycle_mean, least_cycle_ratio
+from semiring.algorithms.elementary_cycles import elementary_cycles
 from semiring.algorithms.reachability import Condensation
 from semiring.algorithms.simple_paths import simple_paths
 from semiring.arrays.conversion import Array
 from semiring.arrays.devices import host
+from semiring.arrays.exchange import is_sparse
 from semiring.arrays.memory import require_bytes
 from semiring.arrays.threads import require_threads
 from semiring.common.docstrings import described_by
@@ -27,6 +29,7 @@ from semiring.common.forks import cached_property
 from semiring.common.html import Shown
 from semiring.common.units import counted
 from semiring.graphs import edges_of, read_graph
+from semiring.graphs.edge_list import EdgeList
 from semiring.graphs.read import one_graph
 from semiring.graphs.vertices import chosen
 from semiring.planning.options import Options
@@ -370,7 +373,7 @@ def _number(vertex: Any, n: int, labels: Sequence[Hashable] | None, what: str) -
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CycleMean(Shown):
-    """The cycle mean of a graph, with a critical cycle and an eigenvector, from `cycle_mean`.
+    """The cycle mean of a graph (or the ratio to `transit`), with critical cycles and an eigenvector, from `cycle_mean`.
 
     Examples
     --------
@@ -386,9 +389,11 @@ class CycleMean(Shown):
     cycle : list or None
         The vertices of a critical cycle (a cycle with this mean), each once, in order; None without a cycle.
     total : float
-        The sum of the weights of the cycle, correctly rounded; the mean is the total over the number of edges.
+        The sum of the weights of the cycle, correctly rounded; the mean is the total over the transit.
     nodes : tuple
         The vertices of the graph.
+    transit : float
+        The sum of the transits of the cycle: the number of edges, unless transits are given.
     """
 
     mean: float
@@ -399,13 +404,15 @@ class CycleMean(Shown):
     _critical: CriticalCycle | None = field(repr=False)
     _sign: float = field(repr=False)
     _threads: int | None = field(repr=False)
+    transit: float = 0.0
+    _reduced: tuple[CSR, int] | None = field(default=None, repr=False)  # the weights of `_critical`, and their factor
 
     @cached_property
     def eigenvector(self) -> Array:
         """A vector x with A ⊗ x = λ ⊗ x for the mean λ, computed on first access in O(m log m) for m edges.
 
-        Entry i is the weight of the best path from vertex i to the first vertex of `cycle`, where each edge counts as weight − λ. The entry
-        is the semiring's zero if i does not reach the cycle; in a strongly connected graph every vertex does.
+        Entry i is the weight of the best path from vertex i to the first vertex of `cycle`, where each edge counts as weight − λ, or as
+        weight − λ · transit. The entry is the semiring's zero if i does not reach the cycle; in a strongly connected graph all do.
 
         Examples
         --------
@@ -419,7 +426,45 @@ class CycleMean(Shown):
         """
         if self._critical is None:
             return np.full(len(self.nodes), self.mean)
-        return 0.0 + self._sign * best_to_cycle(self._graph, self._critical, self._threads)
+        graph, scale = self._reduced or (self._graph, 1)
+        return 0.0 + self._sign / scale * best_to_cycle(graph, self._critical, self._threads)
+
+    @cached_property
+    def critical_graph(self) -> EdgeList:
+        """The edges on critical cycles, with all vertices; computed on first access in a few rounds of O(m) steps for m edges.
+
+        Each cycle of these edges is critical. This is exact for integers if `cycle` is exact. For other weights a cycle is critical if
+        rounding could hide the difference of the means: n · 2⁻⁴⁹ of the largest sum in the proof, for n vertices in a component.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> trains = sr.edges([("A", "B", 4), ("B", "A", 6), ("A", "C", 5), ("C", "A", 5), ("B", "C", 1)])
+        >>> critical = sr.cycle_mean(trains).critical_graph
+        >>> critical, critical.weights
+        (<3 vertices, 4 directed edges>, array([4., 5., 6., 5.]))
+        """
+        graph, _ = self._reduced or (self._graph, 1)
+        kept = np.zeros(len(graph.heads), bool) if self._critical is None else critical_edges(graph, self._critical)
+        tails, heads, (weights,) = self._graph.tails[kept], self._graph.heads[kept], self._graph.weights
+        return EdgeList(self.nodes, tails, heads, 0.0 + self._sign * weights[kept])
+
+    def cycles(self) -> Iterator[list[Any]]:
+        """Iterate over all critical cycles, each once, as the vertices of `cycle`.
+
+        A graph may have exponentially many. Each takes O(n + m) steps in the critical graph, so the first ones are quick:
+        `itertools.islice` takes some. Johnson, "Finding all the elementary circuits of a directed graph", 1975.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> trains = sr.edges([("A", "B", 4), ("B", "A", 6), ("A", "C", 5), ("C", "A", 5), ("B", "C", 1)])
+        >>> list(sr.cycle_mean(trains).cycles())
+        [['A', 'B'], ['A', 'C']]
+        """
+        critical = self.critical_graph
+        for cycle in elementary_cycles(CSR.of(critical.sources, critical.targets, (), len(self.nodes), ())):
+            yield [self.nodes[v] for v in cycle]
 
     def facts(self) -> tuple[str, list[tuple[str, str]]]:
         """Return the title and the rows of the table in Jupyter."""
@@ -440,6 +485,7 @@ def cycle_mean(
     graph: Any,
     semiring: Semiring | str = MAX_PLUS,
     *,
+    transit: Any = None,
     weight: Any = None,
     nonedge: Any = None,
     threads: int | None = None,
@@ -448,7 +494,7 @@ def cycle_mean(
 
     Examples
     --------
-    A train leaves a station once the connecting trains have arrived. The slowest cycle sets the pace: 5 minutes in the long run.
+    A train leaves a station once the connecting trains have arrived. The slowest cycle sets the pace: 5 minutes.
 
     >>> import semiring as sr
     >>> trains = sr.edges([("A", "B", 4), ("B", "C", 3), ("C", "A", 8), ("B", "A", 2)])
@@ -463,6 +509,11 @@ def cycle_mean(
     >>> sr.cycle_mean(trains, sr.MIN_PLUS).cycle
     ['A', 'B']
 
+    With two trains from C to A:
+
+    >>> sr.cycle_mean(trains, transit=[1, 1, 2, 1]).mean
+    3.75
+
     Parameters
     ----------
     graph : sparse array, graph of another library, what `edges` gives, or array of shape (n, n)
@@ -471,6 +522,9 @@ def cycle_mean(
         counts (over min-plus the lightest). Weights are converted to float64, which rounds integers beyond 2⁵³.
     semiring : Semiring or str
         `MAX_PLUS`, or `MIN_PLUS` for the minimum cycle mean.
+    transit : str, number or array, optional
+        A second number of each edge, 0 or more, such as tokens; the mean is the total over their sum. An attribute or column, a number for
+        all edges, or an array of shape (n, n) or, for `edges`, (m,).
     weight, nonedge
         As for `apsp`.
 
@@ -481,7 +535,7 @@ def cycle_mean(
     Raises
     ------
     GraphError, ShapeError, DTypeError, DomainError
-        As for `apsp`.
+        As for `apsp`. GraphError also for wrong transits, and a cycle of transit 0.
     LawError
         If the semiring is not max-plus or min-plus.
     OverflowRiskError
@@ -489,11 +543,14 @@ def cycle_mean(
 
     Notes
     -----
-    Howard's policy iteration in float64: rounds of O(m) steps for m edges, usually a few dozen rounds at most. For integers the cycle is
+    Howard's policy iteration in float64: rounds of O(m) steps for m edges, usually a few dozen. For integers the cycle is
     exactly critical if the length of the cycle times the longest path stays below 2⁵³; otherwise the mean is optimal up to rounding. The
-    graph need not be strongly connected: all cycles count. Cochet-Terrasson, Cohen, Gaubert, McGettrick and Quadrat, "Numerical computation
-    of spectral elements in max-plus algebra", 1998; Dasdan, "Experimental analysis of the fastest optimum cycle ratio and mean
+    graph need not be strongly connected: all cycles count. Cochet-Terrasson et al., "Numerical computation of
+    spectral elements in max-plus algebra", 1998; Dasdan, "Experimental analysis of the fastest optimum cycle ratio and mean
     algorithms", 2004.
+
+    With `transit`, iterations for weight − λ · transit follow until no ratio is better in exact fractions.
+    Dinkelbach, "On nonlinear fractional programming", 1967.
     """
     require_threads(threads)
     semiring = as_semiring(semiring)
@@ -501,16 +558,54 @@ def cycle_mean(
         raise LawError(f"cycle_mean needs {MAX_PLUS.name} or {MIN_PLUS.name}, not {semiring.name}")
     with noted("the cycle mean", semiring, graph):
         edges, labels = one_graph(graph, semiring, nonedge=nonedge, dtype=np.float64, weight=weight)
+        transits = None if transit is None else _transits(graph, edges, transit, range(edges.n) if labels is None else labels)
     sign = -1.0 if semiring == MAX_PLUS else 1.0
     if sign < 0:
         edges = replace(edges, weights=(-edges.weights[0],), zero=(np.inf,), statistics=())
-    found = least_cycle_mean(edges, threads)
     nodes = tuple(range(edges.n)) if labels is None else labels
+    if transits is not None and (best := least_cycle_ratio(edges, transits, threads)) is not None:
+        mean, cycle, total = sign * float(best.total / best.transit), [nodes[v] for v in best.vertices], 0.0 + sign * float(best.total)
+        reduced = best.reduced, best.scale
+        return CycleMean(0.0 + mean, cycle, total, nodes, edges, best.proof, sign, threads, float(best.transit), reduced)
+    found = least_cycle_mean(edges, threads)
     if found is None:
         return CycleMean(sign * math.inf, None, 0.0, nodes, edges, None, sign, threads)
     total = 0.0 + sign * found.total
     cycle = [nodes[v] for v in found.vertices]
-    return CycleMean(total / len(cycle), cycle, total, nodes, edges, found, sign, threads)
+    return CycleMean(total / len(cycle), cycle, total, nodes, edges, found, sign, threads, float(len(cycle)))
+
+
+def _transits(graph: Any, edges: CSR, transit: Any, names: Sequence[Hashable]) -> Array:
+    """Return a second number of each edge, 0 or more; each cycle has a positive one."""
+
+    def edge(number: int) -> str:
+        return f"the edge {names[edges.tails[number]]!r} → {names[edges.heads[number]]!r}"
+
+    listed = isinstance(graph, EdgeList) and np.ndim(transit) == 1
+    if isinstance(transit, Real):
+        found = np.full(len(edges.heads), float(transit))
+    elif isinstance(transit, str) or listed or is_sparse(transit):
+        given = graph if isinstance(transit, str) else replace(graph, weights=np.asarray(transit)) if listed else transit
+        weight = transit if isinstance(transit, str) else None
+        least, greatest = (one_graph(given, s, dtype=np.float64, weight=weight)[0] for s in (MIN_PLUS, MAX_PLUS))
+        at = np.minimum(np.searchsorted(least.places, edges.places), max(0, len(least.heads) - 1))
+        for number in np.flatnonzero(least.places[at] != edges.places if len(least.heads) else edges.places >= 0)[:1].tolist():
+            raise GraphError(f"transit has no number for {edge(number)}")
+        found = least.weights[0][at]
+        for number in np.flatnonzero(found != greatest.weights[0][at])[:1].tolist():
+            raise GraphError(f"parallel edges have different transits: {edge(number)}; a cycle mean knows one edge between two vertices")
+    else:
+        matrix = np.asarray(host(transit), np.float64)
+        if matrix.shape != (edges.n, edges.n):
+            raise GraphError(f"transit has shape {matrix.shape}; it must be {(edges.n, edges.n)}, or a number for each edge of `edges`")
+        found = matrix[edges.tails, edges.heads]
+    for number in np.flatnonzero(~((found >= 0) & (found < np.inf)))[:1].tolist():
+        raise GraphError(f"the transit of {edge(number)} is {found[number]}; it must be a number from 0")
+    none = found == 0
+    for cycle in elementary_cycles(CSR.of(edges.tails[none], edges.heads[none], (), edges.n, ())):
+        around = " → ".join(repr(names[v]) for v in [*cycle, cycle[0]])
+        raise GraphError(f"the cycle {around} has a transit of 0, so its ratio is infinite or undefined")
+    return found
 
 
 @raised_here

@@ -47,7 +47,9 @@ Statistics
     distances           sums of distances by hop counts; diameter and radius by bounds: Takes and Kosters (2011, 2013)
     distribution        sums, maxima and histograms of all distances of an eliminated graph
     betweenness         the share of shortest paths through each vertex and edge: Brandes (2001)
-    cycle_mean          the least mean of a cycle, and an eigenvector: Cochet-Terrasson et al. (1998), Dasdan (2004)
+    cycle_mean          the least mean of a cycle, and an eigenvector: Cochet-Terrasson et al. (1998), Dasdan (2004);
+                        the least ratio of two sums: Dinkelbach (1967)
+    elementary_cycles   all cycles without a repeated vertex: Johnson (1975)
 
 Products
     chain               several matrices in the order of the fewest steps, and powers by repeated squaring

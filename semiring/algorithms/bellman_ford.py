@@ -81,8 +81,8 @@ if TYPE_CHECKING:
     from semiring.algorithms.search import Searches
 
 __all__ = [
-    "Relaxation", "adds_along_paths", "better", "close_by_potentials", "compared", "exact_weight", "filled", "find_cycle", "inverse",
-    "potentials_by_components", "relaxation", "reweighed", "rounding",
+    "Relaxation", "adds_along_paths", "better", "close_by_potentials", "compared", "eased", "exact_weight", "filled", "find_cycle",
+    "inverse", "potentials_by_components", "relaxation", "reweighed", "rounding",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
@@ -360,6 +360,15 @@ def _exact(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     return Fraction(value) if isinstance(value, float) and math.isfinite(value) else value
+
+
+def eased(semiring: Semiring, values: Values, tolerance: float) -> Values:
+    """Return a matrix of numbers, dense or sparse, with each weight w less preferred by `tolerance` · |w|; ⊕ is a minimum or a maximum."""
+    (array,) = values
+    weights = (array.edges.weights[0] if isinstance(array, SparseArray) else array).astype(np.float64)
+    change = tolerance * np.abs(weights, where=np.isfinite(weights), out=np.zeros_like(weights))
+    weights += change if is_operation(semiring.program.add[0], ("min",)) else -change
+    return array.edges.with_weights((weights,)).arrays() if isinstance(array, SparseArray) else (weights,)
 
 
 def rounding(values: Values) -> float:

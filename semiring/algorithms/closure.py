@@ -146,6 +146,7 @@ def closure(
     verify: Callable[[], Sequence[ValueStatistics]] | None = None,
     check: bool = True,  # refuse numbers that could leave the dtype
     shortcuts: bool = False,
+    tolerance: float = 0.0,  # see `Diagnosis`
 ) -> None:
     """values ← A* = I ⊕ A ⊕ A² ⊕ …, or A⁺ = A ⊕ A² ⊕ …, in place.
 
@@ -177,17 +178,17 @@ def closure(
             if statistics and _close_by_levels(engine, values[0], statistics[0]):
                 return
             verify = functools.partial(tuple, statistics)
-        close_asynchronously(task, values, via, verify, lambda vertex: _close_on_host(task, values, via, kept(), names, vertex))
+        close_asynchronously(task, values, via, verify, lambda vertex: _close_on_host(task, values, via, kept(), names, vertex, tolerance))
         return
     batch = values[0].shape[:-2]
     statistics = () if verify is None else verify()
     if not batch:
-        _close_matrix(task, values, via, statistics, Diagnosis(semiring, kept, name))
+        _close_matrix(task, values, via, statistics, Diagnosis(semiring, kept, name, tolerance))
         return
     for piece in pieces(batch, max(1, HOST // values[0].shape[-1] ** 2)):
         if not _close_together(task, tuple(v[piece] for v in values), None if via is None else via[piece]):
             for index in itertools.product(*(range(length)[some] for some, length in zip(piece, batch, strict=True))):
-                _close_of_stack(task, values, via, kept, name, index)
+                _close_of_stack(task, values, via, kept, name, index, tolerance)
 
 
 def _close_together(task: Task, values: Values, via: Array | None) -> bool:
@@ -231,14 +232,20 @@ def _close_together(task: Task, values: Values, via: Array | None) -> bool:
 
 
 def _close_of_stack(
-    task: Task, values: Values, via: Array | None, kept: Callable[[], Values | None], name: Callable[[int], Any], index: tuple[int, ...]
+    task: Task,
+    values: Values,
+    via: Array | None,
+    kept: Callable[[], Values | None],
+    name: Callable[[int], Any],
+    index: tuple[int, ...],
+    tolerance: float,
 ) -> None:
 
     def input_matrix() -> Values | None:
         arrays = kept()
         return None if arrays is None else tuple(v[index] for v in arrays)
 
-    diagnosis, matrix = Diagnosis(task.engine.semiring, input_matrix, name), tuple(v[index] for v in values)
+    diagnosis, matrix = Diagnosis(task.engine.semiring, input_matrix, name, tolerance), tuple(v[index] for v in values)
     try:
         _close_matrix(task, matrix, None if via is None else via[index], (), diagnosis)
     except SemiringError as error:
@@ -336,7 +343,9 @@ def _mend(task: Task, values: Values, via: Array | None, p: Values, diagnosis: D
         engine.store(A, values)
 
 
-def _close_on_host(task: Task, values: Values, via: Array | None, given: Values | None, names: Sequence[Any] | None, vertex: int) -> None:
+def _close_on_host(
+    task: Task, values: Values, via: Array | None, given: Values | None, names: Sequence[Any] | None, vertex: int, tolerance: float
+) -> None:
     """Repeat the closure of GPU arrays on the CPU, which finds the cycle of a divergent pivot, or only a rounding error."""
     semiring, dtypes = task.engine.semiring, task.engine.dtypes
     if given is None:
@@ -346,7 +355,7 @@ def _close_on_host(task: Task, values: Values, via: Array | None, given: Values 
     on_host = None if via is None else np.full(via.shape, -1, dtype=np.int32)
     engine = engine_for(semiring, dtypes, "auto", witness=via is not None)
     engine.meter = task.engine.meter
-    closure(engine, arrays, on_host, reflexive=task.reflexive, kept=lambda: edges, names=names)
+    closure(engine, arrays, on_host, reflexive=task.reflexive, kept=lambda: edges, names=names, tolerance=tolerance)
     for v, w in zip(values, arrays, strict=True):
         v[...] = to_gpu(w)
     if via is not None:

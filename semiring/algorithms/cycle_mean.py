@@ -15,6 +15,8 @@ Examples
 >>> cycle = least_cycle_mean(graph)
 >>> cycle.vertices, cycle.total
 ([0, 2], 4.0)
+>>> critical_edges(graph, cycle)  # of 0 → 1, 0 → 2, 1 → 0, 2 → 0, 2 → 2
+array([False,  True, False,  True, False])
 >>> best_to_cycle(graph, cycle)
 array([ 0.,  2., -3.])
 """
@@ -23,6 +25,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -31,13 +34,17 @@ from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.algorithms.search import searches_for
+from semiring.algorithms.strong_components import strong_components
 from semiring.arrays.conversion import EXACT_IN_FLOAT64
 from semiring.arrays.threads import run, thread_count
 from semiring.common.errors import OverflowRiskError
 from semiring.common.units import counted
 from semiring.kernels.cpu.loops import Floats, Ints, ShortInts, loop, prefetch
 
-__all__ = ["Costs", "CriticalCycle", "Policy", "PolicyCycle", "best_to_cycle", "least_cycle_mean", "reaching_cycles"]
+__all__ = [
+    "Costs", "CriticalCycle", "CriticalRatio", "Policy", "PolicyCycle", "best_to_cycle", "critical_edges", "least_cycle_mean",
+    "least_cycle_ratio", "reaching_cycles",
+]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
 
@@ -133,6 +140,66 @@ def least_cycle_mean(graph: CSR, threads: int | None = None) -> CriticalCycle | 
         changed, largest = policy.improve(costs)
     policy.take(best, along)  # the policy may end on another cycle of the same mean
     return CriticalCycle(best, total, policy.values, costs, policy.edges)
+
+
+class CriticalRatio(NamedTuple):
+    """A cycle of the least ratio, the proof: a cycle of the least mean with the weights of `reduced`, and their factor `scale`."""
+
+    vertices: list[int]
+    total: Fraction  # exact sums around the cycle
+    transit: Fraction
+    proof: CriticalCycle
+    reduced: CSR  # scale · (w − λ·t) for weights w, transits t and the ratio λ
+    scale: int = 1
+
+
+def least_cycle_ratio(graph: CSR, transits: Array, threads: int | None = None) -> CriticalRatio | None:
+    """Find a cycle of the least ratio of weights to transits; return None for an acyclic graph. A few calls of `least_cycle_mean`.
+
+    Each cycle has a positive sum of transits. A cycle of the least mean of w − λ·t has a ratio below λ, the ratio of the last cycle, or no
+    cycle has (Dinkelbach, 1967). Ratios are exact, so each cycle comes once; integers stay integers where they are exact in float64.
+    """
+    (weights,) = graph.weights
+    integers = bool((weights == np.rint(weights)).all() and (transits == np.rint(transits)).all())
+    best, reduced, scale = None, graph, 1
+    while (found := least_cycle_mean(reduced, threads)) is not None:
+        around = np.array(found.vertices)
+        edges = np.searchsorted(graph.places, around * graph.n + np.roll(around, -1))
+        total, transit = (sum(map(Fraction, values[edges].tolist()), Fraction(0)) for values in (weights, transits))
+        if best is not None and total * best.transit >= best.total * transit:
+            return best._replace(proof=found, reduced=reduced, scale=scale)
+        best, ratio = CriticalRatio(found.vertices, total, transit, found, reduced), total / transit
+        p, q = ratio.numerator, ratio.denominator
+        scale = q if integers and q * np.abs(weights).max() + abs(p) * transits.max() < EXACT_IN_FLOAT64 else 1
+        costs = weights - float(ratio) * transits if scale != q else scale * weights - p * transits
+        reduced = graph.with_weights((costs,))
+    return None
+
+
+def critical_edges(graph: CSR, cycle: CriticalCycle) -> Array:
+    """Mark the edges on cycles of the least mean; all cycles of these edges have this mean. A few rounds of O(m).
+
+    Around a cycle of the least mean v_u = q·w − p + v_v. Rounded, the left side may be greater by `unit`, so the right side of a cycle of k
+    edges by k · `unit`. The vertices of a strongly connected component of such edges bound k, and the bound is applied again.
+    """
+    values, costs, (weights,) = cycle.values, cycle.costs, graph.weights
+    edges = np.flatnonzero(np.isfinite(values[graph.heads]))
+    while True:
+        tails, heads = graph.tails[edges], graph.heads[edges]
+        count, component = strong_components(np.append(0, np.cumsum(np.bincount(tails, minlength=graph.n))), heads)
+        inside = component[tails] == component[heads]
+        edges, tails, heads = edges[inside], tails[inside], heads[inside]
+        offers = weights[edges] * costs.scale - costs.shift + values[heads]
+        largest, own = np.zeros(count), component[tails]
+        np.maximum.at(largest, own, np.abs(offers))
+        unit = costs.tolerance * largest[own] + costs.least
+        tight = offers - values[tails] <= np.bincount(component, minlength=count)[own] * unit
+        if tight.all():
+            break
+        edges = edges[tight]
+    found = np.zeros(len(weights), bool)
+    found[edges] = True
+    return found
 
 
 def best_to_cycle(graph: CSR, cycle: CriticalCycle, threads: int | None = None) -> Array:

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -25,10 +26,21 @@ from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import is_operation
 from semiring.algebra.laws import is_idempotent, is_selective
-from semiring.algorithms.bellman_ford import exact_weight, find_cycle, rounding
+from semiring.algorithms.bellman_ford import eased, exact_weight, find_cycle, rounding
+from semiring.algorithms.csr import CSR, SparseArray, present
 from semiring.algorithms.predecessors import cycle_through
 from semiring.algorithms.sums import divergent_component, heavy_cycle, is_inverse, weights_of_walks
-from semiring.common.errors import DivergenceError, NegativeCycleError, OverflowRiskError, TraceError, brief, listing, printable
+from semiring.common.errors import (
+    AssumptionWarning,
+    DivergenceError,
+    NegativeCycleError,
+    OverflowRiskError,
+    TraceError,
+    brief,
+    callers_level,
+    listing,
+    printable,
+)
 from semiring.kernels.limits import ValueStatistics
 from semiring.kernels.operations import Operations, operations_for
 
@@ -45,10 +57,12 @@ class Diagnosis:
     semiring: Semiring
     kept: Callable[[], Values | None]  # returns the input matrix, or None if it was overwritten
     name: Callable[[int], Any]  # returns the caller's name of a vertex
+    tolerance: float = 0.0  # a cycle is harmless that does not improve once each weight is less preferred by this share
+    tolerated: bool = False  # the potentials rest on the tolerance
     _potentials: Values | None = None
 
     def potentials(self, vertex: int, values: Values, via: Array | None, vertices: Array) -> Values:
-        """Return potentials for a divergent pivot of an accumulating closure if rounding alone caused it; else raise.
+        """Return potentials for a divergent pivot of an accumulating closure if rounding or the tolerance explains it; else raise.
 
         `vertex` is the row of the pivot in the matrix of that time, `values` and `via`. The potentials belong to `vertices`, those of the
         rows. The `DivergenceError` has a cycle confirmed by exact weights, if known; wrapped integers raise `OverflowRiskError`.
@@ -59,10 +73,22 @@ class Diagnosis:
         if self._potentials is None:
             cycle, p = find_cycle(self.semiring, kept, int(vertices[vertex]))
             if cycle is not None:
-                raise self.error(cycle, exact_weight(self.semiring, kept, [*cycle, cycle[0]]))
+                p = self._tolerate(kept, cycle)
             self._require_rounding(values, int(vertices[vertex]))
             self._potentials = p
         return tuple(p[vertices] for p in self._potentials)
+
+    def _tolerate(self, kept: Values, cycle: list[int]) -> Values:
+        """Return potentials of the matrix with eased weights, and warn; raise for a cycle that improves by more than the tolerance."""
+        worse, p = find_cycle(self.semiring, eased(self.semiring, kept, self.tolerance), cycle[0]) if self.tolerance else (cycle, ())
+        cycle = worse or cycle
+        weight = exact_weight(self.semiring, kept, [*cycle, cycle[0]])
+        if worse is not None:
+            raise self.error(cycle, weight)
+        self.tolerated = True
+        about = f"{_shown([self.name(v) for v in cycle])}, weight {_number(weight, self.semiring.one)}"
+        warnings.warn(f"the answer rests on tolerance={self.tolerance}: a cycle improves, {about}", AssumptionWarning, callers_level())
+        return p
 
     def elimination(self, vertex: int, dtypes: tuple[np.dtype[Any], ...]) -> DivergenceError:
         """Return the error for a divergent pivot of an elimination, with a cycle or a strongly connected component that explains it."""
@@ -158,7 +184,29 @@ class Diagnosis:
             endless = "the walks around this cycle have no finite sum"
             problem += f", because {endless if self.semiring.star else 'each round of this cycle adds to the result'}"
         named = [self.name(v) for v in cycle]
-        return kind(f"{problem}: {_shown(named)}, weight {_number(weight, self.semiring.one)}{self._remedy}", named)
+        error = kind(f"{problem}: {_shown(named)}, weight {_number(weight, self.semiring.one)}{self._remedy}", named)
+        if self.semiring.star is None:
+            error.more = functools.partial(self._cycles, cycle)
+        return error
+
+    def _cycles(self, cycle: Sequence[int] | None) -> Iterator[list[Any]]:
+        """Iterate over divergent cycles without a common edge, beginning with a known one."""
+        kept = self.kept()
+        if kept is not None and self.tolerance:
+            kept = eased(self.semiring, kept, self.tolerance)
+        edges = None if kept is None else kept[0].edges if isinstance(kept[0], SparseArray) else self._edges(kept)
+        while cycle is not None:
+            yield [self.name(v) for v in cycle]
+            if edges is None:
+                return
+            left = ~np.isin(edges.places, np.array(cycle) * edges.n + np.roll(cycle, -1))
+            edges = CSR.of(edges.tails[left], edges.heads[left], tuple([w[left] for w in edges.weights]), edges.n, edges.zero)
+            cycle, _ = find_cycle(self.semiring, edges.arrays(), cycle[0])
+
+    def _edges(self, kept: Values) -> CSR:
+        zero, _ = self.semiring.identities([v.dtype for v in kept])
+        tails, heads = np.nonzero(present(kept, zero))
+        return CSR.of(tails, heads, tuple([v[tails, heads] for v in kept]), len(kept[0]), zero)
 
 
 def may_improve(semiring: Semiring, statistics: Sequence[ValueStatistics]) -> bool:

@@ -94,6 +94,7 @@ def rows_of_edges(
     order: Order | None = None,  # the result of `search_order`, if known
     meter: Meter | None = None,  # counts n + m steps for each search
     limit: tuple[Any, ...] | None = None,  # the worst element that is wanted; best-first searches end there
+    tolerance: float = 0.0,  # see `Diagnosis`
 ) -> Values:
     """Find best paths from each of s sources: rows of A*, or of A⁺, of shape (s, n).
 
@@ -109,7 +110,7 @@ def rows_of_edges(
     """
     guard = guard_for(semiring, edges.dtypes, edges.n - 1 if reflexive else edges.n)
     guard.before(edges.statistics or statistics_of(semiring, edges.weights))
-    search = _Search(semiring, edges, reflexive, backward, name, order or search_order(semiring, edges), limit)
+    search = _Search(semiring, edges, reflexive, backward, name, order or search_order(semiring, edges), limit, tolerance)
     shape = len(sources), edges.n
     if len(edges.heads) and searches is not None:
         results = tuple([np.empty(shape, d) for d in edges.dtypes])
@@ -196,7 +197,9 @@ class _Search:
         name: Callable[[int], Any],
         order: Order,
         limit: tuple[Any, ...] | None = None,
+        tolerance: float = 0.0,
     ) -> None:
+        self.tolerance = tolerance
         self.order, self.doubtful = order, order == "rounds"  # only then a cycle may diverge
         self.limit = None if self.doubtful else limit  # a path may exceed a limit, and return
         if self.limit is not None:
@@ -253,12 +256,13 @@ class _Search:
             return rest
         left = np.array(rest, dtype=np.intp)
         vertices = self.edges.reachable(sources[left])
-        ahead = potentials_by_components(self.semiring, self.edges.induced(vertices), searches)
+        ahead, tolerated = potentials_by_components(self.semiring, self.edges.induced(vertices), searches), False
         if ahead is not None:
             found: Values = (ahead,)
         elif all(d.kind == "f" for d in self.edges.dtypes):
             diagnosis, arrays, start = self._reached(sources[left])
             found = diagnosis.potentials(start, arrays, None, np.arange(len(vertices)))
+            tolerated = diagnosis.tolerated
         else:
             return rest
         inverted = inverse(self.semiring, found)
@@ -273,14 +277,40 @@ class _Search:
         how: dict[str, Any] = {"searches": searches, "order": "best", "meter": meter}
         for part in slices(len(left), self.edges.n, HOST):
             some, ends = left[part], sources[left[part]]
-            trees = None if tree is None else tree[some]
+            trees = np.full((len(some), self.edges.n), -1, np.int32) if tolerated else None if tree is None else tree[some]
             rows = rows_of_edges(self.semiring, graph, ends, reflexive=self.reflexive, tree=trees, **how)
             moved = self._lengthened(self._lengthened(tuple(v[ends, None] for v in back), rows), p)
+            if tolerated and trees is not None:  # some reweighed edges improved on 1, which their potentials do not cancel
+                moved = self._along(trees, ends, moved)
             there = present(rows, self.edges.zero)
             _put(results, some, tuple(np.where(there, m, v) for v, m in zip(rows, moved, strict=True)))
+            if self.reflexive:  # p⁻¹ ⊗ p may be rounded
+                _put(results, (some, ends), self.operations.one)
             if tree is not None:
                 tree[some] = trees
         return ()
+
+    def _along(self, trees: Array, roots: Array, rows: Values) -> Values:
+        """Return rows with the elements of the paths in their trees, edge by edge; O(s·n) for each edge of the longest path."""
+        i, v = np.nonzero(trees >= 0)
+        u = trees[i, v]
+        edges = tuple([w[np.searchsorted(self.edges.places, u.astype(np.int64) * self.edges.n + v)] for w in self.edges.weights])
+        rows, walks, known = tuple([w.copy() for w in rows]), tuple([w.copy() for w in rows]), np.zeros(trees.shape, bool)
+        known[np.arange(len(roots)), roots] = True
+        for walk, one in zip(walks, self.operations.one, strict=True):
+            walk[known] = one
+        while len(i):
+            ready = known[i, u]
+            if not ready.any():  # rounding has bent the rest into a circle
+                break
+            at, left = (i[ready], v[ready]), ~ready
+            offers = self._lengthened(tuple([w[i[ready], u[ready]] for w in walks]), tuple([e[ready] for e in edges]))
+            for row, walk, offer in zip(rows, walks, offers, strict=True):
+                row[at] = offer
+                walk[at] = np.where(v[ready] == roots[i[ready]], walk[at], offer)
+            known[at] = True
+            i, v, u, edges = i[left], v[left], u[left], tuple([e[left] for e in edges])
+        return rows
 
     def run(self, sources: Array, results: Values, tree: Array | None) -> None:
         """Fill contiguous rows of zeros with the elements from each source."""
@@ -298,7 +328,9 @@ class _Search:
             if number == _PATIENCE and self.doubtful:
                 diagnosis, arrays, start = self._reached(sources[places[:1] // n])
                 cycle, _ = find_cycle(self.semiring, arrays, start)
-                if cycle is not None:
+                if cycle is not None and self.tolerance:
+                    diagnosis.potentials(start, arrays, None, np.arange(arrays[0].shape[0]))
+                elif cycle is not None:
                     raise diagnosis.error(cycle, exact_weight(self.semiring, arrays, [*cycle, cycle[0]]))
         if self.doubtful:  # if only rounding keeps the rounds going, walks of n edges are as exact as the arithmetic; else this raises
             diagnosis, arrays, start = self._reached(sources[places[:1] // n])
@@ -352,7 +384,7 @@ class _Search:
         """Return the diagnosis, the edges between vertices that the sources reach, and the number of the first source among these."""
         vertices = self.edges.reachable(sources)
         arrays = self.given.induced(vertices).arrays()
-        diagnosis = Diagnosis(self.semiring, lambda: arrays, lambda v: self.name(int(vertices[v])))
+        diagnosis = Diagnosis(self.semiring, lambda: arrays, lambda v: self.name(int(vertices[v])), self.tolerance)
         return diagnosis, arrays, int(np.searchsorted(vertices, sources[0]))
 
 

@@ -9,7 +9,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from types import FrameType
 from typing import Any, ParamSpec, TypeVar
 
@@ -92,10 +92,35 @@ class DivergenceError(SemiringError, ArithmeticError):
         The vertices of a strongly connected component whose cycles diverge together, if no single cycle does.
     """
 
+    more: Callable[[], Iterator[list[Any]]] | None = None  # iterates over `cycle` and others
+
     def __init__(self, message: str, cycle: Sequence[Any] | None = None, vertices: Sequence[Any] | None = None) -> None:
         super().__init__(message)
         self.cycle = None if cycle is None else list(cycle)
         self.vertices = None if vertices is None else list(vertices)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Leave the graph behind when the error is sent to another process."""
+        return type(self), self.args, {name: value for name, value in self.__dict__.items() if name != "more"}
+
+    def cycles(self, limit: int | None = None) -> Iterator[list[Any]]:
+        """Iterate over `cycle` and further cycles that diverge, no edge in two of them, at most `limit`.
+
+        Each cycle is elementary. Afterwards each other such cycle shares an edge with one of these, unless `limit` or rounding ends the
+        search. Over a semiring with ``star``, and after the input was overwritten, `cycle` is the only one. The edges of a cycle are
+        removed before the next search of O(n·m) steps, which reads the graph of the call: do not change the graph in between. An error that
+        was sent to another process knows only `cycle`.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> try:
+        ...     sr.apsp(sr.edges([("a", "b", -3), ("b", "a", 1), ("b", "c", 0), ("c", "d", 1), ("d", "c", -2)]))
+        ... except sr.NegativeCycleError as error:
+        ...     sorted(map(sorted, error.cycles(10)))
+        [['a', 'b'], ['c', 'd']]
+        """
+        return itertools.islice(self.more() if self.more else [self.cycle] if self.cycle else [], limit)
 
 
 class NegativeCycleError(DivergenceError):

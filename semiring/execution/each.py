@@ -84,8 +84,8 @@ def solve_each(graphs: Sequence[Any], question: Question) -> list[Any]:
         xp = namespace(members[0].values[0])
         parts = [xp.concatenate(v).reshape(len(v), *v[0].shape) for v in zip(*(m.values for m in members), strict=True)]
         try:
-            # Paths look at the matrices again.
-            stack = question._replace(options=options._replace(overwrite=not question.paths))
+            # Paths and a tolerance look at the matrices again.
+            stack = question._replace(options=options._replace(overwrite=not (question.paths or options.tolerance)))
             found = solve(tuple(parts) if len(parts) > 1 else parts[0], stack)
         except SemiringError:
             for member in members:  # the one with the fault raises its own error

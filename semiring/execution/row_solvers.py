@@ -99,6 +99,7 @@ class RowSolver:
             order=how.problem.order,
             meter=meter,
             limit=how.problem.limit,
+            tolerance=how.problem.tolerance,
         )
         if backward:
             return tuple(v.T for v in values), None if tree is None else tree.T

@@ -185,6 +185,7 @@ class _Task:
             kept=matrix,
             names=names,
             verify=lambda: statistics,
+            tolerance=self.plan.problem.tolerance,
         )
         rows = (slice(None), xp.asarray(roots)) if self.backward else (xp.asarray(roots),)
         found = tuple([v[rows] for v in values])

@@ -43,6 +43,8 @@ def solve(graph: Any, question: Question) -> Any:
 
 def run(how: Plan, given: GivenGraph, question: Question, selection: Selection | None = None) -> Any:
     """Run a plan by its executor."""
+    if how.problem.tolerance and how.strategy == "block rows":
+        raise SemiringError("tolerance= needs the whole matrix on one device: leave out comm, checkpoint, memory_limit and lists of GPUs")
     executor = whole.close if how.strategy == "whole" and selection is None else _executor(how)
     if question.options.limit is not None:
         from semiring.execution.within import close

@@ -113,6 +113,7 @@ def _closed(
         verify=g.verify,
         check=question.options.check,
         shortcuts=how.problem.takes_shortcuts,
+        tolerance=how.problem.tolerance,
     )
     if arrive is not None:
         values, via = arrive()

@@ -230,7 +230,7 @@ def _tried(problem: Problem, edges: CSR, *, eliminable: bool) -> Problem:
 
 def _fill(problem: Problem, edges: CSR) -> Fill | None:
     """Analyse an elimination, if the other strategies take so long that the analysis pays; None otherwise."""
-    if problem.exact or problem.ranks or str(problem.device) == "reference":
+    if problem.exact or problem.ranks or problem.tolerance or str(problem.device) == "reference":
         return None
     if problem.paths and not has_searches(problem.semiring, problem.dtypes):  # trees would be grown by NumPy
         return None

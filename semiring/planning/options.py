@@ -16,17 +16,29 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.algebra.expression import is_operation
 from semiring.algebra.laws import is_selective
+from semiring.algorithms.divergence import extremum_of
 from semiring.arrays.devices import gpu_name, gpu_number, gpus, is_gpu, why_no_gpu
 from semiring.arrays.threads import require_threads
-from semiring.common.errors import LawError, SemiringError, described, refuse_arrays, similar
+from semiring.common.errors import DTypeError, LawError, SemiringError, described, refuse_arrays, similar
 from semiring.kernels.limits import DTypes
 from semiring.kernels.operations import operations_for
 
 if TYPE_CHECKING:
     from semiring.common.progress import Progress
 
-__all__ = ["ClosureOptions", "ComputationOptions", "ExplainedOptions", "Options", "named_device", "named_gpus", "size_of", "takes"]
+__all__ = [
+    "ClosureOptions",
+    "ComputationOptions",
+    "ExplainedOptions",
+    "Options",
+    "named_device",
+    "named_gpus",
+    "share_of",
+    "size_of",
+    "takes",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -64,6 +76,7 @@ class ClosureOptions(ComputationOptions, ExplainedOptions, total=False):
     """Options of a closure, with the rows, columns, paths and algorithm; see `semiring.apsp`."""
 
     check: bool
+    tolerance: float
 
 
 class Options(NamedTuple):
@@ -79,6 +92,7 @@ class Options(NamedTuple):
     device: Any = "auto"
     threads: int | None = None
     check: bool = True
+    tolerance: float = 0.0
     overwrite: bool = False
     memory_limit: int | str | None = None
     checkpoint: str | os.PathLike[str] | None = None
@@ -103,6 +117,8 @@ class Options(NamedTuple):
         for name, value in given.items():
             if hasattr(value, "shape") and name not in ("nonedge", "sources", "targets"):  # whose truth nobody may ask
                 refuse_arrays(**{name: value})
+        if found.tolerance and (found.overwrite or found.comm is not None):
+            raise SemiringError("tolerance= reads the whole graph again if a cycle improves; leave out overwrite and comm")
         return found
 
 
@@ -148,6 +164,21 @@ def worst_element(semiring: Semiring, dtypes: DTypes, limit: Any) -> tuple[Any, 
     low, high = map(tuple, found)
     both = operations_for(semiring, dtypes).add(low, high)
     return tuple([d.type(v) if d.kind != "O" else v for v, d in zip(both, dtypes, strict=True)])
+
+
+def share_of(semiring: Semiring, dtypes: DTypes, tolerance: Any) -> float:
+    """Return a tolerance as a float.
+
+    Raises SemiringError for a number outside [0, 1), LawError for a semiring without such rates or sums, and DTypeError for exact dtypes.
+    """
+    if isinstance(tolerance, bool) or not isinstance(tolerance, int | float | np.number) or not 0 <= tolerance < 1:
+        raise SemiringError(f"tolerance is {described(tolerance)}; it must be a number from 0 and below 1, such as 1e-12")
+    ordered = extremum_of(semiring) is not None and is_operation(semiring.program.mul[0], ("add", "mul")) and semiring.star is None
+    if not ordered:
+        raise LawError(f"tolerance= needs a minimum or maximum of sums or products, as in max-times; {semiring.name} is none")
+    if dtypes[0].kind != "f":
+        raise DTypeError(f"tolerance= is for rounded numbers, and {dtypes[0]} is exact; leave it out, or use dtype=float")
+    return float(tolerance)
 
 
 def named_device(device: Any, place: str, *, exact: bool, compiled: bool = False) -> str | None:

@@ -14,7 +14,7 @@ from semiring.arrays.devices import gpu_name, is_gpu, on_gpu
 from semiring.common.errors import SemiringError
 from semiring.kernels import machine
 from semiring.kernels.operations import is_packed
-from semiring.planning.options import Options, size_of
+from semiring.planning.options import Options, share_of, size_of
 
 __all__ = ["Problem", "Wanted", "closure_problem", "location"]
 
@@ -62,6 +62,8 @@ class Problem(NamedTuple):
         The order of searches, see `search_order`.
     limit : tuple or None
         The worst element that is wanted, where searches can end.
+    tolerance : float
+        The caller's option, 0 by default.
     reach : Reach
         The part of the graph that a search visits.
     spans : bool
@@ -103,6 +105,7 @@ class Problem(NamedTuple):
     symbolic: bool = False
     order: Order = "best"
     limit: tuple[Any, ...] | None = None
+    tolerance: float = 0.0
     reach: Reach = Reach()
     spans: bool = False
     steps: float = 1.0
@@ -195,6 +198,7 @@ def closure_problem(semiring: Semiring, dtypes: DTypes, shape: tuple[int, ...], 
         threads=options.threads,
         memory_limit=None if options.memory_limit is None else size_of(options.memory_limit),
         checkpoint=options.checkpoint is not None,
+        tolerance=0.0 if options.tolerance == 0.0 else share_of(semiring, dtypes, options.tolerance),
         **more,
     )
 

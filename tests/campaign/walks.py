@@ -1,9 +1,10 @@
-"""`k_shortest_paths` beside all simple paths there are, and `cycle_mean` beside Karp's theorem, in whole numbers."""
+"""`k_shortest_paths` beside all simple paths, `cycle_mean` beside Karp's theorem, and `tolerance` beside prices."""
 
 from __future__ import annotations
 
 import itertools
 import math
+import warnings
 from fractions import Fraction
 from typing import Any
 
@@ -75,32 +76,45 @@ def _draw_mean(rng: Rng, _: Subject, device: str) -> Case:
     name = ("MIN_PLUS", "MAX_PLUS")[rng.integers(2)]
     subject, n = catalogue(name, str(rng.choice(["float64", "float32", "int32"]))), draw_size(rng, 33)
     a = subject.draw(rng, (n, n), zeros=[0.3, 0.8, 0.95][rng.integers(3)])
-    return Case("cycle_mean", subject, {"a": a}, {"a": ("n", "n")}, {}, _options(rng, device), "cpu")
+    transit = {"transit": int(rng.integers(1 << 30))} if rng.random() < 0.4 else {}
+    return Case("cycle_mean", subject, {"a": a}, {"a": ("n", "n")}, {}, {**_options(rng, device), **transit}, "cpu")
 
 
 def _check_mean(case: Case) -> Complaint | None:
     graph, labels = graph_of(case, case.placed("a"))
     sign = 1.0 if case.subject.semiring.name == "min-plus" else -1.0
-    found = attempt(sr.cycle_mean, graph, case.subject.semiring)
+    a, seed = case.arrays["a"][0], case.options.get("transit")
+    transit = np.ones(a.shape) if seed is None else np.random.default_rng(seed).integers(1, 9, a.shape).astype(float)
+    found = attempt(sr.cycle_mean, graph, case.subject.semiring, **({} if seed is None else {"transit": transit}))
     complaint = judged(found, {})
     if complaint is not None:
         return complaint
-    a = case.arrays["a"][0]
     least = np.where(a == case.subject.zeros[0], math.inf, sign * a.astype(float))
     mean, cycle = found.result.mean, found.result.cycle
     want = _karp(least)
+    if seed is not None and cycle is not None:  # no cycle has a lesser ratio exactly if none of the reduced costs is negative
+        ratio = Fraction(sign * found.result.total) / Fraction(found.result.transit)
+        if _karp(ratio.denominator * least - ratio.numerator * transit) != 0:
+            return Complaint("ratio", f"the ratio {ratio} of {cycle} is not the least")
+        want = ratio
     if mean != sign * (math.inf if want is None else float(want)):
         return Complaint("mean", f"the mean is {mean}, and the least of {sign:+g} times the weights {want}")
     if (cycle is None) != (want is None):
         return Complaint("cycle", f"the cycle is {cycle}, and the mean {want}")
-    if cycle is None:
+    if cycle is None or want is None:
         return None
     numbers = [v if labels is None else labels.index(v) for v in cycle]
     total = sum(least[u, v] for u, v in zip(numbers, [*numbers[1:], numbers[0]], strict=True))
-    if len({*numbers}) < len(numbers) or Fraction(total) / len(numbers) != want or found.result.total != sign * total:
+    around = sum(transit[u, v] for u, v in zip(numbers, [*numbers[1:], numbers[0]], strict=True))
+    if len({*numbers}) < len(numbers) or Fraction(total) / Fraction(around) != want or found.result.total != sign * total:
         return Complaint("cycle", f"the cycle {cycle} of weight {found.result.total} has not the mean {want}")
+    for other in itertools.islice(found.result.cycles(), 30):
+        ends = [v if labels is None else labels.index(v) for v in other]
+        edges = ends, [*ends[1:], ends[0]]
+        if len({*ends}) < len(ends) or Fraction(least[edges].sum()) / Fraction(transit[edges].sum()) != want:
+            return Complaint("cycles", f"the cycle {other} is not critical; the mean is {want}")
     x = sign * np.asarray(found.result.eigenvector)
-    left, right = (least + x).min(axis=1), sign * mean + x
+    left, right = (least - float(want) * transit + x).min(axis=1), x
     with np.errstate(invalid="ignore"):
         same = (left == right) | (np.abs(left - right) <= 1e-9)
     return None if same.all() else Complaint("eigenvector", f"A ⊗ x is {sign * left} instead of {sign * right} for x = {sign * x}")
@@ -120,4 +134,41 @@ def _karp(weights: Array) -> Fraction | None:
     return min(means, default=None)
 
 
-ENTRIES = {"k_shortest_paths": Entry(0.3, _draw_paths, _check_paths), "cycle_mean": Entry(0.3, _draw_mean, _check_mean)}
+# Rates that follow from prices, rounded.
+
+
+def _draw_rates(rng: Rng, _: Subject, device: str) -> Case:
+    subject, n = catalogue("MAX_TIMES", str(rng.choice(["float64", "float32"]))), draw_size(rng, 25)
+    prices = np.exp(2 * rng.normal(size=n))
+    rates = np.where(rng.random((n, n)) < rng.choice([0.2, 0.6, 1]), prices / prices[:, None], 0).astype(subject.dtypes[0])
+    return Case(
+        "tolerance", subject, {"a": (rates,)}, {"a": ("n", "n")}, {}, {**_options(rng, device), "paths": bool(rng.random() < 0.3)}, "cpu"
+    )
+
+
+def _check_rates(case: Case) -> Complaint | None:
+    graph, _ = graph_of(case, case.placed("a"))
+    rates, tolerance = case.arrays["a"][0], 1e-5 if case.arrays["a"][0].dtype == np.float32 else 1e-12
+    n = len(rates)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = attempt(sr.closure, graph, case.subject.semiring, tolerance=tolerance, paths=bool(case.options.get("paths")))
+        best = np.log(rates.astype(float))  # −∞ without an edge
+    complaint = judged(found, {})
+    if complaint is not None:
+        return complaint
+    got = np.asarray(found.result.values if case.options.get("paths") else found.result, float)
+    np.fill_diagonal(best, 0)
+    for k in range(n):  # any path will do
+        best = np.where(best == -math.inf, best[:, [k]] + best[[k], :], best)
+    want = np.exp(best)
+    if not np.allclose(got, want, rtol=100 * n * tolerance, atol=0):
+        return Complaint("values", f"{got} instead of {want}")
+    return None
+
+
+ENTRIES = {
+    "k_shortest_paths": Entry(0.3, _draw_paths, _check_paths),
+    "cycle_mean": Entry(0.3, _draw_mean, _check_mean),
+    "tolerance": Entry(0.2, _draw_rates, _check_rates),
+}

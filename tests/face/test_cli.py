@@ -655,3 +655,14 @@ def test_pairs_within_a_limit(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out.splitlines() == ["b → c: 2.5", "b → d: 2.5", "c → d: 4"]
     assert main(["apsp", str(file), "--limit", "1", "-o", str(tmp_path / "near.npy")]) == 2
     assert "written as .csv, .tsv or .txt" in capsys.readouterr().err
+
+
+def test_a_tolerance_for_rounded_rates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rates = tmp_path / "rates.csv"
+    rates.write_text("source,target,weight\na,b,1.0001\nb,a,1\n")
+    command = ["closure", "--semiring", "max-times", str(rates)]
+    assert main(command) == 1
+    assert main([*command, "--tolerance", "1e-3"]) == 0
+    assert "rests on --tolerance=0.001: a cycle improves, b → a → b" in capsys.readouterr().err
+    assert main(["closure", "--semiring", "max-min", str(rates), "--tolerance", "1e-3"]) == 2
+    assert "needs a minimum or maximum of sums or products" in capsys.readouterr().err

@@ -9,6 +9,7 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
+import pandas as pd  # type: ignore[import-untyped]  # it ships no types
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
@@ -198,3 +199,185 @@ def test_a_nearly_critical_cycle_of_integers_is_told_apart() -> None:
     graph = sr.edges([*one, *other, (0, p, w), (p, 0, w)])
     assert len(sr.cycle_mean(graph, sr.MIN_PLUS).cycle or []) == p
     assert math.isclose(sr.cycle_mean(graph).mean, w, rel_tol=1e-9)
+
+
+def turned(cycle: list[Any]) -> tuple[Any, ...]:
+    """The cycle from its least vertex on."""
+    first = cycle.index(min(cycle))
+    return (*cycle[first:], *cycle[:first])
+
+
+def simple_cycles(edges: list[tuple[int, int, Any]]) -> dict[tuple[int, ...], Fraction]:
+    """All simple cycles by NetworkX, with their exact means; weights are decimals of one digit."""
+    weights = {(u, v): Fraction(round(10 * w), 10) for u, v, w in edges}
+    return {
+        turned(c): sum(weights[e] for e in itertools.pairwise([*c, c[0]])) / len(c)  # type: ignore[misc]  # not empty
+        for c in nx.simple_cycles(nx.DiGraph(list(weights)))
+    }
+
+
+@pytest.mark.parametrize("semiring", [sr.MIN_PLUS, sr.MAX_PLUS], ids=lambda s: s.name)
+@given(graph=st.one_of(graphs(st.integers(-2, 2)), graphs(st.sampled_from([-0.2, -0.1, 0.1, 0.3, 1e6])), graphs(LARGE)))
+def test_all_critical_cycles(graph: tuple[int, list[tuple[int, int, Any]]], semiring: sr.Semiring) -> None:
+    n, edges = graph
+    means = simple_cycles(edges)
+    best = (min if semiring is sr.MIN_PLUS else max)(means.values(), default=None)
+    expected = [c for c, mean in means.items() if mean == best]
+    found = sr.cycle_mean(sr.edges(edges, nodes=range(n)), semiring)
+    cycles = list(found.cycles())
+    assert sorted(map(turned, cycles)) == sorted(expected)
+    critical = found.critical_graph
+    assert critical.labels == found.nodes
+    on_cycles = {e for c in expected for e in itertools.pairwise([*c, c[0]])}
+    listed = zip(critical.sources.tolist(), critical.targets.tolist(), np.asarray(critical.weights).tolist(), strict=True)
+    assert sorted(listed) == sorted((u, v, w) for u, v, w in edges if (u, v) in on_cycles)
+    if found.cycle is not None:
+        assert turned(found.cycle) in expected
+        assert sr.cycle_mean(critical, semiring).mean == found.mean
+
+
+def test_critical_cycles_of_rounded_weights() -> None:
+    """Long cycles of one mean in decimals, whose float64 sums differ, beside a cycle that is 10⁻⁹ worse."""
+    rng = np.random.default_rng(8)
+    edges, first = [], 0
+    for n in (50, 70, 90):
+        weights = np.round(rng.uniform(-50, 50, n), 1)
+        weights[-1] = np.round(0.7 * n - weights[:-1].sum(), 1)
+        ring = [*range(first, first + n)]
+        edges += [*zip(ring, np.roll(ring, -1).tolist(), weights.tolist(), strict=True), (first, (first + 100) % 210, 1e4)]
+        first += n
+    found = sr.cycle_mean(sr.edges([*edges, (7, 7, 0.7 + 1e-9)], nodes=range(210)), "min-plus")
+    assert sorted(map(len, found.cycles())) == [50, 70, 90]
+    assert found.mean == pytest.approx(0.7, rel=1e-14)
+
+
+def test_critical_cycles_follow_each_other_at_once() -> None:
+    n = 40
+    found = sr.cycle_mean(np.ones((n, n)))  # more than 40! cycles
+    some = list(itertools.islice(found.cycles(), 1000))
+    assert len(set(map(turned, some))) == 1000
+    assert found.critical_graph.sources.size == n * n
+    ring = sr.cycle_mean(sp.coo_array((np.ones(30_000), (np.arange(30_000), np.roll(np.arange(30_000), -1)))))
+    assert [len(c) for c in ring.cycles()] == [30_000]
+    pairs = np.arange(30_000)
+    many = sr.cycle_mean(sp.coo_array((np.ones(30_000), (pairs, pairs ^ 1))))
+    assert sum(1 for _ in many.cycles()) == 15_000
+
+
+def test_critical_cycles_of_no_cycle_and_of_names() -> None:
+    for n in (0, 1, 3):
+        found = sr.cycle_mean(np.full((n, n), -INF))
+        assert list(found.cycles()) == []
+        assert len(found.critical_graph.sources) == 0
+    named = sr.cycle_mean(sr.edges([("x", "y", 1), ("y", "x", 1), ("x", "x", 1), ("y", "z", 9)]), "min-plus")
+    assert list(named.cycles()) == [["x"], ["x", "y"]]
+
+
+@st.composite
+def timed(
+    draw: st.DrawFn, weights: st.SearchStrategy[Any], transits: st.SearchStrategy[Any]
+) -> tuple[int, list[tuple[int, int, Any, Any]]]:
+    n, edges = draw(graphs(weights))
+    return n, [(*edge, draw(transits)) for edge in edges]
+
+
+RATIOS = st.one_of(timed(SMALL, st.integers(0, 3)), timed(LARGE, st.integers(1, 10**6)), timed(st.floats(-9, 9), st.floats(0.5, 2)))
+
+
+@pytest.mark.parametrize("semiring", [sr.MIN_PLUS, sr.MAX_PLUS], ids=lambda s: s.name)
+@given(graph=RATIOS)
+def test_ratios_beside_all_simple_cycles(graph: tuple[int, list[tuple[int, int, Any, Any]]], semiring: sr.Semiring) -> None:
+    n, edges = graph
+    network = nx.DiGraph()
+    network.add_nodes_from(range(n))
+    network.add_edges_from((u, v, {"cost": Fraction(w), "tokens": Fraction(t)}) for u, v, w, t in edges)
+    sums = {
+        turned(c): tuple(sum(network.edges[e][name] for e in itertools.pairwise([*c, c[0]])) for name in ("cost", "tokens"))
+        for c in nx.simple_cycles(network)
+    }
+    listed = sr.edges([e[:3] for e in edges], nodes=range(n))
+    transit = np.array([t for *_, t in edges], float)
+    if any(t == 0 for _, t in sums.values()):
+        with pytest.raises(sr.GraphError, match="has a transit of 0") as caught:
+            sr.cycle_mean(listed, semiring, transit=transit)
+        named = [int(v) for v in str(caught.value).split(" has a transit")[0].removeprefix("the cycle ").split(" → ")[:-1]]
+        assert sums[turned(named)][1] == 0
+        return
+    ratios = {c: w / t for c, (w, t) in sums.items()}
+    best = (min if semiring is sr.MIN_PLUS else max)(ratios.values(), default=None)
+    found = sr.cycle_mean(listed, semiring, transit=transit)
+    if best is None:
+        assert (found.mean, found.cycle, found.transit) == (semiring.zero, None, 0)
+        return
+    assert found.cycle is not None
+    total, around = sums[turned(found.cycle)]
+    assert (found.total, found.transit, found.mean) == (float(total), float(around), float(total / around))
+    x, a = found.eigenvector, np.full((n, n), semiring.zero)
+    for u, v, w, t in edges:
+        a[u, v] = w - found.mean * t
+    scale = max(1.0, *(abs(w) + abs(found.mean) * t for *_, w, t in edges))
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_allclose(sr.matmul(a, x, semiring), x, rtol=1e-11, atol=1e-11 * scale * n)
+    cycles = sorted(map(turned, found.cycles()))
+    if all(isinstance(w, int) for *_, w, _ in edges):
+        assert total / around == best
+        assert cycles == sorted(c for c, ratio in ratios.items() if ratio == best)
+    else:
+        assert found.mean == pytest.approx(float(best), rel=1e-12, abs=1e-12)
+        assert turned(found.cycle) in cycles
+
+
+def test_kinds_of_transits() -> None:
+    edges = [("x", "y", 3), ("y", "x", 4), ("y", "z", 2), ("z", "x", 1)]
+    network = nx.DiGraph()
+    network.add_edges_from((u, v, {"weight": w, "tokens": t}) for (u, v, w), t in zip(edges, (1, 0, 1, 1), strict=True))
+    matrix = np.array([[0, 1, 0], [0, 0, 1], [1, 0, 0.0]])
+    read_only = np.array([1, 0, 1, 1])
+    read_only.flags.writeable = False
+    table = sr.edges(pd.DataFrame([(*edge, t) for edge, t in zip(edges, (1, 0, 1, 1), strict=True)], columns=[*"uv", "weight", "tokens"]))
+    for graph, transit in (
+        (network, "tokens"),
+        (table, "tokens"),
+        (sr.edges(edges), read_only),
+        (sr.edges(edges), (1, 0, 1, 1)),
+        (sr.edges(edges), matrix),
+        (sr.edges(edges), matrix[::1, ::1].tolist()),
+        (network, sp.csr_array((np.array([1, 0, 1, 1]), (np.array([0, 1, 1, 2]), np.array([1, 0, 2, 0]))))),
+    ):
+        found = sr.cycle_mean(graph, transit=transit)
+        assert (found.mean, found.cycle, found.total, found.transit) == (7.0, ["x", "y"], 7.0, 1.0)
+    assert sr.cycle_mean(network, transit=2).mean == sr.cycle_mean(network).mean / 2
+    assert sr.cycle_mean(network).transit == 2
+    doubled = sr.edges([*edges, ("x", "y", 9)])
+    assert sr.cycle_mean(doubled, transit=[1, 0, 1, 1, 1]).mean == 13
+    for graph, transit, message in (
+        (doubled, [1, 0, 1, 1, 2], "parallel edges have different transits: the edge 'x' → 'y'"),
+        (sr.edges(edges), [1, 0, 1, -1], "the transit of the edge 'z' → 'x' is -1.0"),
+        (sr.edges(edges), matrix[:2], r"transit has shape \(2, 3\); it must be \(3, 3\)"),
+        (network, sp.csr_array((3, 3)), "transit has no number for the edge 'x' → 'y'"),
+        (network, "minutes", "minutes"),
+        (network, math.inf, "is inf"),
+        (network, 0, "has a transit of 0"),
+    ):
+        with pytest.raises(sr.SemiringError, match=message):
+            sr.cycle_mean(graph, transit=transit)
+
+
+def test_a_ratio_takes_a_few_iterations(monkeypatch: pytest.MonkeyPatch) -> None:
+    from semiring.algorithms import cycle_mean
+
+    calls, solve = [], cycle_mean.least_cycle_mean
+
+    def counted(*args: Any) -> Any:
+        calls.append(1)
+        return solve(*args)
+
+    monkeypatch.setattr(cycle_mean, "least_cycle_mean", counted)
+    rng = np.random.default_rng(2)
+    n, m = 3000, 12_000
+    ends = rng.integers(0, n, m), rng.integers(0, n, m)
+    graph = sp.coo_array((rng.integers(1, 1000, m).astype(float), ends), (n, n)).tocsr()
+    transit = graph.copy()
+    transit.data = rng.integers(1, 50, transit.nnz).astype(float)
+    assert sr.cycle_mean(graph, "min-plus", transit=transit).transit > 0
+    assert len(calls) < 10
