@@ -131,7 +131,7 @@ def _matrices(question: Question, found: SparseRows, shape: tuple[int, int]) -> 
 
 def _shown(matrices: list[SparseMatrix], device: str) -> Any:
     """Return sparse arrays of SciPy, or of CuPy for a GPU."""
-    arrays = tuple([m.to_scipy() for m in matrices])
+    arrays: tuple[Any, ...] = tuple([m.to_scipy() for m in matrices])
     if is_gpu(device):
         sparse = library("cupyx.scipy.sparse", "limit=")
         if any(a.dtype.kind not in "bf" for a in arrays):

@@ -60,7 +60,7 @@ class Nearest(Shown):
                [ 3.,  4.],
                [ 0., inf]])
         """
-        arrays = tuple([self._shaped(v).copy() for v in self._found.values])
+        arrays: tuple[Any, ...] = tuple([self._shaped(v).copy() for v in self._found.values])
         return arrays if len(arrays) > 1 else arrays[0]
 
     @cached_property

@@ -14,12 +14,13 @@ import semiring as sr
 
 
 def test_labels_and_cells_beside_networkx() -> None:
-    graph = nx.relabel_nodes(nx.gnp_random_graph(30, 0.1, seed=3), lambda v: f"v{v}")
+    graph = nx.relabel_nodes(nx.gnp_random_graph(30, 0.1, seed=3), {v: f"v{v}" for v in range(30)})
     for i, (u, v) in enumerate(graph.edges):
         graph[u][v]["weight"] = 1 + i * 0.618 % 1
     centers = ["v0", "v7", "v20"]
     found = sr.nearest(graph, centers)
-    lengths, paths = nx.multi_source_dijkstra(graph, set(centers))
+    searched: Any = nx.multi_source_dijkstra(graph, set(centers))
+    lengths, paths = searched
     for node, value, source in zip(found.nodes, found.values, found.sources, strict=True):
         assert (value, source) == ((lengths[node], paths[node][0]) if node in lengths else (np.inf, None))
         assert found.path(node) == paths.get(node, [])
