@@ -137,4 +137,4 @@ def _shown(matrices: list[SparseMatrix], device: str) -> Any:
         if any(a.dtype.kind not in "bf" for a in arrays):
             raise SemiringError("CuPy's sparse matrices hold floats and truth values; pass dtype='float64', or a matrix of the host")
         arrays = tuple(map(sparse.csr_matrix, arrays))
-    return arrays if len(arrays) > 1 else arrays[0]
+    return arrays[0] if len(arrays) == 1 else arrays

@@ -61,7 +61,7 @@ class Nearest(Shown):
                [ 0., inf]])
         """
         arrays: tuple[Any, ...] = tuple([self._shaped(v).copy() for v in self._found.values])
-        return arrays if len(arrays) > 1 else arrays[0]
+        return arrays[0] if len(arrays) == 1 else arrays
 
     @cached_property
     def sources(self) -> Array:
