@@ -462,8 +462,9 @@ def _read_json(path: Path, nx: Any, content: bytes, directed: bool | None) -> An
         raise GraphError(f"{path} says that edges {'lead one way' if said else 'go both ways'}; leave out directed={directed}")
     data["directed"] = directed if said is None else said
     if "elements" in data:
-        listed = data["elements"]
-        data |= {"nodes": [node["data"] for node in listed["nodes"]], "edges": [edge["data"] for edge in listed.get("edges", ())]}
+        nodes, links = ([item["data"] for item in data["elements"].get(name, ())] for name in ("nodes", "edges"))
+        links = [{**link, "source": str(link["source"]), "target": str(link["target"])} for link in links]  # ids are texts, by definition
+        data |= {"nodes": [{"id": str(node["id"])} for node in nodes], "edges": links}
     if "adjacency" in data:
         graph = nx.adjacency_graph(data)
     else:
