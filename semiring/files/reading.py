@@ -82,7 +82,7 @@ def read_edges(
     decimal: str | None = None,
     matrix: bool | None = None,
 ) -> EdgeList:
-    r"""Read a graph from a file: a CSV file with edges or a matrix, GraphML, GML, MatrixMarket, DIMACS, JSON, and others.
+    r"""Read a graph from a file: edges or a matrix as text, GraphML, GML, GEXF, Pajek, DIMACS, MatrixMarket, JSON, and others.
 
     Examples
     --------
@@ -90,78 +90,65 @@ def read_edges(
     >>> import semiring as sr
     >>> roads = io.StringIO("from,to,km,minutes\nZurich,Bern,125,85\nBern,Geneva,160,105\n")  # or "roads.csv"
     >>> roads = sr.read_edges(roads, weight="minutes", directed=False)
-    >>> roads
-    <3 vertices, 2 undirected edges>
     >>> sr.apsp(roads, paths=True).path("Geneva", "Zurich")
     ['Geneva', 'Bern', 'Zurich']
     >>> roads.columns
     {'km': [125, 160], 'minutes': [85, 105]}
-    >>> sr.read_edges(io.StringIO(";a;b;c\na;0;1,5;\nb;;0;2,5\nc;;;0\n")).weights  # a matrix with names and decimal commas
-    array([1.5, 2.5])
+    >>> sr.read_edges(io.StringIO(";a;b\na;0;1,5\nb;;0\n")).weights  # a matrix
+    array([1.5])
 
     Parameters
     ----------
     file : path or file
-        - ``.csv``, ``.tsv`` and ``.txt`` are edge lists: source, target and perhaps a weight on each line, perhaps after a header with
-          further columns. A square table of numbers, with or without names of vertices in its first row and column, is a matrix: each
-          entry is an edge, except empty and infinite ones and zeros on the diagonal. An open file, such as ``io.StringIO(text)`` or
-          ``urllib.request.urlopen(address)``, is read in the same way.
-        - ``.ncol`` is an edge list of names without blanks, undirected by its definition.
-        - ``.mtx`` is a sparse matrix of MatrixMarket, read by SciPy: vertices are its rows, from 0.
-        - ``.gr`` is a shortest-path problem of DIMACS: vertices are 1 to n.
-        - ``.graphml``, ``.gml``, ``.gexf``, ``.net`` (Pajek), ``.json`` (node-link data, adjacency data, and Cytoscape's elements),
-          ``.edgelist``, ``.adjlist``, ``.g6``, ``.s6`` and ``.lgr`` (LEDA) are read by NetworkX.
+        - ``.csv``, ``.tsv``, ``.txt``, and an open file: source, target and perhaps a weight on each line, perhaps after a header. A square
+          table of numbers, perhaps with names, is a matrix. Its entries are edges, except empty and infinite ones, and zeros on the
+          diagonal.
+        - ``.ncol`` (undirected), ``.gr`` (DIMACS), ``.mtx``.
+        - By NetworkX ``.graphml``, ``.gml``, ``.gexf``, ``.net``, ``.json`` (node-link data), ``.edgelist``, ``.adjlist``, ``.g6``,
+          ``.s6``, ``.lgr``.
 
         Any file may be compressed: ``.csv.gz``.
     source, target : str, optional
-        The titles of the columns with the two ends of each edge. By default common titles, such as from and to, source and target, u
-        and v.
+        The titles of the columns with the ends of edges; by default common titles.
     weight : str or number, optional
-        The column, or attribute of edges, with the weights; a number is the weight of every edge. By default the attribute called weight;
-        in an edge list the column with a usual title (see `edges`), or the third field of lines without a header.
+        The column, or attribute of edges, with the weights, or the weight of every edge. By default the attribute called weight, in an edge
+        list the column with a usual title (see `edges`), or the third field without a header.
     directed : bool, optional
-        Edges of an edge list lead one way only: by default True, except that a row whose column Type (of Gephi) says Undirected is an
-        edge both ways. A JSON file that does not say it needs the option. Other files define the direction.
+        Edges of an edge list lead one way only. By default True, but an Undirected row in Gephi's column Type is an edge both ways. Other
+        files define the direction, except for some in JSON.
     nodes : iterable, optional
-        All vertices, in the order of the rows; see `edges`.
+        All vertices, in the order of the rows.
     encoding : str, optional
-        The encoding of a text; by default UTF-8, or the encoding of a byte order mark.
+        By default UTF-8, or the encoding of a byte order mark.
     decimal : {".", ","}, optional
-        The decimal mark of the numbers of a text. By default a comma is one if it can be nothing else: another character separates the
-        fields, no number has a point, and at least one number, such as 1,5, is no group of thousands.
+        By default a comma is the decimal mark if other readings are impossible.
     matrix : bool, optional
-        The rows of a text are those of a matrix, or edges. By default the shape decides; of two or three rows that may be either, the
-        diagonal decides, with a warning.
+        The lines of a text are rows of a matrix, or edges. By default the shape decides, or the diagonal, with a warning.
 
     Returns
     -------
     EdgeList
-        With all columns, or attributes of edges, in ``.columns``: numbers, or else texts. Vertices that are all integers are numbers.
-        The edges of a symmetric matrix are undirected, each once.
+        With all columns, or attributes of edges, in ``.columns``. Vertices that are all integers are numbers.
 
     Raises
     ------
     GraphError
-        For a line that is neither an edge nor a header, an unknown or ambiguous column, another option than `nodes` for a matrix, and a
-        format that is not read, by its name.
-    SemiringError
-        If NetworkX or SciPy is missing; the message names the package to install.
+        For a line that is neither an edge nor a header, an unknown or ambiguous column, and an unread format.
     OSError
-        If the file does not exist or cannot be read.
+        If the file cannot be read.
 
     Warns
     -----
     HeaderWarning
-        If the first line is probably a header, and is read as one.
+        If the first line is probably a header.
     AssumptionWarning
-        If edges count 1 despite other columns or attributes of numbers (which the warning lists), if a first line of two names, read as
-        an edge, may be a header, if lines may be edges or the rows of a matrix, and if an ``.ncol`` file is read as undirected.
+        If edges count 1 beside columns of numbers, or lines may mean something else.
     NonEdgeWarning
-        If zeros off the diagonal of a matrix become edges of weight 0, and may mean no edge.
+        If zeros in a matrix may mean no edge.
 
     Notes
     -----
-    All edges have a weight, or none. O(m) for m edges, and O(n²) for a matrix of n rows.
+    All edges have a weight, or none. A symmetric matrix gives an undirected graph with each edge once. O(m), or O(n²) for a matrix.
     """
     asked = Asked(source, target, weight, directed, nodes, encoding, decimal, matrix)
     if not isinstance(file, str | os.PathLike):
