@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from semiring.common.units import counted
-from semiring.files.fields import WrongLine, number
+from semiring.files.fields import WrongLine, is_index, number
 from semiring.graphs import EdgeList, edges
 
 __all__ = ["parse_dimacs"]
@@ -18,7 +18,7 @@ def parse_dimacs(text: str) -> EdgeList:
     Challenge, http://www.diag.uniroma1.it/challenge9/format.shtml.
     """
     lines = text.splitlines()
-    arcs = [line.split() for line in lines if line[:2] == "a "]
+    arcs = [line[2:] for line in lines if line[:2] == "a "]
     try:
         problem, *others = ((at, line.split()) for at, line in enumerate(lines, 1) if line[:2] != "a " and line.strip() and line[0] != "c")
     except ValueError:
@@ -31,25 +31,24 @@ def parse_dimacs(text: str) -> EdgeList:
     if others:
         raise WrongLine(others[0][0], f"{' '.join(others[0][1])!r} is not an arc such as 'a 1 2 7', nor a comment, which begins with c")
     n, m = map(int, fields[2:])
-    try:
-        _, tails, heads, weights = zip(*arcs, strict=True) if arcs else ((),) * 4
-        ends = np.array([tails, heads]).astype(np.int64).reshape(2, -1)
-        lengths = [number(weight) for weight in weights]
-        sound = not arcs or (ends.min() >= 1 and ends.max() <= n and None not in lengths)
-    except (ValueError, OverflowError):
-        sound = False
-    if not sound:
-        raise next(filter(None, (_fault(at, line.split(), n) for at, line in enumerate(lines, 1) if line[:2] == "a ")))
     if len(arcs) != m:
         raise WrongLine(at, f"the problem announces {counted(m, 'arc')}, and the file has {len(arcs):,}; it may be incomplete")
-    return edges(ends[0], ends[1], np.array(lengths), nodes=range(1, n + 1))
+    try:  # integers, which NumPy reads fast
+        tails, heads, weights = np.loadtxt(arcs, np.int64, comments=None, ndmin=2).T if arcs else np.empty((3, 0), np.int64)
+        if arcs and not 1 <= min(tails.min(), heads.min()) <= max(tails.max(), heads.max()) <= n:
+            raise ValueError
+    except (ValueError, OverflowError):
+        found = [_arc(at, line.split(), n) for at, line in enumerate(lines, 1) if line[:2] == "a "]
+        tails, heads, weights = map(np.array, zip(*found, strict=True))
+    return edges(tails, heads, weights, nodes=range(1, n + 1))
 
 
-def _fault(at: int, fields: list[str], n: int) -> WrongLine | None:
+def _arc(at: int, fields: list[str], n: int) -> tuple[int, int, int | float]:
     try:
         _, tail, head, weight = fields
-        if 1 <= int(tail) <= n and 1 <= int(head) <= n and number(weight) is not None:
-            return None
+        (u, v), length = map(int, (tail, head)), number(weight)
+        if length is not None and is_index(tail) and is_index(head) and 1 <= u <= n and 1 <= v <= n:
+            return u, v, length
     except ValueError:
         pass
-    return WrongLine(at, f"{' '.join(fields)!r} is not an arc: a, two vertices from 1 to {n}, and a number as the weight")
+    raise WrongLine(at, f"{' '.join(fields)!r} is not an arc: a, two vertices from 1 to {n}, and a number as the weight")

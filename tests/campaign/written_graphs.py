@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -62,7 +63,7 @@ def _check(case: Case) -> Complaint | None:
     if bare and n == 1:
         return None
     names = {"a.gr": range(1, n + 1), "bare.csv": range(n), "bare.txt": range(n)}.get(form, [f"v{i}" for i in range(n)])
-    options = {"matrix": True} if bare else {"directed": True, "nodes": names} if form in ("gephi.csv", "a.ncol") else {}
+    options: dict[str, Any] = {"matrix": True} if bare else {"directed": True, "nodes": names} if form in ("gephi.csv", "a.ncol") else {}
     if form == "gephi.csv":
         options.pop("directed")
     if comma and form.endswith(("csv", "tsv", "txt")):

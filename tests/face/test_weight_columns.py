@@ -209,7 +209,7 @@ class TestType:
 
     @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(0, 9), st.booleans()), min_size=1))
     def test_rows_beside_networkx(self, rows: list[tuple[int, int, int, bool]]) -> None:
-        table = {"u": [r[0] for r in rows], "v": [r[1] for r in rows], "Weight": [r[2] for r in rows]}
+        table: Table = {"u": [r[0] for r in rows], "v": [r[1] for r in rows], "Weight": [r[2] for r in rows]}
         table["Type"] = ["Undirected" if r[3] else "Directed" for r in rows]
         graph = nx.MultiDiGraph()
         graph.add_weighted_edges_from((a, b, w) for u, v, w, both in rows for a, b in ([(u, v), (v, u)] if both else [(u, v)]))
