@@ -233,6 +233,20 @@ def test_entries_of_matrices_are_edges(rows: list[list[Any]], symmetric: bool) -
     assert again.labels == (graph.labels if zeros else graph.labels[::-1])
 
 
+@pytest.mark.parametrize("suffix", ["csv", "tsv"])
+@pytest.mark.parametrize("text", ["0,1,5\n1,2,4\n0,3,-1\n3,4,0\n", "a,b,3\nb,a,3\n", "a,a,1\n"])
+def test_what_the_command_line_writes_is_read_as_edges(text: str, suffix: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(text)
+    out = tmp_path / f"out.{suffix}"
+    assert main(["apsp", str(tmp_path / "a.csv"), "-o", str(out)]) == 0
+    graph = sr.read_edges(tmp_path / "a.csv")
+    found = sr.read_edges(out)
+    assert found.labels == graph.labels
+    np.testing.assert_array_equal(sr.apsp(found), sr.apsp(graph))
+    off = ~np.eye(len(graph.labels), dtype=bool)
+    np.testing.assert_array_equal(sr.transitive_closure(found)[off], (sr.apsp(graph) < INF)[off])
+
+
 def test_what_is_asked_of_a_matrix(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text(",a,b\na,0,3\nb,1,0\n")

@@ -479,8 +479,9 @@ class TestMatrixMarket:
             sr.read_edges(path, **options)
 
 
-def test_without_networkx(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "a.gml"
+@pytest.mark.parametrize("name", ["a.gml", "a.json", "a.net", "a.g6", "a.adjlist"])
+def test_without_networkx(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / name
     path.write_text("graph [ ]")
     monkeypatch.setitem(__import__("sys").modules, "networkx", None)
     with pytest.raises(sr.SemiringError, match=r'needs networkx, which is not installed: pip install -e "\.\[graphs\]"'):
