@@ -111,7 +111,9 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("file", type=Path, help=INPUTS)
         command.add_argument("-o", "--output", type=Path, metavar="FILE", help=f"write the matrix: {OUTPUTS}")
         command.add_argument("--encoding", type=_encoding, help="text encoding of an edge list: utf-8 (default), latin-1, utf-16, …")
-        command.add_argument("--decimal", choices=(".", ","), help="decimal mark of a text (by default a comma that can be nothing else)")
+        command.add_argument(
+            "--decimal", metavar="MARK", help="decimal mark, a point or a comma (by default a comma that can be nothing else)"
+        )
         either = "read the lines of a text as the rows of a matrix, or as edges (by default the shape decides)"
         command.add_argument("--matrix", action=argparse.BooleanOptionalAction, help=either)
         for directed, option, way in ((False, "--undirected", "go both ways"), (True, "--directed", "lead one way")):
