@@ -85,10 +85,11 @@ def _say(text: str, file: TextIO | None = None) -> None:
 
 def _as_options(text: str) -> str:
     """Write the arguments that a message of the library names as options of the command line."""
-    text = re.sub(r"\bdirected=(False)?", "--undirected", text)
+    text = re.sub(r"\bdirected=(True)?(False)?", lambda found: "--directed" if found[1] else "--undirected", text)
+    text = re.sub(r"\bmatrix=(True|False)", lambda found: "--matrix" if found[1] == "True" else "--no-matrix", text)
     text = re.sub(r"\bsources=", "--from=", text)
     text = re.sub(r"\b(source|target)=", r"--\1-column=", text)
-    text = re.sub(r"\b(nonedge|dtype|encoding|weight|method|tolerance)=(np\.)?", r"--\1=", text)
+    text = re.sub(r"\b(nonedge|dtype|encoding|weight|method|tolerance|decimal)=(np\.)?", r"--\1=", text)
     return re.sub(r"math\.inf|float\('inf'\)", "inf", text)
 
 
@@ -111,7 +112,14 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("file", type=Path, help=INPUTS)
         command.add_argument("-o", "--output", type=Path, metavar="FILE", help=f"write the matrix: {OUTPUTS}")
         command.add_argument("--encoding", type=_encoding, help="text encoding of an edge list: utf-8 (default), latin-1, utf-16, …")
-        command.add_argument("--undirected", action="store_true", help="let every edge of an edge list go both ways")
+        command.add_argument(
+            "--decimal", metavar="MARK", help="decimal mark, a point or a comma (by default a comma that can be nothing else)"
+        )
+        either = "read the lines of a text as the rows of a matrix, or as edges (by default the shape decides)"
+        command.add_argument("--matrix", action=argparse.BooleanOptionalAction, help=either)
+        for directed, option, way in ((False, "--undirected", "go both ways"), (True, "--directed", "lead one way")):
+            way = f"let every edge of an edge list {way}"
+            command.add_argument(option, dest="directed", action="store_const", const=directed, help=way)
         command.add_argument("--weight", metavar="NAME", help="column of an edge table with the weights, or one number for every edge")
         for end in ("source", "target"):
             command.add_argument(f"--{end}-column", metavar="NAME", help=f"column of an edge list with the {end}s of the edges")
@@ -277,9 +285,9 @@ def _read(options: argparse.Namespace) -> tuple[Any, Sequence[Hashable]]:
     """Return the graph of the file and its vertex names, once the output file can hold them."""
     if options.output is not None:
         require_writable(options.output, options.file, options.dtype)
-    directed = False if options.undirected else None
     ends = {"source": options.source_column, "target": options.target_column}
-    graph = read_file(options.file, **ends, weight=_weight(options.weight), directed=directed, encoding=options.encoding)
+    text = {"encoding": options.encoding, "decimal": options.decimal, "matrix": options.matrix}
+    graph = read_file(options.file, **ends, weight=_weight(options.weight), directed=options.directed, **text)
     if isinstance(graph, EdgeList):
         if options.weight in graph.columns:  # the title of a column may be a number
             graph = weighted(graph, options.weight)

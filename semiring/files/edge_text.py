@@ -11,12 +11,13 @@ from dataclasses import replace
 from typing import Any
 
 from semiring.common.errors import AssumptionWarning, GraphError, callers_level
+from semiring.files.decimals import has_decimal_comma, not_a_number, with_points
 from semiring.files.fields import NO_VALUE, Asked, Line, Positions, WrongLine, header, is_index, number, numbers_for_names, numbers_of, said
 from semiring.files.matrix_text import TextMatrix, matrix_of
 from semiring.graphs import EdgeList, edges
 from semiring.graphs.edge_table import direction_of, warn_of_unweighted
 
-__all__ = ["HeaderWarning", "parse"]
+__all__ = ["HeaderWarning", "parse", "warn"]
 
 _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -39,17 +40,28 @@ def parse(name: str, raw: bytes, separators: str, asked: Asked = Asked()) -> Edg
     byte order mark, or UTF-8.
 
     Edges come with their lines, and with the columns of numbers or texts that a header names. A text that may be either is read as
-    edges if an option is for edges. A `GraphError` begins with the `name` of the file and names the first wrong line; empty lines and
-    lines that begin with # are skipped.
+    the caller's ``matrix=`` says, as edges if another option is for edges, or else with an `AssumptionWarning`. A `GraphError` begins with
+    the `name` of the file and names the first wrong line; empty lines and lines that begin with # are skipped.
     """
+    if asked.decimal not in (None, ".", ","):
+        raise GraphError(f"decimal= is '.' or ',', not {asked.decimal!r}")
     try:
-        lines, separator = _lines(_decoded(name, raw, asked.encoding), separators)
+        lines, separator = _lines(_decoded(name, raw, asked.encoding), separators, asked.decimal)
         if not lines:
             raise GraphError(f"{name}: the file has no edges")
-        speaks_of_edges = asked._replace(encoding=None) != Asked()
-        matrix = matrix_of(lines, separator, titled=bool(asked.columns))
-        if matrix is not None and not (speaks_of_edges and matrix.may_be_edges):
-            return matrix
+        as_written = dict(lines)
+        lines = with_points(lines, separator, asked.decimal)
+        matrix = None if asked.matrix is False else matrix_of(lines, titled=bool(asked.columns))
+        if asked.matrix and matrix is None:
+            raise GraphError(f"{name}: matrix=True is for a square table of numbers, with or without names, which the file is not")
+        if matrix is not None:
+            speaks_of_edges = asked._replace(encoding=None, decimal=None, matrix=None) != Asked()
+            if asked.matrix or (matrix.likely and not (speaks_of_edges and matrix.may_be_edges)):
+                if matrix.otherwise and not asked.matrix:
+                    warn(f"{name} is read as {_size(matrix)}; {matrix.otherwise}")
+                return matrix
+            if matrix.otherwise and not speaks_of_edges:
+                warn(f"{name} is read as edges, one a line; if the lines are the rows of {_size(matrix)}, pass matrix=True")
         for _, fields in lines:
             del fields[said(fields) :]
         (at, first), *later = lines
@@ -72,23 +84,41 @@ def parse(name: str, raw: bytes, separators: str, asked: Asked = Asked()) -> Edg
         warnings.warn(f"{name}, line {at} is read as a header: {', '.join(first)}", HeaderWarning, stacklevel=callers_level())
     elif not columns.titles and _like_a_header(found):
         advice = f"if it is a header, pass source={first[0]!r}, target={first[1]!r}"
-        warnings.warn(f"{name}, line {at} is read as an edge: {', '.join(first)}; {advice}", AssumptionWarning, stacklevel=callers_level())
-    tails, heads, weights = map(list, zip(*found, strict=True))
+        warn(f"{name}, line {at} is read as an edge: {', '.join(first)}; {advice}")
+    tails, heads = ([as_written[line][end] for line, _ in lines] for end in (columns.source, columns.target))
+    weights = [weight for _, _, weight in found]
     further = _further(lines, columns)
     if columns.titles and columns.weight is not None:
         further[columns.titles[columns.weight]] = weights
-    ends = numbers_for_names([*tails, *heads])
-    if asked.weight_of_all is not None:
-        weights = [asked.weight_of_all] * len(found)
-    elif columns.weight is None and warn_of_unweighted(further, f"{name}: "):
-        weights = [1] * len(found)  # as the warning says
-    listed = list(zip(ends[: len(found)], ends[len(found) :], weights, strict=True))
     try:
         directed = direction_of(further, lambda e: f"line {lines[e][0]}") if asked.directed is None else asked.directed
+    except GraphError as error:
+        raise GraphError(f"{name}: {error}") from None
+    if isinstance(directed, list):  # these edges go both ways
+        both = [e for e in directed if tails[e] != heads[e]]
+        tails, heads = tails + [heads[e] for e in both], heads + [tails[e] for e in both]
+        lines, weights, *more = ([*column, *(column[e] for e in both)] for column in (lines, weights, *further.values()))
+        further, directed = dict(zip(further, more, strict=True)), True
+    ends = numbers_for_names([*tails, *heads])
+    if asked.weight_of_all is not None:
+        weights = [asked.weight_of_all] * len(lines)
+    elif columns.weight is None and warn_of_unweighted(further, f"{name}: "):
+        weights = [1] * len(lines)  # as the warning says
+    listed = list(zip(ends[: len(lines)], ends[len(lines) :], weights, strict=True))
+    try:
         graph = edges(listed, directed=directed, nodes=asked.nodes)
     except GraphError as error:
         raise GraphError(f"{name}: {error}") from None
     return replace(graph, lines=[line for line, _ in lines], columns=further)
+
+
+def warn(message: str) -> None:
+    """Warn of an assumption, at the caller's line."""
+    warnings.warn(message, AssumptionWarning, stacklevel=callers_level())
+
+
+def _size(matrix: TextMatrix) -> str:
+    return f"a matrix of {len(matrix.array)} × {len(matrix.array)}"
 
 
 def _like_a_header(found: list[tuple[Any, Any, Any]]) -> bool:
@@ -130,25 +160,32 @@ def _next_line(before: str) -> int:
     return sum(1 for _ in io.StringIO(before + ".", newline=""))
 
 
-def _lines(text: str, separators: str) -> tuple[list[Line], str]:
+def _lines(text: str, separators: str, decimal: str | None) -> tuple[list[Line], str]:
     """List the lines that are neither empty nor comments, with their fields, and return the separator."""
     separator, found = "", []
     for at, line in enumerate(io.StringIO(text, newline=""), 1):  # str.splitlines also splits at characters of names
         line = line.rstrip("\r\n")
         if line.lstrip(" \t")[:1] in ("", "#"):
             continue
-        separator = separator or _separator(at, line, separators)
+        separator = separator or _separator(at, line, separators, decimal)
         fields = _split(at, line, separator)
         if any(fields):
             found.append((at, fields))
     return found, separator
 
 
-def _separator(at: int, line: str, separators: str) -> str:
+def _separator(at: int, line: str, separators: str, decimal: str | None) -> str:
     outside = re.sub(r"[ \t]*([,;])[ \t]*", r"\1", re.sub(r'"[^"]*"', "", line))
     found = [s for s in separators if s in outside and s != " "]
+    if len(found) == 2 and found[1] == "," and decimal != ".":
+        first, second, *others = (field.strip() for field in outside.split(found[0]))
+        numbers = all(map(has_decimal_comma, (field for field in (first, second, *others) if "," in field)))
+        if decimal or (numbers and (len(others) > 1 or "," not in first + second)):
+            return found[0]
     if len(found) > 1:
-        raise WrongLine(at, f"{' and '.join(map(repr, found))} could both separate the fields; put names with one of them in double quotes")
+        commas = "; if commas are decimal marks, pass decimal=','" * ("," in found)
+        quoted = "put names with one of them in double quotes"
+        raise WrongLine(at, f"{' and '.join(map(repr, found))} could both separate the fields; {quoted}{commas}")
     return found[0] if found else separators[-1]
 
 
@@ -172,8 +209,9 @@ def _split(at: int, line: str, separator: str) -> list[str]:
 def _edge(line: int, fields: list[str], columns: Positions) -> tuple[Any, Any, Any]:
     if len(fields) > columns.width or len(fields) < 2:
         wanted = f"the header has {columns.width}" if columns.titles else "an edge is source, target and perhaps a weight"
-        further = "; for more columns, add a header that calls two of them source and target" if not columns.titles else ""
-        raise WrongLine(line, f"{wanted}, not {len(fields)} field{'s' * (len(fields) != 1)}{further if len(fields) > 3 else ''}")
+        header_helps = not columns.titles and len(fields) > 3
+        further = "; for more columns, add a header that calls two of them source and target, and name the weight by weight=" * header_helps
+        raise WrongLine(line, f"{wanted}, not {len(fields)} field{'s' * (len(fields) != 1)}{further}")
     source, target, at, *_ = columns
     if max(source, target) >= len(fields) or not fields[source] or not fields[target]:
         raise WrongLine(line, "an edge needs a source and a target")
@@ -188,5 +226,5 @@ def _edge(line: int, fields: list[str], columns: Positions) -> tuple[Any, Any, A
     except ValueError as error:
         raise WrongLine(line, f"the weight {error}") from None
     if weight is None:
-        raise WrongLine(line, f"the weight {text!r} is not a number{f', {edge}' * (text.lower() in NO_VALUE)}")
+        raise WrongLine(line, f"the weight {not_a_number(text)}{f', {edge}' * (text.lower() in NO_VALUE)}")
     return fields[source], fields[target], weight

@@ -45,6 +45,8 @@ class Asked(NamedTuple):
     directed: bool | None = None
     nodes: Iterable[Hashable] | None = None
     encoding: str | None = None
+    decimal: str | None = None
+    matrix: bool | None = None
 
     @property
     def columns(self) -> dict[str, str]:

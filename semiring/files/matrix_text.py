@@ -11,7 +11,7 @@ import math
 import os
 import re
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from semiring.arrays.conversion import EXACT_IN_FLOAT64, Array
 from semiring.arrays.exchange import ArrayLike
 from semiring.common.errors import GraphError, listing
 from semiring.common.units import counted
+from semiring.files.decimals import not_a_number
 from semiring.files.fields import Line, WrongLine, is_index, is_numeric, names_ends, number, numbers_for_names, said
 from semiring.files.formats import replacing
 from semiring.graphs.edge_table import weight_columns
@@ -34,8 +35,7 @@ OUTPUTS = ".npy, .npz, .csv, .tsv"
 _Row = list[int | float | Fraction | None]  # entries, None for an empty cell
 _FRACTION = re.compile(r"[+-]?[0-9]{1,999}/[1-9][0-9]{0,999}")
 
-_NO_HEADER = "if its lines are edges, give it a header: source, target, weight"
-_NO_ENDS = "if its lines are edges, name the columns of their ends by source= and target="
+_NO_EDGES = "if its lines are edges, pass matrix=False"
 _NO_NAMES = "if its first row and column are entries, fill its empty cells with inf"
 
 
@@ -43,17 +43,17 @@ _NO_NAMES = "if its first row and column are entries, fill its empty cells with 
 class TextMatrix(ArrayLike):
     """A matrix read from text; an empty cell is a missing entry.
 
-    `reader` is the call of another library that reads the file; `otherwise` is advice for another meaning of the text, if one is possible.
-    The lines of a matrix that `may_be_edges` are as short as edges.
+    `otherwise` is advice for another meaning of the text, if one is possible. The lines of a matrix that `may_be_edges` are as short as
+    edges; such lines are a `likely` matrix or likely edges.
     """
 
-    reader: str = ""
     otherwise: str = ""
     may_be_edges: bool = False
+    likely: bool = True
 
 
-def matrix_of(lines: list[Line], separator: str, *, titled: bool) -> TextMatrix | None:
-    """Read lines (with their empty fields) as the rows of a matrix; None for other lines, and for two or three rows that look like edges.
+def matrix_of(lines: list[Line], *, titled: bool) -> TextMatrix | None:
+    """Read lines (with their empty fields) as the rows of a matrix; None for lines that are no square table of numbers.
 
     If `titled`, the caller says that the first line has titles of columns. A `WrongLine` is raised for faults in a text that can be nothing
     but a matrix.
@@ -62,16 +62,7 @@ def matrix_of(lines: list[Line], separator: str, *, titled: bool) -> TextMatrix 
         return None
     width = max(said(fields) for _, fields in lines)
     lines = [(line, fields[:width]) for line, fields in lines]
-    sep = "" if separator == "," else f", sep={separator if separator != ' ' else '[ ]+'!r}"
-    if (found := _with_names(lines, titled=titled)) is not None:
-        numbers = all(map(is_numeric, map(str, found.labels or ())))
-        return replace(found, reader=f"pandas.read_csv(file, index_col=0{sep}){'.to_numpy()' * numbers}")
-    if not titled and (found := _with_header(lines)) is not None:
-        return replace(found, reader=f"pandas.read_csv(file{sep}).to_numpy()")
-    if (found := _without_names(lines)) is not None:
-        reader = "numpy.loadtxt" if found.missing is None else "numpy.genfromtxt"
-        return replace(found, reader=f"{reader}(file{f', delimiter={separator!r}' * (separator != ' ')})")
-    return None
+    return _with_names(lines, titled=titled) or (None if titled else _with_header(lines)) or _without_names(lines)
 
 
 def _with_names(lines: list[Line], *, titled: bool) -> TextMatrix | None:
@@ -99,7 +90,7 @@ def _with_names(lines: list[Line], *, titled: bool) -> TextMatrix | None:
     rows = [[row[i] for i in map(columns.index, names)] for row in rows] if columns != names else rows
     labels = tuple(numbers_for_names(names))
     if edges and is_numeric(columns[1]):
-        return _matrix(rows, labels, _NO_HEADER, may_be_edges=True) if _rather_a_matrix(rows) else None
+        return _matrix(rows, labels, _NO_EDGES, may_be_edges=True, likely=_rather_a_matrix(rows))
     # A symmetric matrix without names and with an empty diagonal also begins with an empty cell.
     entries = labels != tuple(range(n)) and all(map(is_numeric, names)) and all(row[i] is None for i, row in enumerate(rows))
     return _matrix(rows, labels, _NO_NAMES * (entries and not corner))
@@ -116,10 +107,10 @@ def _with_header(lines: list[Line]) -> TextMatrix | None:
     labels = tuple(numbers_for_names(names))
     numbers, few = isinstance(labels[0], int), n <= 3
     sure = _rather_a_matrix(rows) and (not numbers or labels == tuple(range(n)) or _has_broken_ends(rows))
-    if few + bool(weight_columns(names)) + (not sure) > 1:
-        return None
-    otherwise = "" if sure and not few else _NO_HEADER if numbers and few else _NO_ENDS
-    return _matrix(rows, labels, otherwise, may_be_edges=few)
+    weighted = bool(weight_columns(names))
+    likely = few + weighted + (not sure) < 2
+    said = (not sure or few) if likely else not (numbers or weighted)
+    return _matrix(rows, labels, _NO_EDGES * said, may_be_edges=few, likely=likely)
 
 
 def _without_names(lines: list[Line]) -> TextMatrix | None:
@@ -129,7 +120,7 @@ def _without_names(lines: list[Line]) -> TextMatrix | None:
     if n > 3:
         return _matrix(rows, None)
     symmetric = n == 3 or rows[0][1] == rows[1][0] or None in rows[0] + rows[1] or _has_broken_ends(rows)
-    return _matrix(rows, None, _NO_HEADER, may_be_edges=True) if symmetric and _rather_a_matrix(rows) else None
+    return _matrix(rows, None, _NO_EDGES, may_be_edges=True, likely=symmetric and _rather_a_matrix(rows))
 
 
 def _rows(lines: list[Line], n: int) -> list[_Row] | None:
@@ -150,7 +141,7 @@ def _entries(line: int, fields: list[str], n: int) -> _Row:
         except ValueError as error:
             raise WrongLine(line, f"the entry {error}") from None
         if value is None and text:
-            raise WrongLine(line, f"the entry {text!r} is not a number")
+            raise WrongLine(line, f"the entry {not_a_number(text)}")
         row.append(value)
     return row
 
@@ -166,7 +157,9 @@ def _has_broken_ends(rows: list[_Row]) -> bool:
     return any(isinstance(end, float) for row in rows for end in row[:2])
 
 
-def _matrix(rows: list[_Row], labels: tuple[Hashable, ...] | None, otherwise: str = "", *, may_be_edges: bool = False) -> TextMatrix:
+def _matrix(
+    rows: list[_Row], labels: tuple[Hashable, ...] | None, otherwise: str = "", *, may_be_edges: bool = False, likely: bool = True
+) -> TextMatrix:
     """Build the matrix in float64, in int64 if float64 would round an integer or all entries are 0 or 1, or as objects for fractions."""
     entries = [entry for row in rows for entry in row if entry is not None]
     integers = [entry for entry in entries if isinstance(entry, int)]
@@ -179,7 +172,7 @@ def _matrix(rows: list[_Row], labels: tuple[Hashable, ...] | None, otherwise: st
     elif len(integers) == len(entries) and max(map(abs, integers)) < 1 << 63:
         array = array.astype(np.int64)
     absent = missing if missing.any() else None
-    return TextMatrix(array, absent, labels, numbers=True, otherwise=otherwise, may_be_edges=may_be_edges)
+    return TextMatrix(array, absent, labels, numbers=True, otherwise=otherwise, may_be_edges=may_be_edges, likely=likely)
 
 
 def require_writable(path: Path, source: Path, dtype: str | None = None) -> None:

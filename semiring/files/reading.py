@@ -5,11 +5,11 @@ from __future__ import annotations
 import errno
 import gzip
 import io
+import json
 import os
 import re
 import shlex
 import sys
-import warnings
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -19,12 +19,14 @@ from typing import IO, Any
 import numpy as np
 
 from semiring.arrays.exchange import ArrayLike, a_name_of
-from semiring.common.errors import AssumptionWarning, GraphError, SemiringError, TooLargeError, callers_level, library, raised_here
+from semiring.common.errors import GraphError, SemiringError, TooLargeError, library, raised_here
 from semiring.common.units import counted
-from semiring.files.edge_text import parse
+from semiring.files.dimacs import parse_dimacs
+from semiring.files.edge_text import parse, warn
 from semiring.files.fields import Asked, WrongLine, number, numbers_for_names, numbers_of
 from semiring.files.matrix_text import TextMatrix
 from semiring.graphs import EdgeList, edges
+from semiring.graphs.dense import warn_of_zeros
 from semiring.graphs.edge_table import require_weights
 from semiring.graphs.foreign import listed_edges
 from semiring.graphs.weights import weighted
@@ -34,11 +36,33 @@ __all__ = ["INPUTS", "STDIN", "read_edges", "read_file"]
 _LISTS = {".csv": "\t;,", ".tsv": "\t", ".txt": " "}  # the possible separators of the fields of an edge list
 _ANY = "\t;, "
 
-_NETWORKS = (".graphml", ".gml", ".gexf", ".net", ".edgelist", ".adjlist")  # read by NetworkX
+_NETWORKS = (".graphml", ".gml", ".gexf", ".net", ".json", ".edgelist", ".adjlist", ".g6", ".s6", ".lgr")  # read by NetworkX
 
 _EDGES = (
-    f"{', '.join(_LISTS)} (an edge list, or a matrix), .mtx (MatrixMarket), {', '.join(_NETWORKS)} (by NetworkX), compressed (.gz) or not"
+    f"{', '.join(_LISTS)} (an edge list, or a matrix), .ncol, .mtx (MatrixMarket), .gr (DIMACS), {', '.join(_NETWORKS)} (by NetworkX), "
+    "compressed (.gz) or not"
 )
+
+_SAVE = "save it as GraphML or as an edge list (.csv)"
+_READ = "pass the NetworkX graph to which {} converts it"
+_UNREAD = {
+    ".xls .xlsx .ods": ("a spreadsheet", "save it as CSV, or pass the table that pandas reads to sr.edges"),
+    ".parquet .feather .arrow": ("a binary table", "pass the table that pandas reads to sr.edges"),
+    ".dot .gv": ("Graphviz's DOT", _READ.format("networkx.nx_pydot.read_dot")),
+    ".pkl .pickle .gpickle": ("a pickle, which can run any code", _SAVE),
+    ".shp .geojson .gpkg": ("geodata", _READ.format("momepy.gdf_to_nx")),
+    ".osm .pbf": ("OpenStreetMap's format", _READ.format("osmnx.graph_from_xml")),
+    ".graph .metis": ("METIS's format", "pass the graph that networkit.readGraph returns"),
+    ".mat": ("MATLAB's format", "pass the matrix that scipy.io.loadmat reads"),
+    ".paj .gephi": ("a project of Pajek or Gephi", "export the graph as .net or .graphml"),
+    ".col": ("DIMACS's format of colouring problems", _SAVE),
+    ".lgl": ("the format of Large Graph Layout", _SAVE),
+    ".gdf": ("GUESS's format", _SAVE),
+    ".dl": ("UCINET's format", _SAVE),
+    ".tgf": ("Trivial Graph Format", _SAVE),
+}
+"""Formats that are not read, by their suffixes, with advice."""
+
 INPUTS = f"{_EDGES}; .npy, .npz (NumPy, or a SciPy sparse array); or - for an edge list or a matrix on standard input"
 
 STDIN = Path("-")
@@ -55,8 +79,10 @@ def read_edges(
     directed: bool | None = None,
     nodes: Iterable[Hashable] | None = None,
     encoding: str | None = None,
+    decimal: str | None = None,
+    matrix: bool | None = None,
 ) -> EdgeList:
-    r"""Read a graph from a file: a CSV file or another edge list, GraphML, GML, MatrixMarket, and others.
+    r"""Read a graph from a file: edges or a matrix as text, GraphML, GML, GEXF, Pajek, DIMACS, MatrixMarket, JSON, and others.
 
     Examples
     --------
@@ -64,61 +90,67 @@ def read_edges(
     >>> import semiring as sr
     >>> roads = io.StringIO("from,to,km,minutes\nZurich,Bern,125,85\nBern,Geneva,160,105\n")  # or "roads.csv"
     >>> roads = sr.read_edges(roads, weight="minutes", directed=False)
-    >>> roads
-    <3 vertices, 2 undirected edges>
     >>> sr.apsp(roads, paths=True).path("Geneva", "Zurich")
     ['Geneva', 'Bern', 'Zurich']
     >>> roads.columns
     {'km': [125, 160], 'minutes': [85, 105]}
+    >>> sr.read_edges(io.StringIO(";a;b\na;0;1,5\nb;;0\n")).weights  # a matrix
+    array([1.5])
 
     Parameters
     ----------
     file : path or file
-        - ``.csv``, ``.tsv`` and ``.txt`` are edge lists: source, target and perhaps a weight on each line, perhaps after a header with
-          further columns. An open file, such as ``io.StringIO(text)`` or ``urllib.request.urlopen(address)``, is read as an edge list.
-        - ``.mtx`` is a sparse matrix of MatrixMarket, read by SciPy: vertices are its rows, from 0.
-        - ``.graphml``, ``.gml``, ``.gexf``, ``.net`` (Pajek), ``.edgelist`` and ``.adjlist`` are read by NetworkX.
+        - ``.csv``, ``.tsv``, ``.txt``, and an open file: source, target and perhaps a weight on each line, perhaps after a header. A square
+          table of numbers, perhaps with names, is a matrix. Its entries are edges, except empty and infinite ones, and zeros on the
+          diagonal.
+        - ``.ncol`` (undirected), ``.gr`` (DIMACS), ``.mtx``.
+        - By NetworkX ``.graphml``, ``.gml``, ``.gexf``, ``.net``, ``.json`` (node-link data), ``.edgelist``, ``.adjlist``, ``.g6``,
+          ``.s6``, ``.lgr``.
 
         Any file may be compressed: ``.csv.gz``.
     source, target : str, optional
-        The titles of the columns with the two ends of each edge. By default common titles, such as from and to, source and target, u
-        and v.
+        The titles of the columns with the ends of edges; by default common titles.
     weight : str or number, optional
-        The column, or attribute of edges, with the weights; a number is the weight of every edge. By default the attribute called weight;
-        in an edge list the column with a usual title (see `edges`), or the third field of lines without a header.
+        The column, or attribute of edges, with the weights, or the weight of every edge. By default the attribute called weight, in an edge
+        list the column with a usual title (see `edges`), or the third field without a header.
     directed : bool, optional
-        Edges of an edge list lead one way only: by default True, unless Gephi's column Type says Undirected everywhere. GraphML, GML, GEXF,
-        Pajek and MatrixMarket files define the direction.
+        Edges of an edge list lead one way only. By default True, but an Undirected row in Gephi's column Type is an edge both ways. Other
+        files define the direction, except for some in JSON.
     nodes : iterable, optional
-        All vertices, in the order of the rows; see `edges`.
+        All vertices, in the order of the rows.
     encoding : str, optional
-        The encoding of an edge list; by default UTF-8, or the encoding of a byte order mark.
+        By default UTF-8, or the encoding of a byte order mark.
+    decimal : {".", ","}, optional
+        By default a comma is the decimal mark if other readings are impossible.
+    matrix : bool, optional
+        The lines of a text are rows of a matrix, or edges. By default the shape decides, or the diagonal, with a warning.
 
     Returns
     -------
     EdgeList
-        With all columns, or attributes of edges, in ``.columns``: numbers, or else texts. Vertices that are all integers are numbers.
+        With all columns, or attributes of edges, in ``.columns``. Vertices that are all integers are numbers.
 
     Raises
     ------
     GraphError
-        For a line that is neither an edge nor a header, an unknown or ambiguous column, edges of both kinds, and a matrix.
+        For a line that is neither an edge nor a header, an unknown or ambiguous column, and an unread format.
     OSError
-        If the file does not exist or cannot be read.
+        If the file cannot be read.
 
     Warns
     -----
     HeaderWarning
-        If the first line is probably a header, and is read as one.
+        If the first line is probably a header.
     AssumptionWarning
-        If edges count 1 despite other columns or attributes of numbers (which the warning lists), or if a first line of two names, read as
-        an edge, may be a header.
+        If edges count 1 beside columns of numbers, or lines may mean something else.
+    NonEdgeWarning
+        If zeros in a matrix may mean no edge.
 
     Notes
     -----
-    All edges have a weight, or none. A symmetric matrix gives an undirected graph with each edge once.
+    All edges have a weight, or none. A symmetric matrix gives an undirected graph with each edge once. O(m), or O(n²) for a matrix.
     """
-    asked = Asked(source, target, weight, directed, nodes, encoding)
+    asked = Asked(source, target, weight, directed, nodes, encoding, decimal, matrix)
     if not isinstance(file, str | os.PathLike):
         if not hasattr(file, "read"):
             raise GraphError(f"{a_name_of(file)} is not a file; pass a path, or an open file")
@@ -137,19 +169,26 @@ def read_edges(
         raise GraphError(f"{path} has a matrix, not a list of edges; read a dense one by numpy.load, a sparse one by scipy.sparse.load_npz")
     if suffix in _LISTS:
         return _only_edges(str(path), _content(path), _LISTS[suffix], asked)
-    if suffix == ".mtx":
-        named = asked._replace(weight=weight if isinstance(weight, str) else None)
-        _require_default(path, "a matrix", named, "source", "target", "weight", "directed", "encoding")
-        return _listed(path, _content(path), weight, nodes)
-    if suffix not in _NETWORKS:
+    for unread, (kind, advice) in _UNREAD.items():
+        if suffix in unread.split():
+            raise GraphError(f"{path}: {kind} is not read; {advice}")
+    if suffix not in (*_NETWORKS, ".mtx", ".gr", ".ncol"):
         raise GraphError(f"{path}: the name must end in one of {_EDGES}")
-    by_file = ("directed",) if suffix not in (".edgelist", ".adjlist") else ()
-    _require_default(path, f"a {suffix} file", asked, "source", "target", "encoding", *by_file)
+    if suffix in (".mtx", ".gr"):
+        kind = "a matrix" if suffix == ".mtx" else "a .gr file"
+        named = asked._replace(weight=weight if isinstance(weight, str) else None)
+        _require_default(path, kind, named, "source", "target", "weight", "directed", "encoding", "decimal", "matrix")
+        return _listed(path, _content(path), weight, nodes) if suffix == ".mtx" else _arcs(path, _content(path), weight, nodes)
+    by_file = ("directed",) if suffix not in (".edgelist", ".adjlist", ".json", ".ncol") else ()
+    _require_default(path, f"a {suffix} file", asked, "source", "target", "encoding", "decimal", "matrix", *by_file)
     content = _content(path)
-    if suffix == ".edgelist" and b"{" not in content:
-        return _only_edges(str(path), content, " ", asked._replace(directed=directed is None or directed))
+    if suffix == ".ncol" or (suffix == ".edgelist" and b"{" not in content):
+        if suffix == ".ncol" and directed is None:
+            warn(f"{path}: the edges go both ways, as .ncol is defined; pass directed=True if they lead one way, or directed=False")
+        one_way = suffix != ".ncol" if directed is None else directed
+        return _only_edges(str(path), content, " ", asked._replace(directed=one_way, matrix=False))
     with _told_as(f"a {suffix} file", path):
-        network = _read_network(path, suffix, content, directed is not False)
+        network = _read_network(path, suffix, content, directed)
     return _listed_network(path, network, weight, nodes)
 
 
@@ -167,15 +206,10 @@ def read_file(path: Path, **options: Any) -> Any:
             raise GraphError("standard input is closed")
         else:
             text = "standard input", sys.stdin.buffer.read(), _ANY
-        found = parse(*text, asked)
-        if isinstance(found, TextMatrix):
-            _require_default(path, "a matrix", asked, "directed", "source", "target", "weight")
-            if found.otherwise:
-                warnings.warn(_read_as_matrix(text[0], found), AssumptionWarning, stacklevel=callers_level())
-        return found
+        return _edges_or_matrix(*text, asked)
     if suffix not in (".npy", ".npz", ".mtx"):
         return read_edges(path, **options)
-    _require_default(path, "a matrix", asked, "directed", "encoding", "source", "target", "weight")
+    _require_default(path, "a matrix", asked, "directed", "encoding", "source", "target", "weight", "decimal", "matrix")
     return _matrix_market(path, _content(path)) if suffix == ".mtx" else _numpy(path)
 
 
@@ -198,18 +232,38 @@ def _content(path: Path) -> bytes:
 
 
 def _only_edges(name: str, content: bytes, separators: str, asked: Asked) -> EdgeList:
+    found = _edges_or_matrix(name, content, separators, asked)
+    return found if isinstance(found, EdgeList) else _entries(name, found, asked.nodes)
+
+
+def _edges_or_matrix(name: str, content: bytes, separators: str, asked: Asked) -> EdgeList | TextMatrix:
     found = parse(name, content, separators, asked)
-    if isinstance(found, EdgeList):
-        return found
-    raise GraphError(f"{_read_as_matrix(name, found)}; a list of edges is needed, and {found.reader} reads a matrix")
+    if isinstance(found, TextMatrix):
+        _require_default(name, "a matrix", asked, "directed", "source", "target", "weight")
+    return found
 
 
-def _read_as_matrix(name: str, found: TextMatrix) -> str:
-    n = len(found.array)
-    return f"{name} is read as a matrix of {n} × {n}{f'; {found.otherwise}' if found.otherwise else ''}"
+def _entries(name: str, matrix: TextMatrix, nodes: Iterable[Hashable] | None) -> EdgeList:
+    """Return the entries of a matrix as edges, except missing and infinite ones and zeros on the diagonal; of a symmetric matrix once."""
+    array, n = matrix.array, len(matrix.array)
+    missing = np.zeros((n, n), bool) if matrix.missing is None else matrix.missing
+    diagonal, zero, infinite = np.eye(n, dtype=bool), array == 0, [array == np.inf, array == -np.inf]
+    signs = [(entries & ~diagonal).any() for entries in infinite]
+    if all(signs):
+        raise GraphError(f"{name}: inf and -inf could both mean no edge; leave the cells without an edge empty")
+    if not missing.any() and not any(signs):
+        warn_of_zeros(int(np.count_nonzero(zero & ~diagonal)), np.inf)
+    there = ~(missing | infinite[0] | infinite[1] | (zero & diagonal))
+    directed = not (np.array_equal(array, array.T) and np.array_equal(missing, missing.T))
+    rows, columns = np.nonzero(there if directed else np.tril(there))
+    labels = matrix.labels or tuple(range(n))
+    if nodes is None:
+        return replace(edges(rows, columns, array[rows, columns], directed=directed, nodes=range(n)), labels=labels)
+    names = np.array(labels, object)
+    return edges(names[rows], names[columns], array[rows, columns], directed=directed, nodes=nodes)
 
 
-def _require_default(path: Path, kind: str, asked: Asked, *options: str) -> None:
+def _require_default(path: Path | str, kind: str, asked: Asked, *options: str) -> None:
     for option in options:
         if getattr(asked, option) is not None:
             what = "defines which edges go both ways" if option == "directed" else "has none"
@@ -273,6 +327,13 @@ def _require_numbers(content: bytes) -> None:
                     raise WrongLine(at, str(error)) from None
                 if not isinstance(value, int) and (field == "integer" or (value is None and text.lower() != "nan")):
                     raise WrongLine(at, f"{text!r} is not {'an integer' if field == 'integer' else 'a number'}")
+
+
+def _arcs(path: Path, content: bytes, weight: str | float | None, nodes: Iterable[Hashable] | None) -> EdgeList:
+    with _told_as("a DIMACS file", path):
+        found = parse_dimacs(content.decode())
+    weights = found.weights if weight is None else np.full(len(found.weights), weight)
+    return replace(found, weights=weights) if nodes is None else edges(found.sources + 1, found.targets + 1, weights, nodes=nodes)
 
 
 def _listed(path: Path, content: bytes, weight: str | float | None, nodes: Iterable[Hashable] | None) -> EdgeList:
@@ -375,7 +436,40 @@ _SECTIONS = {"*arcs": "*arcs", "*edges": "*edges", "*arcslist": "*arcs", "*edges
 """The sections of a Pajek file, each with its kind: arcs lead one way, edges both."""
 
 
-def _read_network(path: Path, suffix: str, content: bytes, directed: bool) -> Any:
+def _read_json(path: Path, nx: Any, content: bytes, directed: bool | None) -> Any:
+    """Read node-link data, adjacency data or Cytoscape's elements; NetworkX would add vertices that are not listed."""
+    data = json.loads(content)
+    if not isinstance(data, dict) or not data.keys() & {"nodes", "elements"}:
+        kind = "JSON Graph Format" if isinstance(data, dict) and data.keys() & {"graph", "graphs"} else "JSON without nodes"
+        raise GraphError(f"{path}: {kind} is not read, but node-link data are: an object with the lists nodes and links")
+    said = data.get("directed") if isinstance(data.get("directed"), bool) else None
+    if said is None and directed is None:
+        raise GraphError(f"{path} does not say whether edges lead one way; pass directed=True, or directed=False if all go both ways")
+    if said is not None and directed not in (None, said):
+        raise GraphError(f"{path} says that edges {'lead one way' if said else 'go both ways'}; leave out directed={directed}")
+    data["directed"] = directed if said is None else said
+    if "elements" in data:
+        nodes, links = ([item["data"] for item in data["elements"].get(name, ())] for name in ("nodes", "edges"))
+        links = [{**link, "source": str(link["source"]), "target": str(link["target"])} for link in links]  # ids are texts, by definition
+        data |= {"nodes": [{"id": str(node["id"])} for node in nodes], "edges": links}
+    if "adjacency" in data:
+        graph = nx.adjacency_graph(data)
+    else:
+        keys = [key for key in ("links", "edges") if key in data]
+        if len(keys) != 1:
+            raise ValueError(f"it has {'both links and edges' if keys else 'neither links nor edges'}")
+        for edge in data[keys[0]]:
+            if not {"source", "target"} <= edge.keys():
+                raise ValueError(f"the edge {edge!r} has no source or no target")
+        graph = nx.node_link_graph({**data, "multigraph": True}, edges=keys[0])
+    if len(graph) < len(data["nodes"]):
+        raise ValueError("two nodes have one id")
+    if len(graph) > len(data["nodes"]):
+        raise ValueError(f"{list(graph)[-1]!r} ends an edge, and is no node")
+    return graph
+
+
+def _read_network(path: Path, suffix: str, content: bytes, directed: bool | None) -> Any:
     """Read a graph with NetworkX; `directed` decides for lists of edges. Errors of NetworkX propagate."""
     nx = library("networkx", f"{path}: a {suffix} file", "graphs")
     match suffix:
@@ -383,6 +477,12 @@ def _read_network(path: Path, suffix: str, content: bytes, directed: bool) -> An
             return nx.read_graphml(io.BytesIO(content))
         case ".gexf":
             return nx.read_gexf(io.BytesIO(content))
+        case ".json":
+            return _read_json(path, nx, content, directed)
+        case ".g6" | ".s6":
+            return (nx.from_graph6_bytes if suffix == ".g6" else nx.from_sparse6_bytes)(content.strip())
+        case ".lgr":
+            return nx.parse_leda(content.decode())
         case ".gml":
             try:
                 return nx.read_gml(io.BytesIO(content))
@@ -395,7 +495,7 @@ def _read_network(path: Path, suffix: str, content: bytes, directed: bool) -> An
                 raise ValueError("no line begins with *Vertices")
             return nx.parse_pajek(_plain_pajek(content.decode("utf-8-sig")))
     read_lines = nx.parse_edgelist if suffix == ".edgelist" else nx.parse_adjlist
-    graph = read_lines(content.decode().splitlines(), create_using=nx.MultiDiGraph if directed else nx.MultiGraph)
+    graph = read_lines(content.decode().splitlines(), create_using=nx.MultiGraph if directed is False else nx.MultiDiGraph)
     if not len(graph):
         raise ValueError("the file has no vertices")
     return graph

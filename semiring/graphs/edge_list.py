@@ -149,7 +149,7 @@ def edges(
         The column of a table with the weights, or a number that every edge counts. By default the column called weight, or the only column
         with another usual name, such as length_m, cost or km.
     directed : bool, optional
-        Edges lead one way only. By default True, or the common value of Gephi's column Type.
+        Edges lead one way only. By default True, or what Gephi's column Type says: a row marked Undirected is an edge both ways.
     nodes : iterable, optional
         All vertices, in the order of the rows. By default integers are sorted, and other labels by first appearance.
 
@@ -183,7 +183,8 @@ def edges(
     columns = edge_columns(edge_list, heads, weights, source, target, weight)
     if columns is not None:
         if directed is None:
-            directed = direction_of(columns.others, lambda e: f"row {e}")
+            found = direction_of(columns.others, lambda e: f"row {e}")
+            columns, directed = (columns.both_ways(found), True) if isinstance(found, list) else (columns, found)
         return _of_columns(columns, nodes, directed is None or bool(directed))
     ends: list[Hashable] = []
     listed: list[Any] = []

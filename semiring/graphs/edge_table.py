@@ -73,6 +73,16 @@ class EdgeColumns(NamedTuple):
     weights: Array
     others: Mapping[Any, Any] = MappingProxyType({})  # the other columns of a table, by name
 
+    def both_ways(self, rows: list[int]) -> EdgeColumns:
+        """Return all edges, and after them those of some rows from head to tail, except loops."""
+        tails, heads, weights, others = self
+        again = np.array([row for row in rows if tails[row] != heads[row]], np.intp)
+        if tails.dtype != heads.dtype:  # a common dtype might round integers
+            tails, heads = tails.astype(object), heads.astype(object)
+        longer = {name: np.concatenate([column, column[again]]) for name, column in others.items()}
+        ends = np.concatenate([tails, heads[again]]), np.concatenate([heads, tails[again]])
+        return EdgeColumns(*ends, np.concatenate([weights, weights[again]]), longer)
+
 
 def _is_table(value: Any) -> bool:
     """Return True for a table: an object with named columns, including NumPy's structured arrays."""
@@ -232,22 +242,23 @@ def several_columns(what: str, names: Sequence[Any]) -> str:
     return f"{both}; pass {what}={names[0]!r} or {what}={names[1]!r}{rest}"
 
 
-def direction_of(columns: Mapping[Any, Sequence[Any] | Array], row: Callable[[int], str]) -> bool | None:
-    """Read the direction of all edges from a column "Type", as Gephi writes it; None without such a column.
+def direction_of(columns: Mapping[Any, Sequence[Any] | Array], row: Callable[[int], str]) -> bool | list[int] | None:
+    """Read the directions of edges from a column "Type", as Gephi writes it; None without such a column.
 
-    `row` names a row by its position, for messages. Raises GraphError for edges of both kinds.
+    Of edges of both kinds, the positions of the undirected ones are listed. `row` names a row by its position, for messages. Raises
+    GraphError for edges of a third kind.
     """
     name = next((name for name in columns if str(name).strip().lower() == "type"), None)
     kinds = [str(kind).strip() for kind in columns[name]] if name is not None else []
     small = [kind.lower() for kind in kinds]
     if not {"directed", "undirected"} & set(small):
         return None
-    if other := next((i for i, kind in enumerate(small) if kind != small[0]), 0):
+    if (other := next((i for i, kind in enumerate(small) if kind not in ("directed", "undirected")), None)) is not None:
         raise GraphError(
-            f"the column {name!r} says {kinds[0]!r} in {row(0)} and {kinds[other]!r} in {row(other)}; "
-            "pass directed=False if all edges go both ways, or make each undirected edge two directed ones"
+            f"the column {name!r} says {kinds[other]!r} in {row(other)}, and Directed or Undirected elsewhere; "
+            "pass directed=False if all edges go both ways, or directed=True if none does"
         )
-    return small[0] == "directed"
+    return small[0] == "directed" if len(set(small)) == 1 else [i for i, kind in enumerate(small) if kind == "undirected"]
 
 
 def is_number(weight: Any) -> bool:

@@ -16,6 +16,7 @@ rounds, and those of a round share a pool of few semirings and dtypes, so that m
 | `cases` | a case as data: printed in full, run, judged; which refusals are justified |
 | `products`, `sparse`, `scans`, `closures`, `factors`, `figures`, `walks` | entry points: what is drawn and asked |
 | `drop_in`, `exact`, `commands`, `kills` | the same of other faces, exact numbers, and processes of their own |
+| `written_graphs` | graphs in files of many formats |
 | `strategies` | how a sparse graph is computed, where that is drawn too |
 | `shrinking` | the smallest case that still fails |
 | `runner` | rounds, processes, the watch for crashes and hangs, the summary |

@@ -28,7 +28,7 @@ __all__ = ["COMMAND_LINE", "ENTRIES"]
 
 Rng = np.random.Generator
 
-_SPOILT = ("12 km", "0x10", "1_000", "None", "1,5", "--", "nan", "1e400")
+_SPOILT = ("12 km", "0x10", "1_000", "None", "1,500", "--", "nan", "1e400")
 """Weights that are none."""
 
 _HEADERS = (

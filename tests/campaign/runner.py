@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tests.campaign import closures, commands, drop_in, exact, factors, figures, kills, products, scans, sparse, walks
+from tests.campaign import closures, commands, drop_in, exact, factors, figures, kills, products, scans, sparse, walks, written_graphs
 from tests.campaign.cases import Case, Complaint, Entry, Unjudged
 from tests.campaign.lawful import draw_catalogue, draw_lawful
 from tests.campaign.shrinking import shrunk
@@ -34,6 +34,7 @@ ENTRIES: dict[str, Entry] = {
     **drop_in.ENTRIES,
     **exact.ENTRIES,
     **commands.ENTRIES,
+    **written_graphs.ENTRIES,
 }
 
 APART: dict[str, tuple[int, Entry]] = {"kill": (1000, kills.KILL), "command line": (500, commands.COMMAND_LINE)}

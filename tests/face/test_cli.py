@@ -116,7 +116,7 @@ class TestAPSP:
         hint = "the edges are directed; with --undirected there is a path\n"
         assert run("apsp", path, "--from", "9", "--to", "7") == (0, "no path from 9 to 7\n", hint)
         assert run("apsp", path, "--from", "9", "--to", "7", "--undirected")[1:] == ("1: 9 → 7\n", "")
-        path.write_text("7 9\n8 10\n")
+        path.write_text("7 9\n8 10\n8 10\n")
         assert run("apsp", path, "--from", "9", "--to", "8") == (0, "no path from 9 to 8\n", "")
         path.write_text("7 9\n")
         code, _, err = run("apsp", path, "--from", "8")
@@ -231,7 +231,8 @@ class TestInput:
             ("a,b,c,d\nA,B,1,2\n", ["--weight", "d"], "name them by --source-column= and --target-column=, of 'a', 'b'"),
             ("a,b,c,d\nA,B,1,2\n", ["--source-column", "a"], "name both, --source-column= and --target-column=; the columns are"),
             ("from,to,km,minutes\na,b,1,2\n", [], "pass --weight='km' or --weight='minutes', or --weight=1 to count edges"),
-            ("u,v,Type\na,b,Directed\nb,c,Undirected\n", [], "pass --undirected if all edges go both ways"),
+            ("u,v,Type\na,b,Directed\nb,c,Mutual\n", [], "pass --undirected if all edges go both ways, or --directed if none does"),
+            ("a;b;1,500\n", [], "is not a number; if the comma is the decimal mark, pass --decimal=','; if the comma separates"),
         ],
     )
     def test_messages_name_the_options(self, run: Run, tmp_path: Path, text: str, options: list[str], message: str) -> None:
@@ -567,7 +568,8 @@ class TestErrors:
             ("a.csv", "a,b,9007199254740993\n", "(line 1) is 9007199254740993, which float64 would round; pass --dtype=int64"),
             ("a.csv", "a,b,9223372036854775807\n", "(line 1) is 9223372036854775807, which float64 would round; pass --dtype=object"),
             ("a.csv", "a,b," + "9" * 400 + "\n", "(line 1): about 1e400 does not fit float64"),
-            ("a.json", "{}", "the name must end in one of .csv"),
+            ("a.xyz", "{}", "the name must end in one of .csv"),
+            ("a.json", "{}", "JSON without nodes is not read, but node-link data are"),
             ("a", "", "the name must end in one of"),
             ("a.npy", "no array", "not a NumPy array"),
             ("a.npy", "", "not a NumPy array"),

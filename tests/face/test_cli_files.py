@@ -69,6 +69,10 @@ def listed(graph: EdgeList) -> list[tuple[Any, ...]]:
         ("a.csv", "a\u00a0,b,3\na,b,1\n", [("a\u00a0", "b", 3), ("a", "b", 1)]),
         ("a.csv", '"New York, NY", "Boston, MA", 306\n', [("New York, NY", "Boston, MA", 306)]),
         ("a.csv", "# roads\n\na, b, 3\n  \n#end\n", [("a", "b", 3)]),
+        ("a.csv", "a;b;1,5\nb;c;1,500\n", [("a", "b", 1.5), ("b", "c", 1.5)]),
+        ("a.csv", "Source;Target;Weight\n1,5;2,5;,25\n", [("1,5", "2,5", 0.25)]),
+        ("a.tsv", "km\tu\tv\tt\n7\ta\tb\t1,5\n2,25\tb\tc\t1,5\n", [("a", "b", 7), ("b", "c", 2.25)]),
+        ("a.txt", "0,0 0,1 3\n", [("0,0", "0,1", 3)]),
         ("a.csv", "a,b,inf\nb,a,-1e3\n", [("a", "b", INF), ("b", "a", -1000.0)]),
         ("a.csv", "10,2,1\n2,3,1\n", [(10, 2, 1), (2, 3, 1)]),
         ("a.csv", "\u00a0#,b,3\n#c\n \t#d\n", [("\u00a0#", "b", 3)]),
@@ -96,7 +100,7 @@ def test_edge_lists(tmp_path: Path, name: str, content: str, expected: list[tupl
 
 
 def test_integers_are_vertices_in_order(tmp_path: Path) -> None:
-    assert read(tmp_path / "a.csv", "2,0\n1,2\n").labels == (0, 1, 2)
+    assert read(tmp_path / "a.csv", "2,0\n1,2\n0,1\n").labels == (0, 1, 2)
     assert read(tmp_path / "a.csv", "b,a\n").labels == ("b", "a")
 
 
@@ -157,7 +161,7 @@ def test_a_header_that_names_nothing_known_is_said(tmp_path: Path) -> None:
 
 def test_names_above_integers_may_be_a_header(tmp_path: Path) -> None:
     with pytest.warns(AssumptionWarning, match=r"line 1 is read as an edge: a, b; if it is a header, pass source='a', target='b'"):
-        assert len(read(tmp_path / "a.csv", "a,b\n0,1\n1,2\n").weights) == 3
+        assert len(read(tmp_path / "a.csv", "a,b\n0,1\n1,2\n2,3\n").weights) == 4
     assert listed(read(tmp_path / "a.csv", "a,b\n0,1\n1,2\n", source="a", target="b")) == [(0, 1, None), (1, 2, None)]
 
 
@@ -210,10 +214,12 @@ def test_names_above_integers_may_be_a_header(tmp_path: Path) -> None:
         ("a.csv", "\tb\t3\n", "line 1: an edge needs a source and a target"),
         ("a.txt", "a,b,3\n", "line 1: an edge is"),
         # One separator.
-        ("a.csv", "a;b;1,5\n", "line 1: ';' and ',' could both separate the fields"),
+        ("a.csv", "1;2,3;4\n", "line 1: ';' and ',' could both separate the fields"),
         ("a.csv", "a;x,b,3\n", "line 1: ';' and ',' could both"),
         ("a.csv", "New York, NY\tBoston\n", "line 1: '\\t' and ',' could both"),
-        ("a.csv", "von;nach;km\na;b;1,5\n", "line 2: the weight '1,5' is not a number"),
+        ("a.csv", "a;b;1,500\n", "line 1: the weight '1,500' is not a number; if the comma is the decimal mark, pass decimal=','; if"),
+        ("a.csv", "von;nach;km\na;b;1,500\n", "line 2: the weight '1,500' is not a number; if the comma is the decimal mark"),
+        ("a.csv", "a;b;1,5\nb;c;1.5\n", "line 1: the weight '1,5' is not a number; if the comma is the decimal mark"),
         ("a.txt", "a, b, 3\n", "line 1: spaces separate the fields"),
         # A line is a line.
         ("a.csv", '"a,b,1\nb,c,2\n"c,d,3\n', "line 1: the fields cannot be split"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import math
 import re
 from pathlib import Path
@@ -12,11 +13,14 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import io as scipy_io
 from scipy import sparse
 
 import semiring as sr
 from semiring.cli import main
+from semiring.files.dimacs import parse_dimacs
 
 ROADS = "from,to,km,minutes,name\nA,B,125,85,\nB,C,160.5,,A1\n"
 
@@ -116,7 +120,10 @@ class TestText:
     [
         ("https://example.org/roads.csv", r"an address, not a file; pass urllib\.request\.urlopen"),
         (ROADS, r"not the name of a file; pass io\.StringIO\(text\)"),
-        ("roads.json", r"the name must end in one of \.csv, .*\.graphml"),
+        ("roads.xyz", r"the name must end in one of \.csv, .*\.graphml"),
+        ("roads.dot", r"Graphviz's DOT is not read; pass the NetworkX graph to which networkx\.nx_pydot\.read_dot converts it"),
+        ("roads.xlsx", r"a spreadsheet is not read; save it as CSV"),
+        ("roads.gdf.gz", r"GUESS's format is not read; save it as GraphML or as an edge list"),
         ("roads.npy", r"a matrix, not a list of edges; .* numpy\.load"),
         (7, "an int is not a file; pass a path"),
         (np.eye(2), "is not a file"),
@@ -269,6 +276,166 @@ def test_what_pajek_has_not(text: str, message: str, tmp_path: Path) -> None:
         sr.read_edges(tmp_path / "a.net")
 
 
+DIMACS = "c roads\np sp 4 3\nc arcs\na 1 2 7\n\na 2 3 4\na 3 1 2.5\n"
+
+
+@pytest.mark.parametrize("suffix", ["gr", "gr.gz"])
+def test_dimacs(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"a.{suffix}"
+    path.write_bytes(gzip.compress(DIMACS.encode()) if suffix == "gr.gz" else DIMACS.encode())
+    graph = sr.read_edges(path)
+    assert (graph.labels, graph.directed) == ((1, 2, 3, 4), True)
+    assert listed(graph) == [(1, 2, 7), (2, 3, 4), (3, 1, 2.5)]
+    assert listed(sr.read_edges(path, weight=1, nodes=[4, 3, 2, 1])) == [(1, 2, 1), (2, 3, 1), (3, 1, 1)]
+    with pytest.raises(sr.GraphError, match=r"directed= is for edge lists as text, and a \.gr file defines which edges go both ways"):
+        sr.read_edges(path, directed=False)
+
+
+@pytest.mark.parametrize(("n", "expected"), [(0, 0), (1, 1)])
+def test_dimacs_without_arcs(n: int, expected: int, tmp_path: Path) -> None:
+    (tmp_path / "a.gr").write_text(f"p sp {n} 0\n")
+    assert len(sr.read_edges(tmp_path / "a.gr").labels) == expected
+
+
+@given(st.integers(1, 7).flatmap(lambda n: st.tuples(st.just(n), st.lists(st.tuples(*[st.integers(1, n)] * 2, st.integers(0, 2**53))))))
+def test_dimacs_of_any_arcs(problem: Any) -> None:
+    n, arcs = problem
+    found = parse_dimacs(f"p sp {n} {len(arcs)}\n" + "".join(f"a {u} {v} {w}\n" for u, v, w in arcs))
+    assert (listed(found), found.labels) == (arcs, tuple(range(1, n + 1)))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "line 1: no line begins with p"),
+        ("p tw 3 2\n1 2\n", "line 1: 'p tw 3 2' is not 'p sp' and the numbers of vertices and arcs"),
+        ("p sp 3\n", "line 1: 'p sp 3' is not 'p sp'"),
+        ("p sp 3 x\n", "line 1: 'p sp 3 x' is not 'p sp'"),
+        ("p sp 3 1\ne 1 2\n", "line 2: 'e 1 2' is not an arc such as 'a 1 2 7'"),
+        ("p sp 3 1\na 1 2\n", "line 2: 'a 1 2' is not an arc: a, two vertices from 1 to 3"),
+        ("p sp 3 2\na 1 2 3\na 1 4 3\n", "line 3: 'a 1 4 3' is not an arc"),
+        ("p sp 3 1\na 0 2 3\n", "line 2: 'a 0 2 3' is not an arc"),
+        ("p sp 3 1\na 1.5 2 3\n", "line 2: 'a 1.5 2 3' is not an arc"),
+        ("p sp 3 1\na 1 2 3_0\n", "line 2: 'a 1 2 3_0' is not an arc"),
+        (f"p sp 3 1\na {10**30} 2 3\n", f"line 2: 'a {10**30} 2 3' is not an arc"),
+        ("p sp 3 1\na 1_0 2 3\n", "line 2: 'a 1_0 2 3' is not an arc"),
+        ("p sp 3 2\na 1 2 3\n", "line 1: the problem announces 2 arcs, and the file has 1; it may be incomplete"),
+    ],
+)
+def test_what_dimacs_has_not(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "a.gr").write_text(text)
+    with pytest.raises(sr.GraphError, match=rf"a\.gr, {message}"):
+        sr.read_edges(tmp_path / "a.gr")
+
+
+def test_ncol(tmp_path: Path) -> None:
+    path = tmp_path / "a.ncol"
+    path.write_text("a b 3\nb c 4\nfrom to 1\n")
+    with pytest.warns(sr.AssumptionWarning, match=r"the edges go both ways, as \.ncol is defined; pass directed=True if"):
+        assert not sr.read_edges(path).directed
+    for directed in (False, True):
+        graph = sr.read_edges(path, directed=directed)
+        assert graph.directed is directed
+        assert listed(graph) == [("a", "b", 3), ("b", "c", 4), ("from", "to", 1)]
+    assert main(["apsp", str(path), "--directed", "--from", "b", "--to", "a"]) == 0
+    path.write_text("0 1 2\n1 0 3\n2 3 0\n")
+    assert listed(sr.read_edges(path, directed=True)) == [(0, 1, 2), (1, 0, 3), (2, 3, 0)]
+
+
+class TestJSON:
+    @pytest.mark.parametrize("graph", GRAPHS.values(), ids=list(GRAPHS))
+    @pytest.mark.parametrize("form", ["links", "edges", "adjacency", "cytoscape"])
+    def test_what_networkx_writes(self, graph: Any, form: str, tmp_path: Path) -> None:
+        if form == "adjacency":
+            data = nx.adjacency_data(graph)
+        elif form == "cytoscape":
+            data = nx.cytoscape_data(graph)
+        else:
+            data = nx.node_link_data(graph, edges=form)
+        path = tmp_path / "a.json"
+        path.write_text(json.dumps(data))
+        order = sorted(graph) if 10 in graph else list(graph)
+        found = sr.read_edges(path, nodes=order)
+        assert found.directed == graph.is_directed()
+        expected = sr.apsp(sr.edges(graph.edges(data="weight"), directed=graph.is_directed(), nodes=order))
+        np.testing.assert_array_equal(sr.apsp(found), expected)
+        assert sorted(found.columns["length"]) == [3, 4]
+
+    def test_directions(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        path = tmp_path / "a.json"
+        data: dict[str, Any] = {"nodes": [{"name": "x"}, {"name": "y"}], "links": [{"source": 0, "target": 1, "value": 3}]}
+        path.write_text(json.dumps(data))
+        with pytest.raises(sr.GraphError, match="does not say whether edges lead one way; pass directed=True, or directed=False"):
+            sr.read_edges(path, weight="value")
+        for directed in (False, True):
+            graph = sr.read_edges(path, weight="value", directed=directed)
+            assert (listed(graph), graph.directed) == ([(0, 1, 3)], directed)
+        assert main(["apsp", str(path), "--weight", "value"]) == 2
+        assert "pass --directed, or --undirected if all go both ways" in capsys.readouterr().err
+        assert main(["apsp", str(path), "--weight", "value", "--undirected", "--from", "1", "--to", "0"]) == 0
+        path.write_text(json.dumps(data | {"directed": True}))
+        assert sr.read_edges(path, weight="value").directed
+        with pytest.raises(sr.GraphError, match="says that edges lead one way; leave out directed=False"):
+            sr.read_edges(path, directed=False)
+
+    @pytest.mark.parametrize(
+        ("data", "message"),
+        [
+            ([], "JSON without nodes is not read"),
+            ({"graph": {"nodes": {}, "edges": []}}, "JSON Graph Format is not read, but node-link data are"),
+            ({"directed": True, "nodes": []}, r"not a \.json file \(it has neither links nor edges"),
+            ({"directed": True, "nodes": [], "links": [], "edges": []}, "it has both links and edges"),
+            ({"directed": True, "nodes": [{"id": 1}], "links": [{"from": 1, "to": 1}]}, "the edge .* has no source or no target"),
+            ({"directed": True, "nodes": [{"id": 1}], "links": [{"source": 1, "target": 2}]}, "2 ends an edge, and is no node"),
+            ({"directed": True, "nodes": [{"id": 1}, {"id": 1}], "links": []}, "two nodes have one id"),
+            ({"directed": True, "nodes": 7, "links": []}, r"not a \.json file"),
+            ("{", "JSON without nodes"),
+        ],
+    )
+    def test_refusals(self, data: Any, message: str, tmp_path: Path) -> None:
+        path = tmp_path / "a.json"
+        path.write_text(json.dumps(data))
+        with pytest.raises(sr.GraphError, match=message):
+            sr.read_edges(path)
+        for text in ("", "{", "[" * 100_000):
+            path.write_text(text)
+            with pytest.raises(sr.GraphError, match=r"not a \.json file"):
+                sr.read_edges(path)
+
+
+def test_further_formats_of_networkx(tmp_path: Path) -> None:
+    graph = nx.cycle_graph(5)
+    nx.write_graph6(graph, tmp_path / "a.g6")
+    nx.write_sparse6(graph, tmp_path / "a.s6")
+    (tmp_path / "a.lgr").write_text("LEDA.GRAPH\nstring\nint\n-1\n2\n|{a}|\n|{b}|\n1\n1 2 0 |{7}|\n")
+    for name in ("a.g6", "a.s6"):
+        np.testing.assert_array_equal(sr.apsp(sr.read_edges(tmp_path / name)), nx.floyd_warshall_numpy(graph))
+    assert listed(sr.read_edges(tmp_path / "a.lgr", weight="label")) == [("a", "b", 7)]
+    for name in ("a.g6", "a.s6", "a.lgr"):
+        (tmp_path / name).write_text("\n\x01")
+        with pytest.raises(sr.GraphError, match="not a"):
+            sr.read_edges(tmp_path / name)
+
+
+def test_decimal_commas() -> None:
+    german = "von;nach;Gewicht\nA;B;1,500\nB;C;2,250\n"
+    options: dict[str, Any] = {"source": "von", "target": "nach", "weight": "Gewicht"}
+    with pytest.raises(
+        sr.GraphError, match=r"line 2: the weight '1,500' is not a number; if the comma is the decimal mark, pass decimal=','"
+    ):
+        sr.read_edges(io.StringIO(german), **options)
+    assert listed(sr.read_edges(io.StringIO(german), **options, decimal=",")) == [("A", "B", 1.5), ("B", "C", 2.25)]
+    assert listed(sr.read_edges(io.StringIO('A,B,"1,5"\n'), decimal=",")) == [("A", "B", 1.5)]
+    further = sr.read_edges(io.StringIO("from;to;km;toll\nA;B;1,5;2,5\nB;C;2;3\n"))
+    assert (further.columns["toll"], further.weights) == ([2.5, 3], [1.5, 2])
+    with pytest.raises(sr.GraphError, match=r"line 2: '1\.500' has a decimal point, though decimal=','"):
+        sr.read_edges(io.StringIO("A;B;1,5\nB;C;1.500\n"), decimal=",")
+    with pytest.raises(sr.GraphError, match="line 1: ';' and ',' could both separate"):
+        sr.read_edges(io.StringIO("A;B;1,5\n"), decimal=".")
+    with pytest.raises(sr.GraphError, match=r"decimal= is '\.' or ',', not ';'"):
+        sr.read_edges(io.StringIO(german), decimal=";")
+
+
 def test_gml_without_labels(tmp_path: Path) -> None:
     path = tmp_path / "a.gml"
     path.write_text("graph [ directed 1 node [ id 4 ] node [ id 2 ] edge [ source 4 target 2 weight 3 ] ]")
@@ -312,8 +479,9 @@ class TestMatrixMarket:
             sr.read_edges(path, **options)
 
 
-def test_without_networkx(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "a.gml"
+@pytest.mark.parametrize("name", ["a.gml", "a.json", "a.net", "a.g6", "a.adjlist"])
+def test_without_networkx(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / name
     path.write_text("graph [ ]")
     monkeypatch.setitem(__import__("sys").modules, "networkx", None)
     with pytest.raises(sr.SemiringError, match=r'needs networkx, which is not installed: pip install -e "\.\[graphs\]"'):

@@ -9,9 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]  # it ships no types
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import semiring as sr
 from semiring.cli import main
@@ -186,18 +189,39 @@ class TestType:
         found = distances(table)
         assert found == ([0, 3, 4] if both else [0, 3, np.inf])  # of B, A and C
 
-    def test_both_kinds_are_refused(self, distances: Callable[[Table], Any], capsys: pytest.CaptureFixture[str]) -> None:
-        with pytest.raises(sr.GraphError) as caught:
-            distances(roads(Type=["Directed", "Undirected"], Weight=[3, 4]))
-        said = str(caught.value) + capsys.readouterr().err
-        assert "the column 'Type' says 'Directed' in " in said
-        assert "and 'Undirected' in " in said
+    def test_both_kinds(self, distances: Callable[[Table], Any]) -> None:
+        table: Table = {"Source": ["B", "C"], "Target": ["A", "B"], "Type": ["Undirected", "Directed"], "Weight": [3, 4]}
+        assert distances(table) == [0, 3, np.inf]
+        assert distances(table | {"Type": ["Directed", "undirected"]}) == [0, 3, 4]
+
+    @pytest.mark.parametrize("ends", [("ABC", "BCC"), ([1, 2, 3], [2, 3, 3])])
+    def test_an_undirected_row_is_an_edge_both_ways(self, ends: Any) -> None:
+        table: Table = {"Source": list(ends[0]), "Target": list(ends[1]), "Type": ["Undirected", "Directed", "Undirected"]}
+        table |= {"Weight": [3, 4, 5], "Label": ["x", "y", "z"]}
+        a, b, c = range(3)
+        for graph in (sr.edges(pd.DataFrame(table)), sr.read_edges(io.StringIO(text(table)))):
+            assert graph.directed
+            assert list(zip(graph.sources.tolist(), graph.targets.tolist(), strict=True)) == [(a, b), (b, c), (c, c), (b, a)]
+            assert list(graph.weights) == [3, 4, 5, 3]
+            assert list(graph.columns["Label"]) == ["x", "y", "z", "x"]
+            assert graph.lines in (None, [2, 3, 4, 2])
+            assert sr.apsp(graph)[b].tolist() == [3, 0, 4]
+
+    @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(0, 9), st.booleans()), min_size=1))
+    def test_rows_beside_networkx(self, rows: list[tuple[int, int, int, bool]]) -> None:
+        table: Table = {"u": [r[0] for r in rows], "v": [r[1] for r in rows], "Weight": [r[2] for r in rows]}
+        table["Type"] = ["Undirected" if r[3] else "Directed" for r in rows]
+        graph = nx.MultiDiGraph()
+        graph.add_weighted_edges_from((a, b, w) for u, v, w, both in rows for a, b in ([(u, v), (v, u)] if both else [(u, v)]))
+        expected = nx.floyd_warshall_numpy(graph, sorted(graph))
+        np.testing.assert_array_equal(sr.apsp(sr.edges(pd.DataFrame(table))), expected)
+        np.testing.assert_array_equal(sr.apsp(sr.read_edges(io.StringIO(text(table)))), expected)
 
     def test_places(self) -> None:
         table = roads(Type=["Directed", "Mutual"], Weight=[3, 4])
-        with pytest.raises(sr.GraphError, match=r"'Directed' in row 0 and 'Mutual' in row 1; pass directed=False"):
+        with pytest.raises(sr.GraphError, match=r"'Mutual' in row 1, and Directed or Undirected elsewhere; pass directed=False"):
             sr.edges(pd.DataFrame(table))
-        with pytest.raises(sr.GraphError, match=r"the open file: .*'Directed' in line 2 and 'Mutual' in line 3"):
+        with pytest.raises(sr.GraphError, match=r"the open file: .*'Mutual' in line 3"):
             sr.read_edges(io.StringIO(text(table)))
 
     def test_what_the_caller_says_goes_first(self) -> None:
