@@ -26,7 +26,10 @@ from semiring.kernels.operations import operations_for
 if TYPE_CHECKING:
     from semiring.common.progress import Progress
 
-__all__ = ["ClosureOptions", "ComputationOptions", "ExplainedOptions", "Options", "named_device", "named_gpus", "size_of", "takes"]
+__all__ = [
+    "ClosureOptions", "ComputationOptions", "ExplainedOptions", "Options", "SummaryOptions", "named_device", "named_gpus", "size_of",
+    "takes",
+]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -47,6 +50,14 @@ class ComputationOptions(_CommonOptions, total=False):
     checkpoint: str | os.PathLike[str] | None
     progress: Callable[[Progress], None] | bool | None
     comm: Any
+
+
+class SummaryOptions(ComputationOptions, total=False):
+    """Options of `semiring.statistics`."""
+
+    sources: Any
+    targets: Any
+    limit: Any
 
 
 class ExplainedOptions(_CommonOptions, total=False):
