@@ -68,9 +68,10 @@ def statistics(graph: Any, *, bins: int | Sequence[float] | Array | None = BINS,
 
     Notes
     -----
-    Distances are computed some rows at a time where this is predicted to be faster than the closure, or the closure does not fit; those of
-    chosen vertices as by `apsp`. They are summed as float64 row by row, so any number of processes gives the same bits. Eliminated graphs
-    are summed in the order of elimination. A sparse graph with equal edges needs only hop counts. More: How it works, Planning.
+    Distances are computed some rows at a time where this is predicted to be faster than the closure, or the closure does not fit. Those of
+    chosen vertices are found as by `apsp`. They are summed as float64 row by row, so all numbers of processes give the same bits.
+    Eliminated graphs are summed in the order of elimination. A sparse graph with equal edges needs only hop counts. More: How it
+    works, Planning.
     """
     given = Options.of(options, "statistics", SummaryOptions)
     with noted("the statistics", MIN_PLUS, graph):

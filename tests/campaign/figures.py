@@ -23,7 +23,7 @@ __all__ = ["ENTRIES"]
 
 _NETWORKX = (
     "betweenness_centrality", "edge_betweenness_centrality", "diameter", "radius", "center", "periphery", "eccentricity",
-    "closeness_centrality", "harmonic_centrality", "wiener_index",
+    "closeness_centrality", "harmonic_centrality", "wiener_index", "group_betweenness_centrality",
 )  # fmt: skip
 
 
@@ -167,7 +167,11 @@ def _check_networkx(case: Case) -> Complaint | None:
     if case.options["function"] == "center" and "undirected" in case.options and (not len(a) or graph.number_of_edges() == len(graph) - 1):
         raise Unjudged("the center of a graph with as many edges as a tree is left to NetworkX")
     name = "distance" if case.options["function"] in ("closeness_centrality", "harmonic_centrality") else "weight"
-    more = {name: "weight"} if "weight" in case.options else {}
+    more: dict[str, Any] = {name: "weight"} if "weight" in case.options else {}
+    if case.options["function"] == "group_betweenness_centrality":
+        if "undirected" not in case.options:
+            raise Unjudged("groups with paths one way only are left to NetworkX")
+        more["C"] = [*{0, len(a) // 2}]
     theirs = attempt(function, graph, backend="networkx", **more)
     with mock.patch.object(machine, "PART", 0), taking(case.options.get("strategy")):
         found = attempt(function, graph, backend="semiring", **more)
