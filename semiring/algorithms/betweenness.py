@@ -45,7 +45,7 @@ _LENGTH = np.dtype(
 _Lengths = Annotated[Any, _LENGTH]
 
 _ENTRY = np.dtype([("distance", np.float64), ("paths", np.float64), ("share", np.float64)])
-"""What a search finds at a chosen vertex: the distance, σ (twice σ if best-first), and the dependency δ."""
+"""The entry of a source and a chosen vertex: the distance, σ (twice σ if best-first), and the dependency δ."""
 
 _Entries = Annotated[Any, _ENTRY]
 

@@ -317,8 +317,10 @@ def group_betweenness_centrality(G: Any, C: Any, normalized: bool = True, weight
     if unknown := members - G.nodes:
         raise nx.NodeNotFound(f"The node(s) {unknown} are in C but not in G.")
     place = {node: i for i, node in enumerate(members)}
-    numbers, n = _indices(G, members), len(G)
-    distances, paths, shares = dependencies(_searched(G, weight), numbers)
+    numbers, n, graph = _indices(G, members), len(G), _searched(G, weight)
+    if graph.weights is not None and not graph.weights.all():
+        raise NotImplementedError("a weight is 0, which the formula for groups excludes; NetworkX handles this case")
+    distances, paths, shares = dependencies(graph, numbers)
     shares += (paths > 0) & (np.arange(n)[:, None] != numbers)  # a path to the node itself counts too
     between = np.zeros((len(numbers), len(numbers)))
     with np.errstate(all="ignore"):
@@ -329,9 +331,9 @@ def group_betweenness_centrality(G: Any, C: Any, normalized: bool = True, weight
     found = []
     for group in groups:
         some, c = [place[node] for node in group], len(group)
-        inner, part = np.ix_(numbers[some], some), np.ix_(some, some)
+        inner, part = np.ix_(numbers[some], np.array(some, np.intp)), np.ix_(some, some)
         if ((paths[inner] > 0) != (paths[inner] > 0).T).any():
-            raise NotImplementedError("a member of the group reaches another one that does not reach it; NetworkX handles this case")
+            raise NotImplementedError("paths between two members lead one way only; NetworkX handles this case")
         total = _group_sum(between[part], paths[inner], distances[inner])
         if not endpoints:
             ends = c * (2 * n - c - 1) if whole else 0

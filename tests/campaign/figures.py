@@ -169,8 +169,8 @@ def _check_networkx(case: Case) -> Complaint | None:
     name = "distance" if case.options["function"] in ("closeness_centrality", "harmonic_centrality") else "weight"
     more: dict[str, Any] = {name: "weight"} if "weight" in case.options else {}
     if case.options["function"] == "group_betweenness_centrality":
-        if "undirected" not in case.options:
-            raise Unjudged("groups with paths one way only are left to NetworkX")
+        if "undirected" not in case.options or ("weight" in case.options and (np.trunc(a) == 0).any()):
+            raise Unjudged("groups with paths one way only, and weights of 0, are left to NetworkX")
         more["C"] = [*{0, len(a) // 2}]
     theirs = attempt(function, graph, backend="networkx", **more)
     with mock.patch.object(machine, "PART", 0), taking(case.options.get("strategy")):

@@ -213,8 +213,11 @@ def test_betweenness_of_groups(weight: Any, graph: Any, data: st.DataObject) -> 
     some = some if len(graph) else st.just([])
     groups = data.draw(st.one_of(some, some.map(set), st.lists(some, max_size=3)))
     given = (groups, data.draw(st.booleans()), weight, data.draw(st.booleans()))
-    ours, theirs = (outcome("group_betweenness_centrality", graph, b, *given) for b in ("semiring", "networkx"))
-    if ours is NotImplementedError:  # NetworkX's formula needs paths both ways
+    ours: Any = outcome("group_betweenness_centrality", graph, "semiring", *given)
+    theirs: Any = outcome("group_betweenness_centrality", graph, "networkx", *given)
+    if ours is NotImplementedError and weight is not None and any(not w for *_, w in graph.edges(data=weight, default=1)):
+        return  # NetworkX's formula needs positive weights
+    if ours is NotImplementedError:  # and paths both ways
         members = [set(groups)] if not any(isinstance(group, list) for group in groups) else map(set, groups)
         pairs = [(u, v) for group in members for u, v in itertools.permutations(group, 2)]
         assert any(nx.has_path(graph, u, v) and not nx.has_path(graph, v, u) for u, v in pairs)
