@@ -9,8 +9,8 @@ from semiring.algebra.catalogue import MIN_PLUS
 from semiring.arrays.conversion import Array
 from semiring.common.docstrings import described_by
 from semiring.common.errors import noted, raised_here
-from semiring.execution.sums import add_distances, add_distances_of_ranks, extreme_distance
-from semiring.planning.options import ComputationOptions, Options, takes
+from semiring.execution.sums import add_chosen_distances, add_distances, add_distances_of_ranks, extreme_distance
+from semiring.planning.options import ComputationOptions, Options, SummaryOptions, takes
 from semiring.results.statistics import BINS, RunningDistances, Statistics
 from semiring.solve import apsp
 
@@ -19,9 +19,9 @@ __all__ = ["Statistics", "diameter", "radius", "statistics"]
 
 @raised_here
 @described_by(apsp)
-@takes(ComputationOptions)
-def statistics(graph: Any, *, bins: int | Sequence[float] | Array | None = BINS, **options: Unpack[ComputationOptions]) -> Statistics:
-    """Return diameter, radius, eccentricities, average path length and histogram of all shortest distances of a graph.
+@takes(SummaryOptions)
+def statistics(graph: Any, *, bins: int | Sequence[float] | Array | None = BINS, **options: Unpack[SummaryOptions]) -> Statistics:
+    """Return diameter, radius, eccentricities, average path length and histogram of all or some shortest distances of a graph.
 
     Examples
     --------
@@ -32,6 +32,8 @@ def statistics(graph: Any, *, bins: int | Sequence[float] | Array | None = BINS,
     <distances of 4 vertices: 12 of 12 pairs connected, average 1.66667, radius 2, diameter 3>
     >>> line.eccentricities, line.counts, line.bins
     (array([3., 2., 2., 3.]), array([6, 4, 2]), array([1., 2., 3., 4.]))
+    >>> sr.statistics(ways, sources="a", limit=2).connected
+    2
 
     Parameters
     ----------
@@ -41,6 +43,10 @@ def statistics(graph: Any, *, bins: int | Sequence[float] | Array | None = BINS,
         The bin edges of the histogram, as for `numpy.histogram`; distances outside are not counted. A number from 2 gives at most so many
         bins, chosen by the distances. The bins have one width, a power of two, at least 1 if all distances are whole numbers. None omits
         the histogram, which takes half the time if the graph is eliminated.
+    sources, targets : vertex or sequence of vertices, optional
+        The pairs to summarize; each vertex counts once.
+    limit : scalar, optional
+        Pairs farther apart count as pairs without a path: eccentricities become ∞, and the other numbers omit the pair.
     weight, nonedge, dtype
         As for `apsp`.
 
@@ -62,13 +68,15 @@ def statistics(graph: Any, *, bins: int | Sequence[float] | Array | None = BINS,
 
     Notes
     -----
-    The distances are computed some rows at a time if this is predicted to be faster than the closure, or the closure does not fit. They are
-    summed as float64 row by row, so any number of processes gives the same result to the last bit. Eliminated graphs are summed in the
-    order of elimination. A sparse graph with equal edges needs only hop counts. `diameter` and `radius` take a few searches. More: How it
+    Distances are computed some rows at a time where this is predicted to be faster than the closure, or the closure does not fit. Those of
+    chosen vertices are found as by `apsp`. They are summed as float64 row by row, so all numbers of processes give the same bits.
+    Eliminated graphs are summed in the order of elimination. A sparse graph with equal edges needs only hop counts. More: How it
     works, Planning.
     """
-    given = Options.of(options, "statistics", ComputationOptions)
+    given = Options.of(options, "statistics", SummaryOptions)
     with noted("the statistics", MIN_PLUS, graph):
+        if given.sources is not None or given.targets is not None or given.limit is not None:
+            return add_chosen_distances(RunningDistances(bins), graph, given)
         if given.comm is None:
             found = RunningDistances(bins)
             labels, n = add_distances(found, graph, given)

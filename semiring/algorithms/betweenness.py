@@ -25,7 +25,7 @@ from semiring.algorithms.heap import pop, push
 from semiring.arrays.threads import run, thread_count
 from semiring.kernels.cpu.loops import Bound, Element, Elements, Floats, Ints, ShortInts, loop
 
-__all__ = ["Searched", "betweenness"]
+__all__ = ["Searched", "betweenness", "dependencies"]
 
 Array = np.ndarray[Any, Any]
 
@@ -43,6 +43,11 @@ _LENGTH = np.dtype(
 """The best-first record of a vertex: σ, distance, δ, the first predecessor, the last edge of a linked list (−1: none), and the state."""
 
 _Lengths = Annotated[Any, _LENGTH]
+
+_ENTRY = np.dtype([("distance", np.float64), ("paths", np.float64), ("share", np.float64)])
+"""The entry of a source and a chosen vertex: the distance, σ (twice σ if best-first), and the dependency δ."""
+
+_Entries = Annotated[Any, _ENTRY]
 
 _NEW, _SEEN, _FINAL = range(3)
 """The states of a vertex, best-first: unknown, reached by some path, or final."""
@@ -64,6 +69,9 @@ class _Shares(NamedTuple):
     worth: Floats  # the value of a path to each vertex
     own: bool  # a path from a source to itself has the value too
     ends: bool  # a path counts for both ends
+    place: Ints  # the column of a vertex in the table, −1 for none
+    table: _Entries | None = None  # an entry for each source and chosen vertex
+    width: int = 0  # columns of the table
 
 
 def betweenness(
@@ -89,8 +97,40 @@ def betweenness(
     edges : float64 array of shape (m,)
     """
     n, m = len(graph.starts) - 1, len(graph.heads)
+    worths, none = np.ones(n) if worth is None else worth, np.empty(0, np.int64)
+    total = _Shares(np.zeros(n), np.zeros(m) if edges else None, worths, worth is None, ends, none)
+    _add(graph, sources, total, threads)
+    return total.nodes, np.empty(0) if total.edges is None else total.edges
+
+
+def dependencies(graph: Searched, chosen: Array, *, threads: int | None = None) -> tuple[Array, Array, Array]:
+    """Find distances, numbers of shortest paths, and dependencies of all vertices on some chosen ones, as arrays of shape (n, k).
+
+    Examples
+    --------
+    >>> graph = Searched(np.array([0, 1, 3, 4]), np.array([1, 0, 2, 1], np.int32))
+    >>> [found[:, 0] for found in dependencies(graph, np.array([1]))]
+    [array([1., 0., 1.]), array([1., 1., 1.]), array([1., 2., 1.])]
+
+    Parameters
+    ----------
+    graph : Searched
+    chosen : int64 array of shape (k,)
+        Different vertices.
+    threads : int, optional
+    """
+    n = len(graph.starts) - 1
+    place, table = np.full(n, -1), np.zeros(n * len(chosen), _ENTRY)
+    place[chosen], table["distance"] = np.arange(len(chosen)), np.inf
+    _add(graph, np.arange(n), _Shares(np.zeros(n), None, np.ones(n), True, False, place, table, len(chosen)), threads)
+    found = table.reshape(n, len(chosen))
+    return found["distance"], found["paths"] * (1.0 if graph.weights is None else 0.5), found["share"]
+
+
+def _add(graph: Searched, sources: Array, total: _Shares, threads: int | None) -> None:
+    """Add the shares of all sources to a total, and fill its table."""
+    n, m = len(graph.starts) - 1, len(graph.heads)
     tails = None if graph.weights is None else np.arange(n, dtype=np.int32).repeat(np.diff(graph.starts))
-    total = _Shares(np.zeros(n), np.zeros(m) if edges else None, np.ones(n) if worth is None else worth, worth is None, ends)
     step = max(1, -(-len(sources) // _BLOCKS))
     firsts = range(0, len(sources), step)
     ready, lock = dict[int, _Shares](), threading.Lock()
@@ -101,7 +141,7 @@ def betweenness(
         with lock:
             search = free.pop() if free else None
         search = search or _search(graph, tails, sources, total)
-        found = total._replace(nodes=np.zeros(n), edges=np.zeros(m) if edges else None)
+        found = total._replace(nodes=np.zeros(n), edges=None if total.edges is None else np.zeros(m))
         search(40 * (n + m) * step, first=first, last=min(first + step, len(sources)), sums=found)
         with lock:
             free.append(search)
@@ -114,7 +154,6 @@ def betweenness(
                 added += step
 
     run(work, firsts, thread_count(threads))
-    return total.nodes, np.empty(0) if total.edges is None else total.edges
 
 
 def _search(graph: Searched, tails: Array | None, sources: Array, sums: _Shares) -> Bound[None]:
@@ -163,6 +202,7 @@ def _add_by_levels(
                 share += part if onward else 0.0
             records.paths[u] = (_worth(sums, s, u) + share) / paths
             _add_vertex(sums, s, u, share)
+            _keep(sums, i, u, float(further - 1), paths, share)
 
 
 @loop
@@ -212,6 +252,7 @@ def _add_by_lengths(
                 _add_edge(sums, e, part)
                 e = int(links[e])
             _add_vertex(sums, s, v, records.share[v])  # a loop of weight 0 has handed it on to itself
+            _keep(sums, i, v, records.distance[v], records.paths[v], records.share[v])
 
 
 @loop
@@ -240,6 +281,16 @@ def _add_vertex(sums: _Shares, s: int, v: int, share: float) -> None:
     """Add the share of the paths from s through v."""
     if v != s:
         sums.nodes[v] += share + float(sums.ends)
+
+
+@loop
+def _keep(sums: _Shares, i: int, v: int, distance: float, paths: float, share: float) -> None:
+    """Write what source number i finds at a chosen vertex."""
+    if sums.table is not None:
+        column = sums.place[v]
+        if column >= 0:
+            at = i * sums.width + column
+            sums.table.distance[at], sums.table.paths[at], sums.table.share[at] = distance, paths, share
 
 
 @loop

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,37 +11,34 @@ import numpy as np
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.distances import DistanceSums, distance_sums, extreme_eccentricity
+from semiring.algorithms.within import SparseRows
+from semiring.arrays.conversion import Array
 from semiring.arrays.devices import host
 from semiring.arrays.exchange import borrowed, lends_memory
 from semiring.arrays.pieces import HOST, slices
-from semiring.common.errors import GraphError
+from semiring.common.errors import GraphError, SemiringError
 from semiring.execution.question import GivenGraph, Question, Selection
 from semiring.execution.reporting import reporting
 from semiring.execution.row_solvers import EliminationSolver, search_steps
 from semiring.execution.strategy import rows_in_turn, run, solve
+from semiring.execution.within import entries_within, parts_within
 from semiring.graphs.vertices import Vertices
 from semiring.planning import Plan, plan
 from semiring.planning.options import Options
-from semiring.results.statistics import RunningDistances, add_by_elimination
+from semiring.results.statistics import RunningDistances, Statistics, add_by_elimination
 from semiring.results.views import as_floats
 
-__all__ = ["add_distances", "add_distances_of_ranks", "extreme_distance", "hop_sums"]
+__all__ = ["add_chosen_distances", "add_distances", "add_distances_of_ranks", "extreme_distance", "hop_sums"]
 
 Labels = Sequence[Hashable] | None
 
 
 def add_distances(found: RunningDistances, graph: Any, options: Options) -> tuple[Labels, int]:
     """Add all distances of a graph to `found`; return the labels and the number of vertices."""
-    if not isinstance(graph, np.ndarray) and lends_memory(graph):  # a sum is no array, so that its library need not have `dtype`
-        lent = borrowed(graph)
-        graph, options = lent.array, options._replace(overwrite=options.overwrite and not lent.constant)
-    question = Question(MIN_PLUS, options, wanted="sums")
-    given = question.read(graph)
+    given, question = _read(graph, Question(MIN_PLUS, options, wanted="sums"))
     if given.edges is not None:
         _add_along_edges(found, given, question)
         return given.labels, given.n
-    if len(shape := given.form[1]) > 2:
-        raise GraphError(f"statistics are of one graph, not of a batch of shape {shape[:-2]}; pass one at a time")
     if options.overwrite or options.memory_limit is not None or options.checkpoint is not None:
         question = question._replace(wanted="elements")
     else:
@@ -53,6 +50,70 @@ def add_distances(found: RunningDistances, graph: Any, options: Options) -> tupl
     for first, rows in rows_in_turn(how, given, question):
         found.add(first, as_floats(host(rows), MIN_PLUS))
     return given.labels, given.n
+
+
+def _read(graph: Any, question: Question) -> tuple[GivenGraph, Question]:
+    """Read one graph; a constant array that is borrowed is never overwritten."""
+    if not isinstance(graph, np.ndarray) and lends_memory(graph):  # a sum is no array, so that its library need not have `dtype`
+        lent = borrowed(graph)
+        overwrite = question.options.overwrite and not lent.constant
+        graph, question = lent.array, question._replace(options=question.options._replace(overwrite=overwrite))
+    given = question.read(graph)
+    if given.edges is None and len(shape := given.form[1]) > 2:
+        raise GraphError(f"statistics are of one graph, not of a batch of shape {shape[:-2]}; pass one at a time")
+    return given, question
+
+
+def add_chosen_distances(found: RunningDistances, graph: Any, options: Options) -> Statistics:
+    """Summarize the distances within a limit between some sources and targets."""
+    if options.comm is not None or options.checkpoint is not None:
+        raise SemiringError(
+            "sources=, targets= and limit= of statistics are for one process without a checkpoint; leave out comm and checkpoint"
+        )
+    given, question = _read(graph, Question(MIN_PLUS, options, wanted="rows"))
+    if given.edges is None and not options.overwrite:
+        given.graph = replace(given.read(), restore=None)
+    chosen = question.selection(given)
+    if chosen is not None:
+        chosen = replace(chosen, sources=_once(chosen.sources), targets=_once(chosen.targets))
+    ends = Selection.all_of(given.n) if chosen is None else chosen
+    sources, targets = ends.sources.numbers, ends.targets.numbers
+    pairs = found.add_pairs(sources, targets, _pairs(given, question, chosen))
+    names = range(given.n) if given.labels is None else given.labels
+    return found.summary(tuple([names[v] for v in sources.tolist()]), tuple([names[v] for v in targets.tolist()]), pairs)
+
+
+def _once(some: Vertices) -> Vertices:
+    return some if some.every else Vertices(np.array(list(dict.fromkeys(some.numbers.tolist())), np.intp))
+
+
+def _pairs(given: GivenGraph, question: Question, selection: Selection | None) -> Iterator[tuple[Array, Array, Array]]:
+    """Yield the distances within the limit, some rows at a time: places of sources, places of targets, distances."""
+    how, edges, options = plan(question.problem(given, selection)), given.edges, question.options
+    chosen = Selection.all_of(given.n) if selection is None else selection
+
+    def listed(rows: SparseRows, first: int) -> tuple[Array, Array, Array]:
+        own = np.arange(first, first + len(rows.starts) - 1).repeat(np.diff(rows.starts))
+        return own, rows.columns, as_floats(rows.values[0], MIN_PLUS)
+
+    def limit(dtypes: tuple[Any, ...]) -> tuple[Any, ...]:
+        return MIN_PLUS.identities(dtypes)[0] if options.limit is None else question.worst(dtypes)
+
+    if edges is None or not how.by_edges:
+        whole = run(how, given, question._replace(options=options._replace(limit=None)), selection)
+        values = (np.asarray(host(whole)).reshape(len(chosen.sources.numbers), len(chosen.targets.numbers)),)
+        yield listed(entries_within(question, values, None, limit((values[0].dtype,))), 0)
+        return
+    place, first = np.full(given.n, -1), 0
+    others = (chosen.sources if chosen.backward else chosen.targets).numbers
+    place[others] = np.arange(len(others))
+    with reporting(options.progress, how, search_steps(edges, len(chosen.roots))) as meter:
+        for part in parts_within(how, edges, given, question, chosen, limit(edges.dtypes), meter):
+            rows, columns, distances = listed(part, first)
+            there = place[columns] >= 0
+            rows, columns, distances = rows[there], place[columns[there]], distances[there]
+            yield (columns, rows, distances) if chosen.backward else (rows, columns, distances)
+            first += len(part.starts) - 1
 
 
 def _add_along_edges(found: RunningDistances, given: GivenGraph, question: Question) -> None:

@@ -5,7 +5,7 @@ Searches of a sparse graph stop at the limit. Other strategies compute rows, a b
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from semiring.results.paths import paths_in
 from semiring.results.store import Names
 from semiring.results.within import SparseMatrix, TreesWithin
 
-__all__ = ["close"]
+__all__ = ["close", "entries_within", "parts_within"]
 
 Values = tuple[Array, ...]
 
@@ -40,31 +40,34 @@ def close(
         raise SemiringError("limit= is for one process without a checkpoint; leave out comm and checkpoint")
     chosen = Selection.all_of(n) if selection is None else selection
     if edges is not None and how.by_edges:
-        return _answer(question, given, chosen, _rows(how, edges, given, question, chosen, meter))
+        if meter is not None:
+            meter.expect(search_steps(edges, len(chosen.roots)))
+        limit, nothing = question.worst(edges.dtypes), tuple([np.empty((0, n), d) for d in edges.dtypes])
+        parts = parts_within(how, edges, given, question, chosen, limit, meter)
+        none = entries_within(question, nothing, np.empty((0, n), np.int32) if how.paths else None, limit)
+        return _answer(question, given, chosen, SparseRows.joined([none, *parts]))
     whole = otherwise(how, given, question._replace(options=options._replace(limit=None)), selection, meter)
     return _cut_whole(whole, question, given, chosen)
 
 
-def _rows(how: Plan, edges: CSR, given: GivenGraph, question: Question, chosen: Selection, meter: Meter | None) -> SparseRows:
-    """Find the rows of the roots by edges (`backward`: columns, as rows)."""
-    roots, limit = chosen.roots, question.worst(edges.dtypes)
-    if meter is not None:
-        meter.expect(search_steps(edges, len(roots)))
-    searches, reflexive, backward = how.searches, question.reflexive, chosen.backward
+def parts_within(
+    how: Plan, edges: CSR, given: GivenGraph, question: Question, chosen: Selection, limit: tuple[Any, ...], meter: Meter | None
+) -> Iterator[SparseRows]:
+    """Find the rows of the roots by edges (`backward`: columns, as rows), some at a time."""
+    roots, searches, reflexive, backward = chosen.roots, how.searches, question.reflexive, chosen.backward
     if how.strategy == "search" and how.problem.limit is not None and searches is not None and searches.selective:
-        return rows_within(searches, edges, roots, limit, reflexive=reflexive, backward=backward, paths=how.paths, meter=meter)
-    solver, parts = row_solver(how, edges, given.vertices), []
-    every = [slice(0, len(roots))]
+        for some in slices(len(roots), int(edges.n * how.problem.reach.found) + 1, HOST):
+            yield rows_within(searches, edges, roots[some], limit, reflexive=reflexive, backward=backward, paths=how.paths, meter=meter)
+        return
+    solver, every = row_solver(how, edges, given.vertices), [slice(0, len(roots))]
     for some in slices(len(roots), edges.n, HOST) if how.strategy in ("search", "elimination") else every:
         values, tree = solver.rows(roots[some], meter, reflexive=reflexive, backward=backward)
         if backward:
             values, tree = tuple([v.T for v in values]), None if tree is None else tree.T
-        parts.append(_cut(question, values, tree, limit))
-    nothing = tuple([np.empty((0, edges.n), d) for d in edges.dtypes])
-    return SparseRows.joined([_cut(question, nothing, np.empty((0, edges.n), np.int32) if how.paths else None, limit), *parts])
+        yield entries_within(question, values, tree, limit)
 
 
-def _cut(question: Question, values: Values, tree: Array | None, limit: tuple[Any, ...]) -> SparseRows:
+def entries_within(question: Question, values: Values, tree: Array | None, limit: tuple[Any, ...]) -> SparseRows:
     """Keep the elements x with limit ⊕ x = x, other than 0."""
     semiring, dtypes = question.semiring, tuple([v.dtype for v in values])
     operations, zero = operations_for(semiring, dtypes), semiring.identities(dtypes)[0]
@@ -86,7 +89,9 @@ def _cut_whole(whole: Any, question: Question, given: GivenGraph, chosen: Select
         raise GraphError("limit= is for one graph, not for a batch; pass one graph at a time, or a list")
     device = device_of(arrays[0])
     values = tuple([np.asarray(host(v)).reshape(len(chosen.sources.numbers), len(chosen.targets.numbers)) for v in arrays])
-    matrices = _matrices(question, _cut(question, values, None, question.worst(tuple([v.dtype for v in values]))), values[0].shape)
+    matrices = _matrices(
+        question, entries_within(question, values, None, question.worst(tuple([v.dtype for v in values]))), values[0].shape
+    )
     if store is None:
         return _shown(matrices, device)
     tree = np.asarray(host(store.tree if hasattr(store, "tree") else store.predecessors()))

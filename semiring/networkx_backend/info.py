@@ -25,7 +25,7 @@ _FUNCTIONS = {
         "hyper_wiener_index", "johnson", "schultz_index", "wiener_index",
     ),
     "Brandes's algorithm in compiled loops, one search for each source, on all cores.": (
-        "betweenness_centrality", "betweenness_centrality_subset", "edge_betweenness_centrality",
+        "betweenness_centrality", "betweenness_centrality_subset", "edge_betweenness_centrality", "group_betweenness_centrality",
     ),
     "A few searches of a sparse graph, which bound the eccentricities of all nodes.": ("center", "diameter", "periphery", "radius"),
     _COUNTS: ("closeness_centrality", "eccentricity"),

@@ -10,12 +10,14 @@ import networkx as nx
 import numpy as np
 
 from semiring.algebra.catalogue import MIN_PLUS
-from semiring.algorithms.betweenness import Searched, betweenness
+from semiring.algorithms.betweenness import Searched, betweenness, dependencies
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.distances import DistanceSums, extreme_eccentricity, extreme_of
 from semiring.arrays.conversion import EXACT_IN_FLOAT64, Array
 from semiring.arrays.memory import require_memory
 from semiring.arrays.pieces import GPU
+from semiring.execution.question import GivenGraph, Question
+from semiring.execution.strategy import solve
 from semiring.execution.sums import hop_sums
 from semiring.networkx_backend.distances import DistanceRows, algorithm, by_rows, searched_edges, sparse, total_distance
 from semiring.planning import Plan, edges_problem, plan
@@ -24,8 +26,9 @@ from semiring.solve import apsp
 
 __all__ = [
     "barycenter", "betweenness_centrality", "betweenness_centrality_subset", "center", "centroid", "closeness_centrality", "diameter",
-    "eccentricity", "edge_betweenness_centrality", "global_efficiency", "gutman_index", "harmonic_centrality", "harmonic_diameter",
-    "hyper_wiener_index", "local_efficiency", "periphery", "radius", "schultz_index", "wiener_index",
+    "eccentricity", "edge_betweenness_centrality", "global_efficiency", "group_betweenness_centrality", "gutman_index",
+    "harmonic_centrality", "harmonic_diameter", "hyper_wiener_index", "local_efficiency", "periphery", "radius", "schultz_index",
+    "wiener_index",
 ]  # fmt: skip
 
 
@@ -38,7 +41,7 @@ def closeness_centrality(G: Any, u: Any = None, distance: Any = None, wf_improve
         raise nx.NodeNotFound(f"Node {u} is not in G")
     n = len(G)
     closeness = {}
-    for node, reached, total in zip(G, *_incoming(G, distance), strict=True):
+    for node, reached, total in zip(G if u is None else [u], *_incoming(G, distance, u), strict=True):
         value = 0.0
         if total > 0 and n > 1:
             value = (reached - 1.0) / total
@@ -48,11 +51,14 @@ def closeness_centrality(G: Any, u: Any = None, distance: Any = None, wf_improve
     return closeness if u is None else closeness[u]
 
 
-def _incoming(G: Any, distance: Any) -> tuple[list[int], list[Any]]:
-    """Return for each node the number of nodes that reach it, the node included, and the sum of the distances to the node."""
+def _incoming(G: Any, distance: Any, u: Any) -> tuple[list[int], list[Any]]:
+    """Return for each node, or for u, the number of nodes that reach it, the node included, and the sum of the distances to the node."""
     edges = sparse(G, distance)
     if G.is_directed():
         edges = edges.transposed()
+    if u is not None:
+        row = DistanceRows(solve(GivenGraph(edges), Question(MIN_PLUS, Options(sources=_indices(G, [u])))))
+        return row.reached.sum(axis=1).tolist(), row.totals()
     how, sums = _planned(edges)
     if sums is not None:
         exact = np.float64 if edges.dtypes[0].kind == "f" else np.int64  # a sum may not fit the dtype of a distance
@@ -301,6 +307,62 @@ def edge_betweenness_centrality(
     pairs = dict.fromkeys((u, v) for u, v, *_ in G.edges)
     totals = {(u, v): along[u, v] + along[v, u] if both and u != v else along[u, v] for u, v in pairs}
     return _by_keys(G, totals, weight) if G.is_multigraph() else totals
+
+
+@algorithm
+def group_betweenness_centrality(G: Any, C: Any, normalized: bool = True, weight: Any = None, endpoints: bool = False) -> Any:
+    alone = any(node in G for node in C)
+    groups = [set(group) for group in ([C] if alone else C)]
+    members = {node for group in groups for node in group}
+    if unknown := members - G.nodes:
+        raise nx.NodeNotFound(f"The node(s) {unknown} are in C but not in G.")
+    place = {node: i for i, node in enumerate(members)}
+    numbers, n, graph = _indices(G, members), len(G), _searched(G, weight)
+    if graph.weights is not None and not graph.weights.all():
+        raise NotImplementedError("a weight is 0, which the formula for groups excludes; NetworkX handles this case")
+    distances, paths, shares = dependencies(graph, numbers)
+    shares += (paths > 0) & (np.arange(n)[:, None] != numbers)  # a path to the node itself counts too
+    between = np.zeros((len(numbers), len(numbers)))
+    with np.errstate(all="ignore"):
+        for i, v in enumerate(numbers.tolist()):  # the paths that pass v, then another member
+            on = (distances < math.inf) & (distances == distances[:, [i]] + distances[v])
+            between[i] = (shares * paths[:, [i]] * paths[v] / paths).sum(axis=0, where=on)
+    whole = not endpoints and bool(groups) and (nx.is_strongly_connected if G.is_directed() else nx.is_connected)(G, backend="networkx")
+    found = []
+    for group in groups:
+        some, c = [place[node] for node in group], len(group)
+        inner, part = np.ix_(numbers[some], np.array(some, np.intp)), np.ix_(some, some)
+        if ((paths[inner] > 0) != (paths[inner] > 0).T).any():
+            raise NotImplementedError("paths between two members lead one way only; NetworkX handles this case")
+        total = _group_sum(between[part], paths[inner], distances[inner])
+        if not endpoints:
+            ends = c * (2 * n - c - 1) if whole else 0
+            reached = [] if ends else [nx.descendants(G, node, backend="networkx") for node in group]
+            total -= ends + sum(2 * len(nodes) - len(nodes & group) for nodes in reached)
+        if normalized:
+            total *= 1 / ((n - c) * (n - c - 1))
+        elif not G.is_directed():
+            total /= 2
+        found.append(total)
+    return found[0] if alone else found
+
+
+def _group_sum(between: Array, paths: Array, distances: Array) -> float:
+    """Sum the shares of paths through some members of a group, each path once (Puzis, Elovici and Dolev, 2007).
+
+    Entries are of two members. The member v of each step takes the paths through v from all others.
+    """
+    total, whole, d = 0.0, paths, distances
+    with np.errstate(all="ignore"):
+        for v in range(len(d)):
+            total += float(between[v, v])
+            there = (paths != 0) & (paths[:, [v]] != 0) & (paths[v] != 0)
+            middle = np.where(there & (d == d[:, [v]] + d[v]), paths[:, [v]] * paths[v] / paths, 0)
+            last = np.where(there & (d[:, [v]] == d + d[:, v]), paths * paths[:, v] / paths[:, [v]], 0)
+            first = np.where(there & (d[v] == d[v][:, None] + d), paths[v][:, None] * whole / whole[v], 0)
+            last[:, v] = first[v] = 0
+            between, paths = between - between * middle - between[:, [v]] * last - between[v] * first, paths * (1 - middle)
+    return total
 
 
 def _searched(G: Any, weight: Any) -> Searched:

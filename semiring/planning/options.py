@@ -29,16 +29,9 @@ if TYPE_CHECKING:
     from semiring.common.progress import Progress
 
 __all__ = [
-    "ClosureOptions",
-    "ComputationOptions",
-    "ExplainedOptions",
-    "Options",
-    "named_device",
-    "named_gpus",
-    "share_of",
-    "size_of",
-    "takes",
-]
+    "ClosureOptions", "ComputationOptions", "ExplainedOptions", "Options", "SummaryOptions", "named_device", "named_gpus", "share_of",
+    "size_of", "takes", "worst_element",
+]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -59,6 +52,14 @@ class ComputationOptions(_CommonOptions, total=False):
     checkpoint: str | os.PathLike[str] | None
     progress: Callable[[Progress], None] | bool | None
     comm: Any
+
+
+class SummaryOptions(ComputationOptions, total=False):
+    """Options of `semiring.statistics`."""
+
+    sources: Any
+    targets: Any
+    limit: Any
 
 
 class ExplainedOptions(_CommonOptions, total=False):

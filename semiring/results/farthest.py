@@ -69,13 +69,13 @@ class Greatest:
             places, some = places[near], some[near]
         order = self._order(some)
         rows, columns = np.divmod(host(places[order]), values.shape[1])
-        self._join(rows + first, columns, host(some[order]))
+        self.join(rows + first, columns, host(some[order]))
 
     def merge(self, other: Greatest) -> None:
         """Add the elements of other rows, in any order of the rows."""
-        self._join(other.rows, other.columns, other.values)
+        self.join(other.rows, other.columns, other.values)
 
-    def _join(self, rows: Array, columns: Array, values: Array) -> None:
+    def join(self, rows: Array, columns: Array, values: Array) -> None:
         """Add elements; of equal ones the first rows are kept."""
         if len(self.values):
             rows, columns, values = np.append(self.rows, rows), np.append(self.columns, columns), np.append(self.values, values)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -47,11 +47,11 @@ class Statistics(Shown):
     Attributes
     ----------
     nodes : tuple
-        The vertices.
+        The vertices, or the chosen sources.
     eccentricities : float64 array of shape (n,)
-        For each vertex the distance to the farthest one; ∞ if it does not reach all.
+        For each vertex the distance to the farthest one, or to the farthest target; ∞ if the vertex does not reach all within the limit.
     connected : int
-        The number of pairs with a path.
+        The number of pairs with a path, within the limit if one is given.
     total : float
         The sum of the distances of these pairs (for an undirected graph twice the Wiener index).
     counts : int64 array of shape (k,)
@@ -60,6 +60,8 @@ class Statistics(Shown):
         The edges of the bins. A bin includes its lower edge, and the last bin also its upper edge.
     farthest : FarthestPair or None
         Source, target and distance of the farthest connected pair, the first one in the order of rows. None if no pair is connected.
+    pairs : int
+        The number of pairs that are asked for.
     """
 
     nodes: tuple[Any, ...]
@@ -69,6 +71,7 @@ class Statistics(Shown):
     counts: Array
     bins: Array
     farthest: FarthestPair | None = None
+    pairs: int = 0
 
     @property
     def radius(self) -> float:
@@ -94,7 +97,7 @@ class Statistics(Shown):
         """Return the title and the rows of the table that Jupyter shows."""
         n = len(self.nodes)
         facts = [
-            ("connected", f"{self.connected:,} of {n * (n - 1):,} pairs"),
+            ("connected", f"{self.connected:,} of {self.pairs:,} pairs"),
             ("average", f"{self.average:.6g}"),
             ("radius", f"{self.radius:.6g}"),
             ("diameter", f"{self.diameter:.6g}"),
@@ -207,6 +210,27 @@ class RunningDistances:
             distances[target] = farthest[source]  # the tallied distance, of the way back, if rounding differs
             self._greatest.add(distances[None], others[None], source)
 
+    def add_pairs(self, sources: Array, targets: Array, parts: Iterable[tuple[Array, Array, Array]]) -> int:
+        """Add parts of the distances from each source to each target, as arrays of places of sources and targets, and distances.
+
+        No source and no target may repeat. The result is the number of pairs of different vertices.
+        """
+        count, others = len(sources), len(targets) - np.isin(sources, targets)
+        reached, sums, farthest = np.zeros(count, np.int64), np.zeros(count), np.where(others == 0, 0, -math.inf)
+        for part in parts:
+            apart = sources[part[0]] != targets[part[1]]
+            rows, columns, distances = (array[apart] for array in part)
+            reached += np.bincount(rows, minlength=count)
+            sums += np.bincount(rows, distances, count)
+            np.maximum.at(farthest, rows, distances)
+            if len(distances):
+                best = np.flatnonzero(distances == distances.max())
+                first = best[np.lexsort((columns[best], rows[best]))[:1]]
+                self._greatest.join(rows[first], columns[first], distances[first])
+                self._count(distances)
+        self._rows.append((0, np.where(reached < others, math.inf, farthest), sums))
+        return int(others.sum())
+
     def merge(self, other: RunningDistances) -> None:
         """Add the rows of another process."""
         self._rows += other._rows
@@ -234,14 +258,18 @@ class RunningDistances:
             for cell, count in cells.items():
                 self.cells[cell >> times] += count
 
-    def summary(self, nodes: tuple[Any, ...]) -> Statistics:
-        """Return the statistics of all gathered distances. Raises TooLargeError if the bins of the histogram exceed the memory."""
+    def summary(self, nodes: tuple[Any, ...], targets: tuple[Any, ...] | None = None, pairs: int | None = None) -> Statistics:
+        """Return the statistics of all gathered distances, by default of all pairs of nodes.
+
+        Raises TooLargeError if the bins of the histogram exceed the memory.
+        """
         blocks = sorted(self._rows, key=lambda rows: rows[0])
         eccentricities, sums = (np.concatenate([block[c] for block in blocks] or [np.zeros(0)]) for c in (1, 2))
         best, pair = self._greatest, None
         if len(best.values):
-            pair = FarthestPair(nodes[best.rows[0]], nodes[best.columns[0]], float(best.values[0]))
-        return Statistics(nodes, eccentricities, self.connected, float(sums.sum()), *self._histogram(), pair)
+            pair = FarthestPair(nodes[best.rows[0]], (targets or nodes)[best.columns[0]], float(best.values[0]))
+        pairs = len(nodes) * (len(nodes) - 1) if pairs is None else pairs
+        return Statistics(nodes, eccentricities, self.connected, float(sums.sum()), *self._histogram(), pair, pairs)
 
     def _count(self, distances: Array, times: Array | None = None) -> None:
         """Count distances of connected pairs, each once or `times`."""

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semiring.algorithms.betweenness import _LENGTH, _LEVEL, Searched, _add_by_lengths, _add_by_levels, _Shares, betweenness
+from semiring.algorithms.betweenness import _ENTRY, _LENGTH, _LEVEL, Searched, _add_by_lengths, _add_by_levels, _Shares, betweenness
 from semiring.kernels.cpu.loops import interpreted
 
 
@@ -69,20 +69,21 @@ def test_loops_run_as_python(weighted: bool, n: int, data: st.DataObject) -> Non
     heads = np.array(data.draw(st.lists(st.integers(0, max(n - 1, 0)), min_size=m, max_size=m)), np.int32)
     weights = np.array(data.draw(st.lists(st.integers(0, 3), min_size=m, max_size=m)), np.float64) / 3
     sources = np.array(data.draw(st.lists(st.integers(0, n - 1), max_size=3)) if n else [], np.int64)
-    edges, own, ends = data.draw(st.booleans()), data.draw(st.booleans()), data.draw(st.booleans())
+    edges, own, ends, keeps = (data.draw(st.booleans()) for _ in range(4))
     worth = np.array(data.draw(st.lists(st.floats(0, 3), min_size=n, max_size=n)), np.float64)
 
     def memory() -> list[np.ndarray]:
-        sums = _Shares(np.zeros(n), np.zeros(m) if edges else None, worth, own, ends)
+        table = np.zeros(n * len(sources), _ENTRY) if keeps else None
+        sums = _Shares(np.zeros(n), np.zeros(m) if edges else None, worth, own, ends, np.arange(n)[::-1].copy(), table, n)
         order, last = np.zeros(n, np.int32), len(sources)
         if weighted:
             tails, queue = np.arange(n, dtype=np.int32).repeat(degrees), np.zeros(m + 1, np.int64)
             records, links, keys = np.zeros(n, _LENGTH), np.zeros(m, np.int32), (np.zeros(m + 1), np.zeros(m + 1, np.int64))
             _add_by_lengths(n, starts, heads, tails, weights, sources, 0, last, sums, records, order, links, queue, keys)
-            return [sums.nodes, *([sums.edges] if sums.edges is not None else []), records, order, links, queue, *keys]
+            return [sums.nodes, *[part for part in (sums.edges, table) if part is not None], records, order, links, queue, *keys]
         records = np.zeros(n, _LEVEL)
         _add_by_levels(n, starts, heads, sources, 0, last, sums, records, order)
-        return [sums.nodes, *([sums.edges] if sums.edges is not None else []), records, order]
+        return [sums.nodes, *[part for part in (sums.edges, table) if part is not None], records, order]
 
     compiled = memory()
     with interpreted():

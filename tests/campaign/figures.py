@@ -24,7 +24,7 @@ __all__ = ["ENTRIES"]
 
 _NETWORKX = (
     "betweenness_centrality", "edge_betweenness_centrality", "diameter", "radius", "center", "periphery", "eccentricity",
-    "closeness_centrality", "harmonic_centrality", "wiener_index",
+    "closeness_centrality", "harmonic_centrality", "wiener_index", "group_betweenness_centrality",
 )  # fmt: skip
 
 
@@ -37,29 +37,37 @@ def _options(rng: Rng, device: str) -> dict[str, Any]:
 
 # Of distances.
 
+_ENDS = ("sources", "targets")
+
 
 def _draw(rng: Rng, _: Subject, device: str) -> Case:
     subject, n = catalogue("MIN_PLUS", str(rng.choice(["float64", "float32", "int32"]))), draw_size(rng, 33 if rng.random() < 0.9 else 129)
-    (a,) = subject.draw(rng, (n, n), zeros=[0.3, 0.8, 0.95][rng.integers(3)], harmless=rng.random() < 0.9)
+    name = str(rng.choice(["statistics", "extent", "within", "nearest"]))
+    chosen: dict[str, Any] = {}
+    if name == "statistics" and n and rng.random() < 0.4:
+        chosen = {ends: [int(v) for v in rng.integers(0, n, rng.integers(1, 6))] for ends in ("sources", "targets") if rng.random() < 0.5}
+        chosen |= {"limit": int(rng.integers(0, 20))} if rng.random() < 0.5 else {}
+    (a,) = subject.draw(rng, (n, n), zeros=[0.3, 0.8, 0.95][rng.integers(3)], harmless=bool(chosen) or rng.random() < 0.9)
     zero = subject.zeros[0]
     if rng.random() < 0.4:
         a = np.where(a == zero, zero, a.dtype.type(rng.integers(0, 4)))  # all edges are equally long
     if rng.random() < 0.3:
         a = np.minimum(a, a.T)
-    entry, options = str(rng.choice(["statistics", "extent", "within", "nearest"])), _options(rng, device)
-    if entry == "within":
-        options["limit"] = int(rng.integers(0, 9))
-    elif entry == "nearest":
-        options["sources"], options["k"] = [int(v) for v in rng.integers(0, n, 3)] if n else [], int(rng.integers(1, 4))
-    return Case(entry, subject, {"a": (a,)}, {"a": ("n", "n")}, {}, options, device)
+    if name == "within":
+        chosen["radius"] = int(rng.integers(0, 9))
+    elif name == "nearest":
+        chosen["centers"], chosen["k"] = [int(v) for v in rng.integers(0, n, 3)] if n else [], int(rng.integers(1, 4))
+    return Case(name, subject, {"a": (a,)}, {"a": ("n", "n")}, {}, {**_options(rng, device), **chosen}, device)
 
 
 def _distances(case: Case, call: Any) -> tuple[Attempt, Array, Complaint | None]:
     """What a call gives for the graph, all distances by their definition, −∞ for a vertex's own, and whether a refusal is justified."""
-    graph, _ = graph_of(case, case.placed("a"))
+    graph, labels = graph_of(case, case.placed("a"))
     answer = answer_for(case.subject, case.arrays["a"], reflexive=True)
+    named = {ends: [v if labels is None else labels[v] for v in case.options[ends]] for ends in _ENDS if ends in case.options}
+    more = {"limit": case.options["limit"]} if "limit" in case.options else {}
     with taking(case.options.get("strategy")):
-        found = attempt(call, graph, device=case.device)
+        found = attempt(call, graph, device=case.device, **named, **more)
     required: dict[type[Exception], str] = {sr.DivergenceError: "there is a negative cycle"} if answer.divergent.any() else {}
     distances = np.array(getattr(answer.star[0], "value", answer.star[0]), dtype=float)
     np.fill_diagonal(distances, -np.inf if len(distances) > 1 else 0)
@@ -70,16 +78,24 @@ def _check_statistics(case: Case) -> Complaint | None:
     found, distances, complaint = _distances(case, sr.statistics)
     if complaint is not None or found.error is not None:
         return complaint
-    others = distances[~np.eye(len(distances), dtype=bool)]
-    finite = others[np.isfinite(others)]
+    rows, columns = (np.array(list(dict.fromkeys(case.options.get(ends, range(len(distances))))), int) for ends in _ENDS)
+    own = rows[:, None] == columns
+    distances = distances[np.ix_(rows, columns)]
+    distances[distances > case.options.get("limit", np.inf)] = np.inf
+    finite = distances[~own & np.isfinite(distances)]
     far = found.result.farthest
     if far is None if len(finite) else far is not None:
         return Complaint("farthest", f"the farthest pair is {far}, and {len(finite)} pairs are connected")
     if far is not None:
-        i, j = map(found.result.nodes.index, far[:2])
-        if i == j or not far.distance == distances[i, j] == finite.max():
+        names = graph_of(case, case.placed("a"))[1] or range(len(case.arrays["a"][0]))
+        i, j = (some.tolist().index(list(names).index(v)) for some, v in zip((rows, columns), far[:2], strict=True))
+        if own[i, j] or not far.distance == distances[i, j] == finite.max():
             return Complaint("farthest", f"the farthest pair is {far}, and the largest distance {finite.max()}")
-    want = {"eccentricities": distances.max(axis=1, initial=-np.inf), "connected": len(finite), "total": finite.sum()}
+    want = {
+        "eccentricities": np.where(own.all(axis=1), 0, distances.max(axis=1, initial=-np.inf)),
+        "connected": len(finite),
+        "total": finite.sum(),
+    }
     for name, value in want.items():
         if not np.array_equal(getattr(found.result, name), value):
             return Complaint(name, f"{name} is {getattr(found.result, name)} instead of {value}")
@@ -103,7 +119,7 @@ def _check_extent(case: Case) -> Complaint | None:
 
 
 def _check_within(case: Case) -> Complaint | None:
-    limit = case.options["limit"]
+    limit = case.options["radius"]
     found, distances, complaint = _distances(case, partial(sr.apsp, limit=limit))
     if complaint is not None or found.error is not None:
         return complaint
@@ -119,7 +135,7 @@ def _check_within(case: Case) -> Complaint | None:
 
 
 def _check_nearest(case: Case) -> Complaint | None:
-    sources, k = case.options["sources"], case.options["k"]
+    sources, k = case.options["centers"], case.options["k"]
     _, labels = graph_of(case, case.placed("a"))
     names = list(range(len(case.arrays["a"][0])) if labels is None else labels)
     found, distances, complaint = _distances(case, lambda graph, device: sr.nearest(graph, [names[v] for v in sources], k=k))
@@ -197,7 +213,11 @@ def _check_networkx(case: Case) -> Complaint | None:
     if case.options["function"] == "center" and "undirected" in case.options and (not len(a) or graph.number_of_edges() == len(graph) - 1):
         raise Unjudged("the center of a graph with as many edges as a tree is left to NetworkX")
     name = "distance" if case.options["function"] in ("closeness_centrality", "harmonic_centrality") else "weight"
-    more = {name: "weight"} if "weight" in case.options else {}
+    more: dict[str, Any] = {name: "weight"} if "weight" in case.options else {}
+    if case.options["function"] == "group_betweenness_centrality":
+        if "undirected" not in case.options or ("weight" in case.options and (np.trunc(a) == 0).any()):
+            raise Unjudged("groups with paths one way only, and weights of 0, are left to NetworkX")
+        more["C"] = [*{0, len(a) // 2}]
     theirs = attempt(function, graph, backend="networkx", **more)
     with mock.patch.object(machine, "PART", 0), taking(case.options.get("strategy")):
         found = attempt(function, graph, backend="semiring", **more)

@@ -17,7 +17,7 @@ import scipy.sparse.csgraph as csgraph
 
 import semiring as sr
 from semiring.algorithms import rows_of_edges
-from semiring.execution import row_solvers, strategy, sums
+from semiring.execution import row_solvers, strategy, sums, within
 from semiring.planning import planner
 from semiring.results.statistics import RunningDistances
 from tests.campaign.strategies import taking
@@ -243,3 +243,95 @@ def test_distances_that_several_processes_see(bins: Any, whole: bool) -> None:
 @pytest.mark.filterwarnings("error")
 def test_zeros_that_are_edges_are_not_warned_of() -> None:
     assert sr.statistics(np.array([[0.0, 0.0], [3.0, 0.0]]), nonedge=np.inf).connected == 2
+
+
+# Of chosen vertices, and within a limit.
+
+
+def _by_definition(distances: Any, sources: list[int], targets: list[int], limit: float) -> tuple[list[float], list[float]]:
+    """Eccentricities of the sources, and the distances that count."""
+    eccentricities, counted = [], []
+    for u in sources:
+        row = [distances[u, v] if distances[u, v] <= limit else INF for v in targets if v != u]
+        eccentricities.append(max(row, default=0.0))
+        counted += [d for d in row if d < INF]
+    return eccentricities, counted
+
+
+@pytest.mark.sampled(12)
+@pytest.mark.parametrize("limit", [None, 0, 7, INF])
+@pytest.mark.parametrize("strategy", ["whole", "search", "elimination", "dense"])
+@pytest.mark.parametrize("ends", ["both", "sources", "targets", "none"])
+@pytest.mark.parametrize("dtype", ["float64", "int32"])
+def test_chosen_vertices_within_a_limit(dtype: str, ends: str, strategy: str, limit: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(within, "HOST", 60)
+    monkeypatch.setattr(planner, "_plans", {})
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        n, p = 20, rng.integers(-9, 9, 20) * (seed % 2)
+        a = np.where(rng.random((n, n)) < 0.12, rng.integers(0, 6, (n, n)) + p[:, None] - p, INF)
+        nothing = np.iinfo(dtype).max if dtype == "int32" else INF
+        dense = np.where(a == INF, nothing, a).astype(dtype)
+        tails, heads = np.nonzero(a < INF)
+        graph = dense if strategy == "dense" else sp.csr_array((dense[tails, heads], (tails, heads)), shape=(n, n))
+        sources = [*rng.permutation(n)[:7].tolist(), 3, 3] if ends in ("both", "sources") else None
+        targets = [*rng.permutation(n)[: [4, 12][seed // 2]].tolist(), 3] if ends in ("both", "targets") else None
+        before = dense.copy()
+        with taking(None if strategy == "dense" else strategy):
+            found = sr.statistics(graph, sources=sources, targets=targets, limit=limit, nonedge=nothing if strategy == "dense" else None)
+        assert np.array_equal(before, dense)
+        chosen, reached = (list(range(n)) if some is None else list(dict.fromkeys(some)) for some in (sources, targets))
+        distances = sr.apsp(a, nonedge=INF)
+        eccentricities, counted = _by_definition(distances, chosen, reached, INF if limit is None else limit)
+        assert found.nodes == tuple(chosen)
+        assert found.eccentricities.tolist() == eccentricities
+        assert (found.connected, found.total) == (len(counted), sum(counted))
+        assert found.pairs == sum(u != v for u in chosen for v in reached)
+        assert found.counts.sum() == len(counted)
+        assert np.array_equal(found.counts, np.histogram(counted, found.bins)[0]) or not counted
+        pairs = [(u, v, distances[u, v]) for u in chosen for v in reached if u != v]
+        greatest = max(counted, default=None)
+        assert found.farthest == next(((u, v, d) for u, v, d in pairs if d == greatest), None)
+
+
+def test_chosen_vertices_of_a_graph_with_labels() -> None:
+    ways = sr.edges([("a", "b", 2.0), ("b", "c", 1.0), ("d", "c", 4.0)])
+    found = sr.statistics(ways, sources=["b", "a"], targets="c", bins=[0, 2, 4])
+    assert found.nodes == ("b", "a")
+    assert found.eccentricities.tolist() == [1, 3]
+    assert found.farthest == ("a", "c", 3.0)
+    assert found.counts.tolist() == [1, 1]
+    assert repr(found) == "<distances of 2 vertices: 2 of 2 pairs connected, average 2, radius 1, diameter 3>"
+    alone = sr.statistics(ways, sources="a", targets="a")
+    assert (alone.pairs, alone.connected, alone.eccentricities.tolist()) == (0, 0, [0])
+    assert math.isnan(sr.statistics(ways, sources=[]).diameter)
+    assert sr.statistics(ways, targets=[]).eccentricities.tolist() == [0] * 4
+    assert sr.statistics(np.empty((0, 0)), limit=3).connected == 0
+    assert sr.statistics(ways, limit=-1).connected == 0
+
+
+def test_bad_choices() -> None:
+    ways = sr.edges([("a", "b", 2.0), ("b", "c", 1.0)])
+    with pytest.raises(sr.GraphError, match="sources: there is no vertex 'z'"):
+        sr.statistics(ways, sources=["a", "z"])
+    for limit in (np.nan, "2", (1, 2)):
+        with pytest.raises(sr.SemiringError, match="limit is"):
+            sr.statistics(ways, limit=limit)
+    with pytest.raises(sr.SemiringError, match="leave out comm and checkpoint"):
+        sr.statistics(ways, limit=1, checkpoint="folder")
+    with pytest.raises(sr.SemiringError, match="memory_limit"):
+        sr.statistics(np.ones((3, 3)), sources=[0], memory_limit="1GiB")
+    with pytest.raises(sr.GraphError, match="batch"):
+        sr.statistics(np.ones((2, 3, 3)), sources=[0])
+    with pytest.raises(sr.NegativeCycleError):
+        sr.statistics(sr.edges([("a", "b", 2.0), ("b", "a", -3.0)]), sources="a")
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_progress_of_chosen_vertices(kind: str) -> None:
+    a = np.random.default_rng(0).random((200, 200))
+    told: list[float] = []
+    sr.statistics(
+        a if kind == "dense" else sp.csr_array(a * (a < 0.05)), sources=range(150), progress=lambda now: told.append(now.done / now.total)
+    )
+    assert told[-1] == 1

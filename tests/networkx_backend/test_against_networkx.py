@@ -108,6 +108,7 @@ OTHERS = [
     "all_pairs_dijkstra",
     "betweenness_centrality_subset",
     "floyd_warshall_predecessor_and_distance",
+    "group_betweenness_centrality",
     "has_path",
     "shortest_simple_paths",
 ]  # compared below
@@ -202,6 +203,38 @@ def test_betweenness_of_some(weight: Any, graph: Any, data: st.DataObject) -> No
     sources, targets = data.draw(some), data.draw(some)
     given = (sources, targets, data.draw(st.booleans()), weight)
     agree(*(outcome("betweenness_centrality_subset", graph, b, *given) for b in ("semiring", "networkx")))
+
+
+@pytest.mark.parametrize("weight", [None, "weight"])
+@settings(max_examples=60)
+@given(graph=graphs(MIXED), data=st.data())
+def test_betweenness_of_groups(weight: Any, graph: Any, data: st.DataObject) -> None:
+    some = st.lists(st.sampled_from([*graph, "not in the graph"] if data.draw(st.integers(0, 9)) == 0 else list(graph)), max_size=5)
+    some = some if len(graph) else st.just([])
+    groups = data.draw(st.one_of(some, some.map(set), st.lists(some, max_size=3)))
+    given = (groups, data.draw(st.booleans()), weight, data.draw(st.booleans()))
+    ours: Any = outcome("group_betweenness_centrality", graph, "semiring", *given)
+    theirs: Any = outcome("group_betweenness_centrality", graph, "networkx", *given)
+    if ours is NotImplementedError and weight is not None and any(not w for *_, w in graph.edges(data=weight, default=1)):
+        return  # NetworkX's formula needs positive weights
+    if ours is NotImplementedError:  # and paths both ways
+        members = [set(groups)] if not any(isinstance(group, list) for group in groups) else map(set, groups)
+        pairs = [(u, v) for group in members for u, v in itertools.permutations(group, 2)]
+        assert any(nx.has_path(graph, u, v) and not nx.has_path(graph, v, u) for u, v in pairs)
+        return
+    if isinstance(theirs, list):
+        assert len(ours) == len(theirs)
+        ours, theirs = dict(enumerate(ours)), dict(enumerate(theirs))
+    agree(ours, theirs)
+
+
+@pytest.mark.parametrize("distance", [None, "weight"])
+@FEW
+@given(graph=graphs(MIXED), data=st.data())
+def test_closeness_of_one_node(distance: Any, graph: Any, data: st.DataObject) -> None:
+    node = data.draw(st.sampled_from([*graph, "not in the graph"]))
+    given = (node, distance, data.draw(st.booleans()))
+    agree(*(outcome("closeness_centrality", graph, b, *given) for b in ("semiring", "networkx")))
 
 
 @pytest.mark.parametrize("weight", [None, "weight"])

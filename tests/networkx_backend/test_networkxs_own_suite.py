@@ -20,6 +20,7 @@ MODULES = [
     "centrality/tests/test_betweenness_centrality.py",
     "centrality/tests/test_betweenness_centrality_subset.py",
     "centrality/tests/test_closeness_centrality.py",
+    "centrality/tests/test_group.py",
     "centrality/tests/test_harmonic_centrality.py",
     "tests/test_dag.py",
     "tests/test_distance_measures.py",
