@@ -327,5 +327,12 @@ def _solved(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool
 
         graphs = listed_graphs(graph, semiring)
         if graphs is not None:
-            return solve_each(graphs, question)
-    return solve(graph, question)
+            return [_with_attributes(found, one, question) for found, one in zip(solve_each(graphs, question), graphs, strict=True)]
+    return _with_attributes(solve(graph, question), graph, question)
+
+
+def _with_attributes(found: Any, graph: Any, question: Question) -> Any:
+    """Let paths read other attributes of the edges of their graph."""
+    if question.paths and hasattr(found, "_store"):
+        found._store.given = graph, question
+    return found

@@ -357,6 +357,69 @@ class Paths:
         return 0 if found is None else found.count(end)
 
     @raised_here
+    def along(self, other: Any, *, semiring: Semiring | str | None = None, pairs: Iterable[tuple[Hashable, Hashable]] | None = None) -> Any:
+        """Sum another attribute of the edges along the best paths, such as the metres of the fastest path.
+
+        Examples
+        --------
+        >>> import semiring as sr, networkx as nx
+        >>> roads = nx.DiGraph()
+        >>> roads.add_edge("a", "b", minutes=5, metres=900, lanes=2)
+        >>> roads.add_edge("b", "c", minutes=3, metres=700, lanes=1)
+        >>> roads.add_edge("a", "c", minutes=9, metres=1000, lanes=1)
+        >>> fastest = sr.apsp(roads, weight="minutes", paths=True)
+        >>> fastest.along("metres")
+        array([[   0.,  900., 1600.],
+               [  inf,    0.,  700.],
+               [  inf,   inf,    0.]])
+        >>> fastest.along("lanes", semiring="max-min", pairs=[("a", "b"), ("a", "c")])
+        array([2., 1.])
+
+        Parameters
+        ----------
+        other : str, number, array of shape (n, n), or sparse array
+            The name of an attribute or a column of the edges, if the graph has such; of parallel edges the first one with the best weight
+            counts. Or a number for every edge: 1 counts edges. Or an array in the order of `nodes`, with the value of the edge from u to v
+            in row u and column v. Entries that a sparse array does not store are 0.
+        semiring : Semiring or str, optional
+            Multiply values by the ⊗ of this semiring instead of a sum. Its ⊕ is not used. `from_weight` gives structured elements.
+        pairs : iterable of (vertex, vertex), optional
+            Only the paths of these pairs, as from `path`; by default those of all pairs, as from `predecessors` (or `next_hops`, if only
+            targets were chosen).
+
+        Returns
+        -------
+        array of the shape of `values`, or of shape (p,) for p pairs
+            Float64 for an attribute, as in `apsp`. Integers of an array are int64, and other arrays keep their dtype. The zero of the
+            semiring without a path: for sums ∞, or the largest integer. The one (0 for sums) from a vertex to itself. A sparse array for
+            paths within a limit, and a tuple of arrays for structured elements.
+
+        Raises
+        ------
+        GraphError
+            For an attribute that an edge lacks, a graph without attributes, and for the paths of a batch; otherwise as `path`.
+        ShapeError
+            For an array of another shape.
+        DTypeError, DomainError
+            For values that are no elements of the semiring.
+        OverflowRiskError
+            For integers whose sums may leave int64.
+
+        Notes
+        -----
+        O(n²) after `predecessors`, one ⊗ for each entry; linear in the lengths of paths for chosen pairs and paths within a limit.
+        Names read the caller's graph again, so leave it unchanged. Paths read from a file or a pickle have no attributes.
+        """
+        from semiring.results import along
+
+        store, chosen = self._one, as_semiring("min-plus" if semiring is None else semiring)
+        found = along.all_along(store, other, chosen) if pairs is None else along.pairs_along(store, other, chosen, pairs)
+        found = tuple([v if hasattr(v, "indptr") else self._imported(v) for v in found])
+        if pairs is None:
+            return shown(found, store.sources, store.targets, None)
+        return found if len(found) > 1 else found[0]
+
+    @raised_here
     def farthest(self, k: int = 1) -> list[FarthestPair]:
         """List the pairs with the least preferred elements: the greatest if ⊕ is min, the least if ⊕ is max.
 

@@ -13,7 +13,7 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -89,6 +89,7 @@ class Store(ABC):
     targets: Vertices
     reflexive: bool  # count the empty path from each vertex to itself
     kept: Callable[[], ClosedMatrix | None]  # returns the given matrix, or None if it was overwritten
+    given: ClassVar[Any] = None  # the graph with its attributes, and the question about it
 
     @abstractmethod
     def __getitem__(self, key: tuple[Any, ...]) -> Self:
@@ -129,7 +130,7 @@ class Store(ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         # Functions cannot be pickled. The matrix replaces `kept`, so that bent paths can still be searched again.
-        return {**{name: value for name, value in self.__dict__.items() if name != "_best_from"}, "kept": self.kept()}
+        return {**{name: value for name, value in self.__dict__.items() if name not in ("_best_from", "given")}, "kept": self.kept()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         matrix = state["kept"]

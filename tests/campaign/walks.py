@@ -1,4 +1,7 @@
-"""`k_shortest_paths` and `Paths.all_paths` beside all simple paths there are, and `cycle_mean` beside Karp's theorem, in whole numbers."""
+"""`k_shortest_paths` and `Paths.all_paths` beside all simple paths, `Paths.along` beside distances, `cycle_mean` beside Karp's theorem.
+
+All are in whole numbers.
+"""
 
 from __future__ import annotations
 
@@ -89,6 +92,10 @@ def _check_ties(case: Case) -> Complaint | None:
     want = {p for p, d in every.items() if d == min(every.values())}
     if set(got) != want or len(got) > len(want):
         return Complaint("paths", f"{got} instead of {sorted(want)}")
+    lengths, whole = (np.asarray(v) for v in (paths.result.along(weights), paths.result.values))
+    zero = np.inf if whole.dtype.kind == "f" else np.iinfo(whole.dtype).max
+    if not np.array_equal(lengths, _finite(whole, zero)):
+        return Complaint("along", f"the weights along the paths are {lengths}, and the distances {whole}")
     cyclic = bool((weights == 0).any())
     complaint = judged(count, {sr.GraphError: cyclic})
     if complaint is None and count.error is None and count.result != len(want):
