@@ -55,6 +55,8 @@ def apsp(
         The greatest distance that is wanted. The result is sparse, and holds the pairs up to this distance.
     weight : str or number, optional
         The attribute or column with the weights of edges, by default "weight"; or one weight for every edge.
+    node_weight : str or array of shape (n,), optional
+        The cost of each vertex that a path enters, not of its start: the weight of an edge u → v becomes w ⊗ node_weight[v].
     nonedge : scalar, optional
         The entry for no edge in a dense matrix, such as 0.
     dtype : dtype, optional
@@ -139,7 +141,7 @@ def closure(
         A*, with the empty path from each vertex to itself, or A⁺ without.
     paths
         As for `apsp`. It needs a selective ⊕; `Semiring.with_witness` gives them unasked.
-    sources, targets, weight, nonedge, dtype
+    sources, targets, weight, node_weight, nonedge, dtype
         As for `apsp`.
     limit : scalar or tuple, optional
         The least preferred element that is wanted, in a sparse result; ⊕ must be selective. Searches stop there if no edge improves on 1.
@@ -204,7 +206,7 @@ def transitive_closure(
         True returns the connected pairs in a sparse array.
     weight
         As for `apsp`. Only truth values matter: an edge whose value is False is none, and an edge needs no weight.
-    nonedge
+    node_weight, nonedge
         As for `apsp`.
     dtype : dtype, optional
         The only one is bool.

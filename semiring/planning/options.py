@@ -64,6 +64,7 @@ class ClosureOptions(ComputationOptions, ExplainedOptions, total=False):
     """Options of a closure, with the rows, columns, paths and algorithm; see `semiring.apsp`."""
 
     check: bool
+    node_weight: Any
 
 
 class Options(NamedTuple):
@@ -74,6 +75,7 @@ class Options(NamedTuple):
     targets: Any = None
     limit: Any = None
     weight: str | float | None = None
+    node_weight: Any = None
     nonedge: Any = None
     dtype: Any = None
     device: Any = "auto"
@@ -101,7 +103,7 @@ class Options(NamedTuple):
         found = cls(**given)
         require_threads(found.threads)
         for name, value in given.items():
-            if hasattr(value, "shape") and name not in ("nonedge", "sources", "targets"):  # whose truth nobody may ask
+            if hasattr(value, "shape") and name not in ("node_weight", "nonedge", "sources", "targets"):  # whose truth nobody may ask
                 refuse_arrays(**{name: value})
         return found
 

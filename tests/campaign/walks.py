@@ -75,15 +75,18 @@ def _draw_ties(rng: Rng, _: Subject, device: str) -> Case:
     (a,) = subject.draw(rng, (n, n), zeros=[0.3, 0.6][rng.integers(2)], harmless=True)
     a = np.where(a == subject.zeros[0], a, a % 3).astype(a.dtype)  # few weights tie often, and some are 0
     options = {"sources": int(rng.integers(n)), "targets": int(rng.integers(n)), **_options(rng, device)}
+    if rng.random() < 0.3:
+        options["node_weight"] = rng.integers(0, 3, n).tolist()
     return Case("all_paths", subject, {"a": (a,)}, {"a": ("n", "n")}, {}, options, "cpu")
 
 
 def _check_ties(case: Case) -> Complaint | None:
     graph, labels = graph_of(case, case.placed("a"))
     source, target = (case.options.get(name, 0) for name in ("sources", "targets"))
-    weights = _finite(case.arrays["a"][0], case.subject.zeros[0])
+    costs = case.options.get("node_weight")
+    weights = _finite(case.arrays["a"][0], case.subject.zeros[0]) + (0 if costs is None else np.array(costs, float))
     names = range(len(weights)) if labels is None else labels
-    paths = attempt(sr.apsp, graph, paths=True)
+    paths = attempt(sr.apsp, graph, paths=True, node_weight=costs)
     if (complaint := judged(paths, {})) is not None:
         return complaint
     ends = names[source], names[target]
