@@ -413,11 +413,11 @@ class Paths:
         from semiring.results import along
 
         store, chosen = self._one, as_semiring("min-plus" if semiring is None else semiring)
-        found = along.all_along(store, other, chosen) if pairs is None else along.pairs_along(store, other, chosen, pairs)
-        found = tuple([v if hasattr(v, "indptr") else self._imported(v) for v in found])
+        arrays = along.all_along(store, other, chosen) if pairs is None else along.pairs_along(store, other, chosen, pairs)
+        found = [v if hasattr(v, "indptr") else self._imported(v) for v in arrays]
         if pairs is None:
-            return shown(found, store.sources, store.targets, None)
-        return found if len(found) > 1 else found[0]
+            return shown(tuple(found), store.sources, store.targets, None)
+        return tuple(found) if len(found) > 1 else found[0]
 
     @raised_here
     def farthest(self, k: int = 1) -> list[FarthestPair]:

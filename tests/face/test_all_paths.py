@@ -48,7 +48,8 @@ def test_networkx(data: Any, n: int, directed: bool) -> None:
     graph = kinds(a)[2]
     for given_graph in kinds(a):
         nonedge = None if given_graph is graph else INF
-        paths = sr.apsp(given_graph, paths=True, nonedge=nonedge, **(options if n else {}))
+        some: dict[str, Any] = options if n else {}
+        paths = sr.apsp(given_graph, paths=True, nonedge=nonedge, **some)
         for i, j in itertools.product(range(n), repeat=2):
             expected = set(map(tuple, nx.all_shortest_paths(graph, i, j, weight="weight"))) if np.isfinite(paths.distance(i, j)) else set()
             found = list(paths.all_paths(i, j))
@@ -61,8 +62,9 @@ def test_networkx(data: Any, n: int, directed: bool) -> None:
 
 
 def test_kinds_of_paths(tmp_path: Path) -> None:
+    cases: list[dict[str, Any]] = [{}, {"sources": [0]}, {"targets": 3}, {"sources": 0, "targets": 3}, {"limit": 2}]
     for graph in kinds(SQUARE):
-        for options in ({}, {"sources": [0]}, {"targets": 3}, {"sources": 0, "targets": 3}, {"limit": 2}):
+        for options in cases:
             paths = sr.apsp(graph, paths=True, **options)
             for one in (paths, pickle.loads(pickle.dumps(paths))):
                 assert sorted(one.all_paths(0, 3)) == BOTH

@@ -64,7 +64,7 @@ def test_sums(data: Any, n: int) -> None:
     assert np.array_equal(exact, expected / 3) or np.allclose(exact.astype(float), expected / 3)
     pairs = list(itertools.product(range(n), repeat=2))
     chosen = paths.along(b, pairs=pairs)
-    walks = [sum(b[u, v] for u, v in itertools.pairwise(p)) if p else INF for p in paths.paths(pairs)]
+    walks: Any = [sum(b[u, v] for u, v in itertools.pairwise(p)) if p else INF for p in paths.paths(pairs)]
     assert np.array_equal(chosen, walks)
     assert np.array_equal(paths.along(paths.values if n else b), np.where(np.isinf(expected), INF, paths.values))
     assert np.array_equal(b, before)
@@ -72,8 +72,8 @@ def test_sums(data: Any, n: int) -> None:
         forward = sr.apsp(a, paths=True, sources=[n - 1, 0], nonedge=INF)
         tree = np.zeros((n, n), int)
         tree[[n - 1, 0]] = forward.predecessors()
-        want = [[sum(b[e] for e in itertools.pairwise(climbed(tree, i, j))) if forward.distance(i, j) < INF else INF for j in range(n)]
-                for i in (n - 1, 0)]  # fmt: skip
+        want: Any = [[sum(b[e] for e in itertools.pairwise(climbed(tree, i, j))) if forward.distance(i, j) < INF else INF for j in range(n)]
+                     for i in (n - 1, 0)]  # fmt: skip
         assert np.array_equal(forward.along(b), want)
         backward = sr.apsp(a, paths=True, targets=[0], nonedge=INF)
         want = [[sum(b[e] for e in itertools.pairwise(p)) if (p := backward.path(i, 0)) else INF] for i in range(n)]
@@ -92,7 +92,8 @@ def test_attributes_by_name() -> None:
         multi.add_edge(u, v, minutes=minutes, metres=metres)
     graphs = [sr.edges(frame, source="from", target="to", weight="minutes"), multi, igraph.Graph.from_networkx(multi)]
     for graph in graphs:
-        for options in ({}, {"sources": ["a", "b"]} if graph is not graphs[2] else {}, {"limit": 8.0}):
+        cases: list[dict[str, Any]] = [{}, {"sources": ["a", "b"]} if graph is not graphs[2] else {}, {"limit": 8.0}]
+        for options in cases:
             paths = sr.apsp(graph, weight="minutes", paths=True, **options)
             names = paths.nodes
             if graph is graphs[2]:

@@ -37,7 +37,8 @@ def test_the_matrix_with_the_costs_in_its_columns(data: Any, n: int, reflexive: 
         (sp.csr_array((a[tails, heads], (tails, heads)), shape=(n, n)), costs.tolist()),
         (graph, "cost" if n else []),
     ]:
-        for more in ({}, {"paths": True}, {"limit": 4.0}, {"sources": [0]} if n else {}, {"overwrite": True}):
+        cases: list[dict[str, Any]] = [{}, {"paths": True}, {"limit": 4.0}, {"sources": [0]} if n else {}, {"overwrite": True}]
+        for more in cases:
             used = g.copy()
             nonedge = INF if isinstance(g, np.ndarray) else None
             found: Any = sr.closure(used, "min-plus", reflexive=reflexive, node_weight=cost, nonedge=nonedge, **more)
