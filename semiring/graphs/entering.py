@@ -27,7 +27,7 @@ Values = tuple[Array, ...]
 
 
 def entering(graph: Any, read: CSR | Graph, semiring: Semiring, costs: Any) -> Any:
-    """Multiply each edge of a graph that was read by the cost of the vertex to which it leads; nothing is overwritten.
+    """Multiply each edge of a graph by the cost of the vertex to which the edge leads. Nothing is overwritten.
 
     `costs` name an attribute of the vertices of `graph`, or are an array of shape (n,). GraphError, ShapeError or DTypeError refuse others.
     """
