@@ -101,6 +101,7 @@ def _parser() -> argparse.ArgumentParser:
     apsp.add_argument("--paths", action="store_true", help="also find the paths (semiring.Paths.load reads them from -o FILE.npz)")
     apsp.add_argument("--from", dest="source", metavar="X", help="print the shortest paths from this vertex")
     apsp.add_argument("--to", dest="target", metavar="Y", help="print the shortest paths to this vertex")
+    apsp.add_argument("--all", action="store_true", help="print all shortest paths where several tie")
     apsp.set_defaults(run=_apsp)
 
     closure = commands.add_parser("closure", help="the closure over another semiring", description="Compute the closure I ⊕ A ⊕ A² ⊕ …")
@@ -196,13 +197,13 @@ def _apsp(options: argparse.Namespace) -> None:
     elif options.output is not None:
         _say_written(options.output, write_file(options.output, values, labels, MIN_PLUS), values)
     if some:
-        _print_paths(result, labels, source, target)
+        _print_paths(result, labels, source, target, every=options.all)
         if source is not None and target is not None and not result.path(source, target):
             _say_if_directed(graph, source, target)
         return
     _print_matrix(values, labels, MIN_PLUS)
     if options.paths and len(labels) <= _TABLE:
-        _print_paths(result, labels, None, None)
+        _print_paths(result, labels, None, None, every=options.all)
         print()
     _print_summary(graph, values, labels, MIN_PLUS, options.nonedge, seconds)
 
@@ -327,11 +328,12 @@ def _is_zero(values: Array, semiring: Semiring) -> Array:
     return np.asarray(values == semiring.identities(values.dtype)[0][0])
 
 
-def _print_paths(result: Any, labels: Sequence[Hashable], source: Hashable | None, target: Hashable | None) -> None:
+def _print_paths(result: Any, labels: Sequence[Hashable], source: Hashable | None, target: Hashable | None, *, every: bool) -> None:
     sources, targets = labels if source is None else [source], labels if target is None else [target]
     pairs = [(u, v) for u in sources for v in targets if u != v or (u == source and v == target)]
-    for (start, end), path in zip(pairs, result.paths(pairs), strict=True):
-        _say(f"{_text(result.distance(start, end))}: {' → '.join(map(str, path))}" if path else f"no path from {start} to {end}")
+    for (start, end), first in zip(pairs, result.paths(pairs), strict=True):
+        for path in result.all_paths(start, end) if every and first else [first]:
+            _say(f"{_text(result.distance(start, end))}: {' → '.join(map(str, path))}" if path else f"no path from {start} to {end}")
 
 
 def _print_matrix(values: Array, labels: Sequence[Hashable], semiring: Semiring) -> None:

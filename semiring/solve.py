@@ -55,6 +55,8 @@ def apsp(
         The greatest distance in the result, a sparse array then.
     weight : str or number, optional
         The attribute or column of weights, by default "weight"; or one weight for all edges.
+    node_weight : str or array of shape (n,), optional
+        Costs of vertices that paths enter: w ⊗ node_weight[v] for an edge to v.
     nonedge : scalar, optional
         The entry for no edge in a dense matrix, such as 0.
     dtype : dtype, optional
@@ -144,7 +146,7 @@ def closure(
         As for `apsp`.
     limit : scalar or tuple, optional
         The least preferred element in the result, sparse then; for a selective ⊕.
-    weight, nonedge, dtype
+    weight, node_weight, nonedge, dtype
         As for `apsp`.
 
     Returns
@@ -206,7 +208,7 @@ def transitive_closure(
         True returns the connected pairs in a sparse array.
     weight
         As for `apsp`. Only truth values matter: an edge whose value is False is none, and an edge needs no weight.
-    nonedge
+    node_weight, nonedge
         As for `apsp`.
     dtype : dtype, optional
         The only one is bool.
@@ -329,5 +331,12 @@ def _solved(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool
 
         graphs = listed_graphs(graph, semiring)
         if graphs is not None:
-            return solve_each(graphs, question)
-    return solve(graph, question)
+            return [_with_attributes(found, one, question) for found, one in zip(solve_each(graphs, question), graphs, strict=True)]
+    return _with_attributes(solve(graph, question), graph, question)
+
+
+def _with_attributes(found: Any, graph: Any, question: Question) -> Any:
+    """Let paths read other attributes of the edges of their graph."""
+    if question.paths and hasattr(found, "_store"):
+        found._store.given = graph, question
+    return found

@@ -10,7 +10,7 @@ sure of a way from the source through unvisited vertices. So paths follow each o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -68,7 +68,7 @@ class AllPaths:
             raise LawError(f"all_paths needs a ⊗ of sums, products, or one minimum or maximum, unlike {semiring.name}; path finds one path")
         self.semiring, self.edges, self.source, self.reflexive, self.name = semiring, edges, source, reflexive, name
         self._row = tuple([v[0] for v in rows_of_edges(semiring, edges, np.array([source]), reflexive=reflexive, searches=searches)])
-        self._known: dict[int, dict[int, list[int]]] = {}
+        self._tight: tuple[Array, Array] | None = None
 
     def paths(self, target: int) -> Iterator[list[int]]:
         """Iterate over the paths, each once; a path from the source to itself ends where it began unless it is empty."""
@@ -90,6 +90,27 @@ class AllPaths:
                 path.append(u)
                 visited.add(u)
                 turns.append(iter(before[u]))
+
+    def lists(self, names: Sequence[Any]) -> Iterator[tuple[int, list[list[Any]]]]:
+        """Yield each vertex with a path, and all paths to the vertex, by the names of vertices; faster than target by target.
+
+        ⊗ adds, and paths to a vertex are made of the paths to predecessors if no edge on a best path has weight 0.
+        """
+        starts, tails = self._best_edges(self.source)
+        (row,) = self._row
+        heads = np.arange(len(row)).repeat(np.diff(starts))
+        inner = heads != self.source
+        reached = np.flatnonzero(row != self.edges.zero[0])
+        if not (row[tails[inner]] < row[heads[inner]]).all():
+            yield from ((v, [[names[u] for u in path] for path in self.paths(v)]) for v in reached.tolist())
+            return
+        found = {self.source: [[names[self.source]]]}
+        yield self.source, found[self.source]
+        for v in reached[np.argsort(row[reached], kind="stable")].tolist():
+            if v != self.source:
+                before = tails[starts[v] : starts[v + 1]].tolist()
+                found[v] = [[*path, names[v]] for u in before for path in found[u]]
+                yield v, found[v]
 
     def count(self, target: int) -> int:
         """Count the paths; refuse a target to which a walk with the best element has a cycle.
@@ -116,7 +137,9 @@ class AllPaths:
 
     def _tails(self, target: int) -> dict[int, list[int]]:
         """Return the tails of the edges on best paths to a target, for each vertex that leads to the target; the source has none."""
-        starts, tails = self._best_edges(target)
+        starts, tails = self._tight or self._best_edges(target)
+        if not self._bottleneck:
+            self._tight = starts, tails  # for every target
         before: dict[int, list[int]] = {}
         waiting = [target] if starts[target] < starts[target + 1] else []
         while waiting:

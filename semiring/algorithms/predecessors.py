@@ -27,9 +27,12 @@ from semiring.arrays.devices import entries, host, on_gpu, to_gpu
 from semiring.arrays.pieces import CACHE, HOST, slices
 from semiring.common.errors import GraphError
 from semiring.common.forks import cached_property
+from semiring.kernels.cpu.loops import Ints, Rows, ShortInts, ShortRows, loop
 from semiring.kernels.operations import Operations
 
-__all__ = ["NONE", "SingleSource", "cycle_through", "erase_loops", "expand", "follow", "predecessors", "roots_of", "weighs"]
+__all__ = [
+    "NONE", "SingleSource", "cycle_through", "erase_loops", "expand", "follow", "multiply_along", "predecessors", "roots_of", "weighs",
+]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]
@@ -346,6 +349,34 @@ def follow(pointer: Array) -> Array:
             break
         at = further
     return np.asarray(at.reshape(rows, n) - offset)
+
+
+@loop
+def multiply_along(
+    count: int, n: int, trees: ShortRows, values: Rows, done: Ints, stack: ShortInts, *, semiring: Any, backward: bool
+) -> bool:
+    """values_iv ← values_iu ⊗ values_iv for u = trees_iv, from the root on (`backward`: swapped); return False for a circle.
+
+    An edge from a root, whose tree entry is negative, keeps its element. `done` is zero; `stack` is scratch.
+    """
+    for i in range(count):
+        tree, row = trees[i], values[i]
+        for v in range(n):
+            u, top = v, 0
+            while tree[u] >= 0 and done[u] != i + 1:
+                if top == n:
+                    return False
+                stack[top] = u
+                top += 1
+                u = tree[u]
+            while top > 0:
+                top -= 1
+                w = stack[top]
+                u = tree[w]
+                if tree[u] >= 0:
+                    row[w] = semiring.mul(row[w], row[u]) if backward else semiring.mul(row[u], row[w])
+                done[w] = i + 1
+    return True
 
 
 def roots_of(trees: Array) -> Array:

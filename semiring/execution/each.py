@@ -74,7 +74,7 @@ def solve_each(graphs: Sequence[Any], question: Question) -> list[Any]:
     Raises SemiringError for options of a single graph, and for a fault of one graph, with its index in the list.
     """
     semiring, options = question.semiring, question.options
-    for name in ("comm", "checkpoint", "memory_limit"):
+    for name in ("comm", "checkpoint", "memory_limit", "node_weight"):
         if getattr(options, name) is not None:
             raise SemiringError(f"{name}= is for one graph, and this is a list of {len(graphs):,}; pass one at a time")
     answers: dict[int, Any] = {}

@@ -18,6 +18,7 @@ from semiring.arrays.devices import device_of, holds_symbols, namespace
 from semiring.common.forks import cached_property
 from semiring.graphs import Graph, edges_of
 from semiring.graphs.dense import Reading
+from semiring.graphs.entering import entering
 from semiring.graphs.read import GivenMatrix, reading_of
 from semiring.graphs.vertices import Vertices, chosen
 from semiring.planning import Problem, closure_problem, edges_problem
@@ -56,11 +57,15 @@ class Question(NamedTuple):
         semiring, options = self.semiring, self.options
         listed = edges_of(graph, semiring, nonedge=options.nonedge, dtype=options.dtype, presence=self.presence, weight=options.weight)
         if listed is not None:
-            return GivenGraph(*listed)
+            edges, labels = listed
+            return GivenGraph(edges if options.node_weight is None else entering(graph, edges, semiring, options.node_weight), labels)
         whole = options.sources is None and options.targets is None
         paths, check = whole and bool(options.paths or semiring.witness), options.check or not whole
         reading = reading_of(semiring, Reading(options.nonedge, options.dtype, options.overwrite, self.presence, paths, check))
-        return GivenGraph(matrix=GivenMatrix.of(graph, semiring, reading))
+        matrix = GivenMatrix.of(graph, semiring, reading)
+        if options.node_weight is None:
+            return GivenGraph(matrix=matrix)
+        return GivenGraph(graph=entering(graph, matrix.read(overwrite=False), semiring, options.node_weight))
 
     def selection(self, given: GivenGraph) -> Selection | None:
         """Return the rows and columns that are asked for; None for all of them."""

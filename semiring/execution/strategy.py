@@ -23,6 +23,8 @@ __all__ = ["rows_in_turn", "run", "solve"]
 def solve(graph: Any, question: Question) -> Any:
     """Return the closure of a graph of any kind, or of a `GivenGraph`, in the caller's own kind, or its `Paths`."""
     if question.options.comm is not None:
+        if question.options.node_weight is not None:
+            raise SemiringError("node_weight= is for one process; leave out comm, or add the costs to the columns of the matrix")
         from semiring.execution.ranks import solve_by_ranks
 
         return solve_by_ranks(graph, question)

@@ -97,7 +97,7 @@ def _cut_whole(whole: Any, question: Question, given: GivenGraph, chosen: Select
     tree = np.asarray(host(store.tree if hasattr(store, "tree") else store.predecessors()))
     rows, columns = np.nonzero(tree >= 0)
     starts = np.append(0, np.cumsum(np.bincount(rows, minlength=len(tree))))
-    return _paths(question, given, chosen, matrices, SparseMatrix(starts, columns, tree[rows, columns], tree.shape, -1))
+    return _paths(question, given, chosen, matrices, SparseMatrix(starts, columns, tree[rows, columns], tree.shape, -1), store.kept)
 
 
 def _answer(question: Question, given: GivenGraph, chosen: Selection, found: SparseRows) -> Any:
@@ -116,17 +116,20 @@ def _answer(question: Question, given: GivenGraph, chosen: Selection, found: Spa
     parts = matrices if others.every else [m.part(*some) for m in matrices]
     if found.tree is None:
         return _shown(parts, "cpu")
-    return _paths(question, given, chosen, parts, placed(SparseMatrix(found.starts, found.columns, found.tree, shape, -1)))
+    tree = placed(SparseMatrix(found.starts, found.columns, found.tree, shape, -1))
+    return _paths(question, given, chosen, parts, tree, lambda: given.arrays)
 
 
-def _paths(question: Question, given: GivenGraph, chosen: Selection, values: list[SparseMatrix], tree: SparseMatrix) -> Any:
+def _paths(
+    question: Question, given: GivenGraph, chosen: Selection, values: list[SparseMatrix], tree: SparseMatrix, kept: Callable[[], Any]
+) -> Any:
     sources, targets = (Vertices(v.numbers, every=v.every) for v in (chosen.sources, chosen.targets))  # one vertex is a row too
     stored: Any = tuple(values), tree
     store = TreesWithin(
-        question.semiring, stored[0], Names(given.labels, chosen.n), sources, targets, question.reflexive, lambda: given.arrays, stored[1],
+        question.semiring, stored[0], Names(given.labels, chosen.n), sources, targets, question.reflexive, kept, stored[1],
         chosen.backward,
     )  # fmt: skip
-    return paths_in(store, lambda matrix: matrix.to_scipy())  # type: ignore[attr-defined]  # a `SparseMatrix`
+    return paths_in(store, SparseMatrix.to_scipy)  # type: ignore[arg-type]  # its values are SparseMatrices
 
 
 def _matrices(question: Question, found: SparseRows, shape: tuple[int, int]) -> list[SparseMatrix]:

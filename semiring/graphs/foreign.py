@@ -18,7 +18,7 @@ from semiring.arrays.exchange import borrowed, graph_library, lends_memory, name
 from semiring.common.errors import GraphError
 from semiring.graphs.edge_list import HIDDEN, EdgeList
 
-__all__ = ["listed_edges"]
+__all__ = ["attribute_of_vertices", "listed_edges"]
 
 
 def listed_edges(graph: Any) -> EdgeList | None:
@@ -27,6 +27,18 @@ def listed_edges(graph: Any) -> EdgeList | None:
         return graph
     library = graph_library(graph)
     return None if library is None else _READERS[library](graph)
+
+
+def attribute_of_vertices(graph: Any, name: str) -> list[Any] | None:
+    """Return an attribute of the vertices in their order, with None for a vertex without; None if no vertex has the attribute."""
+    library = graph_library(graph)
+    if library == "networkx":
+        found = [value for _, value in graph.nodes(data=name)]
+    elif library == "igraph":
+        found = graph.vs[name] if name in graph.vs.attributes() else []
+    else:
+        found = [_of_payload(payload, name) for payload in graph.nodes()] if library == "rustworkx" else []
+    return found if any(value is not None for value in found) else None
 
 
 class _Columns(Mapping[str, Sequence[Any]]):

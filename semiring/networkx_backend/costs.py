@@ -25,8 +25,8 @@ _SEARCHES = 10
 
 _ACYCLIC = ("transitive_closure_dag", "transitive_reduction")
 _PATHS = (
-    "all_pairs_bellman_ford_path", "all_pairs_dijkstra", "all_pairs_dijkstra_path", "all_pairs_shortest_path",
-    "floyd_warshall_predecessor_and_distance", "johnson", "shortest_path",
+    "all_pairs_all_shortest_paths", "all_pairs_bellman_ford_path", "all_pairs_dijkstra", "all_pairs_dijkstra_path",
+    "all_pairs_shortest_path", "floyd_warshall_predecessor_and_distance", "johnson", "shortest_path",
 )  # fmt: skip
 _LENGTHS = (
     "all_pairs_bellman_ford_path_length", "all_pairs_dijkstra_path_length", "all_pairs_shortest_path_length", "floyd_warshall",
@@ -44,6 +44,8 @@ def slower(name: str, graph: Any, given: dict[str, Any]) -> str | None:
     """Explain why NetworkX is at least as fast for a function with these arguments; return None if this backend is faster."""
     if name in ("has_path", "is_strongly_connected"):
         return "one search of NetworkX is faster than a closure"
+    if name in ("all_shortest_paths", "single_source_all_shortest_paths"):
+        return "one search of NetworkX is as fast as reading the graph"
     if given.get("cutoff") is not None:
         return "with a cutoff NetworkX searches only the neighbourhood"
     if any(given[argument] is not None for argument in _ALONE.get(name, ())):

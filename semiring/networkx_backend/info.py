@@ -31,6 +31,10 @@ _FUNCTIONS = {
     _COUNTS: ("closeness_centrality", "eccentricity"),
     "The closure of a matrix of bits, on request only, because one search of NetworkX is faster.": ("has_path", "is_strongly_connected"),
     "One batch of closures for the neighbourhoods of all nodes of one degree.": ("local_efficiency",),
+    "A compiled search for each node, and paths made of paths to predecessors.": ("all_pairs_all_shortest_paths",),
+    "A compiled search, on request only, because one search of NetworkX is as fast.": (
+        "all_shortest_paths", "single_source_all_shortest_paths",
+    ),
     "Yen's algorithm by compiled A* searches, path by path.": ("shortest_simple_paths",),
     "The closure of a matrix of bits.": ("transitive_closure", "transitive_closure_dag"),
     "One closure and one product of matrices of bits.": ("transitive_reduction",),

@@ -72,7 +72,7 @@ def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | 
     for parameter in ("attr", "e", "sp", "topo_order"):
         if given.get(parameter) is not None:
             return f"{parameter}= is left to NetworkX"
-    if name == "shortest_simple_paths":
+    if name in ("all_shortest_paths", "shortest_simple_paths", "single_source_all_shortest_paths"):
         return True
     if name == "has_path":
         if given["source"] is None or given["target"] is None:

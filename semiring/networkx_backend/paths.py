@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import networkx as nx
 import numpy as np
 
 from semiring.algebra.catalogue import BOOLEAN, MIN_PLUS
+from semiring.algorithms.all_paths import AllPaths
+from semiring.algorithms.search import searches_for
 from semiring.algorithms.simple_paths import simple_paths
 from semiring.common.errors import NegativeCycleError, SemiringError
 from semiring.execution.question import GivenGraph, Question
@@ -40,11 +42,11 @@ from semiring.results.within import SparseMatrix
 from semiring.solve import transitive_closure as reachability
 
 __all__ = [
-    "all_pairs_bellman_ford_path", "all_pairs_bellman_ford_path_length", "all_pairs_dijkstra", "all_pairs_dijkstra_path",
-    "all_pairs_dijkstra_path_length", "all_pairs_shortest_path", "all_pairs_shortest_path_length", "average_shortest_path_length",
-    "floyd_warshall", "floyd_warshall_numpy", "floyd_warshall_predecessor_and_distance", "has_path", "is_strongly_connected", "johnson",
-    "shortest_path", "shortest_path_length", "shortest_simple_paths", "transitive_closure", "transitive_closure_dag",
-    "transitive_reduction",
+    "all_pairs_all_shortest_paths", "all_pairs_bellman_ford_path", "all_pairs_bellman_ford_path_length", "all_pairs_dijkstra",
+    "all_pairs_dijkstra_path", "all_pairs_dijkstra_path_length", "all_pairs_shortest_path", "all_pairs_shortest_path_length",
+    "all_shortest_paths", "average_shortest_path_length", "floyd_warshall", "floyd_warshall_numpy",
+    "floyd_warshall_predecessor_and_distance", "has_path", "is_strongly_connected", "johnson", "shortest_path", "shortest_path_length",
+    "shortest_simple_paths", "single_source_all_shortest_paths", "transitive_closure", "transitive_closure_dag", "transitive_reduction",
 ]  # fmt: skip
 
 Named = Iterator[tuple[Any, Any]]
@@ -302,6 +304,55 @@ def shortest_simple_paths(G: Any, source: Any, target: Any, weight: Any = None) 
             raise nx.NetworkXNoPath(f"No path between {source} and {target}.")
 
     return found()
+
+
+def _tied(G: Any, weight: Any, method: str) -> Callable[[Any], AllPaths]:
+    """Read a graph, and return a function that finds all shortest paths from a node."""
+    method = "unweighted" if weight is None else method
+    if method not in ("unweighted", "dijkstra", "bellman-ford"):
+        raise ValueError(f"method not supported: {method}")
+    edges = sparse(G, weight, method)
+    if (edges.weights[0] < 0).any():
+        raise NotImplementedError("a weight is negative, and sums of floats in another order may tie differently")
+    number, searches = {node: i for i, node in enumerate(G)}, searches_for(MIN_PLUS, edges.dtypes, "cpu")
+
+    def found(source: Any) -> AllPaths:
+        if source not in G:
+            raise nx.NodeNotFound(f"Node {source} not found in graph")
+        return AllPaths(MIN_PLUS, edges, number[source], searches=searches)
+
+    return found
+
+
+@algorithm
+def all_shortest_paths(G: Any, source: Any, target: Any, weight: Any = None, method: str = "dijkstra") -> Iterator[list[Any]]:
+    found, nodes = _tied(G, weight, method)(source), list(G)
+
+    def paths() -> Iterator[list[Any]]:
+        # Like NetworkX, look for the target on the first request for a path.
+        walks = found.paths(nodes.index(target)) if target in G else iter(())
+        first = next(walks, None)
+        if first is None:
+            raise nx.NetworkXNoPath(f"Target {target} cannot be reached from given sources")
+        for path in chain([first], walks):
+            yield [nodes[v] for v in path]
+
+    return paths()
+
+
+@algorithm
+def single_source_all_shortest_paths(G: Any, source: Any, weight: Any = None, method: str = "dijkstra") -> Named:
+    nodes = list(G)
+    return ((nodes[v], paths) for v, paths in _tied(G, weight, method)(source).lists(nodes))
+
+
+@algorithm
+def all_pairs_all_shortest_paths(G: Any, weight: Any = None, method: str = "dijkstra") -> Named:
+    nodes = list(G)
+    if not nodes:
+        return iter(())  # whatever the method
+    found = _tied(G, weight, method)
+    return ((source, {nodes[v]: paths for v, paths in found(source).lists(nodes)}) for source in nodes)
 
 
 # Reachability.

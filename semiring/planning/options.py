@@ -78,6 +78,7 @@ class ClosureOptions(ComputationOptions, ExplainedOptions, total=False):
 
     check: bool
     tolerance: float
+    node_weight: Any
 
 
 class Options(NamedTuple):
@@ -88,6 +89,7 @@ class Options(NamedTuple):
     targets: Any = None
     limit: Any = None
     weight: str | float | None = None
+    node_weight: Any = None
     nonedge: Any = None
     dtype: Any = None
     device: Any = "auto"
@@ -116,7 +118,7 @@ class Options(NamedTuple):
         found = cls(**given)
         require_threads(found.threads)
         for name, value in given.items():
-            if hasattr(value, "shape") and name not in ("nonedge", "sources", "targets"):  # whose truth nobody may ask
+            if hasattr(value, "shape") and name not in ("node_weight", "nonedge", "sources", "targets"):  # whose truth nobody may ask
                 refuse_arrays(**{name: value})
         if found.tolerance and (found.overwrite or found.comm is not None):
             raise SemiringError("tolerance= reads the whole graph again if a cycle improves; leave out overwrite and comm")

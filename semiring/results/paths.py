@@ -6,8 +6,9 @@ A store (`semiring.results.store`) finds the elements and paths. `farthest`, `vi
 from __future__ import annotations
 
 import copy
+import itertools
 import os
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -279,6 +280,144 @@ class Paths:
         store = self._one
         places = np.array([store.place(source, target) for source, target in pairs], dtype=np.intp).reshape(-1, 2)
         return [store.names.of(path) for path in store.find(places[:, 0], places[:, 1])]
+
+    @raised_here
+    def all_paths(self, source: Hashable, target: Hashable) -> Iterator[list[Any]]:
+        """Iterate over all best paths from `source` to `target`, each once, in no particular order.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> ways = sr.edges([("a", "b", 1), ("b", "d", 2), ("a", "c", 2), ("c", "d", 1), ("a", "d", 4)])
+        >>> paths = sr.apsp(ways, paths=True)
+        >>> sorted(paths.all_paths("a", "d")), paths.count("a", "d")
+        ([['a', 'b', 'd'], ['a', 'c', 'd']], 2)
+
+        Returns
+        -------
+        iterator of list
+            The vertices of each path, as from `path`; nothing without a path. No vertex of a path repeats, so cycles of weight 1 (zero, for
+            shortest paths) do not make the paths infinite.
+
+        Raises
+        ------
+        GraphError
+            For a vertex outside the graph or the chosen vertices, and for a batch. Also if the given matrix was overwritten, or if rounding
+            hides all paths.
+        LawError
+            For a ⊗ other than sums, products, one minimum or one maximum.
+        DTypeError
+            For symbols.
+
+        Notes
+        -----
+        A path is best if each edge u → v has d(u) ⊗ a(u, v) = d(v), for the best elements d from the source. Integers and fractions are
+        exact; floats tie only if rounding leaves their sums equal.
+
+        The first call compresses a dense matrix in O(n²), the first call for a source is a search, and a target takes O(m) steps for m
+        edges. Then each path takes steps linear in its length, and O(m) for each vertex if best edges form a cycle. Memory for the
+        edges, and for the rows of eight sources. `networkx.all_shortest_paths` answers the same question.
+        """
+        store = self._one
+        found, end = store.all_best(source, target)
+        paths = iter(()) if found is None else found.paths(end)
+        first = next(paths, None)
+        if found is not None and first is None:
+            raise GraphError(f"rounding hides the paths from {source!r} to {target!r}; path returns one, and fractions are exact")
+        return map(store.names.of, () if first is None else itertools.chain([first], paths))
+
+    @raised_here
+    def count(self, source: Hashable, target: Hashable) -> int:
+        """Count the best paths from `source` to `target`.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> city = sr.edges([((x, y), (x + a, y + 1 - a), 1) for x in range(30) for y in range(30) for a in (0, 1)])
+        >>> sr.apsp(city, paths=True).count((0, 0), (29, 29))
+        30067266499541040
+
+        Returns
+        -------
+        int
+            A Python integer of any size; 0 without a path.
+
+        Raises
+        ------
+        GraphError
+            As `all_paths`. Also if a best walk may go around a cycle of weight 1 (zero, for shortest paths); the message names the cycle.
+        LawError, DTypeError
+            As `all_paths`.
+
+        Notes
+        -----
+        O(m) steps for m edges; the paths are not listed.
+        """
+        found, end = self._one.all_best(source, target)
+        return 0 if found is None else found.count(end)
+
+    @raised_here
+    def along(self, other: Any, *, semiring: Semiring | str | None = None, pairs: Iterable[tuple[Hashable, Hashable]] | None = None) -> Any:
+        """Sum another attribute of the edges along the best paths, such as the metres of the fastest path.
+
+        Examples
+        --------
+        >>> import semiring as sr, networkx as nx
+        >>> roads = nx.DiGraph()
+        >>> roads.add_edge("a", "b", minutes=5, metres=900, lanes=2)
+        >>> roads.add_edge("b", "c", minutes=3, metres=700, lanes=1)
+        >>> roads.add_edge("a", "c", minutes=9, metres=1000, lanes=1)
+        >>> fastest = sr.apsp(roads, weight="minutes", paths=True)
+        >>> fastest.along("metres")
+        array([[   0.,  900., 1600.],
+               [  inf,    0.,  700.],
+               [  inf,   inf,    0.]])
+        >>> fastest.along("lanes", semiring="max-min", pairs=[("a", "b"), ("a", "c")])
+        array([2., 1.])
+
+        Parameters
+        ----------
+        other : str, number, array of shape (n, n), or sparse array
+            The name of an attribute or a column of the edges, if the graph has such; of parallel edges the first one with the best weight
+            counts. Or a number for every edge: 1 counts edges. Or an array in the order of `nodes`, with the value of the edge from u to v
+            in row u and column v. Entries that a sparse array does not store are 0.
+        semiring : Semiring or str, optional
+            Multiply values by the ⊗ of this semiring instead of a sum. Its ⊕ is not used. `from_weight` gives structured elements.
+        pairs : iterable of (vertex, vertex), optional
+            Only the paths of these pairs, as from `path`; by default those of all pairs, as from `predecessors` (or `next_hops`, if only
+            targets were chosen).
+
+        Returns
+        -------
+        array of the shape of `values`, or of shape (p,) for p pairs
+            Float64 for an attribute, as in `apsp`. Integers of an array are int64, and other arrays keep their dtype. The zero of the
+            semiring without a path: for sums ∞, or the largest integer. The one (0 for sums) from a vertex to itself. A sparse array for
+            paths within a limit, and a tuple of arrays for structured elements.
+
+        Raises
+        ------
+        GraphError
+            For an attribute that an edge lacks, a graph without attributes, and for the paths of a batch; otherwise as `path`.
+        ShapeError
+            For an array of another shape.
+        DTypeError, DomainError
+            For values that are no elements of the semiring.
+        OverflowRiskError
+            For integers whose sums may leave int64.
+
+        Notes
+        -----
+        O(n²) after `predecessors`, one ⊗ for each entry; linear in the lengths of paths for chosen pairs and paths within a limit.
+        Names read the caller's graph again, so leave it unchanged. Paths read from a file or a pickle have no attributes.
+        """
+        from semiring.results import along
+
+        store, chosen = self._one, as_semiring("min-plus" if semiring is None else semiring)
+        arrays = along.all_along(store, other, chosen) if pairs is None else along.pairs_along(store, other, chosen, pairs)
+        found = [v if hasattr(v, "indptr") else self._imported(v) for v in arrays]
+        if pairs is None:
+            return shown(tuple(found), store.sources, store.targets, None)
+        return tuple(found) if len(found) > 1 else found[0]
 
     @raised_here
     def farthest(self, k: int = 1) -> list[FarthestPair]:

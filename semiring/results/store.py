@@ -13,17 +13,19 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algorithms.csr import CSR, SparseArray
+from semiring.algorithms.all_paths import AllPaths
+from semiring.algorithms.csr import CSR, SparseArray, present
 from semiring.algorithms.predecessors import NONE, SingleSource, expand, predecessors, weighs
+from semiring.algorithms.search import searches_for
 from semiring.arrays.conversion import Array
 from semiring.arrays.devices import entries, equal, host, namespace, on_gpu
 from semiring.arrays.pieces import GPU, slices
-from semiring.common.errors import GraphError
+from semiring.common.errors import DTypeError, GraphError
 from semiring.common.forks import cached_property
 from semiring.graphs.vertices import Vertices, unknown_vertex
 
@@ -34,6 +36,7 @@ ClosedMatrix = tuple[Any, ...]
 """The given matrix: an array for each component, or an object that reads single rows of a component."""
 
 _GLANCE = 1 << 26  # entries that the host counts in a tenth of a second
+_SOURCES = 8  # sources whose best paths are kept for further targets
 
 
 class Names:
@@ -86,6 +89,7 @@ class Store(ABC):
     targets: Vertices
     reflexive: bool  # count the empty path from each vertex to itself
     kept: Callable[[], ClosedMatrix | None]  # returns the given matrix, or None if it was overwritten
+    given: ClassVar[Any] = None  # the graph with its attributes, and the question about it
 
     @abstractmethod
     def __getitem__(self, key: tuple[Any, ...]) -> Self:
@@ -126,11 +130,51 @@ class Store(ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         # Functions cannot be pickled. The matrix replaces `kept`, so that bent paths can still be searched again.
-        return {**self.__dict__, "kept": self.kept()}
+        return {**{name: value for name, value in self.__dict__.items() if name not in ("_best_from", "given")}, "kept": self.kept()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         matrix = state["kept"]
         vars(self).update(state, kept=lambda: matrix)
+
+    def all_best(self, source: Any, target: Any) -> tuple[AllPaths | None, int]:
+        """Return the best paths from a named source, None without a path, and the number of the target."""
+        rows, columns = np.array([self.place(source, target)]).T
+        starts, ends = self.ends(rows, columns)
+        there = self.there(tuple(entries(v, rows, columns) for v in self.values))
+        return self._best_from(int(starts[0])) if there[0] else None, int(ends[0])
+
+    @cached_property
+    def _best_from(self) -> Callable[[int], AllPaths]:
+        """Find the best paths from a source; those of the last few sources are kept."""
+        edges = self._compressed()
+        if edges.symbolic:
+            raise DTypeError("all_paths and count compare numbers, and these elements are symbols; path returns one path")
+        searches = searches_for(self.semiring, edges.dtypes, "cpu")
+        found: dict[int, AllPaths] = {}
+
+        def best_from(source: int) -> AllPaths:
+            if source not in found:
+                while len(found) >= _SOURCES:
+                    del found[next(iter(found))]
+                name = self.names.nodes.__getitem__
+                found[source] = AllPaths(self.semiring, edges, source, reflexive=self.reflexive, searches=searches, name=name)
+            return found[source]
+
+        return best_from
+
+    def _compressed(self) -> CSR:
+        """Return the given matrix in compressed rows."""
+        kept = Store._edges(self)
+        if kept is None:
+            raise GraphError(
+                "all_paths and count follow the edges of the given matrix, which was overwritten or not saved; compute the paths again "
+                "with overwrite=False, and leave the matrix unchanged"
+            )
+        if isinstance(kept[0], SparseArray):
+            return kept[0].edges
+        matrix, zero = tuple(map(np.asarray, kept)), self.zero()
+        tails, heads = np.nonzero(present(matrix, zero))
+        return CSR.of(tails, heads, tuple([m[tails, heads] for m in matrix]), self.names.n, zero)
 
     @property
     def batch(self) -> tuple[int, ...]:

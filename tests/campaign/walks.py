@@ -1,4 +1,7 @@
-"""`k_shortest_paths` beside all simple paths, `cycle_mean` beside Karp's theorem, and `tolerance` beside prices."""
+"""`k_shortest_paths` and `Paths.all_paths` beside all simple paths, `Paths.along` beside distances, `cycle_mean` beside Karp's theorem.
+
+All are in whole numbers. `tolerance` is tried beside prices.
+"""
 
 from __future__ import annotations
 
@@ -56,17 +59,61 @@ def _check_paths(case: Case) -> Complaint | None:
     complaint = judged(found, {sr.NegativeCycleError: leads}, required)
     if complaint is not None or found.error is not None:
         return complaint
-    simple: Any = nx.DiGraph()
-    simple.add_nodes_from(range(len(weights)))
-    simple.add_edges_from(np.argwhere(np.isfinite(weights)).tolist())
-    paths = [[source]] if source == target else list(nx.all_simple_paths(simple, source, target))
-    every = {tuple(names[v] for v in p): sum((weights[u, v] for u, v in itertools.pairwise(p)), 0.0) for p in paths}
+    every = _simple_paths(weights, source, target, names)
     got = {tuple(path): distance for distance, path in found.result}
     if [d for d, _ in found.result] != sorted(every.values())[:k] or len(got) < len(found.result):
         return Complaint("values", f"{found.result} instead of lengths {sorted(every.values())[:k]}")
     if any(every.get(path) != distance for path, distance in got.items()):
         return Complaint("paths", f"{found.result}, of which one is none: {every}")
     return None
+
+
+# All shortest paths of a pair.
+
+
+def _draw_ties(rng: Rng, _: Subject, device: str) -> Case:
+    subject, n = catalogue("MIN_PLUS", str(rng.choice(["float64", "int32"]))), int(rng.integers(1, 8))
+    (a,) = subject.draw(rng, (n, n), zeros=[0.3, 0.6][rng.integers(2)], harmless=True)
+    a = np.where(a == subject.zeros[0], a, a % 3).astype(a.dtype)  # few weights tie often, and some are 0
+    options = {"sources": int(rng.integers(n)), "targets": int(rng.integers(n)), **_options(rng, device)}
+    if rng.random() < 0.3:
+        options["node_weight"] = rng.integers(0, 3, n).tolist()
+    return Case("all_paths", subject, {"a": (a,)}, {"a": ("n", "n")}, {}, options, "cpu")
+
+
+def _check_ties(case: Case) -> Complaint | None:
+    graph, labels = graph_of(case, case.placed("a"))
+    source, target = (case.options.get(name, 0) for name in ("sources", "targets"))
+    costs = case.options.get("node_weight")
+    weights = _finite(case.arrays["a"][0], case.subject.zeros[0]) + (0 if costs is None else np.array(costs, float))
+    names = range(len(weights)) if labels is None else labels
+    paths = attempt(sr.apsp, graph, paths=True, node_weight=costs)
+    if (complaint := judged(paths, {})) is not None:
+        return complaint
+    ends = names[source], names[target]
+    got, count = [tuple(p) for p in paths.result.all_paths(*ends)], attempt(paths.result.count, *ends)
+    every = {p: d for p, d in _simple_paths(weights, source, target, names).items() if d < math.inf}
+    want = {p for p, d in every.items() if d == min(every.values())}
+    if set(got) != want or len(got) > len(want):
+        return Complaint("paths", f"{got} instead of {sorted(want)}")
+    lengths, whole = (np.asarray(v) for v in (paths.result.along(weights), paths.result.values))
+    zero = np.inf if whole.dtype.kind == "f" else np.iinfo(whole.dtype).max
+    if not np.array_equal(lengths, _finite(whole, zero)):
+        return Complaint("along", f"the weights along the paths are {lengths}, and the distances {whole}")
+    cyclic = bool((weights == 0).any())
+    complaint = judged(count, {sr.GraphError: cyclic})
+    if complaint is None and count.error is None and count.result != len(want):
+        return Complaint("count", f"{count.result} instead of {len(want)}")
+    return complaint
+
+
+def _simple_paths(weights: Array, source: int, target: int, names: Any) -> dict[tuple[Any, ...], float]:
+    """All simple paths of a pair, by the names of the vertices, with their lengths."""
+    simple: Any = nx.DiGraph()
+    simple.add_nodes_from(range(len(weights)))
+    simple.add_edges_from(np.argwhere(np.isfinite(weights)).tolist())
+    paths = [[source]] if source == target else list(nx.all_simple_paths(simple, source, target))
+    return {tuple(names[v] for v in p): sum((weights[u, v] for u, v in itertools.pairwise(p)), 0.0) for p in paths}
 
 
 # Cycle means.
@@ -169,6 +216,7 @@ def _check_rates(case: Case) -> Complaint | None:
 
 ENTRIES = {
     "k_shortest_paths": Entry(0.3, _draw_paths, _check_paths),
+    "all_paths": Entry(0.3, _draw_ties, _check_ties),
     "cycle_mean": Entry(0.3, _draw_mean, _check_mean),
     "tolerance": Entry(0.2, _draw_rates, _check_rates),
 }

@@ -279,7 +279,12 @@ def test_stored_numbers_are_edges_and_stored_truth_values_are_what_they_say() ->
 def test_arrays_in_the_place_of_options_are_refused(function: Callable[..., Any]) -> None:
     graph = np.array([[0.0, 1.0], [2.0, 0.0]])
     given = (graph, sr.MIN_PLUS) if function is sr.closure else (graph,)
-    for name in set(inspect.signature(function).parameters) & {*Options._fields, "reflexive"} - {"nonedge", "sources", "targets"}:
+    for name in set(inspect.signature(function).parameters) & {*Options._fields, "reflexive"} - {
+        "node_weight",
+        "nonedge",
+        "sources",
+        "targets",
+    }:
         with pytest.raises(sr.SemiringError, match=rf"^{name} is an array of shape \(2, 2\)"):
             function(*given, **{name: graph})
 

@@ -104,13 +104,23 @@ PATHS: list[tuple[str, dict[str, Any]]] = [
     ("shortest_path", {"weight": "weight"}),
     ("shortest_path", {"weight": "weight", "method": "bellman-ford"}),
 ]
+TIES: list[dict[str, Any]] = [
+    {},
+    {"weight": "weight"},
+    {"weight": "weight", "method": "bellman-ford"},
+    {"weight": lambda u, v, data: 1 + (u == v)},
+    {"weight": "weight", "method": "telepathy"},
+]
 OTHERS = [
+    "all_pairs_all_shortest_paths",
     "all_pairs_dijkstra",
+    "all_shortest_paths",
     "betweenness_centrality_subset",
     "floyd_warshall_predecessor_and_distance",
     "group_betweenness_centrality",
     "has_path",
     "shortest_simple_paths",
+    "single_source_all_shortest_paths",
 ]  # compared below
 
 
@@ -193,6 +203,33 @@ def test_simple_paths(weight: Any, graph: Any, data: st.DataObject) -> None:
     assert list(map(length, ours)) == list(map(length, theirs))
     assert set(map(tuple, ours)) == set(map(tuple, theirs))
     assert len(ours) == len(theirs)
+
+
+@pytest.mark.sampled(6)
+@pytest.mark.parametrize("name", ["all_shortest_paths", "single_source_all_shortest_paths", "all_pairs_all_shortest_paths"])
+@pytest.mark.parametrize("arguments", TIES)
+@FEW
+@given(graph=graphs(MIXED), data=st.data())
+def test_all_shortest_paths(name: str, arguments: dict[str, Any], graph: Any, data: st.DataObject) -> None:
+    nodes = st.sampled_from([*graph, "elsewhere"])
+    count = {"all_shortest_paths": 2, "single_source_all_shortest_paths": 1}.get(name, 0)
+    ends = [data.draw(nodes) for _ in range(count)]
+    ours, theirs = (tied(name, graph, b, ends, arguments) for b in ("semiring", "networkx"))
+    if ours is not NotImplementedError:  # weights that only NetworkX adds
+        assert ours == theirs
+
+
+def tied(name: str, graph: Any, backend: str, ends: list[Any], arguments: dict[str, Any]) -> Any:
+    """All shortest paths without repetition, by their ends, or the type of an error."""
+    try:
+        found = getattr(nx, name)(graph, *ends, **arguments, backend=backend)
+        rows = {} if name == "all_shortest_paths" else {ends[0]: dict(found)} if ends else dict(found)
+        paths = [p for row in rows.values() for some in row.values() for p in some] if rows else list(found)
+    except Exception as error:  # which one is what is compared
+        return type(error)
+    if backend == "semiring":
+        assert len(set(map(tuple, paths))) == len(paths)  # NetworkX repeats paths that lie on cycles of length 0
+    return {u: set(row) for u, row in rows.items()}, set(map(tuple, paths))
 
 
 @pytest.mark.parametrize("weight", [None, "weight"])

@@ -114,7 +114,8 @@ def test_a_small_graph_is_declined_without_reading_or_planning(name: str, monkey
 
     monkeypatch.setattr(costs, "plan", refuse)
     monkeypatch.setattr(inspect, "signature", refuse)
-    ends: dict[str, Any] = {key: 0 for key in ("source", "target") if name in ("has_path", "shortest_simple_paths")}
+    ends: dict[str, Any] = {key: 0 for key in ("source", "target") if name in ("all_shortest_paths", "has_path", "shortest_simple_paths")}
+    ends |= {"source": 0} if name == "single_source_all_shortest_paths" else {}
     ends |= {key: [0] for key in ("sources", "targets") if name.endswith("_subset")}
     if name != "centroid" or nx.barycenter.name == name:
         assert interface.can_run(name, (Unread(),), ends) is True
