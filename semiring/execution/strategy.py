@@ -14,6 +14,7 @@ from semiring.common.errors import SemiringError, about, noted
 from semiring.execution import whole
 from semiring.execution.question import GivenGraph, Question, Selection
 from semiring.execution.reporting import reporting
+from semiring.graphs import EdgeList
 from semiring.planning import Plan, plan
 
 __all__ = ["rows_in_turn", "run", "solve"]
@@ -21,6 +22,10 @@ __all__ = ["rows_in_turn", "run", "solve"]
 
 def solve(graph: Any, question: Question) -> Any:
     """Return the closure of a graph of any kind, or of a `GivenGraph`, in the caller's own kind, or its `Paths`."""
+    if type(graph) is EdgeList and graph.turns is not None:
+        from semiring.execution.turns import solve_with_turns
+
+        return solve_with_turns(graph, question)
     if question.options.comm is not None:
         from semiring.execution.ranks import solve_by_ranks
 
