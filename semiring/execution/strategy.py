@@ -25,7 +25,7 @@ def solve(graph: Any, question: Question) -> Any:
     if type(graph) is EdgeList and graph.turns is not None:
         from semiring.execution.turns import solve_with_turns
 
-        return solve_with_turns(graph, question)
+        return solve_with_turns(graph, question, run)
     if question.options.comm is not None:
         from semiring.execution.ranks import solve_by_ranks
 

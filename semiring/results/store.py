@@ -27,7 +27,7 @@ from semiring.common.errors import GraphError
 from semiring.common.forks import cached_property
 from semiring.graphs.vertices import Vertices, unknown_vertex
 
-__all__ = ["ConstructionMatrix", "Names", "PredecessorTrees", "Store", "shown", "squeezed", "via_of_trees"]
+__all__ = ["ConstructionMatrix", "Names", "PredecessorTrees", "Store", "shown", "squeezed", "via_of_trees", "visited"]
 
 Values = tuple[Array, ...]
 ClosedMatrix = tuple[Any, ...]
@@ -333,7 +333,7 @@ class PredecessorTrees(Store):
     backward: bool = False
     graph: CSR | None = None  # the sparse graph, if the rows and columns are all its vertices
     whole: Callable[[], Array] | None = None  # returns the complete tree, if `tree` has only one requested path
-    # with turn costs: the paths of the expansion, where `tree` is a tree of nodes, and the vertex of each node, −1 for none
+    # with turn costs: the paths of the expansion, whose nodes are those of `tree`, and the vertex of each node
     expansion: tuple[Store, Array] | None = None
 
     def __getitem__(self, key: tuple[Any, ...]) -> Self:
@@ -377,7 +377,7 @@ class PredecessorTrees(Store):
         if self.expansion is None:
             return super().find(rows, columns)
         store, visits = self.expansion
-        return [[v for v in visits[np.array(path, np.intp)].tolist() if v >= 0] for path in store.find(rows, columns)]
+        return [visited(path, visits) for path in store.find(rows, columns)]
 
     def _require_trees(self) -> None:
         if self.expansion is not None:
@@ -423,6 +423,11 @@ class PredecessorTrees(Store):
             if v == root:
                 return walk if self.backward else walk[::-1]
         return None
+
+
+def visited(path: list[int], visits: Array) -> list[int]:
+    """Return the vertices of a path of nodes; nodes beyond `visits` are no vertices."""
+    return [int(visits[v]) for v in path if v < len(visits)]
 
 
 def via_of_trees(tree: Array, values: Values, edges: CSR, first: int = 0) -> Array:
