@@ -17,7 +17,7 @@ A dense matrix passes through these types:
     GivenByRanks  the edges or block rows of one rank
 
 For structured elements, `weights` converts ordinary weights. `dense` also has the options of reading and the test for non-edges. `vertices`
-finds the vertices named by `sources=` and `targets=`, and `reweighing` new weights of edges.
+finds the vertices named by `sources=` and `targets=`, `turns` the costs of turns, and `reweighing` new weights of edges.
 """
 
 from semiring.graphs.dense import Graph, NonEdgeWarning

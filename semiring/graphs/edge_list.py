@@ -121,9 +121,9 @@ class EdgeList:
 
         Parameters
         ----------
-        cost : callable, or dict
-            A function of an edge ``(u, v)`` and the next one ``(v, w)``, pairs of vertices, or a dictionary of such pairs of edges, where
-            other turns cost nothing (the semiring's one). None, or the semiring's zero (∞ for distances), forbids a turn.
+        cost : callable or dict
+            A function of an edge ``(u, v)`` and the next edge ``(v, w)``, pairs of vertices; or a dictionary by pairs of such edges, where
+            other turns cost the semiring's one. None, or the semiring's zero (∞ for distances), forbids a turn.
 
         Returns
         -------
@@ -141,9 +141,9 @@ class EdgeList:
         A best path may visit a vertex twice, as above. A turn back along the same edge costs nothing extra unless `cost` says so. An
         undirected edge is two edges, and parallel edges have the same turns. Costs become elements as weights do.
 
-        A function is called once for each turn. Vertices whose turns have costs are expanded, with an edge for each turn, as in a line
-        graph; searches take O(k log k) for the k edges and turns. Caldwell, "On finding minimum routes in a network with turn penalties",
-        1961.
+        A function is called once for each turn. Vertices whose turns have costs are expanded as in a line graph, with an edge for each
+        turn. For k edges and turns, a search takes O(k log k) steps and O(k) memory. Caldwell, "On finding minimum routes in a network with
+        turn penalties", 1961. More: How-to, Turns.
         """
         return replace(self, turns=turn_costs(self if self.turns is None else self.turns.graph, cost))
 
