@@ -27,7 +27,7 @@ def apsp(
     graph: Any,
     **options: Unpack[ClosureOptions],
 ) -> Any:
-    """Find the shortest distance between every two vertices of a graph, and the paths if wanted.
+    """Find the shortest distance between every two vertices of a graph, and paths.
 
     Examples
     --------
@@ -45,8 +45,7 @@ def apsp(
     Parameters
     ----------
     graph : array of shape (…, n, n), sparse array, graph of another library, `edges(…)`, or list of these
-        The edge from i to j at [i, j]. No edge is ∞ (of integers the largest value) or `nonedge` in a dense matrix, and what a sparse one
-        does not store.
+        Entry [i, j] is the edge from i to j; in a dense matrix ∞ (of integers the largest value) or `nonedge` is none.
     paths : bool
         Return `Paths`.
     sources, targets : vertex or sequence of vertices, optional
@@ -65,13 +64,13 @@ def apsp(
     Returns
     -------
     array of shape (…, n, n), Paths, or list
-        Distances, ∞ without a path, in the graph's dtype and library, on its device; with `limit` SciPy's ``csr_array`` (CuPy's on a GPU).
+        Distances, ∞ without a path, in the graph's dtype and library; with `limit` SciPy's ``csr_array`` (CuPy's on a GPU).
 
     Other Parameters
     ----------------
     device : str or list
         "auto", "cpu", "cuda", "cuda:0", "cuda:all", a list of GPUs, or "reference".
-    threads : int, optional
+    threads : int
         By default ``SEMIRING_NUM_THREADS``, or all cores.
     check : bool
         False skips NaN, overflow and suspicious zeros.
@@ -79,28 +78,27 @@ def apsp(
         Relative error of the weights.
     overwrite : bool
         The result may replace the graph.
-    memory_limit : int or str, optional
+    memory_limit : int or str
         Bytes, or "8GiB", above which block rows serve.
-    checkpoint : path, optional
+    checkpoint : path
         A folder, to go on after a crash.
-    progress : callable or bool, optional
-        A function of `Progress`, True (a bar) or False.
-    comm : mpi4py.MPI.Intracomm, optional
+    progress : callable or bool
+        A function of `Progress`, or True for a bar.
+    comm : mpi4py.MPI.Intracomm
         Processes that share one matrix.
     method : {"auto", "iterative", "blocked", "recursive"}
         "auto" is recursive.
-    block : int, optional
+    block : int
         Side of pivot blocks.
 
     Raises
     ------
     NegativeCycleError, OverflowRiskError, TooLargeError, GraphError
-        Or another `SemiringError`; ``.cycle`` has a negative cycle.
+        Or another `SemiringError`; see ``.cycle``.
 
     Notes
     -----
-    Dense graphs take n³ steps; sparse ones may be searched. `closure` finds longest paths over ``"max-plus"``, widest
-    over ``"max-min"``.
+    Dense graphs take n³ steps. `closure` finds longest paths over ``"max-plus"``, widest over ``"max-min"``.
     More: Reference, Options; How it works, Accuracy.
     """
     return _solved(graph, MIN_PLUS, Options.of(options, "apsp"), reflexive=True)
@@ -135,13 +133,13 @@ def closure(
     Parameters
     ----------
     a : array of shape (…, n, n), tuple of such arrays, sparse array, graph of another library, `edges(…)`, or list of these
-        See `apsp` for graphs. A tuple holds one array for each component of a structured element.
+        See `apsp`. A tuple has an array for each component of structured elements.
     semiring : Semiring or str
         One of the catalogue, also by name (``"max-min"``), or your own.
     reflexive : bool
         A*, with the empty path from each vertex to itself, or A⁺ without.
     paths
-        As for `apsp`. It needs a selective ⊕; `Semiring.with_witness` gives them unasked.
+        As for `apsp`, for a selective ⊕.
     sources, targets
         As for `apsp`.
     limit : scalar or tuple, optional
@@ -164,13 +162,13 @@ def closure(
     DivergenceError
         No closure exists: ``.cycle``, or else ``.vertices`` (a strong component), shows why.
     LawError
-        A law is missing; with a counterexample.
+        A law is missing.
     SemiringError
         As for `apsp`.
 
     Notes
     -----
-    Dense matrices take n³ steps. Without an idempotent ⊕ elimination uses ``star``.
+    Dense matrices take n³ steps; without an idempotent ⊕ they need ``star``.
     More: Reference, Options; How it works, Papers.
     """
     return _solved(a, as_semiring(semiring), Options.of(options, "closure"), reflexive=reflexive)

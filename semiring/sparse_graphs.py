@@ -28,8 +28,7 @@ from semiring.common.errors import GraphError, LawError, SemiringError, library,
 from semiring.common.forks import cached_property
 from semiring.common.html import Shown
 from semiring.common.units import counted
-from semiring.graphs import edges_of, read_graph
-from semiring.graphs.edge_list import EdgeList
+from semiring.graphs import EdgeList, edges_of, read_graph
 from semiring.graphs.read import one_graph
 from semiring.graphs.vertices import chosen
 from semiring.planning.options import Options
@@ -274,12 +273,21 @@ def nearest(
     if isinstance(k, bool) or not isinstance(k, Integral) or k < 1:
         raise SemiringError(f"k is {k!r}; k must be a whole number from 1")
     with noted("the nearest sources", semiring, graph):
-        edges, labels = one_graph(graph, semiring, nonedge=nonedge, dtype=dtype, weight=weight)
+        expanded = None
+        if isinstance(graph, EdgeList) and graph.turns is not None:
+            from semiring.execution.turns import NearestWithTurns, expansion
+
+            expanded = expansion(graph, semiring, nonedge=nonedge, dtype=dtype, weight=weight)
+            edges, labels, names = expanded.edges, graph.labels, expanded.names
+        else:
+            edges, labels = one_graph(graph, semiring, nonedge=nonedge, dtype=dtype, weight=weight)
+            names = range(edges.n) if labels is None else labels
         if not is_selective(semiring, edges.dtypes):
             raise LawError(f"nearest needs a selective ⊕, and {semiring.name} has none")
         some = np.unique(chosen(sources, edges.n, labels, "sources").numbers)
-        names = range(edges.n) if labels is None else labels
         found = nearest_sources(semiring, edges, some, int(k), searches_for(semiring, edges.dtypes, "cpu", threads), names.__getitem__)
+        if expanded is not None:
+            found = NearestWithTurns.of(found, expanded)
     return Nearest(found, labels, len(some))
 
 

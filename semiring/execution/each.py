@@ -102,7 +102,7 @@ def solve_each(graphs: Sequence[Any], question: Question) -> list[Any]:
             matrices[tuple([(v.shape, v.dtype, device_of(v)) for v in arrays])].append(_Member(place, arrays))
             continue
         with _placed(place):
-            if question.selects or not _lists_edges(graph):
+            if question.selects or not _lists_edges(graph) or getattr(graph, "turns", None) is not None:
                 answers[place] = solve(graph, question)
                 continue
             with noted("the closure", semiring, graph):

@@ -15,6 +15,7 @@ from semiring.common.errors import SemiringError, about, noted
 from semiring.execution import whole
 from semiring.execution.question import GivenGraph, Question, Selection
 from semiring.execution.reporting import reporting
+from semiring.graphs import EdgeList
 from semiring.planning import Plan, plan
 
 __all__ = ["rows_in_turn", "run", "solve"]
@@ -22,6 +23,10 @@ __all__ = ["rows_in_turn", "run", "solve"]
 
 def solve(graph: Any, question: Question) -> Any:
     """Return the closure of a graph of any kind, or of a `GivenGraph`, in the caller's own kind, or its `Paths`."""
+    if type(graph) is EdgeList and graph.turns is not None:
+        from semiring.execution.turns import solve_with_turns
+
+        return solve_with_turns(graph, question, run)
     if question.options.comm is not None:
         if question.options.node_weight is not None:
             raise SemiringError("node_weight= is for one process; leave out comm, or add the costs to the columns of the matrix")

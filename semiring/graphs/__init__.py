@@ -17,8 +17,8 @@ A dense matrix passes through these types:
     GivenByRanks  the edges or block rows of one rank
 
 For structured elements, `weights` converts ordinary weights. `dense` also has the options of reading and the test for non-edges. `vertices`
-finds the vertices named by `sources=` and `targets=`, `entering` multiplies weights by costs of vertices, and `reweighing`
-finds new weights of edges.
+finds the vertices named by `sources=` and `targets=`, `entering` multiplies weights by costs of vertices, `turns` adds the costs of turns,
+and `reweighing` finds new weights of edges.
 """
 
 from semiring.graphs.dense import Graph, NonEdgeWarning

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from semiring.common.errors import GraphError, described, raised_here
 from semiring.common.html import code, faint, short, table
 from semiring.common.units import counted
 from semiring.graphs.edge_table import WHAT_EDGES_TAKES, EdgeColumns, direction_of, edge_columns, require_weights
+from semiring.graphs.turns import TurnCosts, turn_costs
 
 __all__ = ["HIDDEN", "EdgeList", "edges", "is_constant", "refuse_name"]
 
@@ -65,6 +66,8 @@ class EdgeList:
     columns : mapping
         Other attributes of the edges by name: sequences, such as the columns of a table or a file, with None for a missing value.
         `semiring.apsp` takes one by ``weight=``.
+    turns : object or None
+        The costs of turns, from `with_turns`.
     """
 
     labels: tuple[Hashable, ...]
@@ -74,6 +77,7 @@ class EdgeList:
     directed: bool = True
     lines: Sequence[int] | None = None
     columns: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    turns: TurnCosts | None = None
 
     def __repr__(self) -> str:
         return f"<{self._size}>"
@@ -81,7 +85,8 @@ class EdgeList:
     @property
     def _size(self) -> str:
         kind = "directed" if self.directed else "undirected"
-        return f"{counted(len(self.labels), 'vertex', 'vertices')}, {counted(len(self.weights), f'{kind} edge')}"
+        turns = "" if self.turns is None else f", costs of {counted(len(self.turns.costs), 'turn')}"
+        return f"{counted(len(self.labels), 'vertex', 'vertices')}, {counted(len(self.weights), f'{kind} edge')}{turns}"
 
     def _repr_html_(self) -> str:
         arrow = "→" if self.directed else "–"
@@ -99,6 +104,48 @@ class EdgeList:
         """Name an edge in a message."""
         line = "" if self.lines is None else f" (line {self.lines[e]})"
         return f"edge {e} from {self.labels[self.sources[e]]!r} to {self.labels[self.targets[e]]!r}{line}"
+
+    @raised_here
+    def with_turns(self, cost: Callable[[Any, Any], Any] | Mapping[Any, Any]) -> EdgeList:
+        """Return the same edges with costs for turns from an edge to the next edge, such as a left turn, or a forbidden one.
+
+        Examples
+        --------
+        >>> import semiring as sr
+        >>> streets = sr.edges([("home", "crossing", 2.0), ("crossing", "shop", 1.0), ("crossing", "park", 3.0), ("park", "crossing", 3.0)])
+        >>> turns = streets.with_turns({(("home", "crossing"), ("crossing", "shop")): float("inf")})
+        >>> turns
+        <4 vertices, 4 directed edges, costs of 1 turn>
+        >>> sr.apsp(turns, paths=True).path("home", "shop")
+        ['home', 'crossing', 'park', 'crossing', 'shop']
+
+        Parameters
+        ----------
+        cost : callable or dict
+            A function of an edge ``(u, v)`` and the next edge ``(v, w)``, pairs of vertices; or a dictionary by pairs of such edges, where
+            other turns cost the semiring's one. None, or the semiring's zero (∞ for distances), forbids a turn.
+
+        Returns
+        -------
+        EdgeList
+            A graph for `apsp`, `closure`, `transitive_closure` and `nearest`.
+
+        Raises
+        ------
+        GraphError
+            For a turn whose edges are not in the graph, or do not follow each other.
+
+        Notes
+        -----
+        The element of a path is w₁ ⊗ t₁₂ ⊗ w₂ ⊗ …, with the weights w of edges and the costs t of turns; the first edge has no turn before.
+        A best path may visit a vertex twice, as above. A turn back along the same edge costs nothing extra unless `cost` says so. An
+        undirected edge is two edges, and parallel edges have the same turns. Costs become elements as weights do.
+
+        A function is called once for each turn. Vertices whose turns have costs are expanded as in a line graph, with an edge for each
+        turn. For k edges and turns, a search takes O(k log k) steps and O(k) memory. Caldwell, "On finding minimum routes in a network with
+        turn penalties", 1961. More: How-to, Turns.
+        """
+        return replace(self, turns=turn_costs(self if self.turns is None else self.turns.graph, cost))
 
 
 @raised_here

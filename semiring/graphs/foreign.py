@@ -24,6 +24,8 @@ __all__ = ["attribute_of_vertices", "listed_edges"]
 def listed_edges(graph: Any) -> EdgeList | None:
     """Return an `EdgeList`, or the edges of a graph of another library; None for other values. GraphError refuses a graph without edges."""
     if isinstance(graph, EdgeList):
+        if graph.turns is not None:
+            raise GraphError("turn costs are for apsp, closure, transitive_closure and nearest; pass the edges without them")
         return graph
     library = graph_library(graph)
     return None if library is None else _READERS[library](graph)

@@ -225,7 +225,8 @@ class Paths:
         -------
         list
             Empty without a path, such as against the direction of edges (``directed=False`` of `edges` makes them lead both ways). The path
-            from a vertex to itself is this vertex alone, or a cycle through it if the closure is not reflexive. No other vertex repeats.
+            from a vertex to itself is this vertex alone, or a cycle through it if the closure is not reflexive. No other vertex repeats,
+            unless turns have costs.
 
         Raises
         ------

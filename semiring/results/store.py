@@ -29,7 +29,7 @@ from semiring.common.errors import DTypeError, GraphError
 from semiring.common.forks import cached_property
 from semiring.graphs.vertices import Vertices, unknown_vertex
 
-__all__ = ["ConstructionMatrix", "Names", "PredecessorTrees", "Store", "shown", "squeezed", "via_of_trees"]
+__all__ = ["ConstructionMatrix", "Names", "PredecessorTrees", "Store", "shown", "squeezed", "via_of_trees", "visited"]
 
 Values = tuple[Array, ...]
 ClosedMatrix = tuple[Any, ...]
@@ -377,6 +377,8 @@ class PredecessorTrees(Store):
     backward: bool = False
     graph: CSR | None = None  # the sparse graph, if the rows and columns are all its vertices
     whole: Callable[[], Array] | None = None  # returns the complete tree, if `tree` has only one requested path
+    # with turn costs: the paths of the expansion, whose nodes are those of `tree`, and the vertex of each node
+    expansion: tuple[Store, Array] | None = None
 
     def __getitem__(self, key: tuple[Any, ...]) -> Self:
         return self._part(key, tree=self.tree[key])
@@ -384,6 +386,7 @@ class PredecessorTrees(Store):
     @cached_property
     def expanded(self) -> ConstructionMatrix | None:  # pyright: ignore[reportIncompatibleMethodOverride]  # a property, computed once
         """The same elements with a construction matrix, if rows and columns are all vertices."""
+        self._require_trees()
         edges = self.graph
         if edges is None:
             return None
@@ -413,11 +416,26 @@ class PredecessorTrees(Store):
         elif matrix:
             yield from self._nonzero(matrix)
 
+    def find(self, rows: Array, columns: Array) -> list[list[int]]:
+        """Find the path of each pair; see `Store.find`. With turn costs, a path may visit a vertex again."""
+        if self.expansion is None:
+            return super().find(rows, columns)
+        store, visits = self.expansion
+        return [visited(path, visits) for path in store.find(rows, columns)]
+
+    def _require_trees(self) -> None:
+        if self.expansion is not None:
+            raise GraphError(
+                "best paths with turn costs form no trees of vertices, and no construction matrix; .path(…) returns one, and "
+                ".to_frame(paths=True) all of them"
+            )
+
     def _via(self, edges: CSR) -> Any:
         return via_of_trees(self.tree, self.values, edges)
 
     def _without_roots(self) -> Any:
         """Return the trees in SciPy's form: −9999 for none, and for the roots."""
+        self._require_trees()
         tree: Any = self.tree[:] if self.whole is None else self.whole()  # one array, also from several processes
         xp, roots = namespace(tree), self.targets if self.backward else self.sources
         with self.device():
@@ -449,6 +467,11 @@ class PredecessorTrees(Store):
             if v == root:
                 return walk if self.backward else walk[::-1]
         return None
+
+
+def visited(path: list[int], visits: Array) -> list[int]:
+    """Return the vertices of a path of nodes; nodes beyond `visits` are no vertices."""
+    return [int(visits[v]) for v in path if v < len(visits)]
 
 
 def via_of_trees(tree: Array, values: Values, edges: CSR, first: int = 0) -> Array:

@@ -1,6 +1,6 @@
 """`k_shortest_paths` and `Paths.all_paths` beside all simple paths, `Paths.along` beside distances, `cycle_mean` beside Karp's theorem.
 
-All are in whole numbers. `tolerance` is tried beside prices.
+All are in whole numbers. `tolerance` is tried beside prices, and turn costs beside the whole line graph.
 """
 
 from __future__ import annotations
@@ -116,6 +116,52 @@ def _simple_paths(weights: Array, source: int, target: int, names: Any) -> dict[
     return {tuple(names[v] for v in p): sum((weights[u, v] for u, v in itertools.pairwise(p)), 0.0) for p in paths}
 
 
+# Turn costs.
+
+
+def _draw_turns(rng: Rng, _: Subject, device: str) -> Case:
+    subject, n = catalogue("MIN_PLUS", str(rng.choice(["float64", "float32", "int32"]))), int(rng.integers(0, 6))
+    a = subject.draw(rng, (n, n), zeros=[0.3, 0.6, 0.8][rng.integers(3)], harmless=rng.random() < 0.8)
+    options = {"seed": int(rng.integers(1 << 30)), "share": float(rng.choice([0.1, 0.5, 1.0])), "asked": bool(rng.random() < 0.3)}
+    return Case("turns", subject, {"a": a}, {"a": ("n", "n")}, {}, options, "cpu")
+
+
+def _check_turns(case: Case) -> Complaint | None:
+    (a,), zero = case.arrays["a"], case.subject.zeros[0]
+    n, ways, rng = len(a), np.argwhere(a != zero).tolist(), np.random.default_rng(case.options["seed"])
+    m, table = len(ways), {}
+    line = np.full((2 * n + m, 2 * n + m), zero, a.dtype)  # starts, ends, and edges
+    line[np.arange(n), np.arange(n, 2 * n)] = 0
+    for e, (u, v) in enumerate(ways):
+        line[u, 2 * n + e], line[2 * n + e, n + v] = a[u, v], 0
+        for f, (again, w) in enumerate(ways):
+            if again != v:
+                continue
+            cost = [None, 0, 1, 3, -1][rng.integers(5)] if rng.random() < case.options["share"] else 0
+            if cost != 0 or rng.random() < 0.1:
+                table[(u, v), (v, w)] = cost
+            line[2 * n + e, 2 * n + f] = zero if cost is None else a[v, w] + a.dtype.type(cost)
+    listed = [(u, v, a[u, v].item()) for u, v in ways]
+    cost = (lambda e, f: table.get((e, f), 0)) if case.options["asked"] else table
+    turns = sr.edges(listed, nodes=range(n)).with_turns(cost)
+    answer = answer_for(case.subject, (line,), reflexive=True)
+    found = attempt(sr.apsp, turns, dtype=a.dtype, paths=True)
+    required: dict[type[Exception], str] = {sr.DivergenceError: "there is a negative cycle"} if answer.divergent.any() else {}
+    complaint = judged(found, {}, required)
+    if complaint is not None or found.error is not None:
+        return complaint
+    want = np.array(getattr(answer.star[0], "value", answer.star[0]), dtype=float)[:n, n : 2 * n]
+    got = found.result.values
+    if not np.array_equal(np.where(got == zero, math.inf, got.astype(float)), want):
+        return Complaint("values", f"the distances with turn costs are {got} instead of {want}")
+    for u, v in np.argwhere(np.isfinite(want)).tolist():
+        steps = list(itertools.pairwise(found.result.path(u, v)))
+        costs = [table.get(turn, 0) for turn in itertools.pairwise(steps)]
+        if None in costs or sum(float(a[step]) for step in steps) + sum(costs) != want[u, v]:
+            return Complaint("path", f"the path from {u} to {v} is {found.result.path(u, v)}, of length {want[u, v]}")
+    return None
+
+
 # Cycle means.
 
 
@@ -219,4 +265,5 @@ ENTRIES = {
     "all_paths": Entry(0.3, _draw_ties, _check_ties),
     "cycle_mean": Entry(0.3, _draw_mean, _check_mean),
     "tolerance": Entry(0.2, _draw_rates, _check_rates),
+    "turns": Entry(0.2, _draw_turns, _check_turns),
 }
