@@ -275,7 +275,7 @@ def nearest(
     with noted("the nearest sources", semiring, graph):
         expanded = None
         if isinstance(graph, EdgeList) and graph.turns is not None:
-            from semiring.execution.turns import NearestWithTurns, expansion
+            from semiring.execution.turns import expansion
 
             expanded = expansion(graph, semiring, nonedge=nonedge, dtype=dtype, weight=weight)
             edges, labels, names = expanded.edges, graph.labels, expanded.names
@@ -284,10 +284,10 @@ def nearest(
             names = range(edges.n) if labels is None else labels
         if not is_selective(semiring, edges.dtypes):
             raise LawError(f"nearest needs a selective ⊕, and {semiring.name} has none")
-        some = np.unique(chosen(sources, edges.n, labels, "sources").numbers)
+        some = np.unique(chosen(sources, edges.n if labels is None else len(labels), labels, "sources").numbers)
         found = nearest_sources(semiring, edges, some, int(k), searches_for(semiring, edges.dtypes, "cpu", threads), names.__getitem__)
         if expanded is not None:
-            found = NearestWithTurns.of(found, expanded)
+            found = expanded.nearest(found)
     return Nearest(found, labels, len(some))
 
 

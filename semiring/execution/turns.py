@@ -48,6 +48,10 @@ class Expansion(NamedTuple):
     visits: Array  # the vertex of each node, up to the first node where paths only end
     names: tuple[Hashable, ...]  # the vertex of every node, for messages
 
+    def nearest(self, nodes: NearestSources) -> Any:
+        """Return the nearest sources of vertices, from those of nodes."""
+        return NearestWithTurns.of(nodes, self)
+
 
 def solve_with_turns(graph: EdgeList, question: Question, run: Callable[..., Any]) -> Any:
     """Return the closure of a list of edges with turn costs, or its `Paths`; see `solve` and `run` of `semiring.execution.strategy`."""

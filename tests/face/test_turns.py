@@ -162,7 +162,7 @@ def test_a_city_without_turns_back() -> None:
     rng = np.random.default_rng(1)
     listed = [(u, v, float(w)) for (u, v), w in zip(city.edges, rng.integers(1, 9, len(city.edges)), strict=True)]
     turns = sr.edges(listed, directed=False).with_turns(lambda first, second: INF if first == second[::-1] else float(first[0][0] % 3))
-    line = nx.DiGraph()
+    line: Any = nx.DiGraph()
     for u, v, w in [*listed, *((v, u, w) for u, v, w in listed)]:
         line.add_edge((u, None), (u, v), weight=w)
         line.add_edge((u, v), (None, v), weight=0)
@@ -174,7 +174,7 @@ def test_a_city_without_turns_back() -> None:
                 line.add_edge(e, f, weight=line.nodes[f]["weight"] + e[0][0] % 3)
     found = sr.apsp(turns, paths=True)
     source = (0, 0)
-    expected = nx.single_source_dijkstra_path_length(line, (source, None))
+    expected: Any = nx.single_source_dijkstra_path_length(line, (source, None))
     for v in city:
         assert found[source, v] == (0 if v == source else expected[None, v])
     table = found.to_frame(paths=True)
