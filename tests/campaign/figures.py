@@ -59,8 +59,9 @@ def _distances(case: Case, call: Any) -> tuple[Attempt, Array, Complaint | None]
     """What a call gives for the graph, all distances by their definition, −∞ for a vertex's own, and whether a refusal is justified."""
     graph, labels = graph_of(case, case.placed("a"))
     answer = answer_for(case.subject, case.arrays["a"], reflexive=True)
-    named = {ends: [v if labels is None else labels[v] for v in case.options[ends]] for ends in _ENDS if ends in case.options}
-    more = {"limit": case.options["limit"]} if "limit" in case.options else {}
+    given = case.options if case.entry == "statistics" else {}
+    named = {ends: [v if labels is None else labels[v] for v in given[ends]] for ends in _ENDS if ends in given}
+    more = {"limit": given["limit"]} if "limit" in given else {}
     with taking(case.options.get("strategy")):
         found = attempt(call, graph, device=case.device, **named, **more)
     required: dict[type[Exception], str] = {sr.DivergenceError: "there is a negative cycle"} if answer.divergent.any() else {}
