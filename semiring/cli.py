@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import io
 import math
 import os
@@ -114,6 +115,7 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--weight", metavar="NAME", help="column of an edge table with the weights, or one number for every edge")
         for end in ("source", "target"):
             command.add_argument(f"--{end}-column", metavar="NAME", help=f"column of an edge list with the {end}s of the edges")
+        command.add_argument("--limit", type=_number, metavar="X", help="print only the pairs up to this distance or element, one a line")
         command.add_argument("--nonedge", type=_number, metavar="VALUE", help="value of a matrix that means no edge (0, inf, nan, …)")
         command.add_argument("--method", default="auto", choices=("auto", "iterative", "blocked", "recursive"), help="algorithm (auto)")
         command.add_argument("--dtype", help="number type of the computation: float64, float32, int32, …")
@@ -169,6 +171,10 @@ def _apsp(options: argparse.Namespace) -> None:
     settings = _settings(options)
     if some and options.output is None:  # only paths are printed, for which a search suffices
         settings |= {"sources": None if source is None else [source], "targets": None if target is None else [target]}
+    if options.limit is not None:
+        named: dict[str, Any] = {"sources": source if source is None else [source], "targets": target if target is None else [target]}
+        _say_within(apsp(graph, limit=options.limit, **settings | named), labels, source, target, options)
+        return
     start = time.perf_counter()
     result = apsp(graph, paths=wanted, **settings)
     seconds = time.perf_counter() - start
@@ -190,6 +196,26 @@ def _apsp(options: argparse.Namespace) -> None:
     _print_summary(graph, values, labels, MIN_PLUS, options.nonedge, seconds)
 
 
+def _say_within(
+    found: Any, labels: Sequence[Hashable], source: Hashable | None, target: Hashable | None, options: argparse.Namespace
+) -> None:
+    """Write the pairs within a limit, one a line, as an edge list that can be read again; or print them."""
+    rows, columns = labels if source is None else [source], labels if target is None else [target]
+    pairs = found.tocoo()
+    named = [(rows[i], columns[j], _text(x)) for i, j, x in zip(*pairs.coords, pairs.data, strict=True)]
+    lines = [line for line in named if line[0] != line[1]]
+    if options.output is None:
+        for u, v, x in lines:
+            _say(f"{u} → {v}: {x}")
+        return
+    if options.output.suffix.lower() not in (".csv", ".tsv", ".txt"):
+        raise SemiringError(f"{options.output}: pairs within a limit are written as .csv, .tsv or .txt")
+    with options.output.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, delimiter="," if options.output.suffix.lower() == ".csv" else "\t")
+        writer.writerows([("source", "target", "weight"), *lines])
+    _say(f"semiring: wrote {options.output}: {counted(len(lines), 'pair')}", file=sys.stderr)
+
+
 def _say_if_directed(graph: Any, source: Hashable, target: Hashable) -> None:
     """Print a hint if ignoring the direction of the edges would give a path."""
     from semiring.solve import transitive_closure
@@ -208,6 +234,9 @@ def _closure(options: argparse.Namespace) -> None:
     if isinstance(graph, ArrayLike) and graph.numbers:
         graph = _in_integers(graph, semiring)
     settings = _settings(options)
+    if options.limit is not None:
+        _say_within(closure(graph, semiring, limit=options.limit, **settings), labels, None, None, options)
+        return
     start = time.perf_counter()
     # Reachability ignores weights, so a weighted graph is valid here too.
     values = transitive_closure(graph, reflexive=True, **settings) if semiring == BOOLEAN else closure(graph, semiring, **settings)

@@ -46,15 +46,15 @@ def apsp(
     ----------
     graph : array of shape (…, n, n), sparse array, graph of another library, `edges(…)`, or list of these
         The edge from i to j at [i, j]. No edge is ∞ (of integers the largest value) or `nonedge` in a dense matrix, and what a sparse one
-        does not store. Graphs of other libraries keep their labels.
+        does not store.
     paths : bool
         Return `Paths`.
     sources, targets : vertex or sequence of vertices, optional
         Rows and columns to compute: by label, or else by index.
     limit : scalar, optional
-        The greatest distance that is wanted. The result is sparse, and holds the pairs up to this distance.
+        The greatest distance in the result, a sparse array then.
     weight : str or number, optional
-        The attribute or column with the weights of edges, by default "weight"; or one weight for every edge.
+        The attribute or column of weights, by default "weight"; or one weight for all edges.
     nonedge : scalar, optional
         The entry for no edge in a dense matrix, such as 0.
     dtype : dtype, optional
@@ -63,8 +63,7 @@ def apsp(
     Returns
     -------
     array of shape (…, n, n), Paths, or list
-        Distances, ∞ without a path, in the graph's dtype and library, on its device. With `limit` a sparse array of SciPy in compressed rows,
-        of a GPU's matrix one of CuPy; zeros on the diagonal are stored, and a single source is a row.
+        Distances, ∞ without a path, in the graph's dtype and library, on its device; with `limit` SciPy's ``csr_array`` (CuPy's on a GPU).
 
     Other Parameters
     ----------------
@@ -77,7 +76,7 @@ def apsp(
     overwrite : bool
         The result may replace the graph.
     memory_limit : int or str, optional
-        Bytes, or "8GiB", above which block rows are used.
+        Bytes, or "8GiB", above which block rows serve.
     checkpoint : path, optional
         A folder; the same call goes on after a crash.
     progress : callable or bool, optional
@@ -87,17 +86,17 @@ def apsp(
     method : {"auto", "iterative", "blocked", "recursive"}
         "auto" is recursive.
     block : int, optional
-        Side of the pivot blocks, or of the recursion's base case.
+        Side of pivot blocks.
 
     Raises
     ------
     NegativeCycleError, OverflowRiskError, TooLargeError, GraphError
-        And other `SemiringError`; a negative cycle is in ``.cycle``.
+        Or another `SemiringError`; ``.cycle`` has a negative cycle.
 
     Notes
     -----
-    Dense graphs take n³ steps; sparse ones are searched where that is faster. `closure` over ``"max-plus"`` finds longest paths, over
-    ``"max-min"`` widest.
+    Dense graphs take n³ steps; sparse ones are searched if that is faster. `closure` finds longest paths over ``"max-plus"``, widest
+    over ``"max-min"``.
     More: Reference, Options; How it works, Accuracy.
     """
     return _solved(graph, MIN_PLUS, Options.of(options, "apsp"), reflexive=True)
@@ -139,16 +138,17 @@ def closure(
         A*, with the empty path from each vertex to itself, or A⁺ without.
     paths
         As for `apsp`. It needs a selective ⊕; `Semiring.with_witness` gives them unasked.
-    sources, targets, weight, nonedge, dtype
+    sources, targets
         As for `apsp`.
     limit : scalar or tuple, optional
-        The least preferred element that is wanted, in a sparse result; ⊕ must be selective. Searches stop there if no edge improves on 1.
+        The least preferred element in the result, sparse then; for a selective ⊕.
+    weight, nonedge, dtype
+        As for `apsp`.
 
     Returns
     -------
     array of shape (…, n, n), tuple of arrays, or Paths
-        Of the library and on the device of what was passed, as for `apsp`. Integers write an infinite 0 as
-        the largest or smallest value of their dtype.
+        As for `apsp`. Integers write an infinite 0 as the largest or smallest value of their dtype.
 
     Other Parameters
     ----------------
@@ -158,15 +158,15 @@ def closure(
     Raises
     ------
     DivergenceError
-        For a closure that does not exist: ``.cycle`` or else ``.vertices`` (a strongly connected component) shows why.
+        No closure exists: ``.cycle``, or else ``.vertices`` (a strong component), shows why.
     LawError
-        For a missing law, with a counterexample and what would work.
+        A law is missing; with a counterexample.
     SemiringError
-        And the other errors of `apsp`.
+        As for `apsp`.
 
     Notes
     -----
-    Dense matrices take n³ steps; sparse graphs are searched where that is faster. Without an idempotent ⊕ elimination uses ``star``.
+    Dense matrices take n³ steps. Without an idempotent ⊕ elimination uses ``star``.
     More: Reference, Options; How it works, Papers.
     """
     return _solved(a, as_semiring(semiring), Options.of(options, "closure"), reflexive=reflexive)

@@ -17,6 +17,8 @@ Searches
     csr                 sparse matrices in compressed rows, their transposes, and a test for symmetry
     search              best-first search, label-correcting rounds, and search from both ends: Dijkstra (1959), Pohl (1971), Mohri (2002)
     heap                their priority queue
+    within              rows within a limit, which take time and memory for the elements within only
+    nearest             the nearest of several sources for each vertex, or the k nearest: Erwig (2000)
     tight_edges         predecessor trees of known rows
     rows_of_edges       rows of the closure of a sparse graph, by these searches or by NumPy
     hops                hop counts from many vertices at once: Then et al. (2014)
@@ -27,6 +29,7 @@ Searches
 Paths
     predecessors        paths, predecessors and next hops out of a construction matrix: Matsumoto, Nakasato and Sedukhin (2012),
                         Algorithm 2; next-hop matrices, which Zuccato and Lena (2022) list as missing
+    all_paths           all best simple paths of a pair, and their number
     simple_paths        the k shortest simple paths: Yen (1971), Lawler (1972)
 
 Eliminations

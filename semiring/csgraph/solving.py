@@ -30,7 +30,7 @@ from semiring.common.errors import DTypeError, OverflowRiskError, callers_level,
 from semiring.common.errors import NegativeCycleError as OwnNegativeCycleError
 from semiring.common.forks import cached_property
 from semiring.common.units import counted
-from semiring.csgraph.reading import Array, CSGraph, as_scipys, both_ways, in_dtype, is_held, read, require_held, some, with_root
+from semiring.csgraph.reading import Array, CSGraph, as_scipys, both_ways, in_dtype, is_held, read, require_held, some
 from semiring.execution.question import GivenGraph, Question, Selection
 from semiring.execution.reporting import reporting
 from semiring.execution.row_solvers import row_solver, search_steps
@@ -422,22 +422,20 @@ def _rows_by_scipy(call: Call, matrix: Any, sources: Array) -> tuple[Array, ...]
 def _nearest(call: Call, csr: CSR, sources: Array) -> tuple[Array, ...]:
     """Find the distance of every vertex from the nearest source.
 
-    SciPy has no such search for negative weights; then the search starts at a new vertex with edges of weight 0 to the sources.
+    SciPy has no such search for negative weights.
     """
-    n, limit, paths = call.graph.n, call.request.limit, call.plan.paths
+    limit, paths = call.request.limit, call.plan.paths
     if not call.negative:
         matrix = as_scipys(csr, call.graph)
         distances, *rest = _as_tuple(dijkstra(matrix, indices=sources, return_predecessors=paths, limit=limit, min_only=True))
         return (distances.astype(call.dtype, copy=False), *rest)
-    matrix = as_scipys(with_root(csr, sources))
-    distances, predecessors = (found[0, :n] for found in johnson(matrix, indices=[n], return_predecessors=True))
-    begins = predecessors == n
-    predecessors = np.where(begins, NONE, predecessors).astype(np.int32)
-    # Pointer doubling: after t rounds each vertex points 2ᵗ edges back.
-    root = np.where(predecessors == NONE, np.arange(n), predecessors)
-    for _ in range(n.bit_length()):
-        root = root[root]
-    nearest = np.where(begins[root], root, NONE).astype(np.int32)
+    from semiring.algorithms.nearest import nearest_sources  # seldom wanted, and a first call should be quick
+
+    once = np.unique(sources)
+    found = nearest_sources(MIN_PLUS, csr, once, 1, searches_for(MIN_PLUS, csr.dtypes, "cpu"))
+    distances, predecessors, nearest = found.values[0][:, 0], found.tree[:, 0], found.sources[:, 0]
+    for array in (predecessors, nearest):
+        array[array < 0] = NONE
     _cut(limit, distances, predecessors)  # last, because a path may exceed the limit and return
     nearest[distances == np.inf] = NONE
     answer = (distances.astype(call.dtype, copy=False), predecessors, nearest)

@@ -6,6 +6,7 @@
     block_rows.py   the closure of a matrix by block rows, out of core or on several GPUs
     rows.py         some rows of a closure, by products or by the closure of what the rows reach
     row_solvers.py  rows by the edges of a sparse graph: by searches, elimination, components, or a spanning forest
+    within.py       elements within a limit, in a sparse array
     sums.py         sums and extremes of all distances, without a matrix
     each.py         `solve_each`: the closures of a list of graphs, those of one shape as one stack
     ranks.py        `solve_by_ranks`: the closure of one matrix by the ranks of an MPI communicator

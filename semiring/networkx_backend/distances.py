@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import functools
 import math
 from collections.abc import Callable, Hashable, Iterator
@@ -287,7 +288,45 @@ class Distances(DistanceRows):
         return np.asarray(targets)
 
 
-def _climb(found: list[Any], before: list[int], nodes: list[Hashable], target: int) -> None:
+class NearDistances(Distances):
+    """Distances within a cutoff from consecutive nodes, and optionally paths, from rows of sparse matrices."""
+
+    def __init__(self, nodes: list[Hashable], matrix: Any, predecessors: Any, first: int) -> None:
+        self.nodes, self.matrix, self.first = nodes, matrix, first
+        self._sparse, self._tree = matrix, predecessors
+
+    def within(self, cutoff: float | None) -> Distances:
+        """Return the distances, which are within the cutoff."""
+        return self
+
+    def lengths(self, i: int) -> dict[Hashable, Any]:
+        """Map every near node to its distance, nearest first."""
+        columns, order = self._near(i)
+        values = self._sparse.entries[self._some(i)][order].tolist()
+        return {self.nodes[v]: x for v, x in zip(columns, values, strict=True)}
+
+    def paths(self, i: int) -> dict[Hashable, list[Any]]:
+        """Map every near node to a shortest path, nearest first."""
+        columns, order = self._near(i)
+        before = dict(zip(columns, self._tree.entries[self._some(i)][order].tolist(), strict=True))
+        found: Any = collections.defaultdict(type(None), {i: [self.nodes[i]]})
+        for target in columns:
+            if found[target] is None:
+                _climb(found, before, self.nodes, target)
+        return {self.nodes[v]: found[v] for v in columns}
+
+    def _some(self, i: int) -> slice:
+        return slice(*self._sparse.starts[i - self.first : i - self.first + 2].tolist())
+
+    def _near(self, i: int) -> tuple[list[int], Array]:
+        """Return the near nodes, i first, then by distance; and their order in the row."""
+        some = self._some(i)
+        columns = self._sparse.columns[some]
+        order = np.lexsort((self._sparse.entries[some], columns != i))
+        return columns[order].tolist(), order
+
+
+def _climb(found: Any, before: Any, nodes: list[Hashable], target: int) -> None:
     """Find the path to a node and to every earlier node of the path."""
     ahead = [target]
     while (path := found[before[ahead[-1]]]) is None:

@@ -23,9 +23,20 @@ from semiring.execution.question import GivenGraph, Question
 from semiring.execution.strategy import solve
 from semiring.graphs.dense import Reading
 from semiring.networkx_backend.costs import preparation, reading, theirs
-from semiring.networkx_backend.distances import Distances, algorithm, compressed, distances, searched_edges, sparse, total_distance, truth
+from semiring.networkx_backend.distances import (
+    Distances,
+    NearDistances,
+    algorithm,
+    compressed,
+    distances,
+    searched_edges,
+    sparse,
+    total_distance,
+    truth,
+)
 from semiring.planning.options import Options
 from semiring.product import matmul
+from semiring.results.within import SparseMatrix
 from semiring.solve import transitive_closure as reachability
 
 __all__ = [
@@ -45,6 +56,14 @@ _PYTHONS = {int, float, list}
 # Rows of all pairs, one after the other.
 
 
+def _lengths(block: Distances, i: int) -> dict[Any, Any]:
+    return block.lengths(i)
+
+
+def _paths(block: Distances, i: int) -> dict[Any, list[Any]]:
+    return block.paths(i)
+
+
 def row_by_row(
     name: str, G: Any, row: Callable[[Distances, int], Any], method: str, *, paths: bool, cutoff: float | None = None, **given: Any
 ) -> Named:
@@ -55,9 +74,12 @@ def row_by_row(
     if cutoff is not None:
         given["cutoff"] = cutoff
     drawn, many = yield from _first_rows(name, G, given)
-    blocks = _blocks(G, given.get("weight"), method, drawn, many, paths=paths)
     if method == "unweighted" and cutoff is not None and not math.isinf(cutoff):
         cutoff = math.ceil(cutoff)  # NetworkX's search starts another level below the cutoff: 1.5 reaches two edges
+    if cutoff is not None and 0 <= cutoff < math.inf:
+        blocks = _near(G, given.get("weight"), method, drawn, cutoff, paths=paths)
+    else:
+        blocks = _blocks(G, given.get("weight"), method, drawn, many, paths=paths)
     nodes = list(G)
     while drawn < len(nodes):
         try:
@@ -65,9 +87,10 @@ def row_by_row(
         except (NotImplementedError, SemiringError):  # only NetworkX can answer, for example after a negative cycle
             yield from islice(_by_networkx(name, G, given), drawn, None)
             return
-        for i in range(drawn, drawn + len(block.matrix)):
+        count = block.matrix.shape[0]
+        for i in range(drawn, drawn + count):
             yield nodes[i], row(block, i)
-        drawn += len(block.matrix)
+        drawn += count
 
 
 def _by_networkx(name: str, G: Any, given: dict[str, Any]) -> Named:
@@ -111,6 +134,15 @@ def _blocks(G: Any, weight: Any, method: str, drawn: int, many: int, *, paths: b
         found = solve(GivenGraph(edges), Question(MIN_PLUS, options._replace(sources=some)))
         yield Distances(nodes, found.values, found.predecessors(), drawn) if paths else Distances(nodes, found, None, drawn)
         drawn += count
+
+
+def _near(G: Any, weight: Any, method: str, drawn: int, cutoff: float, *, paths: bool) -> Iterator[Distances]:
+    """Yield the distances within a cutoff from the nodes after the first `drawn`."""
+    edges = sparse(G, weight, method)
+    options = Options(paths=paths, progress=False, limit=cutoff, sources=range(drawn, edges.n))
+    found = solve(GivenGraph(edges), Question(MIN_PLUS, options))
+    matrix = SparseMatrix.of_scipy(found.values if paths else found, np.inf)
+    yield NearDistances(list(G), matrix, found._store.tree if paths else None, drawn)
 
 
 # Shortest paths between all pairs.
@@ -164,12 +196,12 @@ def floyd_warshall_numpy(G: Any, nodelist: Any = None, weight: Any = "weight") -
 
 @algorithm
 def all_pairs_shortest_path_length(G: Any, cutoff: float | None = None) -> Named:
-    return row_by_row("all_pairs_shortest_path_length", G, Distances.lengths, "unweighted", paths=False, cutoff=cutoff)
+    return row_by_row("all_pairs_shortest_path_length", G, _lengths, "unweighted", paths=False, cutoff=cutoff)
 
 
 @algorithm
 def all_pairs_shortest_path(G: Any, cutoff: float | None = None) -> Named:
-    return row_by_row("all_pairs_shortest_path", G, Distances.paths, "unweighted", paths=True, cutoff=cutoff)
+    return row_by_row("all_pairs_shortest_path", G, _paths, "unweighted", paths=True, cutoff=cutoff)
 
 
 @algorithm
@@ -182,22 +214,22 @@ def all_pairs_dijkstra(G: Any, cutoff: float | None = None, weight: Any = "weigh
 
 @algorithm
 def all_pairs_dijkstra_path_length(G: Any, cutoff: float | None = None, weight: Any = "weight") -> Named:
-    return row_by_row("all_pairs_dijkstra_path_length", G, Distances.lengths, "dijkstra", paths=False, cutoff=cutoff, weight=weight)
+    return row_by_row("all_pairs_dijkstra_path_length", G, _lengths, "dijkstra", paths=False, cutoff=cutoff, weight=weight)
 
 
 @algorithm
 def all_pairs_dijkstra_path(G: Any, cutoff: float | None = None, weight: Any = "weight") -> Named:
-    return row_by_row("all_pairs_dijkstra_path", G, Distances.paths, "dijkstra", paths=True, cutoff=cutoff, weight=weight)
+    return row_by_row("all_pairs_dijkstra_path", G, _paths, "dijkstra", paths=True, cutoff=cutoff, weight=weight)
 
 
 @algorithm
 def all_pairs_bellman_ford_path_length(G: Any, weight: Any = "weight") -> Named:
-    return row_by_row("all_pairs_bellman_ford_path_length", G, Distances.lengths, "bellman-ford", paths=False, weight=weight)
+    return row_by_row("all_pairs_bellman_ford_path_length", G, _lengths, "bellman-ford", paths=False, weight=weight)
 
 
 @algorithm
 def all_pairs_bellman_ford_path(G: Any, weight: Any = "weight") -> Named:
-    return row_by_row("all_pairs_bellman_ford_path", G, Distances.paths, "bellman-ford", paths=True, weight=weight)
+    return row_by_row("all_pairs_bellman_ford_path", G, _paths, "bellman-ford", paths=True, weight=weight)
 
 
 @algorithm

