@@ -138,8 +138,8 @@ def closure(
         One of the catalogue, also by name (``"max-min"``), or your own.
     reflexive : bool
         A*, with the empty path from each vertex to itself, or A⁺ without.
-    paths
-        As for `apsp`, for a selective ⊕.
+    paths : bool
+        Return `Paths`; for a selective ⊕.
     sources, targets
         As for `apsp`.
     limit : scalar or tuple, optional

@@ -142,8 +142,8 @@ def _check_turns(case: Case) -> Complaint | None:
                 table[(u, v), (v, w)] = cost
             line[2 * n + e, 2 * n + f] = zero if cost is None else a[v, w] + a.dtype.type(cost)
     listed = [(u, v, a[u, v].item()) for u, v in ways]
-    cost = (lambda e, f: table.get((e, f), 0)) if case.options["asked"] else table
-    turns = sr.edges(listed, nodes=range(n)).with_turns(cost)
+    asked: Any = (lambda e, f: table.get((e, f), 0)) if case.options["asked"] else table
+    turns = sr.edges(listed, nodes=range(n)).with_turns(asked)
     answer = answer_for(case.subject, (line,), reflexive=True)
     found = attempt(sr.apsp, turns, dtype=a.dtype, paths=True)
     required: dict[type[Exception], str] = {sr.DivergenceError: "there is a negative cycle"} if answer.divergent.any() else {}
@@ -156,7 +156,7 @@ def _check_turns(case: Case) -> Complaint | None:
         return Complaint("values", f"the distances with turn costs are {got} instead of {want}")
     for u, v in np.argwhere(np.isfinite(want)).tolist():
         steps = list(itertools.pairwise(found.result.path(u, v)))
-        costs = [table.get(turn, 0) for turn in itertools.pairwise(steps)]
+        costs: list[Any] = [table.get(turn, 0) for turn in itertools.pairwise(steps)]
         if None in costs or sum(float(a[step]) for step in steps) + sum(costs) != want[u, v]:
             return Complaint("path", f"the path from {u} to {v} is {found.result.path(u, v)}, of length {want[u, v]}")
     return None

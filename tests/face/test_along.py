@@ -11,7 +11,6 @@ import pickle
 from fractions import Fraction
 from typing import Any
 
-import igraph  # type: ignore[import-untyped]  # it ships no types
 import networkx as nx
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]  # it ships no types
@@ -84,6 +83,7 @@ def test_sums(data: Any, n: int) -> None:
 
 
 def test_attributes_by_name() -> None:
+    igraph = pytest.importorskip("igraph")
     columns = {"from": ["a", "b", "a", "a"], "to": ["b", "c", "c", "b"], "minutes": [5, 3, 9, 4], "metres": [900, 700, 1000, 2000]}
     frame = pd.DataFrame(columns)
     expected = {("a", "b"): 2000, ("a", "c"): 2700, ("b", "c"): 700}  # the second edge from a to b is the faster one

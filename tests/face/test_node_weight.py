@@ -7,7 +7,6 @@ import math
 from fractions import Fraction
 from typing import Any
 
-import igraph  # type: ignore[import-untyped]  # it ships no types
 import networkx as nx
 import numpy as np
 import pytest
@@ -56,6 +55,7 @@ def test_the_matrix_with_the_costs_in_its_columns(data: Any, n: int, reflexive: 
 
 
 def test_kinds_and_the_diagonal() -> None:
+    igraph = pytest.importorskip("igraph")
     a = np.array([[0, 1], [2, 0]])
     assert sr.apsp(a, node_weight=[5, 7]).tolist() == [[0, 8], [7, 0]]
     assert sr.apsp(a, node_weight=[-1, 7]).tolist() == [[0, 8], [1, 0]]  # what stands on the diagonal is no edge
