@@ -39,20 +39,24 @@ class NearestSources(NamedTuple):
         Numbers of vertices; −1 where fewer sources reach the vertex.
     tree : int32 array of shape (n, k)
         The vertex before on the path from this source; −1 for none.
+    rows : dict of int32 arrays of shape (n,), optional
+        The whole tree of each source. If elements tie, the vertex before may have other sources among its k.
     """
 
     values: Values
     sources: Array
     tree: Array
+    rows: dict[int, Array] | None = None
 
     def path(self, vertex: int, rank: int = 0) -> list[int]:
         """Return the vertices of the path from a source; empty if fewer sources reach the vertex."""
         source, path = self.sources[vertex, rank], [vertex]
         if source < 0:
             return []
-        while (before := int(self.tree[path[-1], rank])) >= 0:
+        while (before := int(self.tree[path[-1], rank] if self.rows is None else self.rows[source][path[-1]])) >= 0:
             path.append(before)
-            rank = int(np.flatnonzero(self.sources[before] == source)[0])
+            if self.rows is None:
+                rank = int(np.flatnonzero(self.sources[before] == source)[0])
         return path[::-1]
 
 
@@ -174,4 +178,4 @@ def _best_of_rows(
         for v, found, row, z in zip(values, elements, rows, edges.zero, strict=True):
             v[:, rank] = found
             row[who, every] = z
-    return NearestSources(values, nearest, tree)
+    return NearestSources(values, nearest, tree, dict(zip(sources.tolist(), trees, strict=True)))

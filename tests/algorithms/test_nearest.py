@@ -97,3 +97,23 @@ def test_many_sources_beside_scipy() -> None:
     three = nearest_sources(sr.MIN_PLUS, edges, sources, 3, searches)
     every = np.sort(csgraph.dijkstra(matrix(edges), indices=sources), axis=0)
     np.testing.assert_allclose(three.values[0].T, every[:3])
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_paths_among_ties(compiled: bool) -> None:
+    """Where many elements tie, the vertex before may keep other sources; a path follows its own source all the same."""
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        n = int(rng.integers(2, 7))
+        a = np.where(rng.random((n, n)) < 0.5, rng.integers(0, 3, (n, n)), -np.inf).astype(np.float32)
+        tails, heads = np.nonzero(a > -np.inf)
+        edges = CSR.of(tails, heads, (a[tails, heads],), n, (-np.inf,))
+        sources = rng.choice(n, int(rng.integers(1, n + 1)), replace=False)
+        found = nearest_sources(sr.MAX_MIN, edges, sources, 2, searches_for(sr.MAX_MIN, edges.dtypes, "cpu") if compiled else None)
+        for v in range(n):
+            for rank in range(2):
+                path = found.path(v, rank)
+                assert bool(path) == (found.sources[v, rank] >= 0)
+                if path:
+                    width = min((a[x, y] for x, y in itertools.pairwise(path)), default=np.inf)
+                    assert (path[0], path[-1], width) == (found.sources[v, rank], v, found.values[0][v, rank])
