@@ -18,7 +18,7 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import is_operation
 from semiring.algorithms.bellman_ford import compared
-from semiring.algorithms.csr import CSR
+from semiring.algorithms.csr import CSR, present, starts_of
 from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.algorithms.search import Searches
 from semiring.arrays.conversion import Array
@@ -76,7 +76,7 @@ class AllPaths:
             yield [target]
             return
         before = self._tails(target)
-        cyclic = self._cycle(before, target) is not None
+        cyclic = self._ordered(before, target)[1] is not None
         path, visited = [target], {target}
         turns = [iter(before.get(target, ()))]
         while turns:
@@ -123,7 +123,7 @@ class AllPaths:
         if target == self.source and self.reflexive:
             return 1
         before = self._tails(target)
-        cycle = self._cycle(before, target)
+        order, cycle = self._ordered(before, target)
         if cycle is not None:
             around = " → ".join(repr(self.name(v)) for v in [*cycle, cycle[0]])
             raise GraphError(
@@ -131,7 +131,7 @@ class AllPaths:
                 f"simple paths"
             )
         counts = {self.source: 1}
-        for v in self._order:
+        for v in order:
             counts[v] = sum(counts[u] for u in before[v])
         return sum(counts[u] for u in before.get(target, ()))
 
@@ -165,17 +165,15 @@ class AllPaths:
             with np.errstate(all="ignore"):
                 offers = operations.mul(tuple([v[tails] for v in walks]), edges.weights)
             best = np.logical_and.reduce([o == v[heads] for o, v in zip(offers, row, strict=True)])
-            best &= np.logical_or.reduce([v[heads] != z for v, z in zip(row, edges.zero, strict=True)])
+            best &= present(tuple([v[heads] for v in row]), edges.zero)
         best &= (tails != heads) | (tails == self.source)
         number = np.flatnonzero(best)
         number = number[np.argsort(heads[number], kind="stable")]
-        return np.append(0, np.cumsum(np.bincount(heads[number], minlength=edges.n))), tails[number]
+        return starts_of(heads[number], edges.n), tails[number]
 
-    def _cycle(self, before: dict[int, list[int]], target: int) -> list[int] | None:
-        """Find a cycle of the edges; without one, list the vertices but the source and the target in topological order in `_order`."""
-        self._order: list[int] = []
-        done, place, path = set[int](), dict[int, int](), list[int]()
-        turns: list[Iterator[int]] = []
+    def _ordered(self, before: dict[int, list[int]], target: int) -> tuple[list[int], list[int] | None]:
+        """Return the vertices but the source and the target in topological order, and None; or some of them, and a cycle."""
+        order, done = list[int](), set[int]()
         for root in before:
             if root in done:
                 continue
@@ -188,14 +186,14 @@ class AllPaths:
                     del place[v]
                     done.add(v)
                     if v != target:
-                        self._order.append(v)
+                        order.append(v)
                 elif u in place:
-                    return path[place[u] :][::-1]
+                    return order, path[place[u] :][::-1]
                 elif u != self.source and u not in done:
                     place[u] = len(path)
                     path.append(u)
                     turns.append(iter(before[u]))
-        return None
+        return order, None
 
     def _leads_back(self, before: dict[int, list[int]], v: int, visited: set[int]) -> bool:
         """Return True if a vertex is reached from the source without visited vertices."""

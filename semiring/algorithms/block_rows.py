@@ -172,9 +172,9 @@ def steps(
 ) -> Iterator[Step]:
     """Yield the program of one device for A ← A ⊕ A² ⊕ …, for an idempotent ⊕; all devices together do n³ multiply-adds.
 
-    Before round K each A_IJ is the sum over the paths from I to J through block rows before K: the edges alone for K = 0, all paths in
-    the end. With `look_ahead`, the next row panel is made first in a round, while other devices are busy with this one. A device then
-    holds three block rows instead of two.
+    Before round K each A_IJ is the sum over the paths from I to J through block rows before K. For K = 0 these are the edges alone. With
+    `look_ahead`, the next row panel is made first in a round, while other devices are busy with this one. A device then holds three block
+    rows instead of two.
     """
     count = len(rounds)
     own = range(count) if own is None else own

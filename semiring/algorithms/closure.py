@@ -160,9 +160,9 @@ def closure(
     n³ steps (fewer if the graph falls into components), scratch of one row or stripe; A⁺ by elimination takes 2n³ and a copy of the matrix,
     because A⁺ = A ⊗ A*. If only rounding makes a cycle improve, as much again, and a construction matrix.
 
-    Selective sums of floats, such as distances: with non-negative weights an element is within h · ε · Σ|w| of the weight of a best path
-    of h edges; with negative weights within n · ε · the largest magnitude of a weight or element. A negative cycle within that bound of 0
-    cannot be told from 0 and may go unreported.
+    Selective sums of floats, such as distances, are rounded. With non-negative weights an element is within h · ε · Σ|w| of the weight of a
+    best path of h edges. With negative weights the bound is n · ε · the largest magnitude of a weight or element. A negative cycle within
+    that bound of 0 cannot be told from 0 and may go unreported.
     """
     semiring, dtypes = engine.semiring, engine.dtypes
     task = Task(engine, check, shortcuts, *steps_for(semiring, dtypes, method, block, reflexive, via is not None, semiring.running(dtypes)))

@@ -19,7 +19,7 @@ from semiring.kernels.limits import ValueStatistics
 
 __all__ = [
     "CSR", "SparseArray", "combine_runs", "consecutive", "in_order", "in_range", "is_symmetric", "present", "reached", "scatter",
-    "transposition",
+    "starts_of", "transposition",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
@@ -62,6 +62,13 @@ def present(values: Values, zero: tuple[Any, ...]) -> Array:
     """Mark the elements that differ from zero, with one array a component."""
     found: Array = np.logical_or.reduce([np.asarray(v != z, dtype=bool) for v, z in zip(values, zero, strict=True)])
     return found
+
+
+def starts_of(rows: Array, n: int) -> Array:
+    """Return where each of n rows begins in a list that is sorted by row, and the end of the list: int64 of shape (n + 1,)."""
+    starts = np.zeros(n + 1, np.int64)
+    np.bincount(rows, minlength=n).cumsum(out=starts[1:])
+    return starts
 
 
 def in_order(
@@ -112,8 +119,7 @@ def transposition(starts: Array, heads: Array) -> tuple[Array, Array, Array]:
     """
     starts, heads = (np.ascontiguousarray(v, np.int64) for v in (starts, heads))
     n = len(starts) - 1
-    begins = np.zeros(n + 1, np.int64)
-    np.cumsum(np.bincount(heads, minlength=n), out=begins[1:])
+    begins = starts_of(heads, n)
     tails, numbers = np.empty_like(heads), np.empty_like(heads)
     transpose.bind(n, starts, heads, begins.copy(), tails, numbers)(10 * len(heads))
     return begins, tails, numbers
@@ -185,9 +191,7 @@ class CSR:
         statistics: tuple[ValueStatistics, ...] = (),
     ) -> CSR:
         """Compress coordinates that are `in_order`."""
-        starts = np.zeros(n + 1, dtype=np.intp)
-        np.bincount(tails, minlength=n).cumsum(out=starts[1:])
-        return cls(n, starts, heads.astype(np.intp, copy=False), weights, zero, statistics)
+        return cls(n, starts_of(tails, n), heads.astype(np.intp, copy=False), weights, zero, statistics)
 
     @cached_property
     def dtypes(self) -> tuple[np.dtype[Any], ...]:

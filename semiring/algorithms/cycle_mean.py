@@ -31,7 +31,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from semiring.algebra.catalogue import MIN_PLUS
-from semiring.algorithms.csr import CSR
+from semiring.algorithms.csr import CSR, starts_of
 from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.algorithms.search import searches_for
 from semiring.algorithms.strong_components import strong_components
@@ -186,7 +186,7 @@ def critical_edges(graph: CSR, cycle: CriticalCycle) -> Array:
     edges = np.flatnonzero(np.isfinite(values[graph.heads]))
     while True:
         tails, heads = graph.tails[edges], graph.heads[edges]
-        count, component = strong_components(np.append(0, np.cumsum(np.bincount(tails, minlength=graph.n))), heads)
+        count, component = strong_components(starts_of(tails, graph.n), heads)
         inside = component[tails] == component[heads]
         edges, tails, heads = edges[inside], tails[inside], heads[inside]
         offers = weights[edges] * costs.scale - costs.shift + values[heads]

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
-from semiring.algorithms.csr import CSR
+from semiring.algorithms.csr import CSR, starts_of
 from semiring.algorithms.strong_components import strong_components
+from semiring.arrays.conversion import Array
 
 __all__ = ["elementary_cycles"]
-
-Array = np.ndarray[Any, Any]
 
 
 def elementary_cycles(graph: CSR) -> Iterator[list[int]]:
@@ -34,7 +32,7 @@ def elementary_cycles(graph: CSR) -> Iterator[list[int]]:
     waiting = [(np.arange(graph.n), graph.tails, graph.heads)]
     while waiting:
         names, tails, heads = waiting.pop()
-        starts = np.append(0, np.cumsum(np.bincount(tails, minlength=len(names))))
+        starts = starts_of(tails, len(names))
         count, component = strong_components(starts, heads)
         inside = (component[tails] == component[heads]) & (tails != heads)
         # The vertices of a component become neighbours in number, and its edges in place.
@@ -43,7 +41,7 @@ def elementary_cycles(graph: CSR) -> Iterator[list[int]]:
         tails, heads = number[tails[inside]], number[heads[inside]]
         sorted_edges = np.argsort(tails, kind="stable")
         tails, heads = tails[sorted_edges], heads[sorted_edges]
-        first = np.append(0, np.cumsum(np.bincount(component, minlength=count)))
+        first = starts_of(component, count)
         for c in np.flatnonzero(np.diff(first) > 1)[::-1].tolist():
             begin, end = first[c : c + 2].tolist()
             edges = slice(*np.searchsorted(tails, (begin, end)).tolist())

@@ -14,7 +14,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.bellman_ford import better, filled
-from semiring.algorithms.csr import CSR
+from semiring.algorithms.csr import CSR, present
 from semiring.algorithms.heap import pop, push
 from semiring.algorithms.predecessors import roots_of
 from semiring.algorithms.rows_of_edges import rows_of_edges, search_order
@@ -173,7 +173,7 @@ def _best_of_rows(
         for s in range(1, count):
             best = better(operations, best, (*(v[s] for v in rows), np.full(n, s)))
         *elements, who = best
-        there = np.logical_or.reduce([v != z for v, z in zip(elements, edges.zero, strict=True)])
+        there = present(tuple(elements), edges.zero)
         nearest[there, rank], tree[there, rank] = sources[who[there]], trees[who[there], every[there]]
         for v, found, row, z in zip(values, elements, rows, edges.zero, strict=True):
             v[:, rank] = found

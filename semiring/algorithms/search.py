@@ -18,6 +18,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.laws import is_selective
+from semiring.algorithms.csr import starts_of
 from semiring.algorithms.heap import pop, push
 from semiring.algorithms.hops import hop_rows
 from semiring.algorithms.strong_components import strong_components
@@ -377,29 +378,27 @@ class Searches(Threaded):
 
     def _run(self, search_some: Any, queue: Queue, count: int, edges: Edges, meter: Meter | None) -> tuple[int, int]:
         """Run the searches of all rows over threads; return how many rows are complete, and the number of edges seen."""
-        n, complete, seen, lock, queues = len(edges.starts) - 1, count, 0, threading.Lock(), {0: queue}
+        n, complete, seen = len(edges.starts) - 1, count, 0
         steps = n + len(edges.heads)
         bound = count * steps
         threads = self._workers(bound)
         step = max(1, min(_TOGETHER // max(1, steps), -(-count // (_SHARES * threads)) if threads > 1 else count))
-        if threads == 1 and step == count:  # the machinery of threads would take as long as a short search
+        if step == count:  # the machinery of threads would take as long as a short search
             found = search_some(40 * steps * count)
             complete, seen = found if isinstance(found, tuple) else (count, found)
             if meter is not None:
                 meter.add(complete * steps)
             return complete, seen
+        lock, queues = threading.Lock(), {0: queue}
 
         def search(first: int, worker: int = 0, many: int = step) -> None:
             nonlocal complete, seen
             if first > complete:
                 return
             last = min(first + many, count)
-            if last - first == count:
-                found = search_some(40 * steps * count)
-            else:
-                if worker not in queues:
-                    queues[worker] = Queue(np.empty_like(queue.vertices), tuple(map(np.empty_like, queue.walks)), queue.room)
-                found = search_some(40 * steps * (last - first), first=first, last=last, queue=queues[worker])
+            if worker not in queues:
+                queues[worker] = Queue(np.empty_like(queue.vertices), tuple(map(np.empty_like, queue.walks)), queue.room)
+            found = search_some(40 * steps * (last - first), first=first, last=last, queue=queues[worker])
             ended, looked = found if isinstance(found, tuple) else (last, found)
             with lock:
                 seen += looked
@@ -469,6 +468,4 @@ class Searches(Threaded):
 
 def _components(edges: Edges) -> Components:
     count, number = strong_components(edges.starts, edges.heads)
-    begins = np.zeros(count + 1, np.int64)
-    np.cumsum(np.bincount(number, minlength=count), out=begins[1:])
-    return Components(number, np.argsort(number, kind="stable").astype(np.int64, copy=False), begins)
+    return Components(number, np.argsort(number, kind="stable").astype(np.int64, copy=False), starts_of(number, count))

@@ -38,6 +38,12 @@ class SparseRows(NamedTuple):
     tree: Array | None = None
 
     @classmethod
+    def empty(cls, count: int, dtypes: tuple[np.dtype[Any], ...], *, paths: bool) -> SparseRows:
+        """Return some rows without entries."""
+        tree = np.empty(0, np.int32) if paths else None
+        return cls(np.zeros(count + 1, np.int64), np.empty(0, np.int32), tuple([np.empty(0, d) for d in dtypes]), tree)
+
+    @classmethod
     def joined(cls, parts: list[SparseRows]) -> SparseRows:
         """Join rows that follow each other."""
         counts = np.concatenate([np.zeros(1, np.int64), *[np.diff(part.starts) for part in parts]])
@@ -216,6 +222,4 @@ def rows_within(
     if not operations.better(tuple([v[0] for v in worst]), operations.one):  # else even the empty walk is beyond the limit
         run(search, range(0, count, step), threads)
     every = [part for begin in sorted(parts) for part in parts[begin]]
-    none = np.zeros(1 if every else count + 1, np.int64)
-    nothing = SparseRows(none, np.empty(0, np.int32), tuple([np.empty(0, d) for d in dtypes]), np.empty(0, np.int32) if paths else None)
-    return SparseRows.joined([nothing, *every])
+    return SparseRows.joined(every) if every else SparseRows.empty(count, dtypes, paths=paths)

@@ -9,7 +9,7 @@
     within.py       elements within a limit, in a sparse array
     turns.py        closures with turn costs, of a graph whose nodes are edges too
     sums.py         sums and extremes of all distances, without a matrix
-    each.py         `solve_each`: the closures of a list of graphs, those of one shape as one stack
+    each.py         `solve_each`: the closures of a list of graphs; graphs of one shape are one stack
     ranks.py        `solve_by_ranks`: the closure of one matrix by the ranks of an MPI communicator
     reporting.py    progress: a callback, a bar, or lines of text
     factor.py       `factor_graph`: the factor of a graph

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algorithms.csr import CSR
+from semiring.algorithms.csr import CSR, present, starts_of
 from semiring.algorithms.within import SparseRows, rows_within
 from semiring.arrays.conversion import Array
 from semiring.arrays.devices import device_of, host, is_gpu
@@ -42,9 +42,8 @@ def close(
     if edges is not None and how.by_edges:
         if meter is not None:
             meter.expect(search_steps(edges, len(chosen.roots)))
-        limit, nothing = question.worst(edges.dtypes), tuple([np.empty((0, n), d) for d in edges.dtypes])
-        parts = parts_within(how, edges, given, question, chosen, limit, meter)
-        none = entries_within(question, nothing, np.empty((0, n), np.int32) if how.paths else None, limit)
+        parts = parts_within(how, edges, given, question, chosen, question.worst(edges.dtypes), meter)
+        none = SparseRows.empty(0, edges.dtypes, paths=how.paths)
         return _answer(question, given, chosen, SparseRows.joined([none, *parts]))
     whole = otherwise(how, given, question._replace(options=options._replace(limit=None)), selection, meter)
     return _cut_whole(whole, question, given, chosen)
@@ -74,9 +73,9 @@ def entries_within(question: Question, values: Values, tree: Array | None, limit
     with np.errstate(all="ignore"):
         best = operations.add(tuple([np.asarray(x, d) for x, d in zip(limit, dtypes, strict=True)]), values)
     there = np.logical_and.reduce([np.asarray(b == v, bool) for b, v in zip(best, values, strict=True)])
-    there &= np.logical_or.reduce([np.asarray(v != z, bool) for v, z in zip(values, zero, strict=True)])
+    there &= present(values, zero)
     rows, columns = np.nonzero(there)
-    starts = np.append(0, np.cumsum(np.bincount(rows, minlength=len(there)))).astype(np.int64)
+    starts = starts_of(rows, len(there))
     found = tuple([v[rows, columns] for v in values])
     return SparseRows(starts, columns.astype(np.int32), found, None if tree is None else np.asarray(tree[rows, columns], np.int32))
 
@@ -96,7 +95,7 @@ def _cut_whole(whole: Any, question: Question, given: GivenGraph, chosen: Select
         return _shown(matrices, device)
     tree = np.asarray(host(store.tree if hasattr(store, "tree") else store.predecessors()))
     rows, columns = np.nonzero(tree >= 0)
-    starts = np.append(0, np.cumsum(np.bincount(rows, minlength=len(tree))))
+    starts = starts_of(rows, len(tree))
     return _paths(question, given, chosen, matrices, SparseMatrix(starts, columns, tree[rows, columns], tree.shape, -1), store.kept)
 
 

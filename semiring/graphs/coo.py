@@ -15,7 +15,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import CHOOSING, nodes
-from semiring.algorithms.csr import CSR, combine_runs, in_order, in_range
+from semiring.algorithms.csr import CSR, combine_runs, in_order, in_range, present
 from semiring.arrays.conversion import EXACT_IN_FLOAT64, Array, Place, conversions, outside, refuse_nan, require_inside, widened, written_as
 from semiring.arrays.exchange import comes_from, holds_sparse, is_pydata, is_sparse, name_of
 from semiring.arrays.memory import require_memory, require_row_starts
@@ -69,7 +69,7 @@ class COO(NamedTuple):
         weights = tuple(to(w, where) for to, w in zip(convert, weights, strict=True))
         statistics = _require_inside(semiring, weights, where)
         tails, heads, weights = in_order(n, tails, heads, weights, partial(_sums, semiring, self))
-        there = np.logical_or.reduce([np.asarray(w != z, dtype=bool) for w, z in zip(weights, zero, strict=True)])
+        there = present(weights, zero)
         if not (reading.closed or there.all()):
             tails, heads, weights = tails[there], heads[there], tuple(w[there] for w in weights)
         return CSR.of(tails, heads, weights, n, zero, statistics if len(tails) == count else ())

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algorithms.csr import CSR
+from semiring.algorithms.csr import CSR, present
 from semiring.arrays.devices import device_of, host, on_device, on_gpu
 from semiring.arrays.exchange import ArrayLike, as_array_like, comes_from
 from semiring.common.errors import GraphError
@@ -209,7 +209,7 @@ def one_graph(
         g.verify()
     values = tuple(map(host, g.values))
     zero, _ = semiring.identities(g.dtypes)
-    there = np.logical_or.reduce([np.asarray(v != z, dtype=bool) for v, z in zip(values, zero, strict=True)])
+    there = present(values, zero)
     tails, heads = np.nonzero(there)
     return CSR.of(tails, heads, tuple(v[there] for v in values), g.n, zero), g.labels
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algorithms.betweenness import Searched, betweenness, dependencies
-from semiring.algorithms.csr import CSR
+from semiring.algorithms.csr import CSR, starts_of
 from semiring.algorithms.distances import DistanceSums, extreme_eccentricity, extreme_of
 from semiring.arrays.conversion import EXACT_IN_FLOAT64, Array
 from semiring.arrays.memory import require_memory
@@ -374,9 +374,7 @@ def _searched(G: Any, weight: Any) -> Searched:
     (weights,) = coo.weights
     if weight is not None and weights.dtype.kind == "i" and coo.n * float(weights.max(initial=0)) >= EXACT_IN_FLOAT64:
         raise NotImplementedError("distances may exceed the integers of float64")
-    starts = np.zeros(coo.n + 1, np.int64)
-    np.bincount(coo.tails, minlength=coo.n).cumsum(out=starts[1:])
-    return Searched(starts, coo.heads.astype(np.int32), None if weight is None else weights.astype(np.float64))
+    return Searched(starts_of(coo.tails, coo.n), coo.heads.astype(np.int32), None if weight is None else weights.astype(np.float64))
 
 
 def _sources(G: Any, k: int | None, seed: Any) -> Array:

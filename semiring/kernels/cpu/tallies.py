@@ -1,6 +1,6 @@
 """Tallies of distances, while a sweep finds them: the sum, the count and the maximum from each source, and a histogram.
 
-`Tally` has the arrays of one sweep, and `TallyKernel` generates the function that fills them.
+`Tally` has the arrays of one sweep. `TallyKernel` generates the function.
 """
 
 from __future__ import annotations
