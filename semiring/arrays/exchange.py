@@ -234,7 +234,7 @@ def _array_of(rows: Any) -> tuple[Array, Array | None, tuple[tuple[int, ...], in
     masked = False
     for part in _arrays(rows):
         masked = masked or ("numpy.ma" in sys.modules and np.ma.is_masked(part))
-        if part.dtype.kind in "iu" and part.dtype != array.dtype and part.size:
+        if part.dtype.kind in "iu" and part.dtype.newbyteorder("=") != array.dtype and part.size:
             limits = np.iinfo(part.dtype)
             if part.max() == limits.max or (limits.min < 0 and part.min() == limits.min):
                 raise DTypeError(

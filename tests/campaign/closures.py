@@ -163,6 +163,7 @@ def _call(case: Case, graph: Any, labels: list[Any] | None, folder: str | None) 
         given = (subject.semiring,) if case.entry == "closure" else ()
         if options.get("in a list") and folder is None:
             alone = tuple([np.full((1, 1), z, d) for z, d in zip(subject.zeros, subject.dtypes, strict=True)])
+            alone = subject.written_in(alone, options.get("dtypes", {}).get("a", subject.dtypes))  # a stack has one dtype
             beside = graph if {"sources", "targets"} & {*arguments} else alone if subject.structured else alone[0]
             return attempt(lambda: function([graph, beside], *given, **arguments)[0])
         return attempt(function, graph, *given, **arguments)
