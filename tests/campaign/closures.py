@@ -250,13 +250,30 @@ def _diverges(case: Case, answers: list[Answer]) -> tuple[bool, bool]:
     if ends == [None, None]:
         return may, may
     if case.subject.closure == "star":
-        return False, may  # the pivot may be of a vertex that they do not reach
+        parts = [answer_for(case.subject, part, reflexive=True) for part in _reached_parts(case)]
+        # The pivot may be of a vertex that they do not reach, and what they reach may be a sum of numbers that are not negative.
+        return False, may or any(part.divergent.any() for part in parts)
     must = False
     for answer in answers:
         reached = answer.reached()
         sources, targets = (slice(None) if e is None else np.atleast_1d(e) for e in ends)
         must |= bool((reached[sources][:, answer.divergent].any(axis=0) & reached[answer.divergent][:, targets].any(axis=1)).any())
     return must, may
+
+
+def _reached_parts(case: Case) -> list[Values]:
+    """The matrices between the vertices that the sources reach, and between those that reach the targets."""
+    found, matrices = [], case.arrays["a"]
+    for index in np.ndindex(matrices[0].shape[:-2]):
+        a = tuple([v[index] for v in matrices])
+        edge = np.logical_or.reduce([v != z for v, z in zip(a, case.subject.zeros, strict=True)])
+        for name, steps in (("sources", edge), ("targets", edge.T)):
+            if name in case.options:
+                reached = np.isin(np.arange(len(edge)), case.options[name])
+                for _ in range(len(edge)):
+                    reached = reached | steps[reached].any(axis=0)
+                found.append(tuple([v[np.ix_(reached, reached)] for v in a]))
+    return found
 
 
 def _check_cycle(case: Case, answer: Answer, error: Any) -> Complaint | None:

@@ -463,7 +463,7 @@ class TestOtherKinds:
     def test_lists_of_arrays_of_several_dtypes(self) -> None:
         least = np.array([[np.iinfo(np.int32).min]], np.int32)
         assert sr.closure([least.astype(">i4"), least], sr.MAX_MIN).tolist() == 2 * [[[np.iinfo(np.int32).max]]]
-        with pytest.raises(DTypeError, match="several dtypes, and an extreme value of int32.*; convert all to one dtype"):
+        with pytest.raises(DTypeError, match=r"several dtypes, and an extreme value of int32.*; convert all to one dtype"):
             sr.closure([least, least.astype(np.int64)], sr.MAX_MIN)
 
     def test_objects_stay_exact(self) -> None:
