@@ -10,7 +10,9 @@ The modules of the public functions; `planning` decides how to compute a call, a
     solve.py          apsp, closure, transitive_closure, power
     product.py        matmul, multi_dot, scan
     summary.py        statistics, diameter, radius
-    sparse_graphs.py  reachability, factor, cycle_mean, k_shortest_paths
+    sparse_graphs.py  reachability, nearest, factor
+    alternatives.py   k_shortest_paths, pareto_paths
+    cycles.py         cycle_mean
     explanation.py    explain, the plan of a call
     watching.py       watch, a closure step by step
     testing.py        random matrices, brute-force closures and checks of paths for the tests of users
@@ -52,6 +54,10 @@ if TYPE_CHECKING:
     from semiring.algebra.catalogue import semirings as semirings
     from semiring.algebra.definition import Semiring as Semiring
     from semiring.algebra.laws import check as check
+    from semiring.alternatives import ParetoPath as ParetoPath
+    from semiring.alternatives import SimplePath as SimplePath
+    from semiring.alternatives import k_shortest_paths as k_shortest_paths
+    from semiring.alternatives import pareto_paths as pareto_paths
     from semiring.common.errors import AssumptionWarning as AssumptionWarning
     from semiring.common.errors import CheckpointError as CheckpointError
     from semiring.common.errors import DivergenceError as DivergenceError
@@ -67,6 +73,8 @@ if TYPE_CHECKING:
     from semiring.common.errors import TraceError as TraceError
     from semiring.common.progress import Progress as Progress
     from semiring.config import show_config as show_config
+    from semiring.cycles import CycleMean as CycleMean
+    from semiring.cycles import cycle_mean as cycle_mean
     from semiring.execution.scan import Decoded as Decoded
     from semiring.explanation import explain as explain
     from semiring.files.reading import read_edges as read_edges
@@ -91,12 +99,8 @@ if TYPE_CHECKING:
     from semiring.solve import closure as closure
     from semiring.solve import power as power
     from semiring.solve import transitive_closure as transitive_closure
-    from semiring.sparse_graphs import CycleMean as CycleMean
     from semiring.sparse_graphs import Reachability as Reachability
-    from semiring.sparse_graphs import SimplePath as SimplePath
-    from semiring.sparse_graphs import cycle_mean as cycle_mean
     from semiring.sparse_graphs import factor as factor
-    from semiring.sparse_graphs import k_shortest_paths as k_shortest_paths
     from semiring.sparse_graphs import nearest as nearest
     from semiring.sparse_graphs import reachability as reachability
     from semiring.summary import diameter as diameter
@@ -115,6 +119,8 @@ _ERRORS = """
 """
 _HOMES = {
     "semiring.algebra.catalogue": _CATALOGUE,
+    "semiring.alternatives": "ParetoPath SimplePath k_shortest_paths pareto_paths",
+    "semiring.cycles": "CycleMean cycle_mean",
     "semiring.algebra.definition": "Semiring",
     "semiring.common.errors": _ERRORS,
     "semiring.common.progress": "Progress",
@@ -134,7 +140,7 @@ _HOMES = {
     "semiring.results.recording": "Recording",
     "semiring.results.statistics": "Statistics",
     "semiring.solve": "apsp closure power transitive_closure",
-    "semiring.sparse_graphs": "CycleMean Reachability SimplePath cycle_mean factor k_shortest_paths nearest reachability",
+    "semiring.sparse_graphs": "Reachability factor nearest reachability",
     "semiring.summary": "diameter radius statistics",
     "semiring.watching": "watch",
 }

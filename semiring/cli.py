@@ -102,6 +102,7 @@ def _parser() -> argparse.ArgumentParser:
     apsp.add_argument("--from", dest="source", metavar="X", help="print the shortest paths from this vertex")
     apsp.add_argument("--to", dest="target", metavar="Y", help="print the shortest paths to this vertex")
     apsp.add_argument("--all", action="store_true", help="print all shortest paths where several tie")
+    apsp.add_argument("--pareto", metavar="NAME", help="between --from and --to: the paths that no path beats in this column too")
     apsp.set_defaults(run=_apsp)
 
     closure = commands.add_parser("closure", help="the closure over another semiring", description="Compute the closure I ⊕ A ⊕ A² ⊕ …")
@@ -181,6 +182,17 @@ def _apsp(options: argparse.Namespace) -> None:
     some = source is not None or target is not None
     wanted = options.paths or some
     settings = _settings(options)
+    if options.pareto is not None:
+        from semiring.alternatives import pareto_paths
+
+        if source is None or target is None or options.output is not None or options.limit is not None:
+            raise SemiringError("--pareto prints paths between two vertices; name them by --from and --to, without -o and --limit")
+        found = pareto_paths(graph, source, target, options.pareto, nonedge=options.nonedge, dtype=options.dtype)
+        for one, other, path in found:
+            _say(f"{_text(one)}, {_text(other)}: {' → '.join(map(str, path))}")
+        if not found:
+            _say(f"no path from {source} to {target}")
+        return
     if some and options.output is None:  # only paths are printed, for which a search suffices
         settings |= {"sources": None if source is None else [source], "targets": None if target is None else [target]}
     if options.limit is not None:

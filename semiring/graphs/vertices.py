@@ -15,7 +15,7 @@ from semiring.arrays.devices import host
 from semiring.arrays.exchange import borrowed, lends_memory
 from semiring.common.errors import GraphError, described, listing, or_similar
 
-__all__ = ["Vertices", "chosen", "unknown_vertex"]
+__all__ = ["Vertices", "chosen", "one_vertex", "unknown_vertex"]
 
 _SHOWN = 5  # vertices that a message names
 _SEQUENCES = (list, tuple, range)  # types that are certainly no arrays
@@ -114,3 +114,11 @@ def unknown_vertex(vertex: Any, labels: Sequence[Hashable], where: str = "") -> 
     else:
         there = f"there are {listing(labels, _SHOWN)}"
     return GraphError(f"{where}there is no vertex {described(vertex)}; {or_similar(vertex, labels, there)}")
+
+
+def one_vertex(vertex: Any, n: int, labels: Sequence[Hashable] | None, what: str) -> int:
+    """Return the number of a single vertex, the argument `what`."""
+    found = chosen(vertex, n, labels, what)
+    if not found.single:
+        raise GraphError(f"{what} must be one vertex, not {vertex!r}")
+    return int(found.numbers[0])

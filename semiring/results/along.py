@@ -15,9 +15,9 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.bellman_ford import better
-from semiring.algorithms.csr import CSR, combine_runs
+from semiring.algorithms.csr import CSR, combine_runs, present
 from semiring.algorithms.predecessors import multiply_along
-from semiring.arrays.conversion import Array, widened
+from semiring.arrays.conversion import Array, conversions, refuse_nan, widened, written_as
 from semiring.arrays.devices import host
 from semiring.arrays.exchange import as_array_like, is_sparse
 from semiring.common.errors import DTypeError, GraphError, ShapeError
@@ -32,7 +32,7 @@ from semiring.kernels.select import element_operations, has_loops
 from semiring.results.store import Store, Values
 from semiring.results.within import SparseMatrix, TreesWithin
 
-__all__ = ["all_along", "pairs_along"]
+__all__ = ["all_along", "pairs_along", "reader"]
 
 Elements = Callable[[Array, Array], Values]
 """Returns the elements of edges, given as arrays of tails and heads."""
@@ -48,16 +48,22 @@ def all_along(store: Store, other: Any, semiring: Semiring) -> Values:
         rows = np.arange(matrix.shape[0]).repeat(np.diff(matrix.starts))
         entries = zip(_by_paths(store, elements, semiring, rows, matrix.columns.astype(np.intp)), zero, strict=True)
         return tuple([SparseMatrix(matrix.starts, matrix.columns, v, matrix.shape, z).to_scipy() for v, z in entries])
-    if not has_loops(semiring, dtypes):
+
+    def path_by_path() -> Values:
         every = np.indices(store.shape).reshape(2, -1)
         return tuple([v.reshape(store.shape) for v in _by_paths(store, elements, semiring, *every)])
+
+    if not has_loops(semiring, dtypes):
+        return path_by_path()
     backward = bool(getattr(store, "backward", False))
     tree = host((store.next_hops() if backward else store.predecessors())[:])
     tree, roots = np.ascontiguousarray(tree.T if backward else tree), store.targets if backward else store.sources
     rows, v = np.nonzero(tree >= 0)
     ends = (v, tree[rows, v]) if backward else (tree[rows, v], v)
-    values = tuple([np.full(tree.shape, z, d) for z, d in zip(zero, dtypes, strict=True)])
-    for array, edges, o in zip(values, elements(*ends), one, strict=True):
+    values, given = tuple([np.full(tree.shape, z, d) for z, d in zip(zero, dtypes, strict=True)]), elements(*ends)
+    if not present(given, zero).all():  # integers that stand for ∞ would wrap in the loop
+        return path_by_path()
+    for array, edges, o in zip(values, given, one, strict=True):
         array[rows, v] = edges
         array[np.arange(len(tree)), roots.numbers] = o
     scratch, single = (np.zeros(n, np.int64), np.empty(n, np.int32)), element_operations(semiring, dtypes)
@@ -95,20 +101,26 @@ def _by_paths(store: Store, elements: Elements, semiring: Semiring, rows: Array,
 
 
 def _reader(store: Store, other: Any, semiring: Semiring) -> Elements:
-    """Return a function that reads the elements of edges from an attribute, a number, or an array."""
+    """Return a function that reads the elements of the edges on paths from an attribute, a number, or an array."""
     n = store.names.n
-    if isinstance(other, str):
-        edges = _attribute(store, other, semiring)
+    if not isinstance(other, str):
+        return reader(other, n, semiring)
+    edges = _attribute(store, other, semiring)
 
-        def named(tails: Array, heads: Array) -> Values:
-            number = np.searchsorted(edges.places, tails.astype(np.int64) * n + heads)
-            missing = np.append(edges.places, -1)[number] != tails.astype(np.int64) * n + heads
-            if missing.any():
-                u, v = (store.names.nodes[int(ends[missing][0])] for ends in (tails, heads))
-                raise GraphError(f"the graph has changed: no edge from {u!r} to {v!r} has the attribute {other!r}")
-            return tuple([w[number] for w in edges.weights])
+    def named(tails: Array, heads: Array) -> Values:
+        number = np.searchsorted(edges.places, tails.astype(np.int64) * n + heads)
+        missing = np.append(edges.places, -1)[number] != tails.astype(np.int64) * n + heads
+        if missing.any():
+            u, v = (store.names.nodes[int(ends[missing][0])] for ends in (tails, heads))
+            raise GraphError(f"the graph has changed: no edge from {u!r} to {v!r} has the attribute {other!r}")
+        return tuple([w[number] for w in edges.weights])
 
-        return named
+    return named
+
+
+def reader(other: Any, n: int, semiring: Semiring) -> Elements:
+    """Return a function that reads the elements of edges from a number, or an array of shape (n, n)."""
+    numbers = is_sparse(other) or isinstance(other, list | tuple)  # there no integer stands for ∞
     if is_number(other):
         matrix: Any = np.broadcast_to(np.array(other, None if isinstance(other, Fraction) else np.float64), (n, n))
     else:
@@ -117,7 +129,12 @@ def _reader(store: Store, other: Any, semiring: Semiring) -> Elements:
         raise ShapeError(f"the values of edges have the shape {matrix.shape}, and {n} vertices need {(n, n)}")
 
     def read(tails: Array, heads: Array) -> Values:
-        values: Values = (np.asarray(matrix[tails, heads]).reshape(-1),)
+        def where(e: tuple[int, ...]) -> str:
+            return f"the value of the edge {tails[e[0]]} → {heads[e[0]]}"
+
+        # SciPy returns a sparse array for no entries.
+        values: Values = (np.asarray(matrix[tails, heads]).reshape(-1) if len(tails) else np.zeros(0, matrix.dtype),)
+        refuse_nan(values[0], where)
         if semiring.components > 1:
             require_weight(semiring, f"the elements of {semiring.name} have {semiring.components} components")
             values = elements_of(values[0], semiring)
@@ -126,7 +143,8 @@ def _reader(store: Store, other: Any, semiring: Semiring) -> Elements:
             semiring.identities(dtypes)
         except DTypeError:  # no integers, or truth values
             dtypes = semiring.dtypes(np.bool_ if semiring.on_truth_values else np.float64)
-        values = tuple([v.astype(d) for v, d in zip(values, dtypes, strict=True)])
+        change = conversions(semiring, [written_as(v.dtype, numbers=numbers) for v in values], dtypes)
+        values = tuple([to(v, where) for to, v in zip(change, values, strict=True)])
         if len(tails) and values[0].dtype != object:
             guard_for(semiring, dtypes, n).before(statistics_of(semiring, values))
         return values

@@ -1,4 +1,4 @@
-"""`k_shortest_paths` and `Paths.all_paths` beside all simple paths, `Paths.along` beside distances, `cycle_mean` beside Karp's theorem.
+"""`k_shortest_paths`, `Paths.all_paths` and `pareto_paths` beside all simple paths, `cycle_mean` beside its definition.
 
 All are in whole numbers. `tolerance` is tried beside prices, and turn costs beside the whole line graph.
 """
@@ -114,6 +114,46 @@ def _simple_paths(weights: Array, source: int, target: int, names: Any) -> dict[
     simple.add_edges_from(np.argwhere(np.isfinite(weights)).tolist())
     paths = [[source]] if source == target else list(nx.all_simple_paths(simple, source, target))
     return {tuple(names[v] for v in p): sum((weights[u, v] for u, v in itertools.pairwise(p)), 0.0) for p in paths}
+
+
+# The Pareto front of a pair.
+
+
+def _draw_front(rng: Rng, _: Subject, device: str) -> Case:
+    subject, n = catalogue("MIN_PLUS", str(rng.choice(["float64", "int32"]))), int(rng.integers(1, 8))
+    arrays = {name: subject.draw(rng, (n, n), zeros=[0.3, 0.6][rng.integers(2)], harmless=True) for name in "ab"}
+    options = {
+        "sources": int(rng.integers(n)),
+        "targets": int(rng.integers(n)),
+        "widest": bool(rng.random() < 0.3),
+        **_options(rng, device),
+    }
+    return Case("pareto_paths", subject, arrays, dict.fromkeys("ab", ("n", "n")), {}, options, "cpu")
+
+
+def _check_front(case: Case) -> Complaint | None:
+    graph, labels = graph_of(case, case.placed("a"))
+    (b,), (zero,), widest = case.placed("b"), case.subject.zeros, case.options.get("widest", False)
+    source, target = (case.options.get(name, 0) for name in ("sources", "targets"))
+    first, other = _finite(case.arrays["a"][0], zero), _finite(case.arrays["b"][0], zero)
+    names = range(len(first)) if labels is None else labels
+    over, given = (
+        ("max-min", np.where(b == zero, np.iinfo(b.dtype).min if b.dtype.kind == "i" else -math.inf, b)) if widest else ("min-plus", b)
+    )
+    found = attempt(sr.pareto_paths, graph, names[source], names[target], given, other_semiring=over)
+    if (complaint := judged(found, {})) is not None:
+        return complaint
+    sums = _simple_paths(np.where(np.isfinite(other), first, math.inf), source, target, names)
+    number = {name: v for v, name in enumerate(names)}
+    points = {}
+    for path, length in sums.items():
+        steps = [other[number[u], number[v]] for u, v in itertools.pairwise(path)]
+        points[path] = (length, -min(steps, default=math.inf)) if widest else (length, sum(steps))
+    pairs = set(points.values())
+    want = sorted(p for p in pairs if not any(q != p and q[0] <= p[0] and q[1] <= p[1] for q in pairs))
+    if [points.get(tuple(p.path)) for p in found.result] != want:
+        return Complaint("values", f"{found.result} instead of {want}")
+    return None
 
 
 # Turn costs.
@@ -263,6 +303,7 @@ def _check_rates(case: Case) -> Complaint | None:
 ENTRIES = {
     "k_shortest_paths": Entry(0.3, _draw_paths, _check_paths),
     "all_paths": Entry(0.3, _draw_ties, _check_ties),
+    "pareto_paths": Entry(0.2, _draw_front, _check_front),
     "cycle_mean": Entry(0.3, _draw_mean, _check_mean),
     "tolerance": Entry(0.2, _draw_rates, _check_rates),
     "turns": Entry(0.2, _draw_turns, _check_turns),
