@@ -184,3 +184,59 @@ def multiplied(trees: Any, values: Any) -> bool:
     count, n = trees.shape
     single = element_operations(sr.MIN_PLUS, (values.dtype,))
     return multiply_along(count, n, trees, (values,), np.zeros(n, int), np.empty(n, np.int32), semiring=single, backward=False)
+
+
+def numbers(found: Any) -> Any:
+    """Arrays of the host."""
+    return tuple(map(numbers, found)) if isinstance(found, tuple) else found.get() if hasattr(found, "get") else np.asarray(found)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+@pytest.mark.filterwarnings("ignore::semiring.NonEdgeWarning")
+def test_on_a_gpu(dtype: Any) -> None:
+    cupy = pytest.importorskip("cupy")
+    rng, n = np.random.default_rng(0), 60
+    there = rng.random((n, n)) < 0.1
+    a = np.where(there, rng.permutation(n * n).reshape(n, n) ** 2, np.iinfo(dtype).max if dtype is np.int64 else INF)  # hardly a tie
+    a, b = a.astype(np.float64 if dtype is np.float32 else dtype), rng.integers(0, 9, (n, n)).astype(dtype)
+    others = [b, cupy.asarray(b), b.tolist(), sp.csr_array(b), cupy.asfortranarray(cupy.asarray(b)), 1]
+    cases: list[dict[str, Any]] = [{}, {"sources": [7, 2]}, {"sources": 7}, {"targets": [3, 1]}, {"reflexive": False}]
+    for options in cases:
+        gpu, host = (sr.closure(given, "min-plus", paths=True, **options) for given in (cupy.asarray(a), a))
+        chosen = list(itertools.product([7] if "sources" in options else gpu.nodes, [3] if "targets" in options else gpu.nodes))
+        for other in others:
+            same = 1 if isinstance(other, int) else b
+            found, expected = numbers(gpu.along(other)), host.along(same)
+            np.testing.assert_array_equal(found, expected)
+            assert isinstance(other, int | list) or found.dtype == expected.dtype
+            np.testing.assert_array_equal(numbers(gpu.along(other, pairs=chosen)), host.along(same, pairs=chosen))
+        for name in ("max-min", "distance-hops"):
+            for paths in (gpu, host):
+                np.testing.assert_array_equal(numbers(paths.along(others[1], semiring=name)), host.along(b, semiring=name))
+    with pytest.raises(sr.GraphError, match="no edges with the attribute 'metres'"):
+        gpu.along("metres")
+    with pytest.raises(sr.ShapeError, match=r"\(2, 2\).*\(60, 60\)"):
+        gpu.along(cupy.zeros((2, 2)))
+
+
+@pytest.mark.gpu
+def test_structured_paths_and_tensors_on_a_gpu() -> None:
+    cupy = pytest.importorskip("cupy")
+    rng, n = np.random.default_rng(1), 40
+    a = np.where(rng.random((n, n)) < 0.2, rng.random((n, n)), INF)
+    b, hops = rng.integers(0, 9, (n, n)), np.where(a < INF, 1.0, INF)
+    expected = sr.apsp(a, paths=True).along(b)
+    pairs = sr.closure((cupy.asarray(a), cupy.asarray(hops)), sr.DISTANCE_HOPS, paths=True)
+    np.testing.assert_array_equal(numbers(pairs.along(cupy.asarray(b))), expected)
+    limited = sr.apsp(cupy.asarray(a), limit=0.5, paths=True).along(cupy.asarray(b))
+    np.testing.assert_array_equal(numbers(limited.toarray()), sr.apsp(a, limit=0.5, paths=True).along(b).toarray())
+    torch = pytest.importorskip("torch")
+    tensors = [torch.from_numpy(v).cuda() for v in (a, b)]
+    paths = sr.apsp(tensors[0], paths=True)
+    np.testing.assert_array_equal(paths.along(tensors[1]).cpu().numpy(), expected)
+    np.testing.assert_array_equal(paths.along(tensors[1], pairs=[(0, 9), (3, 3)]).cpu().numpy(), [expected[0, 9], expected[3, 3]])
+    graph = nx.DiGraph()
+    graph.add_edge("a", "b", minutes=5.0, metres=900)
+    graph.add_edge("b", "c", minutes=3.0, metres=700)
+    assert sr.apsp(graph, weight="minutes", paths=True, device="cuda").along("metres").tolist()[0] == [0, 900, 1600]

@@ -88,3 +88,55 @@ def test_refusals() -> None:
     ]:
         with pytest.raises(error, match=message):
             sr.apsp(arguments[0], node_weight=arguments[1])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
+def test_on_a_gpu(dtype: Any) -> None:
+    cupy = pytest.importorskip("cupy")
+    rng, n = np.random.default_rng(0), 70
+    none = INF if np.dtype(dtype).kind == "f" else np.iinfo(dtype).max
+    a = np.where(rng.random((n, n)) < 0.1, rng.integers(0, 9, (n, n)), none).astype(dtype)
+    costs, given = rng.integers(0, 9, n).astype(dtype), cupy.asarray(a)
+    cases: list[dict[str, Any]] = [{}, {"reflexive": False}, {"sources": [9, 3]}, {"targets": [2]}, {"overwrite": True}]
+    for options in cases:
+        expected = sr.closure(a, "min-plus", node_weight=costs, **options)
+        for cost in (costs, costs.tolist(), cupy.asarray(costs)):
+            found = sr.closure(given, "min-plus", node_weight=cost, **options)
+            assert isinstance(found, cupy.ndarray)
+            np.testing.assert_array_equal(found.get(), expected)
+    expected = sr.apsp(a, node_weight=costs)
+    np.testing.assert_array_equal(sr.apsp(a, node_weight=cupy.asarray(costs)), expected)
+    paths, paid = sr.apsp(given, node_weight=costs, paths=True), a.astype(float) + costs
+    np.testing.assert_array_equal(paths.values.get(), expected)
+    for i, j in itertools.permutations(range(0, n, 7), 2):
+        path = paths.path(i, j)
+        assert (sum(paid[e] for e in itertools.pairwise(path)) if path else none) == expected[i, j]
+    batch = np.stack([a, a.T])
+    np.testing.assert_array_equal(sr.apsp(cupy.asarray(batch), node_weight=costs).get(), sr.apsp(batch, node_weight=costs))
+    np.testing.assert_array_equal(given.get(), a)
+
+
+@pytest.mark.gpu
+def test_other_elements_on_a_gpu() -> None:
+    cupy = pytest.importorskip("cupy")
+    rng, n = np.random.default_rng(1), 50
+    there = rng.random((n, n)) < 0.1
+    distance, hops, odds = np.where(there, 3.0, INF), np.where(there, 1.0, INF), np.where(there, 0.5, 0.0)
+    costs = rng.integers(0, 9, n).astype(float)
+    found = sr.closure((cupy.asarray(distance), cupy.asarray(hops)), sr.DISTANCE_HOPS, node_weight=cupy.asarray(costs))
+    for x, y in zip(found, sr.closure((distance, hops), sr.DISTANCE_HOPS, node_weight=costs), strict=True):
+        np.testing.assert_array_equal(x.get(), y)
+    halves = 2.0 ** -(costs % 2)
+    expected = sr.closure(odds, "max-times", node_weight=halves)
+    np.testing.assert_array_equal(sr.closure(cupy.asarray(odds), "max-times", node_weight=halves).get(), expected)
+    expected = sr.transitive_closure(there, node_weight=costs > 2)
+    np.testing.assert_array_equal(sr.transitive_closure(cupy.asarray(there), node_weight=cupy.asarray(costs > 2)).get(), expected)
+    with pytest.raises(sr.ShapeError, match=r"\(2,\).*\(50,\)"):
+        sr.apsp(cupy.asarray(distance), node_weight=cupy.ones(2))
+    torch = pytest.importorskip("torch")
+    tensors = [torch.from_numpy(v).cuda() for v in (distance, costs)]
+    tensor = sr.apsp(tensors[0], node_weight=tensors[1])
+    assert isinstance(tensor, torch.Tensor)
+    assert tensor.is_cuda
+    np.testing.assert_array_equal(tensor.cpu().numpy(), sr.apsp(distance, node_weight=costs))

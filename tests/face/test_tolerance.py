@@ -191,3 +191,41 @@ def test_refusals(tmp_path: Path) -> None:
         sr.apsp(a, tolerance=1e-9, comm=object())
     with pytest.raises(sr.SemiringError, match="memory_limit"):
         sr.apsp(a, tolerance=1e-9, checkpoint=tmp_path)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [4, 40, 200])
+def test_on_a_gpu(n: int, dtype: Any) -> None:
+    cupy = pytest.importorskip("cupy")
+    rates, tolerance = consistent(np.random.default_rng(n), n).astype(dtype), 1e-5 if dtype is np.float32 else 1e-12
+    cases: list[dict[str, Any]] = [{}, {"paths": True}, {"sources": [n - 1, 0]}, {"targets": [2, 1]}]
+    for options in cases:
+        there, here = (answered(given, sr.MAX_TIMES, tolerance=tolerance, **options) for given in (cupy.asarray(rates), rates))
+        if "paths" in options:
+            pairs = list(itertools.product(range(n), repeat=2))[:99]
+            for path, (i, j) in zip(there.paths(pairs), pairs, strict=True):
+                np.testing.assert_allclose(math.prod(rates[e] for e in itertools.pairwise(path)), rates[i, j], rtol=10 * tolerance)
+            there, here = there.values, here.values
+        assert isinstance(there, cupy.ndarray)
+        np.testing.assert_allclose(there.get(), here, rtol=10 * tolerance)
+    batch = np.stack([rates, rates])
+    np.testing.assert_allclose(answered(cupy.asarray(batch), sr.MAX_TIMES, tolerance=tolerance).get(), batch, rtol=10 * tolerance)
+    rates[1, 3] *= 1 + 100 * tolerance
+    given = cupy.asarray(rates)
+    for options in cases:
+        with pytest.raises(sr.DivergenceError) as caught:
+            answered(given, sr.MAX_TIMES, tolerance=tolerance, **options)
+        assert caught.value.cycle is not None
+        assert (1, 3) in around(caught.value.cycle)
+    np.testing.assert_array_equal(given.get(), rates)
+
+
+@pytest.mark.gpu
+def test_tensors_on_a_gpu() -> None:
+    torch = pytest.importorskip("torch")
+    rates = consistent(np.random.default_rng(1), 30)
+    found = answered(torch.from_numpy(rates).cuda(), sr.MAX_TIMES, tolerance=1e-12)
+    assert isinstance(found, torch.Tensor)
+    assert found.is_cuda
+    np.testing.assert_allclose(found.cpu().numpy(), rates, rtol=1e-11)
