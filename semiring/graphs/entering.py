@@ -12,7 +12,7 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.csr import CSR, present
 from semiring.arrays.conversion import Array, conversions, require_inside, written_as
-from semiring.arrays.devices import equal, host, namespace
+from semiring.arrays.devices import device_of, host, on_device, on_gpu, to_gpu
 from semiring.arrays.exchange import a_name_of, as_array_like
 from semiring.common.errors import GraphError, ShapeError
 from semiring.graphs.dense import Graph
@@ -51,21 +51,21 @@ def entering(graph: Any, read: CSR | Graph, semiring: Semiring, costs: Any) -> A
         return CSR.of(read.tails[there], read.heads[there], weights, read.n, read.zero, tuple(statistics_of(semiring, weights)))
     if read.verify is not None:
         read.verify()
-    xp = namespace(read.values[0])
-    products = _product(semiring, read.values, tuple([xp.asarray(c)[None, :] for c in vertices]))
-    zero, one = semiring.identities(read.dtypes)
-    absent, unit = (
-        functools.reduce(operator.and_, [equal(v, x).astype(bool) for v, x in zip(read.values, xs, strict=True)]) for xs in (zero, one)
-    )
-    same = absent | (unit & xp.eye(read.n, dtype=bool))
-    values = tuple([xp.where(same, v, p) for v, p in zip(read.values, products, strict=True)])
+    matrix, (zero, one) = tuple(map(host, read.values)), semiring.identities(read.dtypes)
+    products = _product(semiring, matrix, tuple([c[None, :] for c in vertices]))
+    absent, unit = (functools.reduce(operator.and_, [v == x for v, x in zip(matrix, xs, strict=True)]) for xs in (zero, one))
+    same = absent.astype(bool) | (unit.astype(bool) & np.eye(read.n, dtype=bool))
+    values = tuple([np.where(same, v, p) for v, p in zip(matrix, products, strict=True)])
+    if on_gpu(read.values[0]):
+        with on_device(device_of(read.values[0])):
+            values = tuple(map(to_gpu, values))
     return replace(read, values=values, owned=False, verify=None)
 
 
 def _product(semiring: Semiring, weights: Values, costs: Values) -> Values:
     dtypes = tuple([w.dtype for w in weights])
     if weights[0].size and all(d.kind != "O" for d in dtypes):
-        largest = statistics_of(semiring, tuple([np.append(w, c) for w, c in zip(map(host, weights), map(host, costs), strict=True)]))
+        largest = statistics_of(semiring, tuple([np.append(w, c) for w, c in zip(weights, costs, strict=True)]))
         guard_for(semiring, dtypes, 2).before(largest)
     with np.errstate(all="ignore"):
         return operations_for(semiring, dtypes).mul(weights, costs)
