@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from semiring.arrays.devices import holds_symbols, is_gpu
+from semiring.common.errors import library
 from semiring.common.forks import cached_property
 from semiring.kernels.cpu.loops import Elements, Ints, loop
 from semiring.kernels.limits import ValueStatistics
@@ -27,6 +28,8 @@ Values = tuple[Array, ...]
 
 _RADIX = 1 << 12
 """Largest n for which NumPy sorts edges faster by both ends, in 16 bits each, than by places."""
+
+_WHOLE = int, np.integer
 
 
 def combine_runs(keys: Array, entries: Values, combine: Callable[[Values, Values], Values]) -> tuple[Array, Values]:
@@ -171,9 +174,9 @@ def is_mirrored(n: int, starts: Ints, heads: Ints, place: Ints, entries: Element
 
 @dataclass(frozen=True, eq=False)
 class CSR:
-    """A square sparse matrix in compressed rows, sorted by row, then column; an entry that is not stored is `zero`."""
+    """A sparse matrix in compressed rows with ascending columns; an entry that is not stored is `zero`. Rows of a matrix are one too."""
 
-    n: int  # the number of vertices
+    n: int  # the number of vertices, and of columns
     starts: Array  # the edges from vertex u are numbers starts[u] … starts[u + 1] − 1; SciPy's ``indptr``
     heads: Array  # the head of each edge, its column; SciPy's ``indices``
     weights: Values  # one array for each component of an element; SciPy's ``data``
@@ -201,7 +204,7 @@ class CSR:
     @cached_property
     def tails(self) -> Array:
         """Return the tail of each edge, its row."""
-        return np.arange(self.n).repeat(self.starts[1:] - self.starts[:-1])
+        return np.arange(len(self.starts) - 1).repeat(self.starts[1:] - self.starts[:-1])
 
     @cached_property
     def places(self) -> Array:
@@ -282,36 +285,68 @@ def reached(n: int, sources: Array, heads: Callable[[Array], Array]) -> Array:
 
 
 class SparseArray:
-    """One component of a sparse matrix, read like a dense array: single entries, rows and the diagonal."""
+    """One component of a sparse matrix, read like a dense array: single entries, rows, columns and the diagonal."""
 
-    def __init__(self, edges: CSR, component: int) -> None:
-        self.edges, self.shape = edges, (edges.n, edges.n)
-        self._weights, self._zero = edges.weights[component], edges.zero[component]
-        self.dtype = self._weights.dtype
+    ndim = 2
+
+    def __init__(self, edges: CSR, component: int = 0) -> None:
+        self.edges, self.shape = edges, (len(edges.starts) - 1, edges.n)
+        self.entries, self._zero = edges.weights[component], edges.zero[component]
+        self.dtype = self.entries.dtype
+
+    @classmethod
+    def of_scipy(cls, array: Any, zero: Any) -> SparseArray:
+        """Read an array in compressed rows of SciPy."""
+        array.sort_indices()
+        return cls(CSR(array.shape[1], array.indptr, array.indices, (array.data,), (zero,)))
+
+    def to_scipy(self) -> Any:
+        """Return a sparse array of SciPy, in compressed rows."""
+        return library("scipy.sparse", "limit=").csr_array((self.entries, self.edges.heads, self.edges.starts), shape=self.shape)
+
+    def transposed(self) -> SparseArray:
+        """Return the transpose."""
+        return self.of_scipy(self.to_scipy().T.tocsr(), self._zero)
+
+    def part(self, rows: Array | None, columns: Array | None) -> SparseArray:
+        """Return some rows and columns, None for all."""
+        array = self.to_scipy()
+        array = array if rows is None else array[rows]
+        return self if rows is columns is None else self.of_scipy(array if columns is None else array[:, columns], self._zero)
 
     def __len__(self) -> int:
-        return self.edges.n
-
-    def __iter__(self) -> Iterator[Array]:
-        yield from (self[np.array([u])][0] for u in range(len(self)))
+        return self.shape[0]
 
     def __getitem__(self, key: Any) -> Any:
-        """Return the entry ``[u, v]``, or the rows of an array of vertices."""
+        """Return an element, or arrays of elements, as NumPy does: by rows, or by rows and columns."""
         edges = self.edges
-        if isinstance(key, tuple):
-            u, v = key
+        if isinstance(key, tuple) and len(key) == 2 and isinstance(key[0], _WHOLE) and isinstance(key[1], _WHOLE):
+            u, v = range(self.shape[0])[key[0]], range(edges.n)[key[1]]
             row = edges.heads[edges.starts[u] : edges.starts[u + 1]]
             i = int(np.searchsorted(row, v))
-            return self._weights[edges.starts[u] + i] if i < len(row) and row[i] == v else self.dtype.type(self._zero)
-        position, number = edges.leaving(key)
-        rows = np.full((len(key), edges.n), self._zero, dtype=self.dtype)
-        rows[position, edges.heads[number]] = self._weights[number]
-        return rows
+            return self.entries[edges.starts[u] + i] if i < len(row) and row[i] == v else self.dtype.type(self._zero)
+        given = [k for k in (key if isinstance(key, tuple) else (key,)) if k is not Ellipsis]
+        rows, columns = (*given, slice(None), slice(None))[:2]
+        numbers = np.arange(self.shape[0])[rows]
+        if not isinstance(columns, slice):
+            if isinstance(rows, slice):
+                return self[rows][:, columns]
+            places = numbers * edges.n + np.arange(edges.n)[columns]
+            found = np.minimum(np.searchsorted(edges.places, places), len(edges.places) - 1)
+            there = edges.places[found] == places if len(edges.places) else np.zeros(np.shape(places), bool)
+            out = np.full(np.shape(places), self._zero, self.dtype)
+            out[there] = self.entries[found[there]]
+            return out[()]
+        position, number = edges.leaving(numbers.ravel())
+        dense = np.full((numbers.size, edges.n), self._zero, self.dtype)
+        dense[position, edges.heads[number]] = self.entries[number]
+        dense = dense[:, columns]
+        return dense.reshape(*np.shape(numbers), dense.shape[1])
 
-    def diagonal(self) -> Array:
-        """Return the loops of all vertices."""
-        edges = self.edges
-        loops = np.full(edges.n, self._zero, dtype=self.dtype)
-        at = np.flatnonzero(edges.heads == edges.tails)
-        loops[edges.heads[at]] = self._weights[at]
-        return loops
+    def diagonal(self, *_: int) -> Array:
+        """Return the elements on the diagonal."""
+        every = np.arange(min(self.shape))
+        return cast(Array, self[every, every])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.asarray(self[:], dtype)

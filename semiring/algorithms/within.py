@@ -6,6 +6,8 @@ these vertices and their edges. No edge may improve on 1; then no walk within th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +20,7 @@ from semiring.arrays.threads import run
 from semiring.common.progress import Meter
 from semiring.kernels.cpu.loops import Bound, Elements, Ints, ShortInts, loop
 
-__all__ = ["SparseRows", "rows_within"]
+__all__ = ["joined", "rows_within"]
 
 Values = tuple[Array, ...]
 
@@ -27,29 +29,6 @@ _ROOM = 1 << 16
 
 _TOGETHER = 256
 """The most sources of a task."""
-
-
-class SparseRows(NamedTuple):
-    """Rows of a sparse matrix: where each begins, the ascending columns, the elements, and the vertex before each (−1 for none)."""
-
-    starts: Array
-    columns: Array
-    values: Values
-    tree: Array | None = None
-
-    @classmethod
-    def empty(cls, count: int, dtypes: tuple[np.dtype[Any], ...], *, paths: bool) -> SparseRows:
-        """Return some rows without entries."""
-        tree = np.empty(0, np.int32) if paths else None
-        return cls(np.zeros(count + 1, np.int64), np.empty(0, np.int32), tuple([np.empty(0, d) for d in dtypes]), tree)
-
-    @classmethod
-    def joined(cls, parts: list[SparseRows]) -> SparseRows:
-        """Join rows that follow each other."""
-        counts = np.concatenate([np.zeros(1, np.int64), *[np.diff(part.starts) for part in parts]])
-        columns, *arrays = (np.concatenate(each) for each in zip(*[(p.columns, *p.values) for p in parts], strict=True))
-        tree = None if parts[0].tree is None else np.concatenate([p.tree for p in parts if p.tree is not None])
-        return cls(np.cumsum(counts), columns, tuple(arrays), tree)
 
 
 class Found(NamedTuple):
@@ -140,6 +119,13 @@ def search_within(
     return last, used
 
 
+def joined(parts: Sequence[CSR]) -> CSR:
+    """Join rows that follow each other."""
+    starts = np.append(0, np.concatenate([np.diff(part.starts) for part in parts]).cumsum())
+    heads, *weights = (np.concatenate(each) for each in zip(*[(p.heads, *p.weights) for p in parts], strict=True))
+    return replace(parts[0], starts=starts, heads=heads, weights=tuple(weights))
+
+
 def rows_within(
     searches: Searches,
     edges: CSR,
@@ -150,7 +136,7 @@ def rows_within(
     backward: bool = False,
     paths: bool = False,
     meter: Meter | None = None,
-) -> SparseRows:
+) -> CSR:
     """Find the elements within a limit in the rows of some sources (`backward`: in columns, as rows).
 
     Examples
@@ -159,7 +145,7 @@ def rows_within(
     >>> from semiring.algorithms.search import searches_for
     >>> edges = CSR.of(np.array([0, 1, 2]), np.array([1, 2, 3]), (np.array([1.0, 2.0, 4.0]),), 4, (np.inf,))
     >>> found = rows_within(searches_for(MIN_PLUS, edges.dtypes, "cpu"), edges, np.arange(4), (3.0,))
-    >>> found.starts, found.columns, *found.values
+    >>> found.starts, found.heads, *found.weights
     (array([0, 3, 5, 6, 7]), array([0, 1, 2, 1, 2, 2, 3], dtype=int32), array([0., 1., 3., 0., 2., 0., 0.]))
 
     Parameters
@@ -175,7 +161,7 @@ def rows_within(
         Count the empty walk.
     backward : bool
     paths : bool
-        Find the vertex before each vertex (`backward`: after).
+        Find the vertex before each vertex (`backward`: after), −1 for none, as a last component.
     meter : Meter, optional
         Advanced by n + m steps for each search.
 
@@ -187,33 +173,31 @@ def rows_within(
     graph = edges.transposed() if backward else edges
     n, m, count, dtypes = graph.n, len(graph.heads), len(sources), graph.dtypes
     sources, operations = np.ascontiguousarray(sources, np.int64), searches.operations
+    zero = (*graph.zero, -1) if paths else graph.zero
     worst = tuple([np.array([x], d) for x, d in zip(limit, dtypes, strict=True)])
-    arrays = Edges.of((graph.starts, graph.heads, graph.weights))
+    compressed = Edges.of((graph.starts, graph.heads, graph.weights))
     room, threads = max(2 * n, _ROOM), searches.threads if count * (n + m) > _ROOM else 1
     step = max(1, min(_TOGETHER, -(-count // (4 * threads))))
-    bound, parts = dict[int, Bound[tuple[int, int]]](), dict[int, list[SparseRows]]()
+    bound, parts = dict[int, Bound[tuple[int, int]]](), dict[int, list[CSR]]()
     outputs = dict[int, tuple[Found, Array]]()
 
     def bind(worker: int) -> None:
         columns, tree = np.empty(room, np.int32), np.empty(room, np.int32) if paths else None
         outputs[worker] = found, ends = Found(columns, tuple([np.empty(room, d) for d in dtypes]), tree), np.empty(step, np.int64)
         row = tuple([np.full(n, z, d) for z, d in zip(graph.zero, dtypes, strict=True)])
-        given = n, arrays, sources, 0, 0, reflexive, worst, row, np.empty(n, np.int32), Queue.of(arrays, m + 1), found, room, ends
+        given = n, compressed, sources, 0, 0, reflexive, worst, row, np.empty(n, np.int32), Queue.of(compressed, m + 1), found, room, ends
         bound[worker] = search_within.bind(*given, semiring=operations, backward=backward)
 
     def search(begin: int, worker: int) -> None:
         if worker not in bound:
             bind(worker)
-        first, last, mine = begin, min(begin + step, count), list[SparseRows]()
+        first, last, mine = begin, min(begin + step, count), list[CSR]()
         while first < last:
             following, used = bound[worker](40 * (n + m) * (last - first), first=first, last=last)
             (columns, values, tree), ends = outputs[worker]
+            arrays = values if tree is None else (*values, tree)
             starts = np.append(0, ends[: following - first])
-            mine.append(
-                SparseRows(
-                    starts, columns[:used].copy(), tuple([v[:used].copy() for v in values]), None if tree is None else tree[:used].copy()
-                )
-            )
+            mine.append(CSR(n, starts, columns[:used].copy(), tuple([v[:used].copy() for v in arrays]), zero))
             if meter is not None:
                 meter.add((following - first) * (n + m), tell=worker == 0)
             first = following
@@ -222,4 +206,7 @@ def rows_within(
     if not operations.better(tuple([v[0] for v in worst]), operations.one):  # else even the empty walk is beyond the limit
         run(search, range(0, count, step), threads)
     every = [part for begin in sorted(parts) for part in parts[begin]]
-    return SparseRows.joined(every) if every else SparseRows.empty(count, dtypes, paths=paths)
+    if every:
+        return joined(every)
+    nothing = tuple([np.empty(0, d) for d in (*dtypes, np.int32)[: len(zero)]])
+    return CSR(n, np.zeros(count + 1, np.int64), np.empty(0, np.int32), nothing, zero)

@@ -11,7 +11,6 @@ import numpy as np
 from semiring.algebra.catalogue import MIN_PLUS
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.distances import DistanceSums, distance_sums, extreme_eccentricity
-from semiring.algorithms.within import SparseRows
 from semiring.arrays.conversion import Array
 from semiring.arrays.devices import host
 from semiring.arrays.exchange import borrowed, lends_memory
@@ -92,9 +91,8 @@ def _pairs(given: GivenGraph, question: Question, selection: Selection | None) -
     how, edges, options = plan(question.problem(given, selection)), given.edges, question.options
     chosen = Selection.all_of(given.n) if selection is None else selection
 
-    def listed(rows: SparseRows, first: int) -> tuple[Array, Array, Array]:
-        own = np.arange(first, first + len(rows.starts) - 1).repeat(np.diff(rows.starts))
-        return own, rows.columns, as_floats(rows.values[0], MIN_PLUS)
+    def listed(rows: CSR, first: int) -> tuple[Array, Array, Array]:
+        return first + rows.tails, rows.heads, as_floats(rows.weights[0], MIN_PLUS)
 
     def limit(dtypes: tuple[Any, ...]) -> tuple[Any, ...]:
         return MIN_PLUS.identities(dtypes)[0] if options.limit is None else question.worst(dtypes)

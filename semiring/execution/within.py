@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algorithms.csr import CSR, present, starts_of
-from semiring.algorithms.within import SparseRows, rows_within
+from semiring.algorithms.csr import CSR, SparseArray, present, starts_of
+from semiring.algorithms.within import joined, rows_within
 from semiring.arrays.conversion import Array
 from semiring.arrays.devices import device_of, host, is_gpu
 from semiring.arrays.pieces import HOST, slices
@@ -24,7 +24,7 @@ from semiring.kernels.operations import operations_for
 from semiring.planning import Plan
 from semiring.results.paths import paths_in
 from semiring.results.store import Names
-from semiring.results.within import SparseMatrix, TreesWithin
+from semiring.results.within import TreesWithin
 
 __all__ = ["close", "entries_within", "parts_within"]
 
@@ -43,31 +43,31 @@ def close(
         if meter is not None:
             meter.expect(search_steps(edges, len(chosen.roots)))
         parts = parts_within(how, edges, given, question, chosen, question.worst(edges.dtypes), meter)
-        none = SparseRows.empty(0, edges.dtypes, paths=how.paths)
-        return _answer(question, given, chosen, SparseRows.joined([none, *parts]))
+        return _answer(question, given, chosen, joined(list(parts)), paths=how.paths)
     whole = otherwise(how, given, question._replace(options=options._replace(limit=None)), selection, meter)
     return _cut_whole(whole, question, given, chosen)
 
 
 def parts_within(
     how: Plan, edges: CSR, given: GivenGraph, question: Question, chosen: Selection, limit: tuple[Any, ...], meter: Meter | None
-) -> Iterator[SparseRows]:
+) -> Iterator[CSR]:
     """Find the rows of the roots by edges (`backward`: columns, as rows), some at a time."""
     roots, searches, reflexive, backward = chosen.roots, how.searches, question.reflexive, chosen.backward
+    every = [slice(0, len(roots))]
     if how.strategy == "search" and how.problem.limit is not None and searches is not None and searches.selective:
-        for some in slices(len(roots), int(edges.n * how.problem.reach.found) + 1, HOST):
+        for some in list(slices(len(roots), int(edges.n * how.problem.reach.found) + 1, HOST)) or every:
             yield rows_within(searches, edges, roots[some], limit, reflexive=reflexive, backward=backward, paths=how.paths, meter=meter)
         return
-    solver, every = row_solver(how, edges, given.vertices), [slice(0, len(roots))]
-    for some in slices(len(roots), edges.n, HOST) if how.strategy in ("search", "elimination") else every:
+    solver = row_solver(how, edges, given.vertices)
+    for some in list(slices(len(roots), edges.n, HOST) if how.strategy in ("search", "elimination") else ()) or every:
         values, tree = solver.rows(roots[some], meter, reflexive=reflexive, backward=backward)
         if backward:
             values, tree = tuple([v.T for v in values]), None if tree is None else tree.T
         yield entries_within(question, values, tree, limit)
 
 
-def entries_within(question: Question, values: Values, tree: Array | None, limit: tuple[Any, ...]) -> SparseRows:
-    """Keep the elements x with limit ⊕ x = x, other than 0."""
+def entries_within(question: Question, values: Values, tree: Array | None, limit: tuple[Any, ...]) -> CSR:
+    """Keep the elements x with limit ⊕ x = x, other than 0; the tree is a last component."""
     semiring, dtypes = question.semiring, tuple([v.dtype for v in values])
     operations, zero = operations_for(semiring, dtypes), semiring.identities(dtypes)[0]
     with np.errstate(all="ignore"):
@@ -75,9 +75,9 @@ def entries_within(question: Question, values: Values, tree: Array | None, limit
     there = np.logical_and.reduce([np.asarray(b == v, bool) for b, v in zip(best, values, strict=True)])
     there &= present(values, zero)
     rows, columns = np.nonzero(there)
-    starts = starts_of(rows, len(there))
-    found = tuple([v[rows, columns] for v in values])
-    return SparseRows(starts, columns.astype(np.int32), found, None if tree is None else np.asarray(tree[rows, columns], np.int32))
+    arrays, absent = (values, zero) if tree is None else ((*values, tree.astype(np.int32, copy=False)), (*zero, -1))
+    found = tuple([v[rows, columns] for v in arrays])
+    return CSR(there.shape[1], starts_of(rows, len(there)), columns.astype(np.int32), found, absent)
 
 
 def _cut_whole(whole: Any, question: Question, given: GivenGraph, chosen: Selection) -> Any:
@@ -88,55 +88,45 @@ def _cut_whole(whole: Any, question: Question, given: GivenGraph, chosen: Select
         raise GraphError("limit= is for one graph, not for a batch; pass one graph at a time, or a list")
     device = device_of(arrays[0])
     values = tuple([np.asarray(host(v)).reshape(len(chosen.sources.numbers), len(chosen.targets.numbers)) for v in arrays])
-    matrices = _matrices(
-        question, entries_within(question, values, None, question.worst(tuple([v.dtype for v in values]))), values[0].shape
-    )
+    matrices = entries_within(question, values, None, question.worst(tuple([v.dtype for v in values]))).arrays()
     if store is None:
         return _shown(matrices, device)
     tree = np.asarray(host(store.tree if hasattr(store, "tree") else store.predecessors()))
     rows, columns = np.nonzero(tree >= 0)
-    starts = starts_of(rows, len(tree))
-    return _paths(question, given, chosen, matrices, SparseMatrix(starts, columns, tree[rows, columns], tree.shape, -1), store.kept)
+    links = CSR(tree.shape[1], starts_of(rows, len(tree)), columns, (tree[rows, columns],), (-1,))
+    return _paths(question, given, chosen, matrices, SparseArray(links), store.kept)
 
 
-def _answer(question: Question, given: GivenGraph, chosen: Selection, found: SparseRows) -> Any:
+def _answer(question: Question, given: GivenGraph, chosen: Selection, found: CSR, *, paths: bool) -> Any:
     """Return rows of the roots in the order that the caller asked for."""
-    shape = len(chosen.roots), chosen.n
     ends = (chosen.targets if chosen.backward else chosen.sources).numbers
     own = None if np.array_equal(ends, chosen.roots) else np.searchsorted(chosen.roots, ends)
 
-    def placed(matrix: SparseMatrix) -> SparseMatrix:
+    def placed(matrix: SparseArray) -> SparseArray:
         matrix = matrix.part(own, None)
         return matrix.transposed() if chosen.backward else matrix
 
     others = chosen.sources if chosen.backward else chosen.targets
     some = (others.numbers, None) if chosen.backward else (None, others.numbers)
-    matrices = [placed(m) for m in _matrices(question, found, shape)]
-    parts = matrices if others.every else [m.part(*some) for m in matrices]
-    if found.tree is None:
-        return _shown(parts, "cpu")
-    tree = placed(SparseMatrix(found.starts, found.columns, found.tree, shape, -1))
-    return _paths(question, given, chosen, parts, tree, lambda: given.arrays)
+    matrices = tuple([placed(m) for m in found.arrays()])
+    values = matrices[:-1] if paths else matrices
+    parts = values if others.every else tuple([m.part(*some) for m in values])
+    return _paths(question, given, chosen, parts, matrices[-1], lambda: given.arrays) if paths else _shown(parts, "cpu")
 
 
 def _paths(
-    question: Question, given: GivenGraph, chosen: Selection, values: list[SparseMatrix], tree: SparseMatrix, kept: Callable[[], Any]
+    question: Question, given: GivenGraph, chosen: Selection, values: tuple[SparseArray, ...], tree: SparseArray, kept: Callable[[], Any]
 ) -> Any:
     sources, targets = (Vertices(v.numbers, every=v.every) for v in (chosen.sources, chosen.targets))  # one vertex is a row too
-    stored: Any = tuple(values), tree
+    stored: Any = values, tree
     store = TreesWithin(
         question.semiring, stored[0], Names(given.labels, chosen.n), sources, targets, question.reflexive, kept, stored[1],
         chosen.backward,
     )  # fmt: skip
-    return paths_in(store, SparseMatrix.to_scipy)  # type: ignore[arg-type]  # its values are SparseMatrices
+    return paths_in(store, SparseArray.to_scipy)  # type: ignore[arg-type]  # its values are sparse
 
 
-def _matrices(question: Question, found: SparseRows, shape: tuple[int, int]) -> list[SparseMatrix]:
-    zero = question.semiring.identities(tuple([v.dtype for v in found.values]))[0]
-    return [SparseMatrix(found.starts, found.columns, v, shape, z) for v, z in zip(found.values, zero, strict=True)]
-
-
-def _shown(matrices: list[SparseMatrix], device: str) -> Any:
+def _shown(matrices: tuple[SparseArray, ...], device: str) -> Any:
     """Return sparse arrays of SciPy, or of CuPy for a GPU."""
     arrays: tuple[Any, ...] = tuple([m.to_scipy() for m in matrices])
     if is_gpu(device):

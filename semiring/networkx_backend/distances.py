@@ -316,12 +316,12 @@ class NearDistances(Distances):
         return {self.nodes[v]: found[v] for v in columns}
 
     def _some(self, i: int) -> slice:
-        return slice(*self._sparse.starts[i - self.first : i - self.first + 2].tolist())
+        return slice(*self._sparse.edges.starts[i - self.first : i - self.first + 2].tolist())
 
     def _near(self, i: int) -> tuple[list[int], Array]:
         """Return the near nodes, i first, then by distance; and their order in the row."""
         some = self._some(i)
-        columns = self._sparse.columns[some]
+        columns = self._sparse.edges.heads[some]
         order = np.lexsort((self._sparse.entries[some], columns != i))
         return columns[order].tolist(), order
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from semiring.algebra.catalogue import BOOLEAN, MIN_PLUS
 from semiring.algorithms.all_paths import AllPaths
+from semiring.algorithms.csr import SparseArray
 from semiring.algorithms.search import searches_for
 from semiring.algorithms.simple_paths import simple_paths
 from semiring.common.errors import NegativeCycleError, SemiringError
@@ -38,7 +39,6 @@ from semiring.networkx_backend.distances import (
 )
 from semiring.planning.options import Options
 from semiring.product import matmul
-from semiring.results.within import SparseMatrix
 from semiring.solve import transitive_closure as reachability
 
 __all__ = [
@@ -143,7 +143,7 @@ def _near(G: Any, weight: Any, method: str, drawn: int, cutoff: float, *, paths:
     edges = sparse(G, weight, method)
     options = Options(paths=paths, progress=False, limit=cutoff, sources=range(drawn, edges.n))
     found = solve(GivenGraph(edges), Question(MIN_PLUS, options))
-    matrix = SparseMatrix.of_scipy(found.values if paths else found, np.inf)
+    matrix = SparseArray.of_scipy(found.values if paths else found, np.inf)
     yield NearDistances(list(G), matrix, found._store.tree if paths else None, drawn)
 
 

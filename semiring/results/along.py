@@ -7,6 +7,7 @@ numbers go path by path.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -30,7 +31,7 @@ from semiring.kernels.operations import operations_for
 from semiring.kernels.overflow.closures import guard_for, statistics_of
 from semiring.kernels.select import element_operations, has_loops
 from semiring.results.store import Store, Values
-from semiring.results.within import SparseMatrix, TreesWithin
+from semiring.results.within import TreesWithin
 
 __all__ = ["all_along", "pairs_along", "reader"]
 
@@ -45,9 +46,8 @@ def all_along(store: Store, other: Any, semiring: Semiring) -> Values:
     zero, one = semiring.identities(dtypes)
     if isinstance(store, TreesWithin):
         matrix: Any = store.values[0]
-        rows = np.arange(matrix.shape[0]).repeat(np.diff(matrix.starts))
-        entries = zip(_by_paths(store, elements, semiring, rows, matrix.columns.astype(np.intp)), zero, strict=True)
-        return tuple([SparseMatrix(matrix.starts, matrix.columns, v, matrix.shape, z).to_scipy() for v, z in entries])
+        entries = _by_paths(store, elements, semiring, matrix.edges.tails, matrix.edges.heads.astype(np.intp))
+        return tuple([each.to_scipy() for each in replace(matrix.edges, weights=entries, zero=zero).arrays()])
 
     def path_by_path() -> Values:
         every = np.indices(store.shape).reshape(2, -1)

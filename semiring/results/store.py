@@ -119,7 +119,7 @@ class Store(ABC):
     def _edges(self) -> ClosedMatrix | None:
         """Return the given matrix, in which bent paths can be searched again; None if it was overwritten."""
         kept = self.kept()
-        return None if kept is None else tuple(host(v) if hasattr(v, "ndim") else v for v in kept)  # a SparseArray has no ndim
+        return None if kept is None else tuple(v if isinstance(v, SparseArray) else host(v) for v in kept)
 
     def _part(self, key: tuple[Any, ...], **more: Any) -> Self:
         def kept() -> ClosedMatrix | None:

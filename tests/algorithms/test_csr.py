@@ -135,6 +135,9 @@ def test_it_is_read_like_an_array(matrix: Array) -> None:
     assert all(array[u, v] == matrix[u, v] for u in range(n) for v in range(n))
     again = np.arange(n)[::-1].repeat(2)
     assert np.array_equal(array[again], matrix[again])
+    keys: list[Any] = [np.s_[:], np.s_[..., :, :1], np.s_[::-1, again], (again, again[::-1]), *([-1, (-1, 0), (0, again)] if n else [])]
+    assert all(np.array_equal(array[key], matrix[key]) for key in keys)
+    assert np.array_equal(array.transposed(), matrix.T)
 
 
 def test_a_chain_is_followed_to_its_end() -> None:

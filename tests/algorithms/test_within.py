@@ -40,16 +40,14 @@ def test_entries_within_a_limit(
     limit, n = limit if isinstance(limit, tuple) else (limit,), edges.n
     sources = np.array(data.draw(st.lists(st.integers(0, n - 1), max_size=6) if n else st.just([])), np.int64)
 
-    def find() -> within.SparseRows:
+    def find() -> CSR:
         searches = Searches(semiring, edges.dtypes, threads)
         return rows_within(searches, edges, sources, limit, reflexive=reflexive, backward=backward, paths=True)
 
     found = find()
     with interpreted():
         again = find()
-    for one, other in zip(
-        (found.starts, found.columns, *found.values, found.tree), (again.starts, again.columns, *again.values, again.tree), strict=True
-    ):
+    for one, other in zip((found.starts, found.heads, *found.weights), (again.starts, again.heads, *again.weights), strict=True):
         assert np.asarray(one).tobytes() == np.asarray(other).tobytes()
     whole = tuple(np.empty((len(sources), n), d) for d in edges.dtypes)
     graph = edges.transposed() if backward else edges
@@ -61,10 +59,10 @@ def test_entries_within_a_limit(
         worst = tuple(d.type(x) for d, x in zip(edges.dtypes, limit, strict=True))
         kept = [j for j, x in enumerate(elements) if better(x, zero) and not better(worst, x)]
         some = slice(found.starts[i], found.starts[i + 1])
-        assert found.columns[some].tolist() == kept
-        assert [tuple(v[k] for v in found.values) for k in range(some.start, some.stop)] == [elements[j] for j in kept]
-        assert found.tree is not None
-        for j, before in zip(kept, found.tree[some].tolist(), strict=True):
+        assert found.heads[some].tolist() == kept
+        *values, tree = found.weights
+        assert [tuple(v[k] for v in values) for k in range(some.start, some.stop)] == [elements[j] for j in kept]
+        for j, before in zip(kept, tree[some].tolist(), strict=True):
             assert (before == -1) == (reflexive and j == sources[i])
             assert before == -1 or before in kept or (not reflexive and before == sources[i])
 
@@ -81,5 +79,5 @@ def test_scipys_distances(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
         found = rows_within(Searches(sr.MIN_PLUS, edges.dtypes, 2), edges, np.arange(n), (limit,))
         expected = csgraph.dijkstra(matrix, limit=limit)
         dense = np.full((n, n), np.inf)
-        dense[np.arange(n).repeat(np.diff(found.starts)), found.columns] = found.values[0]
+        dense[np.arange(n).repeat(np.diff(found.starts)), found.heads] = found.weights[0]
         np.testing.assert_allclose(dense, expected)
