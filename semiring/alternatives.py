@@ -14,7 +14,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.laws import is_selective
 from semiring.algorithms.csr import CSR, present
 from semiring.algorithms.simple_paths import simple_paths
-from semiring.arrays.conversion import Array
+from semiring.arrays.conversion import Array, Values
 from semiring.arrays.devices import host
 from semiring.arrays.exchange import a_name_of, as_array_like, is_sparse
 from semiring.arrays.threads import require_threads
@@ -31,8 +31,6 @@ from semiring.results.along import reader
 from semiring.solve import apsp
 
 __all__ = ["ParetoPath", "SimplePath", "k_shortest_paths", "pareto_paths"]
-
-Values = tuple[Array, ...]
 
 
 class SimplePath(NamedTuple):

@@ -13,13 +13,11 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra import ops
-from semiring.algebra.elements import LARGEST
+from semiring.algebra.elements import LARGEST, Array
 from semiring.algebra.expression import ARITHMETIC, BITWISE, REAL, Expr, fold, nodes, show
 from semiring.common.errors import DivergenceError
 
 __all__ = ["FAR", "ROUNDINGS", "around", "difference"]
-
-Array = np.ndarray[Any, Any]
 
 ROUNDINGS = 64
 """Roundings of the largest intermediate result by which two computations of one value may differ: ``a ** 3`` is recorded as products."""

@@ -13,14 +13,12 @@ import numpy as np
 
 from semiring.algebra import ops
 from semiring.algebra.agreement import around, difference
-from semiring.algebra.elements import LARGEST, element
+from semiring.algebra.elements import LARGEST, Array, element
 from semiring.algebra.expression import BITWISE, COMPARISONS, Expr, const, evaluate, nodes, show, where
 from semiring.algebra.tracing import record
 from semiring.common.errors import DTypeError, SemiringError, TraceError
 
 __all__ = ["Carrier", "Interval", "Part", "Predicate", "carrier_of"]
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)

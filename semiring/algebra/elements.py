@@ -15,7 +15,11 @@ import numpy as np
 
 from semiring.common.errors import DTypeError, brief
 
-__all__ = ["COMPUTED_IN", "DTYPES", "LARGEST", "element", "infinity", "widest"]
+__all__ = ["COMPUTED_IN", "DTYPES", "LARGEST", "Array", "Values", "element", "infinity", "widest"]
+
+Array = np.ndarray[Any, Any]
+Values = tuple[Array, ...]
+"""Elements, an array for each component."""
 
 LARGEST = sys.float_info.max
 """The largest finite float; an interval that ends here excludes that infinity."""

@@ -13,7 +13,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from semiring.algebra.model import Array, Model, Values, model_of
+from semiring.algebra.elements import Array
+from semiring.algebra.model import Model, Values, model_of
 from semiring.algebra.structure import AlgebraicStructure
 from semiring.common.errors import SemiringError
 

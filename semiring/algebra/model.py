@@ -22,7 +22,7 @@ import numpy as np
 from semiring.algebra import ops
 from semiring.algebra.agreement import ROUNDINGS, around
 from semiring.algebra.carrier import Interval, Part
-from semiring.algebra.elements import element
+from semiring.algebra.elements import Array, element
 from semiring.algebra.expression import BITWISE, REAL, Expr, evaluate, nodes
 from semiring.algebra.program import Program
 from semiring.algebra.structure import AlgebraicStructure
@@ -30,7 +30,6 @@ from semiring.common.errors import DivergenceError, DTypeError, TraceError
 
 __all__ = ["Model", "model_of"]
 
-Array = np.ndarray[Any, Any]
 Values = Sequence[Array]
 
 _OBJECT, _FLOAT = np.dtype(object), np.dtype(np.float64)

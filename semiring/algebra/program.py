@@ -15,7 +15,7 @@ import numpy as np
 
 from semiring.algebra.agreement import FAR, around, difference
 from semiring.algebra.carrier import Carrier
-from semiring.algebra.elements import element
+from semiring.algebra.elements import Array, element
 from semiring.algebra.exponential import exponential_scale
 from semiring.algebra.expression import ARITHMETIC, BITWISE, REAL, Expr, chooses_operand, const, fold, node, nodes, var, where
 from semiring.algebra.tracing import Trace
@@ -23,8 +23,6 @@ from semiring.common.errors import DTypeError
 from semiring.common.forks import cached_property
 
 __all__ = ["Program", "compose", "disagreements"]
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)

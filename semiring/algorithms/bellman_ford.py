@@ -74,6 +74,7 @@ from semiring.algebra.expression import ARITHMETIC, BITWISE, evaluate, is_operat
 from semiring.algebra.laws import is_selective
 from semiring.algorithms.csr import CSR, SparseArray, combine_runs
 from semiring.algorithms.strong_components import strong_components
+from semiring.arrays.conversion import Array, Values
 from semiring.arrays.pieces import CACHE, slices
 from semiring.kernels.operations import Operations, operations_for
 
@@ -84,9 +85,6 @@ __all__ = [
     "Relaxation", "adds_along_paths", "better", "close_by_potentials", "compared", "eased", "exact_weight", "filled", "find_cycle",
     "inverse", "potentials_by_components", "relaxation", "reweighed", "rounding",
 ]  # fmt: skip
-
-Array = np.ndarray[Any, Any]
-Values = tuple[Array, ...]
 
 
 def relaxation(semiring: Semiring, values: Values) -> Relaxation:

@@ -22,12 +22,11 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from semiring.algorithms.heap import pop, push
+from semiring.arrays.conversion import Array
 from semiring.arrays.threads import run, thread_count
 from semiring.kernels.cpu.loops import Bound, Element, Elements, Floats, Ints, ShortInts, loop
 
 __all__ = ["Searched", "betweenness", "dependencies"]
-
-Array = np.ndarray[Any, Any]
 
 _BLOCKS = 64
 """Blocks of sources, at most."""

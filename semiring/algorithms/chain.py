@@ -28,14 +28,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.arrays.conversion import outside
+from semiring.arrays.conversion import Values, outside
 from semiring.common.errors import DomainError, SemiringError
 from semiring.kernels.overflow.statistics import surely_elements
 
 __all__ = ["Stored", "bracketed", "multiply_chain", "power"]
 
 Matrix = TypeVar("Matrix")
-Values = tuple[np.ndarray[Any, Any], ...]
 
 Ends = tuple[int, int]
 """Numbers of the first and the last factor of a product."""

@@ -38,6 +38,7 @@ from semiring.algorithms.divergence import Diagnosis, divergent_loop, is_min_plu
 from semiring.algorithms.schedules import Schedule, eliminates, require_closure_laws, schedule_for
 from semiring.algorithms.spanning_tree import close_symmetric, is_bottleneck
 from semiring.algorithms.sums import diverged, is_inverse, nonnegative_sums, pivot_where_needed
+from semiring.arrays.conversion import Array, Values
 from semiring.arrays.devices import host, on_gpu, to_gpu
 from semiring.arrays.pieces import HOST, pieces
 from semiring.arrays.threads import Threaded
@@ -50,9 +51,6 @@ from semiring.kernels.overflow.closures import guard_for, leaves_carrier, statis
 from semiring.kernels.select import engine_for
 
 __all__ = ["closure"]
-
-Array = np.ndarray[Any, Any]
-Values = tuple[Array, ...]
 
 _FEW = 64
 """Vertices of a component worth a separate closure."""

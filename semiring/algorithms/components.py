@@ -33,11 +33,10 @@ from typing import Any
 import numpy as np
 
 from semiring.algorithms.csr import present
+from semiring.arrays.conversion import Array
 from semiring.arrays.pieces import HOST, slices
 
 __all__ = ["close_condensed", "close_groups", "condense", "groups", "permute", "share", "weak", "weak_of_edges"]
-
-Array = np.ndarray[Any, Any]
 
 Close = Callable[[tuple[Array, ...], Array | None, Array], None]
 """Closes a matrix in place, given its construction matrix or None, and the vertex of each row."""

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from semiring.arrays.conversion import Array, Values
 from semiring.arrays.devices import holds_symbols, is_gpu
 from semiring.common.errors import library
 from semiring.common.forks import cached_property
@@ -22,9 +23,6 @@ __all__ = [
     "CSR", "SparseArray", "combine_runs", "consecutive", "in_order", "in_range", "is_symmetric", "present", "reached", "scatter",
     "starts_of", "transposition",
 ]  # fmt: skip
-
-Array = np.ndarray[Any, Any]
-Values = tuple[Array, ...]
 
 _RADIX = 1 << 12
 """Largest n for which NumPy sorts edges faster by both ends, in 16 bits each, than by places."""

@@ -35,7 +35,7 @@ from semiring.algorithms.csr import CSR, starts_of
 from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.algorithms.search import searches_for
 from semiring.algorithms.strong_components import strong_components
-from semiring.arrays.conversion import EXACT_IN_FLOAT64
+from semiring.arrays.conversion import EXACT_IN_FLOAT64, Array
 from semiring.arrays.threads import run, thread_count
 from semiring.common.errors import OverflowRiskError
 from semiring.common.units import counted
@@ -45,8 +45,6 @@ __all__ = [
     "Costs", "CriticalCycle", "CriticalRatio", "Policy", "PolicyCycle", "best_to_cycle", "critical_edges", "least_cycle_mean",
     "least_cycle_ratio", "reaching_cycles",
 ]  # fmt: skip
-
-Array = np.ndarray[Any, Any]
 
 _LARGEST = float(np.finfo(np.float64).max)
 

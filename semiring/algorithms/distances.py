@@ -41,14 +41,13 @@ from semiring.algorithms.csr import CSR
 from semiring.algorithms.hops import hop_sums
 from semiring.algorithms.rows_of_edges import rows_of_edges, search_order
 from semiring.algorithms.search import searches_for
+from semiring.arrays.conversion import Array
 from semiring.arrays.pieces import HOST, slices
 from semiring.arrays.threads import thread_count
 from semiring.common.progress import Meter
 from semiring.kernels.limits import half_range
 
 __all__ = ["DistanceSums", "counts_hops", "distance_sums", "extreme_eccentricity", "extreme_of"]
-
-Array = np.ndarray[Any, Any]
 
 
 class DistanceSums(NamedTuple):

@@ -17,14 +17,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from semiring.algorithms.elimination import Elimination
+from semiring.arrays.conversion import Array
 from semiring.arrays.memory import require_bytes
 from semiring.arrays.threads import run
 from semiring.common import forks
 from semiring.kernels.compressed import SweepLayout
 
 __all__ = ["Distribution", "cell_exponent", "distribution"]
-
-Array = np.ndarray[Any, Any]
 
 
 class Distribution(NamedTuple):

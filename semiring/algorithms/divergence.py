@@ -30,6 +30,7 @@ from semiring.algorithms.bellman_ford import eased, exact_weight, find_cycle, ro
 from semiring.algorithms.csr import CSR, SparseArray, present
 from semiring.algorithms.predecessors import cycle_through
 from semiring.algorithms.sums import divergent_component, heavy_cycle, is_inverse, weights_of_walks
+from semiring.arrays.conversion import Array, Values
 from semiring.common.errors import (
     AssumptionWarning,
     DivergenceError,
@@ -45,9 +46,6 @@ from semiring.kernels.limits import ValueStatistics
 from semiring.kernels.operations import Operations, operations_for
 
 __all__ = ["Diagnosis", "divergent_loop", "extremum_of", "is_min_plus", "may_improve"]
-
-Array = np.ndarray[Any, Any]
-Values = tuple[Array, ...]
 
 
 @dataclass(eq=False)

@@ -18,6 +18,7 @@ import numpy as np
 
 from semiring.algorithms.recursive import close_first, eliminate_first
 from semiring.algorithms.symbolic import Symbolic
+from semiring.arrays.conversion import Array, Values
 from semiring.arrays.devices import on_gpu
 from semiring.arrays.threads import run
 from semiring.common.errors import DivergentPivot
@@ -25,9 +26,6 @@ from semiring.kernels.compressed import EliminationPanels, SweepLayout
 from semiring.kernels.engine import Block, Engine, Primitives
 
 __all__ = ["Elimination", "eliminate_front"]
-
-Array = np.ndarray[Any, Any]
-Values = tuple[Array, ...]
 
 _SMALL = 192
 """The largest side of a front that is eliminated vertex by vertex."""

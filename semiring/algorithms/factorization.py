@@ -20,6 +20,7 @@ from semiring.algorithms.elimination import Elimination
 from semiring.algorithms.schedules import eliminates
 from semiring.algorithms.sums import Sums, diverged, is_inverse, nonnegative_sums, pivoted
 from semiring.algorithms.symbolic import Symbolic
+from semiring.arrays.conversion import Array, Values
 from semiring.arrays.devices import host, is_gpu, on_device, to_gpu
 from semiring.arrays.pieces import slices
 from semiring.common.errors import DivergentPivot
@@ -31,9 +32,6 @@ from semiring.kernels.overflow.closures import guard_for, statistics_of
 from semiring.kernels.select import eliminations_for, engine_for, fronts_for, sweeps_for
 
 __all__ = ["Factorization", "Kept"]
-
-Array = np.ndarray[Any, Any]
-Values = tuple[Array, ...]
 
 
 class Kept(NamedTuple):

@@ -17,6 +17,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from semiring.arrays.conversion import Array, Values
 from semiring.arrays.threads import run, take_scratch
 from semiring.common.progress import Meter
 from semiring.common.units import CACHE_LINE
@@ -25,8 +26,6 @@ from semiring.kernels.select import source_sets
 
 __all__ = ["HopSums", "hop_order", "hop_rows", "hop_sums"]
 
-Array = np.ndarray[Any, Any]
-Values = tuple[Array, ...]
 Levels = Annotated[NDArray[np.uint16], np.uint16]
 
 Some = Annotated[Any, "element"]

@@ -19,14 +19,12 @@ from semiring.algorithms.heap import pop, push
 from semiring.algorithms.predecessors import roots_of
 from semiring.algorithms.rows_of_edges import rows_of_edges, search_order
 from semiring.algorithms.search import Edges, Queue, Searches
-from semiring.arrays.conversion import Array
+from semiring.arrays.conversion import Array, Values
 from semiring.kernels.cpu.loops import Elements, Ints, ShortInts, loop
 from semiring.kernels.operations import operations_for
 from semiring.kernels.overflow.closures import guard_for, statistics_of
 
 __all__ = ["NearestSources", "nearest_sources"]
-
-Values = tuple[Array, ...]
 
 
 class NearestSources(NamedTuple):

@@ -30,7 +30,7 @@ from semiring.algorithms.csr import CSR
 from semiring.algorithms.heap import pop, push
 from semiring.algorithms.rows_of_edges import rows_of_edges, search_order
 from semiring.algorithms.search import Edges, Queue, searches_for
-from semiring.arrays.conversion import Array
+from semiring.arrays.conversion import Values
 from semiring.arrays.memory import require_bytes
 from semiring.common.errors import TooLargeError
 from semiring.kernels.cpu.loops import Element, Elements, Ints, loop
@@ -38,7 +38,6 @@ from semiring.kernels.select import element_operations
 
 __all__ = ["pareto_front"]
 
-Values = tuple[Array, ...]
 Point = tuple[tuple[Any, ...], tuple[Any, ...], list[int]]
 """The two elements of a path, and its vertices."""
 

@@ -23,6 +23,7 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.bellman_ford import exact_weight, relaxation, rounding
 from semiring.algorithms.csr import consecutive, present
+from semiring.arrays.conversion import Array, Values
 from semiring.arrays.devices import entries, host, on_gpu, to_gpu
 from semiring.arrays.pieces import CACHE, HOST, slices
 from semiring.common.errors import GraphError
@@ -34,8 +35,6 @@ __all__ = [
     "NONE", "SingleSource", "cycle_through", "erase_loops", "expand", "follow", "multiply_along", "predecessors", "roots_of", "weighs",
 ]  # fmt: skip
 
-Array = np.ndarray[Any, Any]
-Values = tuple[Array, ...]
 PathFinder = Callable[[Array, Array], list[list[int]]]
 """Returns simple paths for pairs of vertices, given as arrays of sources and targets."""
 

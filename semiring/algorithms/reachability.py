@@ -25,14 +25,13 @@ import numpy as np
 
 from semiring.algorithms.csr import CSR, consecutive
 from semiring.algorithms.strong_components import strong_components
+from semiring.arrays.conversion import Array
 from semiring.arrays.memory import require_bytes
 from semiring.arrays.pieces import HOST, slices
 from semiring.common.forks import cached_property
 from semiring.kernels.cpu.loops import Ints, ShortInts, Words, loop, popcount, trailing_zeros
 
 __all__ = ["Condensation", "Sets", "reached_components", "row_words"]
-
-Array = np.ndarray[Any, Any]
 
 
 class Sets(NamedTuple):

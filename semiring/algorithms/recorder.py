@@ -25,12 +25,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.arrays.conversion import Array
 from semiring.kernels.engine import Block, quarter
 from semiring.kernels.reference import ReferenceEngine
 
 __all__ = ["EQUATIONS", "Area", "Change", "Phase", "PrimitiveCall", "Recorder", "phases"]
-
-Array = np.ndarray[Any, Any]
 
 
 class Area(NamedTuple):

@@ -53,6 +53,7 @@ from semiring.algorithms.divergence import Diagnosis, extremum_of
 from semiring.algorithms.predecessors import roots_of
 from semiring.algorithms.search import Searches, searches_for
 from semiring.algorithms.tight_edges import trees_along_tight_edges
+from semiring.arrays.conversion import Array, Values
 from semiring.arrays.pieces import HOST, slices
 from semiring.common.forks import cached_property
 from semiring.common.progress import Meter
@@ -64,9 +65,6 @@ from semiring.kernels.overflow.closures import guard_for, statistics_of
 __all__ = ["MANY", "Order", "Reach", "best_path", "grow_trees", "pays", "reach", "rows_of_edges", "search_order"]
 
 Order = Literal["best", "levels", "rounds"]  # best first, breadth first, or label-correcting rounds
-
-Array = np.ndarray[Any, Any]
-Values = tuple[Array, ...]
 
 MANY = 64
 """Number of searches beyond which a sample of searches costs little."""

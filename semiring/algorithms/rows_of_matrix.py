@@ -24,13 +24,13 @@ import numpy as np
 
 from semiring.algorithms.bellman_ford import filled
 from semiring.algorithms.csr import reached
+from semiring.arrays.conversion import Array
 from semiring.arrays.devices import differ, equal, host, namespace
 from semiring.arrays.pieces import GPU, slices
 from semiring.kernels.engine import Block, Engine
 
 __all__ = ["reachable", "rows_of_matrix"]
 
-Array = np.ndarray[Any, Any]
 Values = tuple[Any, ...]
 
 

@@ -22,6 +22,7 @@ from semiring.algorithms.csr import starts_of
 from semiring.algorithms.heap import pop, push
 from semiring.algorithms.hops import hop_rows
 from semiring.algorithms.strong_components import strong_components
+from semiring.arrays.conversion import Array, Values
 from semiring.arrays.threads import Threaded, return_scratch, run, take_scratch
 from semiring.common.progress import Meter
 from semiring.common.units import CACHE_LINE
@@ -31,8 +32,6 @@ from semiring.kernels.select import element_operations, has_loops
 
 __all__ = ["PATIENCE", "Edges", "Queue", "Searches", "searches_for"]
 
-Array = np.ndarray[Any, Any]
-Values = tuple[Array, ...]
 Graph = tuple[Array, Array, Values]
 
 PATIENCE = 32

@@ -32,12 +32,10 @@ from semiring.algorithms.csr import CSR
 from semiring.algorithms.heap import pop, push
 from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.algorithms.search import searches_for
-from semiring.arrays.conversion import EXACT_IN_FLOAT64
+from semiring.arrays.conversion import EXACT_IN_FLOAT64, Array
 from semiring.kernels.cpu.loops import Element, Elements, Floats, Ints, ShortInts, loop
 
 __all__ = ["Deviations", "simple_paths"]
-
-Array = np.ndarray[Any, Any]
 
 _RECORD = np.dtype(
     [("distance", np.float64), ("seen", np.int64), ("final", np.int64), ("blocked", np.int64), ("avoided", np.int64), ("before", np.int64)]

@@ -34,14 +34,13 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import is_operation
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.divergence import extremum_of
+from semiring.arrays.conversion import Array
 from semiring.arrays.devices import holds_symbols
 from semiring.arrays.pieces import HOST, slices
 from semiring.arrays.threads import run, thread_count
 from semiring.kernels.cpu.loops import Element, Elements, Ints, Loop, Rows, ShortInts, ShortRows, loop
 
 __all__ = ["SpanningForest", "close_symmetric", "is_bottleneck", "is_symmetric"]
-
-Array = np.ndarray[Any, Any]
 
 _STRIP = 32  # rows compared with as many columns at a time
 

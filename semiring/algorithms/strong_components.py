@@ -6,15 +6,12 @@ finished in reverse topological order, so edges lead to the same or lower number
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from semiring.arrays.conversion import Array
 from semiring.kernels.cpu.loops import Ints, loop
 
 __all__ = ["strong_components"]
-
-Array = np.ndarray[Any, Any]
 
 
 def strong_components(starts: Array, heads: Array) -> tuple[int, Array]:

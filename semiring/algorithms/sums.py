@@ -42,6 +42,7 @@ from semiring.algebra.program import Program
 from semiring.algorithms.bellman_ford import find_cycle
 from semiring.algorithms.csr import CSR, SparseArray
 from semiring.algorithms.strong_components import strong_components
+from semiring.arrays.conversion import Array
 from semiring.arrays.devices import namespace
 from semiring.common.errors import DivergenceError, DivergentPivot, TraceError, library
 
@@ -50,7 +51,6 @@ __all__ = [
     "signs", "sums_converge", "weights_of_walks",
 ]  # fmt: skip
 
-Array = np.ndarray[Any, Any]
 Values = tuple[Any, ...]
 Sums = tuple[Any, ...]
 """True, False, or a bool array with one entry for each matrix of a stack, for each component."""

@@ -35,6 +35,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from semiring.algorithms.csr import CSR
+from semiring.arrays.conversion import Array
 from semiring.common.errors import GraphError, install_of
 from semiring.common.forks import cached_property
 from semiring.kernels.compressed import Supernodes
@@ -44,8 +45,6 @@ __all__ = [
     "ORDERS", "Fill", "Symbolic", "analysed", "analysis", "elimination_tree", "fill_reducing_order", "inverse_permutation", "postorder",
     "row_subtrees", "symmetric_pattern",
 ]  # fmt: skip
-
-Array = np.ndarray[Any, Any]
 
 _RELAXED = ((4, 1.0), (16, 0.8), (48, 0.1), (1 << 62, 0.05))
 """The greatest share of zeros among the entries of a merged supernode of up to so many vertices, as in CHOLMOD."""

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.arrays.conversion import Array, Values
 from semiring.arrays.threads import run, thread_count
 from semiring.kernels import machine
 from semiring.kernels.cpu.loops import Elements, Ints, Rows, ShortInts, ShortRows, loop
@@ -20,8 +21,6 @@ from semiring.kernels.select import element_operations, tight_trees
 
 __all__ = ["trees_along_tight_edges"]
 
-Array = np.ndarray[Any, Any]
-Values = tuple[Array, ...]
 Graph = tuple[Array, Array, Values]
 
 

@@ -22,8 +22,6 @@ from semiring.kernels.cpu.loops import Bound, Elements, Ints, ShortInts, loop
 
 __all__ = ["joined", "rows_within"]
 
-Values = tuple[Array, ...]
-
 _ROOM = 1 << 16
 """The fewest entries that a thread finds before they are copied."""
 

@@ -16,18 +16,17 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.elements import COMPUTED_IN, element
+from semiring.algebra.elements import COMPUTED_IN, Array, Values, element
 from semiring.arrays.devices import host, namespace, on_gpu, to_float32, to_float64
 from semiring.arrays.exchange import refuse_short_floats
 from semiring.arrays.pieces import pieces
 from semiring.common.errors import DomainError, DTypeError, brief
 
 __all__ = [
-    "EXACT_IN_FLOAT64", "Array", "Conversion", "Place", "conversions", "first", "nan", "outside", "refuse_nan", "refuse_text",
+    "EXACT_IN_FLOAT64", "Array", "Conversion", "Place", "Values", "conversions", "first", "nan", "outside", "refuse_nan", "refuse_text",
     "require_inside", "widened", "written_as",
 ]  # fmt: skip
 
-Array = np.ndarray[Any, Any]
 Place = Callable[[tuple[int, ...]], str]
 """A function that names an entry of the caller's array in a message."""
 

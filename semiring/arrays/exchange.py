@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from semiring.algebra.elements import Array
 from semiring.arrays.devices import on_gpu, strided, torch_dtypes
 from semiring.common.errors import (
     AssumptionWarning,
@@ -37,8 +38,6 @@ __all__ = [
     "ArrayLike", "Borrowed", "Restorer", "a_name_of", "as_array_like", "borrowed", "comes_from", "graph_library", "holds_sparse",
     "is_pydata", "is_sparse", "lends_memory", "name_of", "refuse_short_floats", "rounded_integer",
 ]  # fmt: skip
-
-Array = np.ndarray[Any, Any]
 
 _LEAST_ROUNDED = 2.0**53  # the float64 of the first integer that float64 rounds
 _HOST, _GPU = frozenset({1, 3}), frozenset({2, 13})  # DLPack's device types: CPU and pinned memory; an NVIDIA GPU and managed memory

@@ -17,7 +17,7 @@ from semiring.algorithms.reachability import Condensation
 from semiring.algorithms.rows_of_edges import best_path, grow_trees, rows_of_edges
 from semiring.algorithms.spanning_tree import SpanningForest
 from semiring.algorithms.symbolic import analysed
-from semiring.arrays.conversion import Array
+from semiring.arrays.conversion import Array, Values
 from semiring.arrays.memory import entry_bytes, require_bytes, require_memory
 from semiring.arrays.pieces import HOST, slices
 from semiring.common.forks import cached_property
@@ -28,7 +28,6 @@ from semiring.planning import Plan
 
 __all__ = ["EliminationSolver", "RowSolver", "close", "require_rows", "row_solver", "rows_of_forest", "search_steps"]
 
-Values = tuple[Array, ...]
 Rows = tuple[Values, Any]
 """Rows of the closure, and the trees of their paths or None."""
 

@@ -18,7 +18,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algorithms.bellman_ford import filled
 from semiring.algorithms.csr import CSR, in_order, present
 from semiring.algorithms.nearest import NearestSources
-from semiring.arrays.conversion import Array, conversions
+from semiring.arrays.conversion import Array, Values, conversions
 from semiring.arrays.pieces import HOST, slices
 from semiring.common.errors import SemiringError, noted
 from semiring.execution.question import GivenGraph, Question, Selection
@@ -35,8 +35,6 @@ from semiring.results.paths import paths_in
 from semiring.results.store import Names, visited
 
 __all__ = ["Expansion", "expansion", "solve_with_turns"]
-
-Values = tuple[Array, ...]
 
 
 class Expansion(NamedTuple):

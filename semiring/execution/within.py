@@ -12,7 +12,7 @@ import numpy as np
 
 from semiring.algorithms.csr import CSR, SparseArray, present, starts_of
 from semiring.algorithms.within import joined, rows_within
-from semiring.arrays.conversion import Array
+from semiring.arrays.conversion import Array, Values
 from semiring.arrays.devices import device_of, host, is_gpu
 from semiring.arrays.pieces import HOST, slices
 from semiring.common.errors import GraphError, SemiringError, library
@@ -27,8 +27,6 @@ from semiring.results.store import Names
 from semiring.results.within import TreesWithin
 
 __all__ = ["close", "entries_within", "parts_within"]
-
-Values = tuple[Array, ...]
 
 
 def close(

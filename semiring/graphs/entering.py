@@ -11,7 +11,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.csr import CSR, present
-from semiring.arrays.conversion import Array, conversions, require_inside, written_as
+from semiring.arrays.conversion import Values, conversions, require_inside, written_as
 from semiring.arrays.devices import device_of, host, on_device, on_gpu, to_gpu
 from semiring.arrays.exchange import a_name_of, as_array_like
 from semiring.common.errors import GraphError, ShapeError
@@ -22,8 +22,6 @@ from semiring.kernels.operations import operations_for
 from semiring.kernels.overflow.closures import guard_for, statistics_of
 
 __all__ = ["entering"]
-
-Values = tuple[Array, ...]
 
 
 def entering(graph: Any, read: CSR | Graph, semiring: Semiring, costs: Any) -> Any:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.arrays.conversion import Array, Values
 from semiring.arrays.devices import namespace, on_gpu
 from semiring.common.errors import GraphError
 from semiring.kernels.operations import Operations, differ
@@ -21,8 +22,6 @@ __all__ = [
     "strange_columns", "strange_starts",
 ]  # fmt: skip
 
-Array = np.ndarray[Any, Any]
-Values = tuple[Array, ...]
 Terms = Callable[[Array], tuple[Values, Values]]
 """Returns the operands of terms, given their numbers."""
 

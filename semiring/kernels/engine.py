@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.arrays.conversion import Array
 from semiring.common.progress import Meter
 from semiring.kernels.limits import ValueStatistics
 from semiring.kernels.operations import Operations
@@ -25,7 +26,6 @@ __all__ = [
     "fresh_engine", "quarter", "sequence_offsets",
 ]  # fmt: skip
 
-Array = np.ndarray[Any, Any]
 Values = tuple[Any, ...]
 
 

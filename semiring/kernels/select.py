@@ -10,11 +10,10 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-
 from semiring.algebra.definition import Semiring
 from semiring.algebra.equations import law
 from semiring.algebra.laws import is_selective
+from semiring.arrays.conversion import Array
 from semiring.arrays.devices import gpu_number, is_gpu
 from semiring.arrays.memory import fits
 from semiring.common.forks import importing
@@ -37,8 +36,6 @@ __all__ = [
     "element_operations", "eliminations_for", "engine_for", "fronts_for", "has_loops", "has_searches", "scans_for", "source_sets",
     "sparse_products_for", "sweeps_for", "tight_trees",
 ]  # fmt: skip
-
-Array = np.ndarray[Any, Any]
 
 _NOT_SINGLE = {"exp", "expm1", "log", "log1p"}  # operations that are generated for vectors only
 _WHOLE = {"floordiv", "mod"}  # operations that are generated for integers only

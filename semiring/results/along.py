@@ -18,7 +18,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algorithms.bellman_ford import better
 from semiring.algorithms.csr import CSR, combine_runs, present
 from semiring.algorithms.predecessors import multiply_along
-from semiring.arrays.conversion import Array, conversions, refuse_nan, widened, written_as
+from semiring.arrays.conversion import Array, Values, conversions, refuse_nan, widened, written_as
 from semiring.arrays.devices import host
 from semiring.arrays.exchange import as_array_like, is_sparse
 from semiring.common.errors import DTypeError, GraphError, ShapeError
@@ -30,7 +30,7 @@ from semiring.graphs.weights import elements_of, require_weight
 from semiring.kernels.operations import operations_for
 from semiring.kernels.overflow.closures import guard_for, statistics_of
 from semiring.kernels.select import element_operations, has_loops
-from semiring.results.store import Store, Values
+from semiring.results.store import Store
 from semiring.results.within import TreesWithin
 
 __all__ = ["all_along", "pairs_along", "reader"]

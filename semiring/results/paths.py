@@ -16,12 +16,12 @@ import numpy as np
 from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.divergence import is_min_plus
-from semiring.arrays.conversion import Array
+from semiring.arrays.conversion import Array, Values
 from semiring.common.docstrings import described_by
 from semiring.common.errors import GraphError, raised_here
 from semiring.common.forks import cached_property
 from semiring.graphs.vertices import Vertices
-from semiring.results.store import ConstructionMatrix, Names, Store, Values, shown, squeezed
+from semiring.results.store import ConstructionMatrix, Names, Store, shown, squeezed
 
 if TYPE_CHECKING:
     from semiring.results.farthest import FarthestPair

@@ -23,14 +23,12 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.recorder import Area, Change, Phase, PrimitiveCall
-from semiring.arrays.conversion import Array
+from semiring.arrays.conversion import Array, Values
 from semiring.common.errors import library, printable
 from semiring.common.html import escape, short
 from semiring.common.units import counted
 
 __all__ = ["Frame", "Recording"]
-
-Values = tuple[Array, ...]
 
 IDLE, WRITTEN, READ, CLOSED = range(4)  # roles of an element in a frame
 

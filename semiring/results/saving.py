@@ -20,7 +20,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.factorization import Factorization, Kept
 from semiring.algorithms.symbolic import analysis
-from semiring.arrays.conversion import Array, outside, require_inside
+from semiring.arrays.conversion import Array, Values, outside, require_inside
 from semiring.arrays.devices import host
 from semiring.arrays.memory import fits, free_on, require_bytes
 from semiring.arrays.pieces import pieces
@@ -33,7 +33,7 @@ from semiring.graphs.vertices import Vertices
 from semiring.kernels.compressed import EliminationPanels
 from semiring.kernels.operations import Operations
 from semiring.kernels.overflow.statistics import surely_elements
-from semiring.results.store import ConstructionMatrix, Names, Store, Values
+from semiring.results.store import ConstructionMatrix, Names, Store
 
 __all__ = ["load_factor", "load_paths", "save_factor", "save_paths"]
 

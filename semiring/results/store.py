@@ -22,7 +22,7 @@ from semiring.algorithms.all_paths import AllPaths
 from semiring.algorithms.csr import CSR, SparseArray, present
 from semiring.algorithms.predecessors import NONE, SingleSource, expand, predecessors, weighs
 from semiring.algorithms.search import searches_for
-from semiring.arrays.conversion import Array
+from semiring.arrays.conversion import Array, Values
 from semiring.arrays.devices import entries, equal, host, namespace, on_gpu
 from semiring.arrays.pieces import GPU, slices
 from semiring.common.errors import DTypeError, GraphError
@@ -31,7 +31,6 @@ from semiring.graphs.vertices import Vertices, unknown_vertex
 
 __all__ = ["ConstructionMatrix", "Names", "PredecessorTrees", "Store", "shown", "squeezed", "via_of_trees", "visited"]
 
-Values = tuple[Array, ...]
 ClosedMatrix = tuple[Any, ...]
 """The given matrix: an array for each component, or an object that reads single rows of a component."""
 

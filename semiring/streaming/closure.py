@@ -31,7 +31,7 @@ from semiring.algorithms.block_rows import (
 )
 from semiring.algorithms.divergence import Diagnosis, divergent_loop
 from semiring.algorithms.schedules import Pivots
-from semiring.arrays.conversion import Array
+from semiring.arrays.conversion import Values
 from semiring.arrays.devices import host
 from semiring.common.errors import DivergentPivot
 from semiring.common.progress import Meter
@@ -45,8 +45,6 @@ from semiring.streaming.layout import BlockCyclicDistribution
 from semiring.streaming.pipeline import Buffer, DevicePipeline, Loaded, nothing
 
 __all__ = ["closure_by_rows", "run_workers", "visit"]
-
-Values = tuple[Array, ...]
 
 
 def visit(

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.arrays.conversion import Array
 from semiring.arrays.overlap import address, matched, overlap
 from semiring.arrays.threads import Threaded, return_scratch, run, take_scratch
 from semiring.kernels.cpu.arguments import Arguments, pack
@@ -27,8 +28,6 @@ from semiring.kernels.engine import Block, Immediate, PackedBlock
 from semiring.kernels.hardware import host
 
 __all__ = ["GROUP", "STRIP", "BitsKernel", "BooleanEngine"]
-
-Array = np.ndarray[Any, Any]
 
 STRIP = 512
 """The columns of a strip, and of a table row."""

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.arrays.conversion import Array, Values
 from semiring.arrays.overlap import address
 from semiring.arrays.threads import Threaded, return_scratch, run, take_scratch
 from semiring.common.errors import DivergentPivot
 from semiring.common.units import CACHE_LINE
-from semiring.kernels.compressed import Array, EliminationPanels, Supernodes, SweepLayout, Values
+from semiring.kernels.compressed import EliminationPanels, Supernodes, SweepLayout
 from semiring.kernels.cpu.arguments import pack
 from semiring.kernels.cpu.fronts import FRONT_STATUS, FrontArrays, FrontWords
 from semiring.kernels.cpu.kernels import kernels_for

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra.definition import Semiring
+from semiring.arrays.conversion import Array
 from semiring.arrays.overlap import Layout, address, layout, matched
 from semiring.arrays.threads import Threaded, new_scratch
 from semiring.common.errors import DivergentPivot
@@ -27,8 +28,6 @@ from semiring.kernels.machine import SERIAL, VECTOR_SERIAL
 from semiring.kernels.operations import Operations, operations_for
 
 __all__ = ["CpuEngine"]
-
-Array = np.ndarray[Any, Any]
 
 
 def _copied(block: Block, *, via: bool = False) -> Block:

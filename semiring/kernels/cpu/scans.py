@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.arrays.conversion import Array
 from semiring.arrays.overlap import address
 from semiring.arrays.threads import Threaded, return_scratch, run, take_scratch
 from semiring.kernels.cpu.arguments import ScanArrays, ScanWords, kernel_name, pack, scratch_bytes
@@ -15,8 +16,6 @@ from semiring.kernels.engine import ScanOperands, ScanPlaces, sequence_offsets
 from semiring.kernels.machine import SERIAL
 
 __all__ = ["CpuScans"]
-
-Array = np.ndarray[Any, Any]
 
 _SHARES = 8
 """Calls per thread, so that sequences of unequal lengths keep all threads busy."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.arrays.conversion import Array, Values
 from semiring.arrays.overlap import address
 from semiring.arrays.threads import Threaded, run
 from semiring.kernels import machine
@@ -23,9 +24,6 @@ from semiring.kernels.cpu.sparse import BEYOND, STRANGE, SparseArrays, SparseWor
 from semiring.kernels.limits import SafeRange
 
 __all__ = ["CpuSparseProducts"]
-
-Array = np.ndarray[Any, Any]
-Values = tuple[Array, ...]
 
 _NOTHING = SparseWords._make([0] * len(SparseWords._fields))
 

@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from semiring.arrays.conversion import Array
 from semiring.kernels.cpu.compiler import compile_library, link
 from semiring.kernels.cpu.emitter import ENTRY, I64, Emitter, Scalar, scalar_type
 from semiring.kernels.cpu.representation import signed
@@ -33,8 +34,6 @@ from semiring.kernels.hardware import Target, host
 from semiring.kernels.limits import FINITE, HIGHEST, LOWEST, NAN, RawStatistics
 
 __all__ = ["StatisticsGenerator", "statistics_kernel"]
-
-Array = np.ndarray[Any, Any]
 
 _ND, _FLAGS, _SHAPE, _STRIDES, _DATA = 4, 16, 24, 32, 40
 """The offsets of a `PyArrayInterface`'s fields; the flags begin with C order and Fortran order."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from semiring.arrays.conversion import Array
 from semiring.arrays.overlap import address
 from semiring.kernels.cpu.arguments import Arguments
 from semiring.kernels.cpu.emitter import I32, Emitter, Scalar
@@ -19,8 +20,6 @@ from semiring.kernels.cpu.representation import Representation
 from semiring.kernels.hardware import Target
 
 __all__ = ["CELL_BYTES", "Tally", "TallyKernel", "TallyWords"]
-
-Array = np.ndarray[Any, Any]
 
 _COPIES = 8
 """The copies of each cell of the histogram, used by sources in turn, so that a counter is not read right after it is written."""

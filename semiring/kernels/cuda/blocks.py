@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from semiring.arrays.conversion import Array
 from semiring.arrays.overlap import Layout, share, span
 from semiring.common import forks
 from semiring.kernels.cuda.arguments import DeviceMatrix, Via, flat
@@ -24,8 +25,6 @@ __all__ = [
     "BATCH", "access", "aligned_copy", "batches", "by_value", "contiguous", "copy_into", "copy_rows", "download", "locked", "matrix_of",
     "of_one_layout", "row_slices", "same_block", "shares", "stacked", "upload", "via_of",
 ]  # fmt: skip
-
-Array = np.ndarray[Any, Any]
 
 BATCH = 65535
 """The most matrices of one launch: the limit of a grid's second and third dimensions."""

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.arrays.conversion import Array
 from semiring.arrays.devices import gpu_name, on_device
 from semiring.arrays.memory import free_on
 from semiring.common.errors import DivergentPivot
@@ -39,7 +40,6 @@ from semiring.kernels.limits import DTypes, threshold
 
 __all__ = ["CudaFronts", "CudaSweeps", "front_bytes", "fronts_source", "sweep_source"]
 
-Array = np.ndarray[Any, Any]
 Values = tuple[Any, ...]
 
 _BAND = 16  # rows of a band, as in ``fronts.cuh``

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.arrays.conversion import Array
 from semiring.arrays.pieces import GPU_SCRATCH, slices
 from semiring.kernels.cuda.arguments import DeviceMatrix, StridedBatch, flat, parameters
 from semiring.kernels.cuda.blocks import matrix_of, of_one_layout, stacked
@@ -20,8 +21,6 @@ from semiring.kernels.engine import Block
 from semiring.kernels.hardware import device
 
 __all__ = ["expand_paths", "predecessor_trees", "trees_source", "walks_source"]
-
-Array = np.ndarray[Any, Any]
 
 _THREADS = 1024
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.arrays.conversion import Array
 from semiring.kernels.cuda.arguments import Scan
 from semiring.kernels.cuda.blocks import by_value, of_one_layout
 from semiring.kernels.cuda.compiler import semiring_kernel_for
@@ -28,8 +29,6 @@ from semiring.kernels.hardware import device
 from semiring.kernels.limits import threshold
 
 __all__ = ["CudaScans", "ScanForm", "ScanTile", "fits", "scan_source", "scan_tile"]
-
-Array = np.ndarray[Any, Any]
 
 _THREADS = 1024  # the most threads of a block, and so states
 _HELD_BYTES, _STREAMED_BYTES = 64, 32  # of a matrix: held in a thread's registers for all steps; or else read ahead

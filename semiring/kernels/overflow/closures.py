@@ -9,13 +9,13 @@ import functools
 import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import CHOOSING, chooses_operand, is_operation
 from semiring.algebra.laws import is_selective
+from semiring.arrays.conversion import Array, Values
 from semiring.arrays.devices import host, on_gpu
 from semiring.arrays.pieces import HOST, pieces, slices
 from semiring.common.errors import OverflowRiskError
@@ -26,9 +26,6 @@ from semiring.kernels.overflow.products import certify
 from semiring.kernels.overflow.statistics import surely_elements, value_statistics
 
 __all__ = ["Guard", "guard_for", "leaves_carrier", "statistics_of"]
-
-Array = np.ndarray[Any, Any]
-Values = tuple[Array, ...]
 
 _HARMLESS = CHOOSING | {"invert"}
 

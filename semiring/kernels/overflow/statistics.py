@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.arrays.conversion import Array
 from semiring.arrays.devices import on_gpu
 from semiring.arrays.threads import run, thread_count
 from semiring.common.errors import SemiringError
@@ -19,8 +20,6 @@ from semiring.common.forks import importing
 from semiring.kernels.limits import DTypes, RawStatistics, ValueStatistics, absorbing, interpreted, statistics_by_numpy
 
 __all__ = ["SMALL", "as_stored", "begin_statistics", "gpu_kernels", "kernel_for", "surely_elements", "value_statistics"]
-
-Array = np.ndarray[Any, Any]
 
 _PIECE, SMALL = 1 << 22, 1 << 20
 """Bytes that a thread reads at a time (a second thread pays from twice as many on); the most bytes of an array read in one call."""
