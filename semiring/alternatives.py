@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import replace
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -15,17 +14,16 @@ from semiring.algebra.laws import is_selective
 from semiring.algorithms.csr import CSR, present
 from semiring.algorithms.simple_paths import simple_paths
 from semiring.arrays.conversion import Array, Values
-from semiring.arrays.devices import host
-from semiring.arrays.exchange import a_name_of, as_array_like, is_sparse
+from semiring.arrays.exchange import a_name_of, is_sparse
 from semiring.arrays.threads import require_threads
 from semiring.common.docstrings import described_by
-from semiring.common.errors import DTypeError, GraphError, LawError, ShapeError, noted, raised_here
-from semiring.graphs import EdgeList
+from semiring.common.errors import DTypeError, GraphError, LawError, noted, raised_here
 from semiring.graphs.coo import COO, coordinates
 from semiring.graphs.dense import Reading
 from semiring.graphs.foreign import listed_edges
 from semiring.graphs.read import one_graph, reading_of
 from semiring.graphs.vertices import one_vertex
+from semiring.graphs.weights import with_values
 from semiring.kernels.select import has_loops
 from semiring.results.along import reader
 from semiring.solve import apsp
@@ -243,7 +241,7 @@ def _two_weights(
         tails, heads, n, labels = given.tails, given.heads, given.n, given.labels
         kept, weights = _apart(given, semiring, reading_of(semiring, reading))
         if isinstance(other, str) or (np.ndim(other) == 1 and not is_sparse(other)):
-            other_listed = listed if isinstance(other, str) else replace(listed, weights=_one_each(other, listed))
+            other_listed = listed if isinstance(other, str) else with_values(listed, other)
             name = other if isinstance(other, str) else None
             rest = coordinates(graph, other_semiring, name, presence=False, listed=other_listed)
             assert rest is not None
@@ -266,13 +264,3 @@ def _apart(given: COO, semiring: Semiring, reading: Reading) -> tuple[Array, Val
     each = np.arange(len(given.tails))
     found = given._replace(tails=each, heads=each, n=len(each)).csr(semiring, reading)
     return found.heads, found.weights
-
-
-def _one_each(values: Any, listed: EdgeList) -> Any:
-    """Return a sequence with a weight for each edge of a list; refuse other lengths."""
-    found = list(values) if isinstance(values, list | tuple) else host(as_array_like(values).array)
-    if len(found) != len(listed.sources):
-        raise ShapeError(
-            f"the other weights have the shape ({len(found)},), and {len(listed.sources):,} edges need ({len(listed.sources)},)"
-        )
-    return found

@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -26,10 +26,8 @@ from semiring.common.html import Shown
 from semiring.common.units import counted
 from semiring.graphs import EdgeList
 from semiring.graphs.read import one_graph
+from semiring.graphs.weights import with_values
 from semiring.solve import apsp
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["CycleMean", "cycle_mean"]
 
@@ -248,7 +246,7 @@ def _transits(graph: Any, edges: CSR, transit: Any, names: Sequence[Hashable]) -
     if isinstance(transit, Real):
         found = np.full(len(edges.heads), float(transit))
     elif isinstance(transit, str) or listed or is_sparse(transit):
-        given = graph if isinstance(transit, str) else replace(graph, weights=np.asarray(transit)) if listed else transit
+        given = graph if isinstance(transit, str) else with_values(graph, transit) if listed else transit
         weight = transit if isinstance(transit, str) else None
         least, greatest = (one_graph(given, s, dtype=np.float64, weight=weight)[0] for s in (MIN_PLUS, MAX_PLUS))
         at = np.minimum(np.searchsorted(least.places, edges.places), max(0, len(least.heads) - 1))

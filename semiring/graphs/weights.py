@@ -21,14 +21,25 @@ from semiring.algebra import ops
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import evaluate, nodes
 from semiring.arrays.conversion import EXACT_IN_FLOAT64, Array, Place
-from semiring.arrays.devices import namespace
+from semiring.arrays.devices import host, namespace
 from semiring.arrays.exchange import ArrayLike, a_name_of, as_array_like, is_sparse, rounded_integer
 from semiring.common.errors import DTypeError, GraphError, ShapeError, listing, or_similar
 from semiring.graphs.dense import matches, warn_of_zeros, zeros_may_mean_missing
 from semiring.graphs.edge_list import HIDDEN, EdgeList
 from semiring.graphs.edge_table import is_number, require_weights, warn_of_unweighted
 
-__all__ = ["components_of", "element_of", "elements_of", "lists_components", "matrix_of", "refuse_weight", "require_weight", "weighted"]
+__all__ = [
+    "components_of", "element_of", "elements_of", "lists_components", "matrix_of", "refuse_weight", "require_weight", "weighted",
+    "with_values",
+]  # fmt: skip
+
+
+def with_values(graph: EdgeList, values: Any) -> EdgeList:
+    """Give the edges other weights: a sequence with one for each edge. Raises ShapeError for another length."""
+    found, m = list(values) if isinstance(values, list | tuple) else host(as_array_like(values).array), len(graph.sources)
+    if len(found) != m:
+        raise ShapeError(f"the values of edges have the shape ({len(found)},), and {m:,} edges need ({m},)")
+    return replace(graph, weights=found)
 
 
 def weighted(graph: EdgeList, weight: Any, *, presence: bool = False, warns: bool = True, where: str = "") -> EdgeList:

@@ -353,6 +353,7 @@ def test_kinds_of_transits() -> None:
     for graph, transit, message in (
         (doubled, [1, 0, 1, 1, 2], "parallel edges have different transits: the edge 'x' → 'y'"),
         (sr.edges(edges), [1, 0, 1, -1], "the transit of the edge 'z' → 'x' is -1.0"),
+        (sr.edges(edges), [1, 0, 1], r"shape \(3,\), and 4 edges need \(4,\)"),
         (sr.edges(edges), matrix[:2], r"transit has shape \(2, 3\); it must be \(3, 3\)"),
         (network, sp.csr_array((3, 3)), "transit has no number for the edge 'x' → 'y'"),
         (network, "minutes", "minutes"),
