@@ -214,6 +214,7 @@ def test_on_a_gpu(dtype: Any) -> None:
         for name in ("max-min", "distance-hops"):
             for paths in (gpu, host):
                 np.testing.assert_array_equal(numbers(paths.along(others[1], semiring=name)), host.along(b, semiring=name))
+    gpu = sr.apsp(cupy.asarray(a), paths=True)
     with pytest.raises(sr.GraphError, match="no edges with the attribute 'metres'"):
         gpu.along("metres")
     with pytest.raises(sr.ShapeError, match=r"\(2, 2\).*\(60, 60\)"):
