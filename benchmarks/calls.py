@@ -2,6 +2,7 @@
 
     python -m benchmarks.calls
     python -m benchmarks.calls --device cuda
+    python -m benchmarks.calls --products
 
 On the CPU, calls of `csgraph` stand below SciPy's own calls, and calls of NetworkX that the backend declines below the same calls without a
 backend. Times are given beside SciPy's `floyd_warshall` of a 16 × 16 matrix, measured in the same rounds; with how many Python functions
@@ -223,6 +224,51 @@ def on_gpu() -> None:
     print_table(("first call of a process on a GPU", "empty caches, s", "full caches, s"), rows)
 
 
+_SIZES = (16, 64, 256, 1024, 2048, 4096, 8192)
+
+
+def products_on_gpu() -> None:
+    """Products with witnesses, over log Σ exp, with c and out, and closures with paths, of arrays of each library that is installed."""
+    makers: dict[str, Callable[[Any], Any]] = {"CuPy": importlib.import_module("cupy").asarray}
+    if importlib.util.find_spec("torch"):
+        torch = importlib.import_module("torch")
+        makers["PyTorch"] = lambda v: torch.from_numpy(v).cuda()
+    if importlib.util.find_spec("jax"):
+        jax = importlib.import_module("jax")
+        makers["JAX"] = lambda v: jax.device_put(v, jax.devices("gpu")[0])
+    wait = importlib.import_module("cupy").cuda.Device().synchronize
+    print(machine())
+    for library, make in makers.items():
+        rows = []
+        for n in _SIZES:
+            a, c = (make(np.random.default_rng(seed).random((n, n), dtype=np.float32)) for seed in range(2))
+            works: dict[str, Callable[[], object]] = {
+                "plain": partial(sr.matmul, a, a, sr.MIN_PLUS),
+                "witness": partial(sr.matmul, a, a, sr.MIN_PLUS, witness=True),
+                "log": partial(sr.matmul, a, a, sr.LOG),
+                "c": partial(sr.matmul, a, a, sr.MIN_PLUS, c=c),
+                "out": partial(sr.matmul, a, a, sr.MIN_PLUS, out=c) if library != "JAX" else lambda: None,
+                "paths": partial(sr.apsp, a, paths=True),
+            }
+            rows.append((f"{n:,}", *(f"{1e6 * _waited(work, wait):,.0f}" for work in works.values())))
+        print_table((f"{library}, f32, n, µs a call", "min-plus", "witness", "LOG", "c=", "out=", "apsp with paths"), rows)
+
+
+def _waited(work: Callable[[], object], wait: Callable[[], object]) -> float:
+    """Median seconds of a call and a wait for the GPU."""
+    found: list[float] = []
+    for _ in range(4):
+        work()
+    wait()
+    began = time.perf_counter()
+    while len(found) < 7 or (time.perf_counter() - began < 0.1 and len(found) < 500):
+        start = time.perf_counter()
+        work()
+        wait()
+        found.append(time.perf_counter() - start)
+    return statistics.median(found)
+
+
 def _kernel_seconds(n: int) -> float:
     """Of the kernel of a product alone, by CUDA events."""
     import cupy
@@ -253,7 +299,9 @@ def _first(code: str, folder: str) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description="what small calls cost")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    (on_gpu if parser.parse_args().device == "cuda" else on_cpu)()
+    parser.add_argument("--products", action="store_true", help="kinds of products on a GPU, by size and library")
+    options = parser.parse_args()
+    (products_on_gpu if options.products else on_gpu if options.device == "cuda" else on_cpu)()
 
 
 if __name__ == "__main__":

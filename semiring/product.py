@@ -119,7 +119,7 @@ def matmul(
         if mask is None and not complement:
             if type(a) is type(b) is np.ndarray:
                 return multiply(a, b, semiring, c, out, options)
-            if c is out is None and (found := multiply_again(a, b, semiring, options)) is not None:
+            if (found := multiply_again(a, b, c, out, semiring, options)) is not None:
                 return found
         sparse = mask is not None or complement or holds_sparse(a) or holds_sparse(b)
         if not sparse and (type(a) is np.ndarray or type(b) is np.ndarray):

@@ -114,7 +114,7 @@ def search_labels(
             break
         size = pop(vertices, walks, size, before=first.better)
         a, b = labels.firsts[label], labels.seconds[label]
-        if is_dominated(labels, newest[u], a, b, ordered, first=first, second=second):
+        if is_dominated(labels, int(newest[u]), a, b, ordered, first=first, second=second):
             continue
         before, other = -1, newest[u]
         while other >= 0:
@@ -143,8 +143,8 @@ def search_labels(
             whole, other_whole = first.mul(x, first_rest[v]), second.mul(y, second_rest[v])
             if not first.improves(whole, first.zero) or not second.improves(other_whole, second.zero):
                 continue
-            dominated = is_dominated(labels, newest[v], x, y, ordered, first=first, second=second)
-            dominated = dominated or is_dominated(labels, newest[target], whole, other_whole, ordered, first=first, second=second)
+            dominated = is_dominated(labels, int(newest[v]), x, y, ordered, first=first, second=second)
+            dominated = dominated or is_dominated(labels, int(newest[target]), whole, other_whole, ordered, first=first, second=second)
             if not dominated and not ordered:
                 walk = label
                 while walk >= 0 and labels.vertices[walk] != v:

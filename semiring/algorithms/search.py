@@ -37,7 +37,7 @@ Graph = tuple[Array, Array, Values]
 PATIENCE = 32
 """The number of queue entries per edge that a search in rounds may remove."""
 
-_TOGETHER = 1 << 15
+_TOGETHER = 1 << 18
 """The most vertices and edges searched per call: progress is reported between calls."""
 
 _SHARES = 4

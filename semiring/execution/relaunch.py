@@ -18,6 +18,7 @@ from semiring.arrays.exchange import borrowed, comes_from
 from semiring.arrays.memory import ALWAYS_FITS, require_room
 from semiring.execution.operands import WITNESS, ProductForm, Shape, form_of
 from semiring.execution.product import Witnessed, asynchronous_engine, begin_checks, matrices_of, require_gpu_room
+from semiring.kernels.cuda.arguments import ALWAYS, LaunchPredicate
 from semiring.kernels.cuda.elements import clear_paths, of_bytes
 from semiring.kernels.engine import Block
 from semiring.kernels.limits import SafeRange
@@ -53,16 +54,17 @@ class _Launched(NamedTuple):
     launches: list[tuple[Any, int | None]]
 
 
-def multiply_again(a: Any, b: Any, semiring: Semiring, options: tuple[bool, str, int | None, bool]) -> Any:
-    """Multiply two arrays of the current GPU, or an array and a sparse matrix of CuPy, without copies and conversions.
+def multiply_again(a: Any, b: Any, c: Any, out: Any, semiring: Semiring, options: tuple[bool, str, int | None, bool]) -> Any:
+    """Multiply two arrays of the current GPU, or an array and a sparse matrix of CuPy, without conversions of the operands.
 
-    None is returned if copies or conversions are needed, if the layout does not determine the launches, and if a number is outside the
-    safe range.
+    None is returned if conversions are needed, if the layout does not determine the launches, and if a number is outside the safe range.
     """
     _, device, threads, _ = options
     if type(device) is not str or threads is not None:
         return None
-    return (_dense if type(a) is type(b) else _sparse)(a, b, semiring, options)
+    if type(a) is type(b):
+        return _dense((a, b, c, out), semiring, options)
+    return _sparse(a, b, semiring, options) if c is out is None else None
 
 
 def _current_gpu() -> int | None:
@@ -72,26 +74,41 @@ def _current_gpu() -> int | None:
     return None if cupy.cuda.get_current_stream().is_capturing() else cupy.cuda.runtime.getDevice()
 
 
-def _dense(a: Any, b: Any, semiring: Semiring, options: tuple[bool, str, int | None, bool]) -> Any:
+def _dense(arrays: tuple[Any, Any, Any, Any], semiring: Semiring, options: tuple[bool, str, int | None, bool]) -> Any:
     witness, device, _, check = options
+    a, b, c, out = arrays
     left, right = strided(a), strided(b)
     if left is None or right is None or (number := _current_gpu()) is None:
         return None
+    old = target = None
+    if c is not None and (type(c) is not type(a) or (old := strided(c)) is None):
+        return None
+    if out is not None and (type(out) is not type(a) or (target := strided(out)) is None):
+        return None
     from semiring.kernels.cuda.kernels import finds_safe
 
-    key = (semiring, left[1:], left.address % 16, right[1:], right.address % 16, number, device, witness, check)
+    key: Hashable = (semiring, left[1:], left.address % 16, right[1:], right.address % 16, number, device, witness, check)
+    if old is not None or target is not None:
+        key = key, old and old[1:], target and target[1:]
     known = _known.get(key)
     settled = known[:2] if known else _settled_dense(semiring, left.shape, left.dtype, right.shape, right.dtype, number, device, witness)
     if settled is None:
         return None
     form, how = settled
+    if known is None and not all(v is None or _is_like(v, form) for v in (old, target)):
+        return None
+    size = math.prod(form.shape) * form.dtypes[0].itemsize
     if how.problem.result_bytes > ALWAYS_FITS:
+        if target is not None:  # there may be no room beside `out`
+            return None
         require_gpu_room(how, (), None)
     try:
         values, into = empty_beside(a, form.shape, form.dtypes[0])
         via, into_via = empty_beside(a, form.shape, WITNESS) if witness else (None, 0)
+        if old is not None:
+            _copy(old.address, into, size)
         if known is None:
-            known = _prepared(form, how, (a, b, values, via), check=check)
+            known = _prepared(form, how, (a, b, values, via), fresh=old is None, check=check)
             if known is None:
                 return None
             if len(_known) >= _KEPT:
@@ -104,11 +121,35 @@ def _dense(a: Any, b: Any, semiring: Semiring, options: tuple[bool, str, int | N
                 _known.pop(key, None)  # because the next launch depends on the numbers in the operands
                 return None
         else:
-            _launch_again(known, (a, b), (left, right), own, into_via, check=check)
+            given, layouts = ((a, b), (left, right)) if old is None else ((a, b, c), (left, right, old))
+            _launch_again(known, given, layouts, own, into_via, check=check)
+        if target is not None:  # only now, when the numbers are checked
+            _copy(into, target.address, size)
     except Exception:
         with on_device(how.device):  # which turns errors of the GPU's memory into TooLargeError
             raise
-    return values if via is None else Witnessed(values, via)
+    product = values if out is None else out
+    return product if via is None else Witnessed(product, via)
+
+
+def _is_like(v: Strided, form: ProductForm) -> bool:
+    """Return True for contiguous memory of the shape and the dtype of a product."""
+    if v.shape != form.shape or v.dtype != form.dtypes[0]:
+        return False
+    apart = v.dtype.itemsize
+    for length, step in zip(v.shape[::-1], v.strides[::-1], strict=True):
+        if length > 1 and step != apart:
+            return False
+        apart *= length
+    return True
+
+
+def _copy(source: int, target: int, size: int) -> None:
+    """Copy bytes from one address of the current GPU to another."""
+    import cupy
+
+    runtime = cupy.cuda.runtime
+    runtime.memcpyAsync(target, source, size, runtime.memcpyDeviceToDevice, cupy.cuda.get_current_stream().ptr)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -127,7 +168,7 @@ def _settled_dense(
     return (form, how) if how.device == place else None
 
 
-def _prepared(form: ProductForm, how: Plan, arrays: tuple[Any, Any, Any, Any], *, check: bool) -> _Launched | None:
+def _prepared(form: ProductForm, how: Plan, arrays: tuple[Any, Any, Any, Any], *, fresh: bool, check: bool) -> _Launched | None:
     """Prepare the launches of a product for the layouts of a, b, values and witness; None if copies or conversions are needed."""
     a, b, values = (borrowed(v).array for v in arrays[:3])
     via = None if arrays[3] is None else borrowed(arrays[3]).array.reshape(form.full)
@@ -135,17 +176,19 @@ def _prepared(form: ProductForm, how: Plan, arrays: tuple[Any, Any, Any, Any], *
     blocks = Block(left), Block(right), Block((values.reshape(form.full),), via)
     engine, checks = asynchronous_engine(how, form), how.checks
     within: Any = []
-    if form.large and checks.safe is not None and checks.asked(refuse=check):
+    if fresh and form.large and checks.safe is not None and checks.asked(refuse=check):
         within = engine.launches_within(*blocks, checks.safe)
-    launches = [] if within else engine.launches(*blocks)
+    launches = [] if within else engine.launches(*blocks, fresh=fresh)
     return None if launches is None else _Launched(form, how, within, launches)
 
 
 def _launch_again(
-    known: _Launched, arrays: tuple[Any, Any], layouts: tuple[Strided, Strided], own: tuple[int, ...], into_via: int, *, check: bool
+    known: _Launched, arrays: tuple[Any, ...], layouts: tuple[Strided, ...], own: tuple[int, ...], into_via: int, *, check: bool
 ) -> None:
     """Repeat the launches, next to a pass over the operands that checks them."""
     import cupy
+
+    from semiring.kernels.cuda.launches import start_variants
 
     def begin(signs: Any = None) -> Callable[[], object]:
         return begin_checks(known.how, signs, layouts, lambda: tuple((borrowed(v).array,) for v in arrays), check=check)
@@ -155,15 +198,14 @@ def _launch_again(
     waits = known.launches[0][1] is not None  # the launches read the signs that the pass finds
     if known.form.large and not waits:
         before = cupy.cuda.get_current_stream().record()
-        for launch, _ in known.launches:
-            launch.start(own, (0, 0))
+        start_variants([(launch, ALWAYS) for launch, _ in known.launches], own)
         with aside(before):
             verify = begin()
     else:
         signs: Any = of_bytes(1, 0) if waits else None
         verify = begin(signs)
-        for launch, signed in known.launches:
-            launch.start(own, (0, 0) if signed is None else (signs.data.ptr, signed))
+        when = [ALWAYS if signed is None else LaunchPredicate(signs.data.ptr, signed) for _, signed in known.launches]
+        start_variants([(launch, each) for (launch, _), each in zip(known.launches, when, strict=True)], own)
     verify()
 
 

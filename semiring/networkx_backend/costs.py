@@ -44,7 +44,7 @@ def slower(name: str, graph: Any, given: dict[str, Any]) -> str | None:
     """Explain why NetworkX is at least as fast for a function with these arguments; return None if this backend is faster."""
     if name in ("has_path", "is_strongly_connected"):
         return "one search of NetworkX is faster than a closure"
-    if name in ("all_shortest_paths", "single_source_all_shortest_paths"):
+    if name in ("all_shortest_paths", "single_source_all_shortest_paths") or name.startswith(("multi_source", "voronoi")):
         return "one search of NetworkX is as fast as reading the graph"
     if given.get("cutoff") is not None:
         return "with a cutoff NetworkX searches only the neighbourhood"

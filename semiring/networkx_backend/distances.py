@@ -24,8 +24,8 @@ from semiring.planning import Plan, plan
 from semiring.planning.options import Options
 
 __all__ = [
-    "DistanceRows", "Distances", "SemiringGraph", "algorithm", "by_rows", "compressed", "distances", "original", "searched_edges", "sparse",
-    "total_distance", "truth",
+    "DistanceRows", "Distances", "SemiringGraph", "algorithm", "by_rows", "compressed", "distances", "extend", "original", "searched_edges",
+    "sparse", "total_distance", "truth",
 ]  # fmt: skip
 
 
@@ -271,12 +271,7 @@ class Distances(DistanceRows):
         found[i] = [nodes[i]]
         targets = self._targets(i)
         order = targets.tolist()
-        for target in order[1:]:
-            path = found[before[target]]
-            if path is None:  # with an edge of weight 0 or less, a node can precede its predecessor
-                _climb(found, before, nodes, target)
-            else:
-                found[target] = [*path, nodes[target]]
+        extend(found, before, nodes, order[1:])
         return dict(zip(self._labels[targets].tolist(), map(found.__getitem__, order), strict=True))
 
     def _targets(self, i: int) -> Array:
@@ -324,6 +319,16 @@ class NearDistances(Distances):
         columns = self._sparse.edges.heads[some]
         order = np.lexsort((self._sparse.entries[some], columns != i))
         return columns[order].tolist(), order
+
+
+def extend(found: list[Any], before: Any, nodes: list[Hashable], order: list[int]) -> None:
+    """Find the paths to nodes, by the node before each one and by the paths that are known."""
+    for target in order:
+        path = found[before[target]]
+        if path is None:  # with an edge of weight 0 or less, a node can precede its predecessor
+            _climb(found, before, nodes, target)
+        else:
+            found[target] = [*path, nodes[target]]
 
 
 def _climb(found: Any, before: Any, nodes: list[Hashable], target: int) -> None:

@@ -35,6 +35,9 @@ _FUNCTIONS = {
     "A compiled search, on request only, because one search of NetworkX is as fast.": (
         "all_shortest_paths", "single_source_all_shortest_paths",
     ),
+    "One compiled search from all sources together, on request only, because one search of NetworkX is about as fast.": (
+        "multi_source_dijkstra", "multi_source_dijkstra_path", "multi_source_dijkstra_path_length", "voronoi_cells",
+    ),
     "Yen's algorithm by compiled A* searches, path by path.": ("shortest_simple_paths",),
     "The closure of a matrix of bits.": ("transitive_closure", "transitive_closure_dag"),
     "One closure and one product of matrices of bits.": ("transitive_reduction",),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from numbers import Real
 from typing import Any
 
@@ -77,6 +77,9 @@ def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | 
     if name == "has_path":
         if given["source"] is None or given["target"] is None:
             return "None is no node"
+    elif name.startswith(("multi_source", "voronoi")):
+        if not isinstance(given.get("sources", given.get("center_nodes")), Collection):
+            return "sources that can be read only once are left to NetworkX"
     elif given.get("source") is not None or given.get("target") is not None:
         return "the backend is for all pairs; one source is a single search"
     if given.get("usebounds"):

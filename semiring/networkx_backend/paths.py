@@ -1,4 +1,4 @@
-"""Shortest paths between all pairs and reachability, in the form that NetworkX returns.
+"""Shortest paths between all pairs or from the nearest of several nodes, and reachability, in the form that NetworkX returns.
 
 NetworkX's generators yield the rows of all pairs one after the other, and so does `row_by_row`. NetworkX's own searches find the first
 rows, until the searches have taken as long as this library takes to read the graph. So a few rows, or rows with a short cutoff, cost as
@@ -19,6 +19,7 @@ import numpy as np
 from semiring.algebra.catalogue import BOOLEAN, MIN_PLUS
 from semiring.algorithms.all_paths import AllPaths
 from semiring.algorithms.csr import SparseArray
+from semiring.algorithms.nearest import nearest_sources
 from semiring.algorithms.search import searches_for
 from semiring.algorithms.simple_paths import simple_paths
 from semiring.common.errors import NegativeCycleError, SemiringError
@@ -32,6 +33,7 @@ from semiring.networkx_backend.distances import (
     algorithm,
     compressed,
     distances,
+    extend,
     searched_edges,
     sparse,
     total_distance,
@@ -45,8 +47,9 @@ __all__ = [
     "all_pairs_all_shortest_paths", "all_pairs_bellman_ford_path", "all_pairs_bellman_ford_path_length", "all_pairs_dijkstra",
     "all_pairs_dijkstra_path", "all_pairs_dijkstra_path_length", "all_pairs_shortest_path", "all_pairs_shortest_path_length",
     "all_shortest_paths", "average_shortest_path_length", "floyd_warshall", "floyd_warshall_numpy",
-    "floyd_warshall_predecessor_and_distance", "has_path", "is_strongly_connected", "johnson", "shortest_path", "shortest_path_length",
-    "shortest_simple_paths", "single_source_all_shortest_paths", "transitive_closure", "transitive_closure_dag", "transitive_reduction",
+    "floyd_warshall_predecessor_and_distance", "has_path", "is_strongly_connected", "johnson", "multi_source_dijkstra",
+    "multi_source_dijkstra_path", "multi_source_dijkstra_path_length", "shortest_path", "shortest_path_length", "shortest_simple_paths",
+    "single_source_all_shortest_paths", "transitive_closure", "transitive_closure_dag", "transitive_reduction", "voronoi_cells",
 ]  # fmt: skip
 
 Named = Iterator[tuple[Any, Any]]
@@ -353,6 +356,90 @@ def all_pairs_all_shortest_paths(G: Any, weight: Any = None, method: str = "dijk
         return iter(())  # whatever the method
     found = _tied(G, weight, method)
     return ((source, {nodes[v]: paths for v, paths in found(source).lists(nodes)}) for source in nodes)
+
+
+# Shortest paths from the nearest of several nodes.
+
+
+class _FromNearest:
+    """Distances and paths from the nearest of several nodes, by one search from all of them together; weights are at least 0."""
+
+    def __init__(self, G: Any, sources: Any, weight: Any, cutoff: float | None = None) -> None:
+        edges, self.nodes = sparse(G, weight, "dijkstra"), list(G)
+        self.number = {node: i for i, node in enumerate(self.nodes)}
+        self.sources = {self.number[source]: source for source in dict.fromkeys(sources)}
+        for i, source in self.sources.items():
+            self.nodes[i] = source  # the caller's object in the result, as in NetworkX
+        some = np.array(list(self.sources))
+        found = nearest_sources(MIN_PLUS, edges, some, 1, searches_for(MIN_PLUS, edges.dtypes, "cpu"))
+        (self.values,), self.before, self.nearest = [v[:, 0] for v in found.values], found.tree[:, 0], found.sources[:, 0]
+        self.reached = self.nearest >= 0 if cutoff is None else (self.nearest >= 0) & (self.values <= cutoff)
+        self.reached[some] = False
+        near = np.flatnonzero(self.reached)
+        self.others = near[self.values[near].argsort(kind="stable")]  # nearest first, after the sources
+
+    def lengths(self) -> dict[Any, Any]:
+        lengths: dict[Any, Any] = dict.fromkeys(self.sources.values(), 0)
+        lengths.update(zip(map(self.nodes.__getitem__, self.others.tolist()), self.values[self.others].tolist(), strict=True))
+        return lengths
+
+    def paths(self) -> dict[Any, list[Any]]:
+        found: list[Any] = [None] * len(self.nodes)
+        for i, source in self.sources.items():
+            found[i] = [source]
+        order = self.others.tolist()
+        extend(found, self.before.tolist(), self.nodes, order)
+        return {self.nodes[i]: found[i] for i in chain(self.sources, order)}
+
+    def one(self, target: Any) -> tuple[Any, list[Any]]:
+        i = self.number.get(target, -1)
+        if i < 0 or not self.reached[i]:
+            raise nx.NetworkXNoPath(f"No path to {target}.")
+        length, path = self.values[i].item(), [target]
+        while (i := int(self.before[i])) >= 0:
+            path.append(self.nodes[i])
+        return length, path[::-1]
+
+
+def _require_sources(G: Any, sources: Any) -> None:
+    if not sources:
+        raise ValueError("sources must not be empty")
+    for source in sources:
+        if source not in G:
+            raise nx.NodeNotFound(f"Node {source} not found in graph")
+
+
+@algorithm
+def multi_source_dijkstra(G: Any, sources: Any, target: Any = None, cutoff: float | None = None, weight: Any = "weight") -> Any:
+    _require_sources(G, sources)
+    if target in sources:
+        return 0, [target]
+    found = _FromNearest(G, sources, weight, cutoff)
+    return (found.lengths(), found.paths()) if target is None else found.one(target)
+
+
+@algorithm
+def multi_source_dijkstra_path(G: Any, sources: Any, cutoff: float | None = None, weight: Any = "weight") -> dict[Any, list[Any]]:
+    _require_sources(G, sources)
+    return _FromNearest(G, sources, weight, cutoff).paths()
+
+
+@algorithm
+def multi_source_dijkstra_path_length(G: Any, sources: Any, cutoff: float | None = None, weight: Any = "weight") -> dict[Any, Any]:
+    _require_sources(G, sources)
+    return _FromNearest(G, sources, weight, cutoff).lengths()
+
+
+@algorithm
+def voronoi_cells(G: Any, center_nodes: Any, weight: Any = "weight") -> dict[Any, set[Any]]:
+    _require_sources(G, center_nodes)
+    found = _FromNearest(G, center_nodes, weight)
+    cells: dict[int, set[Any]] = {i: set() for i in found.sources}
+    rest: set[Any] = set()
+    for node, i in zip(found.nodes, found.nearest.tolist(), strict=True):
+        cells.get(i, rest).add(node)
+    named: dict[Any, set[Any]] = {found.nodes[i]: cell for i, cell in cells.items()}
+    return named | {"unreachable": rest} if rest else named
 
 
 # Reachability.

@@ -40,10 +40,10 @@ def graphs(draw: st.DrawFn, first: str, second: str) -> tuple[int, Edges]:
 
 def expected(n: int, edges: Edges, source: int, target: int, first: str, second: str) -> list[tuple[float, float]]:
     """The values of all simple paths that no other dominates; parallel edges count each."""
-    graph = nx.MultiDiGraph()
+    graph: Any = nx.MultiDiGraph()
     graph.add_nodes_from(range(n))
     graph.add_edges_from((u, v, i) for i, (u, v, _, _) in enumerate(edges))
-    paths = [[]] if source == target else list(nx.all_simple_edge_paths(graph, source, target))
+    paths: list[Any] = [[]] if source == target else list(nx.all_simple_edge_paths(graph, source, target))
     (better, times, one), (other_better, other_times, other_one) = ALGEBRAS[first], ALGEBRAS[second]
     points = set()
     for path in paths:

@@ -145,6 +145,28 @@ def test_a_plan_is_what_would_be_planned_anew(gpu: _Functions, semiring: Semirin
             assert launched[0] == launched[2]
 
 
+@pytest.mark.parametrize("method", ["multiply", "multiply_add"])
+@pytest.mark.parametrize("unknown_signs", [False, True])
+def test_winners_are_looked_up_in_one_transpose(gpu: _Functions, method: str, unknown_signs: bool) -> None:
+    """Two kernel variants share it, also in the launches that are kept; a later product has its own."""
+    A, C = block(1 << 30, 90, 200), block(1 << 34, 90, 130, via=True)
+    for turn in range(3):
+        B = block((1 << 32) + turn * (1 << 20), 200, 130)
+        e = engine()
+        if unknown_signs:
+            e.statistics, e.asynchronous, e.signs = None, True, array_at(1 << 20, (1,), np.int32)
+        gpu.launches.clear()
+        getattr(e, method)(A, B, C)
+        assert [name for name, *_ in gpu.launches] == ["copy4", *["product_witness"] * (1 + unknown_signs)]
+        (_, _, _, copy, _), *products = gpu.launches
+        source, target = copy[0], copy[4]
+        assert source == B.values[0].data.ptr
+        for _, _, _, (fields,), _ in products:
+            words = np.frombuffer(fields, np.int64).tolist()
+            assert words.count(target) == 1
+            assert words.count(source) == 1
+
+
 def test_operands_that_share_elements_otherwise_are_planned_otherwise(gpu: _Functions) -> None:
     whole = block(1 << 30, 256, 256)
     pivot, panel, rest = whole[:64, :64], whole[:64, 64:128], whole[64:128, 64:128]
@@ -354,17 +376,20 @@ def test_launches_that_are_known(gpu: _Functions) -> None:
     a, b, c = blocks = [block((1 << 30) + (i << 30), *shape) for i, shape in enumerate(((70, 50), (50, 90), (70, 90)))]
     e = engine()
     e.statistics, e.asynchronous = None, True
-    assert e.launches(*blocks) is None
+    assert e.launches(*blocks, fresh=True) is None
     e.multiply(*blocks)
     launched = list(gpu.launches)
-    found = e.launches(*blocks)
+    found = e.launches(*blocks, fresh=True)
     assert found is not None
     ((launch, signed),) = found
     assert signed is None
     launch.start(launches.addresses([(a, b, c)]))
     assert gpu.launches == launched * 2
-    assert e.launches(block(1 << 30, 70, 50, pitch=60), b, c) is None
-    assert e.launches(a, b, Block(c.values, array_at(1 << 33, (1, 70, 90), np.int32))) is None
+    assert e.launches(block(1 << 30, 70, 50, pitch=60), b, c, fresh=True) is None
+    assert e.launches(a, b, Block(c.values, array_at(1 << 33, (1, 70, 90), np.int32)), fresh=True) is None
+    assert e.launches(*blocks, fresh=False) is None
+    e.multiply_add(*blocks)
+    assert e.launches(*blocks, fresh=False) is not None
 
 
 @pytest.mark.parametrize(("shapes", "declines"), [
@@ -504,7 +529,7 @@ def test_large_products_of_floats_are_left_to_cublas(gpu: _Functions, cublas: _B
         plain.multiply(block(1 << 20, m, k), block(1 << 28, k, n), block(1 << 32, m, n))
     a, b, c = (1 << 20, k, 0), (1 << 28, n, 0), (1 << 32, n)
     assert cublas.calls == [((m, n, k), a, b, c, [1, 0])] * 2
-    found = plain.launches(block(4096, m, k), block(8192, k, n), block(1 << 30, m, n))
+    found = plain.launches(block(4096, m, k), block(8192, k, n), block(1 << 30, m, n), fresh=True)
     assert found is not None
     (launch, signs), *others = found
     launch.start((4096, 8192, 1 << 30, 8192, 0, 0), (0, 0))

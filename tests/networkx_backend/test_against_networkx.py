@@ -119,8 +119,12 @@ OTHERS = [
     "floyd_warshall_predecessor_and_distance",
     "group_betweenness_centrality",
     "has_path",
+    "multi_source_dijkstra",
+    "multi_source_dijkstra_path",
+    "multi_source_dijkstra_path_length",
     "shortest_simple_paths",
     "single_source_all_shortest_paths",
+    "voronoi_cells",
 ]  # compared below
 
 
@@ -230,6 +234,111 @@ def tied(name: str, graph: Any, backend: str, ends: list[Any], arguments: dict[s
     if backend == "semiring":
         assert len(set(map(tuple, paths))) == len(paths)  # NetworkX repeats paths that lie on cycles of length 0
     return {u: set(row) for u, row in rows.items()}, set(map(tuple, paths))
+
+
+def hiding(u: Any, v: Any, data: Any) -> Any:
+    """A length by the names of both ends; one edge in five is hidden."""
+    length = len(str(u)) + 2 * len(str(v))
+    return None if length % 5 == 0 else length % 4
+
+
+@pytest.mark.parametrize("weight", ["weight", None, hiding], ids=["attribute", "none", "function"])
+@settings(max_examples=80)
+@given(graph=graphs(MIXED), data=st.data())
+def test_from_the_nearest_of_several_nodes(weight: Any, graph: Any, data: st.DataObject) -> None:
+    nodes = st.sampled_from([*graph, "elsewhere"] if data.draw(st.integers(0, 9)) == 0 else [*graph] or ["elsewhere"])
+    sources = data.draw(st.one_of(st.lists(nodes, max_size=4), st.sets(nodes, max_size=4)))
+    cutoff, target = data.draw(st.one_of(st.none(), st.integers(-1, 12), st.floats(0, 12))), data.draw(nodes)
+
+    def found(name: str, backend: str, **more: Any) -> Any:
+        return outcome(name, graph, backend, sources, weight=weight, **more)
+
+    ours, theirs = (found("multi_source_dijkstra", b, cutoff=cutoff) for b in ("semiring", "networkx"))
+    agree(found("multi_source_dijkstra_path_length", "semiring", cutoff=cutoff), theirs if isinstance(theirs, type) else theirs[0])
+    if isinstance(theirs, type):
+        assert ours is theirs
+        assert {found(name, "semiring") for name in ("multi_source_dijkstra_path", "voronoi_cells")} == {theirs}
+        return
+    lengths, paths = ours
+    agree(lengths, theirs[0])
+    first = list(dict.fromkeys(sources))
+    assert list(lengths) == list(paths)
+    assert list(lengths)[: len(first)] == first
+    assert [lengths[node] for node in list(lengths)[len(first) :]] == sorted(lengths[node] for node in lengths.keys() - set(first))
+    assert found("multi_source_dijkstra_path", "semiring", cutoff=cutoff) == paths
+    for node, path in paths.items():
+        assert_shortest(graph, path, sources, node, lengths[node], weight)
+    mine, other = (found("multi_source_dijkstra", b, cutoff=cutoff, target=target) for b in ("semiring", "networkx"))
+    if isinstance(other, type):
+        assert mine is other
+    else:
+        assert mine == (pytest.approx(other[0]), mine[1])
+        assert_shortest(graph, mine[1], sources, target, other[0], weight)
+
+
+def assert_shortest(graph: Any, path: list[Any], sources: Any, target: Any, length: Any, weight: Any) -> None:
+    """Assert that a path leads from a source to the target along edges of this total length, past no node twice and no other source."""
+    assert path[0] in sources
+    assert path[-1] == target
+    assert len(set(path)) == len(path)
+    assert not set(path[1:]) & set(sources)
+
+    def cost(u: Any, v: Any) -> Any:
+        return weight(u, v, graph[u][v]) if callable(weight) else lightest(graph, u, v, weight)
+
+    assert sum(cost(u, v) for u, v in itertools.pairwise(path)) == pytest.approx(length)
+
+
+@pytest.mark.parametrize("weight", ["weight", None])
+@settings(max_examples=80)
+@given(graph=graphs(MIXED), data=st.data())
+def test_voronoi_cells(weight: Any, graph: Any, data: st.DataObject) -> None:
+    """A node may be in the cell of any of its nearest centers, and each center is in its own."""
+    if not len(graph):
+        return
+    centers = data.draw(st.sets(st.sampled_from(list(graph)), min_size=1, max_size=4))
+    ours, theirs = (outcome("voronoi_cells", graph, b, centers, weight=weight) for b in ("semiring", "networkx"))
+    assert list(ours) == list(theirs)
+    assert sorted(map(id, itertools.chain(*ours.values()))) == sorted(map(id, itertools.chain(*theirs.values())))
+    assert ours.get("unreachable") == theirs.get("unreachable")
+    nearest = nx.multi_source_dijkstra_path_length(graph, centers, weight=weight, backend="networkx")
+    for center in centers:
+        alone = nx.single_source_dijkstra_path_length(graph, center, weight=weight, backend="networkx")
+        assert center in ours[center]
+        assert all(alone[node] == nearest[node] for node in ours[center])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_voronoi_cells_without_ties_are_networkxs(kind: Any) -> None:
+    rng = np.random.default_rng(3)
+    graph = kind()
+    graph.add_nodes_from(range(210))
+    graph.add_weighted_edges_from((u, v, float(rng.random())) for u, v in rng.integers(0, 200, (500, 2)).tolist())
+    centers = {5, 3, 100}
+    for weight in ("weight", lambda u, v, data: 0.5 + math.sin(u * 7 + v * v) ** 2 + 0.001 * (u + v)):
+        ours, theirs = (nx.voronoi_cells(graph, centers, weight=weight, backend=b) for b in ("semiring", "networkx"))
+        assert ours == theirs
+        assert list(ours) == list(theirs)
+        assert {*range(200, 210)} <= ours["unreachable"]
+        both = [nx.multi_source_dijkstra(graph, centers, weight=weight, backend=b) for b in ("semiring", "networkx")]
+        assert both[0][1] == both[1][1]
+        assert list(both[0][0]) == list(both[1][0])
+        agree(both[0][0], both[1][0])
+
+
+@pytest.mark.parametrize(
+    "name", ["multi_source_dijkstra", "multi_source_dijkstra_path", "multi_source_dijkstra_path_length", "voronoi_cells"]
+)
+def test_sources_of_every_sort(name: str) -> None:
+    graph = nx.path_graph(6)
+    for sources in ([], set(), {7}, [0, 7], [5, 0], (5, 5, 0), {0: "a", 3: "b"}, [0.0, True], "", "ab", [[0]], graph.nodes, frozenset({2})):
+        agree(outcome(name, graph, "semiring", sources), outcome(name, graph, "networkx", sources))
+    ours, theirs = (outcome(name, graph, b, [True, 4.0]) for b in ("semiring", "networkx"))
+    assert repr(ours) == repr(theirs)  # the caller's objects stand for the sources
+    assert outcome(name, graph, "semiring", iter([0])) is NotImplementedError
+    for edge, weight in (((4, 5), -1), ((4, 5), math.inf), ((4, 5), "7"), ((4, 5), Fraction(1, 3))):
+        graph.edges[edge]["weight"] = weight
+        assert outcome(name, graph, "semiring", [0]) is NotImplementedError
 
 
 @pytest.mark.parametrize("weight", [None, "weight"])

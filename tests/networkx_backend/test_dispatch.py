@@ -89,6 +89,8 @@ def test_what_needs_few_searches_is_networkxs() -> None:
     assert "search" in reason("has_path", graph, source=0, target=1)
     assert "search" in reason("is_strongly_connected", graph.to_directed())
     assert "cutoff" in reason("all_pairs_dijkstra_path_length", graph, cutoff=3)
+    assert "reading the graph" in reason("multi_source_dijkstra_path", graph, sources=[0, 1])
+    assert "reading the graph" in reason("voronoi_cells", graph, center_nodes=[0, 1])
     assert "a few nodes" in reason("eccentricity", graph, v=3)
     assert "a few nodes" in reason("closeness_centrality", graph, u=3)
     assert "a few nodes" in reason("harmonic_centrality", graph, nbunch=[3])
@@ -117,6 +119,7 @@ def test_a_small_graph_is_declined_without_reading_or_planning(name: str, monkey
     ends: dict[str, Any] = {key: 0 for key in ("source", "target") if name in ("all_shortest_paths", "has_path", "shortest_simple_paths")}
     ends |= {"source": 0} if name == "single_source_all_shortest_paths" else {}
     ends |= {key: [0] for key in ("sources", "targets") if name.endswith("_subset")}
+    ends |= {"sources": [0]} if name.startswith("multi_source") else {"center_nodes": [0]} if name == "voronoi_cells" else {}
     ends |= {"C": [0]} if name == "group_betweenness_centrality" else {}
     if name != "centroid" or nx.barycenter.name == name:
         assert interface.can_run(name, (Unread(),), ends) is True
@@ -155,6 +158,9 @@ def test_arguments_are_bound_as_python_binds_them(name: str) -> None:
         ("center", {}, "center of a tree"),
         ("floyd_warshall", {"weight": len}, "attribute"),
         ("has_path", {"source": None, "target": 0}, "no node"),
+        ("multi_source_dijkstra", {"sources": iter([0])}, "only once"),
+        ("multi_source_dijkstra_path", {"sources": [0], "cutoff": "3"}, "not a number"),
+        ("voronoi_cells", {"center_nodes": iter([0])}, "only once"),
     ],
 )
 def test_what_is_left_to_networkx(name: str, arguments: dict[str, Any], why: str) -> None:

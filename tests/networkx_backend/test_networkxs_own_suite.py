@@ -26,6 +26,7 @@ MODULES = [
     "tests/test_distance_measures.py",
     "tests/test_efficiency.py",
     "tests/test_simple_paths.py",
+    "tests/test_voronoi.py",
     "tests/test_wiener.py",
 ]
 

@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,12 +18,12 @@ from semiring.arrays.conversion import Array
 from semiring.arrays.overlap import Layout, share, span
 from semiring.common import forks
 from semiring.kernels.cuda.arguments import DeviceMatrix, Via, flat
-from semiring.kernels.cuda.compiler import kernel_for, rehearsing
+from semiring.kernels.cuda.compiler import Kernel, kernel_for, rehearsing
 from semiring.kernels.engine import Block
 
 __all__ = [
-    "BATCH", "access", "aligned_copy", "batches", "by_value", "contiguous", "copy_into", "copy_rows", "download", "locked", "matrix_of",
-    "of_one_layout", "row_slices", "same_block", "shares", "stacked", "upload", "via_of",
+    "BATCH", "CopyPlan", "access", "aligned_copy", "aligned_empty", "batches", "by_value", "contiguous", "copy_into", "copy_plans",
+    "copy_rows", "download", "locked", "matrix_of", "of_one_layout", "row_slices", "same_block", "shares", "stacked", "upload", "via_of",
 ]  # fmt: skip
 
 BATCH = 65535
@@ -157,32 +157,61 @@ def contiguous(array: Any) -> Any:
 
 def aligned_copy(block: Block, *, transposed: bool = False) -> Block:
     """Copy a block's values, or their transposes, into rows that begin at multiples of 16 bytes."""
+    copy = aligned_empty(block, transposed=transposed)
+    for new, old in zip(copy.values, block.values, strict=True):
+        copy_rows(old.transpose(0, 2, 1) if transposed else old, new)
+    return copy
+
+
+def aligned_empty(block: Block, *, transposed: bool = False) -> Block:
+    """Allocate the block of `aligned_copy`."""
     import cupy
 
-    values = tuple(v.transpose(0, 2, 1) if transposed else v for v in block.values)
-    count, rows, columns = values[0].shape
-    vector = 16 // min(v.itemsize for v in values)
-    copies = tuple(cupy.empty((count, rows, -(-columns // vector) * vector), v.dtype)[..., :columns] for v in values)
-    for new, old in zip(copies, values, strict=True):
-        copy_rows(old, new)
-    return Block(copies, None, block.row, block.column)
+    count, rows, columns = block.values[0].shape
+    if transposed:
+        rows, columns = columns, rows
+    vector = 16 // min(v.itemsize for v in block.values)
+    values = tuple(cupy.empty((count, rows, -(-columns // vector) * vector), v.dtype)[..., :columns] for v in block.values)
+    return Block(values, None, block.row, block.column)
+
+
+class CopyPlan(NamedTuple):
+    """A launch that copies rows between arrays of given layouts, wherever they begin."""
+
+    kernel: Kernel
+    grid: tuple[int, int, int]
+    source: tuple[int, int, int, int]  # bytes before the first row, and strides
+    target: tuple[int, int, int]
+    sizes: tuple[int, int]
+
+    def start(self, source: int, target: int) -> None:
+        """Launch with the addresses of the arrays."""
+        (before, *strides), (behind, *pitches) = self.source, self.target
+        self.kernel(self.grid, (_TILE, 8, 1), (source + before, *strides, target + behind, *pitches, *self.sizes))
+
+
+def copy_plans(source: Any, target: Any) -> list[CopyPlan]:
+    """Plan the copy of an array of shape (batch, m, n) to one of the same shape and dtype with contiguous rows."""
+    import cupy
+
+    if source.size == 0:
+        return []
+    kernel = kernel_for("copy_rows", cupy.cuda.runtime.getDevice(), _copy_source, source.itemsize)
+    size, (count, m, n), plans = source.itemsize, source.shape, []
+    (apart, row, column), (new_apart, pitch, _) = ([s // size for s in v.strides] for v in (source, target))
+    for first in range(0, count, BATCH):
+        for top in range(0, m, _TILE * BATCH):
+            rows, some = min(m - top, _TILE * BATCH), min(count - first, BATCH)
+            before, behind = (first * v.strides[0] + top * v.strides[1] for v in (source, target))
+            grid = -(-n // _TILE), -(-rows // _TILE), some
+            plans.append(CopyPlan(kernel, grid, (before, row, column, apart), (behind, pitch, new_apart), (rows, n)))
+    return plans
 
 
 def copy_rows(source: Any, target: Any) -> None:
     """Copy an array of shape (batch, m, n) to one of the same shape and dtype with contiguous rows."""
-    import cupy
-
-    if source.size == 0:
-        return
-    kernel = kernel_for("copy_rows", cupy.cuda.runtime.getDevice(), _copy_source, source.itemsize)
-    size, (count, m, n) = source.itemsize, source.shape
-    for first in range(0, count, BATCH):
-        for top in range(0, m, _TILE * BATCH):
-            old, new = (v[first : first + BATCH, top : top + _TILE * BATCH] for v in (source, target))
-            apart, row, column = (s // size for s in old.strides)
-            new_apart, pitch, _ = (s // size for s in new.strides)
-            grid = -(-n // _TILE), -(-old.shape[1] // _TILE), len(old)
-            kernel(grid, (_TILE, 8, 1), (old.data.ptr, row, column, apart, new.data.ptr, pitch, new_apart, old.shape[1], n))
+    for plan in copy_plans(source, target):
+        plan.start(source.data.ptr, target.data.ptr)
 
 
 def _copy_source(size: int) -> str:

@@ -193,7 +193,7 @@ class CudaBooleanEngine(Immediate):
     def expect_signs(self, m: int, n: int, k: int) -> None:
         """Do nothing: truth values have no signs."""
 
-    def launches(self, A: Block, B: Block, C: Block) -> None:
+    def launches(self, A: Block, B: Block, C: Block, *, fresh: bool) -> None:
         """Return None: operands are packed anew for each product."""
         return
 

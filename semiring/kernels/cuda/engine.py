@@ -20,6 +20,7 @@ from semiring.kernels.cuda.blocks import (
     BATCH,
     access,
     aligned_copy,
+    aligned_empty,
     batches,
     copy_into,
     matrix_of,
@@ -31,7 +32,7 @@ from semiring.kernels.cuda.blocks import (
     via_of,
 )
 from semiring.kernels.cuda.elements import NO_DIVERGENCE, clamp_infinity, earliest_divergence, mend, of_bytes, read_back, restore_infinity
-from semiring.kernels.cuda.exponential import multiply_exponentials, pays
+from semiring.kernels.cuda.exponential import ExponentialPlan, exponential_plan, multiply_exponentials, pays
 from semiring.kernels.cuda.kernels import (
     GROUP,
     PLAIN_THREADS,
@@ -51,12 +52,15 @@ from semiring.kernels.cuda.launches import (
     Operands,
     Parts,
     SplitKPlan,
+    TransposedPlan,
     addresses,
     arrangement,
     is_faster,
     launched,
     planned,
     recording,
+    start_variants,
+    transposed_plan,
 )
 from semiring.kernels.cuda.representation import Step
 from semiring.kernels.cuda.statistics import begin
@@ -72,7 +76,7 @@ _BLOCK = 64  # the side of tiles where C is also an operand: a result within one
 _PLANS = 4096  # the most launch plans kept
 _ROWS = 1024  # parts of a product have a multiple of so many rows: addresses stay aligned, and the last tiles waste little
 
-ProductPlan = LaunchPlan | SplitKPlan | BlasPlan
+ProductPlan = LaunchPlan | SplitKPlan | BlasPlan | TransposedPlan
 
 
 class CudaEngine:
@@ -109,8 +113,10 @@ class CudaEngine:
         if self._kernels.ordered_bits and m * n * k >= machine.SIGNS_STEPS and min(m, n) >= machine.SIGNS_SIDE:
             self.signs = of_bytes(1, 0)
 
-    def launches(self, A: Block, B: Block, C: Block) -> list[tuple[ProductPlan, int | None]] | None:
-        """Return the planned launches of C ← A⊗B for plain arrays, each with the value of `signs` that it requires (None: any).
+    def launches(self, A: Block, B: Block, C: Block, *, fresh: bool) -> list[tuple[ProductPlan | ExponentialPlan, int | None]] | None:
+        """Return the planned launches of C ← A⊗B, or else C ← C ⊕ A⊗B, each with the value of `signs` that it requires (None: any).
+
+        The arrays are plain.
 
         Returns None if no product of this arrangement was planned before.
         """
@@ -119,14 +125,16 @@ class CudaEngine:
         if self.signs is None:
             self._ordered_bits = False
         A, B, C = map(self._again, (A, B, C))
+        alike = arrangement(A, B, C)
         if self._kernels.exponential is not None and self._is_exponential(A, C):
-            return None
-        alike, found = arrangement(A, B, C), []
+            plan = self._kernels.exponential_plans.get((fresh, alike))
+            return None if plan is None else [(plan, None)]
+        found: list[tuple[ProductPlan | ExponentialPlan, int | None]] = []
         for _, signed in self._variants():
-            plan = self._kernels.plans.get((True, False, self._ordered_bits, alike))
-            if plan is None:
+            known = self._kernels.plans.get((fresh, False, self._ordered_bits, alike))
+            if known is None:
                 return None
-            found.append((plan, None if self.signs is None else signed))
+            found.append((known, None if self.signs is None else signed))
         return found
 
     def _again(self, A: Block) -> Block:
@@ -342,7 +350,12 @@ class CudaEngine:
         if C.values[0].size == 0:
             return
         if self._kernels.exponential is not None and self._is_exponential(A, C):
-            compiler.run(lambda: self._by_exponentials(A, B, C, fresh=fresh))
+            known = self._exponential(A, B, C, fresh=fresh)
+            if known is None:
+                compiler.run(lambda: self._by_exponentials(A, B, C, fresh=fresh))
+            else:
+                compiler.run(lambda: known.start(addresses([(A, B, C)])))
+                self._launched([(A, B, C)])
             return
         # cuBLAS may add in another order if the number of rows differs.
         parts = [] if self.meter is None or self._kernels.plus_times else self._parts(A, B, C, self.meter.piece)
@@ -352,10 +365,7 @@ class CudaEngine:
             return
         plans = [(self._planned([(A, B, C)], fresh=fresh, together=False), predicate) for predicate in self._variants()]
         if all(plan is not None for plan, _ in plans):
-            own = addresses([(A, B, C)])
-            for plan, predicate in plans:
-                assert plan is not None
-                plan.start(own, predicate)
+            start_variants(plans, addresses([(A, B, C)]))
             self._launched([(A, B, C)])
         elif len(C.values[0]) > BATCH:
             # No part may change elements that another part reads.
@@ -365,6 +375,17 @@ class CudaEngine:
                 self._product(A.at(those), B.at(those), some, fresh=fresh)
         else:
             compiler.run(lambda: self._by_rows(A, B, C, fresh))
+
+    def _exponential(self, A: Block, B: Block, C: Block, *, fresh: bool) -> ExponentialPlan | None:
+        """Return the plan of a product by exponentials; None if operands overlap C or have to be copied, or for parts of C."""
+        plans, scale, alike = self._kernels.exponential_plans, self._kernels.exponential, arrangement(A, B, C)
+        if (fresh, alike) not in plans:
+            steps = None if shares(A, C) or shares(B, C) else self._planned([(A, B, C)], fresh=fresh, together=False)
+            assert scale is not None
+            if len(plans) >= _PLANS:
+                plans.clear()
+            plans[fresh, alike] = None if steps is None else exponential_plan(A, B, C, scale, steps, fresh=fresh)
+        return plans[fresh, alike]
 
     def _by_exponentials(self, A: Block, B: Block, C: Block, *, fresh: bool) -> None:
         """Multiply by exponentials; the GPU has parts computed step by step if float64 exponents do not reach far enough."""
@@ -415,7 +436,7 @@ class CudaEngine:
             vectors = self._reads_vectors(witness=False)
             plans[key] = plan_for_shape(self._kernels, A, B, C, ordered_bits=ordered, vectors=vectors, fresh=True, checked=True)
         plan = plans[key]
-        assert not isinstance(plan, BlasPlan)
+        assert not isinstance(plan, BlasPlan | TransposedPlan)
         return plan
 
     def _have_signs(self, A: Block, B: Block, C: Block) -> None:
@@ -435,13 +456,19 @@ class CudaEngine:
             whole, side = self._as_it_lies(A, B, C), 0
         if not whole:
             return None
-        return self._tiled(products, None, fresh=fresh, side=side)
+        if side or C.via is None or self._looks_up_in_shared(products):
+            return self._tiled(products, None, fresh=fresh, side=side)
+        columns = aligned_empty(B, transposed=True)
+        tiles = self._tiled(products, columns, fresh=fresh)
+        assert isinstance(tiles, LaunchPlan), "winners need whole sums"
+        return transposed_plan(tiles, B, columns)
 
     def _as_it_lies(self, A: Block, B: Block, C: Block) -> bool:
-        """Return True if a product, whose result overlaps no operand, needs neither copies nor slabs."""
-        if len(C.values[0]) > BATCH or A.shape[1] > _SLAB or (C.via is not None and not self._looks_up_in_shared([(A, B, C)])):
+        """Return True if a product, whose result overlaps no operand, needs no slabs, and no copies but a small transpose of B."""
+        if len(C.values[0]) > BATCH or A.shape[1] > _SLAB:
             return False
-        return not any(self._copied(A, B, C))
+        large = C.via is not None and B.values[0].nbytes > _scratch(C) and not self._looks_up_in_shared([(A, B, C)])
+        return not (large or any(self._copied(A, B, C)))
 
     def _copied(self, A: Block, B: Block, C: Block) -> list[bool]:
         """Return True for A, and for B, if a copy in aligned rows pays: tiles read an operand once per row or column of tiles."""

@@ -15,7 +15,8 @@ of k positive terms, at most (k/2 + 8) ε₆₄ max(1, |r|) / min(1, |s|), plus 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -23,14 +24,17 @@ import numpy as np
 
 from semiring.arrays.pieces import slices
 from semiring.kernels import machine
-from semiring.kernels.cuda.arguments import LaunchPredicate, StridedBatch, parameters
+from semiring.kernels.cuda.arguments import ALWAYS, LaunchPredicate, StridedBatch, parameters
 from semiring.kernels.cuda.blocks import aligned_copy, row_slices, shares
 from semiring.kernels.cuda.compiler import kernel_for
 from semiring.kernels.cuda.elements import of_bytes
-from semiring.kernels.cuda.launches import Sizes, blas_plan, is_faster
+from semiring.kernels.cuda.launches import BlasPlan, Sizes, blas_plan, is_faster
 from semiring.kernels.engine import Block
 
-__all__ = ["KERNELS", "exponential_source", "multiply_exponentials", "pays"]
+__all__ = ["KERNELS", "ExponentialPlan", "exponential_plan", "exponential_source", "multiply_exponentials", "pays"]
+
+Launcher = Callable[..., None]
+"""Launches a kernel with an address, and further arguments."""
 
 _BYTES = 1 << 29  # memory of the exponentials and sums at a time
 _LINES = 128  # the fewest rows of A or columns of B at a time, as `row_slices` gives
@@ -71,9 +75,72 @@ def multiply_exponentials(
             part = C.at(batch)[down, across]
             lost = of_bytes(1, 0)
             given = sums.data.ptr, *_shown(rows, batch, down), *_shown(columns, batch, across), lost.data.ptr
-            _start("find_lost", part, scale, given)
-            _start("logarithms", part, scale, (*given, int(fresh)))
+            into = part.values[0].data.ptr
+            _launcher("find_lost", part, scale)(into, *given)
+            _launcher("logarithms", part, scale)(into, *given, int(fresh))
             otherwise(A.at(batch)[down, everything], B.at(batch)[everything, across], part, LaunchPredicate(lost.data.ptr, 1))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExponentialPlan:
+    """Launches of a product by exponentials, all in memory at once, and by steps if float64 exponents do not reach far enough."""
+
+    extrema: tuple[Launcher, Launcher]  # of A's rows and of B's columns
+    exponentials: tuple[Launcher, Launcher]
+    product: BlasPlan
+    ends: tuple[Launcher, Launcher]  # a search for lost sums, and the logarithms
+    parts: tuple[int, int]  # elements of a row and of a column that a thread block reads for extrema
+    lines: tuple[int, int]  # rows of A and columns of B, of all matrices
+    apart: tuple[int, int]  # those of a matrix
+    sizes: tuple[int, int, int]  # of the exponentials of A, those of B, and the sums
+    fresh: bool
+    steps: Any  # the plan by steps
+
+    def start(self, own: Sequence[int], predicate: LaunchPredicate = ALWAYS) -> None:
+        """Launch with the `addresses` of the product."""
+        import cupy
+
+        assert not predicate[0], "exponentials have no predicates"
+        a, b, c = own[:3]
+        count, size, room = sum(self.lines), 8 * sum(self.lines), 8 * sum(self.sizes)
+        memory = cupy.empty(2 * count + sum(self.sizes) + 1, np.int64).data
+        for offset, byte, length in ((0, 0x80, size), (size, 0x7F, size), (2 * size + room, 0, 8)):  # beyond every finite number
+            (memory + offset).memset_async(byte, length)
+        behind, left = 8 * self.lines[0], memory.ptr + 2 * size
+        rows, columns = (memory.ptr, memory.ptr + size), (memory.ptr + behind, memory.ptr + size + behind)
+        right, sums, lost = left + 8 * self.sizes[0], left + room - 8 * self.sizes[2], left + room
+        self.extrema[0](a, *rows, self.parts[0])
+        self.extrema[1](b, *columns, self.parts[1])
+        self.exponentials[0](a, left, *rows, self.apart[0])
+        self.exponentials[1](b, right, *columns, self.apart[1])
+        self.product.start((left, right, sums))
+        given = sums, *rows, self.apart[0], *columns, self.apart[1], lost
+        self.ends[0](c, *given)
+        self.ends[1](c, *given, int(self.fresh))
+        self.steps.start(own, LaunchPredicate(lost, 1))
+
+
+def exponential_plan(A: Block, B: Block, C: Block, scale: Fraction, steps: Any, *, fresh: bool) -> ExponentialPlan | None:
+    """Plan C ← C ⊕ A⊗B, or A⊗B where C is `fresh`, for operands apart from C; None if the exponentials take too much memory.
+
+    `steps` is the plan of the same product by steps.
+    """
+    import cupy
+
+    (m, n), k, count = C.shape, A.shape[1], len(C.values[0])
+    sizes = count * m * k, count * k * n, count * m * n
+    if 8 * max(sizes) > _BYTES // 3:
+        return None
+    left, right, sums = (cupy.empty((count, *shape), np.float64) for shape in ((m, k), (k, n), (m, n)))
+    product = blas_plan(left, right, sums, fresh=True)
+    assert product is not None, "cuBLAS takes contiguous arrays"
+    (grid_a, part_a), (grid_b, part_b) = _grid_of_extrema(A, "rows"), _grid_of_extrema(B, "columns")
+    block = 32, 8, 1
+    extrema = _launcher("extrema_of_rows", A, scale, grid_a, block), _launcher("extrema_of_columns", B, scale, grid_b, block)
+    exponentials = _launcher("exponentials_of_rows", A, scale), _launcher("exponentials_of_columns", B, scale)
+    ends = _launcher("find_lost", C, scale), _launcher("logarithms", C, scale)
+    parts, lines = (part_a, part_b), (count * m, count * n)
+    return ExponentialPlan(extrema, exponentials, product, ends, parts, lines, (m, n), sizes, fresh, steps)
 
 
 class _OperandExtrema:
@@ -88,14 +155,8 @@ class _OperandExtrema:
         self.high, self.low = (cupy.empty((count, self.length), np.int64) for _ in range(2))
         for keys, byte in ((self.high, 0x80), (self.low, 0x7F)):  # beyond every finite number
             keys.data.memset_async(byte, keys.nbytes)
-        if lines == "rows":
-            part = 2048
-            grid = -(-n // part), min(-(-m // 8), _DOWN)
-        else:
-            part = max(256, -(-m // _DOWN))
-            grid = -(-n // 32), -(-m // part)
-        extent = self.high.data.ptr, self.low.data.ptr, part
-        _start(f"extrema_of_{lines}", X, scale, extent, (*grid, min(count, _DOWN)), (32, 8, 1))
+        grid, part = _grid_of_extrema(X, lines)
+        _launcher(f"extrema_of_{lines}", X, scale, grid, (32, 8, 1))(X.values[0].data.ptr, self.high.data.ptr, self.low.data.ptr, part)
 
     def exponentials(self, batch: slice, some: slice) -> Any:
         """Return the exponentials of some lines of some matrices, in float64."""
@@ -104,7 +165,8 @@ class _OperandExtrema:
         everything = slice(None)
         X = self.block.at(batch)[(some, everything) if self.lines == "rows" else (everything, some)]
         found = cupy.empty(X.values[0].shape, np.float64)
-        _start(f"exponentials_of_{self.lines}", X, self.scale, (found.data.ptr, *_shown(self, batch, some)))
+        launch = _launcher(f"exponentials_of_{self.lines}", X, self.scale)
+        launch(X.values[0].data.ptr, found.data.ptr, *_shown(self, batch, some))
         return found
 
 
@@ -114,15 +176,31 @@ def _shown(lines: _OperandExtrema, batch: slice, some: slice) -> tuple[int, int,
     return lines.high.data.ptr + start, lines.low.data.ptr + start, lines.length
 
 
-def _start(name: str, X: Block, scale: Fraction, more: tuple[int, ...], grid: Sizes | None = None, block: Sizes = (256, 1, 1)) -> None:
+def _grid_of_extrema(X: Block, lines: str) -> tuple[Sizes, int]:
+    """Return the grid that finds the extrema of lines, and how many elements of a line a thread block reads."""
+    (m, n), count = X.shape, min(len(X.values[0]), _DOWN)
+    if lines == "rows":
+        part = 2048
+        return (-(-n // part), min(-(-m // 8), _DOWN), count), part
+    part = max(256, -(-m // _DOWN))
+    return (-(-n // 32), -(-m // part), count), part
+
+
+def _launcher(name: str, X: Block, scale: Fraction, grid: Sizes | None = None, block: Sizes = (256, 1, 1)) -> Launcher:
+    """Return a function that launches a kernel for matrices of a block's layout: with their address, and further arguments."""
     import cupy
 
     values = X.values[0]
     (m, n), count, size = X.shape, len(values), values.itemsize
     batch, row, column = (s // size for s in values.strides)
     kernel = kernel_for(name, cupy.cuda.runtime.getDevice(), exponential_source, name, values.dtype)
-    grid = grid or (min(-(-n // block[0]), 1 << 16), min(m, _DOWN), min(count, _DOWN))
-    kernel(grid, block, (values.data.ptr, row, column, batch, count, m, n, float(scale), float(1 / scale), *more))
+    each = grid or (min(-(-n // block[0]), 1 << 16), min(m, _DOWN), min(count, _DOWN))
+    layout = row, column, batch, count, m, n, float(scale), float(1 / scale)
+
+    def launch(address: int, *more: int) -> None:
+        kernel(each, block, (address, *layout, *more))
+
+    return launch
 
 
 def exponential_source(name: str, dtype: np.dtype[Any]) -> str:

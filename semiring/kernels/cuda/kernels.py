@@ -23,7 +23,19 @@ from semiring.kernels.cuda.arguments import ALWAYS, Bounds, DeviceMatrix, Via, p
 from semiring.kernels.cuda.blocks import access, matrix_of, same_block, shares
 from semiring.kernels.cuda.compiler import Kernel
 from semiring.kernels.cuda.elements import Flags
-from semiring.kernels.cuda.launches import BlasPlan, LaunchPlan, Operands, Parts, SplitKPlan, blas_plan, is_faster, is_plus_times, planned
+from semiring.kernels.cuda.exponential import ExponentialPlan
+from semiring.kernels.cuda.launches import (
+    BlasPlan,
+    LaunchPlan,
+    Operands,
+    Parts,
+    SplitKPlan,
+    TransposedPlan,
+    blas_plan,
+    is_faster,
+    is_plus_times,
+    planned,
+)
 from semiring.kernels.cuda.representation import STEPS, Representation, Step, StepOperations, represent
 from semiring.kernels.cuda.source import semiring_struct
 from semiring.kernels.cuda.tile import SplitK, Tile, TileProblem, candidate_tiles
@@ -223,8 +235,9 @@ class Kernels:
         # s, where ⊕ is log(e^{sa} + e^{sb}) / s and ⊗ is a + b.
         self.exponential = semiring.program.exponential if len(dtypes) == 1 and dtypes[0].kind == "f" else None
         self.rounds = any(d.kind == "f" for d in dtypes)
-        # Launches of products without copies, by operation and arrangement; None for products that need copies.
-        self.plans: dict[Hashable, LaunchPlan | SplitKPlan | BlasPlan | None] = {}
+        # Launches of products by operation and arrangement; None for products that need more copies than B's transpose.
+        self.plans: dict[Hashable, LaunchPlan | SplitKPlan | BlasPlan | TransposedPlan | None] = {}
+        self.exponential_plans: dict[Hashable, ExponentialPlan | None] = {}
         self._number = number
         self._steps: dict[tuple[bool, bool], Step | None] = {}
         # The instruction table has better rows for floats that sort as the integers of their bits.

@@ -28,14 +28,14 @@ from semiring.common import forks
 from semiring.common.progress import Meter
 from semiring.kernels import machine
 from semiring.kernels.cuda.arguments import ALWAYS, Bounds, DeviceMatrix, LaunchPredicate, Product, Witness, flat
-from semiring.kernels.cuda.blocks import by_value, copy_into, matrix_of, via_of
+from semiring.kernels.cuda.blocks import CopyPlan, by_value, copy_into, copy_plans, matrix_of, via_of
 from semiring.kernels.cuda.compiler import Kernel, pointer_to, rehearsing
 from semiring.kernels.cuda.elements import for_each
 from semiring.kernels.engine import Block, Engine
 
 __all__ = [
-    "BlasPlan", "LaunchPlan", "Operands", "Parts", "RecordedGraph", "Sizes", "SplitKPlan", "addresses", "arrangement", "blas_plan",
-    "has_blas", "is_faster", "is_plus_times", "launched", "planned", "recording",
+    "BlasPlan", "LaunchPlan", "Operands", "Parts", "RecordedGraph", "Sizes", "SplitKPlan", "TransposedPlan", "addresses", "arrangement",
+    "blas_plan", "has_blas", "is_faster", "is_plus_times", "launched", "planned", "recording", "start_variants", "transposed_plan",
 ]  # fmt: skip
 
 Operands = tuple[Block, Block, Block]
@@ -132,6 +132,54 @@ class SplitKPlan:
         self.tiles.start((*own, *rest) if self.whole else rest, predicate, bounds)
         below, parts = DeviceMatrix(tuple(map(operator.add, c, self.below_c)), *self.strides), DeviceMatrix(tuple(to), n, 1, m * n)
         self.add(self.grid, self.block, (by_value(below), by_value(parts), m, n, count, int(self.fresh), by_value(predicate)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TransposedPlan:
+    """Launches of a product whose winners are looked up in global memory: copies of B's transpose, and the tiles."""
+
+    tiles: LaunchPlan
+    copies: tuple[list[CopyPlan], ...]  # of each component of B
+    shape: tuple[int, ...]  # of the transpose, in aligned rows
+    dtypes: tuple[np.dtype[Any], ...]
+
+    def start(self, own: Sequence[int], predicate: LaunchPredicate = ALWAYS, bounds: Bounds | tuple[()] = ()) -> None:
+        """Launch with the `addresses` of the product."""
+        self.start_variants(own, [(self.tiles, predicate)], bounds)
+
+    def start_variants(
+        self, own: Sequence[int], variants: Sequence[tuple[LaunchPlan, LaunchPredicate]], bounds: Bounds | tuple[()] = ()
+    ) -> None:
+        """Launch the tiles of several kernel variants, with one copy of B's transpose."""
+        import cupy
+
+        width = len(self.dtypes)
+        columns = [cupy.empty(self.shape, d) for d in self.dtypes]
+        places = [v.data.ptr for v in columns]
+        for plans, source, target in zip(self.copies, own[width : 2 * width], places, strict=True):
+            for plan in plans:
+                plan.start(source, target)
+        for tiles, predicate in variants:
+            tiles.start((*own[: 3 * width], *places, *own[4 * width :]), predicate, bounds)
+
+
+def start_variants(variants: Sequence[tuple[Any, LaunchPredicate]], own: Sequence[int]) -> None:
+    """Launch the kernel variants of one product, of which a predicate on the GPU chooses one."""
+    first, _ = variants[0]
+    if isinstance(first, TransposedPlan):
+        first.start_variants(own, [(plan.tiles, predicate) for plan, predicate in variants])
+    else:
+        for plan, predicate in variants:
+            plan.start(own, predicate)
+
+
+def transposed_plan(tiles: LaunchPlan, B: Block, transposed: Block) -> TransposedPlan:
+    """Plan copies of B's components into `transposed`, of the layout that `tiles` were planned for."""
+    pairs = zip(B.values, transposed.values, strict=True)
+    count, rows, _ = transposed.values[0].shape
+    pitch = max(v.strides[1] // v.itemsize for v in transposed.values)
+    copies = tuple([copy_plans(old.transpose(0, 2, 1), new) for old, new in pairs])
+    return TransposedPlan(tiles, copies, (count, rows, pitch), tuple([v.dtype for v in B.values]))
 
 
 def addresses(products: Sequence[Operands], transposed: Block | None = None) -> list[int]:

@@ -137,7 +137,7 @@ _SHARED_LOOKUP: dict[bool, dict[int, tuple[Tile, ...]]] = {
 }
 """Tiles with room for all slices of a shallow product, by `light` and bytes per element."""
 
-_SERIES = (Tile(32, 64, 4, 4, 4, 3, 3, held=1, unrolled=4),)
+_SERIES = Tile(32, 32, 32, 1, 4, 2, 3, held=1, unrolled=4), Tile(16, 32, 32, 1, 4, 3, 6, held=1, unrolled=4, cost=1.03)
 
 
 def candidate_tiles(problem: TileProblem) -> tuple[Tile, ...]:
