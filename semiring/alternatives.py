@@ -172,8 +172,8 @@ def pareto_paths(
     source, target : vertex
         The name of a vertex, or the number if vertices have no names.
     other : str, number, array or sequence
-        The other weight of each edge: the name of an attribute or a column; a number for every edge, such as 1 to count edges; a sequence
-        with a number for each edge of `edges`; or an array of shape (n, n), also sparse. Entries that a sparse array does not store are 0.
+        The other weight of each edge: the name of an attribute or a column, or a number for every edge, such as 1 to count edges. Or a
+        sequence with a number for each edge of `edges`, or an array of shape (n, n). Entries that a sparse array does not store are 0.
     semiring, other_semiring : Semiring or str
         The semirings of the weight and of the other weight, also by name. Both have a selective ⊕: shortest, widest, most reliable.
     bound : int
@@ -200,7 +200,7 @@ def pareto_paths(
 
     Notes
     -----
-    Label setting: O(k·m log(k·m)) steps for m edges and k Pareto-optimal paths to each vertex; more with negative weights. k may grow
+    Label setting takes O(k·m log(k·m)) steps for m edges and k Pareto-optimal paths to each vertex, more with negative weights. k may grow
     exponentially with the graph, but not for integers of small range. Floats that differ by rounding alone may count as equal. Martins, "On
     a multicriteria shortest path problem", 1984.
     """

@@ -1,10 +1,12 @@
 """Pareto-optimal paths between two vertices: no other path is at least as good over two semirings, and better over one.
 
 A *label* is a walk from the source, with its two elements. Labels leave a queue in the order of their first elements. A label is
-*dominated* if another label of the vertex is at least as good in both elements; only labels that are not dominated are expanded (Martins,
-"On a multicriteria shortest path problem", 1984). If no edge improves on 1, labels arrive at a vertex in the order of their first elements,
-so the newest label of the vertex decides alone (Hernández et al., "Simple and efficient bi-objective search algorithms via fast dominance
-checks", 2023). Otherwise all labels of a vertex are compared, and labels grow along simple paths.
+*dominated* if another label of the vertex is at least as good in both elements. Only labels that are not dominated are expanded (Martins,
+"On a multicriteria shortest path problem", 1984).
+
+If no edge improves on 1, labels arrive at a vertex in the order of their first elements. Then the newest label of the vertex decides alone
+(Hernández et al., "Simple and efficient bi-objective search algorithms via fast dominance checks", 2023). Otherwise all labels of a vertex
+are compared, and labels grow along simple paths.
 
 The best elements from each vertex to the target bound each label: if a path of the front dominates the bound, the label is dropped.
 

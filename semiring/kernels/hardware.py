@@ -36,8 +36,9 @@ class Target:
     masks: bool = False  # masked loads and stores of vectors are instructions
     tune: str = ""  # the processor for which LLVM schedules instructions, if LLVM does not know the actual one
     fma_add: bool = False  # write x + y as fma(x, 1, y): the same bits, on a pipe that minima do not need (AMD Zen 2 to 5)
-    # Compare floats as integers of the same order, because integer minima have more pipes (AMD Zen 2 to 5; on Intel, fewer).
-    order_keys: bool = False
+    # Bytes of the largest floats to compare as integers of the same order: there integer minima have more pipes (AMD Zen 2 to 5; on Intel,
+    # fewer). Only AVX-512 has minima of 8 bytes.
+    order_keys: int = 0
     # Take scalars by AVX-512's ``{1to16}`` memory operand. This is free on AMD, where a broadcasting load takes a vector slot. Elsewhere
     # the load takes no slot, and one load a row beats one load an instruction.
     embedded_broadcast: bool = False
@@ -90,7 +91,7 @@ def host(isa: str | None = None) -> Target:
     zen = cpu.startswith("znver") and target.isa in ("avx512", "avx2")
     if wanted is None or wanted == usable[0]:
         target = replace(target, cpu=cpu, features=has.flatten(), tune=target.tune if cpu == "generic" else "")
-    return replace(target, fma_add=zen, order_keys=zen, embedded_broadcast=zen and target.isa == "avx512")
+    return replace(target, fma_add=zen, order_keys=zen * target.vector_bytes // 8, embedded_broadcast=zen and target.isa == "avx512")
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,11 @@ strict improvements count and slabs come in order.
 
 from __future__ import annotations
 
+from functools import partial
+
+from semiring.algebra.expression import nodes
 from semiring.kernels.cpu.arguments import KernelArguments
-from semiring.kernels.cpu.emitter import I32, Emitter, Matrix
+from semiring.kernels.cpu.emitter import I32, Carried, Emitter, Matrix
 from semiring.kernels.cpu.lowering import BroadcastOperand, Lowering, Value, empty_sums, improved, merge, store_where, values
 from semiring.kernels.cpu.representation import Representation, Tile
 from semiring.kernels.hardware import Target
@@ -108,13 +111,32 @@ class MicroKernel:
         self._em = em
         ones = self.args.ones(em, set(self.rep.inner), width) if self.target.fma_add else None
         self._low = Lowering(em, self.target, width, ones=ones, infinities=self.rep.inner_infinities)
+        # Sums as x · 1 + y overwrite an operand. With 16 registers their copies fill the front end, so that the loop's own steps show.
+        steps = [e.op for e in nodes(*self.rep.inner_add, *self.rep.inner_mul) if e.op not in ("var", "const")]
+        sums = bool(ones) and len(steps) <= 2 and not {"add", "sub"}.isdisjoint(steps)
+        self._unrolled = 4 if sums and self.target.registers == 16 and not self.witness else 1
         # Row and column of each vector of the tile, and ⊕'s zero for each.
         self._vectors = [(i, j * width) for i in range(tile.rows) for j in range(tile.vectors)]
         self._zeros = empty_sums(self.rep.inner, self.rep.inner_zero, width) * len(self._vectors)
 
     def _accumulate(self, start: str | int, stop: str | int) -> list[list[str]]:
         """⊕ over the steps [start, stop): the components of each vector of the tile."""
-        return self._by_vector(self._em.loop(start, stop, 1, lambda k, sums: self._step(self._low, k, sums), self._zeros))
+        return self._by_vector(self._steps(start, stop, self._zeros))
+
+    def _steps(self, start: str | int, stop: str | int, carried: list[Carried]) -> list[str]:
+        """Continue sums with the steps [start, stop), several in each turn of the loop if a step is short."""
+        em = self._em
+
+        def turn(first: str, sums: list[str], count: int = 1) -> list[str]:
+            for k in range(count):
+                sums = self._step(self._low, str(em.add(first, k)), sums)
+            return sums
+
+        if self._unrolled == 1:
+            return em.loop(start, stop, 1, turn, carried)
+        whole = em.add(start, em.round_down(em.sub(stop, start), self._unrolled))
+        sums = em.loop(start, whole, self._unrolled, partial(turn, count=self._unrolled), carried)
+        return em.loop(whole, stop, 1, turn, [(ir, value) for (ir, _), value in zip(carried, sums, strict=True)])
 
     def _by_vector(self, flat: list[str]) -> list[list[str]]:
         """Split a flat list of values by vectors of the tile."""
@@ -131,7 +153,7 @@ class MicroKernel:
         em, low, inner = self._em, self._low, self.rep.inner
         stop = em.smin(em.add(start, self.tile.slab), "%k")
         carried = [(ir, value) for (ir, _), value in zip(self._zeros, sums, strict=True)]
-        found = em.loop(start, stop, 1, lambda k, sums: self._step(low, k, sums), carried)
+        found = self._steps(start, stop, carried)
         number = em.let(f"sdiv i64 {em.add('%step', start)}, {self.tile.slab}")
         code = em.splat_word(str(em.sub(-2, number)), I32, low.width)
         before = self._from_memory(self._memory)

@@ -139,8 +139,8 @@ def signed(value: int, bits: int) -> int:
     return (value + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
 
 
-def represent(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, order_keys: bool = False) -> Representation:
-    """Return the representation of `semiring` in `dtypes`; `order_keys` on processors that compare integers faster than floats."""
+def represent(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, order_keys: int = 0) -> Representation:
+    """Return the representation of `semiring` in `dtypes`; floats of up to `order_keys` bytes may be compared as integers."""
     program = semiring.program
     zero, one = semiring.identities(dtypes)
     outer = tuple(map(scalar_type, dtypes))
@@ -157,7 +157,7 @@ def represent(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, order_ke
     if scale is not None and zero == ((-math.inf if scale > 0 else math.inf),):
         return replace(plain, add=(log_add(scale),), inner_zero=(0.0,), infinities=(), kind="exponential", extremum=None, scale=scale)
     (scalar,), operations = outer, {e.op for e in nodes(*add, *mul)}
-    if order_keys and scalar.kind == "f" and operations <= {"var", "min", "max"}:
+    if scalar.kind == "f" and scalar.bytes <= order_keys and operations <= {"var", "min", "max"}:
         inner, key = Scalar("i", scalar.bytes), key_of(zero[0], scalar.bytes)
         return replace(plain, inner=(inner,), inner_zero=(key,), infinities=(), kind="order_key")
     if tropical(semiring, dtypes):

@@ -164,7 +164,7 @@ class TransposedPlan:
 
 
 def start_variants(variants: Sequence[tuple[Any, LaunchPredicate]], own: Sequence[int]) -> None:
-    """Launch the kernel variants of one product, of which a predicate on the GPU chooses one."""
+    """Launch the kernel variants of one product; predicates on the GPU choose one variant."""
     first, _ = variants[0]
     if isinstance(first, TransposedPlan):
         first.start_variants(own, [(plan.tiles, predicate) for plan, predicate in variants])
