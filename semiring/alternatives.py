@@ -200,9 +200,9 @@ def pareto_paths(
 
     Notes
     -----
-    Label setting takes O(k·m log(k·m)) steps for m edges and k Pareto-optimal paths to each vertex, more with negative weights. k may grow
-    exponentially with the graph, but not for integers of small range. Floats that differ by rounding alone may count as equal. Martins, "On
-    a multicriteria shortest path problem", 1984.
+    Label setting takes O(k·m log(k·m)) steps for m edges and k Pareto-optimal paths to each vertex, more with negative weights. The number
+    k may grow exponentially with the graph, but not for integers of small range. Floats that differ by rounding alone may count as equal.
+    Martins, "On a multicriteria shortest path problem", 1984.
     """
     from semiring.algorithms.pareto import pareto_front  # only where they are wanted: a first call should be quick
 

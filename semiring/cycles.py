@@ -20,7 +20,7 @@ from semiring.arrays.devices import host
 from semiring.arrays.exchange import is_sparse
 from semiring.arrays.threads import require_threads
 from semiring.common.docstrings import described_by
-from semiring.common.errors import GraphError, LawError, noted, raised_here
+from semiring.common.errors import GraphError, LawError, described, noted, raised_here
 from semiring.common.forks import cached_property
 from semiring.common.html import Shown
 from semiring.common.units import counted
@@ -256,7 +256,12 @@ def _transits(graph: Any, edges: CSR, transit: Any, names: Sequence[Hashable]) -
         for number in np.flatnonzero(found != greatest.weights[0][at])[:1].tolist():
             raise GraphError(f"parallel edges have different transits: {edge(number)}; a cycle mean knows one edge between two vertices")
     else:
-        matrix = np.asarray(host(transit), np.float64)
+        try:
+            matrix = np.asarray(host(transit), np.float64)
+        except (TypeError, ValueError):
+            raise GraphError(
+                f"transit is {described(transit)}; it must be the name of an attribute, a number, or an array of numbers"
+            ) from None
         if matrix.shape != (edges.n, edges.n):
             raise GraphError(f"transit has shape {matrix.shape}; it must be {(edges.n, edges.n)}, or a number for each edge of `edges`")
         found = matrix[edges.tails, edges.heads]

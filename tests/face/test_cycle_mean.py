@@ -382,3 +382,9 @@ def test_a_ratio_takes_a_few_iterations(monkeypatch: pytest.MonkeyPatch) -> None
     transit.data = rng.integers(1, 50, transit.nnz).astype(float)
     assert sr.cycle_mean(graph, "min-plus", transit=transit).transit > 0
     assert len(calls) < 10
+
+
+@pytest.mark.parametrize("transit", [object(), {"a": 1}, np.array([["x", "y"], ["y", "x"]])])
+def test_transits_that_are_no_numbers(transit: Any) -> None:
+    with pytest.raises(sr.GraphError, match=r"transit is .*; it must be the name of an attribute, a number, or an array of numbers"):
+        sr.cycle_mean(np.ones((2, 2)), transit=transit)
