@@ -48,6 +48,7 @@ def engine_for(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from semiring import MIN_PLUS
     >>> from semiring.kernels import Block, engine_for
     >>> a, c = np.array([[0.0, 2.0], [np.inf, 0.0]]), np.full((2, 2), 9.0)
