@@ -16,7 +16,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NoReturn, TextIO
 
 import numpy as np
 
@@ -125,6 +125,8 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--weight", metavar="NAME", help="column of an edge table with the weights, or one number for every edge")
         for end in ("source", "target"):
             command.add_argument(f"--{end}-column", metavar="NAME", help=f"column of an edge list with the {end}s of the edges")
+        turns = "table of turns with the columns from, via, to and cost; without a cost a turn is forbidden"
+        command.add_argument("--turns", type=Path, metavar="FILE", help=turns)
         command.add_argument("--limit", type=_number, metavar="X", help="print only the pairs up to this distance or element, one a line")
         command.add_argument(
             "--tolerance", type=_number, default=0.0, metavar="X", help="relative rounding error of weights, such as 1e-12"
@@ -305,6 +307,9 @@ def _read(options: argparse.Namespace) -> tuple[Any, Sequence[Hashable]]:
         if options.weight in graph.columns:  # the title of a column may be a number
             graph = weighted(graph, options.weight)
         labels: Sequence[Hashable] = graph.labels
+        graph = graph if options.turns is None else _with_turns(graph, options.turns)
+    elif options.turns is not None:
+        raise GraphError(f"{options.file}: --turns needs a list of edges, and this is a matrix")
     elif isinstance(graph, ArrayLike):
         labels = graph.labels or range(len(graph.array))
     elif graph.ndim == 2:
@@ -314,6 +319,25 @@ def _read(options: argparse.Namespace) -> tuple[Any, Sequence[Hashable]]:
     if options.output is not None:
         require_names(options.output, labels)
     return graph, labels
+
+
+def _with_turns(graph: EdgeList, file: Path) -> EdgeList:
+    """Return edges with the costs of turns in a table, whose first line may be a header."""
+    names, costs = {str(label): label for label in graph.labels}, {}
+    with file.open(newline="", encoding="utf-8-sig") as table:
+        rows = list(csv.reader(table, delimiter="\t" if file.suffix.lower() == ".tsv" else ","))
+    for line, row in enumerate(rows, 1):
+        fields = [field.strip() for field in row]
+        if not any(fields) or (line == 1 and names.keys().isdisjoint(fields[:3])):
+            continue
+        if len(fields) not in (3, 4):
+            raise GraphError(f"{file}, line {line}: a turn has the fields from, via, to and cost, not {counted(len(fields), 'field')}")
+        u, v, w = (names[name] if name in names else _unknown(name, graph.labels, f"{file}, line {line}: ") for name in fields[:3])
+        try:
+            costs[(u, v), (v, w)] = _number(fields[3]) if any(fields[3:]) else None
+        except argparse.ArgumentTypeError as error:
+            raise GraphError(f"{file}, line {line}: {error}") from None
+    return graph.with_turns(costs)
 
 
 def _weight(text: str | None) -> str | float | None:
@@ -333,7 +357,11 @@ def _vertex(name: str, labels: Sequence[Hashable], file: Path) -> Hashable:
     for label in labels:
         if str(label) == name:
             return label
-    raise unknown_vertex(name, labels, f"{file}: ")
+    return _unknown(name, labels, f"{file}: ")
+
+
+def _unknown(name: str, labels: Sequence[Hashable], where: str) -> NoReturn:
+    raise unknown_vertex(name, labels, where)
 
 
 def _is_zero(values: Array, semiring: Semiring) -> Array:

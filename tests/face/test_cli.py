@@ -668,3 +668,31 @@ def test_a_tolerance_for_rounded_rates(tmp_path: Path, capsys: pytest.CaptureFix
     assert "rests on --tolerance=0.001: a cycle improves, b → a → b" in capsys.readouterr().err
     assert main(["closure", "--semiring", "max-min", str(rates), "--tolerance", "1e-3"]) == 2
     assert "needs a minimum or maximum of sums or products" in capsys.readouterr().err
+
+
+def test_turns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, turns = tmp_path / "streets.csv", tmp_path / "turns.csv"
+    file.write_text("from,to,hours\nhome,crossing,2\ncrossing,shop,1\ncrossing,park,3\npark,crossing,3\n")
+    given = ["apsp", str(file), "--directed", "--from", "home", "--to", "shop"]
+    for text, path in [
+        ("from,via,to,cost\nhome,crossing,shop\n", "9: home → crossing → park → crossing → shop"),
+        ("home,crossing,shop,4\n\npark,crossing,shop,0.5\n", "7: home → crossing → shop"),
+        ("\ufefffrom,via,to,cost\nhome, crossing, shop, inf\n", "9: home → crossing → park → crossing → shop"),
+        ("", "3: home → crossing → shop"),
+    ]:
+        turns.write_text(text)
+        assert main([*given, "--turns", str(turns)]) == 0
+        assert capsys.readouterr().out == path + "\n"
+    for text, said in [
+        ("home,crossing,shap,9\n", "line 1: there is no vertex 'shap'; did you mean 'shop'?"),
+        ("home,crossing,shop,1\nhome,crossing,shop,x\n", "line 2: 'x' is not a number"),
+        ("home,crossing\n", "line 1: a turn has the fields from, via, to and cost, not 2 fields"),
+        ("home,park,crossing,1\n", "home"),
+    ]:
+        turns.write_text(text)
+        assert main([*given, "--turns", str(turns)]) == 2
+        assert said in capsys.readouterr().err
+    assert main(["apsp", str(file), "--turns", str(tmp_path / "none.csv")]) == 2
+    np.save(tmp_path / "matrix.npy", np.ones((2, 2)))
+    assert main(["apsp", str(tmp_path / "matrix.npy"), "--turns", str(turns)]) == 2
+    assert "--turns needs a list of edges" in capsys.readouterr().err
