@@ -24,7 +24,12 @@ __all__ = ["Speed", "call_seconds", "speed_of", "used_devices", "worth"]
 
 # Products and closures. 2 cores of AMD Zen 5 (AVX-512), 2026-11-22; one NVIDIA H200 with 132 multiprocessors, 2026-11-22.
 
-CPU_BYTES = 5.0e11  # bytes of elements a second, for a core with 64-byte vectors and two operations a step, as of min-plus
+CORE_BYTES = {"znver5": 5.0e11, "avx512": 2.1e11, "avx2": 1.3e11, "sse2": 9e10, "neon": 9e10}
+"""Bytes of elements a second for a core with two operations a step, as of min-plus: of a processor, or else of an instruction set.
+
+Zen 4 and Xeons with AVX-512 reach 2.1e11, Zen 3 1.2e11, and Zen 4 without AVX-512 1.8e11.
+"""
+
 GPU_BYTES, MULTIPROCESSORS = 6.3e13, 132  # bytes of elements a second, for a GPU with so many multiprocessors
 CPU_BITS, GPU_BITS = 3.3e12, 2.7e15  # steps a second on packed truth values: a core, that GPU
 SERIES = 25  # operations that take as long as an exponential or a logarithm
@@ -187,7 +192,8 @@ def speed_of(
     workers = _relative_size(device) if gpu else thread_count(threads)
     if packed and is_packed(semiring, dtypes, witness=witness):
         return Speed((GPU_BITS if gpu else CPU_BITS) * workers, link)
-    rate = GPU_BYTES if gpu else CPU_BYTES * hardware.host().vector_bytes / 64
+    host = hardware.host()
+    rate = GPU_BYTES if gpu else CORE_BYTES.get(host.cpu, CORE_BYTES[host.isa])
     return Speed(rate * workers / (_cost(semiring, dtypes, gpu) * (WITNESS if witness else 1)), link)
 
 

@@ -219,13 +219,23 @@ def _tried(problem: Problem, edges: CSR, *, eliminable: bool) -> Problem:
     if not problem.has_rows_alone:  # a closure by stars may exist in one order of elimination only
         converges = eliminable and problem.searches is None and sums_converge(problem.semiring, edges)
         return problem._replace(fill=_fill(problem, edges)) if converges else problem
-    longest = search_seconds(problem, compiled=has_loops(problem.semiring, problem.dtypes, device))
+    compiled = has_loops(problem.semiring, problem.dtypes, device)
+    longest = search_seconds(problem, compiled=compiled)
     longest *= (machine.TRIAL_ROUNDS if order == "rounds" else 1) * (machine.TRIAL_PARTS if n >= machine.COMPONENTS else 1)
-    if problem.limit is not None or longest >= closure_seconds(problem, "cpu") or gpus():
+
+    def searched() -> Problem:
         found = reach(problem.semiring, edges, count, order, device, problem.threads, problem.limit)
         parts = n >= machine.COMPONENTS and found.found < machine.TRIAL_APART
-        problem = problem._replace(reach=found, steps=share(n, edges.tails, edges.heads) if parts else 1.0)
-    return problem._replace(fill=_fill(problem, edges)) if eliminable else problem
+        return problem._replace(reach=found, steps=share(n, edges.tails, edges.heads) if parts else 1.0)
+
+    wanted = problem.limit is not None or longest >= closure_seconds(problem, "cpu") or bool(gpus())
+    problem = searched() if wanted else problem
+    if not eliminable:
+        return problem
+    problem = problem._replace(fill=_fill(problem, edges))
+    if wanted or problem.fill is None or elimination_seconds(problem) >= search_seconds(problem, compiled=compiled):
+        return problem
+    return searched()  # searches that reach little take less than an elimination
 
 
 def _fill(problem: Problem, edges: CSR) -> Fill | None:
