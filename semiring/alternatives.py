@@ -209,6 +209,8 @@ def pareto_paths(
     semiring, other_semiring = as_semiring(semiring), as_semiring(other_semiring)
     if isinstance(bound, bool) or not isinstance(bound, Integral) or bound < 1:
         raise GraphError(f"bound is {bound!r}; bound must be a whole number from 1")
+    if other is None or isinstance(other, bool):
+        raise GraphError(f"other is {other!r}; it must be the name of an attribute, a number, a sequence or an array")
     with noted("the paths", semiring, graph):
         edges, others, labels = _two_weights(graph, semiring, other, other_semiring, Reading(nonedge=nonedge, dtype=dtype), weight)
         for each, values in ((semiring, edges.weights), (other_semiring, others)):

@@ -189,6 +189,8 @@ def _apsp(options: argparse.Namespace) -> None:
 
         if source is None or target is None or options.output is not None or options.limit is not None:
             raise SemiringError("--pareto prints paths between two vertices; name them by --from and --to, without -o and --limit")
+        if options.all or options.paths or options.tolerance:
+            raise SemiringError("--pareto goes without --all, --paths and --tolerance")
         found = pareto_paths(graph, source, target, options.pareto, nonedge=options.nonedge, dtype=options.dtype)
         for one, other, path in found:
             _say(f"{_text(one)}, {_text(other)}: {' → '.join(map(str, path))}")
@@ -307,7 +309,7 @@ def _read(options: argparse.Namespace) -> tuple[Any, Sequence[Hashable]]:
         if options.weight in graph.columns:  # the title of a column may be a number
             graph = weighted(graph, options.weight)
         labels: Sequence[Hashable] = graph.labels
-        graph = graph if options.turns is None else _with_turns(graph, options.turns)
+        graph = graph if options.turns is None else _with_turns(graph, options.turns, options.encoding)
     elif options.turns is not None:
         raise GraphError(f"{options.file}: --turns needs a list of edges, and this is a matrix")
     elif isinstance(graph, ArrayLike):
@@ -321,18 +323,23 @@ def _read(options: argparse.Namespace) -> tuple[Any, Sequence[Hashable]]:
     return graph, labels
 
 
-def _with_turns(graph: EdgeList, file: Path) -> EdgeList:
+def _with_turns(graph: EdgeList, file: Path, encoding: str | None) -> EdgeList:
     """Return edges with the costs of turns in a table, whose first line may be a header."""
     names, costs = {str(label): label for label in graph.labels}, {}
-    with file.open(newline="", encoding="utf-8-sig") as table:
-        rows = list(csv.reader(table, delimiter="\t" if file.suffix.lower() == ".tsv" else ","))
+    try:
+        with file.open(newline="", encoding=encoding or "utf-8-sig") as table:
+            rows = list(csv.reader(table, delimiter="\t" if file.suffix.lower() == ".tsv" else ","))
+    except UnicodeDecodeError as error:
+        raise GraphError(f"{file} is no text in {error.encoding}; name its encoding by --encoding, such as latin-1") from None
     for line, row in enumerate(rows, 1):
         fields = [field.strip() for field in row]
-        if not any(fields) or (line == 1 and names.keys().isdisjoint(fields[:3])):
+        if not any(fields) or (line == 1 and names.keys().isdisjoint(fields[:3]) and {"from", "via", "to"} & set(map(str.lower, fields))):
             continue
         if len(fields) not in (3, 4):
             raise GraphError(f"{file}, line {line}: a turn has the fields from, via, to and cost, not {counted(len(fields), 'field')}")
         u, v, w = (names[name] if name in names else _unknown(name, graph.labels, f"{file}, line {line}: ") for name in fields[:3])
+        if ((u, v), (v, w)) in costs:
+            raise GraphError(f"{file}, line {line}: the turn {u} → {v} → {w} stands twice")
         try:
             costs[(u, v), (v, w)] = _number(fields[3]) if any(fields[3:]) else None
         except argparse.ArgumentTypeError as error:

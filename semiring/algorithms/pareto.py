@@ -22,13 +22,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algorithms.csr import CSR
+from semiring.algorithms.csr import CSR, combine_runs, in_order
 from semiring.algorithms.heap import pop, push
 from semiring.algorithms.rows_of_edges import rows_of_edges, search_order
 from semiring.algorithms.search import Edges, Queue, searches_for
@@ -36,6 +35,7 @@ from semiring.arrays.conversion import Values
 from semiring.arrays.memory import require_bytes
 from semiring.common.errors import TooLargeError
 from semiring.kernels.cpu.loops import Element, Elements, Ints, loop
+from semiring.kernels.operations import operations_for
 from semiring.kernels.select import element_operations
 
 __all__ = ["pareto_front"]
@@ -189,8 +189,7 @@ def pareto_front(
     O(k·m log(k·m)) steps for m edges and k labels at each vertex, if no edge improves on 1; otherwise more. Memory for two elements and
     four integers for each label.
     """
-    zero, _ = second.identities([v.dtype for v in others])
-    graphs = (first, edges), (second, replace(edges, weights=others, zero=zero, statistics=()))
+    graphs = (first, _best_edges(first, edges, edges.weights)), (second, _best_edges(second, edges, others))
     rest, ordered = [], True
     for semiring, graph in graphs:
         searches, order = searches_for(semiring, graph.dtypes, "cpu"), search_order(semiring, graph)
@@ -228,6 +227,14 @@ def pareto_front(
         return -1 if one.better(x[0], y[0]) else 1
 
     return sorted(front, key=functools.cmp_to_key(preference))
+
+
+def _best_edges(semiring: Semiring, edges: CSR, weights: Values) -> CSR:
+    """Combine parallel edges, in the order that searches need."""
+    dtypes = tuple([v.dtype for v in weights])
+    add, (zero, _) = operations_for(semiring, dtypes).add, semiring.identities(dtypes)
+    tails, heads, best = in_order(edges.n, edges.tails, edges.heads, weights, lambda places, given: combine_runs(places, given, add))
+    return CSR.of(tails, heads, best, edges.n, zero)
 
 
 def _doubled(array: Any) -> Any:

@@ -685,13 +685,20 @@ def test_turns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert capsys.readouterr().out == path + "\n"
     for text, said in [
         ("home,crossing,shap,9\n", "line 1: there is no vertex 'shap'; did you mean 'shop'?"),
-        ("home,crossing,shop,1\nhome,crossing,shop,x\n", "line 2: 'x' is not a number"),
+        ("home,crossing,shop,1\nhome,crossing,park,x\n", "line 2: 'x' is not a number"),
         ("home,crossing\n", "line 1: a turn has the fields from, via, to and cost, not 2 fields"),
         ("home,park,crossing,1\n", "home"),
+        ("x,y,z,7\n", "line 1: there is no vertex 'x'"),
+        ("home,crossing,shop,1\nhome,crossing,shop,2\n", "line 2: the turn home → crossing → shop stands twice"),
     ]:
         turns.write_text(text)
         assert main([*given, "--turns", str(turns)]) == 2
         assert said in capsys.readouterr().err
+    turns.write_bytes("from,via,to\nhöme,crossing,shop\n".encode("latin-1"))
+    assert main([*given, "--turns", str(turns)]) == 2
+    assert "name its encoding by --encoding" in capsys.readouterr().err
+    assert main([*given, "--turns", str(turns), "--encoding", "latin-1"]) == 2
+    assert "there is no vertex 'höme'" in capsys.readouterr().err
     assert main(["apsp", str(file), "--turns", str(tmp_path / "none.csv")]) == 2
     np.save(tmp_path / "matrix.npy", np.ones((2, 2)))
     assert main(["apsp", str(tmp_path / "matrix.npy"), "--turns", str(turns)]) == 2

@@ -172,6 +172,15 @@ class TestRefusals:
             sr.pareto_paths(graph, "a", "c", [1, -2, 1, 1, 1])
         assert sr.pareto_paths(graph, "a", "b", [1, 1, 1, -4, 1]) == [(1.0, 1.0, ["a", "b"])]  # the cycle does not lead to b
 
+    @pytest.mark.parametrize(("edges", "source", "target"), [
+        ([(0, 1, -1), (1, 0, 4), (1, 0, -1)], 1, 0),
+        ([(2, 1, 1), (0, 1, 1), (0, 0, -1)], 2, 1),
+        ([(0, 0, -1), (0, 1, 1), (2, 1, 1)], 2, 1),
+    ])  # fmt: skip
+    def test_negative_cycles_of_parallel_edges_in_any_order(self, edges: Any, source: int, target: int) -> None:
+        with pytest.raises(sr.NegativeCycleError):
+            sr.pareto_paths(sr.edges(edges), source, target, [0] * len(edges))
+
     def test_integers_near_overflow(self) -> None:
         large = np.iinfo(np.int64).max // 3
         with pytest.raises(sr.OverflowRiskError):
@@ -179,6 +188,9 @@ class TestRefusals:
 
     def test_arguments(self) -> None:
         bounds: list[Any] = [0, -1, 1.5, True, None]
+        for other in (None, True):
+            with pytest.raises(sr.GraphError, match=f"other is {other}; it must be the name of an attribute"):
+                sr.pareto_paths(self.graph, "a", "c", other)
         for bound in bounds:
             with pytest.raises(sr.GraphError, match=r"bound is .*; bound must be a whole number from 1"):
                 sr.pareto_paths(self.graph, "a", "c", 1, bound=bound)
@@ -218,6 +230,8 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert capsys.readouterr().out == "20, 5: home → bridge → town\n30, 2.5: home → ferry → town\n"
     assert main([*given, "--from", "town", "--to", "home"]) == 0
     assert capsys.readouterr().out == "no path from town to home\n"
+    assert main([*given, "--from", "home", "--to", "town", "--all"]) == 2
+    assert "--pareto goes without --all" in capsys.readouterr().err
     for more in (["--from", "home"], ["--from", "home", "--to", "town", "-o", str(tmp_path / "out.csv")]):
         assert main([*given, *more]) == 2
         assert "name them by --from and --to, without -o and --limit" in capsys.readouterr().err

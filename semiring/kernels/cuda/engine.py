@@ -379,13 +379,15 @@ class CudaEngine:
     def _exponential(self, A: Block, B: Block, C: Block, *, fresh: bool) -> ExponentialPlan | None:
         """Return the plan of a product by exponentials; None if operands overlap C or have to be copied, or for parts of C."""
         plans, scale, alike = self._kernels.exponential_plans, self._kernels.exponential, arrangement(A, B, C)
-        if (fresh, alike) not in plans:
+        try:
+            return plans[fresh, alike]
+        except KeyError:
             steps = None if shares(A, C) or shares(B, C) else self._planned([(A, B, C)], fresh=fresh, together=False)
             assert scale is not None
             if len(plans) >= _PLANS:
                 plans.clear()
-            plans[fresh, alike] = None if steps is None else exponential_plan(A, B, C, scale, steps, fresh=fresh)
-        return plans[fresh, alike]
+            plans[fresh, alike] = plan = None if steps is None else exponential_plan(A, B, C, scale, steps, fresh=fresh)
+            return plan
 
     def _by_exponentials(self, A: Block, B: Block, C: Block, *, fresh: bool) -> None:
         """Multiply by exponentials; the GPU has parts computed step by step if float64 exponents do not reach far enough."""
