@@ -253,7 +253,7 @@ def rounded_integer(array: Array, entries: Any) -> tuple[tuple[int, ...], int] |
     """
     if array.dtype.kind != "f":
         return None
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):  # float16 has no such numbers
         large = np.isfinite(array) & (np.abs(array) >= _LEAST_ROUNDED)
     for index in map(tuple, np.argwhere(large).tolist()):
         value = functools.reduce(operator.getitem, index, entries) if isinstance(entries, list | tuple) else entries[index]

@@ -90,7 +90,7 @@ def solve_each(graphs: Sequence[Any], question: Question) -> list[Any]:
         except SemiringError:
             for member in members:  # the one with the fault raises its own error
                 with _placed(member.place):
-                    answers[member.place] = solve(graphs[member.place], question._replace(options=options))
+                    answers[member.place] = solve(graphs[member.place], question)
             return
         for i, member in enumerate(members):
             answers[member.place] = _of_stack(found, i, member, reflexive=question.reflexive)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import semiring as sr
 from semiring.algebra.catalogue import BOOLEAN, DISTANCE_HOPS, GF2, MAX_MIN, MAX_PLUS, MIN_MAX, MIN_PLUS, PLUS_TIMES
@@ -465,6 +466,15 @@ class TestOtherKinds:
         assert sr.closure([least.astype(">i4"), least], sr.MAX_MIN).tolist() == 2 * [[[np.iinfo(np.int32).max]]]
         with pytest.raises(DTypeError, match=r"several dtypes, and an extreme value of int32.*; convert all to one dtype"):
             sr.closure([least, least.astype(np.int64)], sr.MAX_MIN)
+
+    def test_float16_in_lists(self) -> None:
+        with np.errstate(all="raise"):
+            assert sr.closure([np.zeros((1, 1), np.float16)] * 2, sr.MIN_PLUS).tolist() == [[[0]], [[0]]]
+
+    def test_a_fault_in_a_list_of_sparse_graphs_is_that_of_the_graph_alone(self) -> None:
+        graph = sp.coo_array((np.array([32767], np.uint16), ([1], [0])), shape=(2, 2))
+        with pytest.raises(sr.OverflowRiskError, match="index 1 of the list"):
+            sr.closure([sp.coo_array((2, 2), dtype=np.uint16), graph], sr.MIN_PLUS, dtype=np.uint16)
 
     def test_objects_stay_exact(self) -> None:
         third = Fraction(1, 3)
