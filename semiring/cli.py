@@ -16,7 +16,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NoReturn, TextIO
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -337,7 +337,10 @@ def _with_turns(graph: EdgeList, file: Path, encoding: str | None) -> EdgeList:
             continue
         if len(fields) not in (3, 4):
             raise GraphError(f"{file}, line {line}: a turn has the fields from, via, to and cost, not {counted(len(fields), 'field')}")
-        u, v, w = (names[name] if name in names else _unknown(name, graph.labels, f"{file}, line {line}: ") for name in fields[:3])
+        for name in fields[:3]:
+            if name not in names:
+                raise unknown_vertex(name, graph.labels, f"{file}, line {line}: ")
+        u, v, w = map(names.__getitem__, fields[:3])
         if ((u, v), (v, w)) in costs:
             raise GraphError(f"{file}, line {line}: the turn {u} → {v} → {w} stands twice")
         try:
@@ -364,11 +367,7 @@ def _vertex(name: str, labels: Sequence[Hashable], file: Path) -> Hashable:
     for label in labels:
         if str(label) == name:
             return label
-    return _unknown(name, labels, f"{file}: ")
-
-
-def _unknown(name: str, labels: Sequence[Hashable], where: str) -> NoReturn:
-    raise unknown_vertex(name, labels, where)
+    raise unknown_vertex(name, labels, f"{file}: ")
 
 
 def _is_zero(values: Array, semiring: Semiring) -> Array:

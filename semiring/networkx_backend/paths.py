@@ -371,7 +371,7 @@ class _FromNearest:
         for i, source in self.sources.items():
             self.nodes[i] = source  # the caller's object in the result, as in NetworkX
         some = np.array(list(self.sources))
-        found = nearest_sources(MIN_PLUS, edges, some, 1, searches_for(MIN_PLUS, edges.dtypes, "cpu"))
+        self.found = found = nearest_sources(MIN_PLUS, edges, some, 1, searches_for(MIN_PLUS, edges.dtypes, "cpu"))
         (self.values,), self.before, self.nearest = [v[:, 0] for v in found.values], found.tree[:, 0], found.sources[:, 0]
         self.reached = self.nearest >= 0 if cutoff is None else (self.nearest >= 0) & (self.values <= cutoff)
         self.reached[some] = False
@@ -395,10 +395,8 @@ class _FromNearest:
         i = self.number.get(target, -1)
         if i < 0 or not self.reached[i]:
             raise nx.NetworkXNoPath(f"No path to {target}.")
-        length, path = self.values[i].item(), [target]
-        while (i := int(self.before[i])) >= 0:
-            path.append(self.nodes[i])
-        return length, path[::-1]
+        *before, _ = self.found.path(i)
+        return self.values[i].item(), [*(self.nodes[v] for v in before), target]
 
 
 def _require_sources(G: Any, sources: Any) -> None:

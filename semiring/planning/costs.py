@@ -223,19 +223,19 @@ def _tried(problem: Problem, edges: CSR, *, eliminable: bool) -> Problem:
     longest = search_seconds(problem, compiled=compiled)
     longest *= (machine.TRIAL_ROUNDS if order == "rounds" else 1) * (machine.TRIAL_PARTS if n >= machine.COMPONENTS else 1)
 
-    def searched() -> Problem:
+    def searched(problem: Problem) -> Problem:
         found = reach(problem.semiring, edges, count, order, device, problem.threads, problem.limit)
         parts = n >= machine.COMPONENTS and found.found < machine.TRIAL_APART
         return problem._replace(reach=found, steps=share(n, edges.tails, edges.heads) if parts else 1.0)
 
     wanted = problem.limit is not None or longest >= closure_seconds(problem, "cpu") or bool(gpus())
-    problem = searched() if wanted else problem
+    problem = searched(problem) if wanted else problem
     if not eliminable:
         return problem
     problem = problem._replace(fill=_fill(problem, edges))
     if wanted or problem.fill is None or elimination_seconds(problem) >= search_seconds(problem, compiled=compiled):
         return problem
-    return searched()  # searches that reach little take less than an elimination
+    return searched(problem)  # searches that reach little take less than an elimination
 
 
 def _fill(problem: Problem, edges: CSR) -> Fill | None:

@@ -38,6 +38,7 @@ from semiring.kernels.cuda.kernels import (
     PLAIN_THREADS,
     SMALL_PIVOT,
     STACK,
+    ProductPlan,
     finds_safe,
     kernels_for,
     pivot_threads,
@@ -76,8 +77,6 @@ _BLOCK = 64  # the side of tiles where C is also an operand: a result within one
 _PLANS = 4096  # the most launch plans kept
 _ROWS = 1024  # parts of a product have a multiple of so many rows: addresses stay aligned, and the last tiles waste little
 
-ProductPlan = LaunchPlan | SplitKPlan | BlasPlan | TransposedPlan
-
 
 class CudaEngine:
     """`Engine` on CuPy arrays of one GPU, with kernels generated for that GPU.
@@ -114,11 +113,9 @@ class CudaEngine:
             self.signs = of_bytes(1, 0)
 
     def launches(self, A: Block, B: Block, C: Block, *, fresh: bool) -> list[tuple[ProductPlan | ExponentialPlan, int | None]] | None:
-        """Return the planned launches of C ← A⊗B, or else C ← C ⊕ A⊗B, each with the value of `signs` that it requires (None: any).
+        """Return the planned launches of C ← A⊗B if `fresh`, else of C ← C ⊕ A⊗B, each with its value of `signs` (None: any).
 
-        The arrays are plain.
-
-        Returns None if no product of this arrangement was planned before.
+        None is returned if the arrays are not plain, and if no product of this arrangement was planned before.
         """
         if not self._plain:
             return None

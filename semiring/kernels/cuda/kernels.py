@@ -46,9 +46,12 @@ from semiring.kernels.operations import is_reachability
 
 __all__ = [
     "GROUP", "PLAIN_THREADS", "SHALLOW", "SHALLOW_STACK", "SHALLOW_TILES", "SMALL_PIVOT", "STACK", "STACKS", "STACK_SIDES", "VECTORS",
-    "VECTOR_ROWS", "Kernels", "ShallowTile", "bounds_of", "finds_safe", "kernel_source", "kernels_for", "pivot_sides", "pivot_threads",
-    "pivot_tile", "plan_for_shape", "problem_for", "reads_vectors", "source", "split_plan", "stack_side", "stack_warps", "step_for",
+    "VECTOR_ROWS", "Kernels", "ProductPlan", "ShallowTile", "bounds_of", "finds_safe", "kernel_source", "kernels_for", "pivot_sides",
+    "pivot_threads", "pivot_tile", "plan_for_shape", "problem_for", "reads_vectors", "source", "split_plan", "stack_side", "stack_warps",
+    "step_for",
 ]  # fmt: skip
+
+ProductPlan = LaunchPlan | SplitKPlan | BlasPlan | TransposedPlan
 
 GROUP = 4
 """The most products of one launch."""
@@ -236,7 +239,7 @@ class Kernels:
         self.exponential = semiring.program.exponential if len(dtypes) == 1 and dtypes[0].kind == "f" else None
         self.rounds = any(d.kind == "f" for d in dtypes)
         # Launches of products by operation and arrangement; None for products that need more copies than B's transpose.
-        self.plans: dict[Hashable, LaunchPlan | SplitKPlan | BlasPlan | TransposedPlan | None] = {}
+        self.plans: dict[Hashable, ProductPlan | None] = {}
         self.exponential_plans: dict[Hashable, ExponentialPlan | None] = {}
         self._number = number
         self._steps: dict[tuple[bool, bool], Step | None] = {}
