@@ -48,7 +48,8 @@ def kept_code(source: str, arch: int) -> bytes | None:
 
 
 def _options(arch: int) -> tuple[str, ...]:
-    return *OPTIONS, f"--gpu-architecture=sm_{arch}"
+    # Warpgroups' instructions for tensor cores belong to compute capability 9.0 alone.
+    return *OPTIONS, f"--gpu-architecture=sm_{arch}{'a' if arch == 90 else ''}"
 
 
 def _identity(source: str, arch: int) -> str:
