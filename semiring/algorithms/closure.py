@@ -38,6 +38,7 @@ from semiring.algorithms.divergence import Diagnosis, divergent_loop, is_min_plu
 from semiring.algorithms.schedules import Schedule, eliminates, require_closure_laws, schedule_for
 from semiring.algorithms.spanning_tree import close_symmetric, is_bottleneck
 from semiring.algorithms.sums import diverged, is_inverse, nonnegative_sums, pivot_where_needed
+from semiring.algorithms.windows import close_in_windows
 from semiring.arrays.conversion import Array, Values
 from semiring.arrays.devices import host, on_gpu, to_gpu
 from semiring.arrays.pieces import HOST, pieces
@@ -388,7 +389,7 @@ def close_asynchronously(
     try:
         if task.eliminate:
             task.run_elimination(values)
-        else:
+        elif not (via is None and statistics and _close_in_windows(task, values, statistics[0])):
             task.accumulate(values, via)
         if engine.meter is not None:
             engine.meter.wait()
@@ -401,6 +402,18 @@ def close_asynchronously(
     guard.after(values, via)
     if task.eliminate and task.check:
         task.require_elements(values)
+
+
+def _close_in_windows(task: Task, values: Values, found: ValueStatistics) -> bool:
+    """Close a matrix of small integers on a GPU's tensor cores; return False if it remains to be closed."""
+    from semiring.kernels.cuda.engine import CudaEngine
+
+    engine = task.engine
+    if values[0].ndim != 2 or not isinstance(engine, CudaEngine) or engine.signed or may_improve(engine.semiring, (found,)):
+        return False
+    least, greatest = found.finite or (0, 0)
+    whole = least % 1 == greatest % 1 == 0
+    return whole and close_in_windows(engine, lambda: task.accumulate(values, None), values, int(found.largest))
 
 
 def _close_by_levels(engine: Engine, matrix: Any, found: ValueStatistics) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any, NamedTuple
@@ -165,8 +166,11 @@ def _compute(how: Plan, form: ProductForm, operands: Sequence[Arrays], places: P
     def launch() -> Callable[[], object]:
         engine = asynchronous_engine(how, form)
         verify = begin_checks(how, engine.signs, [v for part in operands for v in part], lambda: operands, check=check)
-        if not (own or rehearsing()):
-            verify()
+        if not rehearsing():
+            if not own:
+                verify()
+            if check and how.checks.needed:
+                engine.expect_small_integers(*form.full[-2:], form.depth, math.prod(form.batch), verify)
         if via is not None:
             clear_paths(via.data.ptr, via.size)
         _multiply(engine, form, operands, places)
@@ -211,8 +215,8 @@ def asynchronous_engine(how: Plan, form: ProductForm) -> Any:
 
 def begin_checks(
     how: Plan, signs: Any, given: Sequence[Any], operands: Callable[[], Sequence[Arrays]], *, check: bool
-) -> Callable[[], object]:
-    """Launch the checks of operands on the GPU, if wanted; the returned function waits for the result and raises."""
+) -> Callable[[], Any]:
+    """Launch the checks of operands on the GPU, if wanted; the returned function waits, raises, and returns the statistics."""
     if check and how.checks.needed:
         return how.checks.begin(given, operands, signs)
     if signs is not None:

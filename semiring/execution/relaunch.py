@@ -45,13 +45,17 @@ _Layout = tuple[Shape, Shape, np.dtype[Any]]
 class _Launched(NamedTuple):
     """Product that can be launched again for operands of the same layout.
 
-    `within` has the launches of `CudaEngine.launches_within`, which check the operands; if it is empty, `launches` are used.
+    `within` has the launches of `CudaEngine.launches_within`, which check the operands; if it is empty, `launches` are used. Products of
+    `small` integers have other launches, and wait for the statistics of the operands. They are tried if `fitting` is [True]: if those of
+    the last time fitted, and no float was a fraction so far.
     """
 
     form: ProductForm
     how: Plan
     within: list[tuple[Any, SafeRange]]
     launches: list[tuple[Any, int | None]]
+    small: Any
+    fitting: list[bool]
 
 
 def multiply_again(a: Any, b: Any, c: Any, out: Any, semiring: Semiring, options: tuple[bool, str, int | None, bool]) -> Any:
@@ -122,7 +126,9 @@ def _dense(arrays: tuple[Any, Any, Any, Any], semiring: Semiring, options: tuple
                 return None
         else:
             given, layouts = ((a, b), (left, right)) if old is None else ((a, b, c), (left, right, old))
-            _launch_again(known, given, layouts, own, into_via, check=check)
+            if not _launch_again(known, given, layouts, own, into_via, check=check):
+                _known.pop(key, None)  # because other launches have to be planned
+                return None
         if target is not None:  # only now, when the numbers are checked
             _copy(into, target.address, size)
     except Exception:
@@ -179,20 +185,32 @@ def _prepared(form: ProductForm, how: Plan, arrays: tuple[Any, Any, Any, Any], *
     if fresh and form.large and checks.safe is not None and checks.asked(refuse=check):
         within = engine.launches_within(*blocks, checks.safe)
     launches = [] if within else engine.launches(*blocks, fresh=fresh)
-    return None if launches is None else _Launched(form, how, within, launches)
+    small = None if within else engine.small_integers(*blocks, fresh=fresh)
+    return None if launches is None and small is None else _Launched(form, how, within, launches or [], small, [True])
 
 
 def _launch_again(
     known: _Launched, arrays: tuple[Any, ...], layouts: tuple[Strided, ...], own: tuple[int, ...], into_via: int, *, check: bool
-) -> None:
-    """Repeat the launches, next to a pass over the operands that checks them."""
+) -> bool:
+    """Repeat the launches, next to a pass over the operands that checks them; return False if only small integers have launches."""
     import cupy
 
+    from semiring.kernels.cuda.compiler import run
     from semiring.kernels.cuda.launches import start_variants
 
-    def begin(signs: Any = None) -> Callable[[], object]:
+    def begin(signs: Any = None) -> Callable[[], Any]:
         return begin_checks(known.how, signs, layouts, lambda: tuple((borrowed(v).array,) for v in arrays), check=check)
 
+    def scaled(found: Any) -> Any:
+        return known.small.fitting(found) if known.small and found else None
+
+    if known.small and known.fitting == [True]:
+        small = scaled(begin()())
+        if small and run(lambda: small.start(own)):
+            return True
+        known.fitting[:] = [] if small else [False]
+    if not known.launches:
+        return False
     if into_via:
         clear_paths(into_via, math.prod(known.form.shape))
     waits = known.launches[0][1] is not None  # the launches read the signs that the pass finds
@@ -206,7 +224,10 @@ def _launch_again(
         verify = begin(signs)
         when = [ALWAYS if signed is None else LaunchPredicate(signs.data.ptr, signed) for _, signed in known.launches]
         start_variants([(launch, each) for (launch, _), each in zip(known.launches, when, strict=True)], own)
-    verify()
+    found = verify()
+    if known.fitting:
+        known.fitting[0] = scaled(found) is not None
+    return True
 
 
 def _sparse(a: Any, b: Any, semiring: Semiring, options: tuple[bool, str, int | None, bool]) -> Any:

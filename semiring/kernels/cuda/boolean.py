@@ -193,6 +193,9 @@ class CudaBooleanEngine(Immediate):
     def expect_signs(self, m: int, n: int, k: int) -> None:
         """Do nothing: truth values have no signs."""
 
+    def expect_small_integers(self, m: int, n: int, k: int, count: int, read: Callable[[], object]) -> None:
+        """Do nothing: truth values have their own products."""
+
     def launches(self, A: Block, B: Block, C: Block, *, fresh: bool) -> None:
         """Return None: operands are packed anew for each product."""
         return

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.arrays.devices import gpu_name
+from semiring.arrays.memory import fits
 from semiring.arrays.pieces import GPU_SCRATCH
 from semiring.common.errors import DivergentPivot
 from semiring.common.progress import Meter
@@ -64,10 +66,19 @@ from semiring.kernels.cuda.launches import (
     transposed_plan,
 )
 from semiring.kernels.cuda.representation import Step
+from semiring.kernels.cuda.small_integers import (
+    Scales,
+    SmallIntegerPlan,
+    fits_tensor_cores,
+    fitting,
+    scales_for,
+    side_of,
+    small_integer_plan,
+)
 from semiring.kernels.cuda.statistics import begin
 from semiring.kernels.cuda.tile import Tile, TileProblem, choose_tile, looks_up_in_shared, split_k
 from semiring.kernels.engine import Block
-from semiring.kernels.limits import SafeRange, ValueStatistics, interpreted, threshold
+from semiring.kernels.limits import RawStatistics, SafeRange, ValueStatistics, absorbing, interpreted, threshold
 
 __all__ = ["CudaEngine"]
 
@@ -97,6 +108,7 @@ class CudaEngine:
         self._representation = self._kernels.representation
         self._ordered_bits = self._kernels.ordered_bits
         self.signs: Any = None
+        self.scales: Scales | None = None
         self.meter: Meter | None = None
         self._when = ALWAYS
         self.signed, self.asynchronous = False, False
@@ -111,6 +123,12 @@ class CudaEngine:
         """Allocate `signs` for a product large enough that knowing the signs saves more time than finding them takes."""
         if self._kernels.ordered_bits and m * n * k >= machine.SIGNS_STEPS and min(m, n) >= machine.SIGNS_SIDE:
             self.signs = of_bytes(1, 0)
+
+    def expect_small_integers(self, m: int, n: int, k: int, count: int, read: Callable[[], Sequence[RawStatistics]]) -> None:
+        """Prepare for a product of `count` matrices of small integers, if its operands are such; ``read()`` waits for their statistics."""
+        r, limits = self._representation, self._kernels.device
+        if fits_tensor_cores(r, limits, (m, n, k, count)):
+            self.scales = fitting(read(), self.dtypes[0], side_of(r, limits), absorbing(self.semiring, self.dtypes))
 
     def launches(self, A: Block, B: Block, C: Block, *, fresh: bool) -> list[tuple[ProductPlan | ExponentialPlan, int | None]] | None:
         """Return the planned launches of C ← A⊗B if `fresh`, else of C ← C ⊕ A⊗B, each with its value of `signs` (None: any).
@@ -133,6 +151,27 @@ class CudaEngine:
                 return None
             found.append((known, None if self.signs is None else signed))
         return found
+
+    def small_integers(self, A: Block, B: Block, C: Block, *, fresh: bool) -> SmallIntegerPlan | None:
+        """Return the launches of C ← A⊗B, or of C ← C ⊕ A⊗B, for the caller's small integers; None if tensor cores do not pay."""
+        zero, _ = self.semiring.identities(self.dtypes)
+        return small_integer_plan(self._representation, self.number, zero[0], *map(self._again, (A, B, C)), fresh=fresh)
+
+    def multiplies_small_integers(self, A: Block) -> bool:
+        """Return True if tensor cores multiply the matrix by itself; floats are read, and have to be integers."""
+        plan = small_integer_plan(self._representation, self.number, self._representation.zero[0], A, A, A, fresh=False)
+        if plan is None or not fits(2 * plan.nbytes(), gpu_name(self.number)):
+            return False
+        scaled, own = plan.scaled(scales_for(4, (0, 0), (0, 0))), addresses([(A, A, A)])
+        return self.dtypes[0].kind != "f" or compiler.run(lambda: scaled.powers(own)) is not None
+
+    def take_small_integers(self, g: int, left: tuple[int, int], right: tuple[int, int]) -> None:
+        """Multiply large matrices on tensor cores from now on; entries outside of an operand's span from its origin count as ∞.
+
+        Origins and spans count in the direction in which sums get worse.
+        """
+        side = side_of(self._representation, self._kernels.device)
+        self.scales = scales_for(g, (side * left[0], left[1]), (side * right[0], right[1]))
 
     def _again(self, A: Block) -> Block:
         return self.blank(A.values, A.via)
@@ -234,6 +273,7 @@ class CudaEngine:
         # The key keeps the kernels alive as long as the graph.
         key = (self._kernels, A.values[0].shape, A.via is None, self._ordered_bits, name)
         small = self.pivot < A.shape[0] and sum([v.nbytes for v in A.values]) <= _SMALL
+        small = small and (self.scales is None or A.shape[0] ** 3 < machine.POWERS_STEPS)  # the graph would keep the scales
         recorded = recording(self, key, A, lambda block: self._divergence_of(schedule, block)) if small else None
         if recorded is None:
             compiler.run(lambda: self._tested(schedule, A), lambda: self._divergence_of(schedule, A))
@@ -360,6 +400,9 @@ class CudaEngine:
             for rows in parts:
                 self._product(A[rows, :], B, C[rows, :], fresh=fresh)
             return
+        if self.scales is not None and self._by_powers(self.scales, A, B, C, fresh=fresh):
+            self._launched([(A, B, C)])
+            return
         plans = [(self._planned([(A, B, C)], fresh=fresh, together=False), predicate) for predicate in self._variants()]
         if all(plan is not None for plan, _ in plans):
             start_variants(plans, addresses([(A, B, C)]))
@@ -372,6 +415,13 @@ class CudaEngine:
                 self._product(A.at(those), B.at(those), some, fresh=fresh)
         else:
             compiler.run(lambda: self._by_rows(A, B, C, fresh))
+
+    def _by_powers(self, scales: Scales, A: Block, B: Block, C: Block, *, fresh: bool) -> bool:
+        """Multiply on tensor cores; return False if that does not pay, powers take too much memory, or a float is no integer."""
+        plan = small_integer_plan(self._representation, self.number, self._representation.zero[0], A, B, C, fresh=fresh)
+        if plan is None or not fits(2 * plan.nbytes(), gpu_name(self.number)):
+            return False
+        return bool(compiler.run(lambda: plan.scaled(scales).start(addresses([(A, B, C)]))))
 
     def _exponential(self, A: Block, B: Block, C: Block, *, fresh: bool) -> ExponentialPlan | None:
         """Return the plan of a product by exponentials; None if operands overlap C or have to be copied, or for parts of C."""

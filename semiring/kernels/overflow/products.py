@@ -173,19 +173,22 @@ class ProductChecks:
             return self._refuse(operands, parts, names), whole
         return any(part[0].pulls_back(minimum=self._infinities[0] > 0) for part in parts[:2]), whole  # tropical integers
 
-    def begin(self, given: Sequence[Any], operands: Callable[[], Sequence[Values]], signs: Any = None) -> Callable[[], object]:
-        """Launch the statistics of operands on a GPU; return a function that waits for them, and refuses as `run` does.
+    def begin(
+        self, given: Sequence[Any], operands: Callable[[], Sequence[Values]], signs: Any = None
+    ) -> Callable[[], Sequence[RawStatistics]]:
+        """Launch the statistics of operands on a GPU; return a function that waits for them, refuses as `run` does, and returns them.
 
         `given` has all components of a, b and, if the product has one, c; `operands` returns the arrays for a closer check. For `signs`
         see `semiring.kernels.cuda.statistics.begin`.
         """
         wait = gpu_kernels().begin(given, signs)
 
-        def finish() -> None:
-            found = wait()
+        def finish() -> Sequence[RawStatistics]:
+            found: Sequence[RawStatistics] = wait()
             if not self._are_safe(found):
                 each = [interpreted(raw, v.dtype, self._infinities) for raw, v in zip(found, given, strict=True)]
                 self._refuse(operands(), self._by_operand(each))
+            return found
 
         return finish
 

@@ -1,0 +1,111 @@
+"""Closures of small integers in windows of distances: a GPU's tensor cores multiply integers of a short range, many times as fast.
+
+Non-negative integer weights under (min, +), and non-positive ones under (max, +), which are the mirror image:
+
+1. A ← A ⊕ A² ⊕ … with products that take entries above a cut L for ∞. The cut commutes with minima and with sums of non-negative numbers,
+   so every distance up to E = L is exact afterwards, and every other entry is the weight of some path, or ∞.
+2. Let w be the largest weight. A ← A ⊕ X⊗Y, where X has the entries of A from E − w + 1 to E, and Y those up to M. A shortest path longer
+   than E has a last vertex within E, at such a distance. Distances up to E + M − w + 1 are exact afterwards, and E moves there.
+3. Let d be the largest finite entry. If d + w ≤ E, every entry is exact: any shortest path longer than E would have a last vertex within
+   E, whose distance is exact, and one edge more would reach beyond E.
+
+Rows of a few vertices tell in advance how many windows there are, and so if they pay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from semiring.arrays.conversion import Values
+from semiring.kernels import machine
+from semiring.kernels.overflow.closures import statistics_of
+
+__all__ = ["close_in_windows"]
+
+_CUT = {8: 23, 4: 46}
+"""The largest number of both operands that has a power, for each G of `scales_for`."""
+
+_SOURCES, _HOPS = 8, 32
+"""Vertices whose rows are looked at, and the most hops."""
+
+
+def close_in_windows(engine: Any, accumulate: Callable[[], None], values: Values, largest: int) -> bool:
+    """Compute A ← A ⊕ A² ⊕ … by ``accumulate()`` with products on tensor cores; return False if they do not pay or do not suffice.
+
+    Finite entries are weights of paths in any case. `largest` is the largest magnitude of a weight.
+    """
+    if (
+        len(values[0]) < machine.POWERS_CLOSURE
+        or not 0 < largest <= max(_CUT.values())
+        or not engine.multiplies_small_integers(engine.blank(values))
+    ):
+        return False
+    longest = _longest(engine, values)
+    if longest is None:
+        return False
+    exact = machine.speed_of("cuda", engine.semiring, engine.dtypes).steps
+    seconds = {g: (1 + _windows(g, largest, longest)) / rate for g, rate in machine.POWERS.items()}
+    g = min(seconds, key=lambda g: seconds[g])
+    if seconds[g] > machine.POWERS_SHARE / exact:
+        return False
+    cut, most, reach = _CUT[g], _right(g, largest), _CUT[g]
+
+    def expect_again() -> None:
+        if engine.meter is not None:
+            engine.meter.expect(len(values[0]) ** 3)
+
+    try:
+        engine.take_small_integers(g, (0, cut), (0, cut))
+        accumulate()
+        for _ in range(2 + 2 * int(_windows(g, largest, longest))):
+            if statistics_of(engine.semiring, values)[0].largest + largest <= reach:
+                return True
+            if most < largest:
+                break
+            engine.take_small_integers(g, (reach - largest + 1, largest - 1), (0, most))
+            expect_again()
+            A = engine.load(values)
+            engine.multiply_add(A, A, A)
+            engine.store(A, values)
+            reach += most - largest + 1
+    finally:
+        engine.scales = None
+    expect_again()
+    return False
+
+
+def _right(g: int, largest: int) -> int:
+    """Return M: the largest entry of the right operand, beside one that spans w − 1."""
+    from semiring.kernels.cuda.small_integers import REACH
+
+    return min(_CUT[g], REACH[g] - largest + 1)
+
+
+def _windows(g: int, largest: int, longest: float) -> float:
+    """Return the number of windows up to the longest distance."""
+    beyond, step = longest + largest - _CUT[g], _right(g, largest) - largest + 1
+    return 0 if beyond <= 0 else -(-beyond // step) if step > 0 else float("inf")
+
+
+def _longest(engine: Any, values: Values) -> float | None:
+    """Return the longest distance from a few vertices; None if it takes many hops."""
+    import cupy
+
+    from semiring.kernels.cuda.blocks import copy_into
+
+    n, (matrix,) = len(values[0]), values
+    rows = cupy.empty((_SOURCES, n), matrix.dtype)
+    copy_into(matrix[:: n // _SOURCES][:_SOURCES], rows)
+    A, before = engine.load(values), None
+    R = engine.load((rows,))
+    try:
+        for _ in range(_HOPS):
+            found = statistics_of(engine.semiring, R.values)[0]._replace(zeros=0)
+            if found == before:
+                return found.largest
+            before = found
+            engine.multiply_add(R, A, R)
+    finally:
+        engine.store(A, values)
+    return None

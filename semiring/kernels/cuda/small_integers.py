@@ -1,0 +1,239 @@
+"""Products of small integers on the tensor cores of compute capability 9.0, over (min, +) and (max, +).
+
+The integers become powers of 2, whose products add exponents, and the largest term of a sum of products is the extremum (see
+``small_integers.cuh``; Yuval 1976). Floats with integral values count as integers. A product is exact if the numbers of A, and those of B,
+span few integers: both spans together at most 30, or 61 with chains of half the speed. Statistics of the operands tell the spans; floats
+are tested while their powers are written.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from semiring.algebra.expression import is_operation
+from semiring.kernels import machine
+from semiring.kernels.cuda.arguments import StridedBatch, parameters
+from semiring.kernels.cuda.blocks import BATCH, access
+from semiring.kernels.cuda.compiler import kernel_for, rehearsing
+from semiring.kernels.cuda.elements import Flags
+from semiring.kernels.cuda.representation import Representation
+from semiring.kernels.engine import Block
+from semiring.kernels.hardware import Device, device
+from semiring.kernels.limits import RawStatistics, interpreted
+
+__all__ = [
+    "REACH",
+    "Scale",
+    "ScaledPlan",
+    "Scales",
+    "SmallIntegerPlan",
+    "powers_source",
+    "scales_for",
+    "side_of",
+    "small_integer_plan",
+]
+
+REACH = {8: 30, 4: 61}
+"""The largest exact sum of exponents' steps, for each G: powers are 2^(−G w), and G = 8 is faster."""
+
+GROUPS, STAGES, ROWS, COLUMNS, THREADS = 2, 4, 128, 256, 384
+"""Warpgroups and buffers of a thread block, the rows and columns of its tile, and its threads with those that copy."""
+
+_SHARED_BYTES = STAGES * (ROWS + COLUMNS) * 128
+_USED = {8: 64, 4: 56}  # numbers of a row in a buffer of 128 bytes
+_SUM = 375  # of the largest biased exponents of both operands: a product has 248 at most
+
+
+class Scale(NamedTuple):
+    """The numbers of an operand that have powers: from `origin` to `most` beyond it; `top` is the biased exponent of the origin."""
+
+    origin: int
+    most: int
+    top: int
+
+
+class Scales(NamedTuple):
+    """The scales of both operands, and G; `certain` if every finite number is known to be an integer."""
+
+    g: int
+    left: Scale
+    right: Scale
+    certain: bool
+
+
+def scales_for(g: int, left: tuple[int, int], right: tuple[int, int], *, certain: bool = True) -> Scales:
+    """Return the scales for operands with an origin and a span each, so that all powers are normal numbers of bfloat16."""
+    (a, x), (b, y) = left, right
+    top = min(254, max(_SUM - 254, 1 + g * x + (_SUM - 2 - g * (x + y)) // 2))
+    assert min(top - g * x, _SUM - top - g * y) >= 1, "a power would be subnormal"
+    return Scales(g, Scale(a, x, top), Scale(b, y, _SUM - top), certain)
+
+
+def fitting(found: Sequence[RawStatistics], dtype: np.dtype[Any], side: int, infinities: tuple[int, ...]) -> Scales | None:
+    """Return the scales for operands with these statistics; None if they span too many integers, or if their ends are none.
+
+    `infinities` are the integers that stand for ±∞.
+    """
+    ends = [interpreted(raw, dtype, infinities).finite or (0, 0) for raw in found[:2]]
+    if any(end % 1 for both in ends for end in both):
+        return None
+    spans = [(int(least if side > 0 else greatest), int(greatest) - int(least)) for least, greatest in ends]
+    g = next((g for g, reach in REACH.items() if sum(span for _, span in spans) <= reach), None)
+    return None if g is None else scales_for(g, *spans, certain=dtype.kind != "f")
+
+
+def side_of(r: Representation, device: Device) -> int:
+    """Return 1 for minima of sums of integers or floats, −1 for maxima, and 0 for other operations, and for other GPUs."""
+    if (
+        device.arch != 90
+        or len(r.dtypes) != 1
+        or r.dtypes[0].kind not in "iuf"
+        or r.dtypes[0].itemsize < 2
+        or device.block_shared_bytes < _SHARED_BYTES
+    ):
+        return 0
+    if not is_operation(r.mul[0], ("add",)) or not is_operation(r.add[0], ("min", "max")):
+        return 0
+    side = 1 if r.add[0].op == "min" else -1
+    return side if r.clamped or r.zero[0] == side * math.inf else 0
+
+
+def powers_source(name: str, dtype: np.dtype[Any], side: int, g: int = 8, rows: int = ROWS, vectors: bool = False) -> str:
+    """Return the CUDA C++ of one kernel: "write_powers" for blocks of so many rows, or "multiply_powers"."""
+    taken, matrix = parameters(StridedBatch, "x", template=dtype.name)
+    bounds, zero = "256", f"{dtype} zero"
+    match name:
+        case "write_powers":
+            numbers = "long long m, long long n, long long slices, long long origin, long long most, long long top"
+            own = [taken, "uint4* powers", numbers, zero, "int* fractions"]
+            given = "powers, m, n, slices, origin, most, top, zero, fractions"
+            call = f"write_powers<{side}, {g}, {rows}, {str(vectors).lower()}>({matrix}, {given})"
+        case _:
+            sizes = "long long m, long long n, long long batch, long long slices, long long origin"
+            own, bounds = ["const char* a, const char* b", taken, sizes, zero, "long long fresh"], f"{THREADS}, 1"
+            call = f"multiply_powers<{side}, {g}, {GROUPS}, {STAGES}>(a, b, {matrix}, m, n, batch, slices, origin, zero, fresh)"
+    kernel = f'extern "C" __global__ void __launch_bounds__({bounds}) {name}({", ".join(own)}) {{\n  {call};\n}}\n'
+    return f'#include "small_integers.cuh"\n\n{kernel}'
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Layout:
+    """The layout of an operand's lines as rows, with strides in elements: A, or the transpose of B."""
+
+    shape: tuple[int, int, int]  # matrices, rows, numbers of a row
+    strides: tuple[int, int, int]  # between rows, numbers and matrices
+    vectors: bool
+
+    @staticmethod
+    def of(X: Block, *, transposed: bool = False) -> _Layout:
+        v, size = X.values[0], X.values[0].itemsize
+        batch, row, column = (s // size for s in v.strides)
+        count, m, n = v.shape
+        if transposed:
+            return _Layout((count, n, m), (column, row, batch), False)
+        return _Layout((count, m, n), (row, column, batch), access(X) == "vectors")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SmallIntegerPlan:
+    """Launches of C ← A⊗B if `fresh`, else of C ← C ⊕ A⊗B, for operands of one arrangement; C may overlap A or B."""
+
+    number: int  # of the GPU
+    multiprocessors: int
+    side: int
+    zero: Any
+    left: _Layout
+    right: _Layout  # B's transpose
+    result: _Layout
+    fresh: bool
+
+    def nbytes(self, g: int = 4) -> int:
+        """Return the bytes of the powers."""
+        return 128 * self.slices(g) * sum(x.shape[0] * _whole(x.shape[1], rows) for x, rows in ((self.left, ROWS), (self.right, COLUMNS)))
+
+    def fitting(self, found: Sequence[RawStatistics]) -> ScaledPlan | None:
+        """Return the launches for operands with these statistics, or None, as `fitting` does."""
+        scales = fitting(found, self.dtype, self.side, () if self.dtype.kind == "f" else (int(self.zero),))
+        return None if scales is None else self.scaled(scales)
+
+    def scaled(self, scales: Scales) -> ScaledPlan:
+        """Return the launches with given scales: numbers beyond count as infinite."""
+        return ScaledPlan(self, scales)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Return the dtype of the elements."""
+        return np.dtype(type(self.zero))
+
+    def slices(self, g: int) -> int:
+        """Return the buffers of a row of powers."""
+        return -(-self.left.shape[2] // _USED[g])
+
+
+class ScaledPlan(NamedTuple):
+    """Launches of a product with the scales of its operands."""
+
+    plan: SmallIntegerPlan
+    scales: Scales
+
+    def start(self, own: Sequence[int]) -> bool:
+        """Launch with the `addresses` of the product; return False, with C unchanged, if a float proves to be no integer."""
+        powers = self.powers(own)
+        if powers is None:
+            return False
+        plan, (g, left, right, _) = self.plan, self.scales
+        count, m, n = plan.result.shape
+        kernel = kernel_for(
+            "multiply_powers", plan.number, powers_source, "multiply_powers", plan.dtype, plan.side, g, shared_bytes=_SHARED_BYTES
+        )
+        grid = min(-(-m // ROWS) * -(-n // COLUMNS) * count, plan.multiprocessors), 1, 1
+        sizes = m, n, count, plan.slices(g), left.origin + right.origin
+        kernel(
+            grid,
+            (THREADS, 1, 1),
+            (*(v.data.ptr for v in powers), own[2], *plan.result.strides, *sizes, plan.zero, int(plan.fresh)),
+            _SHARED_BYTES,
+        )
+        return True
+
+    def powers(self, own: Sequence[int]) -> list[Any] | None:
+        """Return the powers of both operands; None, which takes a wait, if a float is no integer."""
+        import cupy
+
+        plan, (g, *scales, certain) = self.plan, self.scales
+        flags = None if certain or rehearsing() else Flags.taken()
+        found = []
+        for x, scale, rows, address in zip((plan.left, plan.right), scales, (ROWS, COLUMNS), own, strict=False):
+            count, m, n = x.shape
+            how, slices = (plan.dtype, plan.side, g, rows, x.vectors and g == 8), plan.slices(g)
+            found.append(cupy.empty(count * _whole(m, rows) * slices * 128, np.uint8))
+            sizes = found[-1].data.ptr, m, n, slices, *scale, plan.zero, flags.addresses[0] if flags else 0
+            kernel = kernel_for("write_powers", plan.number, powers_source, "write_powers", *how)
+            next_to = 32 if how[-1] else 128
+            kernel((_whole(m, rows) // next_to, slices * next_to // 32, count), (256, 1, 1), (address, *x.strides, *sizes))
+        return None if flags and flags.read()[0] else found
+
+
+def fits_tensor_cores(r: Representation, limits: Device, shape: tuple[int, int, int, int]) -> bool:
+    """Return True if tensor cores multiply small integers faster; `shape` is (m, n, k, matrices)."""
+    *sides, count = shape
+    large = math.prod(shape) >= machine.POWERS_STEPS and min(sides) >= machine.POWERS_SIDE and count <= BATCH
+    return large and side_of(r, limits) != 0
+
+
+def small_integer_plan(r: Representation, number: int, zero: Any, A: Block, B: Block, C: Block, *, fresh: bool) -> SmallIntegerPlan | None:
+    """Plan a product of matrices with this zero; None if its operations or its size are not for tensor cores."""
+    limits = device(number)
+    if C.via is not None or not fits_tensor_cores(r, limits, (*C.shape, A.shape[1], len(C.values[0]))):
+        return None
+    layouts = _Layout.of(A), _Layout.of(B, transposed=True), _Layout.of(C)
+    return SmallIntegerPlan(number, limits.multiprocessors, side_of(r, limits), r.dtypes[0].type(zero), *layouts, fresh)
+
+
+def _whole(rows: int, block: int) -> int:
+    return -(-rows // block) * block
