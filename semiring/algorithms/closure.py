@@ -38,7 +38,6 @@ from semiring.algorithms.divergence import Diagnosis, divergent_loop, is_min_plu
 from semiring.algorithms.schedules import Schedule, eliminates, require_closure_laws, schedule_for
 from semiring.algorithms.spanning_tree import close_symmetric, is_bottleneck
 from semiring.algorithms.sums import diverged, is_inverse, nonnegative_sums, pivot_where_needed
-from semiring.algorithms.windows import close_in_windows
 from semiring.arrays.conversion import Array, Values
 from semiring.arrays.devices import host, on_gpu, to_gpu
 from semiring.arrays.pieces import HOST, pieces
@@ -406,6 +405,7 @@ def close_asynchronously(
 
 def _close_in_windows(task: Task, values: Values, found: ValueStatistics) -> bool:
     """Close a matrix of small integers on a GPU's tensor cores; return False if it remains to be closed."""
+    from semiring.algorithms.windows import close_in_windows
     from semiring.kernels.cuda.engine import CudaEngine
 
     engine = task.engine

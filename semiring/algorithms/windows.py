@@ -18,7 +18,10 @@ from collections.abc import Callable
 from typing import Any
 
 from semiring.arrays.conversion import Values
+from semiring.arrays.devices import namespace, on_gpu
 from semiring.kernels import machine
+from semiring.kernels.cuda.blocks import copy_into
+from semiring.kernels.cuda.small_integers import REACH
 from semiring.kernels.overflow.closures import statistics_of
 
 __all__ = ["close_in_windows"]
@@ -77,8 +80,6 @@ def close_in_windows(engine: Any, accumulate: Callable[[], None], values: Values
 
 def _right(g: int, largest: int) -> int:
     """Return M: the largest entry of the right operand, beside one that spans w − 1."""
-    from semiring.kernels.cuda.small_integers import REACH
-
     return min(_CUT[g], REACH[g] - largest + 1)
 
 
@@ -90,15 +91,14 @@ def _windows(g: int, largest: int, longest: float) -> float:
 
 def _longest(engine: Any, values: Values) -> float | None:
     """Return the longest distance from a few vertices; None if it takes many hops."""
-    import cupy
-
-    from semiring.kernels.cuda.blocks import copy_into
-
-    n, (matrix,) = len(values[0]), values
-    rows = cupy.empty((_SOURCES, n), matrix.dtype)
-    copy_into(matrix[:: n // _SOURCES][:_SOURCES], rows)
-    A, before = engine.load(values), None
-    R = engine.load((rows,))
+    (matrix,) = values
+    sources = matrix[:: max(1, len(matrix) // _SOURCES)][:_SOURCES]
+    rows = namespace(matrix).empty(sources.shape, matrix.dtype)
+    if on_gpu(matrix):
+        copy_into(sources, rows)
+    else:
+        rows[...] = sources
+    A, R, before = engine.load(values), engine.load((rows,)), None
     try:
         for _ in range(_HOPS):
             found = statistics_of(engine.semiring, R.values)[0]._replace(zeros=0)

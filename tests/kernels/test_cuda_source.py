@@ -16,7 +16,7 @@ from semiring.algebra.expression import const, node, var
 from semiring.algebra.laws import is_idempotent, is_selective
 from semiring.common.errors import DTypeError, SemiringError
 from semiring.kernels import source
-from semiring.kernels.cuda import boolean, compiler, exponential
+from semiring.kernels.cuda import boolean, compiler, exponential, small_integers
 from semiring.kernels.cuda.elements import elements_source
 from semiring.kernels.cuda.fronts import fronts_source, sweep_source
 from semiring.kernels.cuda.kernels import (
@@ -74,7 +74,7 @@ def compile_and_report(source: str, arch: int) -> tuple[int, int]:
     program = nvrtc.createProgram(source, "semiring.cu", contents, names)
     try:
         # What a driver has kept comes without a report.
-        nvrtc.compileProgram(program, [*compiler.OPTIONS, f"--gpu-architecture=sm_{arch}", "--no-cache", "--ptxas-options=-v"])
+        nvrtc.compileProgram(program, [*compiler.options_for(arch), "--no-cache", "--ptxas-options=-v"])
     except nvrtc.NVRTCError:
         raise AssertionError(nvrtc.getProgramLog(program)) from None
     log = nvrtc.getProgramLog(program)
@@ -251,6 +251,17 @@ def test_kernels_of_elements_compile(arch: int) -> None:
     ):
         arrays = tuple(zip(names, map(np.dtype, dtypes), strict=True))
         assert compile_and_report(elements_source(body, arrays, numbers), arch)[1] == 0
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("dtype", ["int16", "uint16", "int32", "uint32", "int64", "uint64", "float32", "float64"])
+@pytest.mark.parametrize("side", [1, -1])
+def test_kernels_of_small_integers_compile(dtype: str, side: int) -> None:
+    for g in small_integers.REACH:
+        for rows, vectors in ((small_integers.ROWS, True), (small_integers.COLUMNS, False)):
+            source = small_integers.powers_source("write_powers", np.dtype(dtype), side, g, rows, vectors)
+            assert compile_and_report(source, 90)[1] == 0
+        assert compile_and_report(small_integers.powers_source("multiply_powers", np.dtype(dtype), side, g), 90)[1] == 0
 
 
 @pytest.mark.sampled(1)

@@ -22,8 +22,8 @@ from semiring.kernels.cuda.arguments import fields_header
 from semiring.kernels.hardware import device
 
 __all__ = [
-    "OPTIONS", "Kernel", "compile_source", "headers", "kept_code", "kernel_for", "pointer_to", "rehearse", "rehearsing", "run",
-    "semiring_kernel_for",
+    "OPTIONS", "Kernel", "compile_source", "headers", "kept_code", "kernel_for", "options_for", "pointer_to", "rehearse", "rehearsing",
+    "run", "semiring_kernel_for",
 ]  # fmt: skip
 
 OPTIONS = ("--std=c++17", "--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true")
@@ -39,7 +39,7 @@ def headers() -> dict[str, str]:
 
 def compile_source(source: str, arch: int) -> bytes:
     """Return the CUBIN of `source` for ``sm_<arch>``; raise SemiringError with NVRTC's messages if the source is invalid."""
-    return cache.compiled(_identity(source, arch), ".cubin", lambda: _compile(source, _options(arch)))
+    return cache.compiled(_identity(source, arch), ".cubin", lambda: _compile(source, options_for(arch)))
 
 
 def kept_code(source: str, arch: int) -> bytes | None:
@@ -47,14 +47,15 @@ def kept_code(source: str, arch: int) -> bytes | None:
     return cache.kept(_identity(source, arch), ".cubin")
 
 
-def _options(arch: int) -> tuple[str, ...]:
+def options_for(arch: int) -> tuple[str, ...]:
+    """Return NVRTC's options for ``sm_<arch>``."""
     # Warpgroups' instructions for tensor cores belong to compute capability 9.0 alone.
     return *OPTIONS, f"--gpu-architecture=sm_{arch}{'a' if arch == 90 else ''}"
 
 
 def _identity(source: str, arch: int) -> str:
     """Return everything that the machine code depends on, as the key of the cache."""
-    return "\n".join((source, *headers().values(), *_options(arch), str(_nvrtc().getVersion())))
+    return "\n".join((source, *headers().values(), *options_for(arch), str(_nvrtc().getVersion())))
 
 
 def _compile(source: str, options: tuple[str, ...]) -> bytes:
