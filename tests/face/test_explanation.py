@@ -133,7 +133,7 @@ def test_instructions_are_counted() -> None:
     ("semiring", "dtype", "expected"),
     [
         (sr.MIN_PLUS, "f4", "VIMNMX3 of bits for 2 steps, and 1 operation ⊗ for each"),
-        (sr.MIN_PLUS, "i4", "VIADDMNMX for a step"),
+        (sr.MIN_PLUS, "i4", "VIADDMNMX and IMAD for 2 steps"),
         (sr.MIN_PLUS, "i2", "VIADDMNMX.S16x2 for 2 steps"),
         (sr.PLUS_TIMES, "f4", "FFMA for a step; large products by cuBLAS"),
         (sr.BOOLEAN, "?", "an MMA of bits for 32,768 steps, which it ANDs and counts"),

@@ -269,7 +269,9 @@ def test_kernels_of_small_integers_compile(dtype: str, side: int) -> None:
 def test_every_kernel_on_bits_compiles(arch: int, record_property: Any) -> None:
     kernels: list[tuple[str, boolean.BitTile | None, int]] = [(name, None, 0) for name in ("transpose", "pack", "unpack", "add_identity")]
     kernels += [("close", None, words) for words in boolean.PIVOT_WORDS]
-    kernels += [("product", tile, 0) for tile in boolean.candidate_bit_tiles(arch)]
+    tiles = boolean.candidate_bit_tiles(arch)
+    kernels += [("product", tile, 0) for tile in tiles]
+    kernels += [(name, tile, 0) for tile in tiles if tile.blocked for name in ("transpose", "arrange")]
     for kernel in kernels:
         registers, spilled = compile_and_report(boolean.bits_source(*kernel), arch)
         record_property(f"{kernel}: registers", registers)
@@ -292,7 +294,9 @@ def test_a_tile_of_bits_for_every_architecture() -> None:
         large, small = (boolean.choose_bit_tile(n, n, 1, Device(arch, 100, shared, shared)) for n in (32768, 512))
         assert large.rows >= small.rows
         assert large.tensor == (arch in (80, 86, 90))
-        assert ("TensorCore<" if large.tensor else "Logic<") in source(BOOLEAN, bool, arch=arch)
+        assert large.blocked == (arch == 90)
+        core = "multiply_blocked_bits<" if large.blocked else "TensorCore<" if large.tensor else "Logic<"
+        assert core in source(BOOLEAN, bool, arch=arch)
 
 
 def test_every_row_of_the_table_is_used() -> None:

@@ -3,7 +3,7 @@
 // Rows, and blocks of a matrix, begin at multiples of 128 bits; the padding of a row is 0. A matrix packed by columns is the transpose.
 #pragma once
 
-#include "memory.cuh"
+#include "tensor.cuh"
 
 struct Bits {
   BITS_FIELDS
@@ -106,22 +106,50 @@ __device__ __forceinline__ unsigned transpose_word(unsigned word) {
   return word;
 }
 
-// transposed <- A^T for an m x n matrix, with padding; a warp takes 128 rows and 32 columns.
-__device__ __forceinline__ void transpose_bits(Bits A, Bits transposed, int m, int n) {
-  const int words = (n + 31) / 32, across = (words + WARPS - 1) / WARPS, down = (m + 127) / 128;
-  const int left = blockIdx.x % across, top = blockIdx.x / across % down, matrix = blockIdx.x / across / down;
+// Where the 128 bits of a row from column 128 c on are written: in rows, or in blocks of ROWS rows for `multiply_tiles`, which end with 0.
+template <int ROWS> struct Chunks {
+  uint4* data;
+  int blocks, slices;  // of a matrix, and of a row
+
+  __device__ __forceinline__ Chunks(const Bits& bits, int m, int n)
+      : data(reinterpret_cast<uint4*>(bits.words)), blocks((m + ROWS - 1) / ROWS), slices((n + 1023) / 1024) {}
+  __device__ __forceinline__ uint4& at(int matrix, int i, int c) const {
+    return data[(((static_cast<long long>(matrix) * blocks + i / ROWS) * slices + c / 8) * 8 + c % 8) * ROWS + i % ROWS];
+  }
+};
+template <> struct Chunks<0> {
+  Bits bits;
+
+  __device__ __forceinline__ Chunks(const Bits& bits, int, int) : bits(bits) {}
+  __device__ __forceinline__ uint4& at(int matrix, int i, int c) const {
+    return reinterpret_cast<uint4*>(bits.of_batch(matrix).words + i * bits.row)[c];
+  }
+};
+
+// transposed <- A^T for an m x n matrix, with padding, in blocks of ROWS rows if not 0; a warp takes 128 rows and 32 columns.
+template <int ROWS> __device__ __forceinline__ void transpose_bits(Bits A, Bits transposed, int m, int n) {
+  const int words = (n + 31) / 32, columns = ROWS ? (n + ROWS - 1) / ROWS * ROWS : n, chunks = ROWS ? (m + 1023) / 1024 * 8 : (m + 127) / 128;
+  const int across = ((columns + 31) / 32 + WARPS - 1) / WARPS;
+  const int left = blockIdx.x % across, top = blockIdx.x / across % chunks, matrix = blockIdx.x / across / chunks;
   const int w = left * WARPS + threadIdx.x / 32, lane = threadIdx.x % 32, j = w * 32 + lane;
-  if (w >= words) return;
-  const Bits from = A.of_batch(matrix), to = transposed.of_batch(matrix);
+  const Bits from = A.of_batch(matrix);
   unsigned part[4];
 #pragma unroll
   for (int p = 0; p < 4; p++) {
     const int i = top * 128 + p * 32 + lane;
-    part[p] = i < m ? from.words[i * from.row + w] : 0;
+    part[p] = i < m && w < words ? from.words[i * from.row + w] : 0;
   }
 #pragma unroll
   for (int p = 0; p < 4; p++) part[p] = transpose_word(part[p]);
-  if (j < n) *reinterpret_cast<uint4*>(to.words + j * to.row + top * 4) = {part[0], part[1], part[2], part[3]};
+  if (j < columns) Chunks<ROWS>(transposed, n, m).at(matrix, j, top) = {part[0], part[1], part[2], part[3]};
+}
+
+// blocked <- A for an m x n matrix, in blocks of ROWS rows; a thread block takes 32 rows and 1,024 columns.
+template <int ROWS> __device__ __forceinline__ void arrange_bits(Bits A, Bits blocked, int m, int n) {
+  const Chunks<ROWS> to(blocked, m, n);
+  const int groups = to.blocks * (ROWS / 32), group = blockIdx.x / to.slices;
+  const int i = group % groups * 32 + threadIdx.x % 32, c = blockIdx.x % to.slices * 8 + threadIdx.x / 32, matrix = group / groups;
+  to.at(matrix, i, c) = i < m && c * 128 < n ? Chunks<0>(A, m, n).at(matrix, i, c) : uint4{};
 }
 
 // A <- I + A.
@@ -238,6 +266,28 @@ template <int ROWS, int BK, int THREADS> struct BitStager {
   }
 };
 
+// Stores a bit for each sum of a warp that is not 0, in 16 rows and 8 N columns. A lane has two of 8 columns, in row lane / 4 and 8 rows below;
+// the four lanes of a row combine their bits.
+template <int N> __device__ __forceinline__ void store_bits(const int* sums, const BitTile& tile, int row, int column) {
+  const int lane = threadIdx.x % 32;
+#pragma unroll
+  for (int half = 0; half < 2; half++)
+#pragma unroll
+    for (int w = 0; w < N / 4; w++) {
+      unsigned word = 0;
+#pragma unroll
+      for (int j = 0; j < 4; j++) {
+        const int* const two = sums + (w * 4 + j) * 4 + half * 2;
+        if (two[0]) word |= 1u << 8 * j;
+        if (two[1]) word |= 2u << 8 * j;
+      }
+      word <<= lane % 4 * 2;
+      word |= __shfl_xor_sync(~0u, word, 1);
+      word |= __shfl_xor_sync(~0u, word, 2);
+      if (lane % 4 == w % 4) tile.put_word(row + half * 8 + lane / 4, column + w * 32, word);
+    }
+}
+
 #if __CUDA_ARCH__ >= 800
 // Counts common bits by tensor cores; a warp has WM x WN elements.
 template <int BM, int BN, int BK, int WM, int WN> struct TensorCore {
@@ -272,26 +322,9 @@ template <int BM, int BN, int BK, int WM, int WN> struct TensorCore {
     }
   }
 
-  // A lane has two of 8 columns, in row lane / 4 and 8 rows below; the four lanes of a row combine their bits.
   __device__ __forceinline__ void store(const BitTile& tile) const {
 #pragma unroll
-    for (int i = 0; i < DOWN; i++)
-#pragma unroll
-      for (int half = 0; half < 2; half++)
-#pragma unroll
-        for (int w = 0; w < ACROSS / 4; w++) {
-          unsigned word = 0;
-#pragma unroll
-          for (int j = 0; j < 4; j++) {
-            const int* const c = count[i][w * 4 + j] + half * 2;
-            if (c[0]) word |= 1u << 8 * j;
-            if (c[1]) word |= 2u << 8 * j;
-          }
-          word <<= lane % 4 * 2;
-          word |= __shfl_xor_sync(~0u, word, 1);
-          word |= __shfl_xor_sync(~0u, word, 2);
-          if (lane % 4 == w % 4) tile.put_word(row + i * 16 + half * 8 + lane / 4, column + w * 32, word);
-        }
+    for (int i = 0; i < DOWN; i++) store_bits<ACROSS>(&count[i][0][0], tile, row + i * 16, column);
   }
 
  private:
@@ -402,4 +435,15 @@ __device__ __forceinline__ void multiply_bits(Bits A, Bits transposed, Bits C, i
     writing = writing + 1 == STAGES ? 0 : writing + 1;
   }
   core.store({C.of_batch(matrix), top, left, m, n, fresh});
+}
+
+// The same by warpgroups, for operands in blocks.
+template <int GROUPS, int STAGES> __device__ __forceinline__ void multiply_blocked_bits(Bits A, Bits transposed, Bits C, int m, int n, int k, int batch, bool fresh) {
+#if __CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1000
+  const Tiles tiles{(m + down<GROUPS> - 1) / down<GROUPS>, (n + ACROSS - 1) / ACROSS, batch, (k + 1023) / 1024};
+  const char *a = reinterpret_cast<const char*>(A.words), *b = reinterpret_cast<const char*>(transposed.words);
+  multiply_tiles<CommonBits, GROUPS, STAGES>(a, b, tiles, [&](const int (&sums)[SUMS], int matrix, int top, int left, int row) {
+    store_bits<ACROSS / 8>(sums, {C.of_batch(matrix), top * down<GROUPS>, left * ACROSS, m, n, fresh}, row + threadIdx.x % 128 / 32 * 16, 0);
+  });
+#endif
 }

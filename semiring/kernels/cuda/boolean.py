@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from semiring.kernels.cuda.blocks import copy_into, copy_rows, shares, stacked
 from semiring.kernels.cuda.compiler import kernel_for
 from semiring.kernels.cuda.elements import of_bytes, read_back
 from semiring.kernels.cuda.launches import launched, recording
+from semiring.kernels.cuda.small_integers import COLUMNS, GROUPS, ROWS, STAGES, THREADS
 from semiring.kernels.engine import Block, Immediate, PackedBlock
 from semiring.kernels.hardware import Device, device
 
@@ -57,17 +58,21 @@ class BitTile(Shown):
     blocks: int  # thread blocks per multiprocessor, which bounds a thread's registers
     rate: float = 1.0  # steps per second relative to the other candidates, given enough work
     tensor: bool = True  # computed by tensor cores
+    blocked: bool = False  # by their instructions for warpgroups, on operands in blocks of rows
 
     @property
     def threads(self) -> int:
         """Threads of a block."""
+        if self.blocked:
+            return THREADS
         parts = self.rows // self.part_rows * (self.columns // self.part_columns)
         return parts * 32 if self.tensor else parts
 
     def facts(self) -> tuple[str, list[tuple[str, str]]]:
         """Return the title and rows of a Jupyter table."""
+        worker = "warpgroup" if self.blocked else "warp" if self.tensor else "thread"
         return f"{self.rows} × {self.columns} bits of C in a thread block", [
-            ("warp" if self.tensor else "thread", f"{self.part_rows} × {self.part_columns} bits in registers"),
+            (worker, f"{self.part_rows} × {self.part_columns} bits in registers"),
             ("block", f"{self.threads} threads, {self.blocks} blocks a multiprocessor"),
             ("shared memory", f"{self.stages} slices of {self.depth:,} steps"),
             ("computed by", "tensor cores" if self.tensor else "logical instructions"),
@@ -75,10 +80,11 @@ class BitTile(Shown):
 
     @property
     def shared_bytes(self) -> int:
-        """Shared memory of a block in bytes: slices, with rows padded by 16 bytes."""
-        return self.stages * (self.rows + self.columns) * (self.depth // 8 + 16)
+        """Shared memory of a block in bytes: slices, with rows padded by 16 bytes unless they lie in blocks."""
+        return self.stages * (self.rows + self.columns) * (self.depth // 8 + 16 * (not self.blocked))
 
 
+_BLOCKED = BitTile(ROWS, COLUMNS, 1024, 64, COLUMNS, STAGES, 1, rate=2.5, blocked=True)
 _TENSOR = (
     BitTile(128, 192, 1024, 64, 96, 2, 2),
     BitTile(128, 128, 1024, 64, 64, 2, 3, rate=0.975),
@@ -89,7 +95,7 @@ _LOGIC = (BitTile(64, 64, 512, 8, 8, 3, 4, tensor=False),)
 
 def candidate_bit_tiles(arch: int) -> tuple[BitTile, ...]:
     """List an architecture's tiles: tensor cores multiply bits on compute capabilities 8 and 9; later ones would emulate that."""
-    return _TENSOR if 80 <= arch < 100 else _LOGIC
+    return (_BLOCKED, *_TENSOR) if arch == 90 else _TENSOR if 80 <= arch < 100 else _LOGIC
 
 
 @functools.lru_cache(maxsize=4096)
@@ -106,8 +112,8 @@ def choose_bit_tile(m: int, n: int, batch: int, limits: Device) -> BitTile:
 def bits_source(name: str, tile: BitTile | None = None, words: int = 0) -> str:
     """Return the CUDA C++ of one kernel: the template, and an instantiation called `name`.
 
-    `name` is "product", "transpose", "pack", "unpack", "close" or "add_identity"; "product" takes a `tile`, and "close" the `words` per row
-    of the pivot block.
+    `name` is "product", "transpose", "arrange", "pack", "unpack", "close" or "add_identity". "product" takes a `tile`; "transpose" and
+    "arrange" take one that reads blocks. "close" takes the `words` per row of the pivot block.
     """
     bounds, threads = "", 32 * WARPS
     (taken_a, a), (taken_b, b), (taken_c, c) = (parameters(Bits, x) for x in "abc")
@@ -117,11 +123,14 @@ def bits_source(name: str, tile: BitTile | None = None, words: int = 0) -> str:
             threads, bounds = tile.threads, f", {tile.blocks}"
             sizes = f"{tile.rows}, {tile.columns}, {tile.depth}"
             core = f"{'TensorCore' if tile.tensor else 'Logic'}<{sizes}, {tile.part_rows}, {tile.part_columns}>"
-            taken = [taken_a, taken_b, taken_c, "long long m, long long n, long long k, long long fresh"]
+            taken = [taken_a, taken_b, taken_c, "long long m, long long n, long long k, long long batch, long long fresh"]
             call = f"multiply_bits<{core}, {sizes}, {tile.stages}>({a}, {b}, {c}, m, n, k, fresh)"
-        case "transpose":
+            if tile.blocked:
+                call = f"multiply_blocked_bits<{GROUPS}, {tile.stages}>({a}, {b}, {c}, m, n, k, batch, fresh)"
+        case "transpose" | "arrange":
             taken = [taken_a, taken_b, "long long m, long long n"]
-            call = f"transpose_bits({a}, {b}, m, n)"
+            blocked = 0 if tile is None or not tile.blocked else tile.columns if name == "transpose" else tile.rows
+            call = f"{name}_bits<{blocked}>({a}, {b}, m, n)"
         case "pack" | "unpack":
             taken_truths, truths = parameters(StridedBatch, "truths", template="unsigned char")
             taken = [taken_truths, taken_a, "long long m, long long n, long long aligned"]
@@ -143,9 +152,9 @@ _SMALL = 128 << 20  # bytes of packed matrices whose schedules are captured as C
 class CudaBooleanEngine(Immediate):
     """`Engine` for (∨, ∧) on bits in the memory of one GPU, without witnesses.
 
-    Tensor cores take rows of both operands, so each product first transposes B: n² bits of work before n³. That copy, and a copy of A where
-    A overlaps C, let a product read the old values. In a closure new bits would be harmless, because the result contains them anyway. In
-    other products the result would depend on timing.
+    Tensor cores take rows of both operands, so each product first transposes B: n² bits of work before n³. That copy, and a copy of A in
+    blocks, or where A overlaps C, let a product read the old values. In a closure new bits would be harmless, because the result contains
+    them anyway. In other products the result would depend on timing.
     """
 
     alignment = ALIGNMENT
@@ -185,7 +194,7 @@ class CudaBooleanEngine(Immediate):
             grid = -(-m // WARPS) * -(-n // SPAN) * batch
             apart, row, column = truths.strides
             aligned = column == 1 and not any(x % 16 for x in (truths.data.ptr, row, apart if batch > 1 else 0))
-            self._launch(name, grid, (truths.data.ptr, row, column, apart, *_matrix(A), m, n, int(aligned)))
+            self._launch(name, grid, (truths.data.ptr, row, column, apart, *_layout(A.values[0]), m, n, int(aligned)))
 
     def _launch(self, name: str, grid: int, arguments: tuple[int, ...]) -> None:
         kernel_for(name, self.number, bits_source, name)((grid, 1, 1), (32 * WARPS, 1, 1), arguments)
@@ -214,27 +223,35 @@ class CudaBooleanEngine(Immediate):
         (m, n), k, batch = C.shape, A.shape[1], len(C.values[0])
         if 0 in (m, n, batch):
             return
-        if shares(A, C):
-            copied = cupy.empty(A.values[0].shape, np.uint32)
-            copy_rows(A.values[0], copied)
-            A = replace(A, values=(copied,))
-        transposed = self._transposed(B)
         tile = choose_bit_tile(m, n, batch, device(self.number))
         grid = -(-m // tile.rows) * -(-n // tile.columns) * batch
-        arguments = (*_matrix(A), *_matrix(transposed), *_matrix(C), m, n, k, int(fresh))
+        if tile.blocked:
+            left, grid = self._rearranged("arrange", A, tile), min(grid, device(self.number).multiprocessors)
+        elif shares(A, C):
+            left = cupy.empty(A.values[0].shape, np.uint32)
+            copy_rows(A.values[0], left)
+        else:
+            left = A.values[0]
+        right = self._rearranged("transpose", B, tile)
+        arguments = (*_layout(left), *_layout(right), *_layout(C.values[0]), m, n, k, batch, int(fresh))
         kernel = kernel_for("product", self.number, bits_source, "product", tile, shared_bytes=tile.shared_bytes)
         kernel((grid, 1, 1), (tile.threads, 1, 1), arguments, tile.shared_bytes)
         launched(self.meter, m * n * k * batch)
 
-    def _transposed(self, B: Block) -> PackedBlock:
+    def _rearranged(self, name: str, X: Block, tile: BitTile) -> Any:
+        """Return the rows of an operand ("arrange"), or of its transpose, as the tile reads them."""
         import cupy
 
-        (k, n), batch = B.shape, len(B.values[0])
-        transposed = PackedBlock((cupy.empty((batch, n, _words(k)), dtype=np.uint32),), None, 0, 0, k, ALIGNMENT)
-        if k:
-            grid = -(-k // ALIGNMENT) * -(-n // (32 * WARPS)) * batch
-            self._launch("transpose", grid, (*_matrix(B), *_matrix(transposed), k, n))
-        return transposed
+        (m, n), batch, transposed = X.shape, len(X.values[0]), name == "transpose"
+        rows, bits = (n, m) if transposed else (m, n)
+        if tile.blocked:
+            rows, bits = _whole(rows, tile.columns if transposed else tile.rows), _whole(bits, tile.depth)
+        words = cupy.empty((batch, rows, _words(bits)), np.uint32)
+        if words.size:
+            grid = -(-rows // (32 * WARPS)) * -(-bits // ALIGNMENT) if transposed else rows // 32 * (bits // tile.depth)
+            kernel = kernel_for(name, self.number, bits_source, name, tile if tile.blocked else None)
+            kernel((grid * batch, 1, 1), (32 * WARPS, 1, 1), (*_layout(X.values[0]), *_layout(words), m, n))
+        return words
 
     def close(self, A: Block) -> None:
         """Compute A ← A ∪ A² ∪ …; no pivot diverges."""
@@ -242,7 +259,7 @@ class CudaBooleanEngine(Immediate):
         if n and batch:
             words = next(w for w in PIVOT_WORDS if n <= 32 * w)
             kernel = kernel_for("close", self.number, bits_source, "close", None, words)
-            kernel((batch, 1, 1), (32 * words, 1, 1), (*_matrix(A), n))
+            kernel((batch, 1, 1), (32 * words, 1, 1), (*_layout(A.values[0]), n))
             launched(self.meter, n**3 * batch)
 
     def eliminate(self, A: Block) -> None:
@@ -254,7 +271,7 @@ class CudaBooleanEngine(Immediate):
         """Compute A ← I ∪ A."""
         n, batch = A.shape[0], len(A.values[0])
         if n and batch:
-            self._launch("add_identity", -(-n // (32 * WARPS)) * batch, (*_matrix(A), n))
+            self._launch("add_identity", -(-n // (32 * WARPS)) * batch, (*_layout(A.values[0]), n))
 
     def run(self, name: Hashable, schedule: Callable[[Block], None], A: Block) -> None:
         """Run ``schedule(A)``; for small matrices as a CUDA graph from the second use on, as launches would take longer than the work."""
@@ -271,8 +288,11 @@ def _words(n: int) -> int:
     return -(-n // ALIGNMENT) * (ALIGNMENT // 32)
 
 
-def _matrix(A: Block) -> tuple[int, int, int]:
-    words = A.values[0]
+def _whole(length: int, block: int) -> int:
+    return -(-length // block) * block
+
+
+def _layout(words: Any) -> tuple[int, int, int]:
     return words.data.ptr, words.strides[1] // 4, words.strides[0] // 4
 
 

@@ -245,7 +245,7 @@ __device__ __forceinline__ void multiply_shallow(const Launch& products) {
             E from_a[S::steps], from_b[S::steps];
 #pragma unroll
             for (int s = 0; s < S::steps; s++) from_a[s] = left[i].element[q + s], from_b[s] = right[s][j / V].element[j % V];
-            S::accumulate(total[i][j], from_a, from_b);
+            S::accumulate(total[i][j], from_a, from_b, i * TN + j);
           }
       }
       lefts++, rights += HELD * WIDTH;

@@ -177,7 +177,7 @@ template <class S, int STEPS, int TM, int TN> struct Fragments {
             left[p] = a[i][(q + p) / LINE].element[(q + p) % LINE];
             right[p] = b[q + p][j / V].element[j % V];
           }
-          S::accumulate(sum[i][j], left, right);
+          S::accumulate(sum[i][j], left, right, i * TN + j);
         }
   }
 };
