@@ -127,6 +127,29 @@ def reachability() -> None:
         same(found, sr.matmul(a, b, sr.BOOLEAN, c=c), f"{m} by {k} by {n}")
 
 
+def small_integers() -> None:
+    """Products and closures of small integers on tensor cores, where the GPU has such."""
+    import cupy
+
+    from semiring.kernels import machine
+
+    saved = machine.POWERS_STEPS, machine.POWERS_SIDE, machine.POWERS_CLOSURE
+    machine.POWERS_STEPS = machine.POWERS_SIDE = machine.POWERS_CLOSURE = 1
+    rng = np.random.default_rng(2)
+    try:
+        for dtype in ("float32", "int16", "float64"):
+            for span in (9, 25):
+                a, b, c = (rng.integers(1, 1 + span, shape).astype(dtype) for shape in ((131, 300), (300, 261), (131, 261)))
+                for order in "CF":
+                    left, right = (cupy.asarray(x, order=order) for x in (a, b))
+                    same(sr.matmul(left, right, sr.MIN_PLUS), sr.matmul(a, b, sr.MIN_PLUS), f"{dtype} of {span} values")
+                    same(sr.matmul(left, right, sr.MIN_PLUS, c=cupy.asarray(c)), sr.matmul(a, b, sr.MIN_PLUS, c=c), f"{dtype} with c")
+            graph = rng.integers(1, 6, (300, 300)).astype(dtype)
+            same(sr.closure(cupy.asarray(graph), sr.MIN_PLUS), sr.closure(graph, sr.MIN_PLUS), f"closure of {dtype}")
+    finally:
+        machine.POWERS_STEPS, machine.POWERS_SIDE, machine.POWERS_CLOSURE = saved
+
+
 def other_closures() -> None:
     """Elimination, structured elements, a stack of small matrices."""
     import cupy
@@ -235,6 +258,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "updates": updates,
     **{f"paths, {d}": partial(shortest_paths, d) for d in ("float32", "float64", "int32")},
     "reachability": reachability,
+    "small integers": small_integers,
     "other closures": other_closures,
     "trees": trees,
     "scans": scans,

@@ -8,6 +8,7 @@ Closures
     blocked             Warshall (1962), Floyd (1962), Harish and Narayanan (2007); by blocks Venkataraman, Sahni and Mukhopadhyaya (2003),
                         Katz and Kider (2008); with the construction matrix Matsumoto, Nakasato and Sedukhin (2012), Algorithms 3–6
     recursive           Buluç, Gilbert and Budak (2010), Fig. 3
+    windows             small integers on tensor cores, in windows of distances: Yuval (1976)
     block_rows          the steps of `blocked` by block rows, on one or more devices that need not hold the matrix
     spanning_tree       symmetric matrices over min and max: Prim (1957), Kruskal (1956), Hu (1961); Gower and Ross (1969)
     components          weakly and strongly connected components, closed one by one

@@ -2,12 +2,12 @@
 
 Non-negative integer weights under (min, +), and non-positive ones under (max, +), which are the mirror image:
 
-1. A ← A ⊕ A² ⊕ … with products that take entries above a cut L for ∞. The cut commutes with minima and with sums of non-negative numbers,
-   so every distance up to E = L is exact afterwards, and every other entry is the weight of some path, or ∞.
+1. A ← A ⊕ A² ⊕ … with products that take entries above a cut L for ∞. The cut commutes with minima and with sums of non-negative numbers.
+   Therefore every distance up to E = L is exact afterwards. Any other entry is the weight of a path, or ∞.
 2. Let w be the largest weight. A ← A ⊕ X⊗Y, where X has the entries of A from E − w + 1 to E, and Y those up to M. A shortest path longer
    than E has a last vertex within E, at such a distance. Distances up to E + M − w + 1 are exact afterwards, and E moves there.
-3. Let d be the largest finite entry. If d + w ≤ E, every entry is exact: any shortest path longer than E would have a last vertex within
-   E, whose distance is exact, and one edge more would reach beyond E.
+3. Let d be the largest finite entry. If d + w ≤ E, every entry is exact. For a shortest path longer than E has a last vertex within E, whose
+   distance is exact, and one edge more reaches beyond E: then d + w > E.
 
 Rows of a few vertices tell in advance how many windows there are, and so if they pay.
 """
@@ -98,14 +98,15 @@ def _longest(engine: Any, values: Values) -> float | None:
         copy_into(sources, rows)
     else:
         rows[...] = sources
-    A, R, before = engine.load(values), engine.load((rows,)), None
+    A, before = engine.load(values), None
     try:
         for _ in range(_HOPS):
-            found = statistics_of(engine.semiring, R.values)[0]._replace(zeros=0)
+            found = statistics_of(engine.semiring, (rows,))[0]._replace(zeros=0)
             if found == before:
                 return found.largest
-            before = found
+            before, R = found, engine.load((rows,))
             engine.multiply_add(R, A, R)
+            engine.store(R, (rows,))
     finally:
         engine.store(A, values)
     return None

@@ -15,6 +15,7 @@ from semiring.algebra.definition import Semiring
 from semiring.execution import relaunch
 from semiring.kernels import machine
 from semiring.kernels.cuda import small_integers
+from semiring.kernels.cuda.compiler import rehearsing
 from semiring.kernels.cuda.representation import represent
 from semiring.kernels.cuda.small_integers import REACH, fitting, scales_for, side_of
 from semiring.kernels.hardware import H200, device
@@ -120,7 +121,7 @@ def used(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
     def noted(self: Any, own: Any) -> bool:
         done = start(self, own)
-        if done:
+        if done and not rehearsing():
             found.append(self.scales.g)
         return done
 
@@ -227,6 +228,6 @@ def test_closures(dtype: str, side: int, used: list[int]) -> None:
         for k in range(n):
             np.minimum(expected, expected[:, k, None] + expected[k], out=expected)
         given, wanted = (np.where(np.isinf(x), zero, side * np.where(np.isinf(x), 0, x)).astype(kind) for x in (a, expected))
-        found = sr.closure(cupy.asarray(given), semiring)
+        found = sr.closure(cupy.asarray(given), semiring, nonedge=zero)
         np.testing.assert_array_equal(found.get(), wanted)
     assert used

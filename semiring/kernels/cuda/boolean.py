@@ -41,8 +41,8 @@ PIVOT_WORDS = (4, 8, 16)
 PIVOT = 32 * PIVOT_WORDS[-1]
 """Side of the largest pivot block."""
 
-WARPS, SPAN = 8, 2048
-"""Warps in a thread block of the auxiliary kernels, and bits that a warp packs or unpacks."""
+WARPS, SPAN, CLOSING = 8, 2048, 128
+"""Warps in a thread block of the auxiliary kernels, bits that a warp packs or unpacks, and threads that close a pivot block."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class BitTile(Shown):
         return self.stages * (self.rows + self.columns) * (self.depth // 8 + 16 * (not self.blocked))
 
 
-_BLOCKED = BitTile(ROWS, COLUMNS, 1024, 64, COLUMNS, STAGES, 1, rate=2.5, blocked=True)
+_BLOCKED = BitTile(ROWS, COLUMNS, 1024, 64, COLUMNS, STAGES, 1, rate=2.0, blocked=True)
 _TENSOR = (
     BitTile(128, 192, 1024, 64, 96, 2, 2),
     BitTile(128, 128, 1024, 64, 64, 2, 3, rate=0.975),
@@ -112,8 +112,8 @@ def choose_bit_tile(m: int, n: int, batch: int, limits: Device) -> BitTile:
 def bits_source(name: str, tile: BitTile | None = None, words: int = 0) -> str:
     """Return the CUDA C++ of one kernel: the template, and an instantiation called `name`.
 
-    `name` is "product", "transpose", "arrange", "pack", "unpack", "close" or "add_identity". "product" takes a `tile`; "transpose" and
-    "arrange" take one that reads blocks. "close" takes the `words` per row of the pivot block.
+    `name` is "product", "transpose", "arrange", "pack", "unpack", "close" or "add_identity". A product takes a `tile`. Blocks are arranged
+    or transposed for a tile that reads blocks. "close" takes the `words` per row of the pivot block.
     """
     bounds, threads = "", 32 * WARPS
     (taken_a, a), (taken_b, b), (taken_c, c) = (parameters(Bits, x) for x in "abc")
@@ -136,7 +136,7 @@ def bits_source(name: str, tile: BitTile | None = None, words: int = 0) -> str:
             taken = [taken_truths, taken_a, "long long m, long long n, long long aligned"]
             call = f"{name}_rows({f'{truths}, {a}' if name == 'pack' else f'{a}, {truths}'}, m, n, aligned)"
         case "close":
-            threads = 32 * words
+            threads = CLOSING
             taken = [taken_a, "long long n"]
             call = f"close_bits<{words}>({a}, n)"
         case _:
@@ -209,6 +209,8 @@ class CudaBooleanEngine(Immediate):
         """Return None: operands are packed anew for each product."""
         return
 
+    small_integers = launches
+
     def multiply_add(self, A: Block, B: Block, C: Block) -> None:
         """C ← C ∪ A·B."""
         self._product(A, B, C, fresh=False)
@@ -259,7 +261,7 @@ class CudaBooleanEngine(Immediate):
         if n and batch:
             words = next(w for w in PIVOT_WORDS if n <= 32 * w)
             kernel = kernel_for("close", self.number, bits_source, "close", None, words)
-            kernel((batch, 1, 1), (32 * words, 1, 1), (*_layout(A.values[0]), n))
+            kernel((batch, 1, 1), (CLOSING, 1, 1), (*_layout(A.values[0]), n))
             launched(self.meter, n**3 * batch)
 
     def eliminate(self, A: Block) -> None:

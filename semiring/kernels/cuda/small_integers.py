@@ -42,7 +42,7 @@ REACH = {8: 30, 4: 61}
 """The largest exact sum of exponents' steps, for each G: powers are 2^(−G w), and G = 8 is faster."""
 
 GROUPS, STAGES, ROWS, COLUMNS, THREADS = 2, 4, 128, 256, 384
-"""Warpgroups and buffers of a thread block, the rows and columns of its tile, and its threads with those that copy."""
+"""Warpgroups that compute, buffers, rows and columns of a thread block's tile, and all its threads."""
 
 _SHARED_BYTES = STAGES * (ROWS + COLUMNS) * 128
 _USED = {8: 64, 4: 56}  # numbers of a row in a buffer of 128 bytes

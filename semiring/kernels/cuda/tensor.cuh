@@ -1,7 +1,7 @@
 // Products on the tensor cores of compute capability 9.0: instructions of warpgroups, on blocks that bulk copies bring to shared memory.
 //
-// A thread block has GROUPS warpgroups that compute 64 x 256 elements each, below one another, and one that copies. Blocks of STEP bytes of
-// each row go through STAGES buffers. An operand lies in global memory as it lies in the buffers: for each block of rows, and each STEP
+// In a thread block, GROUPS warpgroups compute 64 x 256 elements each, below one another, and one warpgroup copies. STEP bytes of each row
+// at a time go through STAGES buffers. An operand lies in global memory as it lies in the buffers: for each block of rows, and each STEP
 // bytes of these rows, 8 columns of 16 bytes a row, the rows following one another. So 8 rows of a column are the 128 bytes that the tensor
 // cores take at once, and no bank of shared memory is read twice.
 #pragma once

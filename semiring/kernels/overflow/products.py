@@ -176,7 +176,7 @@ class ProductChecks:
     def begin(
         self, given: Sequence[Any], operands: Callable[[], Sequence[Values]], signs: Any = None
     ) -> Callable[[], Sequence[RawStatistics]]:
-        """Launch the statistics of operands on a GPU; return a function that waits for them, refuses as `run` does, and returns them.
+        """Launch the statistics of operands on a GPU; return a function that waits, refuses as `run` does, and returns the statistics.
 
         `given` has all components of a, b and, if the product has one, c; `operands` returns the arrays for a closer check. For `signs`
         see `semiring.kernels.cuda.statistics.begin`.
