@@ -6,8 +6,8 @@ Non-negative integer weights under (min, +), and non-positive ones under (max, +
    Therefore every distance up to E = L is exact afterwards. Any other entry is the weight of a path, or ∞.
 2. Let w be the largest weight. A ← A ⊕ X⊗Y, where X has the entries of A from E − w + 1 to E, and Y those up to M. A shortest path longer
    than E has a last vertex within E, at such a distance. Distances up to E + M − w + 1 are exact afterwards, and E moves there.
-3. Let d be the largest finite entry. If d + w ≤ E, every entry is exact. For a shortest path longer than E has a last vertex within E, whose
-   distance is exact, and one edge more reaches beyond E: then d + w > E.
+3. Let d be the largest finite entry. If d + w ≤ E, every entry is exact. For a shortest path longer than E has a last vertex within E,
+   whose distance is exact, and one edge more reaches beyond E: then d + w > E.
 
 Rows of a few vertices tell in advance how many windows there are, and so if they pay.
 """

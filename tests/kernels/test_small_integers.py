@@ -209,7 +209,7 @@ def test_nothing_is_computed_for_operands_that_are_refused(used: list[int]) -> N
 @pytest.mark.parametrize("dtype", ["float32", "int16", "int32", "float64"])
 @pytest.mark.parametrize("side", [1, -1])
 def test_closures(dtype: str, side: int, used: list[int]) -> None:
-    """Dense graphs, sparse ones, a grid and a path, and one with zeros and a large weight."""
+    """Dense graphs, sparse ones, a path, zeros beside a large weight, and a fraction among integers."""
     cupy = pytest.importorskip("cupy")
     kind, rng, n = np.dtype(dtype), np.random.default_rng(1), 420
     semiring, zero = sr.MIN_PLUS if side > 0 else sr.MAX_PLUS, zero_of(np.dtype(dtype), side)
@@ -222,7 +222,9 @@ def test_closures(dtype: str, side: int, used: list[int]) -> None:
     path[np.arange(n - 1), np.arange(1, n)] = rng.integers(0, 3, n - 1)
     wide = rng.integers(0, 2, (n, n)).astype(float)
     wide[0, 1:] = 1000.0
-    for a in (*graphs, path, wide):
+    fraction = graphs[1].copy()  # between integers at both ends of the range
+    fraction[5, 6] = 1.5 if kind.kind == "f" else 2
+    for a in (*graphs, path, wide, fraction):
         expected = a.copy()
         np.fill_diagonal(expected, 0)
         for k in range(n):

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.arrays.devices import gpu_name
-from semiring.arrays.memory import fits
 from semiring.arrays.pieces import GPU_SCRATCH
 from semiring.common.errors import DivergentPivot
 from semiring.common.progress import Meter
@@ -160,10 +158,10 @@ class CudaEngine:
     def multiplies_small_integers(self, A: Block) -> bool:
         """Return True if tensor cores multiply the matrix by itself; floats are read, and have to be integers."""
         plan = small_integer_plan(self._representation, self.number, self._representation.zero[0], A, A, A, fresh=False)
-        if plan is None or not fits(2 * plan.nbytes(), gpu_name(self.number)):
-            return False
-        scaled, own = plan.scaled(scales_for(4, (0, 0), (0, 0))), addresses([(A, A, A)])
-        return self.dtypes[0].kind != "f" or compiler.run(lambda: scaled.powers(own)) is not None
+        if plan is None or self.dtypes[0].kind != "f":
+            return plan is not None
+        scaled, own = plan.scaled(scales_for(4, (0, 0), (0, 0), certain=False)), addresses([(A, A, A)])
+        return compiler.run(lambda: scaled.powers(own)) is not None
 
     def take_small_integers(self, g: int, left: tuple[int, int], right: tuple[int, int]) -> None:
         """Multiply large matrices on tensor cores from now on; entries outside of an operand's span from its origin count as ∞.
@@ -417,11 +415,9 @@ class CudaEngine:
             compiler.run(lambda: self._by_rows(A, B, C, fresh))
 
     def _by_powers(self, scales: Scales, A: Block, B: Block, C: Block, *, fresh: bool) -> bool:
-        """Multiply on tensor cores; return False if that does not pay, powers take too much memory, or a float is no integer."""
+        """Multiply on tensor cores; return False if that does not pay, memory is short, or a float is no integer."""
         plan = small_integer_plan(self._representation, self.number, self._representation.zero[0], A, B, C, fresh=fresh)
-        if plan is None or not fits(2 * plan.nbytes(), gpu_name(self.number)):
-            return False
-        return bool(compiler.run(lambda: plan.scaled(scales).start(addresses([(A, B, C)]))))
+        return plan is not None and compiler.run(lambda: plan.scaled(scales).start(addresses([(A, B, C)])))
 
     def _exponential(self, A: Block, B: Block, C: Block, *, fresh: bool) -> ExponentialPlan | None:
         """Return the plan of a product by exponentials; None if operands overlap C or have to be copied, or for parts of C."""

@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from semiring.algebra.expression import is_operation
+from semiring.arrays.devices import gpu_name
+from semiring.arrays.memory import fits
 from semiring.kernels import machine
 from semiring.kernels.cuda.arguments import StridedBatch, parameters
 from semiring.kernels.cuda.blocks import BATCH, access
@@ -182,7 +184,7 @@ class ScaledPlan(NamedTuple):
     scales: Scales
 
     def start(self, own: Sequence[int]) -> bool:
-        """Launch with the `addresses` of the product; return False, with C unchanged, if a float proves to be no integer."""
+        """Launch with the `addresses` of the product; return False, with C unchanged, if a float is no integer, or memory is short."""
         powers = self.powers(own)
         if powers is None:
             return False
@@ -202,10 +204,12 @@ class ScaledPlan(NamedTuple):
         return True
 
     def powers(self, own: Sequence[int]) -> list[Any] | None:
-        """Return the powers of both operands; None, which takes a wait, if a float is no integer."""
+        """Return the powers of both operands; None if a float is no integer, which takes a wait, or if memory is short."""
         import cupy
 
         plan, (g, *scales, certain) = self.plan, self.scales
+        if not fits(plan.nbytes(g), gpu_name(plan.number)):
+            return None
         flags = None if certain or rehearsing() else Flags.taken()
         found = []
         for x, scale, rows, address in zip((plan.left, plan.right), scales, (ROWS, COLUMNS), own, strict=False):
