@@ -159,79 +159,58 @@ __device__ __forceinline__ void include_identity(Bits A, int n) {
   if (i < n) A.of_batch(blockIdx.x / groups).words[i * A.row + i / 32] |= 1u << i % 32;
 }
 
-// The closure of a block of bits by one thread block of 128 threads: Warshall's algorithm, 32 vertices K at a time. A thread holds R rows in
-// registers, 128 apart, so that R rows share each access to shared memory.
+// The closure of a block of bits by one thread block: Warshall's algorithm, 32 vertices K at a time. Thread i holds row i in registers.
 // A <- A + A^2 + ... for n <= 32 W.
 template <int W> __device__ __forceinline__ void close_bits(Bits A, int n) {
-  constexpr int R = W / 4, SIDE_BY_SIDE = 4;  // warps
   static_assert(W % 4 == 0, "rows are read by 128 bits");
   // The rows of the vertices K, and A_KK*. Two buffers alternate, so that one barrier per round is enough.
   __shared__ uint4 rows[2][32][W / 4];
   __shared__ unsigned between[2][32];
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const Bits block = A.of_batch(blockIdx.x);
-  const auto place = [&](int r) { return reinterpret_cast<uint4*>(block.words + (threadIdx.x + 128 * r) * block.row); };
+  const int i = threadIdx.x, lane = i % 32;
+  uint4* const place = reinterpret_cast<uint4*>(A.of_batch(blockIdx.x).words + i * A.row);
 
-  unsigned a[R][W];
+  unsigned a[W];
 #pragma unroll
-  for (int r = 0; r < R; r++)
-#pragma unroll
-    for (int v = 0; v < W / 4; v++) {
-      const uint4 some = threadIdx.x + 128 * r < n && v * 128 < n ? place(r)[v] : uint4{};
-      a[r][4 * v] = some.x, a[r][4 * v + 1] = some.y, a[r][4 * v + 2] = some.z, a[r][4 * v + 3] = some.w;
-    }
+  for (int v = 0; v < W / 4; v++) {
+    const uint4 some = i < n && v * 128 < n ? place[v] : uint4{};
+    a[4 * v] = some.x, a[4 * v + 1] = some.y, a[4 * v + 2] = some.z, a[4 * v + 3] = some.w;
+  }
   for (int w = 0; w * 32 < n; w++) {
     const int buffer = w & 1;
-    unsigned to[R];  // the thread's rows of A_iK
+    unsigned to = 0;  // row i of A_iK
 #pragma unroll
-    for (int r = 0; r < R; r++)
+    for (int v = 0; v < W; v++)
+      if (v == w) to = a[v];
+    if (i / 32 == w) {
+      unsigned own = to;
 #pragma unroll
-      for (int v = 0; v < W; v++)
-        if (v == w) to[r] = a[r][v];
-#pragma unroll
-    for (int r = 0; r < R; r++)
-      if (w == r * SIDE_BY_SIDE + warp) {
-        unsigned own = to[r];
-#pragma unroll
-        for (int k = 0; k < 32; k++) {
-          const unsigned row = __shfl_sync(~0u, own, k);
-          if (own >> k & 1) own |= row;
-        }
-        between[buffer][lane] = own;
-#pragma unroll
-        for (int v = 0; v < W / 4; v++) rows[buffer][lane][v] = {a[r][4 * v], a[r][4 * v + 1], a[r][4 * v + 2], a[r][4 * v + 3]};
+      for (int k = 0; k < 32; k++) {
+        const unsigned row = __shfl_sync(~0u, own, k);
+        if (own >> k & 1) own |= row;
       }
+      between[buffer][lane] = own;
+#pragma unroll
+      for (int v = 0; v < W / 4; v++) rows[buffer][lane][v] = {a[4 * v], a[4 * v + 1], a[4 * v + 2], a[4 * v + 3]};
+    }
     __syncthreads();
     // A_iK <- A_iK + A_iK A_KK*, then A_i: <- A_i: + A_iK A_K:, with A_K: from before the round.
-    unsigned reached[R];
+    unsigned reached = to;
 #pragma unroll
-    for (int r = 0; r < R; r++) reached[r] = to[r];
-#pragma unroll
+    for (int k = 0; k < 32; k++)
+      if (to >> k & 1) reached |= between[buffer][k];
+#pragma unroll 8
     for (int k = 0; k < 32; k++) {
-      const unsigned row = between[buffer][k];
-#pragma unroll
-      for (int r = 0; r < R; r++)
-        if (to[r] >> k & 1) reached[r] |= row;
-    }
-#pragma unroll 4
-    for (int k = 0; k < 32; k++) {
-      unsigned mask[R];
-#pragma unroll
-      for (int r = 0; r < R; r++) mask[r] = -(reached[r] >> k & 1);
+      const unsigned mask = -(reached >> k & 1);
 #pragma unroll
       for (int v = 0; v < W / 4; v++) {
         const uint4 row = rows[buffer][k][v];
-#pragma unroll
-        for (int r = 0; r < R; r++)
-          a[r][4 * v] |= mask[r] & row.x, a[r][4 * v + 1] |= mask[r] & row.y, a[r][4 * v + 2] |= mask[r] & row.z, a[r][4 * v + 3] |= mask[r] & row.w;
+        a[4 * v] |= mask & row.x, a[4 * v + 1] |= mask & row.y, a[4 * v + 2] |= mask & row.z, a[4 * v + 3] |= mask & row.w;
       }
     }
   }
 #pragma unroll
-  for (int r = 0; r < R; r++)
-#pragma unroll
-    for (int v = 0; v < W / 4; v++)
-      if (threadIdx.x + 128 * r < n && v * 128 < n) place(r)[v] = {a[r][4 * v], a[r][4 * v + 1], a[r][4 * v + 2], a[r][4 * v + 3]};
+  for (int v = 0; v < W / 4; v++)
+    if (i < n && v * 128 < n) place[v] = {a[4 * v], a[4 * v + 1], a[4 * v + 2], a[4 * v + 3]};
 }
 
 // C <- C + A B over bits, or C <- A B. With B transposed, c_ij is 1 if row i of A and row j of B^T have a bit in common.

@@ -41,8 +41,8 @@ PIVOT_WORDS = (4, 8, 16)
 PIVOT = 32 * PIVOT_WORDS[-1]
 """Side of the largest pivot block."""
 
-WARPS, SPAN, CLOSING = 8, 2048, 128
-"""Warps in a thread block of the auxiliary kernels, bits that a warp packs or unpacks, and threads that close a pivot block."""
+WARPS, SPAN = 8, 2048
+"""Warps in a thread block of the auxiliary kernels, and bits that a warp packs or unpacks."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def bits_source(name: str, tile: BitTile | None = None, words: int = 0) -> str:
             taken = [taken_truths, taken_a, "long long m, long long n, long long aligned"]
             call = f"{name}_rows({f'{truths}, {a}' if name == 'pack' else f'{a}, {truths}'}, m, n, aligned)"
         case "close":
-            threads = CLOSING
+            threads = 32 * words
             taken = [taken_a, "long long n"]
             call = f"close_bits<{words}>({a}, n)"
         case _:
@@ -261,7 +261,7 @@ class CudaBooleanEngine(Immediate):
         if n and batch:
             words = next(w for w in PIVOT_WORDS if n <= 32 * w)
             kernel = kernel_for("close", self.number, bits_source, "close", None, words)
-            kernel((batch, 1, 1), (CLOSING, 1, 1), (*_layout(A.values[0]), n))
+            kernel((batch, 1, 1), (32 * words, 1, 1), (*_layout(A.values[0]), n))
             launched(self.meter, n**3 * batch)
 
     def eliminate(self, A: Block) -> None:
