@@ -174,6 +174,9 @@ LIMITS = {
     "boolean, 64 bits a word": Limit(sr.BITSET, ("u8",), bits=64),
     "AVX2: f32 min-plus, add as FMA": Limit(sr.MIN_PLUS, ("f4",), isa="avx2"),
     "AVX2: f32 min-plus, add as add": Limit(sr.MIN_PLUS, ("f4",), isa="avx2", fma_add=False),
+    "AVX2: f64 min-plus": Limit(sr.MIN_PLUS, ("f8",), isa="avx2"),
+    "AVX2: i32 min-plus": Limit(sr.MIN_PLUS, ("i4",), isa="avx2"),
+    "AVX2: i16 min-plus": Limit(sr.MIN_PLUS, ("i2",), isa="avx2"),
     "AVX2: f32 max(a+b-1, 0)": Limit(LUKASIEWICZ, ("f4",), isa="avx2"),
 }
 """The loops by name; those that this processor cannot run are left out when they are asked for."""

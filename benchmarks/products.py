@@ -57,8 +57,11 @@ CASES = {
     "f32 max-min": Case(sr.MAX_MIN, ("f4",), "f32 max-min (int32 keys)", (0.85, 0.85)),
     "f32 max(a+b-1, 0)": Case(LUKASIEWICZ, ("f4",), "f32 max(a+b-1, 0)", (0.85, 0.85)),
     "f32 plus-times": Case(sr.PLUS_TIMES, ("f4",), "f32 plus-times"),
-    "f32 min-plus, AVX2": Case(sr.MIN_PLUS, ("f4",), "AVX2: f32 min-plus, add as FMA", (0.75, 0.75), isa="avx2"),
-    "f32 max(a+b-1, 0), AVX2": Case(LUKASIEWICZ, ("f4",), "AVX2: f32 max(a+b-1, 0)", (0.75, 0.75), isa="avx2"),
+    "f32 min-plus, AVX2": Case(sr.MIN_PLUS, ("f4",), "AVX2: f32 min-plus, add as FMA", (0.88, 0.88), isa="avx2"),
+    "f64 min-plus, AVX2": Case(sr.MIN_PLUS, ("f8",), "AVX2: f64 min-plus", (0.88, 0.88), isa="avx2"),
+    "i32 min-plus, AVX2": Case(sr.MIN_PLUS, ("i4",), "AVX2: i32 min-plus", (0.88, 0.88), isa="avx2"),
+    "i16 min-plus, AVX2": Case(sr.MIN_PLUS, ("i2",), "AVX2: i16 min-plus", (0.88, 0.88), isa="avx2"),
+    "f32 max(a+b-1, 0), AVX2": Case(LUKASIEWICZ, ("f4",), "AVX2: f32 max(a+b-1, 0)", (0.85, 0.85), isa="avx2"),
     "f32 log": Case(sr.LOG, ("f4",), "f32 log"),
     "f64 distance-count": Case(sr.DISTANCE_COUNT, ("f8", "f8"), "f64 distance-count", largest=2048),
 }

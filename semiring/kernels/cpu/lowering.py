@@ -297,7 +297,7 @@ def merge(low: Lowering, rep: Representation, sums: Sequence[str], threshold: st
 def update(low: Lowering, rep: Representation, candidates: Sequence[Sequence[Value]], places: Sequence[str], via: Via | None) -> None:
     """Emit C ← C ⊕ candidate for each candidate in turn; `places` has one address per component."""
     em, width = low.em, low.width
-    value = [Value(em.load(s.vector(width), p, s.bytes), s) for s, p in zip(rep.outer, places, strict=True)]
+    value = [Value(em.load_to_choose(s.vector(width), p, s.bytes), s) for s, p in zip(rep.outer, places, strict=True)]
     better = []
     for candidate in candidates:
         value, is_better = improve(low, rep.add, rep.outer, rep.extremum, value, candidate)
@@ -318,4 +318,4 @@ def store_where(low: Lowering, condition: str, place: str, code: str) -> None:
     if low.target.masks and low.width > 1:
         em.masked_store(I32, low.width, code, place, condition)
     else:
-        em.store(ir, low.select(condition, I32, code, em.load(ir, place, 4)), place, 4)
+        em.store(ir, low.select(condition, I32, code, em.load_to_choose(ir, place, 4)), place, 4)

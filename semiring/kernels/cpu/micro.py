@@ -113,8 +113,8 @@ class MicroKernel:
         self._low = Lowering(em, self.target, width, ones=ones, infinities=self.rep.inner_infinities)
         # Sums as x · 1 + y overwrite an operand. With 16 registers their copies fill the front end, so that the loop's own steps show.
         steps = [e.op for e in nodes(*self.rep.inner_add, *self.rep.inner_mul) if e.op not in ("var", "const")]
-        sums = bool(ones) and len(steps) <= 2 and not {"add", "sub"}.isdisjoint(steps)
-        self._unrolled = 4 if sums and self.target.registers == 16 and not self.witness else 1
+        short = len(steps) <= 2 and self.target.registers == 16
+        self._unrolled = 2 if short and self.witness else 4 if short and ones and not {"add", "sub"}.isdisjoint(steps) else 1
         # Row and column of each vector of the tile, and ⊕'s zero for each.
         self._vectors = [(i, j * width) for i in range(tile.rows) for j in range(tile.vectors)]
         self._zeros = empty_sums(self.rep.inner, self.rep.inner_zero, width) * len(self._vectors)
