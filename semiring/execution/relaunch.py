@@ -46,8 +46,8 @@ class _Launched(NamedTuple):
     """Product that can be launched again for operands of the same layout.
 
     `within` has the launches of `CudaEngine.launches_within`, which check the operands; if it is empty, `launches` are used. Products of
-    `small` integers have other launches, and wait for the statistics of the operands. They are tried if `fitting` is [True]: if those of
-    the last time fitted, and no float was a fraction so far.
+    `small` integers have other launches, and wait for the statistics of the operands. They are tried if `fitting` is [True], as it is until
+    the statistics of a call do not fit. [None] says that a float was a fraction, or that memory was short: then they are not tried again.
     """
 
     form: ProductForm
@@ -55,7 +55,7 @@ class _Launched(NamedTuple):
     within: list[tuple[Any, SafeRange]]
     launches: list[tuple[Any, int | None]]
     small: Any
-    fitting: list[bool]
+    fitting: list[bool | None]
 
 
 def multiply_again(a: Any, b: Any, c: Any, out: Any, semiring: Semiring, options: tuple[bool, str, int | None, bool]) -> Any:
@@ -204,11 +204,11 @@ def _launch_again(
     def scaled(found: Any) -> Any:
         return known.small.fitting(found) if known.small and found else None
 
-    if known.small and known.fitting == [True]:
+    if known.small and known.fitting[0]:
         small = scaled(begin()())
         if small and run(lambda: small.start(own)):
             return True
-        known.fitting[:] = [] if small else [False]
+        known.fitting[0] = None if small else False
     if not known.launches:
         return False
     if into_via:
@@ -225,7 +225,7 @@ def _launch_again(
         when = [ALWAYS if signed is None else LaunchPredicate(signs.data.ptr, signed) for _, signed in known.launches]
         start_variants([(launch, each) for (launch, _), each in zip(known.launches, when, strict=True)], own)
     found = verify()
-    if known.fitting:
+    if known.fitting[0] is not None:
         known.fitting[0] = scaled(found) is not None
     return True
 
