@@ -46,8 +46,8 @@ class _Launched(NamedTuple):
     """Product that can be launched again for operands of the same layout.
 
     `within` has the launches of `CudaEngine.launches_within`, which check the operands; if it is empty, `launches` are used. Products of
-    `small` integers have other launches, and wait for the statistics of the operands. They are tried if `fitting` is [True], as it is until
-    the statistics of a call do not fit. [None] says that a float was a fraction, or that memory was short: then they are not tried again.
+    `small` integers have other launches, and wait for the statistics of the operands. `fitting` is [True] at first, and while the
+    statistics fit: only then are these launches tried. It becomes [None], for ever, after a fraction among floats or a lack of memory.
     """
 
     form: ProductForm

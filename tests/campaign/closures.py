@@ -17,7 +17,7 @@ from tests.campaign.kinds import LISTS, MATRICES, graph_of, labels_of
 from tests.campaign.layouts import LAYOUTS, host
 from tests.campaign.oracles import difference
 from tests.campaign.products import draw_device, draw_layouts, draw_size, narrower, on_gpu, planted
-from tests.campaign.strategies import draw_strategy, taking
+from tests.campaign.strategies import draw_strategy, on_tensor_cores, taking
 from tests.campaign.subjects import Array, Subject, Values
 from tests.campaign.ways import check_construction, check_path, check_tree
 
@@ -159,7 +159,7 @@ def _call(case: Case, graph: Any, labels: list[Any] | None, folder: str | None) 
     if options.get("on disk"):
         arguments["memory_limit"] = "256 MiB"  # a GPU's engine takes 64 of them as scratch
     function = getattr(sr, case.entry)
-    with taking(options.get("strategy")):
+    with taking(options.get("strategy")), on_tensor_cores(bool(options.get("on tensor cores"))):
         given = (subject.semiring,) if case.entry == "closure" else ()
         if options.get("in a list") and folder is None:
             alone = tuple([np.full((1, 1), z, d) for z, d in zip(subject.zeros, subject.dtypes, strict=True)])

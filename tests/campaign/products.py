@@ -11,6 +11,7 @@ from tests.campaign.arithmetic import Near
 from tests.campaign.cases import Case, Complaint, Entry, Unjudged, attempt, changed, judged
 from tests.campaign.layouts import LAYOUTS, WRITABLE, host
 from tests.campaign.oracles import Algebra, difference, identity, product, product_could_overflow, witness_of
+from tests.campaign.strategies import on_tensor_cores
 from tests.campaign.subjects import Array, Subject, Values
 
 __all__ = ["ENTRIES", "draw_device", "draw_layouts", "draw_size", "extremes", "narrower", "on_gpu", "planted"]
@@ -36,8 +37,9 @@ def draw_device(rng: Rng, device: str) -> str:
 
 
 def on_gpu(rng: Rng, device: str) -> dict[str, Any]:
-    """Whether operands lie on the GPU already; the rest come from the host."""
-    return {"on the GPU": True} if device.startswith("cuda") and rng.random() < 0.5 else {}
+    """Whether operands lie on the GPU already, and whether small integers take tensor cores; the rest come from the host."""
+    options = ("on the GPU", "on tensor cores") if device.startswith("cuda") else ()
+    return {option: True for option in options if rng.random() < 0.5}
 
 
 _NARROWER = {
@@ -189,7 +191,8 @@ def _check_matmul(case: Case) -> Complaint | None:
         semiring = subject.semiring.with_witness() if options.get("witness") == "marked" else subject.semiring
         return sr.matmul(case.given(a), case.given(b), semiring, **arguments)
 
-    found = attempt(multiply)
+    with on_tensor_cores(bool(options.get("on tensor cores"))):
+        found = attempt(multiply)
 
     required: dict[type[Exception], str] = {}
     if options.get("witness") and not subject.selective:

@@ -12,7 +12,7 @@ import numpy as np
 from semiring.kernels import machine
 from semiring.planning import costs, planner
 
-__all__ = ["draw_strategy", "taking"]
+__all__ = ["draw_strategy", "on_tensor_cores", "taking"]
 
 _STRATEGIES = ("search", "elimination", "condensation", "spanning tree", "whole", "rows by products")
 
@@ -42,4 +42,13 @@ def taking(strategy: str | None) -> Iterator[None]:
         mock.patch.object(machine, "TRIAL", 0),
         mock.patch.object(machine, "TRIAL_ELIMINATION", 0),
     ):
+        yield
+
+
+@contextlib.contextmanager
+def on_tensor_cores(wanted: bool) -> Iterator[None]:
+    """Products and closures of small integers on a GPU take tensor cores at every size."""
+    with contextlib.ExitStack() as stack:
+        for name in ("POWERS_STEPS", "POWERS_SIDE", "POWERS_CLOSURE") if wanted else ():
+            stack.enter_context(mock.patch.object(machine, name, 1))
         yield
