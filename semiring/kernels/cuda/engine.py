@@ -169,7 +169,7 @@ class CudaEngine:
         Origins and spans count in the direction in which sums get worse.
         """
         side = side_of(self._representation, self._kernels.device)
-        self.scales = scales_for(g, (side * left[0], left[1]), (side * right[0], right[1]))
+        self.scales = scales_for(g, (side * left[0], left[1]), (side * right[0], right[1]), side=side)
 
     def _again(self, A: Block) -> Block:
         return self.blank(A.values, A.via)

@@ -2,12 +2,13 @@
 
 The integers become powers of 2, whose products add exponents, and the largest term of a sum of products is the extremum (see
 ``small_integers.cuh``; Yuval 1976). Floats with integral values count as integers. A product is exact if the numbers of A, and those of B,
-span few integers: both spans together at most 30, or 61 with chains of half the speed. Statistics of the operands tell the spans; floats
-are tested while their powers are written.
+span few integers: both spans together at most 30, or 61 with chains of half the speed. Wider spans are cut into windows, with a product
+for each pair. Statistics of the operands tell the spans; floats are tested while their powers are written.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -48,6 +49,8 @@ GROUPS, STAGES, ROWS, COLUMNS, THREADS = 2, 4, 128, 256, 384
 
 _SHARED_BYTES = STAGES * (ROWS + COLUMNS) * 128
 _USED = {8: 64, 4: 56}  # numbers of a row in a buffer of 128 bytes
+_FARTHEST = 1 << 29  # the largest magnitude of an integer that counts as small: kernels add two in 32 bits
+_WINDOWS: list[tuple[int, int]] = sorted(((p, q) for p in range(1, 5) for q in range(1, 5)), key=math.prod)  # of both operands' numbers
 _SUM = 375  # of the largest biased exponents of both operands: a product has 248 at most
 
 
@@ -60,33 +63,51 @@ class Scale(NamedTuple):
 
 
 class Scales(NamedTuple):
-    """The scales of both operands, and G; `certain` if every finite number is known to be an integer."""
+    """The scales of both operands, one for each window of numbers, and G; `certain` if every finite number is known to be an integer."""
 
     g: int
-    left: Scale
-    right: Scale
+    left: tuple[Scale, ...]
+    right: tuple[Scale, ...]
     certain: bool
 
 
-def scales_for(g: int, left: tuple[int, int], right: tuple[int, int], *, certain: bool = True) -> Scales:
-    """Return the scales for operands with an origin and a span each, so that all powers are normal numbers of bfloat16."""
+Span = tuple[int, int]
+"""The origin of an operand's numbers, and the largest distance from it, in the direction in which sums get worse."""
+
+
+def scales_for(g: int, left: Span, right: Span, *, side: int = 1, windows: tuple[int, int] = (1, 1), certain: bool = True) -> Scales:
+    """Return the scales for operands with these spans, cut into so many windows each; all powers are normal numbers of bfloat16."""
     (a, x), (b, y) = left, right
-    top = min(254, max(_SUM - 254, 1 + g * x + (_SUM - 2 - g * (x + y)) // 2))
-    assert min(top - g * x, _SUM - top - g * y) >= 1, "a power would be subnormal"
-    return Scales(g, Scale(a, x, top), Scale(b, y, _SUM - top), certain)
+    steps = tuple(-(-(span + 1) // count) for span, count in zip((x, y), windows, strict=True))
+    widest = [step - 1 for step in steps]
+    top = min(254, max(_SUM - 254, 1 + g * widest[0] + (_SUM - 2 - g * sum(widest)) // 2))
+    assert min(top - g * widest[0], _SUM - top - g * widest[1]) >= 1, "a power would be subnormal"
+    lefts, rights = (
+        tuple([Scale(origin + side * start, min(step - 1, span - start), exponent) for start in range(0, span + 1, step)])
+        for origin, span, step, exponent in ((a, x, steps[0], top), (b, y, steps[1], _SUM - top))
+    )
+    return Scales(g, lefts, rights, certain)
 
 
 def fitting(found: Sequence[RawStatistics], dtype: np.dtype[Any], side: int, infinities: tuple[int, ...]) -> Scales | None:
-    """Return the scales for operands with these statistics; None if they span too many integers, or if their ends are none.
+    """Return the scales for operands with these statistics; None if other products are faster, or if an end of a span is no small integer.
 
     `infinities` are the integers that stand for ±∞.
     """
     ends = [interpreted(raw, dtype, infinities).finite or (0, 0) for raw in found[:2]]
-    if any(end % 1 for both in ends for end in both):
+    if any(end % 1 or abs(end) > _FARTHEST for both in ends for end in both):
         return None
-    spans = [(int(least if side > 0 else greatest), int(greatest) - int(least)) for least, greatest in ends]
-    g = next((g for g, reach in REACH.items() if sum(span for _, span in spans) <= reach), None)
-    return None if g is None else scales_for(g, *spans, certain=dtype.kind != "f")
+    left, right = ((int(least if side > 0 else greatest), int(greatest) - int(least)) for least, greatest in ends)
+
+    def seconds(way: tuple[int, tuple[int, int]]) -> float:
+        g, (p, q) = way
+        fits = -(-(left[1] + 1) // p) + -(-(right[1] + 1) // q) - 2 <= REACH[g]
+        return p * q / machine.POWERS[g] if fits else math.inf
+
+    best = min(itertools.product(REACH, _WINDOWS), key=seconds)
+    if seconds(best) > machine.POWERS_SHARE * dtype.itemsize / machine.GPU_BYTES:
+        return None
+    return scales_for(best[0], left, right, side=side, windows=best[1], certain=dtype.kind != "f")
 
 
 def side_of(r: Representation, device: Device) -> int:
@@ -154,10 +175,6 @@ class SmallIntegerPlan:
     result: _Layout
     fresh: bool
 
-    def nbytes(self, g: int = 4) -> int:
-        """Return the bytes of the powers."""
-        return 128 * self.slices(g) * sum(x.shape[0] * _whole(x.shape[1], rows) for x, rows in ((self.left, ROWS), (self.right, COLUMNS)))
-
     def fitting(self, found: Sequence[RawStatistics]) -> ScaledPlan | None:
         """Return the launches for operands with these statistics, or None, as `fitting` does."""
         scales = fitting(found, self.dtype, self.side, () if self.dtype.kind == "f" else (int(self.zero),))
@@ -178,7 +195,7 @@ class SmallIntegerPlan:
 
 
 class ScaledPlan(NamedTuple):
-    """Launches of a product with the scales of its operands."""
+    """Launches of a product with the scales of its operands: a product for each pair of windows."""
 
     plan: SmallIntegerPlan
     scales: Scales
@@ -188,39 +205,41 @@ class ScaledPlan(NamedTuple):
         powers = self.powers(own)
         if powers is None:
             return False
-        plan, (g, left, right, _) = self.plan, self.scales
-        count, m, n = plan.result.shape
-        kernel = kernel_for(
-            "multiply_powers", plan.number, powers_source, "multiply_powers", plan.dtype, plan.side, g, shared_bytes=_SHARED_BYTES
-        )
+        plan, g = self.plan, self.scales.g
+        (count, m, n), how = plan.result.shape, (plan.dtype, plan.side, g)
+        kernel = kernel_for("multiply_powers", plan.number, powers_source, "multiply_powers", *how, shared_bytes=_SHARED_BYTES)
         grid = min(-(-m // ROWS) * -(-n // COLUMNS) * count, plan.multiprocessors), 1, 1
-        sizes = m, n, count, plan.slices(g), left.origin + right.origin
-        kernel(
-            grid,
-            (THREADS, 1, 1),
-            (*(v.data.ptr for v in powers), own[2], *plan.result.strides, *sizes, plan.zero, int(plan.fresh)),
-            _SHARED_BYTES,
-        )
+        pairs = itertools.product(zip(self.scales.left, powers[0], strict=True), zip(self.scales.right, powers[1], strict=True))
+        for number, ((left, a), (right, b)) in enumerate(pairs):
+            sizes = m, n, count, plan.slices(g), left.origin + right.origin
+            given = a.data.ptr, b.data.ptr, own[2], *plan.result.strides, *sizes, plan.zero, int(plan.fresh and number == 0)
+            kernel(grid, (THREADS, 1, 1), given, _SHARED_BYTES)
         return True
 
-    def powers(self, own: Sequence[int]) -> list[Any] | None:
-        """Return the powers of both operands; None if a float is no integer, which takes a wait, or if memory is short."""
-        import cupy
-
+    def powers(self, own: Sequence[int]) -> tuple[list[Any], list[Any]] | None:
+        """Return the powers of both operands' windows; None if a float is no integer, which takes a wait, or if memory is short."""
         plan, (g, *scales, certain) = self.plan, self.scales
-        if not fits(plan.nbytes(g), gpu_name(plan.number)):
+        slices, places = plan.slices(g), tuple(zip((plan.left, plan.right), (ROWS, COLUMNS), scales, strict=True))
+        sizes = [x.shape[0] * _whole(x.shape[1], rows) * slices * 128 for x, rows, _ in places]
+        if not fits(sum(size * len(windows) for size, windows in zip(sizes, scales, strict=True)), gpu_name(plan.number)):
             return None
         flags = None if certain or rehearsing() else Flags.taken()
-        found = []
-        for x, scale, rows, address in zip((plan.left, plan.right), scales, (ROWS, COLUMNS), own, strict=False):
-            count, m, n = x.shape
-            how, slices = (plan.dtype, plan.side, g, rows, x.vectors and g == 8), plan.slices(g)
-            found.append(cupy.empty(count * _whole(m, rows) * slices * 128, np.uint8))
-            sizes = found[-1].data.ptr, m, n, slices, *scale, plan.zero, flags.addresses[0] if flags else 0
-            kernel = kernel_for("write_powers", plan.number, powers_source, "write_powers", *how)
-            next_to = 32 if how[-1] else 128
-            kernel((_whole(m, rows) // next_to, slices * next_to // 32, count), (256, 1, 1), (address, *x.strides, *sizes))
-        return None if flags and flags.read()[0] else found
+        flag = flags.addresses[0] if flags else 0
+        left, right = (
+            [self._written(address, x, rows, scale, size, flag) for scale in windows]
+            for address, (x, rows, windows), size in zip(own, places, sizes, strict=False)
+        )
+        return None if flags and flags.read()[0] else (left, right)
+
+    def _written(self, address: int, x: _Layout, rows: int, scale: Scale, size: int, flag: int) -> Any:
+        import cupy
+
+        plan, g, (count, m, n) = self.plan, self.scales.g, x.shape
+        how, slices, powers = (plan.dtype, plan.side, g, rows, x.vectors and g == 8), plan.slices(g), cupy.empty(size, np.uint8)
+        kernel, next_to = kernel_for("write_powers", plan.number, powers_source, "write_powers", *how), 32 if how[-1] else 128
+        given = address, *x.strides, powers.data.ptr, m, n, slices, *scale, plan.zero, flag
+        kernel((_whole(m, rows) // next_to, slices * next_to // 32, count), (256, 1, 1), given)
+        return powers
 
 
 def fits_tensor_cores(r: Representation, limits: Device, shape: tuple[int, int, int, int]) -> bool:
