@@ -136,8 +136,9 @@ def _packed_cuda(device: str, n: int) -> KernelDescription:
     from semiring.kernels.cuda.boolean import choose_bit_tile
 
     limits, half = _limits(device), max(1, n // 2)
-    tile = choose_bit_tile(half, half, 1, limits)
-    text = "an MMA of bits for 32,768 steps, which it ANDs and counts" if tile.tensor else "a LOP3 for 32 steps"
+    tile = choose_bit_tile(half, half, half, 1, limits)
+    steps = "4,194,304" if tile.blocked else "32,768"
+    text = f"an MMA of bits for {steps} steps, which it ANDs and counts" if tile.tensor else "a LOP3 for 32 steps"
     return KernelDescription(f"cuda, on bits, for sm_{limits.arch}", tile, text)
 
 

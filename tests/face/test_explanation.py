@@ -136,7 +136,7 @@ def test_instructions_are_counted() -> None:
         (sr.MIN_PLUS, "i4", "VIADDMNMX and IMAD for 2 steps"),
         (sr.MIN_PLUS, "i2", "VIADDMNMX.S16x2 for 2 steps"),
         (sr.PLUS_TIMES, "f4", "FFMA for a step; large products by cuBLAS"),
-        (sr.BOOLEAN, "?", "an MMA of bits for 32,768 steps, which it ANDs and counts"),
+        (sr.BOOLEAN, "?", "an MMA of bits for 4,194,304 steps, which it ANDs and counts"),
     ],
 )
 def test_without_a_gpu_one_is_planned_for(semiring: sr.Semiring, dtype: str, expected: str) -> None:

@@ -22,9 +22,11 @@ pytestmark = pytest.mark.gpu
 BOOL = (np.dtype(bool),)
 SIDES = (0, 1, 2, 31, 64, 65, 127, 128, 129, 257, 1000, 1025)
 SHAPES = [
-    (0, 5, 3), (5, 0, 3), (4, 3, 0), (1, 1, 1), (1, 300, 2000), (300, 1, 33), (31, 33, 32), (65, 129, 127), (128, 256, 1024),
-    (129, 257, 1025), (1000, 70, 513), (257, 1000, 129), (2100, 2049, 300),
+    (0, 5, 3), (5, 0, 3), (4, 3, 0), (1, 1, 1), (1, 300, 2000), (300, 1, 33), (31, 33, 32), (65, 129, 127), (127, 255, 1023),
+    (128, 256, 1024), (129, 257, 1025), (255, 128, 1), (1, 1025, 128), (1000, 70, 513), (257, 1000, 129),
+    (513, 769, 3000), (2100, 2049, 300),
 ]  # fmt: skip
+TILES = tuple(dict.fromkeys(tile for arch in (90, 100) for tile in boolean.candidate_bit_tiles(arch)))
 
 
 def engine() -> Any:
@@ -33,6 +35,16 @@ def engine() -> Any:
     found = engine_for(BOOLEAN, BOOL, "cuda:0")
     assert isinstance(found, CudaBooleanEngine)
     return found
+
+
+@pytest.fixture(params=TILES, ids=lambda tile: f"{tile.rows}x{tile.columns}{'' if tile.tensor else ' by logic'}")
+def tiled(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """An engine whose products have one tile; logic computes on every GPU."""
+    gpu, tile = engine(), request.param
+    if tile.tensor and tile not in boolean.candidate_bit_tiles(device(gpu.number).arch):
+        pytest.skip("no such tensor cores")
+    monkeypatch.setattr("semiring.kernels.cuda.boolean.choose_bit_tile", lambda *_: tile)
+    return gpu
 
 
 def product(a: Array, b: Array) -> Array:
@@ -53,29 +65,18 @@ def stored(gpu: Any, A: Block) -> Array:
     return np.asarray(out.get())
 
 
-def check_products(gpu: Any) -> None:
+def test_products(tiled: Any) -> None:
     rng = np.random.default_rng(0)
     for m, n, k in SHAPES:
         density = rng.choice([0.001, 0.05, 0.5])
         a, b, c = (rng.random(shape) < density for shape in ((m, k), (k, n), (m, n)))
-        A, B = (gpu.load((cupy.asarray(x),), owned=False) for x in (a, b))
+        A, B = (tiled.load((cupy.asarray(x),), owned=False) for x in (a, b))
         for method, old in (("multiply", False), ("multiply_add", c)):
-            C = gpu.load((cupy.asarray(c),))
-            getattr(gpu, method)(A, B, C)
-            np.testing.assert_array_equal(stored(gpu, C)[0], product(a, b) | old, str((m, n, k, method)))
+            C = tiled.load((cupy.asarray(c),))
+            getattr(tiled, method)(A, B, C)
+            np.testing.assert_array_equal(stored(tiled, C)[0], product(a, b) | old, str((m, n, k, method)))
             padding = C.values[0].view(np.uint8).get()[..., -(-n // 8) :]
             assert not padding.any()
-
-
-@pytest.mark.parametrize("tensor", [True, False])
-def test_products(tensor: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With every tile, with and without tensor cores."""
-    gpu = engine()
-    if tensor and not boolean.candidate_bit_tiles(device(gpu.number).arch)[0].tensor:
-        pytest.skip("no tensor cores for bits")
-    for tile in boolean.candidate_bit_tiles(90 if tensor else 100):
-        monkeypatch.setattr("semiring.kernels.cuda.boolean.choose_bit_tile", lambda *_, tile=tile: tile)
-        check_products(gpu)
 
 
 @pytest.mark.parametrize("n", SIDES)
@@ -99,6 +100,16 @@ def test_closures(n: int, reflexive: bool) -> None:
             np.testing.assert_array_equal(both, label[:, None] == label)
 
 
+def test_large_closures() -> None:
+    """With tiles for large products in the recursion."""
+    n = 3137
+    for edges in (0.9, 1.1, 2):
+        a = np.random.default_rng(n).random((n, n)) < edges / n
+        expected = sr.transitive_closure(a)
+        for _ in range(3):  # as it is, recorded, and played again
+            np.testing.assert_array_equal(sr.transitive_closure(cupy.asarray(a)).get(), expected)
+
+
 @pytest.mark.parametrize("n", [1, 32, 33, 127, 128, 129, 256, 300, 511, 512])
 def test_pivot_blocks(n: int) -> None:
     rng = np.random.default_rng(n)
@@ -112,22 +123,20 @@ def test_pivot_blocks(n: int) -> None:
             np.testing.assert_array_equal(found, plus(one) | expected)
 
 
-def test_blocks_of_one_matrix() -> None:
-    """A, B and C are blocks between multiples of the alignment, and may be the same ones: old values are read."""
-    rng, n = np.random.default_rng(1), 500
-    cuts = [0, 128, 384, n]
-    pieces = [slice(*cut) for cut in itertools.pairwise(cuts)]
-    for rows, inner, columns in itertools.product(pieces, repeat=3):
+@pytest.mark.parametrize("cuts", [((0, 128), (128, 384), (384, 500)), ((0, 640), (256, 1300), (0, 1300))])
+def test_blocks_of_one_matrix(tiled: Any, cuts: tuple[tuple[int, int], ...]) -> None:
+    """A, B and C are blocks between multiples of the alignment, and may be the same ones, or overlap: old values are read."""
+    rng, n = np.random.default_rng(1), cuts[-1][1]
+    for rows, inner, columns in itertools.product([slice(*cut) for cut in cuts], repeat=3):
         for fresh in (True, False):
             whole = rng.random((2, n, n)) < 2 / n
-            gpu = engine()
-            packed = gpu.load((cupy.asarray(whole),))
+            packed = tiled.load((cupy.asarray(whole),))
             A, B, C = packed[rows, inner], packed[inner, columns], packed[rows, columns]
-            (gpu.multiply if fresh else gpu.multiply_add)(A, B, C)
+            (tiled.multiply if fresh else tiled.multiply_add)(A, B, C)
             expected = whole.copy()
             old = False if fresh else whole[:, rows, columns]
             expected[:, rows, columns] = product(whole[:, rows, inner], whole[:, inner, columns]) | old
-            np.testing.assert_array_equal(stored(gpu, packed), expected)
+            np.testing.assert_array_equal(stored(tiled, packed), expected)
 
 
 @pytest.mark.parametrize("layout", ["C", "F", "reversed", "every second", "aligned", "shifted", "read as bytes"])
@@ -164,6 +173,7 @@ def test_layouts_are_packed_and_unpacked(layout: str) -> None:
     np.testing.assert_array_equal(four.get() != 0, expected[None, :, :, 3:])
 
 
+@pytest.mark.usefixtures("tiled")
 def test_batches() -> None:
     rng = np.random.default_rng(3)
     for shape in ((7, 100, 100), (2, 3, 129, 129), (0, 5, 5), (3, 0, 0), (70000, 3, 3)):

@@ -43,7 +43,7 @@ from semiring.kernels.cuda.source import function
 from semiring.kernels.cuda.sparse import sparse_form, sparse_source
 from semiring.kernels.cuda.statistics import statistics_source
 from semiring.kernels.cuda.tile import Tile, TileProblem, candidate_tiles, choose_tile, looks_up_in_shared, split_k
-from semiring.kernels.hardware import Device
+from semiring.kernels.hardware import H200, Device
 from semiring.kernels.limits import FINITE, HIGHEST, LOWEST, SafeRange
 
 nvrtc = pytest.importorskip("cupy").cuda.nvrtc
@@ -291,12 +291,25 @@ def test_bounds_of_what_needs_no_closer_look() -> None:
 
 def test_a_tile_of_bits_for_every_architecture() -> None:
     for arch, shared in ((75, 65536), (80, 166912), (86, 101376), (90, 232448), (100, 232448)):
-        large, small = (boolean.choose_bit_tile(n, n, 1, Device(arch, 100, shared, shared)) for n in (32768, 512))
+        large, small = (boolean.choose_bit_tile(n, n, n, 1, Device(arch, 100, shared, shared)) for n in (32768, 512))
         assert large.rows >= small.rows
         assert large.tensor == (arch in (80, 86, 90))
         assert large.blocked == (arch == 90)
         core = "multiply_blocked_bits<" if large.blocked else "TensorCore<" if large.tensor else "Logic<"
         assert core in source(BOOLEAN, bool, arch=arch)
+
+
+def test_bits_go_into_blocks_where_the_product_is_worth_the_copies() -> None:
+    for m, n, k, batch, blocked in (
+        (2048, 2048, 2048, 1, True),
+        (1000, 1000, 1000, 100, True),
+        (256, 32768, 32768, 1, True),
+        (1024, 1024, 1024, 1, False),  # fewer tiles than multiprocessors
+        (32768, 128, 32768, 1, False),  # copying A takes longer than multiplying it
+        (129, 129, 129, 10_000, False),  # in blocks, an operand would have eight times as many bytes
+        (5, 5, 0, 1, False),
+    ):
+        assert boolean.choose_bit_tile(m, n, k, batch, H200).blocked == blocked, (m, n, k, batch)
 
 
 def test_every_row_of_the_table_is_used() -> None:

@@ -91,6 +91,7 @@ _TENSOR = (
     BitTile(64, 64, 512, 32, 32, 3, 3, rate=0.57),
 )
 _LOGIC = (BitTile(64, 64, 512, 8, 8, 3, 4, tensor=False),)
+_COPIED = 230  # steps of rate 1 that take as long as copying a bit, read and written at 3 TB/s
 
 
 def candidate_bit_tiles(arch: int) -> tuple[BitTile, ...]:
@@ -99,12 +100,14 @@ def candidate_bit_tiles(arch: int) -> tuple[BitTile, ...]:
 
 
 @functools.lru_cache(maxsize=4096)
-def choose_bit_tile(m: int, n: int, batch: int, limits: Device) -> BitTile:
-    """Return the candidate with the shortest predicted time: that of the multiprocessor with the most tiles."""
+def choose_bit_tile(m: int, n: int, k: int, batch: int, limits: Device) -> BitTile:
+    """Return the candidate with the shortest predicted time: of the multiprocessor with the most tiles, and of copies of the operands."""
 
     def time(tile: BitTile) -> float:
-        tiles = -(-m // tile.rows) * -(-n // tile.columns) * batch
-        return -(-tiles // limits.multiprocessors) * tile.rows * tile.columns / tile.rate
+        tiles, depth = -(-m // tile.rows) * -(-n // tile.columns) * batch, _whole(max(k, 1), tile.depth)
+        copied = (_whole(m, tile.rows) + _whole(n, tile.columns)) * depth if tile.blocked else n * _whole(k, ALIGNMENT)
+        steps = -(-tiles // limits.multiprocessors) * tile.rows * tile.columns * depth / tile.rate
+        return steps + _COPIED * copied * batch / limits.multiprocessors
 
     return min((t for t in candidate_bit_tiles(limits.arch) if t.shared_bytes <= limits.block_shared_bytes), key=time)
 
@@ -225,7 +228,7 @@ class CudaBooleanEngine(Immediate):
         (m, n), k, batch = C.shape, A.shape[1], len(C.values[0])
         if 0 in (m, n, batch):
             return
-        tile = choose_bit_tile(m, n, batch, device(self.number))
+        tile = choose_bit_tile(m, n, k, batch, device(self.number))
         grid = -(-m // tile.rows) * -(-n // tile.columns) * batch
         if tile.blocked:
             left, grid = self._rearranged("arrange", A, tile), min(grid, device(self.number).multiprocessors)
