@@ -2,8 +2,8 @@
 
 Non-negative integer weights under (min, +), and non-positive ones under (max, +), which are the mirror image:
 
-1. A ← A ⊕ A² ⊕ … with products that take entries above a cut L for ∞. The cut commutes with minima and with sums of non-negative numbers.
-   Therefore every distance up to E = L is exact afterwards. Any other entry is the weight of a path, or ∞.
+1. A ← A ⊕ A² ⊕ … with products that take entries above a cut L for ∞; no weight exceeds L. The cut commutes with minima and with sums of
+   non-negative numbers. Therefore every distance up to E = L is exact afterwards. Any other entry is the weight of a path, or ∞.
 2. Let w be the largest weight. A ← A ⊕ X⊗Y, where X has the entries of A from E − w + 1 to E, and Y those up to M. A shortest path longer
    than E has a last vertex within E, at such a distance. Distances up to E + M − w + 1 are exact afterwards, and E moves there.
 3. Let d be the largest finite entry. If d + w ≤ E, every entry is exact. For a shortest path longer than E has a last vertex within E,
@@ -61,10 +61,10 @@ def close_in_windows(engine: Any, accumulate: Callable[[], None], values: Values
     try:
         engine.take_small_integers(g, (0, cut), (0, cut))
         accumulate()
-        for _ in range(2 + 2 * int(_windows(g, largest, longest))):
+        for more in reversed(range(3 + 2 * int(_windows(g, largest, longest)))):
             if statistics_of(engine.semiring, values)[0].largest + largest <= reach:
                 return True
-            if most < largest:
+            if most < largest or not more:
                 break
             engine.take_small_integers(g, (reach - largest + 1, largest - 1), (0, most))
             expect_again()
@@ -90,7 +90,7 @@ def _windows(g: int, largest: int, longest: float) -> float:
 
 
 def _longest(engine: Any, values: Values) -> float | None:
-    """Return the longest distance from a few vertices; None if it takes many hops."""
+    """Return an estimate of the longest distance, from a few vertices; None if it takes many hops."""
     (matrix,) = values
     sources = matrix[:: max(1, len(matrix) // _SOURCES)][:_SOURCES]
     rows = namespace(matrix).empty(sources.shape, matrix.dtype)

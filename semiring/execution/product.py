@@ -169,7 +169,7 @@ def _compute(how: Plan, form: ProductForm, operands: Sequence[Arrays], places: P
         if not rehearsing():
             if not own:
                 verify()
-            if check and how.checks.needed:
+            if check and how.checks.needed and via is None:
                 engine.expect_small_integers(*form.full[-2:], form.depth, math.prod(form.batch), verify)
         if via is not None:
             clear_paths(via.data.ptr, via.size)

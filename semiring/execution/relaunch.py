@@ -47,7 +47,7 @@ class _Launched(NamedTuple):
 
     `within` has the launches of `CudaEngine.launches_within`, which check the operands; if it is empty, `launches` are used. Products of
     `small` integers have other launches, and wait for the statistics of the operands. `fitting` is [True] at first, and while the
-    statistics fit: only then are these launches tried. It becomes [None], for ever, after a fraction among floats or a lack of memory.
+    statistics fit: only then are these launches tried. It becomes [None], for ever, after a fraction among floats.
     """
 
     form: ProductForm
@@ -95,6 +95,8 @@ def _dense(arrays: tuple[Any, Any, Any, Any], semiring: Semiring, options: tuple
     if old is not None or target is not None:
         key = key, old and old[1:], target and target[1:]
     known = _known.get(key)
+    if known and not (known.within or known.launches or known.fitting[0]):
+        return None
     settled = known[:2] if known else _settled_dense(semiring, left.shape, left.dtype, right.shape, right.dtype, number, device, witness)
     if settled is None:
         return None
@@ -127,7 +129,8 @@ def _dense(arrays: tuple[Any, Any, Any, Any], semiring: Semiring, options: tuple
         else:
             given, layouts = ((a, b), (left, right)) if old is None else ((a, b, c), (left, right, old))
             if not _launch_again(known, given, layouts, own, into_via, check=check):
-                _known.pop(key, None)  # because other launches have to be planned
+                if form.dtypes[0].kind == "f":
+                    _known.pop(key, None)  # because other launches are planned now; clamped integers have none
                 return None
         if target is not None:  # only now, when the numbers are checked
             _copy(into, target.address, size)
@@ -185,7 +188,7 @@ def _prepared(form: ProductForm, how: Plan, arrays: tuple[Any, Any, Any, Any], *
     if fresh and form.large and checks.safe is not None and checks.asked(refuse=check):
         within = engine.launches_within(*blocks, checks.safe)
     launches = [] if within else engine.launches(*blocks, fresh=fresh)
-    small = None if within else engine.small_integers(*blocks, fresh=fresh)
+    small = engine.small_integers(*blocks, fresh=fresh) if not within and check and checks.needed else None
     return None if launches is None and small is None else _Launched(form, how, within, launches or [], small, [True])
 
 
@@ -206,9 +209,10 @@ def _launch_again(
 
     if known.small and known.fitting[0]:
         small = scaled(begin()())
-        if small and run(lambda: small.start(own)):
+        done = small and run(lambda: small.start(own))
+        if done:
             return True
-        known.fitting[0] = None if small else False
+        known.fitting[0] = None if done is False else False
     if not known.launches:
         return False
     if into_via:

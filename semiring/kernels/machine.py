@@ -159,10 +159,8 @@ SPLIT_K_LAUNCH = 4_000_000  # steps of a multiprocessor that take as long as the
 ALIGNED_STEPS, ALIGNED_SIDE = 1 << 29, 512  # steps of a product, and rows or columns, from which on a copy in aligned rows pays
 ALIGNED_DEPTH = 512  # the depth of its slabs
 SIGNS_STEPS, SIGNS_SIDE = 1 << 30, 512  # steps of a product of float32, and rows and columns, from which on a look at all signs pays
-POWERS_STEPS, POWERS_SIDE = (
-    1 << 33,
-    256,
-)  # steps of a product of small integers, and rows, columns and depth, from which on tensor cores pay
+POWERS_STEPS = 1 << 33  # steps of a product of small integers from which on tensor cores pay
+POWERS_SIDE = 256  # its fewest rows, columns and depth
 POWERS_CLOSURE, POWERS_SHARE = 7168, 0.6  # vertices of a closure from which on windows pay; their share of the other closure's time
 POWERS = {8: 2.8e14, 4: 1.3e14}  # steps a second on tensor cores, for each G
 EXPONENTIAL_STEPS = {4: 1 << 27, 8: 1 << 22}  # steps of a product over log Σ exp from which on cuBLAS pays, by bytes of an element

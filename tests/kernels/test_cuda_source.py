@@ -42,7 +42,7 @@ from semiring.kernels.cuda.scan import ScanForm, fits, scan_source, scan_tile
 from semiring.kernels.cuda.source import function
 from semiring.kernels.cuda.sparse import sparse_form, sparse_source
 from semiring.kernels.cuda.statistics import statistics_source
-from semiring.kernels.cuda.tile import Tile, TileProblem, candidate_tiles, choose_tile, looks_up_in_shared, split_k
+from semiring.kernels.cuda.tile import COLUMNS, ROWS, Tile, TileProblem, candidate_tiles, choose_tile, looks_up_in_shared, split_k
 from semiring.kernels.hardware import H200, Device
 from semiring.kernels.limits import FINITE, HIGHEST, LOWEST, SafeRange
 
@@ -258,7 +258,7 @@ def test_kernels_of_elements_compile(arch: int) -> None:
 @pytest.mark.parametrize("side", [1, -1])
 def test_kernels_of_small_integers_compile(dtype: str, side: int) -> None:
     for g in small_integers.REACH:
-        for rows, vectors in ((small_integers.ROWS, True), (small_integers.COLUMNS, False)):
+        for rows, vectors in ((ROWS, True), (COLUMNS, False)):
             source = small_integers.powers_source("write_powers", np.dtype(dtype), side, g, rows, vectors)
             assert compile_and_report(source, 90)[1] == 0
         assert compile_and_report(small_integers.powers_source("multiply_powers", np.dtype(dtype), side, g), 90)[1] == 0

@@ -26,15 +26,15 @@ DTYPES = ["int16", "uint16", "int32", "uint32", "int64", "uint64", "float32", "f
 
 
 @given(st.sampled_from(sorted(REACH)), st.integers(0, 250), st.integers(0, 250), st.sampled_from([1, -1]))
-def test_windows_cover_all_numbers_by_normal_powers(g: int, x: int, y: int, side: int) -> None:
-    def reaches(windows: tuple[int, int]) -> bool:
-        return sum(-(-(span + 1) // count) - 1 for span, count in zip((x, y), windows, strict=True)) <= REACH[g]
+def test_parts_cover_all_numbers_by_normal_powers(g: int, x: int, y: int, side: int) -> None:
+    def reaches(parts: tuple[int, int]) -> bool:
+        return sum(-(-(span + 1) // count) - 1 for span, count in zip((x, y), parts, strict=True)) <= REACH[g]
 
-    windows = next(filter(reaches, small_integers._WINDOWS), None)
-    if windows is None:
+    parts = next(filter(reaches, small_integers._PARTS), None)
+    if parts is None:
         return
-    _, *both, _ = scales_for(g, (5, x), (-7, y), side=side, windows=windows)
-    for scales, origin, span, count in zip(both, (5, -7), (x, y), windows, strict=True):
+    _, *both, _ = scales_for(g, (5, x), (-7, y), side=side, parts=parts)
+    for scales, origin, span, count in zip(both, (5, -7), (x, y), parts, strict=True):
         assert len(scales) <= count
         covered = sorted(side * (scale.origin + side * n - origin) for scale in scales for n in range(scale.most + 1))
         assert covered == list(range(span + 1))
@@ -101,7 +101,10 @@ def test_statistics_that_fit() -> None:
     assert fits((0.0, 300.0), (0.0, 300.0)) is None
     assert fits((0.0, 1.5), (0.0, 1.0)) is None
     assert fits((-0.5, 1.0), (0.0, 1.0)) is None
-    assert fits((2.0**29 + 1, 2.0**29 + 2), (0.0, 1.0)) is None
+    assert fits((2.0**24 - 3, 2.0**24), (0.0, 1.0)).g == 8
+    assert fits((2.0**24, 2.0**24 + 70), (0.0, 4.0)) is None  # origins of parts would be rounded
+    assert fits((2.0**24, 2.0**24 + 70), (0.0, 4.0), "float64").g in REACH
+    assert fits((2.0**29 + 1, 2.0**29 + 2), (0.0, 1.0), "float64") is None
     assert fits((5 * 10**9, 5 * 10**9), (0, 1), "int64") is None
     assert fits((-20.0, -10.0), (5.0, 6.0)).left[0][:2] == (-20, 10)
     assert fits((-20.0, -10.0), (5.0, 6.0), side=-1).left[0][:2] == (-10, 10)
@@ -139,7 +142,7 @@ def used(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     found: list[int] = []
     start = small_integers.ScaledPlan.start
 
-    def noted(self: Any, own: Any) -> bool:
+    def noted(self: Any, own: Any) -> bool | None:
         done = start(self, own)
         if done and not rehearsing():
             found.append(self.scales.g)
@@ -193,6 +196,37 @@ def test_products(dtype: str, side: int, spans: tuple[int, int], g: int, used: l
     left, right = (rng.integers(low, low + 8, shape).astype(kind) for shape in ((3, 70, 90), (3, 90, 130)))
     found = sr.matmul(cupy.asarray(left), cupy.asarray(right), semiring)
     np.testing.assert_array_equal(found.get(), by_numpy(left, right, side, zero))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize("spans", [(61, 61), (35, 60), (90, 20)])
+def test_parts_of_numbers_far_from_zero(dtype: str, spans: tuple[int, int], used: list[int]) -> None:
+    cupy = pytest.importorskip("cupy")
+    rng = np.random.default_rng(5)
+    for base in (0, -(2**23), 2**24 - 150, 2**24, 2**25, 2**26):
+        a, b = (rng.integers(0, span + 1, shape) for span, shape in zip(spans, ((70, 200), (200, 90)), strict=True))
+        a, b = (base + a).astype(dtype), b.astype(dtype)
+        c = (base + rng.integers(0, 200, (70, 90))).astype(dtype)
+        expected, zero = by_numpy(a, b, 1, zero_of(np.dtype(dtype), 1)), zero_of(np.dtype(dtype), 1)
+        assert (expected != zero).all()
+        found = sr.matmul(cupy.asarray(a), cupy.asarray(b), sr.MIN_PLUS)
+        np.testing.assert_array_equal(found.get(), expected)
+        found = sr.matmul(cupy.asarray(a), cupy.asarray(b), sr.MIN_PLUS, c=cupy.asarray(c))
+        np.testing.assert_array_equal(found.get(), np.minimum(expected, c))
+    assert used
+
+
+@pytest.mark.gpu
+def test_a_million_steps(used: list[int]) -> None:
+    cupy = pytest.importorskip("cupy")
+    rng, k = np.random.default_rng(5), (1 << 20) + 1
+    for span, g in ((9, 8), (25, 4)):
+        a, b = (rng.integers(1, 1 + span, shape).astype(np.int16) for shape in ((3, k), (k, 5)))
+        a[:, ::2] += span // 2
+        found = sr.matmul(cupy.asarray(a, np.float32), cupy.asarray(b, np.float32), sr.MIN_PLUS)
+        np.testing.assert_array_equal(found.get(), [[(row + column).min() for column in b.T] for row in a])
+        assert g in used
 
 
 @pytest.mark.gpu

@@ -111,7 +111,8 @@ class MicroKernel:
         self._em = em
         ones = self.args.ones(em, set(self.rep.inner), width) if self.target.fma_add else None
         self._low = Lowering(em, self.target, width, ones=ones, infinities=self.rep.inner_infinities)
-        # Sums as x · 1 + y overwrite an operand. With 16 registers their copies fill the front end, so that the loop's own steps show.
+        # Sums as x · 1 + y overwrite an operand. With 16 registers their copies fill the front end, so that the loop's own steps show. With
+        # a witness two steps at once are best, for any short step.
         steps = [e.op for e in nodes(*self.rep.inner_add, *self.rep.inner_mul) if e.op not in ("var", "const")]
         short = len(steps) <= 2 and self.target.registers == 16
         self._unrolled = 2 if short and self.witness else 4 if short and ones and not {"add", "sub"}.isdisjoint(steps) else 1

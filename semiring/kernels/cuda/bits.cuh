@@ -438,7 +438,8 @@ __device__ __forceinline__ void multiply_bits(Bits A, Bits transposed, Bits C, i
 }
 
 // The same by warpgroups, for operands in blocks.
-template <int GROUPS, int STAGES> __device__ __forceinline__ void multiply_blocked_bits(Bits A, Bits transposed, Bits C, int m, int n, int k, int batch, bool fresh) {
+template <int GROUPS, int STAGES>
+__device__ __forceinline__ void multiply_blocked_bits(Bits A, Bits transposed, Bits C, int m, int n, int k, int batch, bool fresh) {
 #if __CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1000
   const Tiles tiles{(m + down<GROUPS> - 1) / down<GROUPS>, (n + ACROSS - 1) / ACROSS, batch, (k + 1023) / 1024};
   const char *a = reinterpret_cast<const char*>(A.words), *b = reinterpret_cast<const char*>(transposed.words);

@@ -23,7 +23,7 @@ from semiring.kernels.cuda.blocks import copy_into, copy_rows, shares, stacked
 from semiring.kernels.cuda.compiler import kernel_for
 from semiring.kernels.cuda.elements import of_bytes, read_back
 from semiring.kernels.cuda.launches import launched, recording
-from semiring.kernels.cuda.small_integers import COLUMNS, GROUPS, ROWS, STAGES, THREADS
+from semiring.kernels.cuda.tile import COLUMNS, GROUPS, ROWS, STAGES, THREADS
 from semiring.kernels.engine import Block, Immediate, PackedBlock
 from semiring.kernels.hardware import Device, device
 

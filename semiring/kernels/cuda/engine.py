@@ -31,7 +31,16 @@ from semiring.kernels.cuda.blocks import (
     stacked,
     via_of,
 )
-from semiring.kernels.cuda.elements import NO_DIVERGENCE, clamp_infinity, earliest_divergence, mend, of_bytes, read_back, restore_infinity
+from semiring.kernels.cuda.elements import (
+    NO_DIVERGENCE,
+    clamp_infinity,
+    earliest_divergence,
+    for_each,
+    mend,
+    of_bytes,
+    read_back,
+    restore_infinity,
+)
 from semiring.kernels.cuda.exponential import ExponentialPlan, exponential_plan, multiply_exponentials, pays
 from semiring.kernels.cuda.kernels import (
     GROUP,
@@ -156,12 +165,14 @@ class CudaEngine:
         return small_integer_plan(self._representation, self.number, zero[0], *map(self._again, (A, B, C)), fresh=fresh)
 
     def multiplies_small_integers(self, A: Block) -> bool:
-        """Return True if tensor cores multiply the matrix by itself; floats are read, and have to be integers."""
+        """Return True if tensor cores multiply the matrix by itself; floats are read, and have to be integers or infinite."""
         plan = small_integer_plan(self._representation, self.number, self._representation.zero[0], A, A, A, fresh=False)
         if plan is None or self.dtypes[0].kind != "f":
             return plan is not None
-        scaled, own = plan.scaled(scales_for(4, (0, 0), (0, 0), certain=False)), addresses([(A, A, A)])
-        return compiler.run(lambda: scaled.powers(own)) is not None
+        fraction = of_bytes(1, 0)
+        test = "if (x - x == 0 && x != decltype(x + 0)(int64(x))) *reinterpret_cast<int32*>(fraction) = 1"
+        for_each(test, {"x": A.values[0]}, fraction=fraction.data.ptr)
+        return not read_back(fraction)[0]
 
     def take_small_integers(self, g: int, left: tuple[int, int], right: tuple[int, int]) -> None:
         """Multiply large matrices on tensor cores from now on; entries outside of an operand's span from its origin count as ∞.
@@ -392,14 +403,14 @@ class CudaEngine:
                 compiler.run(lambda: known.start(addresses([(A, B, C)])))
                 self._launched([(A, B, C)])
             return
+        if self.scales is not None and self._by_powers(self.scales, A, B, C, fresh=fresh):
+            self._launched([(A, B, C)])
+            return
         # cuBLAS may add in another order if the number of rows differs.
         parts = [] if self.meter is None or self._kernels.plus_times else self._parts(A, B, C, self.meter.piece)
         if parts:
             for rows in parts:
                 self._product(A[rows, :], B, C[rows, :], fresh=fresh)
-            return
-        if self.scales is not None and self._by_powers(self.scales, A, B, C, fresh=fresh):
-            self._launched([(A, B, C)])
             return
         plans = [(self._planned([(A, B, C)], fresh=fresh, together=False), predicate) for predicate in self._variants()]
         if all(plan is not None for plan, _ in plans):
@@ -417,7 +428,7 @@ class CudaEngine:
     def _by_powers(self, scales: Scales, A: Block, B: Block, C: Block, *, fresh: bool) -> bool:
         """Multiply on tensor cores; return False if that does not pay, memory is short, or a float is no integer."""
         plan = small_integer_plan(self._representation, self.number, self._representation.zero[0], A, B, C, fresh=fresh)
-        return plan is not None and compiler.run(lambda: plan.scaled(scales).start(addresses([(A, B, C)])))
+        return plan is not None and bool(compiler.run(lambda: plan.scaled(scales).start(addresses([(A, B, C)]))))
 
     def _exponential(self, A: Block, B: Block, C: Block, *, fresh: bool) -> ExponentialPlan | None:
         """Return the plan of a product by exponentials; None if operands overlap C or have to be copied, or for parts of C."""

@@ -1,7 +1,7 @@
 """The form of elements in device memory during products, and the instruction table.
 
 Tropical integers, whose ∞ is the dtype's largest (smallest) value for the user, are clamped to half the range: ∞ + ∞ then does not wrap,
-and one instruction is a whole step. Truth values are bytes. All other elements stay as they are. The table has
+and one instruction can be a whole step. Truth values are bytes. All other elements stay as they are. The table has
 GPU instructions for one or two steps at once, where they beat ⊕ of ⊗ as written.
 """
 

@@ -1,7 +1,8 @@
 // Products of small integers under (min, +) or (max, +), by powers of 2 on the tensor cores (after Yuval 1976).
 //
 // With x_ik = side (a_ik - a) >= 0 and y_kj = side (b_kj - b) >= 0, where side is 1 for minima and -1 for maxima, the largest term of
-// Σ_k 2^(-G x_ik) 2^(-G y_kj) is that of the least x_ik + y_kj, and c_ij = a + b + side min_k(x_ik + y_kj). An infinite number has the power 0.
+// Σ_k 2^(-G x_ik) 2^(-G y_kj) is that of the least x_ik + y_kj, and c_ij = a + b + side min_k(x_ik + y_kj). An infinite number has the
+// power 0.
 #pragma once
 
 #include "arithmetic.cuh"
@@ -21,12 +22,14 @@ template <int SIDE, class T> __device__ __forceinline__ bool is_infinite(T x, T 
 
 // Writes the powers of an operand, in blocks of ROWS rows for `multiply_tiles`; a thread writes 8 powers of a row. The biased exponent of
 // `origin` is `top`; numbers more than `most` beyond have the power 0. For G = 4, 16 products have 14 numbers: the largest power so far
-// is the 15th term. With VECTOR, rows are contiguous and aligned. A thread block reads 32 or 128 neighbouring rows. `fractions`, unless null, becomes 1 if a finite number is no integer.
+// is the 15th term. With VECTOR, rows are contiguous and aligned. A thread block reads 32 or 128 neighbouring rows. `fractions`, unless
+// null, becomes 1 if a finite number is no integer.
 template <int SIDE, int G, int ROWS, bool VECTOR, class T>
-__device__ __forceinline__ void write_powers(StridedBatch<T> X, uint4* powers, int m, int n, int slices, int origin, int most, int top, T zero, int* fractions) {
-  constexpr int USED = G == 8 ? 16 : 14;
-  constexpr int NEXT = VECTOR ? 32 : 128;
-  const int i = blockIdx.x * NEXT + threadIdx.x % NEXT, column = blockIdx.y * (256 / NEXT) + threadIdx.x / NEXT, matrix = blockIdx.z;
+__device__ __forceinline__ void write_powers(StridedBatch<T> X, uint4* powers, int m, int n, int slices, int origin, int most, int top, T zero,
+                                             int* fractions) {
+  constexpr int USED = G == 8 ? 16 : 14, NEXT = VECTOR ? 32 : 128;
+  const int groups = (m + ROWS - 1) / ROWS * (ROWS / NEXT), matrix = blockIdx.z;
+  const int i = blockIdx.x % groups * NEXT + threadIdx.x % NEXT, column = blockIdx.x / groups * (256 / NEXT) + threadIdx.x / NEXT;
   const int blocks = (m + ROWS - 1) / ROWS, first = column / 2 * USED + column % 2 * 8, count = USED - column % 2 * 8;
   union {
     T numbers[8];
@@ -44,8 +47,8 @@ __device__ __forceinline__ void write_powers(StridedBatch<T> X, uint4* powers, i
 #pragma unroll
   for (int q = 0; q < 8; q++) {
     const T number = x.numbers[q];
-    const auto beyond = SIDE * (wide(number) - origin);
     if (is_infinite<SIDE>(number, zero)) continue;
+    const auto beyond = SIDE * (wide(number) - origin);
     fraction |= is_fraction(number);
     if (beyond >= 0 && beyond <= most) words[q / 2] |= (top - G * int(beyond)) << (q % 2 * 16 + 7);
   }
@@ -69,7 +72,8 @@ template <class T> __device__ __forceinline__ void write_pair(T* target, const T
 
 // C <- C + A B or C <- A B, from powers; `origin` is a + b.
 template <int SIDE, int G, int GROUPS, int STAGES, class T>
-__device__ __forceinline__ void multiply_powers(const char* A, const char* B, StridedBatch<T> C, int m, int n, int batch, int slices, int origin, T zero, bool fresh) {
+__device__ __forceinline__ void multiply_powers(const char* A, const char* B, StridedBatch<T> C, int m, int n, int batch, int slices, int origin,
+                                                T zero, bool fresh) {
 #if __CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1000
   const Tiles tiles{(m + down<GROUPS> - 1) / down<GROUPS>, (n + ACROSS - 1) / ACROSS, batch, slices};
   const bool pairs = C.column == 1 && (reinterpret_cast<unsigned long long>(C.data) / sizeof(T) | C.row | C.batch) % 2 == 0;

@@ -2,8 +2,8 @@
 
 The integers become powers of 2, whose products add exponents, and the largest term of a sum of products is the extremum (see
 ``small_integers.cuh``; Yuval 1976). Floats with integral values count as integers. A product is exact if the numbers of A, and those of B,
-span few integers: both spans together at most 30, or 61 with chains of half the speed. Wider spans are cut into windows, with a product
-for each pair. Statistics of the operands tell the spans; floats are tested while their powers are written.
+span few integers: both spans together at most 30, or 61 with chains of half the speed. Wider spans are cut into parts, with a product for
+each pair. Statistics of the operands tell the spans; floats are tested while their powers are written.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -25,32 +25,23 @@ from semiring.kernels.cuda.blocks import BATCH, access
 from semiring.kernels.cuda.compiler import kernel_for, rehearsing
 from semiring.kernels.cuda.elements import Flags
 from semiring.kernels.cuda.representation import Representation
+from semiring.kernels.cuda.tile import COLUMNS, GROUPS, ROWS, STAGES, THREADS
 from semiring.kernels.engine import Block
 from semiring.kernels.hardware import Device, device
 from semiring.kernels.limits import RawStatistics, interpreted
 
 __all__ = [
-    "REACH",
-    "Scale",
-    "ScaledPlan",
-    "Scales",
-    "SmallIntegerPlan",
-    "powers_source",
-    "scales_for",
-    "side_of",
+    "REACH", "Scale", "ScaledPlan", "Scales", "SmallIntegerPlan", "fits_tensor_cores", "fitting", "powers_source", "scales_for", "side_of",
     "small_integer_plan",
-]
+]  # fmt: skip
 
 REACH = {8: 30, 4: 61}
 """The largest exact sum of exponents' steps, for each G: powers are 2^(−G w), and G = 8 is faster."""
 
-GROUPS, STAGES, ROWS, COLUMNS, THREADS = 2, 4, 128, 256, 384
-"""Warpgroups that compute, buffers, rows and columns of a thread block's tile, and all its threads."""
-
 _SHARED_BYTES = STAGES * (ROWS + COLUMNS) * 128
 _USED = {8: 64, 4: 56}  # numbers of a row in a buffer of 128 bytes
 _FARTHEST = 1 << 29  # the largest magnitude of an integer that counts as small: kernels add two in 32 bits
-_WINDOWS: list[tuple[int, int]] = sorted(((p, q) for p in range(1, 5) for q in range(1, 5)), key=math.prod)  # of both operands' numbers
+_PARTS: list[tuple[int, int]] = sorted(((p, q) for p in range(1, 5) for q in range(1, 5)), key=math.prod)  # of both operands' numbers
 _SUM = 375  # of the largest biased exponents of both operands: a product has 248 at most
 
 
@@ -63,7 +54,7 @@ class Scale(NamedTuple):
 
 
 class Scales(NamedTuple):
-    """The scales of both operands, one for each window of numbers, and G; `certain` if every finite number is known to be an integer."""
+    """The scales of both operands, one for each part of the numbers, and G; `certain` if every finite number is known to be an integer."""
 
     g: int
     left: tuple[Scale, ...]
@@ -75,10 +66,10 @@ Span = tuple[int, int]
 """The origin of an operand's numbers, and the largest distance from it, in the direction in which sums get worse."""
 
 
-def scales_for(g: int, left: Span, right: Span, *, side: int = 1, windows: tuple[int, int] = (1, 1), certain: bool = True) -> Scales:
-    """Return the scales for operands with these spans, cut into so many windows each; all powers are normal numbers of bfloat16."""
+def scales_for(g: int, left: Span, right: Span, *, side: int = 1, parts: tuple[int, int] = (1, 1), certain: bool = True) -> Scales:
+    """Return the scales for operands with these spans, cut into so many parts each; all powers are normal numbers of bfloat16."""
     (a, x), (b, y) = left, right
-    steps = tuple(-(-(span + 1) // count) for span, count in zip((x, y), windows, strict=True))
+    steps = tuple(-(-(span + 1) // count) for span, count in zip((x, y), parts, strict=True))
     widest = [step - 1 for step in steps]
     top = min(254, max(_SUM - 254, 1 + g * widest[0] + (_SUM - 2 - g * sum(widest)) // 2))
     assert min(top - g * widest[0], _SUM - top - g * widest[1]) >= 1, "a power would be subnormal"
@@ -95,7 +86,8 @@ def fitting(found: Sequence[RawStatistics], dtype: np.dtype[Any], side: int, inf
     `infinities` are the integers that stand for ±∞.
     """
     ends = [interpreted(raw, dtype, infinities).finite or (0, 0) for raw in found[:2]]
-    if any(end % 1 or abs(end) > _FARTHEST for both in ends for end in both):
+    farthest = min(_FARTHEST, 2 ** (np.finfo(dtype).nmant + 1)) if dtype.kind == "f" else _FARTHEST  # every integer between is a number
+    if any(end % 1 or abs(end) > farthest for both in ends for end in both):
         return None
     left, right = ((int(least if side > 0 else greatest), int(greatest) - int(least)) for least, greatest in ends)
 
@@ -104,10 +96,10 @@ def fitting(found: Sequence[RawStatistics], dtype: np.dtype[Any], side: int, inf
         fits = -(-(left[1] + 1) // p) + -(-(right[1] + 1) // q) - 2 <= REACH[g]
         return p * q / machine.POWERS[g] if fits else math.inf
 
-    best = min(itertools.product(REACH, _WINDOWS), key=seconds)
+    best = min(itertools.product(REACH, _PARTS), key=seconds)
     if seconds(best) > machine.POWERS_SHARE * dtype.itemsize / machine.GPU_BYTES:
         return None
-    return scales_for(best[0], left, right, side=side, windows=best[1], certain=dtype.kind != "f")
+    return scales_for(best[0], left, right, side=side, parts=best[1], certain=dtype.kind != "f")
 
 
 def side_of(r: Representation, device: Device) -> int:
@@ -195,16 +187,16 @@ class SmallIntegerPlan:
 
 
 class ScaledPlan(NamedTuple):
-    """Launches of a product with the scales of its operands: a product for each pair of windows."""
+    """Launches of a product with the scales of its operands: a product for each pair of parts."""
 
     plan: SmallIntegerPlan
     scales: Scales
 
-    def start(self, own: Sequence[int]) -> bool:
-        """Launch with the `addresses` of the product; return False, with C unchanged, if a float is no integer, or memory is short."""
+    def start(self, own: Sequence[int]) -> bool | None:
+        """Launch with the `addresses` of the product; without a launch, return False if a float is no integer, None if memory is short."""
         powers = self.powers(own)
-        if powers is None:
-            return False
+        if not powers:
+            return powers
         plan, g = self.plan, self.scales.g
         (count, m, n), how = plan.result.shape, (plan.dtype, plan.side, g)
         kernel = kernel_for("multiply_powers", plan.number, powers_source, "multiply_powers", *how, shared_bytes=_SHARED_BYTES)
@@ -216,29 +208,34 @@ class ScaledPlan(NamedTuple):
             kernel(grid, (THREADS, 1, 1), given, _SHARED_BYTES)
         return True
 
-    def powers(self, own: Sequence[int]) -> tuple[list[Any], list[Any]] | None:
-        """Return the powers of both operands' windows; None if a float is no integer, which takes a wait, or if memory is short."""
+    def powers(self, own: Sequence[int]) -> tuple[list[Any], list[Any]] | Literal[False] | None:
+        """Return the powers of both operands' parts; False if a float is no integer, which takes a wait, and None if memory is short."""
+        import cupy
+
         plan, (g, *scales, certain) = self.plan, self.scales
         slices, places = plan.slices(g), tuple(zip((plan.left, plan.right), (ROWS, COLUMNS), scales, strict=True))
         sizes = [x.shape[0] * _whole(x.shape[1], rows) * slices * 128 for x, rows, _ in places]
-        if not fits(sum(size * len(windows) for size, windows in zip(sizes, scales, strict=True)), gpu_name(plan.number)):
+        if not fits(sum(size * len(parts) for size, parts in zip(sizes, scales, strict=True)), gpu_name(plan.number)):
             return None
         flags = None if certain or rehearsing() else Flags.taken()
         flag = flags.addresses[0] if flags else 0
-        left, right = (
-            [self._written(address, x, rows, scale, size, flag) for scale in windows]
-            for address, (x, rows, windows), size in zip(own, places, sizes, strict=False)
-        )
-        return None if flags and flags.read()[0] else (left, right)
+        try:
+            left, right = (
+                [self._written(address, x, rows, scale, size, flag) for scale in parts]
+                for address, (x, rows, parts), size in zip(own, places, sizes, strict=False)
+            )
+        except cupy.cuda.memory.OutOfMemoryError:  # free memory may lie in pieces
+            return None
+        return False if flags and flags.read()[0] else (left, right)
 
     def _written(self, address: int, x: _Layout, rows: int, scale: Scale, size: int, flag: int) -> Any:
         import cupy
 
         plan, g, (count, m, n) = self.plan, self.scales.g, x.shape
         how, slices, powers = (plan.dtype, plan.side, g, rows, x.vectors and g == 8), plan.slices(g), cupy.empty(size, np.uint8)
-        kernel, next_to = kernel_for("write_powers", plan.number, powers_source, "write_powers", *how), 32 if how[-1] else 128
+        kernel = kernel_for("write_powers", plan.number, powers_source, "write_powers", *how)
         given = address, *x.strides, powers.data.ptr, m, n, slices, *scale, plan.zero, flag
-        kernel((_whole(m, rows) // next_to, slices * next_to // 32, count), (256, 1, 1), given)
+        kernel((_whole(m, rows) // 32 * slices, 1, count), (256, 1, 1), given)
         return powers
 
 

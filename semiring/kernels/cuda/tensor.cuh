@@ -64,8 +64,9 @@ struct CommonBits {
   static constexpr int CHAIN = STEP / 32;  // instructions between two `settle`
 
   static __device__ __forceinline__ void add(int (&d)[SUMS], unsigned long long a, unsigned long long b) {
-    asm volatile("{.reg .pred p; setp.eq.b32 p, 0, 0; wgmma.mma_async.sync.aligned.m64n256k256.s32.b1.b1.and.popc " SUMS_TEXT ", %128, %129, p;}"
-                 : ALL_SUMS("+r") : "l"(a), "l"(b));
+    asm volatile(
+        "{.reg .pred p; setp.eq.b32 p, 0, 0; wgmma.mma_async.sync.aligned.m64n256k256.s32.b1.b1.and.popc " SUMS_TEXT ", %128, %129, p;}"
+        : ALL_SUMS("+r") : "l"(a), "l"(b));
   }
   static __device__ __forceinline__ void settle(int (&)[SUMS]) {}
 };
@@ -80,8 +81,9 @@ template <int G> struct Powers {
   static constexpr int SHIFT = G == 8 ? 26 : 25;
 
   static __device__ __forceinline__ void add(float (&d)[SUMS], unsigned long long a, unsigned long long b) {
-    asm volatile("{.reg .pred p; setp.eq.b32 p, 0, 0; wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 " SUMS_TEXT ", %128, %129, p, 1, 1, 0, 0;}"
-                 : ALL_SUMS("+f") : "l"(a), "l"(b));
+    asm volatile(
+        "{.reg .pred p; setp.eq.b32 p, 0, 0; wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 " SUMS_TEXT ", %128, %129, p, 1, 1, 0, 0;}"
+        : ALL_SUMS("+f") : "l"(a), "l"(b));
   }
   static __device__ __forceinline__ void settle(float (&d)[SUMS]) {
 #pragma unroll

@@ -16,7 +16,13 @@ from semiring.common.html import Shown
 from semiring.kernels import machine
 from semiring.kernels.hardware import Device
 
-__all__ = ["SplitK", "Tile", "TileProblem", "candidate_tiles", "choose_tile", "looks_up_in_shared", "split_k"]
+__all__ = [
+    "COLUMNS", "GROUPS", "ROWS", "STAGES", "THREADS", "SplitK", "Tile", "TileProblem", "candidate_tiles", "choose_tile",
+    "looks_up_in_shared", "split_k",
+]  # fmt: skip
+
+GROUPS, STAGES, ROWS, COLUMNS, THREADS = 2, 4, 128, 256, 384
+"""Tiles on Hopper's tensor cores, see ``tensor.cuh``: warpgroups that compute, buffers, rows, columns, and threads of a block."""
 
 _ENTRY = 4  # bytes that name an element with a winner, and the slab to search
 
