@@ -405,11 +405,13 @@ def close_asynchronously(
 
 def _close_in_windows(task: Task, values: Values, found: ValueStatistics) -> bool:
     """Close a matrix of small integers on a GPU's tensor cores; return False if it remains to be closed."""
+    if values[0].ndim != 2 or len(values[0]) < machine.POWERS_CLOSURE:
+        return False
     from semiring.algorithms.windows import close_in_windows
     from semiring.kernels.cuda.engine import CudaEngine
 
     engine = task.engine
-    if values[0].ndim != 2 or not isinstance(engine, CudaEngine) or engine.signed or may_improve(engine.semiring, (found,)):
+    if not isinstance(engine, CudaEngine) or may_improve(engine.semiring, (found,)):
         return False
     least, greatest = found.finite or (0, 0)
     whole = least % 1 == greatest % 1 == 0

@@ -21,13 +21,10 @@ from semiring.arrays.conversion import Values
 from semiring.arrays.devices import namespace, on_gpu
 from semiring.kernels import machine
 from semiring.kernels.cuda.blocks import copy_into
-from semiring.kernels.cuda.small_integers import REACH
+from semiring.kernels.cuda.small_integers import CUT, REACH
 from semiring.kernels.overflow.closures import statistics_of
 
 __all__ = ["close_in_windows"]
-
-_CUT = {8: 23, 4: 46}
-"""The largest number of both operands that has a power, for each G of `scales_for`."""
 
 _SOURCES, _HOPS = 8, 32
 """Vertices whose rows are looked at, and the most hops."""
@@ -38,11 +35,7 @@ def close_in_windows(engine: Any, accumulate: Callable[[], None], values: Values
 
     Finite entries are weights of paths in any case. `largest` is the largest magnitude of a weight.
     """
-    if (
-        len(values[0]) < machine.POWERS_CLOSURE
-        or not 0 < largest <= max(_CUT.values())
-        or not engine.multiplies_small_integers(engine.blank(values))
-    ):
+    if not 0 < largest <= max(CUT.values()) or not engine.multiplies_small_integers(engine.blank(values)):
         return False
     longest = _longest(engine, values)
     if longest is None:
@@ -52,7 +45,7 @@ def close_in_windows(engine: Any, accumulate: Callable[[], None], values: Values
     g = min(seconds, key=lambda g: seconds[g])
     if seconds[g] > machine.POWERS_SHARE / exact:
         return False
-    cut, most, reach = _CUT[g], _right(g, largest), _CUT[g]
+    cut, most, reach = CUT[g], _right(g, largest), CUT[g]
 
     def expect_again() -> None:
         if engine.meter is not None:
@@ -80,12 +73,12 @@ def close_in_windows(engine: Any, accumulate: Callable[[], None], values: Values
 
 def _right(g: int, largest: int) -> int:
     """Return M: the largest entry of the right operand, beside one that spans w − 1."""
-    return min(_CUT[g], REACH[g] - largest + 1)
+    return min(CUT[g], REACH[g] - largest + 1)
 
 
 def _windows(g: int, largest: int, longest: float) -> float:
     """Return the number of windows up to the longest distance."""
-    beyond, step = longest + largest - _CUT[g], _right(g, largest) - largest + 1
+    beyond, step = longest + largest - CUT[g], _right(g, largest) - largest + 1
     return 0 if beyond <= 0 else -(-beyond // step) if step > 0 else float("inf")
 
 

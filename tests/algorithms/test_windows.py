@@ -13,7 +13,6 @@ from scipy.sparse.csgraph import floyd_warshall
 import semiring as sr
 from semiring.algorithms import windows
 from semiring.algorithms.recursive import recursive
-from semiring.kernels import machine
 from semiring.kernels.cuda.small_integers import REACH
 from semiring.kernels.engine import Block
 from semiring.kernels.reference import ReferenceEngine
@@ -82,11 +81,6 @@ def distances(a: Any) -> Any:
     return np.round(floyd_warshall(np.where(a == 0, tiny, np.where(np.isinf(a), 0, a))))
 
 
-@pytest.fixture(autouse=True)
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "POWERS_CLOSURE", 1)
-
-
 @settings(max_examples=60, deadline=None)
 @given(
     st.integers(1, 40),
@@ -97,10 +91,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     st.sampled_from([1, -1]),
 )
 def test_random_graphs(n: int, degree: float, top: int, seed: int, zeros: bool, side: int) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(machine, "POWERS_CLOSURE", 1)
-        a = graph(n, degree, top, seed, zeros=zeros)
-        np.testing.assert_array_equal(close(a, side)[1], distances(a))
+    a = graph(n, degree, top, seed, zeros=zeros)
+    np.testing.assert_array_equal(close(a, side)[1], distances(a))
 
 
 @pytest.mark.parametrize("side", [1, -1])

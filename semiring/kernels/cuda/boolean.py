@@ -23,7 +23,7 @@ from semiring.kernels.cuda.blocks import copy_into, copy_rows, shares, stacked
 from semiring.kernels.cuda.compiler import kernel_for
 from semiring.kernels.cuda.elements import of_bytes, read_back
 from semiring.kernels.cuda.launches import launched, recording
-from semiring.kernels.cuda.tile import COLUMNS, GROUPS, ROWS, STAGES, THREADS
+from semiring.kernels.cuda.tile import COLUMNS, GROUPS, ROWS, STAGES, THREADS, round_up
 from semiring.kernels.engine import Block, Immediate, PackedBlock
 from semiring.kernels.hardware import Device, device
 
@@ -104,8 +104,8 @@ def choose_bit_tile(m: int, n: int, k: int, batch: int, limits: Device) -> BitTi
     """Return the candidate with the shortest predicted time: of the multiprocessor with the most tiles, and of copies of the operands."""
 
     def time(tile: BitTile) -> float:
-        tiles, depth = -(-m // tile.rows) * -(-n // tile.columns) * batch, _whole(max(k, 1), tile.depth)
-        copied = (_whole(m, tile.rows) + _whole(n, tile.columns)) * depth if tile.blocked else n * _whole(k, ALIGNMENT)
+        tiles, depth = -(-m // tile.rows) * -(-n // tile.columns) * batch, round_up(max(k, 1), tile.depth)
+        copied = (round_up(m, tile.rows) + round_up(n, tile.columns)) * depth if tile.blocked else n * round_up(k, ALIGNMENT)
         steps = -(-tiles // limits.multiprocessors) * tile.rows * tile.columns * depth / tile.rate
         return steps + _COPIED * copied * batch / limits.multiprocessors
 
@@ -250,7 +250,7 @@ class CudaBooleanEngine(Immediate):
         (m, n), batch, transposed = X.shape, len(X.values[0]), name == "transpose"
         rows, bits = (n, m) if transposed else (m, n)
         if tile.blocked:
-            rows, bits = _whole(rows, tile.columns if transposed else tile.rows), _whole(bits, tile.depth)
+            rows, bits = round_up(rows, tile.columns if transposed else tile.rows), round_up(bits, tile.depth)
         words = cupy.empty((batch, rows, _words(bits)), np.uint32)
         if words.size:
             grid = -(-rows // (32 * WARPS)) * -(-bits // ALIGNMENT) if transposed else rows // 32 * (bits // tile.depth)
@@ -291,10 +291,6 @@ class CudaBooleanEngine(Immediate):
 
 def _words(n: int) -> int:
     return -(-n // ALIGNMENT) * (ALIGNMENT // 32)
-
-
-def _whole(length: int, block: int) -> int:
-    return -(-length // block) * block
 
 
 def _layout(words: Any) -> tuple[int, int, int]:

@@ -25,24 +25,28 @@ from semiring.kernels.cuda.blocks import BATCH, access
 from semiring.kernels.cuda.compiler import kernel_for, rehearsing
 from semiring.kernels.cuda.elements import Flags
 from semiring.kernels.cuda.representation import Representation
-from semiring.kernels.cuda.tile import COLUMNS, GROUPS, ROWS, STAGES, THREADS
+from semiring.kernels.cuda.tile import COLUMNS, GROUPS, ROWS, STAGES, THREADS, round_up
 from semiring.kernels.engine import Block
 from semiring.kernels.hardware import Device, device
 from semiring.kernels.limits import RawStatistics, interpreted
 
 __all__ = [
-    "REACH", "Scale", "ScaledPlan", "Scales", "SmallIntegerPlan", "fits_tensor_cores", "fitting", "powers_source", "scales_for", "side_of",
-    "small_integer_plan",
+    "CUT", "REACH", "Scale", "ScaledPlan", "Scales", "SmallIntegerPlan", "fits_tensor_cores", "fitting", "powers_source", "scales_for",
+    "side_of", "small_integer_plan",
 ]  # fmt: skip
 
 REACH = {8: 30, 4: 61}
 """The largest exact sum of exponents' steps, for each G: powers are 2^(−G w), and G = 8 is faster."""
 
+_SUM = 375  # of the largest biased exponents of both operands: a product has 248 at most
+
+CUT = {g: (_SUM - 2) // (2 * g) for g in REACH}
+"""The largest span of both operands whose powers are all normal numbers, for each G; sums beyond `REACH` are lost."""
+
 _SHARED_BYTES = STAGES * (ROWS + COLUMNS) * 128
 _USED = {8: 64, 4: 56}  # numbers of a row in a buffer of 128 bytes
 _FARTHEST = 1 << 29  # the largest magnitude of an integer that counts as small: kernels add two in 32 bits
 _PARTS: list[tuple[int, int]] = sorted(((p, q) for p in range(1, 5) for q in range(1, 5)), key=math.prod)  # of both operands' numbers
-_SUM = 375  # of the largest biased exponents of both operands: a product has 248 at most
 
 
 class Scale(NamedTuple):
@@ -214,7 +218,7 @@ class ScaledPlan(NamedTuple):
 
         plan, (g, *scales, certain) = self.plan, self.scales
         slices, places = plan.slices(g), tuple(zip((plan.left, plan.right), (ROWS, COLUMNS), scales, strict=True))
-        sizes = [x.shape[0] * _whole(x.shape[1], rows) * slices * 128 for x, rows, _ in places]
+        sizes = [x.shape[0] * round_up(x.shape[1], rows) * slices * 128 for x, rows, _ in places]
         if not fits(sum(size * len(parts) for size, parts in zip(sizes, scales, strict=True)), gpu_name(plan.number)):
             return None
         flags = None if certain or rehearsing() else Flags.taken()
@@ -235,7 +239,7 @@ class ScaledPlan(NamedTuple):
         how, slices, powers = (plan.dtype, plan.side, g, rows, x.vectors and g == 8), plan.slices(g), cupy.empty(size, np.uint8)
         kernel = kernel_for("write_powers", plan.number, powers_source, "write_powers", *how)
         given = address, *x.strides, powers.data.ptr, m, n, slices, *scale, plan.zero, flag
-        kernel((_whole(m, rows) // 32 * slices, 1, count), (256, 1, 1), given)
+        kernel((round_up(m, rows) // 32 * slices, 1, count), (256, 1, 1), given)
         return powers
 
 
@@ -253,7 +257,3 @@ def small_integer_plan(r: Representation, number: int, zero: Any, A: Block, B: B
         return None
     layouts = _Layout.of(A), _Layout.of(B, transposed=True), _Layout.of(C)
     return SmallIntegerPlan(number, limits.multiprocessors, side_of(r, limits), r.dtypes[0].type(zero), *layouts, fresh)
-
-
-def _whole(rows: int, block: int) -> int:
-    return -(-rows // block) * block

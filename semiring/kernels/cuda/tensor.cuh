@@ -121,6 +121,7 @@ struct TileWalk {
 // Calls store(sums, matrix, tile row, tile column, row of the warpgroup) for the tiles of A B, with operands as described above.
 template <class Instruction, int GROUPS, int STAGES, class Store>
 __device__ __forceinline__ void multiply_tiles(const char* A, const char* B, Tiles tiles, const Store& store) {
+  static_assert(GROUPS == 2, "the registers of three warpgroups hold no tile");
   constexpr unsigned A_BYTES = down<GROUPS> * STEP, B_BYTES = ACROSS * STEP;
   extern __shared__ __align__(128) char shared[];
   __shared__ __align__(8) unsigned long long barriers[2 * STAGES];
@@ -140,7 +141,7 @@ __device__ __forceinline__ void multiply_tiles(const char* A, const char* B, Til
   };
 
   if (group == GROUPS) {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(GROUPS == 2 ? 40 : 32));
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(40));
     if (threadIdx.x % 128 == 0)
       for (TileWalk at(tiles); at.next();) {
         const char* a = A + (static_cast<long long>(at.matrix) * tiles.tall + at.top) * tiles.slices * A_BYTES;
@@ -155,7 +156,7 @@ __device__ __forceinline__ void multiply_tiles(const char* A, const char* B, Til
         }
       }
   } else {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(GROUPS == 2 ? 232 : 160));
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(232));
     for (TileWalk at(tiles); at.next();) {
       typename Instruction::Sum sums[SUMS];
       fill(sums, typename Instruction::Sum(0));

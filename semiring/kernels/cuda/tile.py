@@ -18,13 +18,19 @@ from semiring.kernels.hardware import Device
 
 __all__ = [
     "COLUMNS", "GROUPS", "ROWS", "STAGES", "THREADS", "SplitK", "Tile", "TileProblem", "candidate_tiles", "choose_tile",
-    "looks_up_in_shared", "split_k",
+    "looks_up_in_shared", "round_up", "split_k",
 ]  # fmt: skip
 
 GROUPS, STAGES, ROWS, COLUMNS, THREADS = 2, 4, 128, 256, 384
 """Tiles on Hopper's tensor cores, see ``tensor.cuh``: warpgroups that compute, buffers, rows, columns, and threads of a block."""
 
+
 _ENTRY = 4  # bytes that name an element with a winner, and the slab to search
+
+
+def round_up(length: int, step: int) -> int:
+    """Return the least multiple of a step that is not below a length."""
+    return -(-length // step) * step
 
 
 @dataclass(frozen=True)
