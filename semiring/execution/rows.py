@@ -121,7 +121,7 @@ class _Task:
     def _by_products(self, values: Values, statistics: Sequence[ValueStatistics], *, steps: float) -> tuple[Values, Any] | None:
         """Multiply rows by the matrix until a fixed point; None if that takes more than `steps`, the steps of the closure."""
         n, dtypes = self.selection.n, tuple(v.dtype for v in values)
-        guard = guard_for(self.semiring, dtypes, n - 1 if self.reflexive else n)
+        guard = guard_for(self.semiring, dtypes, n - 1 if self.reflexive else n, check=self.question.options.check)
         statistics = statistics or statistics_of(self.semiring, values)
         guard.before(statistics)
         engine = engine_for(self.semiring, dtypes, self.plan.device, self.question.options.threads, witness=True)
@@ -184,7 +184,8 @@ class _Task:
             reflexive=self.reflexive,
             kept=matrix,
             names=names,
-            verify=lambda: statistics,
+            verify=(lambda: statistics) if statistics else None,
+            check=options.check,
             tolerance=self.plan.problem.tolerance,
         )
         rows = (slice(None), xp.asarray(roots)) if self.backward else (xp.asarray(roots),)

@@ -108,7 +108,7 @@ def complaint_of(case: Case) -> Complaint | None:
     except Unjudged:
         return None
     except Exception as error:
-        return Complaint("campaign", "the campaign itself failed: " + "".join(traceback.format_exception(error)))
+        return Complaint(f"campaign {type(error).__name__}", "the campaign itself failed: " + "".join(traceback.format_exception(error)))
 
 
 def investigate(case: Case, complaint: Complaint, number: int) -> Finding:

@@ -19,6 +19,7 @@ from tests.campaign.answers import answer_for
 from tests.campaign.cases import Case, Complaint, Entry, attempt, judged
 from tests.campaign.kinds import graph_of
 from tests.campaign.lawful import catalogue
+from tests.campaign.layouts import host
 from tests.campaign.products import draw_size, on_gpu
 from tests.campaign.subjects import Array, Rng, Subject
 
@@ -96,7 +97,7 @@ def _check_ties(case: Case) -> Complaint | None:
     want = {p for p, d in every.items() if d == min(every.values())}
     if set(got) != want or len(got) > len(want):
         return Complaint("paths", f"{got} instead of {sorted(want)}")
-    lengths, whole = (np.asarray(v) for v in (paths.result.along(weights), paths.result.values))
+    lengths, whole = (host(v) for v in (paths.result.along(weights), paths.result.values))
     zero = np.inf if whole.dtype.kind == "f" else np.iinfo(whole.dtype).max
     if not np.array_equal(lengths, _finite(whole, zero)):
         return Complaint("along", f"the weights along the paths are {lengths}, and the distances {whole}")
@@ -290,7 +291,7 @@ def _check_rates(case: Case) -> Complaint | None:
     complaint = judged(found, {})
     if complaint is not None:
         return complaint
-    got = np.asarray(found.result.values if case.options.get("paths") else found.result, float)
+    got = host(found.result.values if case.options.get("paths") else found.result).astype(float)
     np.fill_diagonal(best, 0)
     for k in range(n):  # any path will do
         best = np.where(best == -math.inf, best[:, [k]] + best[[k], :], best)

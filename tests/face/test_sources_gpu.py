@@ -91,6 +91,25 @@ def test_negative_edges(dtype: Any) -> None:
     assert caught.value.cycle == [7]
 
 
+@pytest.mark.parametrize("dtype", [np.int16, np.int32, np.int64])
+@pytest.mark.parametrize("n", [6, 40, 300])
+def test_negative_integers_do_not_pull_infinity_back(n: int, dtype: Any) -> None:
+    infinity = np.iinfo(dtype).max
+    a = np.full((n, n), infinity, dtype)
+    a[np.arange(n - 1), np.arange(1, n)] = -3  # a path
+    a[n // 2, n // 2 + 1] = infinity  # cut in two
+    full, chosen = sr.apsp(a, device="cpu"), [0, n // 2 + 2]
+    for given in (a, cupy.asarray(a)):
+        assert np.array_equal(cupy.asnumpy(sr.apsp(given, sources=chosen, device="cuda")), full[chosen])
+        assert np.array_equal(cupy.asnumpy(sr.apsp(given, targets=chosen, device="cuda")), full[:, chosen])
+        rows = sr.apsp(given, sources=chosen, paths=True, device="cuda")
+        columns = sr.apsp(given, targets=chosen, paths=True, device="cuda")
+        assert np.array_equal(cupy.asnumpy(rows.values), full[chosen])
+        assert np.array_equal(cupy.asnumpy(columns.values), full[:, chosen])
+        assert rows.path(0, n // 2) == list(range(n // 2 + 1))
+        assert rows.path(0, n - 1) == columns.path(0, n // 2 + 2) == []
+
+
 def test_other_semirings() -> None:
     rng = np.random.default_rng(2)
     width = rng.random((150, 150)).astype(np.float32)

@@ -59,6 +59,7 @@ def test_what_is_left_out() -> None:
     with pytest.raises(sr.OverflowRiskError):
         sr.apsp(large, nonedge=32767)
     sr.apsp(large, nonedge=32767, check=False)
+    assert sr.apsp(large, nonedge=32767, check=False, sources=[0]).tolist() == [[0, 20000]]
     zeros = np.zeros((3, 3))
     with pytest.warns(sr.NonEdgeWarning):
         sr.apsp(zeros)
