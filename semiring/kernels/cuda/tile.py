@@ -24,7 +24,6 @@ __all__ = [
 GROUPS, STAGES, ROWS, COLUMNS, THREADS = 2, 4, 128, 256, 384
 """Tiles on Hopper's tensor cores, see ``tensor.cuh``: warpgroups that compute, buffers, rows, columns, and threads of a block."""
 
-
 _ENTRY = 4  # bytes that name an element with a winner, and the slab to search
 
 
