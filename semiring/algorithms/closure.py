@@ -48,12 +48,16 @@ from semiring.kernels.engine import Block, Engine
 from semiring.kernels.limits import ValueStatistics, tropical
 from semiring.kernels.operations import is_reachability
 from semiring.kernels.overflow.closures import guard_for, leaves_carrier, statistics_of
+from semiring.kernels.overflow.statistics import begin_statistics
 from semiring.kernels.select import engine_for
 
 __all__ = ["closure"]
 
 _FEW = 64
 """Vertices of a component worth a separate closure."""
+
+_ORDINARY = ValueStatistics((0.0, 1.0))
+"""The statistics for which a GPU's kernels are compiled before the numbers are known: finite, none negative."""
 
 
 class Task(NamedTuple):
@@ -142,15 +146,15 @@ def closure(
     kept: Callable[[], Values | None] = lambda: None,  # returns the input for the search of a divergent cycle; None if overwritten
     names: Sequence[Any] | None = None,  # the caller's names of the vertices, for errors
     verify: Callable[[], Sequence[ValueStatistics]] | None = None,
+    late: bool = True,  # `verify` may run after `values` have changed
     check: bool = True,  # refuse numbers that could leave the dtype
     shortcuts: bool = False,
     tolerance: float = 0.0,  # see `Diagnosis`
 ) -> None:
     """values ← A* = I ⊕ A ⊕ A² ⊕ …, or A⁺ = A ⊕ A² ⊕ …, in place.
 
-    `verify` checks a matrix on a GPU, raises errors, and returns the value statistics of each component; it may run after `values` have
-    changed. With `shortcuts`, another algorithm may close the matrix: on the CPU a minimum spanning tree (`spanning_tree`), on a GPU hop
-    counts in bits for equally long edges.
+    `verify` checks a matrix on a GPU, raises errors, and returns the value statistics of each component. With `shortcuts`, another
+    algorithm may close the matrix: on the CPU a minimum spanning tree (`spanning_tree`), on a GPU hop counts in bits for equal edges.
 
     Without a closure, a `DivergenceError` is raised, for min-plus a `NegativeCycleError`, and `values` holds no result. Unfit laws and
     numbers raise `LawError`, `OverflowRiskError` or another `SemiringError`.
@@ -170,13 +174,11 @@ def closure(
         engine.meter.expect(values[0].size * values[0].shape[-1] * (2 if task.eliminate and not reflexive else 1))
     name = int if names is None else names.__getitem__
     if type(values[0]) is not np.ndarray and on_gpu(values[0]):
-        large = values[0].ndim == 2 and len(values[0]) >= machine.LEVELS_SIDE
-        if shortcuts and large and via is None and reflexive and is_min_plus(semiring):
-            statistics = task.statistics(values) if verify is None else verify()
-            if statistics and _close_by_levels(engine, values[0], statistics[0]):
-                return
-            verify = functools.partial(tuple, statistics)
-        close_asynchronously(task, values, via, verify, lambda vertex: _close_on_host(task, values, via, kept(), names, vertex, tolerance))
+
+        def repeat(vertex: int) -> None:
+            _close_on_host(task, values, via, kept(), names, vertex, tolerance)
+
+        close_asynchronously(task, values, via, verify, repeat, late=late)
         return
     batch = values[0].shape[:-2]
     statistics = () if verify is None else verify()
@@ -366,24 +368,36 @@ def close_asynchronously(
     via: Any,
     verify: Callable[[], Sequence[ValueStatistics]] | None,
     repeat: Callable[[int], None],
+    *,
+    late: bool,
 ) -> None:
     """values ← A* or A⁺ on a GPU, in place; `repeat` closes the matrices elsewhere, or raises, given a vertex whose pivot diverged.
 
-    `values` are CuPy arrays of shape (…, n, n), and `via` an int32 one or None; for `verify` see `closure`.
+    `values` are CuPy arrays of shape (…, n, n), and `via` an int32 one or None; for `verify` and `late` see `closure`.
     """
+    from semiring.kernels.cuda import compiler
+
     engine, n = task.engine, values[0].shape[-1]
     guard = guard_for(engine.semiring, engine.dtypes, n - 1 if task.reflexive else n, check=task.check)
 
-    def verified() -> Sequence[ValueStatistics]:
-        statistics = task.statistics(values) if verify is None else verify()
-        if statistics:
-            guard.before(statistics)
-        return statistics
+    def found() -> Sequence[ValueStatistics]:
+        return task.statistics(values) if verify is None else verify()
+
+    def rehearsal() -> None:
+        begin_statistics(values)
+        if not task.eliminate:
+            engine.signed, engine.statistics, engine.asynchronous = guard.signed, _ORDINARY, False
+            task.accumulate(values, via)
 
     # Close one block before its numbers are known: a kernel for any numbers costs less than the wait.
     alone = values[0].ndim == 2 and n <= engine.pivot
-    soon = alone and verify is not None and not (task.eliminate or tropical(engine.semiring, engine.dtypes))
-    statistics = () if soon else verified()
+    soon = late and alone and verify is not None and not (task.eliminate or tropical(engine.semiring, engine.dtypes))
+    statistics = () if soon else compiler.run(found, rehearsal)
+    levels = task.shortcuts and task.reflexive and via is None and values[0].ndim == 2 and is_min_plus(engine.semiring)
+    if levels and statistics and n >= machine.LEVELS_SIDE and _close_by_levels(engine, values[0], statistics[0]):
+        return
+    if statistics:
+        guard.before(statistics)
     engine.signed, engine.statistics, engine.asynchronous = guard.signed, statistics[0] if statistics else None, not statistics
     try:
         if task.eliminate:
@@ -393,7 +407,9 @@ def close_asynchronously(
         if engine.meter is not None:
             engine.meter.wait()
         if soon:
-            statistics = verified()
+            statistics = found()
+            if statistics:
+                guard.before(statistics)
         if not statistics or may_improve(engine.semiring, statistics):  # else no pivot diverges: do not wait
             engine.verify()
     except DivergentPivot as stop:

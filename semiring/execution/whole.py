@@ -80,9 +80,8 @@ def close_matrices(how: Plan, g: Graph, question: Question, read: Callable[[], G
     with on_device(how.device), ExitStack() as stack:
         values = tuple(map(_row_major, g.working())) if on_gpu(g.values[0]) else tuple(map(upload, g.values))
         via = of_bytes(values[0].shape, 0xFF) if how.paths else None
-        if g.owned and g.verify is not None and question.options.check:  # what is refused stays as it is
-            statistics = g.verify()
-            g.verify = lambda: statistics
+        if g.owned and question.options.check:  # what is refused stays as it is
+            g.late = False
         arrive = _arrivals(values, via, stack) if returns else None
         return _closed(how, g, values, via, question, read, meter, arrive)
 
@@ -111,6 +110,7 @@ def _closed(
         kept=kept,
         names=g.labels,
         verify=g.verify,
+        late=g.late,
         check=question.options.check,
         shortcuts=how.problem.takes_shortcuts,
         tolerance=how.problem.tolerance,

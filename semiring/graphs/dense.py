@@ -26,7 +26,7 @@ from semiring.arrays.pieces import row_slices
 from semiring.common.errors import DTypeError, GraphError, SemiringError, ShapeError, brief, callers_level
 from semiring.kernels.limits import ValueStatistics, absorbing
 from semiring.kernels.overflow.products import depends_on_values
-from semiring.kernels.overflow.statistics import begin_statistics, surely_elements, value_statistics
+from semiring.kernels.overflow.statistics import begin_statistics, gpu_kernels, surely_elements, value_statistics
 
 __all__ = [
     "Form", "Graph", "NonEdgeWarning", "Reading", "RunningStatistics", "entry_name", "matches", "matrix_form", "nonedges", "read_dense",
@@ -74,6 +74,7 @@ class Graph:
     # returns the value statistics of each component and raises their errors, before a result is made: a GPU may still be computing them.
     # None without statistics
     verify: Callable[[], Sequence[ValueStatistics]] | None = field(default=None, repr=False)
+    late: bool = field(default=True, repr=False)  # `verify` may run after `values` have changed: it does not read them anymore
 
     @property
     def n(self) -> int:
@@ -201,9 +202,11 @@ def read_dense(inputs: Inputs, semiring: Semiring, reading: Reading, form: Form 
     if type(values[0]) is np.ndarray or not on_gpu(values[0]):
         statistics = checked(value_statistics(values, form.infinities))
         graph.verify = lambda: statistics
-    else:
+    elif gpu_kernels().is_compiled(values):
         begun = begin_statistics(values, form.infinities)
         graph.verify = lambda: checked(begun())
+    else:  # compiled beside the kernels of the closure, all at once
+        graph.late, graph.verify = False, lambda: checked(value_statistics(values, form.infinities))
     return graph
 
 

@@ -120,12 +120,16 @@ class Kernel:
 
     def _first(self) -> Any:
         """Return CuPy's function at the first launch; a kernel that is not in the disk cache starts a rehearsal of the remaining work."""
-        if _thread.ahead is not None and self._code is None:
-            self._code = kept_code(self._source(), device(self._number).arch)
-            if self._code is None:
-                ahead, _thread.ahead = _thread.ahead, None
-                rehearse(ahead)
+        if _thread.ahead is not None and not self.is_compiled():
+            ahead, _thread.ahead = _thread.ahead, None
+            rehearse(ahead)
         return self._function or self.load()
+
+    def is_compiled(self) -> bool:
+        """Return True if a launch need not wait for NVRTC."""
+        if self._function is None and self._code is None:
+            self._code = kept_code(self._source(), device(self._number).arch)
+        return self._function is not None or self._code is not None
 
     def compile(self) -> bytes:
         """Return the machine code."""

@@ -26,15 +26,12 @@ template <> __device__ __forceinline__ uint64 place(double x) {
 
 template <class T> constexpr bool is_float = T(0.5) != T(0);
 
-template <class T> __device__ __forceinline__ unsigned kind(T x) {
-  if constexpr (is_float<T>) {
-    const Word<T> infinity = place(T(__int_as_float(0x7f800000))), x_place = place(x);
-    if (x_place > infinity || x_place < ~infinity) return NOT_A_NUMBER;
-    return x_place == infinity ? HIGHEST : x_place == ~infinity ? LOWEST : FINITE;
-  } else {
-    constexpr T lowest = T(-1) < T(0) ? T(uint64(1) << (8 * sizeof(T) - 1)) : T(0), highest = T(~lowest);
-    return x == highest ? HIGHEST : x == lowest ? LOWEST : FINITE;
-  }
+// +oo, or the highest integer.
+template <class T> __device__ __forceinline__ T highest() {
+  if constexpr (is_float<T>)
+    return T(__int_as_float(0x7f800000));
+  else
+    return T(-1) < T(0) ? T(~(uint64(1) << (8 * sizeof(T) - 1))) : T(~T(0));
 }
 
 // Tests for -0.0, whose place is just below that of 0.0; integers have no -0.
@@ -65,46 +62,83 @@ template <class T, int COUNT> struct Given { GIVEN_FIELDS };
 // Contiguous numbers that one access reads.
 template <class T, int COUNT> struct alignas(sizeof(T) * COUNT) Group { T numbers[COUNT]; };
 
-// Groups per thread in flight from memory.
-constexpr int TOGETHER = 8;
+// What a thread has seen of an array.
+template <class T> struct Seen {
+  Word<T> greatest = 0, least = ~Word<T>(0);
+  bool highest_seen = false, lowest_seen = false, nan_seen = false;
+  unsigned zeros = 0, negative_zeros = 0;
 
-// Reduces `size` groups, by all threads of a grid's row, into `partial`, which begins with zeros.
-template <class T, int COUNT, class At>
-__device__ __forceinline__ void reduce(const Group<T, COUNT>* groups, int64 size, At at, const T* rest, int64 rest_size, Partial* partial) {
+  __device__ __forceinline__ void add(T x) {
+    constexpr Word<T> integers = ~Word<T>(0) >> 8 * (sizeof(Word<T>) - sizeof(T));
+    const Word<T> top = place(highest<T>()), bottom = is_float<T> ? ~top : top - integers, here = place(x);
+    if (Word<T>(here - bottom - 1) < Word<T>(top - bottom - 1)) {
+      greatest = maximum(greatest, here);
+      least = minimum(least, here);
+    }
+    highest_seen |= here == top;
+    lowest_seen |= here == bottom;
+    if (is_float<T>) nan_seen |= Word<T>(here - bottom) > Word<T>(top - bottom);
+    zeros += here == place(T(0));
+    negative_zeros += is_negative_zero(x);
+  }
+
+  __device__ __forceinline__ unsigned kinds() const {
+    return (least <= greatest) * FINITE + highest_seen * HIGHEST + lowest_seen * LOWEST + nan_seen * NOT_A_NUMBER;
+  }
+
+  template <int COUNT> __device__ __forceinline__ void add(const Group<T, COUNT>& group) {
+#pragma unroll
+    for (int c = 0; c < COUNT; c++) add(group.numbers[c]);
+  }
+};
+
+// Reduces the array of a block's row of the grid into `partial`, which begins with zeros.
+// Loops are not unrolled further, because the first call of a process waits for this kernel's compilation.
+template <class T> __device__ __forceinline__ void reduce_array(const Numbers<T>& numbers, Partial* partial) {
+  const int64 first = int64(blockIdx.x) * blockDim.x + threadIdx.x, threads = int64(gridDim.x) * blockDim.x, size = numbers.size;
+  if (first - threadIdx.x >= size) return;
   __shared__ Word<T> greatest[2];
   __shared__ unsigned kinds;
   __shared__ uint64 counts[2];
   if (threadIdx.x == 0) greatest[0] = greatest[1] = kinds = counts[0] = counts[1] = 0;
   __syncthreads();
 
-  Word<T> high = 0, low = 0;
-  unsigned all = 0, zeros = 0, negative_zeros = 0;
-  const int64 threads = int64(gridDim.x) * blockDim.x;
-  const auto accumulate = [&](T x) {
-    const unsigned own = kind<T>(x);
-    all |= own;
-    zeros += place(x) == place(T(0));
-    negative_zeros += is_negative_zero(x);
-    if (own & FINITE) {
-      high = maximum(high, place(x));
-      low = maximum(low, Word<T>(~place(x)));
+  constexpr int SIDE_BY_SIDE = 16 / sizeof(T), TOGETHER = 4;  // numbers that one access reads, and accesses in flight
+  const T* start = numbers.start;
+  Seen<T> seen;
+  if (numbers.n == 0 && reinterpret_cast<uint64>(start) % 16 == 0) {
+    const auto groups = reinterpret_cast<const Group<T, SIDE_BY_SIDE>*>(start);
+    const int64 whole = size / SIDE_BY_SIDE, rest = whole * SIDE_BY_SIDE + first;
+    int64 i = first;
+#pragma unroll 1
+    for (; i + (TOGETHER - 1) * threads < whole; i += TOGETHER * threads) {
+      Group<T, SIDE_BY_SIDE> group[TOGETHER];
+#pragma unroll
+      for (int t = 0; t < TOGETHER; t++) group[t] = groups[i + t * threads];
+#pragma unroll
+      for (int t = 0; t < TOGETHER; t++) seen.add(group[t]);
     }
-  };
-  const int64 first = int64(blockIdx.x) * blockDim.x + threadIdx.x;
-  const auto accumulate_all = [&](const Group<T, COUNT>& group) {
-#pragma unroll
-    for (int c = 0; c < COUNT; c++) accumulate(group.numbers[c]);
-  };
-  int64 i = first;
-  for (; i + (TOGETHER - 1) * threads < size; i += TOGETHER * threads) {
-    Group<T, COUNT> group[TOGETHER];
-#pragma unroll
-    for (int t = 0; t < TOGETHER; t++) group[t] = groups[at(i + t * threads)];
-#pragma unroll
-    for (int t = 0; t < TOGETHER; t++) accumulate_all(group[t]);
+#pragma unroll 1
+    for (; i < whole; i += threads) seen.add(groups[i]);
+    if (rest < size) seen.add(start[rest]);
+  } else {
+    const int64 m = numbers.n ? numbers.m : 1, n = numbers.n ? numbers.n : size, column = numbers.n ? numbers.column : 1;
+    const auto place_of = [&](int64 number, int64& r, int64& c) {  // in row r and column c of its matrix
+      c = number % n, r = number / n % m;
+      return number / n / m * numbers.apart + r * numbers.row + c * column;
+    };
+    int64 r, c, down, right, at = place_of(first, r, c), step = place_of(threads, down, right);
+#pragma unroll 2
+    for (int64 i = first; i < size; i += threads) {
+      seen.add(start[at]);
+      at += step, r += down, c += right;
+      if (c >= n) c -= n, r++, at += numbers.row - n * column;
+      if (r >= m) r -= m, at += numbers.apart - m * numbers.row;
+    }
   }
-  for (; i < size; i += threads) accumulate_all(groups[at(i)]);
-  if (first < rest_size) accumulate(rest[first]);
+
+  Word<T> high = seen.greatest, low = ~seen.least;
+  unsigned all = seen.kinds(), zeros = seen.zeros, negative_zeros = seen.negative_zeros;
 #pragma unroll
   for (int apart = 16; apart; apart /= 2) {
     high = maximum(high, __shfl_xor_sync(0xffffffff, high, apart));
@@ -127,23 +161,6 @@ __device__ __forceinline__ void reduce(const Group<T, COUNT>* groups, int64 size
     atomicOr(&partial->kinds, uint64(kinds));
     if (counts[0]) atomicAdd(&partial->zeros, counts[0]);
     if (counts[1]) atomicAdd(&partial->negative_zeros, counts[1]);
-  }
-}
-
-// Reduces the array of a block's row of the grid.
-template <class T> __device__ __forceinline__ void reduce_array(const Numbers<T>& numbers, Partial* partial) {
-  if (int64(blockIdx.x) * blockDim.x >= numbers.size) return;
-  constexpr int SIDE_BY_SIDE = 16 / sizeof(T);
-  const T* start = numbers.start;
-  const int64 size = numbers.size;
-  if (numbers.n == 0 && reinterpret_cast<uint64>(start) % 16 == 0) {
-    const int64 groups = size / SIDE_BY_SIDE, rest = size % SIDE_BY_SIDE;
-    reduce(reinterpret_cast<const Group<T, SIDE_BY_SIDE>*>(start), groups, [](int64 i) { return i; }, start + (size - rest), rest, partial);
-  } else {
-    const int64 m = numbers.n ? numbers.m : 1, n = numbers.n ? numbers.n : size, column = numbers.n ? numbers.column : 1;
-    const int64 apart = numbers.apart, row = numbers.row;
-    const auto at = [=](int64 i) { return i / n / m * apart + i / n % m * row + i % n * column; };
-    reduce(reinterpret_cast<const Group<T, 1>*>(start), size, at, start, 0, partial);
   }
 }
 

@@ -18,12 +18,12 @@ from semiring.common import forks
 from semiring.common.errors import SemiringError
 from semiring.kernels.cuda.arguments import Given, Numbers
 from semiring.kernels.cuda.blocks import stacked
-from semiring.kernels.cuda.compiler import kernel_for, pointer_to, rehearsing
+from semiring.kernels.cuda.compiler import Kernel, kernel_for, pointer_to, rehearsing
 from semiring.kernels.cuda.elements import of_bytes
 from semiring.kernels.hardware import device
 from semiring.kernels.limits import RawStatistics
 
-__all__ = ["begin", "flag_signs", "statistics_source"]
+__all__ = ["begin", "flag_signs", "is_compiled", "statistics_source"]
 
 _THREADS = 256
 _BLOCKS, _NUMBERS = 8, 8  # the most blocks per multiprocessor, and the fewest numbers per thread
@@ -107,6 +107,14 @@ def begin(arrays: Sequence[Any], signs: Any = None) -> Callable[[], list[RawStat
     return wait
 
 
+def is_compiled(arrays: Sequence[Any]) -> bool:
+    """Return True if `begin` need not wait for NVRTC on the current GPU."""
+    import cupy
+
+    number = cupy.cuda.runtime.getDevice()
+    return all(_kernel(np.dtype(np.uint8) if v.dtype.kind == "b" else v.dtype, number).is_compiled() for v in arrays)
+
+
 def flag_signs(arrays: Sequence[Any], signs: Any) -> None:
     """Set `signs` as `begin` does, without a wait: also while a CUDA graph is captured."""
     import cupy
@@ -159,8 +167,11 @@ def _start(given: Sequence[Strided], dtype: np.dtype[Any], number: int, fields: 
     fields[1 : 1 + len(own)] = own
     fields[_SIGNS] = 0 if signs is None else signs.data.ptr
     blocks = min(-(-most // (_THREADS * _NUMBERS)), _BLOCKS * device(number).multiprocessors)
-    kernel = kernel_for("value_statistics", number, statistics_source, dtype)
-    kernel.start((max(1, blocks), len(given), 1), (_THREADS, 1, 1), pointer_to(fields))
+    _kernel(dtype, number).start((max(1, blocks), len(given), 1), (_THREADS, 1, 1), pointer_to(fields))
+
+
+def _kernel(dtype: np.dtype[Any], number: int) -> Kernel:
+    return kernel_for("value_statistics", number, statistics_source, dtype)
 
 
 def _readable(values: Any) -> Any:
