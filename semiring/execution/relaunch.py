@@ -129,8 +129,7 @@ def _dense(arrays: tuple[Any, Any, Any, Any], semiring: Semiring, options: tuple
         else:
             given, layouts = ((a, b), (left, right)) if old is None else ((a, b, c), (left, right, old))
             if not _launch_again(known, given, layouts, own, into_via, check=check):
-                if form.dtypes[0].kind == "f":
-                    _known.pop(key, None)  # because other launches are planned now; clamped integers have none
+                _known.pop(key, None)  # because other launches are planned now
                 return None
         if target is not None:  # only now, when the numbers are checked
             _copy(into, target.address, size)

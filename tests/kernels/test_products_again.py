@@ -77,6 +77,62 @@ def test_min_plus(library: str, dtype: Any, witness: bool, more: str, monkeypatc
         assert again[-2], (m, k, n)  # of nonnegative numbers, for the third time
 
 
+def integers(m: int, n: int, dtype: Any, semiring: str, seed: int, *, low: int = 0, most: int = 50) -> Any:
+    """Integers with some of the semiring's own infinity, which ends the dtype's range."""
+    rng, info = np.random.default_rng(seed), np.iinfo(dtype)
+    sign, infinity = (1, info.max) if semiring == "min-plus" else (-1, info.min)
+    return np.where(rng.random((m, n)) < 0.2, infinity, sign * rng.integers(low, most, (m, n))).astype(dtype)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("dtype", [np.int16, np.int32, np.int64])
+@pytest.mark.parametrize("semiring", ["min-plus", "max-plus"])
+@pytest.mark.parametrize("witness", [False, True])
+@pytest.mark.parametrize("more", ["", "c", "out"])
+def test_integers(library: str, dtype: Any, semiring: str, witness: bool, more: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The third turn has elements that pull infinity back, and all turns have infinities in a, b and c."""
+    send, back = sender(library)
+    again = counted(monkeypatch)
+    for m, k, n in SIZES:
+        for turn in range(4):
+            shapes = enumerate(((m, k), (k, n), (m, n)))
+            a, b, c = (integers(*shape, dtype, semiring, 7 * turn + i, low=-9 * (turn == 2)) for i, shape in shapes)
+            want = sr.matmul(a, b, semiring, c=c if more == "c" else None, witness=witness, device="cpu")
+            out = send(np.full((m, n), 7, dtype)) if more == "out" else None
+            x, y, old = send(a), send(b), send(c)
+            found = sr.matmul(x, y, semiring, c=old if more == "c" else None, out=out, witness=witness)
+            for ours, theirs in zip(found, want, strict=True) if witness else [(found, want)]:
+                np.testing.assert_array_equal(back(ours), theirs)
+            for ours, theirs in ((x, a), (y, b), (old, c)):
+                np.testing.assert_array_equal(back(ours), theirs)
+        assert again[-2:] == [True, True], (m, k, n)
+
+
+@pytest.mark.parametrize(("count", "n"), [(3, 70), (1, 40)])
+def test_stacks_and_views_of_integers(count: int, n: int) -> None:
+    cupy = importlib.import_module("cupy")
+    a, b = (np.stack([integers(n, n, np.int32, "min-plus", seed + i) for i in range(count)]) for seed in (0, 10))
+    for x, y in ((a, b), (a[0], b), (a, b[0]), (a.transpose(0, 2, 1), b[:, ::-1]), (a[:, :33], b[:, :, ::2]), (a[0], b[0, :, 4])):
+        for _ in range(3):
+            found = sr.matmul(cupy.asarray(x), cupy.asarray(y), sr.MIN_PLUS)
+            np.testing.assert_array_equal(cupy.asnumpy(found), sr.matmul(x, y, sr.MIN_PLUS, device="cpu"))
+
+
+def test_integers_that_could_overflow_are_refused_again() -> None:
+    cupy = importlib.import_module("cupy")
+    for turn in range(4):
+        a = integers(200, 200, np.int32, "min-plus", turn)
+        if turn == 3:
+            a[5, 6] = 2**30 - 3
+        x, out = cupy.asarray(a), cupy.full((200, 200), 7, np.int32)
+        if turn < 3:
+            assert sr.matmul(x, x, sr.MIN_PLUS, out=out) is out
+            continue
+        with pytest.raises(sr.OverflowRiskError):
+            sr.matmul(x, x, sr.MIN_PLUS, out=out)
+        np.testing.assert_array_equal(cupy.asnumpy(out), 7)
+
+
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("more", ["", "c", "out"])

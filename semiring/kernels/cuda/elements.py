@@ -1,4 +1,4 @@
-"""Elementwise kernels on a GPU: conversion of ∞ in one pass over device memory, construction matrices, and reports to the host.
+"""Elementwise kernels on a GPU: any statement in one pass over device memory, construction matrices, and reports to the host.
 
 The kernels are cached like all others, and exact for subnormals. CuPy's own elementwise kernels take half a second at the first use of
 each, and flush subnormals to zero. Kernels report divergent pivots by the least vertex in each matrix, and anything else by flags.
@@ -6,7 +6,8 @@ each, and flush subnormals to zero. Kernels report divergent pivots by the least
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,15 +15,30 @@ from semiring.common import forks
 from semiring.common.errors import SemiringError
 from semiring.kernels.cuda.arguments import StridedBatch, parameters
 from semiring.kernels.cuda.blocks import stacked
-from semiring.kernels.cuda.compiler import kernel_for, rehearsing
+from semiring.kernels.cuda.compiler import Kernel, kernel_for, rehearsing
 
 __all__ = [
-    "NO_DIVERGENCE", "Flags", "clamp_infinity", "clear_paths", "earliest_divergence", "elements_source", "for_each",
-    "mend", "of_bytes", "read_back", "restore_infinity",
+    "NO_DIVERGENCE", "ElementsPlan", "Flags", "clear_paths", "earliest_divergence", "elements_plan", "elements_source", "for_each",
+    "mend", "of_bytes", "read_back",
 ]  # fmt: skip
 
 _THREADS = 256
 _ACROSS, _DOWN = 1 << 16, 65535  # the most blocks along a row, and down a column or a batch; larger arrays have several elements a thread
+
+
+class ElementsPlan(NamedTuple):
+    """The launch of a statement for each element of arrays of certain layouts; see `for_each`."""
+
+    kernel: Kernel
+    grid: tuple[int, int, int]
+    strides: tuple[tuple[int, int, int], ...]  # of each array, in elements: between rows, columns and matrices
+    shape: tuple[int, int, int]  # matrices, rows and columns
+
+    def start(self, addresses: Iterable[int], numbers: Iterable[int]) -> None:
+        """Launch with the arrays' addresses and the numbers."""
+        layouts = [x for address, strides in zip(addresses, self.strides, strict=True) for x in (address, *strides)]
+        words = [(number + 2**63) % 2**64 - 2**63 for number in numbers]  # signed integers of the same bits
+        self.kernel(self.grid, (_THREADS, 1, 1), (*layouts, *self.shape, *words))
 
 
 def for_each(body: str, arrays: dict[str, Any], **numbers: int) -> None:
@@ -31,11 +47,15 @@ def for_each(body: str, arrays: dict[str, Any], **numbers: int) -> None:
     In `body` the arrays' names stand for their elements, and the names of `numbers` for 64-bit integers. The leading axes of an array must
     have one common stride.
     """
+    if next(iter(arrays.values())).size:
+        elements_plan(body, arrays, *numbers).start([v.data.ptr for v in arrays.values()], numbers.values())
+
+
+def elements_plan(body: str, arrays: dict[str, Any], *numbers: str) -> ElementsPlan:
+    """Return the launch of `for_each` for arrays of the same layouts, and numbers of these names."""
     import cupy
 
     views = list(arrays.values())
-    if views[0].size == 0:
-        return
     if all(v.flags.c_contiguous for v in views):
         count, m, n, strides = 1, 1, views[0].size, [(0, 0, 1)] * len(views)
     else:
@@ -45,11 +65,9 @@ def for_each(body: str, arrays: dict[str, Any], **numbers: int) -> None:
         if abs(strides[0][1]) < abs(strides[0][2]):  # matrices stored by columns are read by columns
             m, n, strides = n, m, [(batch, column, row) for batch, row, column in strides]
     typed = tuple((name, v.dtype) for name, v in arrays.items())
-    kernel = kernel_for("elements", cupy.cuda.runtime.getDevice(), elements_source, body, typed, tuple(numbers))
-    layouts = [x for v, (batch, row, column) in zip(views, strides, strict=True) for x in (v.data.ptr, row, column, batch)]
+    kernel = kernel_for("elements", cupy.cuda.runtime.getDevice(), elements_source, body, typed, numbers)
     grid = min(-(-n // _THREADS), _ACROSS), min(m, _DOWN), min(count, _DOWN)
-    words = [(number + 2**63) % 2**64 - 2**63 for number in numbers.values()]  # signed integers of the same bits
-    kernel(grid, (_THREADS, 1, 1), (*layouts, count, m, n, *words))
+    return ElementsPlan(kernel, grid, tuple((row, column, batch) for batch, row, column in strides), (count, m, n))
 
 
 def elements_source(body: str, arrays: tuple[tuple[str, np.dtype[Any]], ...], numbers: tuple[str, ...]) -> str:
@@ -63,36 +81,6 @@ def elements_source(body: str, arrays: tuple[tuple[str, np.dtype[Any]], ...], nu
         f"{', '.join([*(own for own, _ in taken.values()), 'int64 count, int64 m, int64 n', *(f'int64 {name}' for name in numbers)])}) {{\n"
         f"{''.join(matrices)}  each_element(count, m, n, [&](int64 b, int64 i, int64 j) {{\n{''.join(elements)}    {body};\n  }});\n}}\n"
     )
-
-
-def clamp_infinity(values: Any, inner: int, *, owned: bool, signs: Any = None) -> Any:
-    """Clamp tropical integers to the inner ∞ (see `inner_infinity`), in place if `owned`.
-
-    `signs` becomes 1 if a finite element could pull a sum with ∞ back below it.
-    """
-    import cupy
-
-    out = values if owned else cupy.empty(values.shape, values.dtype)
-    beyond, against = ("x > inner", "x < 0") if inner > 0 else ("x < inner", "x > 0")
-    flag = {} if signs is None else {"signs": signs.data.ptr}
-    test = f"if ({against}) *reinterpret_cast<int32*>(signs) = 1; " if flag else ""
-    for_each(f"{test}y = {beyond} ? inner : x", {"x": values, "y": out}, inner=int(inner), **flag)
-    return out
-
-
-def restore_infinity(values: Any, via: Any, least: int, signed: int, infinity: int, signs: Any = None) -> None:
-    """Undo `clamp_infinity` in place: entries at or beyond a threshold become `infinity`, without a path.
-
-    The threshold is `least`, or `signed` where `clamp_infinity` has set `signs` to 1.
-    """
-    limits = {"threshold": int(least), "infinity": int(infinity)}
-    threshold = "threshold"
-    if signs is not None:
-        limits |= {"signed_threshold": int(signed), "signs": signs.data.ptr}
-        threshold = "(*reinterpret_cast<const int32*>(signs) ? signed_threshold : threshold)"
-    beyond = f"x >= {threshold}" if infinity > 0 else f"x <= {threshold}"
-    pathless, paths = ("", {}) if via is None else (", via = -1", {"via": via})
-    for_each(f"if ({beyond}) x = infinity{pathless}", {"x": values, **paths}, **limits)
 
 
 def of_bytes(shape: int | tuple[int, ...], byte: int) -> Any:

@@ -31,15 +31,14 @@ from semiring.kernels.cuda.blocks import (
     stacked,
     via_of,
 )
+from semiring.kernels.cuda.clamped import clamp_infinity, clamped_plan, restore_infinity
 from semiring.kernels.cuda.elements import (
     NO_DIVERGENCE,
-    clamp_infinity,
     earliest_divergence,
     for_each,
     mend,
     of_bytes,
     read_back,
-    restore_infinity,
 )
 from semiring.kernels.cuda.exponential import ExponentialPlan, exponential_plan, multiply_exponentials, pays
 from semiring.kernels.cuda.kernels import (
@@ -85,7 +84,7 @@ from semiring.kernels.cuda.small_integers import (
 from semiring.kernels.cuda.statistics import begin
 from semiring.kernels.cuda.tile import Tile, TileProblem, choose_tile, looks_up_in_shared, split_k
 from semiring.kernels.engine import Block
-from semiring.kernels.limits import RawStatistics, SafeRange, ValueStatistics, absorbing, interpreted, threshold
+from semiring.kernels.limits import RawStatistics, SafeRange, ValueStatistics, absorbing, interpreted
 
 __all__ = ["CudaEngine"]
 
@@ -137,11 +136,13 @@ class CudaEngine:
         if fits_tensor_cores(r, limits, (m, n, k, count)):
             self.scales = fitting(read(), self.dtypes[0], side_of(r, limits), absorbing(self.semiring, self.dtypes))
 
-    def launches(self, A: Block, B: Block, C: Block, *, fresh: bool) -> list[tuple[ProductPlan | ExponentialPlan, int | None]] | None:
+    def launches(self, A: Block, B: Block, C: Block, *, fresh: bool) -> list[tuple[Any, int | None]] | None:
         """Return the planned launches of C ← A⊗B if `fresh`, else of C ← C ⊕ A⊗B, each with its value of `signs` (None: any).
 
         None is returned if the arrays are not plain, and if no product of this arrangement was planned before.
         """
+        if self._representation.clamped:
+            return self._clamped(*map(self._again, (A, B, C)), fresh=fresh)
         if not self._plain:
             return None
         if self.signs is None:
@@ -151,13 +152,21 @@ class CudaEngine:
         if self._kernels.exponential is not None and self._is_exponential(A, C):
             plan = self._kernels.exponential_plans.get((fresh, alike))
             return None if plan is None else [(plan, None)]
-        found: list[tuple[ProductPlan | ExponentialPlan, int | None]] = []
+        found: list[tuple[Any, int | None]] = []
         for _, signed in self._variants():
             known = self._kernels.plans.get((fresh, False, self._ordered_bits, alike))
             if known is None:
                 return None
             found.append((known, None if self.signs is None else signed))
         return found
+
+    def _clamped(self, A: Block, B: Block, C: Block, *, fresh: bool) -> list[tuple[Any, int | None]] | None:
+        import cupy
+
+        left, right = (cupy.empty(X.values[0].shape, X.values[0].dtype) for X in (A, B))
+        tiles = self._kernels.plans.get((fresh, False, False, arrangement(Block((left,)), Block((right,)), C)))
+        inner, infinity = int(self._representation.zero[0]), int(self.semiring.identities(self.dtypes)[0][0])
+        return None if tiles is None else [(clamped_plan(tiles, A, B, C, left, right, inner, infinity, fresh=fresh), None)]
 
     def small_integers(self, A: Block, B: Block, C: Block, *, fresh: bool) -> SmallIntegerPlan | None:
         """Return the launches of C ← A⊗B, or of C ← C ⊕ A⊗B, for the caller's small integers; None if tensor cores do not pay."""
@@ -255,8 +264,7 @@ class CudaEngine:
         if self._representation.clamped:
             inner = int(self._representation.zero[0])
             infinity = self.semiring.identities(self.dtypes)[0][0]
-            limits = threshold(inner, signed=self.signed), threshold(inner, signed=True)
-            restore_infinity(A.values[0], A.via, *limits, infinity, self.signs)
+            restore_infinity(A.values[0], A.via, inner, infinity, signed=self.signed, signs=self.signs)
         for source, target in zip(A.values, values, strict=True):
             if source.data.ptr != target.data.ptr:
                 copy_into(source.view(target.dtype).reshape(target.shape), target)
