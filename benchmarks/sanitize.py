@@ -117,7 +117,7 @@ def reachability() -> None:
     import cupy
 
     rng = np.random.default_rng(1)
-    for n in (37, 261, 700):
+    for n in (37, 261, 700):  # 261: a pivot block that a cluster divides
         edges = rng.random((2, n, n)) < 1.5 / n
         for _ in range(3):
             same(sr.transitive_closure(cupy.asarray(edges)), sr.transitive_closure(edges), f"{n} vertices")

@@ -71,10 +71,10 @@ class Task(NamedTuple):
     reflexive: bool
     name: tuple[str, int | None]  # key of the schedule for the engine
 
-    def accumulate(self, values: Values, via: Array | None) -> None:
+    def accumulate(self, values: Values, via: Array | None, source: Values | None = None) -> None:
         """values ← A⁺ or I ⊕ A⁺ for an idempotent ⊕. After a divergent pivot, all elements are still sums over some paths."""
         engine = self.engine
-        A = engine.load(values, via)
+        A = engine.load(source or values, via)
 
         def steps(block: Block) -> None:
             if self.reflexive:
@@ -147,6 +147,7 @@ def closure(
     names: Sequence[Any] | None = None,  # the caller's names of the vertices, for errors
     verify: Callable[[], Sequence[ValueStatistics]] | None = None,
     late: bool = True,  # `verify` may run after `values` have changed
+    source: Values | None = None,  # the matrix, if `values` are to receive the closure only: on a GPU, for engines that pack elements
     check: bool = True,  # refuse numbers that could leave the dtype
     shortcuts: bool = False,
     tolerance: float = 0.0,  # see `Diagnosis`
@@ -178,7 +179,7 @@ def closure(
         def repeat(vertex: int) -> None:
             _close_on_host(task, values, via, kept(), names, vertex, tolerance)
 
-        close_asynchronously(task, values, via, verify, repeat, late=late)
+        close_asynchronously(task, values, via, verify, repeat, late=late, source=source)
         return
     batch = values[0].shape[:-2]
     statistics = () if verify is None else verify()
@@ -370,10 +371,11 @@ def close_asynchronously(
     repeat: Callable[[int], None],
     *,
     late: bool,
+    source: Values | None,
 ) -> None:
     """values ← A* or A⁺ on a GPU, in place; `repeat` closes the matrices elsewhere, or raises, given a vertex whose pivot diverged.
 
-    `values` are CuPy arrays of shape (…, n, n), and `via` an int32 one or None; for `verify` and `late` see `closure`.
+    `values` are CuPy arrays of shape (…, n, n), and `via` an int32 one or None; for `verify`, `late` and `source` see `closure`.
     """
     from semiring.kernels.cuda import compiler
 
@@ -381,13 +383,13 @@ def close_asynchronously(
     guard = guard_for(engine.semiring, engine.dtypes, n - 1 if task.reflexive else n, check=task.check)
 
     def found() -> Sequence[ValueStatistics]:
-        return task.statistics(values) if verify is None else verify()
+        return task.statistics(source or values) if verify is None else verify()
 
     def rehearsal() -> None:
         begin_statistics(values)
         if not task.eliminate:
             engine.signed, engine.statistics, engine.asynchronous = guard.signed, _ORDINARY, False
-            task.accumulate(values, via)
+            task.accumulate(values, via, source)
 
     # Close one block before its numbers are known: a kernel for any numbers costs less than the wait.
     alone = values[0].ndim == 2 and n <= engine.pivot
@@ -403,7 +405,7 @@ def close_asynchronously(
         if task.eliminate:
             task.run_elimination(values)
         elif not (via is None and statistics and _close_in_windows(task, values, statistics[0])):
-            task.accumulate(values, via)
+            task.accumulate(values, via, source)
         if engine.meter is not None:
             engine.meter.wait()
         if soon:

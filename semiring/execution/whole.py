@@ -18,6 +18,7 @@ from semiring.common.errors import SemiringError
 from semiring.common.progress import Meter
 from semiring.execution.question import GivenGraph, Question, Selection
 from semiring.graphs import Graph
+from semiring.kernels.operations import is_packed
 from semiring.planning import Plan
 
 __all__ = ["close", "close_matrices", "made_of_edges", "paths_of", "shares"]
@@ -78,12 +79,18 @@ def close_matrices(how: Plan, g: Graph, question: Question, read: Callable[[], G
     from semiring.kernels.cuda.elements import of_bytes
 
     with on_device(how.device), ExitStack() as stack:
-        values = tuple(map(_row_major, g.working())) if on_gpu(g.values[0]) else tuple(map(upload, g.values))
+        source = None
+        if not on_gpu(g.values[0]):
+            values = tuple(map(upload, g.values))
+        elif g.owned or not is_packed(how.semiring, how.dtypes, witness=how.paths):
+            values = tuple(map(_row_major, g.working()))
+        else:  # the engine packs bits, and leaves the caller's array as it is
+            values, source = tuple([namespace(v).empty(v.shape, v.dtype) for v in g.values]), g.values
         via = of_bytes(values[0].shape, 0xFF) if how.paths else None
         if g.owned and question.options.check:  # what is refused stays as it is
             g.late = False
         arrive = _arrivals(values, via, stack) if returns else None
-        return _closed(how, g, values, via, question, read, meter, arrive)
+        return _closed(how, g, values, via, question, read, meter, arrive, source)
 
 
 def _closed(
@@ -95,6 +102,7 @@ def _closed(
     read: Callable[[], Graph | None],
     meter: Meter | None,
     arrive: Callable[[], tuple[tuple[Array, ...], Array | None]] | None = None,
+    source: Any = None,
 ) -> Any:
     """Close matrices in place, and return what `arrive` brings to the host."""
     kept = _kept(g, values, read)
@@ -111,6 +119,7 @@ def _closed(
         names=g.labels,
         verify=g.verify,
         late=g.late,
+        source=source,
         check=question.options.check,
         shortcuts=how.problem.takes_shortcuts,
         tolerance=how.problem.tolerance,

@@ -111,9 +111,12 @@ def test_large_closures() -> None:
 
 
 @pytest.mark.parametrize("n", [1, 32, 33, 127, 128, 129, 256, 300, 511, 512])
-def test_pivot_blocks(n: int) -> None:
+@pytest.mark.parametrize("copies", [1, 4])
+def test_pivot_blocks(n: int, copies: int) -> None:
+    """A cluster of thread blocks divides each of few large ones, but not of many."""
     rng = np.random.default_rng(n)
     a = np.stack([rng.random((n, n)) < edges / n for edges in (0.5, 1, 1.5, 3)] + [np.eye(n, k=1, dtype=bool), np.eye(n, k=-1, dtype=bool)])
+    a = np.concatenate([a] * copies)
     for method, expected in (("close", False), ("eliminate", np.eye(n, dtype=bool))):
         gpu = engine()
         A = gpu.load((cupy.asarray(a),))
@@ -171,6 +174,17 @@ def test_layouts_are_packed_and_unpacked(layout: str) -> None:
     four = given.reshape(1, 3, 61, 2100)[:, :, :, 3:]
     gpu.store(gpu.load((four,)), (four,))
     np.testing.assert_array_equal(four.get() != 0, expected[None, :, :, 3:])
+
+
+def test_closures_of_views_leave_them_alone() -> None:
+    a = np.random.default_rng(6).random((2, 300, 620)) < 0.003
+    whole = cupy.asarray(a)
+    for view in (np.s_[0, :, :300], np.s_[1, ::-1, 610:10:-2], np.s_[:, 40:300, 100:360]):
+        for given, here in ((whole[view], a[view]), (whole[view].swapaxes(-1, -2), a[view].swapaxes(-1, -2))):
+            found = sr.transitive_closure(given)
+            assert found.flags.c_contiguous
+            np.testing.assert_array_equal(found.get(), plus(here))
+    np.testing.assert_array_equal(whole.get(), a)
 
 
 @pytest.mark.usefixtures("tiled")

@@ -267,8 +267,9 @@ def test_kernels_of_small_integers_compile(dtype: str, side: int) -> None:
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_every_kernel_on_bits_compiles(arch: int, record_property: Any) -> None:
-    kernels: list[tuple[str, boolean.BitTile | None, int]] = [(name, None, 0) for name in ("transpose", "pack", "unpack", "add_identity")]
+    kernels: list[tuple[Any, ...]] = [(name, None, 0) for name in ("transpose", "pack", "unpack", "add_identity")]
     kernels += [("close", None, words) for words in boolean.PIVOT_WORDS]
+    kernels += [("close", None, boolean.PIVOT_WORDS[-1], True)] * (arch >= 90)
     tiles = boolean.candidate_bit_tiles(arch)
     kernels += [("product", tile, 0) for tile in tiles]
     kernels += [(name, tile, 0) for tile in tiles if tile.blocked for name in ("transpose", "arrange")]

@@ -159,58 +159,94 @@ __device__ __forceinline__ void include_identity(Bits A, int n) {
   if (i < n) A.of_batch(blockIdx.x / groups).words[i * A.row + i / 32] |= 1u << i % 32;
 }
 
-// The closure of a block of bits by one thread block: Warshall's algorithm, 32 vertices K at a time. Thread i holds row i in registers.
-// A <- A + A^2 + ... for n <= 32 W.
-template <int W> __device__ __forceinline__ void close_bits(Bits A, int n) {
-  static_assert(W % 4 == 0, "rows are read by 128 bits");
-  // The rows of the vertices K, and A_KK*. Two buffers alternate, so that one barrier per round is enough.
-  __shared__ uint4 rows[2][32][W / 4];
-  __shared__ unsigned between[2][32];
-  const int i = threadIdx.x, lane = i % 32;
-  uint4* const place = reinterpret_cast<uint4*>(A.of_batch(blockIdx.x).words + i * A.row);
+// Waits for all thread blocks of a cluster, or of the only block.
+template <int BLOCKS> __device__ __forceinline__ void meet() {
+  if constexpr (BLOCKS > 1)
+    asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+  else
+    __syncthreads();
+}
 
-  unsigned a[W];
+// Reads from the shared memory of another thread block of the cluster.
+__device__ __forceinline__ uint4 read_from(int block, const uint4* place) {
+  Shared there;
+  uint4 x;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(shared_address(place)), "r"(block));
+  asm volatile("ld.shared::cluster.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w) : "r"(there) : "memory");
+  return x;
+}
+
+// The closure of a block of bits: Warshall's algorithm, 32 vertices K at a time. A <- A + A^2 + ... for n <= 32 W.
+//
+// BLOCKS thread blocks divide the rows, and PARTS warps the words of 32 rows; a lane holds its part of a row in registers.
+template <int W, int BLOCKS, int PARTS> __device__ __forceinline__ void close_bits(Bits A, int n) {
+  constexpr int OWN = W / PARTS, ROWS = 32 * W / BLOCKS;
+  static_assert(OWN % 4 == 0 && ROWS % 32 == 0, "rows are read by 128 bits");
+  // The rows of the vertices K, then A_KK*. Two buffers alternate, so that few barriers are enough; other blocks take a copy.
+  constexpr int CHUNKS = 32 * W / 4, SHARED = CHUNKS + 8;
+  __shared__ uint4 published[2][SHARED], copied[SHARED];
+  __shared__ unsigned shared_to[2][ROWS];
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, part = warp % PARTS, own_row = warp / PARTS * 32 + lane;
+  const int i = blockIdx.x % BLOCKS * ROWS + own_row, first = part * (OWN / 4);
+  uint4* const place = reinterpret_cast<uint4*>(A.of_batch(blockIdx.x / BLOCKS).words + i * A.row) + first;
+
+  unsigned a[OWN];
 #pragma unroll
-  for (int v = 0; v < W / 4; v++) {
-    const uint4 some = i < n && v * 128 < n ? place[v] : uint4{};
+  for (int v = 0; v < OWN / 4; v++) {
+    const uint4 some = i < n && (first + v) * 128 < n ? place[v] : uint4{};
     a[4 * v] = some.x, a[4 * v + 1] = some.y, a[4 * v + 2] = some.z, a[4 * v + 3] = some.w;
   }
   for (int w = 0; w * 32 < n; w++) {
     const int buffer = w & 1;
+    const bool mine = w / OWN == part;  // a warp holds the words of K, or its neighbour does
     unsigned to = 0;  // row i of A_iK
 #pragma unroll
-    for (int v = 0; v < W; v++)
-      if (v == w) to = a[v];
+    for (int v = 0; v < OWN; v++)
+      if (v == w % OWN) to = a[v];
+    if (PARTS > 1 && mine) shared_to[buffer][own_row] = to;
     if (i / 32 == w) {
-      unsigned own = to;
 #pragma unroll
-      for (int k = 0; k < 32; k++) {
-        const unsigned row = __shfl_sync(~0u, own, k);
-        if (own >> k & 1) own |= row;
+      for (int v = 0; v < OWN / 4; v++)
+        published[buffer][lane * (W / 4) + first + v] = {a[4 * v], a[4 * v + 1], a[4 * v + 2], a[4 * v + 3]};
+      if (mine) {
+        unsigned own = to;
+#pragma unroll
+        for (int k = 0; k < 32; k++) {
+          const unsigned row = __shfl_sync(~0u, own, k);
+          if (own >> k & 1) own |= row;
+        }
+        reinterpret_cast<unsigned*>(published[buffer] + CHUNKS)[lane] = own;
       }
-      between[buffer][lane] = own;
-#pragma unroll
-      for (int v = 0; v < W / 4; v++) rows[buffer][lane][v] = {a[4 * v], a[4 * v + 1], a[4 * v + 2], a[4 * v + 3]};
     }
-    __syncthreads();
+    meet<BLOCKS>();
+    const uint4* rows = published[buffer];
+    if constexpr (BLOCKS > 1) {
+      for (int c = threadIdx.x; c < SHARED; c += 32 * W / BLOCKS * PARTS) copied[c] = read_from(w * 32 / ROWS, rows + c);
+      rows = copied;
+      __syncthreads();
+    }
     // A_iK <- A_iK + A_iK A_KK*, then A_i: <- A_i: + A_iK A_K:, with A_K: from before the round.
+    if (PARTS > 1) to = shared_to[buffer][own_row];
     unsigned reached = to;
 #pragma unroll
-    for (int k = 0; k < 32; k++)
-      if (to >> k & 1) reached |= between[buffer][k];
+    for (int k = 0; k < 32; k += 4) {
+      const uint4 four = rows[CHUNKS + k / 4];
+      reached |= (-(to >> k & 1) & four.x) | (-(to >> (k + 1) & 1) & four.y) | (-(to >> (k + 2) & 1) & four.z) | (-(to >> (k + 3) & 1) & four.w);
+    }
 #pragma unroll 8
     for (int k = 0; k < 32; k++) {
       const unsigned mask = -(reached >> k & 1);
 #pragma unroll
-      for (int v = 0; v < W / 4; v++) {
-        const uint4 row = rows[buffer][k][v];
+      for (int v = 0; v < OWN / 4; v++) {
+        const uint4 row = rows[k * (W / 4) + first + v];
         a[4 * v] |= mask & row.x, a[4 * v + 1] |= mask & row.y, a[4 * v + 2] |= mask & row.z, a[4 * v + 3] |= mask & row.w;
       }
     }
   }
+  if (BLOCKS > 1) meet<BLOCKS>();  // a block ends when nobody reads its memory
 #pragma unroll
-  for (int v = 0; v < W / 4; v++)
-    if (i < n && v * 128 < n) place[v] = {a[4 * v], a[4 * v + 1], a[4 * v + 2], a[4 * v + 3]};
+  for (int v = 0; v < OWN / 4; v++)
+    if (i < n && (first + v) * 128 < n) place[v] = {a[4 * v], a[4 * v + 1], a[4 * v + 2], a[4 * v + 3]};
 }
 
 // C <- C + A B over bits, or C <- A B. With B transposed, c_ij is 1 if row i of A and row j of B^T have a bit in common.

@@ -41,6 +41,9 @@ PIVOT_WORDS = (4, 8, 16)
 PIVOT = 32 * PIVOT_WORDS[-1]
 """Side of the largest pivot block."""
 
+CLUSTER, _PARTS = 8, 4
+"""Thread blocks that divide the rows of a large pivot block, and warps that divide its words, where multiprocessors would be idle."""
+
 WARPS, SPAN = 8, 2048
 """Warps in a thread block of the auxiliary kernels, and bits that a warp packs or unpacks."""
 
@@ -112,11 +115,11 @@ def choose_bit_tile(m: int, n: int, k: int, batch: int, limits: Device) -> BitTi
     return min((t for t in candidate_bit_tiles(limits.arch) if t.shared_bytes <= limits.block_shared_bytes), key=time)
 
 
-def bits_source(name: str, tile: BitTile | None = None, words: int = 0) -> str:
+def bits_source(name: str, tile: BitTile | None = None, words: int = 0, cluster: bool = False) -> str:
     """Return the CUDA C++ of one kernel: the template, and an instantiation called `name`.
 
     `name` is "product", "transpose", "arrange", "pack", "unpack", "close" or "add_identity". A product takes a `tile`. Blocks are arranged
-    or transposed for a tile that reads blocks. "close" takes the `words` per row of the pivot block.
+    or transposed for a tile that reads blocks. "close" takes the `words` per row of the pivot block, and divides it by a cluster's blocks.
     """
     bounds, threads = "", 32 * WARPS
     (taken_a, a), (taken_b, b), (taken_c, c) = (parameters(Bits, x) for x in "abc")
@@ -139,9 +142,10 @@ def bits_source(name: str, tile: BitTile | None = None, words: int = 0) -> str:
             taken = [taken_truths, taken_a, "long long m, long long n, long long aligned"]
             call = f"{name}_rows({f'{truths}, {a}' if name == 'pack' else f'{a}, {truths}'}, m, n, aligned)"
         case "close":
-            threads = 32 * words
+            blocks, parts = (CLUSTER, _PARTS) if cluster else (1, 1)
+            threads, bounds = 32 * words // blocks * parts, f") __cluster_dims__({blocks}, 1, 1" if cluster else ""
             taken = [taken_a, "long long n"]
-            call = f"close_bits<{words}>({a}, n)"
+            call = f"close_bits<{words}, {blocks}, {parts}>({a}, n)"
         case _:
             taken = [taken_a, "long long n"]
             call = f"include_identity({a}, n)"
@@ -263,8 +267,11 @@ class CudaBooleanEngine(Immediate):
         n, batch = A.shape[0], len(A.values[0])
         if n and batch:
             words = next(w for w in PIVOT_WORDS if n <= 32 * w)
-            kernel = kernel_for("close", self.number, bits_source, "close", None, words)
-            kernel((batch, 1, 1), (32 * words, 1, 1), (*_layout(A.values[0]), n))
+            limits = device(self.number)
+            cluster = words == PIVOT_WORDS[-1] and limits.arch >= 90 and batch * CLUSTER <= limits.multiprocessors
+            kernel = kernel_for("close", self.number, bits_source, "close", None, words, cluster)
+            blocks, parts = (CLUSTER, _PARTS) if cluster else (1, 1)
+            kernel((batch * blocks, 1, 1), (32 * words // blocks * parts, 1, 1), (*_layout(A.values[0]), n))
             launched(self.meter, n**3 * batch)
 
     def eliminate(self, A: Block) -> None:
