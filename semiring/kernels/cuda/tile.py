@@ -117,6 +117,8 @@ _TILES: dict[tuple[bool, bool], dict[int, tuple[Tile, ...]]] = {
             Tile(64, 64, 32, 4, 8, 2, 3, unrolled=32),
             Tile(64, 64, 32, 4, 4, 2, 2, unrolled=32, cost=1.03),
             Tile(32, 32, 32, 4, 4, 3, 8, unrolled=32, cost=1.05),
+            Tile(32, 32, 32, 2, 4, 3, 6, unrolled=32, cost=1.15),
+            Tile(16, 32, 32, 1, 4, 3, 8, unrolled=32, cost=1.6),
         ),
         8: (Tile(32, 64, 16, 4, 4, 3, 3),),
         16: (Tile(32, 32, 8, 4, 4, 3, 2, held=1),),
@@ -136,7 +138,11 @@ _BY_STEP = {None: tuple(replace(tile, held=1) for tile in _TILES[False, True][4]
 
 _SHARED_LOOKUP: dict[bool, dict[int, tuple[Tile, ...]]] = {
     True: {
-        4: (Tile(64, 64, 32, 4, 4, 2, 2, unrolled=32), Tile(32, 32, 32, 4, 4, 2, 8, unrolled=32, cost=1.1)),
+        4: (
+            Tile(64, 64, 32, 4, 4, 2, 2, unrolled=32),
+            Tile(32, 32, 32, 4, 4, 2, 8, unrolled=32, cost=1.1),
+            Tile(16, 32, 32, 1, 4, 2, 8, unrolled=32, cost=1.6),
+        ),
         8: (Tile(32, 64, 16, 4, 4, 4, 3), Tile(64, 64, 16, 4, 4, 4, 1, cost=1.1)),
         16: (Tile(32, 32, 16, 4, 4, 4, 2, held=1, unrolled=8),),
     },
