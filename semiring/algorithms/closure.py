@@ -391,12 +391,13 @@ def close_asynchronously(
             engine.signed, engine.statistics, engine.asynchronous = guard.signed, _ORDINARY, False
             task.accumulate(values, via, source)
 
+    levels = task.shortcuts and task.reflexive and via is None and values[0].ndim == 2 and n >= machine.LEVELS_SIDE
+    levels = levels and is_min_plus(engine.semiring)
     # Close one block before its numbers are known: a kernel for any numbers costs less than the wait.
     alone = values[0].ndim == 2 and n <= engine.pivot
-    soon = late and alone and verify is not None and not (task.eliminate or tropical(engine.semiring, engine.dtypes))
+    soon = late and alone and verify is not None and not (levels or task.eliminate or tropical(engine.semiring, engine.dtypes))
     statistics = () if soon else compiler.run(found, rehearsal)
-    levels = task.shortcuts and task.reflexive and via is None and values[0].ndim == 2 and is_min_plus(engine.semiring)
-    if levels and statistics and n >= machine.LEVELS_SIDE and _close_by_levels(engine, values[0], statistics[0]):
+    if levels and statistics and _close_by_levels(engine, values[0], statistics[0]):
         return
     if statistics:
         guard.before(statistics)

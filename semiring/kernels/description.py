@@ -79,12 +79,14 @@ def describe(semiring: Semiring, dtypes: DTypes, device: str, n: int, *, witness
 def _cpu(semiring: Semiring, dtypes: DTypes, witness: bool) -> KernelDescription:
     from semiring.kernels.cpu.compiler import assembly
     from semiring.kernels.cpu.kernels import kernels_for
+    from semiring.kernels.cpu.micro import unrolled_steps
 
     kernels = kernels_for(semiring, dtypes)
     name, tile = ("product_witness", kernels.witness_tile) if witness else ("product", kernels.tile)
     text = assembly(kernels.ir(name), kernels.target)
     loop = "sums" if kernels.representation.kind == "exponential" else "micro"
-    instructions = _counted(inner_loop(text, f"{name}_{loop}"), tile.rows * tile.vectors, tile.width)
+    vectors = tile.rows * tile.vectors * unrolled_steps(kernels.representation, kernels.target, witness=witness)
+    instructions = _counted(inner_loop(text, f"{name}_{loop}"), vectors, tile.width)
     return KernelDescription(f"cpu, {kernels.target.isa} for {kernels.target.cpu}", tile, instructions=instructions)
 
 

@@ -17,12 +17,25 @@ from semiring.kernels.cpu.lowering import BroadcastOperand, Lowering, Value, emp
 from semiring.kernels.cpu.representation import Representation, Tile
 from semiring.kernels.hardware import Target
 
-__all__ = ["SUMMED", "MicroKernel"]
+__all__ = ["SUMMED", "MicroKernel", "unrolled_steps"]
 
 Index = str | int
 
 SUMMED = 128
 """Steps per partial sum, to limit rounding errors."""
+
+
+def unrolled_steps(rep: Representation, target: Target, *, witness: bool) -> int:
+    """Return the steps in a turn of the loop over k.
+
+    Sums as x · 1 + y overwrite an operand. With 16 registers their copies fill the front end, so that the loop's own instructions show.
+    With a witness two steps at once are best, for any short step.
+    """
+    steps = [e.op for e in nodes(*rep.inner_add, *rep.inner_mul) if e.op not in ("var", "const")]
+    if len(steps) > 2 or target.registers != 16:
+        return 1
+    fused = target.fma_add and any(scalar.kind == "f" for scalar in rep.inner) and not {"add", "sub"}.isdisjoint(steps)
+    return 2 if witness else 4 if fused else 1
 
 
 class MicroKernel:
@@ -111,11 +124,7 @@ class MicroKernel:
         self._em = em
         ones = self.args.ones(em, set(self.rep.inner), width) if self.target.fma_add else None
         self._low = Lowering(em, self.target, width, ones=ones, infinities=self.rep.inner_infinities)
-        # Sums as x · 1 + y overwrite an operand. With 16 registers their copies fill the front end, so that the loop's own steps show. With
-        # a witness two steps at once are best, for any short step.
-        steps = [e.op for e in nodes(*self.rep.inner_add, *self.rep.inner_mul) if e.op not in ("var", "const")]
-        short = len(steps) <= 2 and self.target.registers == 16
-        self._unrolled = 2 if short and self.witness else 4 if short and ones and not {"add", "sub"}.isdisjoint(steps) else 1
+        self._unrolled = unrolled_steps(self.rep, self.target, witness=self.witness)
         # Row and column of each vector of the tile, and ⊕'s zero for each.
         self._vectors = [(i, j * width) for i in range(tile.rows) for j in range(tile.vectors)]
         self._zeros = empty_sums(self.rep.inner, self.rep.inner_zero, width) * len(self._vectors)
