@@ -42,7 +42,7 @@ PIVOT = 32 * PIVOT_WORDS[-1]
 """Side of the largest pivot block."""
 
 CLUSTER, _PARTS = 8, 4
-"""Thread blocks that divide the rows of a large pivot block, and warps that divide its words, where multiprocessors would be idle."""
+"""Thread blocks that divide the rows of a large pivot block, and warps that divide the words of these rows, on idle multiprocessors."""
 
 WARPS, SPAN = 8, 2048
 """Warps in a thread block of the auxiliary kernels, and bits that a warp packs or unpacks."""
