@@ -385,6 +385,10 @@ def close_asynchronously(
     def found() -> Sequence[ValueStatistics]:
         return task.statistics(source or values) if verify is None else verify()
 
+    def refuse(statistics: Sequence[ValueStatistics]) -> None:
+        if statistics:
+            guard.before(statistics)
+
     def rehearsal() -> None:
         begin_statistics(values)
         if not task.eliminate:
@@ -399,8 +403,7 @@ def close_asynchronously(
     statistics = () if soon else compiler.run(found, rehearsal)
     if levels and statistics and _close_by_levels(engine, values[0], statistics[0]):
         return
-    if statistics:
-        guard.before(statistics)
+    refuse(statistics)
     engine.signed, engine.statistics, engine.asynchronous = guard.signed, statistics[0] if statistics else None, not statistics
     try:
         if task.eliminate:
@@ -411,8 +414,7 @@ def close_asynchronously(
             engine.meter.wait()
         if soon:
             statistics = found()
-            if statistics:
-                guard.before(statistics)
+            refuse(statistics)
         if not statistics or may_improve(engine.semiring, statistics):  # else no pivot diverges: do not wait
             engine.verify()
     except DivergentPivot as stop:

@@ -42,7 +42,7 @@ PIVOT = 32 * PIVOT_WORDS[-1]
 """Side of the largest pivot block."""
 
 CLUSTER, _PARTS = 8, 4
-"""Thread blocks that divide the rows of a large pivot block, and warps that divide the words of these rows, on idle multiprocessors."""
+"""Thread blocks of a cluster for the rows of a large pivot block, and warps for the words of a row."""
 
 WARPS, SPAN = 8, 2048
 """Warps in a thread block of the auxiliary kernels, and bits that a warp packs or unpacks."""
@@ -142,8 +142,8 @@ def bits_source(name: str, tile: BitTile | None = None, words: int = 0, cluster:
             taken = [taken_truths, taken_a, "long long m, long long n, long long aligned"]
             call = f"{name}_rows({f'{truths}, {a}' if name == 'pack' else f'{a}, {truths}'}, m, n, aligned)"
         case "close":
-            blocks, parts = (CLUSTER, _PARTS) if cluster else (1, 1)
-            threads, bounds = 32 * words // blocks * parts, f") __cluster_dims__({blocks}, 1, 1" if cluster else ""
+            blocks, parts, threads = _divided(words, cluster=cluster)
+            bounds = f") __cluster_dims__({blocks}, 1, 1" if cluster else ""
             taken = [taken_a, "long long n"]
             call = f"close_bits<{words}, {blocks}, {parts}>({a}, n)"
         case _:
@@ -151,6 +151,12 @@ def bits_source(name: str, tile: BitTile | None = None, words: int = 0, cluster:
             call = f"include_identity({a}, n)"
     kernel = f'extern "C" __global__ void __launch_bounds__({threads}{bounds}) {name}({", ".join(taken)}) {{\n  {call};\n}}\n'
     return f'#include "bits.cuh"\n\n{kernel}'
+
+
+def _divided(words: int, *, cluster: bool) -> tuple[int, int, int]:
+    """Return the thread blocks for the rows of a pivot block, the warps for the words of a row, and the threads of a block."""
+    blocks, parts = (CLUSTER, _PARTS) if cluster else (1, 1)
+    return blocks, parts, 32 * words // blocks * parts
 
 
 _SMALL = 128 << 20  # bytes of packed matrices whose schedules are captured as CUDA graphs, on a workspace of the same size
@@ -270,8 +276,8 @@ class CudaBooleanEngine(Immediate):
             limits = device(self.number)
             cluster = words == PIVOT_WORDS[-1] and limits.arch >= 90 and batch * CLUSTER <= limits.multiprocessors
             kernel = kernel_for("close", self.number, bits_source, "close", None, words, cluster)
-            blocks, parts = (CLUSTER, _PARTS) if cluster else (1, 1)
-            kernel((batch * blocks, 1, 1), (32 * words // blocks * parts, 1, 1), (*_layout(A.values[0]), n))
+            blocks, _, threads = _divided(words, cluster=cluster)
+            kernel((batch * blocks, 1, 1), (threads, 1, 1), (*_layout(A.values[0]), n))
             launched(self.meter, n**3 * batch)
 
     def eliminate(self, A: Block) -> None:

@@ -31,7 +31,7 @@ from semiring.kernels.cuda.blocks import (
     stacked,
     via_of,
 )
-from semiring.kernels.cuda.clamped import clamp_infinity, clamped_plan, restore_infinity
+from semiring.kernels.cuda.clamped import ClampedPlan, clamp_infinity, clamped_plan, restore_infinity
 from semiring.kernels.cuda.elements import (
     NO_DIVERGENCE,
     earliest_divergence,
@@ -136,10 +136,12 @@ class CudaEngine:
         if fits_tensor_cores(r, limits, (m, n, k, count)):
             self.scales = fitting(read(), self.dtypes[0], side_of(r, limits), absorbing(self.semiring, self.dtypes))
 
-    def launches(self, A: Block, B: Block, C: Block, *, fresh: bool) -> list[tuple[Any, int | None]] | None:
+    def launches(
+        self, A: Block, B: Block, C: Block, *, fresh: bool
+    ) -> Sequence[tuple[ProductPlan | ExponentialPlan | ClampedPlan, int | None]] | None:
         """Return the planned launches of C ← A⊗B if `fresh`, else of C ← C ⊕ A⊗B, each with its value of `signs` (None: any).
 
-        None is returned if the arrays are not plain, and if no product of this arrangement was planned before.
+        None is returned if the arrays are neither plain nor clamped, and if no product of this arrangement was planned before.
         """
         if self._representation.clamped:
             return self._clamped(*map(self._again, (A, B, C)), fresh=fresh)
@@ -152,7 +154,7 @@ class CudaEngine:
         if self._kernels.exponential is not None and self._is_exponential(A, C):
             plan = self._kernels.exponential_plans.get((fresh, alike))
             return None if plan is None else [(plan, None)]
-        found: list[tuple[Any, int | None]] = []
+        found: list[tuple[ProductPlan | ExponentialPlan, int | None]] = []
         for _, signed in self._variants():
             known = self._kernels.plans.get((fresh, False, self._ordered_bits, alike))
             if known is None:
@@ -160,13 +162,16 @@ class CudaEngine:
             found.append((known, None if self.signs is None else signed))
         return found
 
-    def _clamped(self, A: Block, B: Block, C: Block, *, fresh: bool) -> list[tuple[Any, int | None]] | None:
+    def _clamped(self, A: Block, B: Block, C: Block, *, fresh: bool) -> list[tuple[ClampedPlan, None]] | None:
         import cupy
 
         left, right = (cupy.empty(X.values[0].shape, X.values[0].dtype) for X in (A, B))
         tiles = self._kernels.plans.get((fresh, False, False, arrangement(Block((left,)), Block((right,)), C)))
-        inner, infinity = int(self._representation.zero[0]), int(self.semiring.identities(self.dtypes)[0][0])
-        return None if tiles is None else [(clamped_plan(tiles, A, B, C, left, right, inner, infinity, fresh=fresh), None)]
+        return None if tiles is None else [(clamped_plan(tiles, A, B, C, left, right, *self._infinities(), fresh=fresh), None)]
+
+    def _infinities(self) -> tuple[int, int]:
+        """Return the inner ∞ of clamped integers, and the caller's."""
+        return int(self._representation.zero[0]), int(self.semiring.identities(self.dtypes)[0][0])
 
     def small_integers(self, A: Block, B: Block, C: Block, *, fresh: bool) -> SmallIntegerPlan | None:
         """Return the launches of C ← A⊗B, or of C ← C ⊕ A⊗B, for the caller's small integers; None if tensor cores do not pay."""
@@ -262,9 +267,7 @@ class CudaEngine:
     def store(self, A: Block, values: tuple[Any, ...]) -> None:
         """Convert elements back to the caller's form, in `values`."""
         if self._representation.clamped:
-            inner = int(self._representation.zero[0])
-            infinity = self.semiring.identities(self.dtypes)[0][0]
-            restore_infinity(A.values[0], A.via, inner, infinity, signed=self.signed, signs=self.signs)
+            restore_infinity(A.values[0], A.via, *self._infinities(), signed=self.signed, signs=self.signs)
         for source, target in zip(A.values, values, strict=True):
             if source.data.ptr != target.data.ptr:
                 copy_into(source.view(target.dtype).reshape(target.shape), target)

@@ -112,7 +112,7 @@ def is_compiled(arrays: Sequence[Any]) -> bool:
     import cupy
 
     number = cupy.cuda.runtime.getDevice()
-    return all(_kernel(np.dtype(np.uint8) if v.dtype.kind == "b" else v.dtype, number).is_compiled() for v in arrays)
+    return all(_kernel(_described(v).dtype, number).is_compiled() for v in arrays)
 
 
 def flag_signs(arrays: Sequence[Any], signs: Any) -> None:
