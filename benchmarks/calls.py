@@ -242,15 +242,15 @@ def products_on_gpu() -> None:
         rows = []
         for n in _SIZES:
             a, c = (make(np.random.default_rng(seed).random((n, n), dtype=np.float32)) for seed in range(2))
-            works: dict[str, Callable[[], object]] = {
+            works: dict[str, Callable[[], object] | None] = {
                 "plain": partial(sr.matmul, a, a, sr.MIN_PLUS),
                 "witness": partial(sr.matmul, a, a, sr.MIN_PLUS, witness=True),
                 "log": partial(sr.matmul, a, a, sr.LOG),
                 "c": partial(sr.matmul, a, a, sr.MIN_PLUS, c=c),
-                "out": partial(sr.matmul, a, a, sr.MIN_PLUS, out=c) if library != "JAX" else lambda: None,
+                "out": partial(sr.matmul, a, a, sr.MIN_PLUS, out=c) if library != "JAX" else None,  # JAX's arrays are immutable
                 "paths": partial(sr.apsp, a, paths=True),
             }
-            rows.append((f"{n:,}", *(f"{1e6 * _waited(work, wait):,.0f}" for work in works.values())))
+            rows.append((f"{n:,}", *(f"{1e6 * _waited(work, wait):,.0f}" if work else "–" for work in works.values())))
         print_table((f"{library}, f32, n, µs a call", "min-plus", "witness", "LOG", "c=", "out=", "apsp with paths"), rows)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-import array_api_strict
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -204,7 +203,7 @@ def test_stacks_of_dense_matrices() -> None:
 
 
 def test_results_are_of_the_library_of_the_dense_operand() -> None:
-    x = array_api_strict.asarray(np.arange(6.0))
+    x = pytest.importorskip("array_api_strict").asarray(np.arange(6.0))
     assert type(sr.matmul(drawn(5, 6, 0), x, sr.MIN_PLUS)) is type(x)
     assert sr.matmul(drawn(5, 6, 0), [0, 1, 2, 3, 4, 5], sr.MIN_PLUS).shape == (5,)
 
