@@ -56,7 +56,7 @@ def products(semiring: sr.Semiring, dtype: str) -> None:
             if semiring is sr.PLUS_TIMES:
                 a, b = (np.where(np.isinf(x), 0, x) for x in (a, b))
             A, B = view_a(cupy.asarray(a)), view_b(cupy.asarray(b))
-            for depth in (k, 41, 41):  # a witness of few steps is looked for in shared memory; a second product is launched as the first was
+            for depth in (k, 41, 41):  # a witness of few steps is found in shared memory; a second product repeats a launch
                 found, expected = (sr.matmul(x[:, :depth], y[:depth], semiring) for x, y in ((A, B), (view_a(a), view_b(b))))
                 same(found, expected, f"{left} and {right}, {depth} steps")
     if semiring is not sr.PLUS_TIMES:
