@@ -140,6 +140,7 @@ SHARED = 1 << 14  # vertices from which on several GPUs beat one
 BESIDE = 0.1  # the share of the shorter of two overlapping tasks that costs time after all, since memory and cores are shared
 PANEL = 3e-3  # agreement of the ranks on a row panel
 COPIED = 5e9  # bytes of a row panel a second that a core copies to memory shared by the ranks of a host
+PAGES = 1e10  # bytes of a matrix a second, as the host's pages are allotted, pinned and released; all threads share the work
 PINNED, NCCL = 5e10, 3e11  # the same from a GPU to that memory; from a GPU to all GPUs of a host by NCCL
 NETWORK = 2e10  # the same from host to host, for an assumed network of 200 Gbit/s
 UNPACKED = 64  # the side up to which a stack of truth values is faster as bytes, one matrix to a lane, than as bits (CPU)

@@ -83,6 +83,8 @@ def cut(found: Plan, side: int) -> Plan:
     problem, speed = found.problem, found.speed
     count = max(1, problem.ranks) * len(found.devices)
     assert speed is not None
+    if found.gpu and problem.place == "cpu":
+        speed = replace(speed, link=machine.PINNED)
     row_bytes, size = problem.n * problem.entry_bytes, problem.result_bytes // max(1, problem.ranks)  # of the rows of one rank
     notes, by_nccl = found.notes, found.gpu and len(found.devices) == 1 and nccl_enabled()
     rows = None
@@ -101,6 +103,9 @@ def cut(found: Plan, side: int) -> Plan:
         within = machine.NCCL if by_nccl else machine.PINNED / 2 if found.gpu else machine.COPIED
         transport = Transport(problem.ranks, -(-problem.ranks // problem.beside), within, machine.NETWORK)
         rows = replace(rows, panel_bytes=rows.side * problem.n * problem.element_bytes, transport=transport)
+    if rows is not None and found.gpu and not problem.there:
+        hosts = 1 if rows.transport is None else rows.transport.hosts
+        rows = replace(rows, outside=problem.n * row_bytes / hosts / machine.PAGES)
     own = 0 if rows is None else rows.memory
     memory = bytes_of_results(problem, found.devices, size, own or with_scratch(size)) if found.gpu else {"cpu": size + own}
     seconds = None if rows is None else rows.seconds

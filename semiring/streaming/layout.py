@@ -92,6 +92,7 @@ class BlockRows(Shown):
     passes: int  # copies of the matrix to the devices and back: one a round, or one in all if each device keeps its share
     speed: Speed
     overlaps: bool = True  # block rows are loaded and written back while another one is computed
+    outside: float = 0.0  # seconds before and after the rounds: the host's pages are allotted and pinned, value statistics gathered
     panel_bytes: int = 0  # bytes of a row panel's components, which travel between ranks
     transport: Transport | None = None  # the transport between ranks, if any
 
@@ -136,11 +137,11 @@ class BlockRows(Shown):
     def seconds(self) -> float:
         """Return the seconds of the closure: a tenth of the shorter task is not hidden, nor the first and last block row's copies."""
         if self.transport is not None:
-            return max(self.computing, self.chained) + self.transport.seconds(self.panel_bytes) + 2 * self.moving
+            return self.outside + max(self.computing, self.chained) + self.transport.seconds(self.panel_bytes) + 2 * self.moving
         if not self.overlaps:
-            return self.computing + 2 * self.moving
+            return self.outside + self.computing + 2 * self.moving
         longer, shorter = max(self.computing, self.moving), min(self.computing, self.moving)
-        return longer + machine.BESIDE * shorter + 2 * self.side * self.row_bytes / self.speed.link
+        return self.outside + longer + machine.BESIDE * shorter + 2 * self.side * self.row_bytes / self.speed.link
 
     def facts(self) -> tuple[str, list[tuple[str, str]]]:
         """Return the lines that Jupyter shows."""
@@ -149,6 +150,7 @@ class BlockRows(Shown):
             ("devices", f"{self.devices}, {format_bytes(self.memory)} each"),
             ("products", f"{duration(self.computing)} at {step_rate(self.speed.steps)}"),
             ("copies", f"{duration(self.moving)} each way at {self.speed.link / 1e9:.3g} GB/s, in {self.passes} passes"),
+            *([("host's memory", f"{duration(self.outside)} before and after the rounds")] if self.outside else []),
             *([("row panels", self._panels())] if self.transport is not None else []),
             ("in all", duration(self.seconds)),
         ]
@@ -168,7 +170,8 @@ class BlockRows(Shown):
         return (
             f"n = {self.n:,} in {len(self.rows)} block rows of {self.side:,}{devices}, {format_bytes(self.memory)} each: "
             f"{duration(self.computing)} of products at {step_rate(self.speed.steps)}, {duration(self.moving)} of copies each way at "
-            f"{self.speed.link / 1e9:.3g} GB/s, {duration(self.seconds)} in all"
+            f"{self.speed.link / 1e9:.3g} GB/s, {f'{duration(self.outside)} for pages of the host, ' if self.outside else ''}"
+            f"{duration(self.seconds)} in all"
             f"{'' if self.transport is None else f'; row panels of {self._panels()}'}"
         )
 
