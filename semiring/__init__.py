@@ -9,7 +9,7 @@ The modules of the public functions; `planning` decides how to compute a call, a
 
     solve.py          apsp, closure, transitive_closure, power
     product.py        matmul, multi_dot, scan
-    contraction.py    einsum
+    contractions.py   einsum, contract_expression, contraction
     summary.py        statistics, diameter, radius
     sparse_graphs.py  reachability, nearest, factor
     alternatives.py   k_shortest_paths, pareto_paths
@@ -74,7 +74,11 @@ if TYPE_CHECKING:
     from semiring.common.errors import TraceError as TraceError
     from semiring.common.progress import Progress as Progress
     from semiring.config import show_config as show_config
-    from semiring.contraction import einsum as einsum
+    from semiring.contractions import ContractExpression as ContractExpression
+    from semiring.contractions import Contractor as Contractor
+    from semiring.contractions import contract_expression as contract_expression
+    from semiring.contractions import contraction as contraction
+    from semiring.contractions import einsum as einsum
     from semiring.cycles import CycleMean as CycleMean
     from semiring.cycles import cycle_mean as cycle_mean
     from semiring.execution.scan import Decoded as Decoded
@@ -133,7 +137,7 @@ _HOMES = {
     "semiring.files.reading": "read_edges",
     "semiring.planning": "Plan Problem",
     "semiring.graphs": "EdgeList NonEdgeWarning edges",
-    "semiring.contraction": "einsum",
+    "semiring.contractions": "ContractExpression Contractor contract_expression contraction einsum",
     "semiring.product": "Witnessed matmul multi_dot scan",
     "semiring.results.distributed": "DistributedMatrix",
     "semiring.results.factor": "Factor",

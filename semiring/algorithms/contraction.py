@@ -14,6 +14,7 @@ The axes of an ellipsis are indices too, numbered from the last one; axes of len
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -21,9 +22,10 @@ from typing import Any, NamedTuple
 from semiring.common.errors import SemiringError, ShapeError, listing
 from semiring.common.units import counted
 
-__all__ = ["Contraction", "as_text", "from_lists", "left_to_right", "parsed", "steps"]
+__all__ = ["Contraction", "Indices", "as_letters", "from_lists", "left_to_right", "parsed", "steps"]
 
 Indices = tuple[str, ...]
+"""The names of some indices: letters, and "...1", "...2" and so on for the axes of an ellipsis."""
 
 _ELLIPSIS = "..."
 
@@ -45,7 +47,7 @@ def parsed(subscripts: str, shapes: Sequence[tuple[int, ...]]) -> Contraction:
     pattern = subscripts.replace(" ", "")
     given, arrow, result = pattern.partition("->")
     terms = given.split(",")
-    if bad := sorted({x for x in pattern.replace("->", "").replace(_ELLIPSIS, "").replace(",", "") if not x.isalpha()}):
+    if bad := sorted({x for x in pattern.replace("->", "").replace(_ELLIPSIS, "").replace(",", "") if x.isascii() and not x.isalpha()}):
         raise SemiringError(f"the subscripts {subscripts!r} have {listing(bad)}; indices are letters, such as in 'ij,jk->ik'")
     if len(terms) != len(shapes):
         raise SemiringError(
@@ -96,11 +98,13 @@ def _lengths(inputs: Sequence[Indices], shapes: Sequence[tuple[int, ...]], subsc
     return {index: length for index, (length, _) in found.items()}
 
 
-def from_lists(given: Sequence[Any]) -> tuple[str, list[Any]]:
+def from_lists(given: Sequence[Any]) -> tuple[str, list[Any], dict[str, Any]]:
     """Return subscripts and operands of the alternative form: an operand, the list of its indices, and so on; the result's list last.
 
+    The third part has the caller's name of each letter.
+
     >>> from_lists(["a", [0, 1], "b", [1, 2], [0, 2]])
-    ('AB,BC->AC', ['a', 'b'])
+    ('AB,BC->AC', ['a', 'b'], {'A': 0, 'B': 1, 'C': 2})
     """
     operands, lists = list(given[0 : len(given) - 1 : 2]), list(given[1::2])
     result = [given[-1]] if len(given) % 2 else []
@@ -111,7 +115,8 @@ def from_lists(given: Sequence[Any]) -> tuple[str, list[Any]]:
     symbols: dict[Any, str] = {name: _symbol(number) for number, name in enumerate(sorted(names, key=lambda i: (str(type(i)), i)))}
     symbols[Ellipsis] = _ELLIPSIS
     terms = ["".join([symbols[i] for i in some]) for some in [*lists, *result]]
-    return ",".join(terms[: len(lists)]) + "".join(f"->{term}" for term in terms[len(lists) :]), operands
+    subscripts = ",".join(terms[: len(lists)]) + "".join(f"->{term}" for term in terms[len(lists) :])
+    return subscripts, operands, {symbol: name for name, symbol in symbols.items() if name is not Ellipsis}
 
 
 def _symbol(number: int) -> str:
@@ -119,11 +124,15 @@ def _symbol(number: int) -> str:
     return chr((65 if number < 26 else 71 if number < 52 else 19968 - 52) + number)
 
 
-def as_text(contraction: Contraction) -> str:
-    """Return subscripts without an ellipsis, one letter an index, as other libraries read them."""
-    symbols = {index: _symbol(number) for number, index in enumerate(contraction.lengths)}
-    *terms, output = ("".join([symbols[i] for i in indices]) for indices in (*contraction.inputs, contraction.output))
-    return f"{','.join(terms)}->{output}"
+def as_letters(contraction: Contraction) -> tuple[str, dict[str, str]]:
+    """Return subscripts without an ellipsis, as other libraries read them, and the letter of each index.
+
+    Letters are kept; the axes of an ellipsis get letters that are free.
+    """
+    free = (letter for letter in map(_symbol, itertools.count()) if letter not in contraction.lengths)
+    letters = {index: index if len(index) == 1 else next(free) for index in contraction.lengths}
+    *terms, output = ("".join([letters[i] for i in indices]) for indices in (*contraction.inputs, contraction.output))
+    return f"{','.join(terms)}->{output}", letters
 
 
 def left_to_right(count: int) -> list[tuple[int, ...]]:

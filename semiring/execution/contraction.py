@@ -1,30 +1,52 @@
 """Executor of contractions: each pair of operands becomes a product of matrices, or of stacks of matrices.
 
 The indices of a pair fall into four groups: of both and kept (stacks), of both and summed (k), of the first (m) and of the second (n).
-Indices that are summed and belong to one operand only are summed first, by a product with ones.
+Indices that are summed and belong to one operand only are summed first, by a product with ones. Slices are added by ⊕: the last product of
+a slice takes the slices before it as c. The winning values of summed indices are found from the result back to the operands, by the witness
+of each product.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
 
 from semiring.algebra.definition import Semiring
-from semiring.algorithms.contraction import Contraction, steps
+from semiring.algorithms.contraction import Contraction, Indices
 from semiring.arrays.devices import namespace
-from semiring.execution.operands import Arrays, DTypes, Lent, arrays_of, common_dtypes, dtype_of, elements
+from semiring.execution.operands import WITNESS, Arrays, DTypes, Lent, arrays_of, common_dtypes, dtype_of, elements
+from semiring.planning.contraction import ContractionPlan
 
-__all__ = ["Product", "contract", "converted"]
+__all__ = ["Winners", "contract", "converted", "dtypes_of"]
 
-Product = Callable[[Arrays, Arrays], Arrays]
-"""The product of two matrices, or stacks of matrices, given their components."""
+Winners = dict[str, Any]
+"""The winning value of each summed index, an array of the result's shape; −1 where no term beats the zero."""
+
+
+class Multiply(Protocol):
+    """The product of two matrices, or stacks of matrices, given their components, and its witness if wanted; c is added by ⊕."""
+
+    def __call__(self, a: Arrays, b: Arrays, c: Arrays | None = None) -> tuple[Arrays, Any]:
+        """Return the components and the witness, or None."""
+        raise NotImplementedError
+
+
+class _Trace(NamedTuple):
+    """A product as its witness remembers it: the indices of its result, and the summed ones, which `via` numbers together."""
+
+    indices: Indices
+    summed: tuple[tuple[str, int], ...]
+    via: Any
+    parents: tuple[_Trace, ...]
 
 
 class _Operand(NamedTuple):
     arrays: Arrays  # the components, of one shape
-    indices: tuple[str, ...]
+    indices: Indices
+    traces: tuple[_Trace, ...] = ()  # the last product, if a witness is wanted
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -38,27 +60,79 @@ class _Operand(NamedTuple):
         return tuple([v.transpose(axes).reshape(shape) for v in self.arrays])
 
 
-def converted(operands: Sequence[Lent], semiring: Semiring) -> tuple[list[Arrays], DTypes]:
-    """Convert the operands to their common dtypes; return these too."""
+class _Contracted(NamedTuple):
+    result: _Operand
+    winners: Winners
+
+
+def dtypes_of(operands: Sequence[Lent], semiring: Semiring) -> DTypes:
+    """Return the common dtypes of the components of all operands."""
     kinds = [tuple(map(dtype_of, arrays_of(part))) for part in operands]
-    dtypes = functools.reduce(lambda x, y: common_dtypes(x, y, semiring), kinds, common_dtypes(kinds[0], kinds[0], semiring))
-    return [elements(part, dtypes, semiring, f"operand {i}", "cpu") for i, part in enumerate(operands)], dtypes
+    return functools.reduce(lambda x, y: common_dtypes(x, y, semiring), kinds, common_dtypes(kinds[0], kinds[0], semiring))
 
 
-def contract(
-    contraction: Contraction, path: Sequence[Sequence[int]], operands: Sequence[Arrays], ones: tuple[Any, ...], product: Product
-) -> Arrays:
-    """Contract the components of all operands in the order of `path`; `ones` are the components of the semiring's one."""
-    found = [_prepared(arrays, indices, contraction) for arrays, indices in zip(operands, contraction.inputs, strict=True)]
-    for left, right, kept in steps(contraction, path):
-        found.append(_pair(found[left], found[right], kept, ones, product))
-    whole = _summed(found[-1], contraction.output, ones, product)
-    arranged = whole.arranged(*([i] for i in contraction.output))
-    # Without a product the result is a view of the caller's array.
-    return tuple([v.copy(order="C") if len(operands) == 1 else namespace(v).asarray(v, order="C") for v in arranged])
+def converted(operands: Sequence[Lent], dtypes: DTypes, semiring: Semiring) -> list[Arrays]:
+    """Convert the operands to these dtypes."""
+    return [elements(part, dtypes, semiring, f"operand {i}", "cpu") for i, part in enumerate(operands)]
 
 
-def _prepared(arrays: Arrays, indices: tuple[str, ...], contraction: Contraction) -> _Operand:
+def contract(plan: ContractionPlan, operands: Sequence[Arrays], ones: tuple[Any, ...], multiply: Multiply) -> tuple[Arrays, Winners]:
+    """Contract the components of all operands, with axes in the order of the output; `ones` are the components of the semiring's one."""
+    contraction, output = plan.contraction, plan.contraction.output
+    outer, inner = ([i for i in plan.sliced if (i in output) == wanted] for wanted in (True, False))
+    whole: _Contracted | None = None
+    for at in _each_value(outer, contraction):
+        found: _Contracted | None = None
+        for inside in _each_value(inner, contraction):
+            chosen = at | inside
+            parts = [_slice(arrays, indices, chosen) for arrays, indices in zip(operands, contraction.inputs, strict=True)]
+            found = _contract_slice(plan, parts, chosen, found, ones, multiply)
+        assert found is not None
+        part = _in_order(found, output, copied=len(operands) == 1 or bool(outer))
+        whole = part if not outer else _placed(whole, part, at, contraction)
+    assert whole is not None
+    return whole.result.arrays, whole.winners
+
+
+def _each_value(indices: Sequence[str], contraction: Contraction) -> Iterator[dict[str, int]]:
+    for values in itertools.product(*(range(contraction.lengths[i]) for i in indices)):
+        yield dict(zip(indices, values, strict=True))
+
+
+def _slice(arrays: Arrays, indices: Indices, chosen: dict[str, int]) -> Arrays:
+    """Cut each sliced axis to one value; an axis of length 1 stands for all values."""
+    axes = zip(indices, arrays[0].shape, strict=True)
+    key = tuple([slice(chosen[i], chosen[i] + 1) if i in chosen and n > 1 else slice(None) for i, n in axes])
+    return tuple([v[key] for v in arrays])
+
+
+def _contract_slice(
+    plan: ContractionPlan, operands: Sequence[Arrays], chosen: dict[str, int], old: _Contracted | None, ones: Any, multiply: Multiply
+) -> _Contracted:
+    """Contract one slice, and add the slices before it, `old`."""
+    contraction = plan.one_slice
+    held: list[_Operand | None] = [
+        _prepared(arrays, indices, contraction) for arrays, indices in zip(operands, contraction.inputs, strict=True)
+    ]
+    for left, right, kept in plan.products:
+        A, B, held[left], held[right] = held[left], held[right], None, None
+        assert A is not None
+        assert B is not None
+        last = len(held) == 2 * len(operands) - 2
+        held.append(_pair(A, B, kept, old.result if last and old is not None else None, ones, multiply))
+        del A, B  # the arrays of finished products are freed
+    assert held[-1] is not None
+    whole = _summed(held[-1], contraction.output, ones, multiply)
+    if not plan.witness:
+        return _Contracted(whole, {})
+    winners = _winners(whole, chosen)
+    if old is not None:
+        xp, stays = namespace(whole.arrays[0]), whole.traces[0].via < 0
+        winners = {i: xp.where(stays, old.winners[i], v) for i, v in winners.items()}
+    return _Contracted(whole, winners)
+
+
+def _prepared(arrays: Arrays, indices: Indices, contraction: Contraction) -> _Operand:
     """Take the diagonal of repeated indices, and drop axes of length 1 that stand for longer ones."""
     while repeated := next((i for i in indices if indices.count(i) > 1), None):
         first, second = [axis for axis, i in enumerate(indices) if i == repeated][:2]
@@ -79,24 +153,75 @@ def _diagonal(v: Any, first: int, second: int) -> Any:
     return v.diagonal(0, first, second)
 
 
-def _pair(A: _Operand, B: _Operand, kept: Sequence[str], ones: tuple[Any, ...], product: Product) -> _Operand:
-    A, B = (_summed(X, {*kept, *Y.indices}, ones, product) for X, Y in ((A, B), (B, A)))
+def _pair(A: _Operand, B: _Operand, kept: Sequence[str], c: _Operand | None, ones: tuple[Any, ...], multiply: Multiply) -> _Operand:
+    A, B = (_summed(X, {*kept, *Y.indices}, ones, multiply) for X, Y in ((A, B), (B, A)))
     stacks = [i for i in A.indices if i in B.indices and i in kept]
     summed = [i for i in A.indices if i in B.indices and i not in kept]
     rows, columns = ([i for i in X.indices if i not in Y.indices] for X, Y in ((A, B), (B, A)))
     groups = [stacks] if stacks else []
-    found = product(A.arranged(*groups, rows, summed), B.arranged(*groups, summed, columns))
+    old = None if c is None else c.arranged(*groups, rows, columns)
+    found = multiply(A.arranged(*groups, rows, summed), B.arranged(*groups, summed, columns), old)
     lengths = dict(zip((*A.indices, *B.indices), (*A.shape, *B.shape), strict=True))
-    indices = (*stacks, *rows, *columns)
-    return _Operand(tuple([v.reshape([lengths[i] for i in indices]) for v in found]), indices)
+    return _shaped(found, (*stacks, *rows, *columns), summed, lengths, (*A.traces, *B.traces))
 
 
-def _summed(A: _Operand, kept: Any, ones: tuple[Any, ...], product: Product) -> _Operand:
+def _summed(A: _Operand, kept: Any, ones: tuple[Any, ...], multiply: Multiply) -> _Operand:
     """Sum the indices of an operand that are not kept."""
     summed, rest = ([i for i in A.indices if (i in kept) == wanted] for wanted in (False, True))
     if not summed:
         return A
     (matrix, *_) = arrays = A.arranged(rest, summed)
     column = tuple([namespace(matrix).full(matrix.shape[1], one, v.dtype) for v, one in zip(arrays, ones, strict=True)])
-    lengths = dict(zip(A.indices, A.shape, strict=True))
-    return _Operand(tuple([v.reshape([lengths[i] for i in rest]) for v in product(arrays, column)]), tuple(rest))
+    return _shaped(multiply(arrays, column), rest, summed, dict(zip(A.indices, A.shape, strict=True)), A.traces)
+
+
+def _shaped(
+    found: tuple[Arrays, Any], indices: Sequence[str], summed: Sequence[str], lengths: dict[str, int], traces: tuple[_Trace, ...]
+) -> _Operand:
+    """Return a product with one axis for each index."""
+    (values, via), shape = found, [lengths[i] for i in indices]
+    if via is not None:
+        traces = (_Trace(tuple(indices), tuple((i, lengths[i]) for i in summed), via.reshape(shape), traces),)
+    return _Operand(tuple([v.reshape(shape) for v in values]), tuple(indices), traces)
+
+
+def _winners(found: _Operand, chosen: dict[str, int]) -> Winners:
+    """Walk from the result back to the operands: the values of a product's indices select the witness, and so the values of summed ones."""
+    xp, shape = namespace(found.arrays[0]), found.shape
+    values: dict[str, Any] = {
+        index: xp.arange(length, dtype=WITNESS).reshape([-1 if i == axis else 1 for i in range(len(shape))])
+        for axis, (index, length) in enumerate(zip(found.indices, shape, strict=True))
+    }
+    winners: Winners = {}
+    waiting = list(found.traces)
+    while waiting:
+        trace = waiting.pop()
+        waiting.extend(trace.parents)
+        number = trace.via[tuple([values[i] for i in trace.indices])]
+        for index, length in reversed(trace.summed):
+            values[index] = xp.maximum(number, 0) % length
+            winners[index] = xp.broadcast_to(xp.where(number < 0, -1, values[index] + chosen.get(index, 0)).astype(WITNESS), shape)
+            number = number // length
+    return winners
+
+
+def _in_order(found: _Contracted, output: Indices, *, copied: bool) -> _Contracted:
+    """Return the result with its axes in the order of the output; without a product it is a view of the caller's array, and copied."""
+    single, axes = [[i] for i in output], [found.result.indices.index(i) for i in output]
+    arranged = found.result.arranged(*single)
+    arrays = tuple([v.copy(order="C") if copied else namespace(v).asarray(v, order="C") for v in arranged])
+    return _Contracted(_Operand(arrays, output), {i: namespace(v).asarray(v.transpose(axes), order="C") for i, v in found.winners.items()})
+
+
+def _placed(whole: _Contracted | None, part: _Contracted, at: dict[str, int], contraction: Contraction) -> _Contracted:
+    """Place a slice of the output in the whole output, which is made at first."""
+    output, shape = contraction.output, contraction.shape(contraction.output)
+    if whole is None:
+        whole = _Contracted(
+            _Operand(tuple([namespace(v).empty(shape, v.dtype) for v in part.result.arrays]), output),
+            {i: namespace(v).empty(shape, v.dtype) for i, v in part.winners.items()},
+        )
+    place = tuple([slice(at[i], at[i] + 1) if i in at else slice(None) for i in output])
+    for target, v in zip((*whole.result.arrays, *whole.winners.values()), (*part.result.arrays, *part.winners.values()), strict=True):
+        target[place] = v
+    return whole

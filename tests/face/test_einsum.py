@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import semiring as sr
-from semiring.algorithms.contraction import as_text, from_lists, left_to_right, parsed, steps
+from semiring.algorithms.contraction import as_letters, from_lists, left_to_right, parsed, steps
 from semiring.kernels.operations import operations_for
 
 INF = np.inf
@@ -125,7 +125,7 @@ def test_lists_of_indices() -> None:
         (a, ["x", "k"], b, ["k", "y"], ["y"]),
         (a, [..., 1], b, [1, ...], [...]),
     ):
-        subscripts, operands = from_lists(form)
+        subscripts, operands, _ = from_lists(form)
         if form[1] != [..., 1]:
             np.testing.assert_array_equal(sr.einsum(*form, semiring=sr.PLUS_TIMES), np.einsum(subscripts, *operands))
     assert from_lists([a, [0, 60], [60, 0]])[0] == "AB->BA"
@@ -210,7 +210,7 @@ def test_other_errors(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_orders_and_text() -> None:
     contraction = parsed("...a,ab->...b", [(2, 3, 4), (4, 5)])
-    assert as_text(contraction) == "ABC,CD->ABD"
+    assert as_letters(contraction)[0] == "ABa,ab->ABb"
     assert [
         len(list(steps(parsed("a,b,c,d->", [(2,)] * 4), path))) for path in (left_to_right(4), [(0, 1, 2, 3)], [(2, 3), (0, 1), (0, 1)])
     ] == [3] * 3
@@ -224,6 +224,138 @@ def test_orders_and_text() -> None:
             np.testing.assert_array_equal(sr.einsum(equation, *operands, semiring=sr.PLUS_TIMES, optimize=optimize), expected)
 
 
+def winners_by_definition(pattern: str, operands: list[Any], values: Any, witness: dict[str, Any], semiring: Any) -> None:
+    """Each winning assignment gives the element; it is −1 only where the element is zero."""
+    contraction = parsed(pattern, [v.shape for v in operands])
+    operations, zero = operations_for(semiring, (np.dtype(float),)), semiring.identities((np.dtype(float),))[0][0]
+    assert set(witness) == {i for i in contraction.lengths if i not in contraction.output}
+    assert all(v.dtype == np.int32 and v.shape == contraction.shape(contraction.output) for v in witness.values())
+    for place in np.ndindex(contraction.shape(contraction.output)):
+        at = dict(zip(contraction.output, place, strict=True)) | {i: int(v[place]) for i, v in witness.items()}
+        if witness and -1 in at.values():
+            assert values[place] == zero
+            assert all(v[place] == -1 for v in witness.values())
+            continue
+        terms = []
+        for v, indices in zip(operands, contraction.inputs, strict=True):
+            terms.append(v[tuple(at[i] if n > 1 else 0 for i, n in zip(indices, v.shape, strict=True))])
+        assert functools.reduce(lambda x, y: operations.mul((x,), (y,))[0], terms) == values[place]
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("semiring", [sr.MIN_PLUS, sr.MAX_PLUS, sr.MAX_MIN], ids=lambda s: s.name)
+def test_winning_assignments(pattern: str, semiring: sr.Semiring) -> None:
+    operands = drawn(pattern, 7)
+    for v in operands:
+        v[v == 3] = semiring.identities((np.dtype(float),))[0][0]
+    expected = sr.einsum(pattern, *operands, semiring=semiring)
+    for optimize, limit in (("auto", None), (False, None), ("auto", 1), (False, 300)):
+        try:
+            found = sr.einsum(pattern, *operands, semiring=semiring, witness=True, optimize=optimize, memory_limit=limit)
+        except sr.TooLargeError:
+            assert limit is not None
+            continue
+        np.testing.assert_array_equal(found.values, expected)
+        winners_by_definition(pattern, operands, found.values, found.witness, semiring)
+
+
+@given(st.integers(0, 10**6), st.integers(2, 6), st.data())
+@settings(deadline=None, max_examples=60)
+def test_random_networks_in_slices(seed: int, count: int, data: st.DataObject) -> None:
+    testing = pytest.importorskip("opt_einsum.testing")
+    pattern, shapes = testing.rand_equation(count, 3, n_out=data.draw(st.integers(0, 2)), d_min=1, d_max=3, seed=seed)[:2]
+    rng = np.random.default_rng(seed)
+    operands = [rng.integers(0, 9, shape).astype(float) for shape in shapes]
+    whole = sr.contract_expression(pattern, *shapes, semiring=sr.MAX_PLUS, witness=True)
+    least = whole.plan.with_slices(list(whole.plan.contraction.lengths)).costs.memory
+    limit = data.draw(st.integers(least, max(least, whole.plan.costs.memory)))
+    found = sr.einsum(pattern, *operands, semiring=sr.MAX_PLUS, witness=True, memory_limit=limit)
+    np.testing.assert_array_equal(found.values, whole(*operands).values)
+    winners_by_definition(pattern, operands, found.values, found.witness, sr.MAX_PLUS)
+    np.testing.assert_array_equal(
+        sr.einsum(pattern, *operands, semiring=sr.PLUS_TIMES, memory_limit=limit), np.einsum(pattern, *operands, optimize=True)
+    )
+
+
+def test_slices_keep_the_limit() -> None:
+    """A ring of matrices: with one index fixed, products are of matrices and vectors."""
+    plan = sr.contract_expression("ab,bc,cd,da->", *[(50, 50)] * 4, semiring=sr.MIN_PLUS, memory_limit=70_000).plan
+    assert plan.sliced
+    assert plan.costs.memory <= 70_000
+    assert plan.steps == plan.slices * plan.costs.steps
+    assert "slices" in str(plan)
+    with pytest.raises(sr.TooLargeError, match="raise the limit"):
+        sr.contract_expression("ab,bc->ac", (9, 9), (9, 9), semiring=sr.MIN_PLUS, memory_limit=3)
+    with pytest.raises(sr.SemiringError, match="memory_limit is 'much'"):
+        sr.einsum("ab,bc->ac", np.ones((2, 2)), np.ones((2, 2)), semiring=sr.MIN_PLUS, memory_limit="much")
+    a = np.arange(6.0).reshape(2, 3)
+    found = sr.einsum(a, ["x", 7], a, ["y", 7], ["x", "y"], semiring=sr.MAX_PLUS, witness=True)
+    assert list(found.witness) == [7]
+    np.testing.assert_array_equal(found.witness[7], np.full((2, 2), 2))
+
+
+def test_expressions_are_called_again() -> None:
+    expression = sr.contract_expression("ij,jk,kl->il", (2, 3), (3, 4), (4, 2), semiring=sr.MIN_PLUS)
+    for seed in range(3):
+        operands = [np.random.default_rng(seed).random(shape) for shape in ((2, 3), (3, 4), (4, 2))]
+        expected = sr.einsum("ij,jk,kl->il", *operands, semiring=sr.MIN_PLUS)
+        np.testing.assert_array_equal(expression(*operands), expected)
+        out = np.empty((2, 2), np.float32)
+        assert expression(*(v.astype(np.float32) for v in operands), out=out) is out
+        np.testing.assert_allclose(out, expected, rtol=1e-6)
+    with pytest.raises(sr.ShapeError, match=r"planned for arrays of shapes \[\(2, 3\)"):
+        expression(np.ones((2, 3)))
+    many = sr.contract_expression(",".join("abcdefghijklmnopqrstuvwxyz") + "->", *[(2,)] * 26, semiring=sr.MIN_PLUS, optimize=False)
+    assert "5 more" in str(many.plan)
+    assert "<table" in many._repr_html_()
+    assert repr(many).startswith("<contraction of 26 arrays over min-plus")
+
+
+def test_backend_of_opt_einsum_and_autoray() -> None:
+    oe = pytest.importorskip("opt_einsum")
+    rng = np.random.default_rng(0)
+    for semiring in (sr.PLUS_TIMES, sr.MAX_PLUS):
+        backend = sr.contraction(semiring)
+        assert sr.contraction(semiring) is backend
+        for pattern in PATTERNS:
+            operands = drawn(pattern, 3)
+            found = oe.contract(pattern, *operands, backend=backend.__name__)
+            np.testing.assert_array_equal(found, sr.einsum(pattern, *operands, semiring=semiring))
+        for axes in (0, 1, 2, ([0, 2], [1, 0]), (0, 0)):
+            a, b = rng.integers(0, 9, (3, 3, 3)).astype(float), rng.integers(0, 9, (3, 3, 3)).astype(float)
+            if semiring is sr.PLUS_TIMES:
+                np.testing.assert_array_equal(backend.tensordot(a, b, axes), np.tensordot(a, b, axes))
+    mine = sr.Semiring("max-plus", add=max, mul=lambda a, b: a + b, zero=-INF, one=0.0)
+    assert sr.contraction(mine).__name__ != sr.contraction("max-plus").__name__
+    autoray = pytest.importorskip("autoray")
+    a = np.arange(4.0).reshape(2, 2)
+    found = autoray.do("einsum", "ij,jk->ik", a, a, like=sr.contraction("max-plus").__name__)
+    np.testing.assert_array_equal(found, sr.matmul(a, a, "max-plus"))
+
+
+def test_trees_of_cotengra() -> None:
+    cotengra = pytest.importorskip("cotengra")
+    for seed in range(8):
+        inputs, output, shapes, sizes = cotengra.utils.rand_equation(7, 3, n_out=seed % 3, d_min=2, d_max=3, seed=seed)
+        rng = np.random.default_rng(seed)
+        operands = [rng.integers(0, 9, shape).astype(float) for shape in shapes]
+        pattern = cotengra.utils.inputs_output_to_eq(inputs, output)
+        tree = cotengra.array_contract_tree(inputs, output, sizes, optimize="greedy")
+        for semiring in (sr.PLUS_TIMES, sr.MAX_PLUS):
+            expected = sr.einsum(pattern, *operands, semiring=semiring)
+            np.testing.assert_array_equal(tree.contract(operands, implementation=sr.contraction(semiring)), expected)
+            np.testing.assert_array_equal(sr.einsum(pattern, *operands, semiring=semiring, optimize=tree), expected)
+            sliced = tree.slice(target_slices=4)
+            assert sliced.sliced_inds
+            np.testing.assert_array_equal(sr.einsum(pattern, *operands, semiring=semiring, optimize=sliced), expected)
+    with pytest.raises(sr.SemiringError, match="make the tree of the same subscripts"):
+        sr.einsum(*_of_other_letters(pattern, operands), semiring=sr.MAX_PLUS, optimize=sliced)
+
+
+def _of_other_letters(pattern: str, operands: list[Any]) -> tuple[Any, ...]:
+    return pattern.translate({ord(x): ord(x.upper()) for x in pattern if x.isalpha()}), *operands
+
+
 @pytest.mark.gpu
 def test_arrays_on_a_gpu() -> None:
     cupy = pytest.importorskip("cupy")
@@ -233,3 +365,6 @@ def test_arrays_on_a_gpu() -> None:
             found = sr.einsum(pattern, *map(cupy.asarray, operands), semiring=semiring)
             assert isinstance(found, cupy.ndarray)
             np.testing.assert_array_equal(found.get(), sr.einsum(pattern, *operands, semiring=semiring))
+        best = sr.einsum(pattern, *map(cupy.asarray, operands), semiring=sr.MAX_PLUS, witness=True)
+        assert all(isinstance(v, cupy.ndarray) for v in best.witness.values())
+        winners_by_definition(pattern, operands, best.values.get(), {i: v.get() for i, v in best.witness.items()}, sr.MAX_PLUS)

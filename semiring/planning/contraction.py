@@ -1,0 +1,156 @@
+"""The plan of a contraction: the order of its products, the sliced indices, steps and memory.
+
+A sliced index takes one value at a time: the contraction of each slice needs less memory, and the results are added by ⊕. The choice of
+indices is greedy: at the step with the most memory, the index with the least steps × memory afterwards, until the limit is kept.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from semiring.algorithms.contraction import Contraction, Indices, as_letters, steps
+from semiring.common.errors import SemiringError, TooLargeError
+from semiring.common.forks import cached_property
+from semiring.common.html import Shown
+from semiring.common.units import counted, format_bytes
+
+__all__ = ["ContractionPlan"]
+
+_SHOWN = 20
+"""Products that a plan prints."""
+
+
+class _Costs(NamedTuple):
+    steps: int  # ⊗ and ⊕ of all products of a slice
+    largest: int  # entries of the largest intermediate array
+    memory: int  # bytes of the intermediate arrays that exist together, with copies whose axes are moved, and of all witnesses
+    at: frozenset[str]  # the indices of the product with the most memory
+
+
+@dataclass(frozen=True)
+class ContractionPlan(Shown):
+    """The order of a contraction's products, printed by `explain`.
+
+    Examples
+    --------
+    >>> import semiring as sr
+    >>> print(sr.contract_expression("ab,bc,cd->ad", (9, 9), (9, 9), (9, 2), semiring="max-plus", optimize=[(1, 2), (0, 1)]).plan)
+    contraction of 3 arrays over max-plus, ab,bc,cd->ad
+      product 1             bc,cd->bd, 162 steps, 18 entries
+      product 2             ab,bd->ad, 162 steps, 18 entries
+      steps                 324
+      largest intermediate  18 entries
+      memory                936 bytes, besides operands and result
+
+    Attributes
+    ----------
+    contraction : Contraction
+        The indices of operands and result, with their lengths.
+    path : sequence of tuples
+        The places of the operands of each product.
+    semiring : str
+    entry_bytes : int
+        Bytes of an entry, of all components.
+    witness : bool
+    sliced : tuple of str
+    """
+
+    contraction: Contraction
+    path: Sequence[Sequence[int]]
+    semiring: str
+    entry_bytes: int = 8
+    witness: bool = False
+    sliced: tuple[str, ...] = ()
+
+    def within(self, limit: int) -> ContractionPlan:
+        """Return the plan with as many sliced indices as a limit of memory in bytes needs."""
+        found = self
+        while found.costs.memory > limit:
+            lengths = self.contraction.lengths
+            tried = [replace(found, sliced=(*found.sliced, i)) for i in sorted(found.costs.at) if lengths[i] > 1 and i not in found.sliced]
+            if not tried:
+                raise TooLargeError(
+                    f"the contraction needs {format_bytes(found.costs.memory)} even with all of {', '.join(found.sliced) or 'no indices'} "
+                    f"sliced, and memory_limit is {format_bytes(limit)}; raise the limit, or pass an order with smaller intermediate arrays"
+                )
+            found = min(tried, key=lambda plan: plan.steps * plan.costs.memory)
+        return found
+
+    def with_slices(self, indices: Sequence[str]) -> ContractionPlan:
+        """Return the plan with these indices sliced."""
+        if unknown := [i for i in indices if i not in self.contraction.lengths]:
+            raise SemiringError(f"the order slices the index {unknown[0]!r}, which no operand has; make the tree of the same subscripts")
+        return replace(self, sliced=tuple(indices))
+
+    @property
+    def slices(self) -> int:
+        """Return the number of slices."""
+        return math.prod([self.contraction.lengths[i] for i in self.sliced])
+
+    @property
+    def steps(self) -> int:
+        """Return the ⊗ and ⊕ of all products of all slices."""
+        return self.slices * self.costs.steps
+
+    @property
+    def one_slice(self) -> Contraction:
+        """Return the contraction of a slice: sliced indices have length 1."""
+        return self.contraction._replace(lengths={**self.contraction.lengths, **dict.fromkeys(self.sliced, 1)})
+
+    @cached_property
+    def products(self) -> tuple[tuple[int, int, Indices], ...]:
+        """The two operands of each product, and the indices of its result."""
+        return tuple(steps(self.contraction, self.path))
+
+    @cached_property
+    def costs(self) -> _Costs:
+        """The costs of one slice."""
+        contraction, count = self.one_slice, len(self.contraction.inputs)
+        held, live, kept, total, largest = list(contraction.inputs), 0, 0, 0, 0
+        memory, at = 0, frozenset[str]()
+        for left, right, result in self.products:
+            a, b = held[left], held[right]
+            both = frozenset((*a, *b))
+            size, total = math.prod(contraction.shape(result)), total + math.prod(contraction.shape(tuple(both)))
+            largest = max(largest, size)
+            moved = math.prod(contraction.shape(a)) + math.prod(contraction.shape(b))
+            now = (live + moved + size) * self.entry_bytes + kept
+            if now > memory:
+                memory, at = now, both
+            kept += 4 * size * self.witness
+            live += size - sum(math.prod(contraction.shape(held[i])) for i in (left, right) if i >= count)
+            held.append(result)
+        return _Costs(total, largest, memory, at)
+
+    def facts(self) -> tuple[str, list[tuple[str, str]]]:
+        """Return the lines that are printed, and shown by Jupyter."""
+        terms, letters = as_letters(self.contraction)
+        title = f"contraction of {counted(len(self.contraction.inputs), 'array')} over {self.semiring}, {terms}"
+        products = list(self._described(letters))
+        hidden = [("…", f"{len(products) - _SHOWN:,} more")] if len(products) > _SHOWN else []
+        sliced = ", ".join(f"{letters[i]} of length {self.contraction.lengths[i]}" for i in self.sliced)
+        return title, [
+            *products[:_SHOWN],
+            *hidden,
+            ("steps", f"{self.steps:,}"),
+            ("largest intermediate", counted(self.costs.largest, "entry", "entries")),
+            *([("slices", f"{self.slices:,}, one for each value of {sliced}")] if self.sliced else []),
+            ("memory", f"{format_bytes(self.costs.memory)}, besides operands and result"),
+        ]
+
+    def _described(self, letters: dict[str, str]) -> Iterator[tuple[str, str]]:
+        held, contraction = list(self.contraction.inputs), self.one_slice
+        for number, (left, right, result) in enumerate(self.products, start=1):
+            a, b, c = ("".join(letters[i] for i in indices) for indices in (held[left], held[right], result))
+            count = math.prod(contraction.shape(tuple({*held[left], *held[right]})))
+            size = counted(math.prod(contraction.shape(result)), "entry", "entries")
+            yield f"product {number}", f"{a},{b}->{c}, {count:,} steps, {size}"
+            held.append(result)
+
+    def __str__(self) -> str:
+        title, rows = self.facts()
+        width = max(len(name) for name, _ in rows)
+        return "\n".join([title, *(f"  {name:{width}}  {text}" for name, text in rows)])
