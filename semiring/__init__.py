@@ -74,8 +74,6 @@ if TYPE_CHECKING:
     from semiring.common.errors import TraceError as TraceError
     from semiring.common.progress import Progress as Progress
     from semiring.config import show_config as show_config
-    from semiring.contractions import ContractExpression as ContractExpression
-    from semiring.contractions import Contractor as Contractor
     from semiring.contractions import contract_expression as contract_expression
     from semiring.contractions import contraction as contraction
     from semiring.contractions import einsum as einsum
@@ -137,7 +135,7 @@ _HOMES = {
     "semiring.files.reading": "read_edges",
     "semiring.planning": "Plan Problem",
     "semiring.graphs": "EdgeList NonEdgeWarning edges",
-    "semiring.contractions": "ContractExpression Contractor contract_expression contraction einsum",
+    "semiring.contractions": "contract_expression contraction einsum",
     "semiring.product": "Witnessed matmul multi_dot scan",
     "semiring.results.distributed": "DistributedMatrix",
     "semiring.results.factor": "Factor",

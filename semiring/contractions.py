@@ -35,7 +35,7 @@ from semiring.planning import size_of
 from semiring.planning.contraction import ContractionPlan
 from semiring.product import matmul
 
-__all__ = ["ContractExpression", "Contractor", "contract_expression", "contraction", "einsum"]
+__all__ = ["contract_expression", "contraction", "einsum"]
 
 _LAWS = ("1 is the identity of ⊗", "associative ⊗", "left distributive", "right distributive")
 
@@ -154,20 +154,19 @@ def einsum(
     Parameters
     ----------
     subscripts : str
-        Indices as of `numpy.einsum`: a letter an axis, commas between arrays, ``->`` before the indices of the result, and ``...`` for
-        further axes. Or each array followed by the list of its indices, and at last the list of the result's.
+        Subscripts of `numpy.einsum`, with ``...``. Or each array followed by the list of its indices, and last the list of the result's.
     *operands : arrays
         Arrays of any library. Axes of length 1 repeat. Dtypes are promoted to a common one, in which ∞ stays ∞. Over a structured semiring,
         each is a tuple of arrays.
     semiring : Semiring or str
         A semiring of the catalogue (also by name), or your own.
     optimize : str, False, sequence of tuples, or object
-        The order: a name or an object of opt_einsum, steps such as ``[(1, 2), (0, 1)]``, or a tree of cotengra with its slices. "auto" asks
-        opt_einsum if it is installed and ⊗ commutes. Otherwise, and with False, arrays are contracted from left to right.
+        The order: a name or object of opt_einsum, steps such as ``[(1, 2), (0, 1)]``, or a tree of cotengra with its slices. "auto" asks
+        opt_einsum if it is installed and ⊗ commutes. Otherwise, and with False, the order is from left to right.
     witness : bool
         Also return the winning value of each summed index. ⊕ must be selective.
     memory_limit : int or str, optional
-        Bytes of intermediate arrays, or a string such as "8GiB". Larger contractions are sliced.
+        Bytes of intermediate arrays, such as "8GiB". Larger contractions are sliced.
     out : array of the result's shape and dtype, optional
         Array for the result.
 
@@ -177,21 +176,24 @@ def einsum(
         The contraction (a tuple over a structured semiring). With `witness` ``(values, witness)``: the witness has an int32 array of the
         result's shape for each summed index, −1 where no term beats the zero.
 
+    Other Parameters
+    ----------------
+    device, threads, check
+        As for `matmul`.
+
     Raises
     ------
-    SemiringError
-        If the subscripts or the order are none of these operands.
-    ShapeError
-        If shapes do not fit the subscripts.
+    ShapeError, SemiringError
+        If shapes do not fit the subscripts, or the order does not fit the operands.
     LawError
-        If ⊗ does not distribute over ⊕ or does not commute, and the order would change the result, or ⊕ has no witness.
+        If the order needs ⊗ to commute or distribute over ⊕, and it does not, or ⊕ has no witness.
     DTypeError, GraphError, DomainError, OverflowRiskError, TooLargeError
-        If `matmul` raises the error, an array is sparse, or no slices keep the limit.
+        As for `matmul`; also if an array is sparse, or no slices keep the limit.
 
     Notes
     -----
-    Each step is a product of matrices or of stacks of matrices. Memory is that of the largest intermediate array, twice where axes are
-    moved; a witness keeps an int32 array for each. Floats are rounded in the order of the steps. More: How-to, Contractions.
+    Each step is a product of matrices, or of stacks. Memory is that of the largest intermediate array, twice if axes are moved. A witness
+    keeps an int32 array for each step. Floats are rounded in the order of the steps. More: How-to, Contractions.
     """
     semiring, options = _asked(semiring, device, threads, check)
     names: dict[str, Any] = {}
@@ -236,6 +238,8 @@ def contract_expression(
 
     Parameters
     ----------
+    subscripts, semiring, optimize, witness, memory_limit
+        As for `einsum`.
     *shapes : tuples of int
         The shapes of the arrays.
     dtype : dtype or sequence of dtype, optional
@@ -246,10 +250,19 @@ def contract_expression(
     ContractExpression
         A function of arrays, and of ``out=``. Its `plan` prints order, steps, the largest intermediate array and slices.
 
+    Other Parameters
+    ----------------
+    device, threads, check
+        As for `matmul`.
+
     Raises
     ------
     SemiringError, ShapeError, LawError, TooLargeError
         As for `einsum`.
+
+    Notes
+    -----
+    A plan takes no memory for arrays. More: How-to, Contractions.
     """
     semiring, options = _asked(semiring, device, threads, check)
     dtypes = semiring.dtypes(semiring.usual_dtypes if dtype is None else dtype)

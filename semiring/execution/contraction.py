@@ -1,7 +1,7 @@
 """Executor of contractions: each pair of operands becomes a product of matrices, or of stacks of matrices.
 
 The indices of a pair fall into four groups: of both and kept (stacks), of both and summed (k), of the first (m) and of the second (n).
-Indices that are summed and belong to one operand only are summed first, by a product with ones. Slices are added by ⊕: the last product of
+Summed indices of one operand only are summed first, by a product with ones. Slices are added by ⊕: the last product of
 a slice takes the slices before it as c. The winning values of summed indices are found from the result back to the operands, by the witness
 of each product.
 """
@@ -35,7 +35,7 @@ class Multiply(Protocol):
 
 
 class _Trace(NamedTuple):
-    """A product as its witness remembers it: the indices of its result, and the summed ones, which `via` numbers together."""
+    """The witness of a product, with the indices of the result, and the summed indices and their lengths: `via` numbers their values."""
 
     indices: Indices
     summed: tuple[tuple[str, int], ...]
@@ -145,7 +145,7 @@ def _prepared(arrays: Arrays, indices: Indices, contraction: Contraction) -> _Op
 
 
 def _diagonal(v: Any, first: int, second: int) -> Any:
-    """Return the diagonal of two axes, the shorter of which may have length 1, as the last axis."""
+    """Return the diagonal of two axes as the last axis; one of the axes may have length 1 and be the shorter."""
     if 1 in (v.shape[first], v.shape[second]):
         shape = list(v.shape)
         shape[first] = shape[second] = max(shape[first], shape[second])
