@@ -90,12 +90,12 @@ class ContractExpression(Shown):
         given, plan = self._semiring.marked(False), self.plan
         shape = plan.contraction.shape(plan.contraction.output)
 
-        def multiply(a: Arrays, b: Arrays, c: Arrays | None = None) -> tuple[Arrays, Any]:
+        def multiply(a: Arrays, b: Arrays, c: Arrays | None = None, *, witness: bool) -> tuple[Arrays, Any]:
             one = given.components == 1
             x, y, z = (v if v is None or not one else v[0] for v in (a, b, c))
             options = {"device": self._device, "threads": self._threads, "check": self._check}
-            found = matmul(x, y, given, c=z, witness=plan.witness, **options)  # type: ignore[arg-type]  # each option has its own type
-            values, via = found if plan.witness else (found, None)
+            found = matmul(x, y, given, c=z, witness=witness, **options)  # type: ignore[arg-type]  # each option has its own type
+            values, via = found if witness else (found, None)
             return (values,) if one else values, via
 
         with in_stream_of(flattened((*operands, out))):

@@ -14,11 +14,13 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.contraction import Contraction, Indices
 from semiring.arrays.devices import namespace
 from semiring.execution.operands import WITNESS, Arrays, DTypes, Lent, arrays_of, common_dtypes, dtype_of, elements
-from semiring.planning.contraction import ContractionPlan
+from semiring.planning.contraction import ContractionPlan, witness_bytes
 
 __all__ = ["Winners", "contract", "converted", "dtypes_of"]
 
@@ -29,7 +31,7 @@ Winners = dict[str, Any]
 class Multiply(Protocol):
     """The product of two matrices, or stacks of matrices, given their components, and its witness if wanted; c is added by ⊕."""
 
-    def __call__(self, a: Arrays, b: Arrays, c: Arrays | None = None) -> tuple[Arrays, Any]:
+    def __call__(self, a: Arrays, b: Arrays, c: Arrays | None = None, *, witness: bool) -> tuple[Arrays, Any]:
         """Return the components and the witness, or None."""
         raise NotImplementedError
 
@@ -119,16 +121,14 @@ def _contract_slice(
         assert A is not None
         assert B is not None
         last = len(held) == 2 * len(operands) - 2
-        held.append(_pair(A, B, kept, old.result if last and old is not None else None, ones, multiply))
+        held.append(_pair(A, B, kept, old.result if last and old is not None else None, ones, multiply, witness=plan.witness, last=last))
         del A, B  # the arrays of finished products are freed
     assert held[-1] is not None
-    whole = _summed(held[-1], contraction.output, ones, multiply)
-    if not plan.witness:
-        return _Contracted(whole, {})
-    winners = _winners(whole, chosen)
-    if old is not None:
-        xp, stays = namespace(whole.arrays[0]), whole.traces[0].via < 0
-        winners = {i: xp.where(stays, old.winners[i], v) for i, v in winners.items()}
+    whole = _summed(held[-1], contraction.output, ones, multiply, witness=plan.witness)
+    winners = _winners(whole, chosen) if whole.traces else {}
+    xp = namespace(whole.arrays[0])
+    for index, value in winners.items():  # where the last witness is −1, c was better, or else every term is zero
+        winners[index] = xp.where(whole.traces[0].via < 0, -1 if old is None else old.winners[index], value).astype(WITNESS)
     return _Contracted(whole, winners)
 
 
@@ -153,26 +153,38 @@ def _diagonal(v: Any, first: int, second: int) -> Any:
     return v.diagonal(0, first, second)
 
 
-def _pair(A: _Operand, B: _Operand, kept: Sequence[str], c: _Operand | None, ones: tuple[Any, ...], multiply: Multiply) -> _Operand:
-    A, B = (_summed(X, {*kept, *Y.indices}, ones, multiply) for X, Y in ((A, B), (B, A)))
+def _pair(
+    A: _Operand,
+    B: _Operand,
+    kept: Sequence[str],
+    c: _Operand | None,
+    ones: tuple[Any, ...],
+    multiply: Multiply,
+    *,
+    witness: bool,
+    last: bool,
+) -> _Operand:
+    A, B = (_summed(X, {*kept, *Y.indices}, ones, multiply, witness=witness) for X, Y in ((A, B), (B, A)))
     stacks = [i for i in A.indices if i in B.indices and i in kept]
     summed = [i for i in A.indices if i in B.indices and i not in kept]
     rows, columns = ([i for i in X.indices if i not in Y.indices] for X, Y in ((A, B), (B, A)))
     groups = [stacks] if stacks else []
     old = None if c is None else c.arranged(*groups, rows, columns)
-    found = multiply(A.arranged(*groups, rows, summed), B.arranged(*groups, summed, columns), old)
+    wanted = witness and (last or bool(summed))  # the last witness says too where every term is zero
+    found = multiply(A.arranged(*groups, rows, summed), B.arranged(*groups, summed, columns), old, witness=wanted)
     lengths = dict(zip((*A.indices, *B.indices), (*A.shape, *B.shape), strict=True))
     return _shaped(found, (*stacks, *rows, *columns), summed, lengths, (*A.traces, *B.traces))
 
 
-def _summed(A: _Operand, kept: Any, ones: tuple[Any, ...], multiply: Multiply) -> _Operand:
+def _summed(A: _Operand, kept: Any, ones: tuple[Any, ...], multiply: Multiply, *, witness: bool) -> _Operand:
     """Sum the indices of an operand that are not kept."""
     summed, rest = ([i for i in A.indices if (i in kept) == wanted] for wanted in (False, True))
     if not summed:
         return A
     (matrix, *_) = arrays = A.arranged(rest, summed)
     column = tuple([namespace(matrix).full(matrix.shape[1], one, v.dtype) for v, one in zip(arrays, ones, strict=True)])
-    return _shaped(multiply(arrays, column), rest, summed, dict(zip(A.indices, A.shape, strict=True)), A.traces)
+    lengths = dict(zip(A.indices, A.shape, strict=True))
+    return _shaped(multiply(arrays, column, witness=witness), rest, summed, lengths, A.traces)
 
 
 def _shaped(
@@ -181,7 +193,9 @@ def _shaped(
     """Return a product with one axis for each index."""
     (values, via), shape = found, [lengths[i] for i in indices]
     if via is not None:
-        traces = (_Trace(tuple(indices), tuple((i, lengths[i]) for i in summed), via.reshape(shape), traces),)
+        of_summed = tuple((i, lengths[i]) for i in summed)
+        short = np.dtype(f"i{witness_bytes(math.prod(n for _, n in of_summed))}")  # many witnesses wait for the end
+        traces = (_Trace(tuple(indices), of_summed, via.reshape(shape).astype(short), traces),)
     return _Operand(tuple([v.reshape(shape) for v in values]), tuple(indices), traces)
 
 
@@ -197,11 +211,10 @@ def _winners(found: _Operand, chosen: dict[str, int]) -> Winners:
     while waiting:
         trace = waiting.pop()
         waiting.extend(trace.parents)
-        number = trace.via[tuple([values[i] for i in trace.indices])]
+        number = xp.maximum(trace.via[tuple([values[i] for i in trace.indices])].astype(WITNESS), 0)
         for index, length in reversed(trace.summed):
-            values[index] = xp.maximum(number, 0) % length
-            winners[index] = xp.broadcast_to(xp.where(number < 0, -1, values[index] + chosen.get(index, 0)).astype(WITNESS), shape)
-            number = number // length
+            values[index], number = number % length, number // length
+            winners[index] = xp.broadcast_to(values[index] + chosen.get(index, 0), shape)
     return winners
 
 

@@ -17,10 +17,15 @@ from semiring.common.forks import cached_property
 from semiring.common.html import Shown
 from semiring.common.units import counted, format_bytes
 
-__all__ = ["ContractionPlan"]
+__all__ = ["ContractionPlan", "witness_bytes"]
 
 _SHOWN = 20
 """Products that a plan prints."""
+
+
+def witness_bytes(values: int) -> int:
+    """Return the bytes of an integer for the numbers of so many values, and −1."""
+    return 1 if values <= 1 << 7 else 2 if values <= 1 << 15 else 4
 
 
 class _Costs(NamedTuple):
@@ -120,7 +125,8 @@ class ContractionPlan(Shown):
             now = (live + moved + size) * self.entry_bytes + kept
             if now > memory:
                 memory, at = now, both
-            kept += 4 * size * self.witness
+            summed = math.prod(contraction.shape(tuple(both - {*result})))
+            kept += size * witness_bytes(summed) if self.witness and summed > 1 else 0
             live += size - sum(math.prod(contraction.shape(held[i])) for i in (left, right) if i >= count)
             held.append(result)
         return _Costs(total, largest, memory, at)
