@@ -102,7 +102,7 @@ class ContractExpression(Shown):
             arrays = converted(lent, dtypes, given)
             lent_out = () if out is None else operand(out, given, "out")
             target = matching(lent_out, dtypes, shape, "out", exact=True) if lent_out else None
-            values, winners = contract(plan, arrays, given.identities(dtypes)[1], multiply)
+            values, winners = contract(plan, arrays, lambda: given.identities(dtypes)[1], multiply)
             if target is not None:
                 for v, w in zip(target, values, strict=True):
                     v[...] = w
@@ -196,14 +196,16 @@ def einsum(
     keeps an int32 array for each step. Floats are rounded in the order of the steps. More: How-to, Contractions.
     """
     semiring, options = _asked(semiring, device, threads, check)
+    limit = None if memory_limit is None else size_of(memory_limit)
     names: dict[str, Any] = {}
     if not isinstance(subscripts, str):
         subscripts, arrays_given, names = from_lists((subscripts, *operands))
         operands = tuple(arrays_given)
     try:
         lent = _lent(operands, semiring)
-        contraction, dtypes = parsed(subscripts, [tuple(part[0].array.shape) for part in lent]), dtypes_of(lent, semiring)
-        plan = _planned(contraction, semiring, dtypes, optimize, memory_limit, witness=witness)
+        shapes, dtypes = tuple([tuple(part[0].array.shape) for part in lent]), dtypes_of(lent, semiring)
+        planned = _planned if optimize is False or isinstance(optimize, str) else _planned.__wrapped__  # others may not be hashable
+        plan = planned(subscripts, shapes, semiring, dtypes, optimize, limit, witness=witness)
         return ContractExpression(plan, semiring, names, options)._contract(operands, lent, dtypes, out)
     except SemiringError as error:
         about(error, "the contraction", semiring, *operands)
@@ -265,9 +267,11 @@ def contract_expression(
     A plan takes no memory for arrays. More: How-to, Contractions.
     """
     semiring, options = _asked(semiring, device, threads, check)
+    limit = None if memory_limit is None else size_of(memory_limit)
     dtypes = semiring.dtypes(semiring.usual_dtypes if dtype is None else dtype)
-    contraction = parsed(subscripts, [tuple(map(int, shape)) for shape in shapes])
-    return ContractExpression(_planned(contraction, semiring, dtypes, optimize, memory_limit, witness=witness), semiring, {}, options)
+    given = tuple([tuple(map(int, shape)) for shape in shapes])
+    plan = _planned.__wrapped__(subscripts, given, semiring, dtypes, optimize, limit, witness=witness)
+    return ContractExpression(plan, semiring, {}, options)
 
 
 class Contractor(types.ModuleType):
@@ -364,10 +368,19 @@ def _lent(operands: Sequence[Any], semiring: Semiring) -> list[Lent]:
     return [operand(x, semiring, f"operand {i}") for i, x in enumerate(operands)]
 
 
+@functools.lru_cache(maxsize=256)
 def _planned(
-    contraction: Contraction, semiring: Semiring, dtypes: DTypes, optimize: Any, memory_limit: int | str | None, *, witness: bool
+    subscripts: str,
+    shapes: tuple[tuple[int, ...], ...],
+    semiring: Semiring,
+    dtypes: DTypes,
+    optimize: Any,
+    limit: int | None,
+    *,
+    witness: bool,
 ) -> ContractionPlan:
     """Plan the order and the slices, after a check of the laws that they need."""
+    contraction = parsed(subscripts, shapes)
     witness = bool(witness or semiring.witness)
     if witness:
         semiring.require_selective()
@@ -377,7 +390,7 @@ def _planned(
     _require_laws(plan, semiring, dtypes)
     if len(contraction.inputs) > 1 and (sliced := getattr(optimize, "sliced_inds", None)):
         plan = plan.with_slices(tuple(sliced))
-    return plan if memory_limit is None else plan.within(size_of(memory_limit))
+    return plan if limit is None else plan.within(limit)
 
 
 def _path(contraction: Contraction, semiring: Semiring, dtypes: DTypes, optimize: Any) -> Sequence[Sequence[int]]:

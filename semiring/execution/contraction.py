@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -26,6 +26,10 @@ __all__ = ["Winners", "contract", "converted", "dtypes_of"]
 
 Winners = dict[str, Any]
 """The winning value of each summed index, an array of the result's shape; −1 where no term beats the zero."""
+
+
+Ones = Callable[[], tuple[Any, ...]]
+"""A function that returns the components of the semiring's one."""
 
 
 class Multiply(Protocol):
@@ -57,9 +61,13 @@ class _Operand(NamedTuple):
     def arranged(self, *groups: Sequence[str]) -> Arrays:
         """Return the arrays with one axis for each group of indices."""
         axes = [self.indices.index(i) for group in groups for i in group]
+        moved = axes != list(range(len(axes)))
+        arrays = [v.transpose(axes) if moved else v for v in self.arrays]
+        if all(len(group) == 1 for group in groups):
+            return tuple(arrays)
         lengths = dict(zip(self.indices, self.shape, strict=True))
-        shape = tuple(math.prod([lengths[i] for i in group]) for group in groups)
-        return tuple([v.transpose(axes).reshape(shape) for v in self.arrays])
+        shape = tuple([math.prod([lengths[i] for i in group]) for group in groups])
+        return tuple([v.reshape(shape) for v in arrays])
 
 
 class _Contracted(NamedTuple):
@@ -78,8 +86,8 @@ def converted(operands: Sequence[Lent], dtypes: DTypes, semiring: Semiring) -> l
     return [elements(part, dtypes, semiring, f"operand {i}", "cpu") for i, part in enumerate(operands)]
 
 
-def contract(plan: ContractionPlan, operands: Sequence[Arrays], ones: tuple[Any, ...], multiply: Multiply) -> tuple[Arrays, Winners]:
-    """Contract the components of all operands, with axes in the order of the output; `ones` are the components of the semiring's one."""
+def contract(plan: ContractionPlan, operands: Sequence[Arrays], ones: Ones, multiply: Multiply) -> tuple[Arrays, Winners]:
+    """Contract the components of all operands, with axes in the order of the output."""
     contraction, output = plan.contraction, plan.contraction.output
     outer, inner = ([i for i in plan.sliced if (i in output) == wanted] for wanted in (True, False))
     whole: _Contracted | None = None
@@ -109,7 +117,7 @@ def _slice(arrays: Arrays, indices: Indices, chosen: dict[str, int]) -> Arrays:
 
 
 def _contract_slice(
-    plan: ContractionPlan, operands: Sequence[Arrays], chosen: dict[str, int], old: _Contracted | None, ones: Any, multiply: Multiply
+    plan: ContractionPlan, operands: Sequence[Arrays], chosen: dict[str, int], old: _Contracted | None, ones: Ones, multiply: Multiply
 ) -> _Contracted:
     """Contract one slice, and add the slices before it, `old`."""
     contraction = plan.one_slice
@@ -158,7 +166,7 @@ def _pair(
     B: _Operand,
     kept: Sequence[str],
     c: _Operand | None,
-    ones: tuple[Any, ...],
+    ones: Ones,
     multiply: Multiply,
     *,
     witness: bool,
@@ -176,13 +184,13 @@ def _pair(
     return _shaped(found, (*stacks, *rows, *columns), summed, lengths, (*A.traces, *B.traces))
 
 
-def _summed(A: _Operand, kept: Any, ones: tuple[Any, ...], multiply: Multiply, *, witness: bool) -> _Operand:
+def _summed(A: _Operand, kept: Any, ones: Ones, multiply: Multiply, *, witness: bool) -> _Operand:
     """Sum the indices of an operand that are not kept."""
     summed, rest = ([i for i in A.indices if (i in kept) == wanted] for wanted in (False, True))
     if not summed:
         return A
     (matrix, *_) = arrays = A.arranged(rest, summed)
-    column = tuple([namespace(matrix).full(matrix.shape[1], one, v.dtype) for v, one in zip(arrays, ones, strict=True)])
+    column = tuple([namespace(matrix).full(matrix.shape[1], one, v.dtype) for v, one in zip(arrays, ones(), strict=True)])
     lengths = dict(zip(A.indices, A.shape, strict=True))
     return _shaped(multiply(arrays, column, witness=witness), rest, summed, lengths, A.traces)
 

@@ -72,15 +72,16 @@ class ContractionPlan(Shown):
 
     def within(self, limit: int) -> ContractionPlan:
         """Return the plan with as many sliced indices as a limit of memory in bytes needs."""
-        found = self
+        found, lengths = self, self.contraction.lengths
         while found.costs.memory > limit:
-            lengths = self.contraction.lengths
-            tried = [replace(found, sliced=(*found.sliced, i)) for i in sorted(found.costs.at) if lengths[i] > 1 and i not in found.sliced]
-            if not tried:
+            left = [i for i, length in lengths.items() if length > 1 and i not in found.sliced]
+            if not left:
                 raise TooLargeError(
-                    f"the contraction needs {format_bytes(found.costs.memory)} even with all of {', '.join(found.sliced) or 'no indices'} "
-                    f"sliced, and memory_limit is {format_bytes(limit)}; raise the limit, or pass an order with smaller intermediate arrays"
+                    f"the contraction needs {format_bytes(found.costs.memory)} even with all indices sliced, and memory_limit is "
+                    f"{format_bytes(limit)}; raise the limit, or pass an order with smaller intermediate arrays"
                 )
+            # Arrays and witnesses of other steps take memory too.
+            tried = [replace(found, sliced=(*found.sliced, i)) for i in ([i for i in left if i in found.costs.at] or left)]
             found = min(tried, key=lambda plan: plan.steps * plan.costs.memory)
         return found
 
@@ -100,9 +101,9 @@ class ContractionPlan(Shown):
         """Return the ⊗ and ⊕ of all products of all slices."""
         return self.slices * self.costs.steps
 
-    @property
+    @cached_property
     def one_slice(self) -> Contraction:
-        """Return the contraction of a slice: sliced indices have length 1."""
+        """The contraction of a slice: sliced indices have length 1."""
         return self.contraction._replace(lengths={**self.contraction.lengths, **dict.fromkeys(self.sliced, 1)})
 
     @cached_property

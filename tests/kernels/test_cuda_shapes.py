@@ -48,6 +48,41 @@ def test_stacks(witness: bool, semiring: Semiring, dtypes: DTypes, method: str) 
         compare(semiring, dtypes, method, *(elements(semiring, dtypes, shape, rng) for shape in shapes), witness=witness)
 
 
+@pytest.mark.parametrize("method", ["multiply", "multiply_add"])
+@pytest.mark.parametrize(
+    ("witness", "semiring", "dtypes"), [*((False, *case) for case in CASES), *((True, *case) for case in SELECTIVE)], ids=name
+)
+def test_thin_results(witness: bool, semiring: Semiring, dtypes: DTypes, method: str) -> None:
+    """Results with a short side, of matrices and of stacks."""
+    rng = np.random.default_rng(0)
+    for count, m, n, k in (
+        (1, 5000, 2, 2),
+        (1, 3, 4099, 16),
+        (5, 1200, 1, 1),
+        (3, 8, 2000, 7),
+        (2100, 2, 2, 2),
+        (70, 100, 5, 3),
+        (1, 4096, 8, 0),
+    ):
+        shapes = (count, m, k), (count, k, n), (count, m, n)
+        compare(semiring, dtypes, method, *(elements(semiring, dtypes, shape, rng) for shape in shapes), witness=witness)
+
+
+@pytest.mark.parametrize("witness", [False, True])
+def test_thin_results_of_any_strides_and_of_refused_numbers(witness: bool) -> None:
+    rng = np.random.default_rng(2)
+    a, b = rng.random((3, 4100, 5), dtype=np.float32), rng.random((3, 5, 7), dtype=np.float32)
+    for x, y in ((a, b), (b.transpose(0, 2, 1), a.transpose(0, 2, 1)), (a[::-1, ::2], b[:, :, ::-1]), (a, b[0]), (a[0], b)):
+        expected = matmul(x, y, "min_plus", witness=witness, device="cpu")
+        for again in range(2):  # planned, and launched again
+            found = matmul(cupy.asarray(x), cupy.asarray(y), "min_plus", witness=witness)
+            for v, w in zip(listed(found), listed(expected), strict=True):
+                np.testing.assert_array_equal(v.get(), w, err_msg=f"{again}")
+    a[1, 7, 2] = np.nan
+    with pytest.raises(DomainError):
+        matmul(cupy.asarray(a), cupy.asarray(b), "min_plus", witness=witness)
+
+
 @pytest.mark.parametrize("witness", [False, True])
 @pytest.mark.parametrize(("count", "side"), [(70_000, 4), (40, 44)])
 def test_stacks_in_their_own_place_and_of_any_strides(count: int, side: int, witness: bool) -> None:

@@ -27,6 +27,8 @@ from semiring.kernels.cuda.kernels import (
     SMALL_PIVOT,
     STACK_SIDES,
     STACKS,
+    THIN,
+    THIN_SIDES,
     VECTORS,
     bounds_of,
     kernel_source,
@@ -123,6 +125,9 @@ def test_kernels_of_stacks_and_vectors_compile(semiring: Semiring, dtype: str, o
     for name in STACKS[: 1 + is_selective(semiring, dtypes)]:
         # Of 32 × 32 wide numbers and their winners a lane has 32 each; what is in memory are addresses, used once at the end.
         assert compile_and_report(kernel_source(r, None, name, side=side), arch)[1] <= 192
+    for name in THIN[: 1 + is_selective(semiring, dtypes)]:
+        for short, rows in ((THIN_SIDES[0], False), (THIN_SIDES[-1], True)):
+            assert compile_and_report(kernel_source(r, None, name, side=short, short_rows=rows), arch)[1] <= 64
     access = "vectors" if reads_vectors(r, None) and r.same_registers else "rows"
     for name in VECTORS:
         assert compile_and_report(kernel_source(r, None, name, None, (access, access)), arch)[1] == 0
@@ -135,7 +140,7 @@ def test_kernels_of_stacks_and_vectors_compile(semiring: Semiring, dtype: str, o
                 # Of rows that are read one by one addresses are kept there from tile to tile, and otherwise one or two.
                 assert compile_and_report(source, arch)[1] <= (64 if how == "rows" else 16)
     if r.dtypes == dtypes and len(dtypes) == 1 and not r.clamped:
-        for name in (STACKS[0], *VECTORS):
+        for name in (STACKS[0], THIN[0], *VECTORS):
             assert compile_and_report(kernel_source(r, None, name, None, (access, access), side=side, checked=True), arch)[1] <= 192
 
 

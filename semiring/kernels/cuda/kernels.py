@@ -95,6 +95,9 @@ SHALLOW, SHALLOW_STACK = "product_shallow", ShallowTile(64, 64, 64, stack=True)
 SHALLOW_TILES = (ShallowTile(64, 32, 32), ShallowTile(64, 64, 32))
 """The tiles for single products: for results with few columns, and for others."""
 
+THIN, THIN_SIDES = ("product_thin", "product_thin_witness"), (2, 8)
+"""The kernels of products whose results have a short side, and the bounds of this side, with one kernel each."""
+
 VECTORS = ("multiply_column", "multiply_row")
 """The kernels of products with a vector."""
 
@@ -170,18 +173,20 @@ def kernel_source(
     checked: bool = False,
     signless: bool = False,
     shallow: ShallowTile = SHALLOW_STACK,
+    short_rows: bool = False,
 ) -> str:
     """Return the CUDA C++ of one kernel: the templates, the semiring's struct, and an instantiation called `name`.
 
     `name` is that of a template in ``product.cuh``, ``shapes.cuh`` or ``pivot.cuh``, such as "product_witness" or "close". A product has a
     `tile`, the `access` to A and B ("vectors", "rows" or "columns"), and the `count` of products in a launch. `side` bounds a pivot block
-    (one of `pivot_sides`, or `SMALL_PIVOT`), or a matrix of a stack (one of `STACK_SIDES`). `checked` kernels of stacks, vectors or few
+    (one of `pivot_sides`, or `SMALL_PIVOT`), a matrix of a stack (one of `STACK_SIDES`), or the short side of a thin result: its columns,
+    or with `short_rows` its rows. `checked` kernels of stacks, vectors or few
     steps check their operands, see `CheckedProducts`; `signless` ones reject signs, as `step` compares floats as integers. `shallow` is the
     tile of "product_shallow".
     """
     product = name.startswith("product") or name == "add_parts"
-    template = "shapes" if name in (*STACKS, SHALLOW, *VECTORS) else "product" if product else "pivot"
-    struct = semiring_struct(r, None if name in (*STACKS, *VECTORS) else step, star=name == "eliminate", epilogue=name == "product")
+    template = "shapes" if name in (*STACKS, *THIN, SHALLOW, *VECTORS) else "product" if product else "pivot"
+    struct = semiring_struct(r, None if name in (*STACKS, *THIN, *VECTORS) else step, star=name == "eliminate", epilogue=name == "product")
     launch = "Products<Semiring, 1>" if not checked else "SignlessProducts<Semiring>" if signless else "CheckedProducts<Semiring>"
     arguments, values, bounds = [f"const __grid_constant__ {launch} products"], ["products"], f"{PLAIN_THREADS}"
     if tile is not None:
@@ -193,6 +198,8 @@ def kernel_source(
     elif name in STACKS:
         warps, witness = stack_warps(r, side), str(name.endswith("_witness")).lower()
         bounds, call = f"{32 * warps}", f"multiply_stack<Semiring, {side}, {warps}, {witness}>"
+    elif name in THIN:
+        call = f"multiply_thin<Semiring, {side}, {str(short_rows).lower()}, {str(name.endswith('_witness')).lower()}>"
     elif name == SHALLOW:
         sizes = f"{shallow.rows}, {shallow.columns}, {shallow.depth}, 8, 8"
         flags = ", ".join(str(x).lower() for x in (shallow.stack, access == ("vectors", "vectors")))
@@ -290,11 +297,12 @@ def source(semiring: Semiring, dtype: Any, *, kernel: str, arch: int, ordered_bi
 
 
 # Plans for special shapes: cuBLAS for large products of floats, and kernels for small matrices, vectors and split-K. In a stack of small
-# matrices each warp has one matrix, or each thread block one of up to 64 × 64. In a product of few steps each thread block has a tile. A
-# product of a matrix and a vector takes as long as reading the matrix.
+# matrices each warp has one matrix, or each thread block one of up to 64 × 64. In a product of few steps each thread block has a tile, or
+# each thread the short side of a thin result. A product of a matrix and a vector takes as long as reading the matrix.
 
 _DEPTH, _ROWS, _COLUMNS = 256, 2048, 1024  # the fewest steps, rows and columns of products with a vector that have their own kernel
 _DOWN = 8  # the most tiles, one below the other, of a block in a product of few steps
+_THIN, _THIN_STEPS = 4096, 16  # the fewest places of the long sides, and the most steps, of products with a short side
 _BLOCKS, _LEAST_PART = 4, 64  # blocks per multiprocessor in products by a row or of few steps, and the fewest steps of a row's part
 
 
@@ -314,6 +322,11 @@ def plan_for_shape(
         kernel = kernels.function(name, ordered_bits=ordered_bits, checked=checked, **how)
         return planned(kernel, (grid, 1, 1), threads, 0, 1, [(A, B, C, tiles, depth, fresh)], None, checked=checked)
 
+    if (short := _short_side(count, m, n, k)) is not None and not (shares(A, C) or shares(B, C)):
+        if chance:
+            return None  # memory bounds its time, not steps
+        blocks = -(-count * max(m, n) // PLAIN_THREADS)
+        return launch(THIN[C.via is not None], blocks, PLAIN_THREADS, count, k, side=short, short_rows=m < n)
     if count >= STACK and not chance and (side := stack_side(r, max(m, n, k))) is not None:
         # No warp may change elements that another warp reads.
         if any(shares(X, C) and not same_block(X, C) for X in (A, B)):
@@ -376,6 +389,13 @@ def _shallow_tile(kernels: Kernels, count: int, m: int, n: int, k: int) -> Shall
     tile = narrow if n <= narrow.columns else wide
     enough = math.prod(_tiles(tile, m, n)) >= _BLOCKS * kernels.device.multiprocessors
     return tile if count == 1 and 0 < k <= tile.depth and enough else None
+
+
+def _short_side(count: int, m: int, n: int, k: int) -> int | None:
+    """Return the bound of a thin result's short side; None for other results."""
+    short, long = min(m, n), max(m, n)
+    few = k <= _THIN_STEPS if long > STACK_SIDES[-1] or count < STACK else short * k <= _THIN_STEPS
+    return next((side for side in THIN_SIDES if short <= side), None) if few and count * long >= _THIN else None
 
 
 def _tiles(tile: ShallowTile, m: int, n: int) -> tuple[int, int]:

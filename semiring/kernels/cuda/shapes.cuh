@@ -1,4 +1,4 @@
-// Products with special kernels, C <- C + A x B: stacks of small matrices, products of few steps, and a matrix and a vector.
+// Products with special kernels, C <- C + A x B: stacks of small matrices, products of few steps, thin ones, and a matrix and a vector.
 #pragma once
 
 #include "tile.cuh"
@@ -293,6 +293,58 @@ __device__ __forceinline__ void multiply_shallow(const Launch& products) {
     S::advance(C.pointers, ROWS * C.row);
   }
   check.tell();
+}
+
+// A x B of few steps where the result, or each of a stack, has few columns, or with SHORT_ROWS few rows: at most SHORT. A thread has all of
+// them at one place of the other side, and reads one operand at its place; the threads of a matrix share the other operand.
+template <class S, int SHORT, bool SHORT_ROWS, bool WITNESS, class Launch>
+__device__ __forceinline__ void multiply_thin(const Launch& products) {
+  using E = typename S::Element;
+  if (!products.predicate.holds()) return;
+  const Product<S>& product = products.product[0];
+  const int k = product.k, length = SHORT_ROWS ? product.n : product.m, width = SHORT_ROWS ? product.m : product.n;
+  const long long thread = blockIdx.x * static_cast<long long>(blockDim.x) + threadIdx.x, number = thread / length;
+  const int place = int(thread % length);
+  if (number >= product.tiles) return;
+  DeviceMatrix<S> A = product.A, B = product.B, C = product.C;
+  S::advance(A.pointers, number * A.batch);
+  S::advance(B.pointers, number * B.batch);
+  S::advance(C.pointers, number * C.batch);
+  Check<Launch> check(products);
+  E total[SHORT];
+  int winner[SHORT];
+#pragma unroll
+  for (int s = 0; s < SHORT; s++) {
+    total[s] = S::zero();
+    if (WITNESS && !product.fresh && s < width)
+      total[s] = S::add(total[s], S::get(C.pointers, SHORT_ROWS ? C.at(s, place) : C.at(place, s)));
+    winner[s] = -1;
+  }
+#pragma unroll 2
+  for (int step = 0; step < k; step++) {
+    const E own = SHORT_ROWS ? S::get(B.pointers, B.at(step, place)) : S::get(A.pointers, A.at(place, step));
+    check.take(own);
+#pragma unroll
+    for (int s = 0; s < SHORT; s++) {
+      if (s >= width) continue;
+      const E shared = SHORT_ROWS ? S::get(A.pointers, A.at(s, step)) : S::get(B.pointers, B.at(step, s));
+      if (place == 0) check.take(shared);
+      const E found = S::add(total[s], SHORT_ROWS ? S::mul(shared, own) : S::mul(own, shared));
+      if (WITNESS && !S::same(found, total[s])) winner[s] = step;
+      total[s] = found;
+    }
+  }
+  check.tell();
+#pragma unroll
+  for (int s = 0; s < SHORT; s++) {
+    if (s >= width) continue;
+    const int r = SHORT_ROWS ? s : place, c = SHORT_ROWS ? place : s;
+    const long long at = C.at(r, c);
+    S::put(C.pointers, at, WITNESS || product.fresh ? total[s] : S::add(S::get(C.pointers, at), total[s]));
+    if (WITNESS && (product.fresh || winner[s] >= 0))
+      product.witness.via[number * product.witness.batch + r * product.witness.row + c] =
+          winner[s] < 0 ? -1 : int(product.witness.first) + winner[s];
+  }
 }
 
 // A x B for a column B, as fast as A is read. A warp reads B once for ROWS rows of A, and lanes have neighbouring elements.
