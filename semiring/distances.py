@@ -51,12 +51,8 @@ def pairwise(
     >>> sr.pairwise(towns[:1], towns, mul=lambda x, y: abs(x - y), add=max)
     array([[0., 4., 6.]])
 
-    The nearest other town in steps along the axes, after the town itself:
-
-    >>> sr.pairwise(towns, metric="l1", k=2).indices
-    array([[0, 2],
-           [1, 0],
-           [2, 0]])
+    >>> sr.pairwise(towns[:1], towns, "l1", k=2).indices
+    array([[0, 2]])
 
     Parameters
     ----------
@@ -64,40 +60,40 @@ def pairwise(
     y : array of shape (n, d), optional
         Arrays of any library; without y, x is compared with itself.
     metric : str or Semiring, optional
-        "euclidean" (the default), another metric of `scipy.spatial.distance.cdist`, "intersection" for the sum of minima, or the aliases
-        "l1", "manhattan" and "l2". A semiring gives ⊕, ⊗ and the zero of a formula.
+        "euclidean" (the default), "l1", or another metric of `scipy.spatial.distance.cdist`; "intersection", the sum of minima. A semiring
+        is a formula with a zero.
     mul : callable, optional
-        Your own formula instead: the term of a feature, of two numbers. A tuple of terms makes several sums.
+        Your own formula: the term of a feature, or a tuple of terms for several sums.
     add : callable, optional
-        ⊕ of two terms; by default their sum.
+        ⊕ of two terms; by default the sum.
     finish : callable, optional
-        The result, of the sum (or the tuple of sums), such as ``semiring.ops.sqrt``.
+        The result, of the sum or tuple of sums, such as ``semiring.ops.sqrt``.
     weights : array of shape (d,), optional
-        Weights of the features, from 0.
+        Weights of features, SciPy's w.
     p : float
         The exponent of "minkowski".
     V : array of shape (d,), optional
         Variances for "seuclidean"; by default those of x and y.
     k : int, optional
-        Return only the k smallest entries of each row, without an array of m × n entries.
+        Return the k smallest entries of each row, without storing m × n entries.
     largest : bool, optional
-        True keeps the k largest; the default for "intersection".
+        True returns the k largest; the default for "intersection".
     condensed : bool
-        Return the entries right of the diagonal, row after row, as `scipy.spatial.distance.pdist` does.
+        Return the entries right of the diagonal, as `scipy.spatial.distance.pdist`.
     out : array of the result's shape and dtype, optional
 
     Returns
     -------
     array, or Neighbours
-        The matrix of shape (m, n); with `k` a named tuple ``(values, indices)`` of sorted entries, of which equal ones are in the order of
-        their columns. Library and device are those of `out`, or else of the first operand that is not NumPy's.
+        The matrix of shape (m, n); with `k` a named tuple ``(values, indices)`` of sorted entries, equal ones by their columns. Library
+        and device are those of `out`, or else of the first operand that is not NumPy's.
 
     Other Parameters
     ----------------
     device, threads
         See `matmul`.
     check : bool
-        False skips the checks of numbers for your own formulas.
+        False skips checks of numbers for your own formulas.
 
     Raises
     ------
@@ -110,8 +106,8 @@ def pairwise(
 
     Notes
     -----
-    m·n·d steps. Metrics with a name compute in float64, and float32 arrays in float32. A row with NaN gives NaN, also where SciPy skips it.
-    Differences are summed directly, so nearby rows lose no digits. More: How-to, Pairwise distances.
+    m·n·d steps. Metrics with a name compute in float64, or float32 for float32 arrays. A row with NaN gives NaN. Differences are summed
+    directly, so nearby rows lose no digits. More: How-to, Pairwise distances.
     """
     refuse_arrays(k=k, largest=largest, condensed=condensed, device=device, check=check)
     require_threads(threads)
@@ -124,9 +120,9 @@ def pairwise(
     if condensed and y is not None:
         raise SemiringError("condensed= is for the rows of x with each other; leave out y=")
     chosen, name, own = _metric(metric, mul, add, finish, p)
-    if V is not None and name != "seuclidean":
+    if V is not None and chosen.weighs != "variances":
         raise SemiringError("V= has the variances of 'seuclidean'; other metrics take weights=")
-    if name == "seuclidean":
+    if chosen.weighs == "variances":
         if weights is not None:
             raise SemiringError("seuclidean takes no weights, because 1 / V are its weights; leave out weights=")
         weights = V
@@ -155,7 +151,7 @@ def _metric(
         name = "euclidean" if metric is None else metric
         if not isinstance(name, str):
             raise SemiringError(f"metric is {described(name)}; pass a name, a Semiring, or mul= and add=")
-        if not isinstance(p, Real) or isinstance(p, bool) or not p > 0:
+        if not isinstance(p, Real) or isinstance(p, bool) or not float(p) > 0:
             raise SemiringError(f"p is {described(p)}; the exponent of minkowski is a number above 0")
         return metric_named(name, float(p)), name.lower(), None
     if metric is not None:

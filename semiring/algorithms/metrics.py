@@ -50,12 +50,12 @@ class Metric:
         The identity of ⊕.
     prepare : callable, optional
         Makes rows of rows and weights; weights are no factors of the terms then.
-    weighs : {"terms", "rows", "selects", ""}
-        The use of weights: factors of the terms, an argument of `prepare`, a choice of the features with a positive weight, or none.
+    weighs : {"terms", "variances", "rows", "selects", ""}
+        The use of weights: factors of the terms, divisors of the terms, an argument of `prepare`, a choice of features, or none.
     truth : bool
         True if numbers are read as truth values.
     largest : bool
-        True for similarities, of which the largest are the best.
+        True for similarities: the largest are the best.
     floats : bool
         True if integers and truth values become float64.
     """
@@ -109,8 +109,10 @@ def _from_one(s: Any, n: Any) -> Any:
 def unit_rows(rows: Array, weights: Array | None) -> Array:
     """Divide each row by its length; a row of zeros becomes NaN."""
     xp = namespace(rows)
+    if not rows.shape[1]:
+        return rows
     rows = rows if weights is None else rows * xp.sqrt(weights)
-    largest = abs(rows).max(axis=1, initial=0, keepdims=True)  # squares of rows of size 1 neither overflow nor vanish
+    largest = abs(rows).max(axis=1, keepdims=True)  # squares of rows of size 1 neither overflow nor vanish
     with _quiet():
         rows = rows / largest
         return rows / xp.sqrt((rows * rows).sum(axis=1, keepdims=True))
@@ -119,11 +121,8 @@ def unit_rows(rows: Array, weights: Array | None) -> Array:
 def centred_rows(rows: Array, weights: Array | None) -> Array:
     """Subtract the mean of each row, and divide the row by its length."""
     with _quiet():
-        if weights is None:
-            mean = rows.mean(axis=1, keepdims=True)
-        else:
-            mean = (rows * weights).sum(axis=1, keepdims=True) / weights.sum()
-        return unit_rows(rows - mean, weights)
+        weighted, total = (rows, rows.shape[1] or 1) if weights is None else (rows * weights, weights.sum())
+        return unit_rows(rows - weighted.sum(axis=1, keepdims=True) / total, weights)
 
 
 def distributions(rows: Array, weights: Array | None) -> Array:
@@ -140,7 +139,7 @@ METRICS = {
     "cityblock": Metric(_difference),
     "sqeuclidean": Metric(_square),
     "euclidean": Metric(_square, lambda s, n: ops.sqrt(s)),
-    "seuclidean": Metric(_square, lambda s, n: ops.sqrt(s)),
+    "seuclidean": Metric(_square, lambda s, n: ops.sqrt(s), weighs="variances"),
     "chebyshev": Metric(_difference, add=max, weighs="selects"),
     "canberra": Metric(_relative),
     "braycurtis": Metric(lambda x, y: (abs(x - y), abs(x + y)), lambda p, n: p[0] / p[1]),

@@ -3,7 +3,7 @@
 Each row has a heap whose first entry is the worst of the best so far. An entry is compared with it, and mostly rejected: for numbers in
 random order, k log(n / k) of n entries enter the heap. Ties go to the lowest column, and NaN comes last.
 
->>> best = Selection(np.empty((1, 0)), 1, 2, largest=False)
+>>> best = BestEntries(np.empty((1, 0)), 1, 2, largest=False)
 >>> best.offer(slice(0, 1), 0, np.array([[3.0, 1.0, 2.0]]))
 >>> best.offer(slice(0, 1), 3, np.array([[1.0]]))
 >>> best.result()
@@ -19,14 +19,14 @@ import numpy as np
 from semiring.arrays.devices import namespace, on_gpu
 from semiring.kernels.cpu.loops import Element, Elements, Rows, loop
 
-__all__ = ["Selection", "comes_after", "offer_rows"]
+__all__ = ["BestEntries", "comes_after", "offer_rows"]
 
 Array = Any
 _NONE = np.iinfo(np.int64).max
 """The column of a place without an entry, after all columns."""
 
 
-class Selection:
+class BestEntries:
     """The k smallest (or largest) entries of rows.
 
     Parameters
@@ -54,9 +54,9 @@ class Selection:
         """Offer the entries of some rows, in columns from `first` on; columns ascend from offer to offer."""
         if self._loops:
             block = block if block.flags.c_contiguous or block.strides[-1] == block.itemsize else np.ascontiguousarray(block)
-            k = self._values.shape[1]
+            (count, columns), k = block.shape, self._values.shape[1]
             flat = self._values[rows].reshape(-1), self._columns[rows].reshape(-1)
-            offer_rows.bind(*block.shape, k, first, (block,), flat, largest=self._largest)(2.0 * block.size)
+            offer_rows.bind(count, columns, k, first, (block,), flat, largest=self._largest)(2.0 * block.size)
             return
         columns = self._xp.broadcast_to(self._xp.arange(first, first + block.shape[1]), block.shape)
         if (before := self._rows.get(rows.start)) is not None:
@@ -87,8 +87,8 @@ def _ranked(values: Array, largest: bool) -> Array:
 def comes_after(x: Element, y: Element, *, largest: bool) -> bool:
     """Return True if an entry, a value with its column, comes after another in the order of preference."""
     if x[0] == y[0] or (x[0] != x[0] and y[0] != y[0]):
-        return x[1] > y[1]
-    return x[0] != x[0] or (x[0] < y[0] if largest else x[0] > y[0])
+        return bool(x[1] > y[1])
+    return bool(x[0] != x[0] or (x[0] < y[0] if largest else x[0] > y[0]))
 
 
 @loop

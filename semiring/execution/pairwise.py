@@ -19,17 +19,17 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import Expr, evaluate
 from semiring.algebra.ops import TABLE
 from semiring.algorithms.metrics import Metric, finished, summed
-from semiring.algorithms.selection import Selection
+from semiring.algorithms.selection import BestEntries
 from semiring.arrays.devices import namespace, on_device, on_gpu, scratch_memory
 from semiring.arrays.exchange import Restorer
 from semiring.arrays.memory import require_bytes
 from semiring.arrays.pieces import CACHE, GPU
 from semiring.arrays.threads import run, thread_count
 from semiring.common.errors import DomainError, SemiringError, ShapeError
-from semiring.execution.operands import Arrays, Lent, arrays_of, common_dtypes, elements, matching, operand, restorer_of
+from semiring.execution.operands import Arrays, Lent, arrays_of, common_dtypes, elements, matching, operand, require_one_place, restorer_of
 from semiring.planning import Plan, Problem, location, plan
 
-__all__ = ["Form", "Neighbours", "Wanted", "pairwise_blocks"]
+__all__ = ["Neighbours", "RowsForm", "Wanted", "pairwise_blocks"]
 
 _ROWS = 128  # rows of a block on the CPU: packed columns are read as often
 _FLOATS = np.dtype(np.float64)
@@ -73,11 +73,11 @@ class Wanted(NamedTuple):
     check: bool = True
 
 
-class Form(NamedTuple):
+class RowsForm(NamedTuple):
     """The computation of one block: operations, dtypes, the function of the sums, and the rows with NaN."""
 
     semiring: Semiring
-    count: int  # sums, the first components of an element
+    sums: int  # the first components of an element
     finish: Expr | None
     total: float  # the number of features, or the sum of their weights
     table: dict[str, Callable[..., Any]]
@@ -91,7 +91,7 @@ class Form(NamedTuple):
         if self.finish is None:
             return sums[0]
         with np.errstate(all="ignore"):
-            (found,) = evaluate([self.finish], sums[: self.count], (self.total,), self.table)
+            (found,) = evaluate([self.finish], sums[: self.sums], (self.total,), self.table)
         return found if np.shape(found) == sums[0].shape else namespace(sums[0]).full(sums[0].shape, found)
 
     def mark(self, block: Any, rows: slice, columns: slice) -> None:
@@ -115,7 +115,6 @@ def pairwise_blocks(x: Any, y: Any, wanted: Wanted) -> Any:
     place = location((*arrays_of(lent_x), *arrays_of(lent_y)), wanted.device)
     problem = Problem("product", semiring, dtypes, (m, n), d, place, device=wanted.device, threads=wanted.threads)
     how = plan(problem)
-    _require_one_place(lent_x, lent_y, there=how.problem.there)
     with on_device(how.device), scratch_memory() if how.gpu else nullcontext():
         rows = [elements(lent, (dtype,), read, name, how.device)[0] for lent, name in ((lent_x, "x"), (lent_y, "y"))[: 1 if alone else 2]]
         form = _form(rows, semiring, count, wanted, how)
@@ -131,10 +130,10 @@ def _numbers(lent: Lent, wanted: Wanted) -> Lent:
 
 
 def _has_factors(wanted: Wanted) -> bool:
-    return (wanted.weights is not None and wanted.metric.weighs == "terms") or wanted.name == "seuclidean"
+    return wanted.metric.weighs == "variances" or (wanted.metric.weighs == "terms" and wanted.weights is not None)
 
 
-def _checked(form: Form, how: Plan, wanted: Wanted) -> bool:
+def _checked(form: RowsForm, how: Plan, wanted: Wanted) -> bool:
     """Refuse rows as `matmul` does; return True if a finite element could pull ∞ back, for the engine of the CPU."""
     if not how.gpu:
         return how.checks.run((form.left, form.right), wanted.threads, refuse=wanted.check, names="xy")[0]
@@ -163,13 +162,7 @@ def _dtype(x: Lent, y: Lent, semiring: Semiring, wanted: Wanted) -> np.dtype[Any
     return found if found.kind == "f" else _FLOATS
 
 
-def _require_one_place(x: Lent, y: Lent, *, there: bool) -> None:
-    for name, lent in (("x", x), ("y", y)):
-        if there and lent[0].restore is not None and not on_gpu(lent[0].array):
-            raise ShapeError(f"{name} is on the host and the other operand on a GPU; only NumPy arrays are copied, so copy {name} yourself")
-
-
-def _form(rows: list[Any], semiring: Semiring, count: int, wanted: Wanted, how: Plan) -> Form:
+def _form(rows: list[Any], semiring: Semiring, count: int, wanted: Wanted, how: Plan) -> RowsForm:
     """Prepare rows and weights on the device of the computation."""
     metric, xp = wanted.metric, namespace(rows[0])
     weights = _weights(wanted, rows, xp)
@@ -185,20 +178,17 @@ def _form(rows: list[Any], semiring: Semiring, count: int, wanted: Wanted, how: 
     width = semiring.components
     left = (rows[0],) * width
     y = [rows[-1], *extra, *(rows[-1],) * width][:width]
-    if not how.gpu:
-        right = tuple([v.T if v.strides[0] == v.itemsize else np.ascontiguousarray(v.T) for v in y])
-    else:
-        right = tuple([v.T for v in y[:1]]) + tuple([xp.ascontiguousarray(v).T for v in y[1:]])
+    right = tuple([xp.ascontiguousarray(v).T if how.gpu else np.ascontiguousarray(v.T) for v in y])  # as each engine reads them fastest
     table = dict(TABLE) if rows[0].dtype == object else TABLE | {"min": xp.minimum, "max": xp.maximum}  # which keep NaN
     if on_gpu(rows[0]):
         table |= {name: getattr(xp, name) for name in ("exp", "expm1", "log", "log1p", "sqrt", "where")} | {"not": xp.logical_not}
         table |= {"div": xp.true_divide, "floordiv": xp.floor_divide, "mod": xp.remainder}
-    return Form(semiring, count, finished(metric, count), total, table, left, right, (masks[0], masks[-1]))
+    return RowsForm(semiring, count, finished(metric, count), total, table, left, right, (masks[0], masks[-1]))
 
 
 def _weights(wanted: Wanted, rows: list[Any], xp: Any) -> Any:
-    """Read the weights in the dtype of the rows; those of "seuclidean" are 1 / V."""
-    variances = wanted.name == "seuclidean"
+    """Read the weights in the dtype of the rows, or the variances, whose weights are 1 / V."""
+    variances = wanted.metric.weighs == "variances"
     if wanted.weights is None:
         if not variances:
             return None
@@ -224,7 +214,7 @@ def _nan_rows(rows: Any, metric: Metric) -> Any:
     return mask if bool(mask.any()) else None
 
 
-def _computed(form: Form, how: Plan, lent: tuple[Lent, Lent], wanted: Wanted) -> Any:
+def _computed(form: RowsForm, how: Plan, lent: tuple[Lent, Lent], wanted: Wanted) -> Any:
     """Compute all blocks into an array or a selection, and return the caller's kind of array."""
     m, n = how.problem.shape
     sent = how.gpu and not how.problem.there
@@ -233,14 +223,13 @@ def _computed(form: Form, how: Plan, lent: tuple[Lent, Lent], wanted: Wanted) ->
     shape = (m, wanted.k) if wanted.k is not None else (m * (m - 1) // 2,) if wanted.condensed else (m, n)
     lent_out = () if wanted.out is None else operand(wanted.out, PLUS_TIMES, "out")
     target = matching(lent_out, (dtype,), shape, "out", exact=True)[0] if lent_out else None
-    if target is not None and on_gpu(target) != how.problem.there:
-        raise ShapeError(f"out must be {'on the GPU, like an operand' if how.problem.there else 'on the host, like the operands'}")
+    require_one_place(*lent, (), None, None if target is None else (target,), there=how.problem.there, names=("x", "y", ""))
     if target is None:
         needed = math.prod(shape) * (dtype.itemsize + (8 if wanted.k is not None else 0))
         require_bytes(needed, "the result takes", "pass fewer rows of x at a time, or k= for the nearest only", how.device)
     restore = restorer_of(lent_out or (*lent[0], *lent[1]))
     if wanted.k is not None:
-        best = Selection(xp.empty((0, 0), dtype), m, wanted.k, largest=wanted.largest)
+        best = BestEntries(xp.empty((0, 0), dtype), m, wanted.k, largest=wanted.largest)
         _visit(form, how, wanted, best.offer, None)
         found = best.result()
         return Neighbours(*(_returned(v, restore, sent) for v in found))
@@ -272,7 +261,7 @@ def _returned(array: Any, restore: Restorer | None, sent: bool) -> Any:
     return array if restore is None else restore(array)
 
 
-def _visit(form: Form, how: Plan, wanted: Wanted, take: Callable[[slice, int, Any], None] | None, result: Any) -> None:
+def _visit(form: RowsForm, how: Plan, wanted: Wanted, take: Callable[[slice, int, Any], None] | None, result: Any) -> None:
     """Compute all blocks: write them to `result`, or pass them to `take` with their rows and their first column.
 
     Blocks of the same rows follow each other in one thread, from left to right.
@@ -291,11 +280,7 @@ def _visit(form: Form, how: Plan, wanted: Wanted, take: Callable[[slice, int, An
     def visit(some: slice, slot: int) -> None:
         first = some.start + 1 if wanted.condensed else 0
         engine: Any = planned.engine()
-        if how.gpu:
-            engine.asynchronous = True
-            engine.expect_signs(some.stop - some.start, columns, how.problem.depth)
-        else:
-            engine.signed = form.signed
+        engine.signed, engine.asynchronous = form.signed, how.gpu
         A = engine.load(tuple([v[some] for v in form.left]), owned=False)
         for j in range(first - first % columns, n, columns):
             part = slice(j, min(n, j + columns))

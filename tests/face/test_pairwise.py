@@ -12,13 +12,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.spatial.distance import cdist, pdist
+from scipy.spatial import distance
 
 import semiring as sr
 from semiring.algorithms import selection
 from semiring.algorithms.metrics import ALIASES, METRICS
-from semiring.algorithms.selection import Selection
+from semiring.algorithms.selection import BestEntries
 from semiring.kernels.cpu.loops import interpreted
+
+cdist: Any = distance.cdist  # its types know no names of metrics that are variables
+pdist: Any = distance.pdist
 
 Array = Any
 Make = Callable[[Array], Array]
@@ -118,7 +121,7 @@ def test_zero_denominators_are_scipys(name: str, put: Make) -> None:
 def test_rows_with_nan_give_nan(name: str, put: Make) -> None:
     x = np.array([[1.0, 0.0, 2.0], [1.0, np.nan, 0.5], [0.25, 0.5, 0.0]])
     y = np.array([[1.0, 2.0, 2.0], [0.5, 0.25, np.nan], [1.0, 0.0, 0.0], [3.0, 1.0, 1.0]])
-    options = {"V": np.ones(3)} if name == "seuclidean" else {}
+    options: dict[str, Any] = {"V": np.ones(3)} if name == "seuclidean" else {}
     found = host(sr.pairwise(put(x), put(y), name, **options))
     assert np.isnan(found[1]).all()
     assert np.isnan(found[:, 1]).all()
@@ -222,7 +225,7 @@ def test_formulas(dtype: str, mul: Any, add: Any, reduce: Any, put: Make) -> Non
 @on_each
 def test_several_sums_and_weights(put: Make) -> None:
     x, y, w = rows("", 5, 4, 1), rows("", 6, 4, 2), np.array([1.0, 0.5, 0.0, 2.0])
-    formula = {"mul": lambda a, b: (abs(a - b), abs(a + b)), "finish": lambda s: s[0] / s[1]}
+    formula: dict[str, Any] = {"mul": lambda a, b: (abs(a - b), abs(a + b)), "finish": lambda s: s[0] / s[1]}
     np.testing.assert_allclose(host(sr.pairwise(put(x), put(y), **formula)), cdist(x, y, "braycurtis"), rtol=1e-12)
     found = sr.pairwise(put(x), put(y), weights=put(w), **formula)
     np.testing.assert_allclose(host(found), cdist(x, y, "braycurtis", w=w), rtol=1e-12)
@@ -311,7 +314,7 @@ def test_a_selection_keeps_the_order_of_a_stable_sort(case: tuple[Array, int, in
     order = np.argsort(key, axis=1, kind="stable")[:, :k]
 
     def selected() -> tuple[Array, Array]:
-        best = Selection(values, len(values), k, largest=largest)
+        best = BestEntries(values, len(values), k, largest=largest)
         for first in range(0, values.shape[1], width):
             best.offer(slice(0, len(values)), first, values[:, first : first + width])
         return best.result()
@@ -327,7 +330,7 @@ def test_a_selection_of_arrays_without_loops(monkeypatch: pytest.MonkeyPatch) ->
     """The way of CuPy's arrays, on the host."""
     monkeypatch.setattr(selection, "on_gpu", lambda array: False)
     values = np.array([[3, 1, 2, 1], [0, 0, 5, 0]], dtype=object)
-    best = Selection(values, 2, 2, largest=False)
+    best = BestEntries(values, 2, 2, largest=False)
     for rows_of in (slice(1, 2), slice(0, 1)):
         for first in (0, 2):
             best.offer(rows_of, first, values[rows_of, first : first + 2])
@@ -394,7 +397,7 @@ def test_arrays_of_the_standard() -> None:
 @given(st.integers(1, 200), st.integers(1, 200), st.integers(1, 40), st.sampled_from(sorted(METRICS)), st.integers(1, 4))
 def test_blocks_and_threads_do_not_change_values(m: int, n: int, d: int, name: str, threads: int) -> None:
     x, y = rows("jensenshannon", m, d, 1), rows("jensenshannon", n, d, 2)
-    options = {"V": np.ones(d)} if name == "seuclidean" else {}
+    options: dict[str, Any] = {"V": np.ones(d)} if name == "seuclidean" else {}
     whole = sr.pairwise(x, y, name, threads=threads, **options)
     np.testing.assert_allclose(
         sr.pairwise(x[: m // 2 + 1], y[n // 2 :], name, **options), whole[: m // 2 + 1, n // 2 :], rtol=1e-12, atol=1e-14
@@ -402,14 +405,14 @@ def test_blocks_and_threads_do_not_change_values(m: int, n: int, d: int, name: s
     np.testing.assert_allclose(sr.pairwise(x, y, name, device="reference", **options), whole, rtol=1e-9, atol=1e-7)
 
 
-_X = np.ones((3, 2))
+_X: Any = np.ones((3, 2))
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: sr.pairwise(_X, metric="cosin"), r"metric is 'cosin'; did you mean 'cosine'\? The metrics are braycurtis, "),
-        (lambda: sr.pairwise(_X, metric=3), "metric is 3; pass a name, a Semiring, or mul= and add="),
+        (lambda: sr.pairwise(_X, metric=_X[0]), "metric is .*; pass a name, a Semiring, or mul= and add="),
         (lambda: sr.pairwise(_X, metric="l1", mul=min), "pass either metric= or mul= and add="),
         (lambda: sr.pairwise(_X, metric=sr.MIN_PLUS, mul=min), "min-plus has its own mul and add"),
         (lambda: sr.pairwise(_X, metric=sr.DISTANCE_COUNT), "structured elements; pass mul= with a tuple of terms"),
