@@ -36,39 +36,17 @@ _SAMPLES = (-5, -1, 0, 2, 7)
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric or kernel.
+    """A metric or kernel: operations to record, and the treatment of rows and weights."""
 
-    Attributes
-    ----------
-    terms : callable
-        The terms of a feature, one number or a tuple of numbers, of its values x and y.
-    finish : callable, optional
-        The result, of the sums (one number or a tuple) and the number of features, or the sum of their weights.
-    add : callable
-        ⊕ of two terms.
-    zero : number
-        The identity of ⊕.
-    prepare : callable, optional
-        Makes rows of rows and weights; weights are no factors of the terms then.
-    weighs : {"terms", "variances", "rows", "selects", ""}
-        The use of weights: factors of the terms, divisors of the terms, an argument of `prepare`, a choice of features, or none.
-    truth : bool
-        True if numbers are read as truth values.
-    largest : bool
-        True for similarities: the largest are the best.
-    floats : bool
-        True if integers and truth values become float64.
-    """
-
-    terms: Callable[[Any, Any], Any]
-    finish: Callable[[Any, Any], Any] | None = None
+    terms: Callable[[Any, Any], Any]  # of the values x and y of a feature: a number, or a tuple for several sums
+    finish: Callable[[Any, Any], Any] | None = None  # of the sum or the tuple of sums, and of the number of features or sum of weights
     add: Callable[[Any, Any], Any] = operator.add
     zero: Any = 0.0
-    prepare: Callable[[Array, Array | None], Array] | None = None
-    weighs: str = "terms"
-    truth: bool = False
-    largest: bool = False
-    floats: bool = True
+    prepare: Callable[[Array, Array | None], Array] | None = None  # makes rows of rows and weights
+    weighs: str = "terms"  # the use of weights: factors of terms, inverse variances, for `prepare`, a choice of features, or none
+    truth: bool = False  # numbers are read as truth values
+    largest: bool = False  # the largest are the best
+    floats: bool = True  # integers and truth values become float64
 
 
 def _difference(x: Any, y: Any) -> Any:
@@ -90,11 +68,7 @@ def _relative(x: Any, y: Any) -> Any:
 
 def _entropy(x: Any, y: Any) -> Any:
     middle = (x + y) / 2
-    return _part(x, middle) + _part(y, middle)
-
-
-def _part(x: Any, middle: Any) -> Any:
-    return x * ops.log(x / middle) if x > 0 and middle > 0 else 0.0
+    return sum(v * ops.log(v / middle) if v > 0 and middle > 0 else 0.0 for v in (x, y))
 
 
 def _yule(p: Any, n: Any) -> Any:

@@ -46,9 +46,9 @@ class BestEntries:
             kind = like.dtype.kind
             last = np.nan if kind == "f" else np.iinfo(like.dtype).min if largest else np.iinfo(like.dtype).max
             self._values, self._columns = np.full((count, k), last, like.dtype), np.full((count, k), _NONE)
-        else:  # grown to k columns by the first offers
-            self._k, self._parts = k, [(self._xp.empty((count, 0), like.dtype), self._xp.empty((count, 0), np.int64))]
-            self._rows: dict[int, tuple[Array, Array]] = {}
+        else:
+            self._k, self._nothing = k, (self._xp.empty((0, k), like.dtype), self._xp.empty((0, k), np.int64))
+            self._rows: dict[int, tuple[Array, Array]] = {}  # the best of some rows, by the first row
 
     def offer(self, rows: slice, first: int, block: Array) -> None:
         """Offer the entries of some rows, in columns from `first` on; columns ascend from offer to offer."""
@@ -67,7 +67,7 @@ class BestEntries:
     def result(self) -> tuple[Array, Array]:
         """Return the entries of each row in order, and their columns."""
         if not self._loops:
-            parts = [self._rows[start] for start in sorted(self._rows)] or self._parts
+            parts = [self._rows[start] for start in sorted(self._rows)] or [self._nothing]
             values, columns = (self._xp.concatenate(part) for part in zip(*parts, strict=True))
             return values, columns
         order = np.argsort(self._columns, axis=1)

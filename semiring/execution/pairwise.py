@@ -262,7 +262,7 @@ def _returned(array: Any, restore: Restorer | None, sent: bool) -> Any:
 
 
 def _visit(form: RowsForm, how: Plan, wanted: Wanted, take: Callable[[slice, int, Any], None] | None, result: Any) -> None:
-    """Compute all blocks: write them to `result`, or pass them to `take` with their rows and their first column.
+    """Compute all blocks; write each to `result`, or pass it to `take` with its rows and its first column.
 
     Blocks of the same rows follow each other in one thread, from left to right.
     """

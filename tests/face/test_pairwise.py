@@ -187,6 +187,7 @@ def test_shapes_without_entries(name: str) -> None:
         np.testing.assert_array_equal(sr.pairwise(x, y, name), expected)
         if n:
             assert sr.pairwise(x, y, name, k=1).indices.shape == (m, 1)
+            assert sr.pairwise(x > 0, y > 0, sr.BOOLEAN, k=1).indices.shape == (m, 1)
 
 
 def test_every_name_and_alias_is_known() -> None:
