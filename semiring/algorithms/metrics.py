@@ -57,10 +57,6 @@ def _square(x: Any, y: Any) -> Any:
     return (x - y) * (x - y)
 
 
-def _unlike(x: Any, y: Any) -> Any:
-    return ops.where(x != y, 1.0, 0.0)
-
-
 def _relative(x: Any, y: Any) -> Any:
     size = abs(x) + abs(y)
     return abs(x - y) / size if size > 0 else 0.0
@@ -117,15 +113,15 @@ METRICS = {
     "chebyshev": Metric(_difference, add=max, weighs="selects"),
     "canberra": Metric(_relative),
     "braycurtis": Metric(lambda x, y: (abs(x - y), abs(x + y)), lambda p, n: p[0] / p[1]),
-    "hamming": Metric(_unlike, lambda s, n: s / n),
-    "jaccard": Metric(lambda x, y: (_unlike(x, y), max(x, y)), lambda p, n: ops.where(p[1] == 0, 0.0, p[0] / p[1]), truth=True),
+    "hamming": Metric(lambda x, y: ops.where(x != y, 1.0, 0.0), lambda s, n: s / n),
+    "jaccard": Metric(lambda x, y: (abs(x - y), max(x, y)), lambda p, n: ops.where(p[1] == 0, 0.0, p[0] / p[1]), truth=True),
     "cosine": Metric(operator.mul, _from_one, prepare=unit_rows, weighs="rows"),
     "correlation": Metric(operator.mul, _from_one, prepare=centred_rows, weighs="rows"),
     "jensenshannon": Metric(_entropy, lambda s, n: ops.sqrt(max(s, 0) / 2), prepare=distributions, weighs=""),
-    "dice": Metric(lambda x, y: (_unlike(x, y), x * y), lambda p, n: p[0] / (2 * p[1] + p[0]), truth=True),
-    "rogerstanimoto": Metric(_unlike, lambda s, n: 2 * s / (n + s), truth=True),
+    "dice": Metric(lambda x, y: (abs(x - y), x * y), lambda p, n: p[0] / (2 * p[1] + p[0]), truth=True),
+    "rogerstanimoto": Metric(_difference, lambda s, n: 2 * s / (n + s), truth=True),
     "russellrao": Metric(operator.mul, lambda s, n: (n - s) / n, truth=True),
-    "sokalsneath": Metric(lambda x, y: (_unlike(x, y), x * y), lambda p, n: 2 * p[0] / (p[1] + 2 * p[0]), truth=True),
+    "sokalsneath": Metric(lambda x, y: (abs(x - y), x * y), lambda p, n: 2 * p[0] / (p[1] + 2 * p[0]), truth=True),
     "yule": Metric(lambda x, y: (x * y, x * (1 - y), (1 - x) * y), _yule, truth=True),
     "intersection": Metric(min, largest=True),
 }  # fmt: skip

@@ -234,7 +234,8 @@ def _computed(form: RowsForm, how: Plan, lent: tuple[Lent, Lent], wanted: Wanted
         found = best.result()
         return Neighbours(*(_returned(v, restore, sent) for v in found))
     shared = target is not None and not sent and any(xp.may_share_memory(target, v) for v in (*form.left, *form.right))
-    result = xp.empty(shape, dtype) if target is None or sent or shared else target
+    apart = target is None or sent or shared or (how.gpu and not target.flags.c_contiguous)
+    result: Any = xp.empty(shape, dtype) if apart else target
     if wanted.condensed:
 
         def store(rows: slice, first: int, block: Any) -> None:

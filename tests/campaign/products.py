@@ -373,8 +373,7 @@ def _check_pairwise(case: Case) -> Complaint | None:
     if "share" in options and result.shape[1]:
         k = 1 + int(options["share"] * (result.shape[1] - 1))
         best = sr.pairwise(*rows, **arguments, k=k, largest=options["largest"])
-        sign = -1 if options["largest"] else 1
-        ranked = [sorted(range(len(row)), key=lambda j, row=row: sign * row[j])[:k] for row in result.tolist()]
+        ranked = [sorted(range(len(row)), key=row.__getitem__, reverse=options["largest"])[:k] for row in result.tolist()]
         order = np.array(ranked, np.int64).reshape(len(result), k)
         if host(best.indices).tolist() != order.tolist():
             return Complaint("indices", f"the {k} best are in {host(best.indices).tolist()}, not {order.tolist()}")
