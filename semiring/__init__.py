@@ -10,6 +10,7 @@ The modules of the public functions; `planning` decides how to compute a call, a
     solve.py          apsp, closure, transitive_closure, power
     product.py        matmul, multi_dot, scan
     contractions.py   einsum, contract_expression, contraction
+    distances.py      pairwise
     summary.py        statistics, diameter, radius
     sparse_graphs.py  reachability, nearest, factor
     alternatives.py   k_shortest_paths, pareto_paths
@@ -79,6 +80,8 @@ if TYPE_CHECKING:
     from semiring.contractions import einsum as einsum
     from semiring.cycles import CycleMean as CycleMean
     from semiring.cycles import cycle_mean as cycle_mean
+    from semiring.distances import pairwise as pairwise
+    from semiring.execution.pairwise import Neighbours as Neighbours
     from semiring.execution.scan import Decoded as Decoded
     from semiring.explanation import explain as explain
     from semiring.files.reading import read_edges as read_edges
@@ -130,6 +133,8 @@ _HOMES = {
     "semiring.common.progress": "Progress",
     "semiring.algebra.laws": "check",
     "semiring.config": "show_config",
+    "semiring.distances": "pairwise",
+    "semiring.execution.pairwise": "Neighbours",
     "semiring.execution.scan": "Decoded",
     "semiring.explanation": "explain",
     "semiring.files.reading": "read_edges",

@@ -55,4 +55,6 @@ Statistics
 Products
     chain               several matrices in the order of the fewest steps, and powers by repeated squaring
     scan                vectors through a long product: Baum et al. (1970), Viterbi (1967)
+    metrics             operations of distances between rows, by name or by the caller's callables
+    selection           the k best entries of each row, block after block
 """

@@ -18,6 +18,7 @@
     operands.py     the operands of a product: form, arrays and output
     sparse_product.py, sparse_operands.py   `multiply_sparse`, `sparse_power`: products and powers of sparse arrays
     scan.py         `scan_sequences`: vectors through a long product of matrices
+    pairwise.py     `pairwise_blocks`: distances between rows, by blocks of a product
 
-The face calls `solve`, `multiply` and `scan_sequences`.
+The face calls `solve`, `multiply`, `scan_sequences` and `pairwise_blocks`.
 """

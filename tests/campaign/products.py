@@ -1,4 +1,4 @@
-"""Products and powers: `matmul` with all it takes, and `power`."""
+"""Products and powers: `matmul` with all it takes, `power`, and `pairwise` over a semiring."""
 
 from __future__ import annotations
 
@@ -336,4 +336,59 @@ def extremes(subject: Subject, tops: list[float]) -> Values | None:
     return tuple(found)
 
 
-ENTRIES = {"matmul": Entry(5, _draw_matmul, _check_matmul), "power": Entry(1, _draw_power, _check_power)}
+def _draw_pairwise(rng: Rng, subject: Subject, device: str) -> Case | None:
+    if subject.structured:
+        return None
+    m, k, n = (draw_size(rng, 33) for _ in range(3))
+    options: dict[str, Any] = on_gpu(rng, device)
+    names = "xy" if rng.random() < 0.8 else "x"
+    arrays = {
+        name: subject.draw(rng, (rows, k), zeros=[0.0, 0.25, 0.9][rng.integers(3)]) for name, rows in zip(names, (m, n), strict=False)
+    }
+    arrays["x"] = planted(rng, subject, arrays["x"], options)
+    if rng.random() < 0.3:
+        options["threads"] = int(rng.integers(1, 4))
+    if rng.random() < 0.5:
+        options["share"], options["largest"] = float(rng.random()), bool(rng.random() < 0.5)
+    axes = {"x": ("m", "k"), "y": ("n", "k")}
+    return Case("pairwise", subject, arrays, axes, draw_layouts(rng, arrays), options, draw_device(rng, device))
+
+
+def _check_pairwise(case: Case) -> Complaint | None:
+    subject, options = case.subject, case.options
+    values = {name: case.placed(name) for name in case.arrays}
+    a = case.arrays["x"]
+    b = tuple(v.T for v in case.arrays.get("y", a))
+    rows = [case.given(v) for v in values.values()]
+    arguments: dict[str, Any] = {"metric": subject.semiring, "device": case.device, "threads": options.get("threads")}
+    overflow, reach = product_could_overflow(subject, a, b, None, a[0].shape[1])
+    found = attempt(sr.pairwise, *rows, **arguments)
+    strange = any(map(subject.strangers, case.arrays.values()))
+    complaint = judged(found, {sr.OverflowRiskError: overflow}, {sr.DomainError: "an entry is no element"} if strange else {})
+    for name, now in values.items():
+        complaint = complaint or changed(case, name, now)
+    if complaint is not None or found.error is not None:
+        return complaint
+    result = host(found.result)
+    if "share" in options and result.shape[1]:
+        k = 1 + int(options["share"] * (result.shape[1] - 1))
+        best = sr.pairwise(*rows, **arguments, k=k, largest=options["largest"])
+        ranked = [sorted(range(len(row)), key=row.__getitem__, reverse=options["largest"])[:k] for row in result.tolist()]
+        order = np.array(ranked, np.int64).reshape(len(result), k)
+        if host(best.indices).tolist() != order.tolist():
+            return Complaint("indices", f"the {k} best are in {host(best.indices).tolist()}, not {order.tolist()}")
+        if not np.array_equal(host(best.values), np.take_along_axis(result, order, axis=1)):
+            return Complaint("best", "the best entries are not those of the matrix")
+    if overflow and "f" in subject.kinds and not subject.selective:
+        raise Unjudged("an ∞ of an overflow is what IEEE 754 says, but which sums overflow depends on their order")
+    algebra = Algebra(subject, reach)
+    want, _ = product(algebra, algebra.lift(a), algebra.lift(b), None)
+    wrong = difference(algebra, (result,), want)
+    return Complaint("values", wrong) if wrong else None
+
+
+ENTRIES = {
+    "matmul": Entry(5, _draw_matmul, _check_matmul),
+    "power": Entry(1, _draw_power, _check_power),
+    "pairwise": Entry(1, _draw_pairwise, _check_pairwise),
+}

@@ -1,0 +1,301 @@
+"""Executor of pairwise distances: read rows, ask for a plan, and compute blocks of rows × columns with the engine of products.
+
+A block's sums are finished while they are in the cache. Then they are stored, or offered to the selection of the k best, so that nothing of
+the size m × n is allocated. Threads of the CPU take blocks in turn. On a GPU, blocks are larger, and computed one after the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from semiring.algebra.catalogue import PLUS_TIMES
+from semiring.algebra.definition import Semiring
+from semiring.algebra.expression import Expr, evaluate
+from semiring.algebra.ops import TABLE
+from semiring.algorithms.metrics import Metric, finished, summed
+from semiring.algorithms.selection import BestEntries
+from semiring.arrays.devices import namespace, on_device, on_gpu, scratch_memory
+from semiring.arrays.exchange import Restorer
+from semiring.arrays.memory import require_bytes
+from semiring.arrays.pieces import CACHE, GPU
+from semiring.arrays.threads import run, thread_count
+from semiring.common.errors import DomainError, SemiringError, ShapeError
+from semiring.execution.operands import Arrays, Lent, arrays_of, common_dtypes, elements, matching, operand, require_one_place, restorer_of
+from semiring.planning import Plan, Problem, location, plan
+
+__all__ = ["Neighbours", "RowsForm", "Wanted", "pairwise_blocks"]
+
+_ROWS = 128  # rows of a block on the CPU: packed columns are read as often
+_FLOATS = np.dtype(np.float64)
+
+
+class Neighbours(NamedTuple):
+    """The k best entries of each row, in order, and their columns; `pairwise` returns this pair with ``k=``.
+
+    Examples
+    --------
+    >>> import semiring as sr
+    >>> sr.pairwise([[0.0], [5.0]], [[4.0], [1.0], [2.0]], "l1", k=2)
+    Neighbours(values=array([[1., 2.],
+           [1., 3.]]), indices=array([[1, 2],
+           [0, 2]]))
+
+    Attributes
+    ----------
+    values : array of shape (m, k)
+    indices : int64 array of shape (m, k)
+        Rows of y; of equal entries, the lowest first.
+    """
+
+    values: Any
+    indices: Any
+
+
+class Wanted(NamedTuple):
+    """The metric by its name, and the caller's options."""
+
+    metric: Metric
+    name: str
+    semiring: Semiring | None = None  # the caller's own
+    weights: Any = None  # or variances, for "seuclidean"
+    k: int | None = None
+    largest: bool = False
+    condensed: bool = False
+    out: Any = None
+    device: str = "auto"
+    threads: int | None = None
+    check: bool = True
+
+
+class RowsForm(NamedTuple):
+    """The computation of one block: operations, dtypes, the function of the sums, and the rows with NaN."""
+
+    semiring: Semiring
+    sums: int  # the first components of an element
+    finish: Expr | None
+    total: float  # the number of features, or the sum of their weights
+    table: dict[str, Callable[..., Any]]
+    left: Arrays
+    right: Arrays  # transposed
+    nan: tuple[Any, Any]
+    signed: bool = False  # see `Engine.signed`
+
+    def finished(self, sums: Sequence[Any]) -> Any:
+        """Return the function of the sums, a new array or the only sum."""
+        if self.finish is None:
+            return sums[0]
+        with np.errstate(all="ignore"):
+            (found,) = evaluate([self.finish], sums[: self.sums], (self.total,), self.table)
+        return found if np.shape(found) == sums[0].shape else namespace(sums[0]).full(sums[0].shape, found)
+
+    def mark(self, block: Any, rows: slice, columns: slice) -> None:
+        """Write NaN where a row of x or y has one, because minima and choices may lose it."""
+        for axis, (mask, some) in enumerate(zip(self.nan, (rows, columns), strict=True)):
+            if mask is not None:
+                block[(slice(None),) * axis + (mask[some],)] = np.nan
+
+
+def pairwise_blocks(x: Any, y: Any, wanted: Wanted) -> Any:
+    """Return the matrix, the condensed vector or the k best of each row, in the caller's kind of array."""
+    alone, read = y is None, wanted.semiring or PLUS_TIMES
+    lent_x = _numbers(operand(x, read, "x"), wanted)
+    lent_y = lent_x if alone else _numbers(operand(y, read, "y"), wanted)
+    m, n, d = _shapes(lent_x, lent_y)
+    if wanted.k is not None and wanted.k > n:
+        raise ShapeError(f"k is {wanted.k}, but {'x' if alone else 'y'} has {n} rows; pass a smaller k")
+    semiring, count = (wanted.semiring, 1) if wanted.semiring else summed(wanted.metric, wanted.name, _has_factors(wanted))
+    dtype = _dtype(lent_x, lent_y, semiring, wanted)
+    dtypes = (dtype,) * semiring.components
+    place = location((*arrays_of(lent_x), *arrays_of(lent_y)), wanted.device)
+    problem = Problem("product", semiring, dtypes, (m, n), d, place, device=wanted.device, threads=wanted.threads)
+    how = plan(problem)
+    with on_device(how.device), scratch_memory() if how.gpu else nullcontext():
+        rows = [elements(lent, (dtype,), read, name, how.device)[0] for lent, name in ((lent_x, "x"), (lent_y, "y"))[: 1 if alone else 2]]
+        form = _form(rows, semiring, count, wanted, how)
+        if not wanted.metric.floats:
+            form = form._replace(signed=_checked(form, how, wanted))
+        return _computed(form, how, (lent_x, lent_y), wanted)
+
+
+def _numbers(lent: Lent, wanted: Wanted) -> Lent:
+    """Read truth values as 0 and 1 for a metric with a name."""
+    (given,) = lent
+    return (replace(given, array=given.array.view(np.int8)),) if wanted.metric.floats and given.array.dtype == bool else lent
+
+
+def _has_factors(wanted: Wanted) -> bool:
+    return wanted.metric.weighs == "variances" or (wanted.metric.weighs == "terms" and wanted.weights is not None)
+
+
+def _checked(form: RowsForm, how: Plan, wanted: Wanted) -> bool:
+    """Refuse rows as `matmul` does; return True if a finite element could pull ∞ back, for the engine of the CPU."""
+    if not how.gpu:
+        return how.checks.run((form.left, form.right), wanted.threads, refuse=wanted.check, names="xy")[0]
+    if wanted.check and how.checks.needed:
+        how.checks.begin([*form.left, *form.right], lambda: (form.left, form.right))()
+    return False
+
+
+def _shapes(x: Lent, y: Lent) -> tuple[int, int, int]:
+    (m, *d), (n, *e) = x[0].array.shape or (0,), y[0].array.shape or (0,)
+    if len(d) != 1 or len(e) != 1:
+        raise ShapeError(f"x and y are matrices, a row an observation; got shapes {x[0].array.shape} and {y[0].array.shape}")
+    if d != e:
+        raise ShapeError(f"x of shape {(m, *d)} and y of shape {(n, *e)} do not fit: x has {d[0]} columns and y {e[0]}")
+    return m, n, d[0]
+
+
+def _dtype(x: Lent, y: Lent, semiring: Semiring, wanted: Wanted) -> np.dtype[Any]:
+    """Return the dtype of the sums; metrics with a name compute with floats."""
+    (left,), (right,) = ((p[0].array.dtype,) for p in (x, y))
+    if not wanted.metric.floats:
+        (found,) = common_dtypes((left,), (right,), PLUS_TIMES if wanted.semiring is None else wanted.semiring)
+        semiring.identities((found,) * semiring.components)
+        return found
+    (found,) = common_dtypes((left,), (right,), PLUS_TIMES)
+    return found if found.kind == "f" else _FLOATS
+
+
+def _form(rows: list[Any], semiring: Semiring, count: int, wanted: Wanted, how: Plan) -> RowsForm:
+    """Prepare rows and weights on the device of the computation."""
+    metric, xp = wanted.metric, namespace(rows[0])
+    weights = _weights(wanted, rows, xp)
+    total = float(rows[0].shape[1] if weights is None else weights.sum())
+    if metric.weighs == "selects" and weights is not None:
+        rows, weights = [v[:, weights > 0] for v in rows], None
+    if metric.truth:
+        rows = [xp.where(v == v, v != 0, v) for v in rows]  # NaN stays
+    if metric.prepare is not None:
+        rows, weights = [metric.prepare(v, weights) for v in rows], None
+    masks = [_nan_rows(v, metric) if metric.floats else None for v in rows]
+    extra = [] if weights is None else [xp.broadcast_to(weights, rows[-1].shape)]
+    width = semiring.components
+    left = (rows[0],) * width
+    y = [rows[-1], *extra, *(rows[-1],) * width][:width]
+    right = tuple([xp.ascontiguousarray(v).T if how.gpu else np.ascontiguousarray(v.T) for v in y])  # as each engine reads them fastest
+    table = dict(TABLE) if rows[0].dtype == object else TABLE | {"min": xp.minimum, "max": xp.maximum}  # which keep NaN
+    if on_gpu(rows[0]):
+        table |= {name: getattr(xp, name) for name in ("exp", "expm1", "log", "log1p", "sqrt", "where")} | {"not": xp.logical_not}
+        table |= {"div": xp.true_divide, "floordiv": xp.floor_divide, "mod": xp.remainder}
+    return RowsForm(semiring, count, finished(metric, count), total, table, left, right, (masks[0], masks[-1]))
+
+
+def _weights(wanted: Wanted, rows: list[Any], xp: Any) -> Any:
+    """Read the weights in the dtype of the rows, or the variances, whose weights are 1 / V."""
+    variances = wanted.metric.weighs == "variances"
+    if wanted.weights is None:
+        if not variances:
+            return None
+        together = xp.concatenate(rows)
+        with np.errstate(all="ignore"):
+            centred = together - together.sum(axis=0, dtype=np.float64) / len(together)
+            return ((len(together) - 1) / (centred * centred).sum(axis=0)).astype(rows[0].dtype)
+    if not wanted.metric.weighs:
+        raise SemiringError(f"{wanted.name} takes no weights; sums take them, so leave out weights=, or multiply them within mul")
+    given, d = operand(wanted.weights, PLUS_TIMES, "weights")[0].array, rows[0].shape[1]
+    if given.shape != (d,):
+        raise ShapeError(f"{'V' if variances else 'weights'} has shape {given.shape}; x has {d} columns, so it must be ({d},)")
+    found = xp.asarray(given.get() if on_gpu(given) and xp is np else given).astype(rows[0].dtype)
+    if not bool((found >= 0).all()):
+        raise DomainError(f"{'V' if variances else 'weights'} must have numbers from 0, without NaN")
+    with np.errstate(all="ignore"):
+        return 1 / found if variances else found
+
+
+def _nan_rows(rows: Any, metric: Metric) -> Any:
+    """Return the mask of rows with NaN, or None; a row without features has no length."""
+    mask = (rows != rows).any(axis=1) | (metric.prepare is not None and not rows.shape[1])
+    return mask if bool(mask.any()) else None
+
+
+def _computed(form: RowsForm, how: Plan, lent: tuple[Lent, Lent], wanted: Wanted) -> Any:
+    """Compute all blocks into an array or a selection, and return the caller's kind of array."""
+    m, n = how.problem.shape
+    sent = how.gpu and not how.problem.there
+    xp = namespace(form.left[0])
+    dtype = np.dtype(form.finished([xp.empty((0, 0), d) for d in how.dtypes]).dtype)
+    shape = (m, wanted.k) if wanted.k is not None else (m * (m - 1) // 2,) if wanted.condensed else (m, n)
+    lent_out = () if wanted.out is None else operand(wanted.out, PLUS_TIMES, "out")
+    target = matching(lent_out, (dtype,), shape, "out", exact=True)[0] if lent_out else None
+    require_one_place(*lent, (), None, None if target is None else (target,), there=how.problem.there, names=("x", "y", ""))
+    if target is None:
+        needed = math.prod(shape) * (dtype.itemsize + (8 if wanted.k is not None else 0))
+        require_bytes(needed, "the result takes", "pass fewer rows of x at a time, or k= for the nearest only", how.device)
+    restore = restorer_of(lent_out or (*lent[0], *lent[1]))
+    if wanted.k is not None:
+        best = BestEntries(xp.empty((0, 0), dtype), m, wanted.k, largest=wanted.largest)
+        _visit(form, how, wanted, best.offer, None)
+        found = best.result()
+        return Neighbours(*(_returned(v, restore, sent) for v in found))
+    shared = target is not None and not sent and any(xp.may_share_memory(target, v) for v in (*form.left, *form.right))
+    apart = target is None or sent or shared or (how.gpu and not target.flags.c_contiguous)
+    result: Any = xp.empty(shape, dtype) if apart else target
+    if wanted.condensed:
+
+        def store(rows: slice, first: int, block: Any) -> None:
+            for i in range(rows.start, min(rows.stop, first + block.shape[1])):
+                begin = max(0, i + 1 - first)  # columns right of the diagonal
+                at = i * (2 * m - i - 1) // 2 + first + begin - i - 1
+                result[at : at + block.shape[1] - begin] = block[i - rows.start, begin:]
+
+        _visit(form, how, wanted, store, None)
+    else:
+        _visit(form, how, wanted, None, result)
+    if target is None:
+        return _returned(result, restore, sent)
+    if target is not result:
+        target[...] = result.get() if sent else result
+    return wanted.out
+
+
+def _returned(array: Any, restore: Restorer | None, sent: bool) -> Any:
+    if sent:
+        from semiring.kernels.cuda.blocks import download
+
+        array = download(array)
+    return array if restore is None else restore(array)
+
+
+def _visit(form: RowsForm, how: Plan, wanted: Wanted, take: Callable[[slice, int, Any], None] | None, result: Any) -> None:
+    """Compute all blocks; write each to `result`, or pass it to `take` with its rows and its first column.
+
+    Blocks of the same rows follow each other in one thread, from left to right.
+    """
+    (m, n), width = how.problem.shape, form.semiring.components
+    xp, direct = namespace(form.left[0]), take is None and width == 1 and result.dtype == how.dtypes[0]
+    cached = not how.gpu and (form.finish is not None or not direct)
+    columns = min(n, CACHE // _ROWS // width if cached else max(1, 8 * GPU // _ROWS)) or 1
+    threads = 1 if how.gpu else thread_count(wanted.threads)
+    rows = _ROWS if not how.gpu else max(1, 4 * GPU // columns)
+    rows = max(1, min(rows, -(-m // (2 * threads)) if not how.gpu else m))
+    starts = [slice(i, min(m, i + rows)) for i in range(0, m, rows)]
+    inner = max(1, threads // max(1, len(starts)))
+    planned = how if how.gpu else plan(how.problem._replace(threads=inner))
+
+    def visit(some: slice, slot: int) -> None:
+        first = some.start + 1 if wanted.condensed else 0
+        engine: Any = planned.engine()
+        engine.signed, engine.asynchronous = form.signed, how.gpu
+        A = engine.load(tuple([v[some] for v in form.left]), owned=False)
+        for j in range(first - first % columns, n, columns):
+            part = slice(j, min(n, j + columns))
+            B = engine.load(tuple([v[:, part] for v in form.right]), owned=False)
+            size = some.stop - some.start, part.stop - part.start
+            sums = (result[some, part],) if direct else tuple([xp.empty(size, d) for d in how.dtypes])
+            C = engine.blank(sums)
+            engine.multiply(A, B, C)
+            engine.store(C, sums)
+            block = form.finished(sums)
+            form.mark(block, some, part)
+            if take is not None:
+                take(some, j, block)
+            elif block is not sums[0] or not direct:
+                result[some, part] = block
+
+    run(visit, starts, threads)
