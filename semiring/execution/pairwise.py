@@ -263,7 +263,7 @@ def _returned(array: Any, restore: Restorer | None, sent: bool) -> Any:
 
 
 def _visit(form: RowsForm, how: Plan, wanted: Wanted, take: Callable[[slice, int, Any], None] | None, result: Any) -> None:
-    """Compute all blocks; write each to `result`, or pass it to `take` with its rows and its first column.
+    """Compute all blocks; write each to `result`, or pass each to `take` with the rows and the first column.
 
     Blocks of the same rows follow each other in one thread, from left to right.
     """
