@@ -22,7 +22,10 @@ from semiring.common.errors import DivergenceError, DTypeError, OverflowRiskErro
 from semiring.kernels import cache
 from semiring.kernels.limits import absorbing, own_infinities
 
-__all__ = ["OR", "PAIRS", "Operations", "differ", "is_packed", "is_reachability", "is_sympy", "on_bytes", "operations_for", "truth_table"]
+__all__ = [
+    "OR", "PAIRS", "Operations", "differ", "is_packed", "is_reachability", "is_sympy", "modulus_of", "on_bytes", "operations_for",
+    "truth_table",
+]  # fmt: skip
 
 Values = Sequence[Any]
 
@@ -240,6 +243,15 @@ def is_reachability(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> bo
 def is_packed(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, witness: bool) -> bool:
     """Return True if matrices are packed into bits. Bits have no room for a witness."""
     return not witness and is_reachability(semiring, dtypes)
+
+
+@functools.lru_cache(maxsize=256)
+def modulus_of(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> int | None:
+    """Return p if ⊕ and ⊗ are a sum and a product modulo p of the integers 0 … p − 1; else None."""
+    if len(dtypes) > 1 or dtypes[0].kind not in "iu" or (p := semiring.program.modulus) is None:
+        return None
+    (part,), bounds = semiring.carrier.parts, semiring.carrier.bounds(dtypes)
+    return p if bounds == ((0, p - 1),) or (isinstance(part, frozenset) and len(part) == p and part == {*range(p)}) else None
 
 
 def _looked_up(operation: Expr) -> Callable[[Values, Values], tuple[Any, ...]]:
