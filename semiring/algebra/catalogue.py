@@ -230,7 +230,7 @@ def _modular(p: int) -> Semiring:
 
     prime = all(p % d for d in range(2, math.isqrt(p) + 1))
     add, mul = (lambda a, b: (a + b) % p), (lambda a, b: a * b % p)
-    return Semiring(f"modulo-{p}", add, mul, 0, 1, star=star if prime else None, domain=(0, p - 1))
+    return Semiring(f"modulo-{p}", add, mul, 0, 1, star=star if prime else None, domain=range(p))
 
 
 _BUILT_IN = (

@@ -83,6 +83,8 @@ class Program:
         for value, kind in zip(zero + one, kinds + kinds, strict=True):
             if isinstance(value, bool) and kind.kind not in "bO":
                 raise DTypeError("it works on truth values; use dtype bool")
+        if self.modulus is not None and any(kind.kind == "f" for kind in kinds):
+            raise DTypeError("numbers modulo p are integers; use an integer dtype, such as int64")
         for only, refused, instead in (
             (REAL, "biu", "float32 or float64"),
             (BITWISE, "f", "bool or an integer dtype"),

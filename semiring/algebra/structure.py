@@ -78,7 +78,7 @@ class AlgebraicStructure:
         program = None
         if self.domain is None and {"add", "mul"} <= recordings.keys():
             p = modulus(recordings["add"].results, recordings["mul"].results)
-            if p is not None and (residues := carrier_of((0, p - 1), self.zero, self.one)[0]).contains(self.zero):
+            if p is not None and (residues := carrier_of(range(p), self.zero, self.one)[0]).contains(self.zero):
                 object.__setattr__(self, "carrier", residues)
         if not reasons:
             program = compose(recordings, self.carrier, truth_values=self.on_truth_values)
