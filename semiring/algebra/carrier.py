@@ -314,7 +314,8 @@ def _usual(zero: Any, one: Any) -> Part:
     if all(isinstance(v, bool) for v in both):
         return frozenset({False, True})
     if all(isinstance(v, Number) for v in both):
-        return Interval(*(sign * math.inf if sign * math.inf in both else sign * LARGEST for sign in (-1, 1)))
+        low, high = (sign * math.inf if sign * math.inf in both else sign * LARGEST for sign in (-1, 1))
+        return Interval(low, high)
     return None
 
 

@@ -53,9 +53,10 @@ def multiply_as(
 
 def _dtype(dtype: Any) -> np.dtype[Any]:
     try:
-        return np.dtype(dtype)
+        found: np.dtype[Any] = np.dtype(dtype)
     except TypeError:
         raise DTypeError(f"dtype is {described(dtype)}; it must be a dtype, such as 'int32'") from None
+    return found
 
 
 def _requested(semiring: Semiring, kinds: list[tuple[np.dtype[Any], ...]], dtype: Any) -> tuple[np.dtype[Any], ...]:

@@ -18,8 +18,10 @@ from semiring.arrays.threads import run
 
 __all__ = ["Blocks", "blocks_for", "fits_steps", "multiply_modulo"]
 
-_EXACT = {np.dtype(np.float32): 1 << 24, np.dtype(np.float64): 1 << 53}
-"""Bounds up to which every integer is a float."""
+_NARROW: np.dtype[Any] = np.dtype(np.float32)
+_WIDE: np.dtype[Any] = np.dtype(np.float64)
+_EXACT = 1 << 24, 1 << 53
+"""Bounds up to which every integer is a float32, and a float64."""
 
 _SHORT = 512
 """Steps of a block below which two products of halves are faster than the sum of blocks."""
@@ -46,16 +48,15 @@ def blocks_for(p: int, k: int) -> Blocks:
     >>> blocks_for(7, 1000).dtype, blocks_for(65521, 1000).steps, blocks_for(1073741789, 1000).steps
     (dtype('float32'), 2098127, 256)
     """
-    single, double = (bound // (p - 1) ** 2 for bound in _EXACT.values())
-    narrow, wide = _EXACT
+    single, double = (bound // (p - 1) ** 2 for bound in _EXACT)
     if k <= single or single >= _SHORT:
-        return Blocks(single, narrow)
+        return Blocks(single, _NARROW)
     if k <= double or double >= _SHORT:
-        return Blocks(double, wide)
+        return Blocks(double, _WIDE)
     bits = ((p - 1).bit_length() + 1) // 2
     # |A₀| ≤ 2ʰ⁻¹, 0 ≤ A₁ ≤ (p − 1 + 2ʰ⁻¹) / 2ʰ, |B| ≤ p / 2
     largest = max(1 << (bits - 1), (p - 1 + (1 << (bits - 1))) >> bits) * (p // 2)
-    return Blocks(_EXACT[wide] // largest, wide, bits)
+    return Blocks(_EXACT[1] // largest, _WIDE, bits)
 
 
 def fits_steps(p: int, dtype: np.dtype[Any]) -> bool:

@@ -126,11 +126,12 @@ def test_refusals() -> None:
     a = np.full((2, 2), 100, "uint8")
     with pytest.raises(sr.OverflowRiskError):
         sr.matmul(a, a, sr.PLUS_TIMES)
-    for options, match in [
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"overflow": "mod"}, "must be 'check' or 'wrap'"), ({"overflow": None}, "must be"), ({"overflow": a}, "must be"),
         ({"dtype": "foo"}, "must be a dtype"), ({"dtype": "int8"}, "int8"), ({"dtype": "complex64"}, "complex64"),
         ({"overflow": "wrap", "dtype": "float64"}, "for integers"), ({"overflow": "wrap", "witness": True}, "not selective"),
-    ]:  # fmt: skip
+    ]  # fmt: skip
+    for options, match in cases:
         with pytest.raises(sr.SemiringError, match=match):
             sr.matmul(a, a, sr.PLUS_TIMES, **options)
     with pytest.raises(sr.SemiringError, match="is for PLUS_TIMES"):

@@ -38,7 +38,7 @@ class ModularEngine(CpuEngine):
         return not self._by_floats(A, C) and super().multiply_within(A, B, C, safe, are_safe)
 
     def _by_floats(self, A: Block, C: Block) -> bool:
-        return C.values[0].size * A.shape[1] >= self._least
+        return bool(C.values[0].size * A.shape[1] >= self._least)
 
     def _product(self, A: Block, B: Block, C: Block, *, fresh: bool) -> None:
         """C ← C ⊕ A⊗B, or C ← A⊗B where C is `fresh`."""
