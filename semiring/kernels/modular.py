@@ -46,7 +46,7 @@ def blocks_for(p: int, k: int) -> Blocks:
     """Return the blocks of a sum of k products modulo p.
 
     >>> blocks_for(7, 1000).dtype, blocks_for(65521, 1000).steps, blocks_for(1073741789, 1000).steps
-    (dtype('float32'), 2098127, 256)
+    (dtype('float32'), 2098176, 512)
     """
     single, double = (bound // (p - 1) ** 2 for bound in _EXACT)
     if k <= single or single >= _SHORT:
