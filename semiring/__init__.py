@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from semiring.algebra.catalogue import TROPICAL as TROPICAL
     from semiring.algebra.catalogue import TROPICAL_ARGMIN as TROPICAL_ARGMIN
     from semiring.algebra.catalogue import k_best as k_best
+    from semiring.algebra.catalogue import modular as modular
     from semiring.algebra.catalogue import semirings as semirings
     from semiring.algebra.definition import Semiring as Semiring
     from semiring.algebra.laws import check as check
@@ -118,7 +119,7 @@ if TYPE_CHECKING:
 
 _CATALOGUE = """
     BITSET BOOLEAN DISTANCE_COUNT DISTANCE_HOPS GF2 LOG MAX_MIN MAX_PLUS MAX_TIMES MIN_MAX MIN_PLUS PLUS_TIMES TROPICAL TROPICAL_ARGMIN
-    k_best semirings
+    k_best modular semirings
 """
 _ERRORS = """
     AssumptionWarning CheckpointError DTypeError DivergenceError DomainError GraphError LawError NegativeCycleError OverflowRiskError

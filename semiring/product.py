@@ -21,6 +21,7 @@ from semiring.common.errors import GraphError, SemiringError, ShapeError, about,
 from semiring.execution.operands import flattened, promoted
 from semiring.execution.product import Witnessed, multiply
 from semiring.execution.relaunch import multiply_again
+from semiring.execution.requested import multiply_as, require_overflow
 from semiring.execution.sparse_product import multiply_sparse
 
 __all__ = ["Witnessed", "matmul", "multi_dot", "scan"]
@@ -40,6 +41,8 @@ def matmul(
     device: str = "auto",
     threads: int | None = None,
     check: bool = True,
+    overflow: str = "check",
+    dtype: Any = None,
 ) -> Any:
     """Multiply two matrices over a semiring: element (i, j) of a ⊗ b is ⊕ over k of a_ik ⊗ b_kj.
 
@@ -58,41 +61,44 @@ def matmul(
     a : array of shape (…, m, k) or (k,)
     b : array of shape (…, k, n) or (k,)
         Arrays of any library, with the axes of `numpy.matmul`, or sparse arrays (How-to, Sparse). Dtypes are promoted to a common one, in
-        which ∞ stays ∞. Over a structured semiring, operands are tuples of arrays.
+        which ∞ stays ∞. Over a structured semiring, operands are tuples.
     semiring : Semiring or str
-        A semiring of the catalogue (also by name), or your own. `Semiring.with_witness` asks for the witness.
+        A semiring of the catalogue (also by name), or your own.
     c : array of the result's shape, optional
-        The result is c ⊕ a ⊗ b; a tie keeps c. c is never modified.
+        The result is c ⊕ a ⊗ b; a tie keeps c.
     out : array of the result's shape and dtype, optional
         Array for the result, also `c`, `a` or `b`.
     witness : bool
         Also return the winning k of each element. ⊕ must be selective.
     mask : sparse array, or bool array, optional
-        Stored or True entries select entries of a product of two sparse arrays.
+        Stored or True entries select entries of a product of two sparse arrays; with `complement`, the others do.
     complement : bool
-        True selects the entries outside the mask.
 
     Returns
     -------
     array, tuple of arrays, or Witnessed
-        The product (a tuple over a structured semiring); with `witness`, ``(values, witness)``. Library and device are those of `out`, or
-        else of the first operand that is not NumPy's. Two sparse arrays give a sparse array in the format of `a`.
+        The product; with `witness`, ``(values, witness)``. Library and device are those of `out`, or else of the first operand that is not
+        NumPy's. Two sparse arrays give a sparse array in the format of `a`.
 
     Other Parameters
     ----------------
     device : {"auto", "cpu", "cuda", "cuda:0", …, "reference"}
-        Arrays on a GPU stay there; NumPy's arrays are copied to the GPU, arrays of other libraries are not.
+        Arrays on a GPU stay there; only NumPy's are copied to a GPU.
     threads : int, optional
         CPU threads; by default ``SEMIRING_NUM_THREADS``, or all cores.
     check : bool
         False skips the checks that raise `DomainError` or `OverflowRiskError`; products of refused inputs are meaningless.
+    overflow : {"check", "wrap"}
+        "wrap" computes integers over `PLUS_TIMES` with NumPy's bits.
+    dtype : dtype, optional
+        Dtype of a dense product and its sums.
 
     Raises
     ------
     ShapeError, GraphError
-        If operands do not fit together, are on different devices, or cannot be read.
+        If operands do not fit together, or cannot be read.
     DTypeError, DomainError
-        If the semiring is not defined for the dtype, or an entry is NaN or outside the carrier.
+        If the semiring lacks the dtype, or an entry is NaN or outside the carrier.
     OverflowRiskError
         If large numbers or many steps could leave the dtype.
     LawError
@@ -115,16 +121,22 @@ def matmul(
             raise SemiringError(f"complement is {described(complement)}; it must be True or False")
         complement = bool(complement)
     options = bool(witness or semiring.witness), device, threads, bool(check)
+    usual = dtype is None and type(overflow) is str and overflow == "check"
     try:
-        if mask is None and not complement:
+        if usual and mask is None and not complement:
             if type(a) is type(b) is np.ndarray:
                 return multiply(a, b, semiring, c, out, options)
             if (found := multiply_again(a, b, c, out, semiring, options)) is not None:
                 return found
         sparse = mask is not None or complement or holds_sparse(a) or holds_sparse(b)
-        if not sparse and (type(a) is np.ndarray or type(b) is np.ndarray):
+        if usual and not sparse and (type(a) is np.ndarray or type(b) is np.ndarray):
             return multiply(a, b, semiring, c, out, options)
         with in_stream_of(flattened((a, b, c, out))):
+            if not usual:
+                require_overflow(overflow)
+                if sparse:
+                    raise GraphError("overflow and dtype are options of dense products; convert the entries of sparse arrays")
+                return multiply_as(a, b, semiring, c, out, options, dtype, overflow)
             if sparse:
                 return multiply_sparse(a, b, semiring, c, out, mask, complement, options)
             return multiply(a, b, semiring, c, out, options)

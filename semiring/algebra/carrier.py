@@ -23,18 +23,21 @@ __all__ = ["Carrier", "Interval", "Part", "Predicate", "carrier_of"]
 
 @dataclass(frozen=True)
 class Interval:
-    """The numbers from `low` to `high`; a bound of ±`sys.float_info.max` excludes only that infinity."""
+    """The numbers, or only the `whole` ones, from `low` to `high`; a bound of ±`sys.float_info.max` excludes only that infinity."""
 
     low: Any
     high: Any
+    whole: bool = False
 
     def __str__(self) -> str:
+        if self.whole:
+            return _described(frozenset(range(self.low, min(self.high, self.low + 8) + 1)))
         low, high = ({math.inf: "∞", -math.inf: "−∞"}.get(end, repr(end)) for end in (self.low, self.high))
         return ("(−∞" if self.low == -LARGEST else f"[{low}") + ", " + ("∞)" if self.high == LARGEST else f"{high}]")
 
     def contains(self, value: Any) -> bool:
         """Return True if the interval contains a number."""
-        return all(self.sides(value))
+        return all(self.sides(value)) and not (self.whole and value != int(value))
 
     def sides(self, value: Any) -> tuple[Any, Any]:
         """Return two truth values: a number is not below the interval, and not above; both may be undecided for a SymPy expression."""
@@ -48,7 +51,8 @@ class Interval:
     def holds(self, array: Array) -> Array:
         """Return the mask of the entries within the interval."""
         low, high = self.bounds(array.dtype)
-        return np.asarray((array >= low) & (array <= high))
+        inside = np.asarray((array >= low) & (array <= high))
+        return inside & (array == np.floor(array)) if self.whole and array.dtype.kind == "f" else inside
 
 
 @lru_cache(maxsize=256)
@@ -201,7 +205,7 @@ class Carrier:
         for part, dtype in zip(self.parts, dtypes, strict=True):
             if _is_every(part, dtype):
                 found.append(None)
-            elif part is None or isinstance(part, Interval):
+            elif part is None or (isinstance(part, Interval) and not (part.whole and dtype.kind == "f")):
                 found.append((-math.inf, math.inf) if part is None else part.bounds(dtype))
             else:
                 return None
@@ -291,6 +295,8 @@ def _part(domain: Any, zero: Any, one: Any) -> tuple[Part, Any]:
         if len(domain) != 2 or not all(isinstance(v, Number) and v == v for v in domain) or not domain[0] <= domain[1]:
             raise SemiringError(f"the domain {domain!r} is not an interval; write (low, high) with low <= high, or a set of elements")
         return Interval(*domain), domain
+    if isinstance(domain, range) and domain and domain.step == 1:
+        return Interval(domain[0], domain[-1], whole=True), domain
     if isinstance(domain, Iterable) and not isinstance(domain, str | bytes):
         try:
             elements = frozenset(domain)
@@ -308,7 +314,8 @@ def _usual(zero: Any, one: Any) -> Part:
     if all(isinstance(v, bool) for v in both):
         return frozenset({False, True})
     if all(isinstance(v, Number) for v in both):
-        return Interval(*(sign * math.inf if sign * math.inf in both else sign * LARGEST for sign in (-1, 1)))
+        low, high = (sign * math.inf if sign * math.inf in both else sign * LARGEST for sign in (-1, 1))
+        return Interval(low, high)
     return None
 
 

@@ -13,11 +13,12 @@ from typing import Any
 from semiring.algebra import ops
 from semiring.algebra.definition import Semiring
 from semiring.algebra.elements import LARGEST
+from semiring.algebra.modular import MOST
 from semiring.common.errors import DivergenceError, SemiringError, or_similar, raised_here
 
 __all__ = [
     "BITSET", "BOOLEAN", "DISTANCE_COUNT", "DISTANCE_HOPS", "GF2", "LOG", "MAX_MIN", "MAX_PLUS", "MAX_TIMES", "MIN_MAX", "MIN_PLUS",
-    "PLUS_TIMES", "TROPICAL", "TROPICAL_ARGMIN", "as_semiring", "k_best", "semirings",
+    "PLUS_TIMES", "TROPICAL", "TROPICAL_ARGMIN", "as_semiring", "k_best", "modular", "semirings",
 ]  # fmt: skip
 
 _MOST_WALKS = 16  # the largest k of `k_best`: each of the k³ operations of ⊗ is recorded
@@ -178,6 +179,58 @@ def _k_best(k: int) -> Semiring:
 
     none = (math.inf,) * k
     return Semiring(f"{k}-best", merge, lengthen, none, (0, *none[1:]), star=star, domain=ascending, from_weight=lambda w: (w, *none[1:]))
+
+
+@raised_here
+def modular(p: int) -> Semiring:
+    """Return the integers modulo p, 0 … p − 1, with sums and products modulo p.
+
+    Examples
+    --------
+    >>> import semiring as sr
+    >>> sr.matmul([[3, 5], [1, 6]], [[4, 0], [6, 1]], sr.modular(7))
+    array([[0, 5],
+           [5, 6]])
+
+    Parameters
+    ----------
+    p : int
+        From 2 to 2³¹ − 1.
+
+    Returns
+    -------
+    Semiring
+        A field for a prime p, whose closure is (I − A)⁻¹. Other p have no star, and their closures diverge at every pivot but 0.
+
+    Raises
+    ------
+    SemiringError
+        For another p.
+
+    Notes
+    -----
+    Products are sums in floats, reduced modulo p only when needed, and exact; p must fit the dtype. Elimination does not exchange rows: it
+    meets a pivot 1, and raises `DivergenceError`, for some matrices with an inverse, such as I − A = [[0, 1], [1, 1]].
+    """
+    if isinstance(p, bool) or not isinstance(p, Integral) or not 2 <= p <= MOST:
+        raise SemiringError(f"p is {p!r}; pass a whole number from 2 to 2³¹ − 1")
+    return _modular(int(p))
+
+
+@functools.lru_cache(maxsize=256)
+def _modular(p: int) -> Semiring:
+    def star(a: Any) -> Any:
+        if a == 1:
+            raise DivergenceError("1 − a has no inverse for a = 1")
+        inverse, power = 1, (1 + p - a) % p  # by Fermat: x⁻¹ = x^(p − 2)
+        for bit in reversed(f"{p - 2:b}"):
+            inverse = inverse * power % p if bit == "1" else inverse
+            power = power * power % p
+        return inverse
+
+    prime = all(p % d for d in range(2, math.isqrt(p) + 1))
+    add, mul = (lambda a, b: (a + b) % p), (lambda a, b: a * b % p)
+    return Semiring(f"modulo-{p}", add, mul, 0, 1, star=star if prime else None, domain=range(p))
 
 
 _BUILT_IN = (

@@ -45,9 +45,10 @@ class Semiring(AlgebraicStructure):
         a* = 1 ⊕ a ⊕ a² ⊕ …; raises `DivergenceError` or ZeroDivisionError if the sum diverges. Without a star, a closure needs
         1 ⊕ a = 1 at every pivot.
     domain : optional
-        The carrier: an interval ``(low, high)``, a finite set, or a predicate on one element. For structured elements, a predicate on
-        the tuple, or a tuple with one of these (or None) a component. The laws are checked on the carrier. Other elements are refused,
-        and NaN always is. By default, the finite numbers, and each infinity that is `zero` or `one`.
+        The carrier: an interval ``(low, high)``, a ``range``, a finite set, or a predicate on one element. For structured elements, a
+        predicate on the tuple, or a tuple with one of these (or None) a component. The laws are checked on the carrier. Other elements
+        are refused, and NaN always is. By default, the finite numbers, and each infinity that is `zero` or `one`; for sums and products
+        modulo p < 2³¹, the integers from 0 to p − 1.
     from_weight : callable, optional
         For structured elements: makes an element of an ordinary weight, such as ``lambda w: (w, 1)``, so that graphs with single numbers
         as weights can be closed. It is recorded like ⊕.

@@ -32,7 +32,7 @@ __all__ = ["Model", "model_of"]
 
 Values = Sequence[Array]
 
-_OBJECT, _FLOAT = np.dtype(object), np.dtype(np.float64)
+_OBJECT, _FLOAT, _LONG = np.dtype(object), np.dtype(np.float64), np.dtype(np.int64)
 
 _EXHAUSTIVE = 64  # the most elements of a carrier for an exhaustive check of all pairs and triples
 _SCALARS, _STRUCTURED = 16, 24  # the size of a sample of scalars or tuples; half as many objects, because objects run one by one
@@ -57,9 +57,10 @@ class Model:
         with contextlib.suppress(TraceError):  # objects run without a recording
             self._program = structure.program
         bits = self._program is not None and bool(self._program.operations & BITWISE)
-        # Floats hold the sampled integers exactly, and have an absorbing ∞, as in the engines; bits need integers.
+        modular = self._program is not None and self._program.modulus is not None
+        # Floats hold the sampled integers exactly, and have an absorbing ∞, as in the engines; bits and large remainders need integers.
         self.types: tuple[np.dtype[Any], ...] = tuple(
-            _OBJECT if self._objects else _FLOAT if k.kind in "iu" and not bits else k for k in kinds
+            _OBJECT if self._objects else _LONG if modular else _FLOAT if k.kind in "iu" and not bits else k for k in kinds
         )
         self.elements, self.exhaustive = self._sample(bits=bits)
         numbers = [v for part in self.elements for v in part.tolist() if isinstance(v, int | float | Fraction)]
@@ -266,6 +267,8 @@ def _candidates(
         low, high = max(part.low, info.min), min(part.high, info.max)
         if high - low < _EXHAUSTIVE:
             return list(range(math.ceil(low), math.floor(high) + 1)), True
+    if isinstance(part, Interval) and part.whole:
+        return [v for v in _distinct(map(int, [*_WHOLE, part.high, *constants, *_near(part)])) if part.contains(v) and _has(kind, v)], False
     pool = [math.inf, -math.inf, *constants, *_near(part), *(_WHOLE if kind.kind in "iu" else _REAL if kind.kind == "f" else _EXACT)]
     if kind.kind in "iu" and bits:
         pool = [*_bit_patterns(kind), *constants, *_WHOLE]

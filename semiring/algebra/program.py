@@ -18,6 +18,7 @@ from semiring.algebra.carrier import Carrier
 from semiring.algebra.elements import Array, element
 from semiring.algebra.exponential import exponential_scale
 from semiring.algebra.expression import ARITHMETIC, BITWISE, REAL, Expr, chooses_operand, const, fold, node, nodes, var, where
+from semiring.algebra.modular import modulus
 from semiring.algebra.tracing import Trace
 from semiring.common.errors import DTypeError
 from semiring.common.forks import cached_property
@@ -64,6 +65,11 @@ class Program:
         """The s for which ⊕ is log(e^{sa} + e^{sb}) / s, if ⊗ is a + b."""
         return exponential_scale(self.add, self.mul)
 
+    @cached_property
+    def modulus(self) -> int | None:
+        """The p for which ⊕ is ``(a + b) % p`` and ⊗ is ``a * b % p``."""
+        return modulus(self.add, self.mul)
+
     def identities(
         self, zero: tuple[Any, ...], one: tuple[Any, ...], kinds: tuple[np.dtype[Any], ...]
     ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -77,6 +83,8 @@ class Program:
         for value, kind in zip(zero + one, kinds + kinds, strict=True):
             if isinstance(value, bool) and kind.kind not in "bO":
                 raise DTypeError("it works on truth values; use dtype bool")
+        if self.modulus is not None and any(kind.kind == "f" for kind in kinds):
+            raise DTypeError("numbers modulo p are integers; use an integer dtype, such as int64")
         for only, refused, instead in (
             (REAL, "biu", "float32 or float64"),
             (BITWISE, "f", "bool or an integer dtype"),

@@ -11,6 +11,7 @@ import numpy as np
 
 from semiring.algebra.carrier import Carrier, carrier_of
 from semiring.algebra.elements import COMPUTED_IN, DTYPES
+from semiring.algebra.modular import modulus
 from semiring.algebra.program import Program, compose, disagreements
 from semiring.algebra.tracing import Trace, record
 from semiring.common.errors import DTypeError, SemiringError, TraceError
@@ -75,6 +76,10 @@ class AlgebraicStructure:
                 except TraceError as error:
                     reasons[name] = str(error)  # the error itself would keep the frames of the callable alive
         program = None
+        if self.domain is None and {"add", "mul"} <= recordings.keys():
+            p = modulus(recordings["add"].results, recordings["mul"].results)
+            if p is not None and (residues := carrier_of(range(p), self.zero, self.one)[0]).contains(self.zero):
+                object.__setattr__(self, "carrier", residues)
         if not reasons:
             program = compose(recordings, self.carrier, truth_values=self.on_truth_values)
             callables = {name: getattr(self, name) for name in recordings}

@@ -228,6 +228,8 @@ def _search_dtypes(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> tup
         return dtypes
     operations = semiring.program.operations
     wider: dict[str, np.dtype[Any]] = {"f": np.dtype(np.float64)}
+    if semiring.program.modulus is not None:
+        return (np.dtype(np.int64),)
     if operations & ARITHMETIC == {"add"} and not operations & BITWISE:
         wider["i"] = np.dtype(np.int64)  # sums of n weights fit, or the closure would have been refused
     elif operations & ARITHMETIC and not operations & BITWISE:

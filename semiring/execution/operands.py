@@ -62,15 +62,17 @@ class ProductForm(NamedTuple):
 
 
 @functools.lru_cache(maxsize=1024)
-def form_of(semiring: Semiring, a: Shape, kinds_a: DTypes, b: Shape, kinds_b: DTypes, witness: bool) -> ProductForm:
-    """Return the form of the product of operands of these shapes and dtypes.
+def form_of(
+    semiring: Semiring, a: Shape, kinds_a: DTypes, b: Shape, kinds_b: DTypes, witness: bool, dtypes: DTypes | None = None
+) -> ProductForm:
+    """Return the form of the product of operands of these shapes and dtypes, in the common dtypes unless others are given.
 
     ShapeError and DTypeError are raised if the operands have no product, LawError if the product has no witness.
     """
     if witness:
         semiring.require_selective()
     batch, row, column = _leading_axes(a, b)
-    m, n, dtypes = a[-2:-1], () if column else b[-1:], common_dtypes(kinds_a, kinds_b, semiring)
+    m, n, dtypes = a[-2:-1], () if column else b[-1:], dtypes or common_dtypes(kinds_a, kinds_b, semiring)
     full = *batch, *(m or (1,)), *(n or (1,))
     large = (math.prod(a) + math.prod(b)) * sum([d.itemsize for d in dtypes]) > _READ_ONCE
     return ProductForm(dtypes, (*batch, *m, *n), full, batch, a[-1], row, column, kinds_a == kinds_b == dtypes, large)

@@ -16,6 +16,7 @@ from semiring.arrays.memory import ALWAYS_FITS, require_room, with_scratch
 from semiring.execution.operands import (
     WITNESS,
     Arrays,
+    DTypes,
     Lent,
     Places,
     ProductForm,
@@ -62,16 +63,19 @@ class Witnessed(NamedTuple):
     witness: Any
 
 
-def multiply(a: Any, b: Any, semiring: Semiring, c: Any, out: Any, options: tuple[bool, str, int | None, bool]) -> Any:
+def multiply(
+    a: Any, b: Any, semiring: Semiring, c: Any, out: Any, options: tuple[bool, str, int | None, bool], dtypes: DTypes | None = None
+) -> Any:
     """Multiply matrices of any library; return the product (and its witness, if wanted) in the caller's kind.
 
-    `options` are `witness`, `device`, `threads` and `check` of `semiring.matmul`, which describes `c` and `out` too.
+    `options` are `witness`, `device`, `threads` and `check` of `semiring.matmul`, which describes `c` and `out` too. `dtypes` are those of
+    the product, by default the common ones of the operands.
     """
     plain = type(a) is type(b) is np.ndarray and c is out is None and semiring.components == 1 and a.dtype.kind != "O" != b.dtype.kind
     lent_a, lent_b = ((Borrowed(a),), (Borrowed(b),)) if plain else (operand(a, semiring, "a"), operand(b, semiring, "b"))
     left, right = ((a,), (b,)) if plain else (arrays_of(lent_a), arrays_of(lent_b))
     witness, device, threads, check = options
-    form = form_of(semiring, left[0].shape, tuple(map(dtype_of, left)), right[0].shape, tuple(map(dtype_of, right)), witness)
+    form = form_of(semiring, left[0].shape, tuple(map(dtype_of, left)), right[0].shape, tuple(map(dtype_of, right)), witness, dtypes)
     place = location((*left, *right), device)
     how = plan(Problem("product", semiring, form.dtypes, form.full, form.depth, place, witness, device=device, threads=threads))
     if plain and form.kept and not how.gpu:  # nothing to convert, to move or to restore

@@ -118,6 +118,7 @@ BACKEND_PART, BACKEND_PART_STEPS = 1e-4, 20e9  # a graph of neighbours; steps a 
 
 SERIAL, SEARCH_SERIAL = 160**3, 1 << 15  # work below which waking a thread does not pay: steps of a product; vertices and edges of searches
 VECTOR_SERIAL = 1 << 19  # elements of a matrix whose product with a vector takes as long as waking a thread
+MODULAR_STEPS = 1 << 12  # steps of a product modulo p from which on conversions to floats and back pay (CPU)
 LANE_ELEMENTS = 7 << 10  # elements of a small product's operands and result up to which a stack goes one matrix to a lane (CPU)
 LANE_SHARE = 3  # at least 1 / LANE_SHARE of the lanes must be filled
 LANE_MOVE = 8  # steps that take as long as bringing an element to a lane and back
@@ -160,6 +161,7 @@ SPLIT_K_LAUNCH = 4_000_000  # steps of a multiprocessor that take as long as the
 ALIGNED_STEPS, ALIGNED_SIDE = 1 << 29, 512  # steps of a product, and rows or columns, from which on a copy in aligned rows pays
 ALIGNED_DEPTH = 512  # the depth of its slabs
 SIGNS_STEPS, SIGNS_SIDE = 1 << 30, 512  # steps of a product of float32, and rows and columns, from which on a look at all signs pays
+GPU_MODULAR_STEPS = 1 << 26  # steps of a product modulo p from which on conversions to floats and back pay
 POWERS_STEPS = 1 << 33  # steps of a product of small integers from which on tensor cores pay
 POWERS_SIDE = 256  # its fewest rows, columns and depth
 POWERS_CLOSURE, POWERS_SHARE = 7168, 0.6  # vertices of a closure from which on windows pay; their share of the other closure's time

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra import ops
+from semiring.algebra.carrier import Interval
 from semiring.algebra.definition import Semiring
 from semiring.algebra.elements import element
 from semiring.algebra.expression import Expr, const, evaluate, node, var
@@ -22,7 +23,10 @@ from semiring.common.errors import DivergenceError, DTypeError, OverflowRiskErro
 from semiring.kernels import cache
 from semiring.kernels.limits import absorbing, own_infinities
 
-__all__ = ["OR", "PAIRS", "Operations", "differ", "is_packed", "is_reachability", "is_sympy", "on_bytes", "operations_for", "truth_table"]
+__all__ = [
+    "OR", "PAIRS", "Operations", "differ", "is_packed", "is_reachability", "is_sympy", "modulus_of", "on_bytes", "operations_for",
+    "truth_table",
+]  # fmt: skip
 
 Values = Sequence[Any]
 
@@ -147,7 +151,8 @@ class Operations:
             return tuple(symbolic) if carrier.admits(symbolic) else None
         if not carrier.admits(pivot):
             return None
-        exact = tuple(Fraction(p) if isinstance(p, int) and not isinstance(p, bool) else p for p in pivot)
+        whole = all(isinstance(part, Interval) and part.whole for part in carrier.parts)
+        exact = pivot if whole else tuple(Fraction(p) if isinstance(p, int) and not isinstance(p, bool) else p for p in pivot)
         try:
             with np.errstate(all="ignore"):
                 result = self.semiring.star(exact if self.semiring.components > 1 else next(iter(exact)))
@@ -240,6 +245,17 @@ def is_reachability(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> bo
 def is_packed(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, witness: bool) -> bool:
     """Return True if matrices are packed into bits. Bits have no room for a witness."""
     return not witness and is_reachability(semiring, dtypes)
+
+
+@functools.lru_cache(maxsize=256)
+def modulus_of(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> int | None:
+    """Return p if ⊕ and ⊗ are a sum and a product modulo p of the integers 0 … p − 1; else None."""
+    if len(dtypes) > 1 or dtypes[0].kind not in "iu" or (p := semiring.program.modulus) is None:
+        return None
+    (part,) = semiring.carrier.parts
+    if isinstance(part, frozenset):
+        return p if len(part) == p and part == {*range(p)} else None
+    return p if semiring.carrier.bounds(dtypes) == ((0, p - 1),) else None
 
 
 def _looked_up(operation: Expr) -> Callable[[Values, Values], tuple[Any, ...]]:

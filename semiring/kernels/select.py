@@ -20,7 +20,7 @@ from semiring.common.forks import importing
 from semiring.kernels import cache, machine
 from semiring.kernels.engine import Engine, Scans
 from semiring.kernels.limits import DTypes
-from semiring.kernels.operations import is_packed
+from semiring.kernels.operations import is_packed, modulus_of
 
 if TYPE_CHECKING:
     from semiring.kernels.compressed import ReferenceSparseProducts
@@ -77,8 +77,10 @@ def engine_for(
         with importing:
             from semiring.kernels.cuda.boolean import CudaBooleanEngine
             from semiring.kernels.cuda.engine import CudaEngine
+            from semiring.kernels.cuda.modular import CudaModularEngine
 
-        return (CudaBooleanEngine if packed else CudaEngine)(semiring, dtypes, gpu_number(device))
+        plain = CudaEngine if modulus_of(semiring, dtypes) is None else CudaModularEngine
+        return (CudaBooleanEngine if packed else plain)(semiring, dtypes, gpu_number(device))
     return _maker(semiring, dtypes, device == "reference", packed)(semiring, dtypes, threads)
 
 
@@ -93,6 +95,10 @@ def _maker(semiring: Semiring, dtypes: DTypes, reference: bool, packed: bool) ->
             from semiring.kernels.cpu.boolean import BooleanEngine
 
             return BooleanEngine
+        if modulus_of(semiring, dtypes) is not None:
+            from semiring.kernels.cpu.modular import ModularEngine
+
+            return ModularEngine
         from semiring.kernels.cpu.engine import CpuEngine
 
         return CpuEngine

@@ -124,7 +124,7 @@ class Plan(Shown):
     @cached_property
     def checks(self) -> ProductChecks:
         """The checks of a product's operands."""
-        return checks_for(self.semiring, self.dtypes, self.problem.depth)
+        return checks_for(self.semiring, self.dtypes, self.problem.depth, dense=self.device != "reference")
 
     def engine(self) -> Engine:
         """Return a new engine of the first device."""

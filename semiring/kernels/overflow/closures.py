@@ -88,8 +88,9 @@ def _rule(semiring: Semiring, dtypes: DTypes) -> type[Guard]:
         return _Sums
     if extremum:
         return _Between
+    wider = "float64" if program.modulus is None else "int64"
     raise OverflowRiskError(
-        f"the closure of {semiring.name} over {', '.join(map(str, dtypes))} could overflow; use float64, or object arrays of exact numbers"
+        f"the closure of {semiring.name} over {', '.join(map(str, dtypes))} could overflow; use {wider}, or object arrays of exact numbers"
     )
 
 

@@ -37,6 +37,7 @@ from semiring.kernels.limits import (
     own_infinities,
     tropical,
 )
+from semiring.kernels.operations import modulus_of
 from semiring.kernels.overflow.intervals import ARITHMETIC, IntervalArithmetic, Range, certify_floats
 from semiring.kernels.overflow.statistics import SMALL, as_stored, gpu_kernels, kernel_for, surely_elements, value_statistics
 
@@ -131,16 +132,20 @@ def _range(statistics: ValueStatistics, dtype: np.dtype[Any]) -> Range:
 class ProductChecks:
     """Checks of operands of products over a semiring in some dtypes, with sums of k terms.
 
-    The checks are `needed` if they depend on the numbers. Operands in the range `safe` are neither refused nor signed.
+    The checks are `needed` if they depend on the numbers. Operands in the range `safe` are neither refused nor signed. A `dense` product
+    modulo p never leaves its dtype, because the engines reduce sums in time.
     """
 
-    def __init__(self, semiring: Semiring, dtypes: DTypes, k: int) -> None:
+    def __init__(self, semiring: Semiring, dtypes: DTypes, k: int, *, dense: bool = False) -> None:
         self.semiring, self.dtypes, self.k = semiring, dtypes, k
         self.needed = depends_on_values(semiring, dtypes)
         self._infinities = absorbing(semiring, dtypes)
         self._tropical = bool(self._infinities) and tropical(semiring, dtypes)
         alike = len(set(dtypes)) == 1 and dtypes[0].kind != "O"
-        self.safe = _safe_range(semiring, dtypes, k) if self.needed and alike else None
+        p = modulus_of(semiring, dtypes) if dense and alike else None
+        # The lowest integer of an unsigned dtype is 0, a residue.
+        self._residues = None if p is None else SafeRange(0, p - 1, FINITE | LOWEST * (dtypes[0].kind == "u"))
+        self.safe = self._residues or (_safe_range(semiring, dtypes, k) if self.needed and alike else None)
 
     def asked(self, *, refuse: bool) -> bool:
         """Return True if numbers have to be read, given that they may be refused or not."""
@@ -199,10 +204,12 @@ class ProductChecks:
     def _refuse(self, operands: Sequence[Values], parts: Sequence[Statistics], names: Sequence[str] = "abc") -> bool:
         """Refuse non-elements and numbers that could leave the dtype; return True if ∞ could be pulled back."""
         for name, values, part in zip(names, operands, parts, strict=False):
+            if self._residues is not None and part[0].lies_within(*self._residues[:2]):
+                continue
             if not surely_elements(self.semiring, values, part):
                 require_inside(self.semiring, values, name)
         empty = any(0 in values[0].shape for values in operands)
-        return not empty and certify(self.semiring, self.dtypes, *parts, k=self.k)
+        return not empty and self._residues is None and certify(self.semiring, self.dtypes, *parts, k=self.k)
 
     @cached_property
     def _kernel(self) -> Callable[[Sequence[Any]], list[RawStatistics]]:
