@@ -161,8 +161,8 @@ def einsum(
     semiring : Semiring or str
         A semiring of the catalogue (also by name), or your own.
     optimize : str, False, sequence of tuples, or object
-        The order: a name or object of opt_einsum, steps such as ``[(1, 2), (0, 1)]``, or a tree of cotengra with its slices. "auto" asks
-        opt_einsum if it is installed and ⊗ commutes. Otherwise, and with False, the order is from left to right.
+        The order: a name or object of opt_einsum, steps such as ``[(1, 2), (0, 1)]``, or a tree of cotengra. "auto" asks opt_einsum if
+        installed and ⊗ commutes. Otherwise, and with False, the order is from left to right.
     witness : bool
         Also return the winning value of each summed index. ⊕ must be selective.
     memory_limit : int or str, optional

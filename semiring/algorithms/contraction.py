@@ -1,7 +1,7 @@
 """Contractions of several arrays: NumPy's grammar of subscripts, and the order in which pairs are contracted.
 
 A contraction is ⊕ over the summed indices of the ⊗ of one element of each operand. ⊗ distributes over ⊕, so pairs of operands can be
-contracted one after the other, and an index is summed as soon as no other operand has it:
+contracted one after the other. An index is summed as soon as no other operand has the index:
 
 >>> contraction = parsed("ij,jk,kl->il", [(2, 3), (3, 4), (4, 5)])
 >>> contraction.inputs

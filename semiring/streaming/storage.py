@@ -30,7 +30,7 @@ _AT_ONCE = 1 << 30
 
 
 _PART = 1 << 22
-"""Bytes of a file that one thread reads: a core copies them from the system's cache at less than a tenth of the memory's speed."""
+"""Bytes of a file that one thread reads: a core copies cached files at less than a tenth of the memory's speed."""
 
 
 class RowAccess(Protocol):

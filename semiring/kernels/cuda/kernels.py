@@ -179,8 +179,8 @@ def kernel_source(
 
     `name` is that of a template in ``product.cuh``, ``shapes.cuh`` or ``pivot.cuh``, such as "product_witness" or "close". A product has a
     `tile`, the `access` to A and B ("vectors", "rows" or "columns"), and the `count` of products in a launch. `side` bounds a pivot block
-    (one of `pivot_sides`, or `SMALL_PIVOT`), a matrix of a stack (one of `STACK_SIDES`), or the short side of a thin result: its columns,
-    or with `short_rows` its rows. `checked` kernels of stacks, vectors or few
+    (one of `pivot_sides`, or `SMALL_PIVOT`), a matrix of a stack (one of `STACK_SIDES`), or the columns of a thin result, or
+    with `short_rows` the rows. `checked` kernels of stacks, vectors or few
     steps check their operands, see `CheckedProducts`; `signless` ones reject signs, as `step` compares floats as integers. `shallow` is the
     tile of "product_shallow".
     """

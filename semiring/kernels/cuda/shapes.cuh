@@ -295,8 +295,8 @@ __device__ __forceinline__ void multiply_shallow(const Launch& products) {
   check.tell();
 }
 
-// A x B of few steps where the result, or each of a stack, has few columns, or with SHORT_ROWS few rows: at most SHORT. A thread has all of
-// them at one place of the other side, and reads one operand at its place; the threads of a matrix share the other operand.
+// A x B of few steps where the result, or each of a stack, has at most SHORT columns, or with SHORT_ROWS at most SHORT rows. A thread has a
+// whole row, or column, of the result and reads the same row of A, or column of B. The threads of a matrix share the other operand.
 template <class S, int SHORT, bool SHORT_ROWS, bool WITNESS, class Launch>
 __device__ __forceinline__ void multiply_thin(const Launch& products) {
   using E = typename S::Element;
