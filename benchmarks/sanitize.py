@@ -75,7 +75,7 @@ def shapes() -> None:
         found, expected = (sr.matmul(a, b, sr.MIN_PLUS, witness=True) for a, b in ((X, Y), (x, y)))
         same(found, expected, f"small matrices of {n} with a witness")
     rng = np.random.default_rng(0)
-    for m, k, n in ((67_601, 7, 5), (67_600, 8, 12), (2900, 20, 1600)):
+    for m, k, n in ((67_601, 7, 5), (67_600, 8, 12), (2900, 20, 1600), (9001, 3, 2), (3, 9, 5003)):
         x, y = (rng.random(shape, dtype=np.float32) for shape in ((m, k), (k, n)))
         same(sr.matmul(cupy.asarray(x), cupy.asarray(y), sr.MIN_PLUS), sr.matmul(x, y, sr.MIN_PLUS), f"{m} by {k} by {n}")
     matrix, column, row = (rng.random(shape, dtype=np.float32) for shape in ((2051, 1101), 1101, 2051))
