@@ -10,6 +10,7 @@ The modules of the public functions; `planning` decides how to compute a call, a
     solve.py          apsp, closure, transitive_closure, power
     product.py        matmul, multi_dot, scan
     contractions.py   einsum, contract_expression, contraction
+    counting.py       count_exactly
     distances.py      pairwise
     summary.py        statistics, diameter, radius
     sparse_graphs.py  reachability, nearest, factor
@@ -79,6 +80,7 @@ if TYPE_CHECKING:
     from semiring.contractions import contract_expression as contract_expression
     from semiring.contractions import contraction as contraction
     from semiring.contractions import einsum as einsum
+    from semiring.counting import count_exactly as count_exactly
     from semiring.cycles import CycleMean as CycleMean
     from semiring.cycles import cycle_mean as cycle_mean
     from semiring.distances import pairwise as pairwise
@@ -142,6 +144,7 @@ _HOMES = {
     "semiring.planning": "Plan Problem",
     "semiring.graphs": "EdgeList NonEdgeWarning edges",
     "semiring.contractions": "contract_expression contraction einsum",
+    "semiring.counting": "count_exactly",
     "semiring.product": "Witnessed matmul multi_dot scan",
     "semiring.results.distributed": "DistributedMatrix",
     "semiring.results.factor": "Factor",

@@ -47,6 +47,7 @@ COUNTING: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (functools.partial(sr.einsum, semiring="min-plus"), ("ij->i", _MATRIX)),
     (functools.partial(sr.contract_expression, semiring="min-plus"), ("ij->i", (2, 2))),
     (sr.pairwise, (_MATRIX,)),
+    (sr.count_exactly, (_SPARSE,)),
     (sr.factor, (_SPARSE,)),
     (sr.cycle_mean, (sp.csr_array((2, 2)),)),
     (sr.k_shortest_paths, (_SPARSE, 0, 1, 1)),
