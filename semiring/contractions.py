@@ -143,13 +143,13 @@ def einsum(
     A product of matrices, and the largest sum of four numbers of a chain with the indices that give it:
 
     >>> import numpy as np, semiring as sr
-    >>> a, b = np.array([[0.0, 4.0], [3.0, 1.0]]), np.array([[5.0, 2.0], [0.0, 1.0]])
+    >>> a, b = np.array([[0.0, 4.0], [3.0, 1.0]]), np.array([[4.0, 2.0], [0.0, 7.0]])
     >>> sr.einsum("ij,jk->ik", a, b, semiring=sr.MIN_PLUS)
     array([[4., 2.],
-           [1., 2.]])
+           [1., 5.]])
     >>> best = sr.einsum("ab,bc,cd,de->", a, b, a, b, semiring=sr.MAX_PLUS, witness=True)
     >>> best.values, {index: int(value) for index, value in best.witness.items()}
-    (np.float64(13.0), {'a': 1, 'b': 0, 'c': 0, 'd': 1, 'e': 1})
+    (np.float64(19.0), {'a': 0, 'b': 1, 'c': 1, 'd': 1, 'e': 1})
 
     Parameters
     ----------
@@ -236,7 +236,7 @@ def contract_expression(
     array([[3., 3.],
            [3., 3.]])
     >>> chain.plan.steps
-    324
+    198
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ def count_exactly(graph: Any, *, weight: Any = None, nonedge: Any = None, device
     >>> squares = [edge for i in range(100) for edge in ((i, f"a{i}"), (i, f"b{i}"), (f"a{i}", i + 1), (f"b{i}", i + 1))]
     >>> chain = sr.edges(squares)
     >>> counts = sr.count_exactly(chain)
-    >>> int(counts[chain.nodes.index(0), chain.nodes.index(100)]) == 2**100
+    >>> int(counts[chain.labels.index(0), chain.labels.index(100)]) == 2**100
     True
 
     Parameters

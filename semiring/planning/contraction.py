@@ -48,7 +48,7 @@ class ContractionPlan(Shown):
       product 2             ab,bd->ad, 162 steps, 18 entries
       steps                 324
       largest intermediate  18 entries
-      memory                936 bytes, besides operands and result
+      memory                1.1 KiB, besides operands and result
 
     Attributes
     ----------
