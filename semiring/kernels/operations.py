@@ -250,7 +250,7 @@ def is_packed(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], *, witness:
 @functools.lru_cache(maxsize=256)
 def modulus_of(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...]) -> int | None:
     """Return p if ⊕ and ⊗ are a sum and a product modulo p of the integers 0 … p − 1; else None."""
-    if len(dtypes) > 1 or dtypes[0].kind not in "iu" or (p := semiring.program.modulus) is None:
+    if len(dtypes) != 1 or dtypes[0].kind not in "iu" or (p := semiring.program.modulus) is None:
         return None
     (part,) = semiring.carrier.parts
     if isinstance(part, frozenset):
