@@ -72,7 +72,7 @@ def measure(name: str, edges: Edges, path: Any, limit: str | None) -> list[str]:
     if gpus():
         cupy = importlib.import_module("cupy")
         arrays = list(map(cupy.asarray, arrays))
-    subscripts = ",".join(chr(192 + 64 + a) + chr(192 + 64 + b) for a, b in edges) + "->"
+    subscripts = ",".join(chr(256 + a) + chr(256 + b) for a, b in edges) + "->"
     shapes = [(2, 2)] * len(edges)
     plain, winning = (
         sr.contract_expression(subscripts, *shapes, semiring=sr.MAX_PLUS, optimize=path, witness=w, memory_limit=limit, dtype="float32")

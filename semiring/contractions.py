@@ -28,8 +28,8 @@ from semiring.arrays.threads import require_threads
 from semiring.common.docstrings import described_by
 from semiring.common.errors import GraphError, LawError, SemiringError, ShapeError, about, install_of, raised_here, refuse_arrays
 from semiring.common.html import Shown
-from semiring.execution.contraction import contract, converted, dtypes_of
-from semiring.execution.operands import Arrays, DTypes, Lent, flattened, matching, operand, restorer_of
+from semiring.execution.contraction import contract, converted
+from semiring.execution.operands import Arrays, DTypes, Lent, dtypes_of, flattened, matching, operand, restorer_of
 from semiring.execution.product import Witnessed, in_callers_kind
 from semiring.planning import size_of
 from semiring.planning.contraction import ContractionPlan
@@ -93,8 +93,7 @@ class ContractExpression(Shown):
         def multiply(a: Arrays, b: Arrays, c: Arrays | None = None, *, witness: bool) -> tuple[Arrays, Any]:
             one = given.components == 1
             x, y, z = (v if v is None or not one else v[0] for v in (a, b, c))
-            options = {"device": self._device, "threads": self._threads, "check": self._check}
-            found = matmul(x, y, given, c=z, witness=witness, **options)  # type: ignore[arg-type]  # each option has its own type
+            found = matmul(x, y, given, c=z, witness=witness, device=self._device, threads=self._threads, check=self._check)
             values, via = found if witness else (found, None)
             return (values,) if one else values, via
 
@@ -193,10 +192,9 @@ def einsum(
     Notes
     -----
     Each step is a product of matrices, or of stacks. Memory is that of the largest intermediate array, twice if axes are moved. A witness
-    keeps an int32 array for each step. Floats are rounded in the order of the steps. More: How-to, Contractions.
+    keeps 1 to 4 bytes for each element of each sum. Floats are rounded in the order of the steps. More: How-to, Contractions.
     """
-    semiring, options = _asked(semiring, device, threads, check)
-    limit = None if memory_limit is None else size_of(memory_limit)
+    semiring, limit, options = _asked(semiring, memory_limit, device, threads, check)
     names: dict[str, Any] = {}
     if not isinstance(subscripts, str):
         subscripts, arrays_given, names = from_lists((subscripts, *operands))
@@ -266,8 +264,7 @@ def contract_expression(
     -----
     A plan takes no memory for arrays. More: How-to, Contractions.
     """
-    semiring, options = _asked(semiring, device, threads, check)
-    limit = None if memory_limit is None else size_of(memory_limit)
+    semiring, limit, options = _asked(semiring, memory_limit, device, threads, check)
     dtypes = semiring.dtypes(semiring.usual_dtypes if dtype is None else dtype)
     given = tuple([tuple(map(int, shape)) for shape in shapes])
     plan = _planned.__wrapped__(subscripts, given, semiring, dtypes, optimize, limit, witness=witness)
@@ -352,12 +349,15 @@ def _contractor(semiring: Semiring) -> Contractor:
     return made
 
 
-def _asked(semiring: Semiring | str, device: Any, threads: int | None, check: Any) -> tuple[Semiring, tuple[str, int | None, bool]]:
+def _asked(
+    semiring: Semiring | str, memory_limit: int | str | None, device: Any, threads: int | None, check: Any
+) -> tuple[Semiring, int | None, tuple[str, int | None, bool]]:
+    """Return the semiring, the limit in bytes, and the options of products."""
     semiring = as_semiring(semiring)
     refuse_arrays(device=device, check=check)
     if threads is not None:
         require_threads(threads)
-    return semiring, (device, threads, bool(check))
+    return semiring, None if memory_limit is None else size_of(memory_limit), (device, threads, bool(check))
 
 
 def _lent(operands: Sequence[Any], semiring: Semiring) -> list[Lent]:

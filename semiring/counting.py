@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from semiring.algebra.catalogue import PLUS_TIMES, modular
-from semiring.algebra.modular import MOST
+from semiring.algebra.modular import MOST, is_prime
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.strong_components import strong_components
 from semiring.arrays.conversion import Array
@@ -121,7 +120,7 @@ def _primes(bound: int) -> Iterator[int]:
     """Yield primes whose product is above a bound, from 2³¹ − 1 down."""
     product, p = 1, MOST
     while product <= bound:
-        if all(p % d for d in range(2, math.isqrt(p) + 1)):
+        if is_prime(p):
             yield p
             product *= p
         p -= 1

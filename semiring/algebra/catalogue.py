@@ -13,7 +13,7 @@ from typing import Any
 from semiring.algebra import ops
 from semiring.algebra.definition import Semiring
 from semiring.algebra.elements import LARGEST
-from semiring.algebra.modular import MOST
+from semiring.algebra.modular import MOST, is_prime
 from semiring.common.errors import DivergenceError, SemiringError, or_similar, raised_here
 
 __all__ = [
@@ -228,9 +228,8 @@ def _modular(p: int) -> Semiring:
             power = power * power % p
         return inverse
 
-    prime = all(p % d for d in range(2, math.isqrt(p) + 1))
     add, mul = (lambda a, b: (a + b) % p), (lambda a, b: a * b % p)
-    return Semiring(f"modulo-{p}", add, mul, 0, 1, star=star if prime else None, domain=range(p))
+    return Semiring(f"modulo-{p}", add, mul, 0, 1, star=star if is_prime(p) else None, domain=range(p))
 
 
 _BUILT_IN = (

@@ -1,12 +1,13 @@
-"""Recognition of ⊕ as (a + b) mod p with ⊗ as (a · b) mod p, for one constant p."""
+"""Numbers modulo p: recognition of ⊕ as (a + b) mod p with ⊗ as (a · b) mod p, for one constant p, and primes."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from semiring.algebra.expression import Expr, is_operation
 
-__all__ = ["MOST", "modulus"]
+__all__ = ["MOST", "is_prime", "modulus"]
 
 MOST = 2**31 - 1
 """The largest modulus: a product of two elements, and a sum with another one, fit int64."""
@@ -27,3 +28,12 @@ def modulus(add: Sequence[Expr], mul: Sequence[Expr]) -> int | None:
         return None
     value = p.args[0] if p.op == "const" else None
     return value if type(value) is int and 2 <= value <= MOST else None
+
+
+def is_prime(p: int) -> bool:
+    """Return True for a prime p ≥ 2, by trial division.
+
+    >>> [p for p in range(2, 20) if is_prime(p)]
+    [2, 3, 5, 7, 11, 13, 17, 19]
+    """
+    return all(p % d for d in range(2, math.isqrt(p) + 1))

@@ -1,14 +1,13 @@
 """Executor of contractions: each pair of operands becomes a product of matrices, or of stacks of matrices.
 
 The indices of a pair fall into four groups: of both and kept (stacks), of both and summed (k), of the first (m) and of the second (n).
-Summed indices of one operand only are summed first, by a product with ones. Slices are added by ⊕: the last product of
-a slice takes the slices before it as c. The winning values of summed indices are found from the result back to the operands, by the witness
-of each product.
+Summed indices of one operand only are summed first, by a product with ones. Slices are added by ⊕: the last product of a slice
+takes the slices before it as c. The winning values of summed indices are found from the result back to the operands, by the
+witness of each product.
 """
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -19,14 +18,13 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.contraction import Contraction, Indices
 from semiring.arrays.devices import namespace
-from semiring.execution.operands import WITNESS, Arrays, DTypes, Lent, arrays_of, common_dtypes, dtype_of, elements
+from semiring.execution.operands import WITNESS, Arrays, DTypes, Lent, elements
 from semiring.planning.contraction import ContractionPlan, witness_bytes
 
-__all__ = ["Winners", "contract", "converted", "dtypes_of"]
+__all__ = ["Winners", "contract", "converted"]
 
 Winners = dict[str, Any]
 """The winning value of each summed index, an array of the result's shape; −1 where no term beats the zero."""
-
 
 Ones = Callable[[], tuple[Any, ...]]
 """A function that returns the components of the semiring's one."""
@@ -75,12 +73,6 @@ class _Contracted(NamedTuple):
     winners: Winners
 
 
-def dtypes_of(operands: Sequence[Lent], semiring: Semiring) -> DTypes:
-    """Return the common dtypes of the components of all operands."""
-    kinds = [tuple(map(dtype_of, arrays_of(part))) for part in operands]
-    return functools.reduce(lambda x, y: common_dtypes(x, y, semiring), kinds, common_dtypes(kinds[0], kinds[0], semiring))
-
-
 def converted(operands: Sequence[Lent], dtypes: DTypes, semiring: Semiring) -> list[Arrays]:
     """Convert the operands to these dtypes."""
     return [elements(part, dtypes, semiring, f"operand {i}", "cpu") for i, part in enumerate(operands)]
@@ -98,7 +90,7 @@ def contract(plan: ContractionPlan, operands: Sequence[Arrays], ones: Ones, mult
             parts = [_slice(arrays, indices, chosen) for arrays, indices in zip(operands, contraction.inputs, strict=True)]
             found = _contract_slice(plan, parts, chosen, found, ones, multiply)
         assert found is not None
-        part = _in_order(found, output, copied=len(operands) == 1 or bool(outer))
+        part = _in_order(found, output, copied=len(operands) == 1)
         whole = part if not outer else _placed(whole, part, at, contraction)
     assert whole is not None
     return whole.result.arrays, whole.winners

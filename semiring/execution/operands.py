@@ -18,8 +18,8 @@ from semiring.arrays.pieces import CACHE, GPU, pieces
 from semiring.common.errors import DTypeError, SemiringError, ShapeError, with_article
 
 __all__ = [
-    "WITNESS", "Arrays", "DTypes", "Lent", "Places", "ProductForm", "Shape", "arrays_of", "common_dtypes", "dtype_of", "elements",
-    "flattened", "form_of", "matching", "operand", "places_for", "promoted", "require_one_place", "restorer_of",
+    "WITNESS", "Arrays", "DTypes", "Lent", "Places", "ProductForm", "Shape", "arrays_of", "common_dtypes", "dtype_of", "dtypes_of",
+    "elements", "flattened", "form_of", "matching", "operand", "places_for", "promoted", "require_one_place", "restorer_of",
 ]  # fmt: skip
 
 Arrays = tuple[Any, ...]
@@ -205,6 +205,12 @@ def require_one_place(
             raise ShapeError(f"{name} is on the host and another operand on a GPU; only NumPy arrays are copied, so copy {name} yourself")
 
 
+def dtypes_of(operands: Sequence[Lent], semiring: Semiring) -> DTypes:
+    """Return the common dtypes of several operands, or those in which a single one is computed."""
+    first, *others = (tuple(map(dtype_of, arrays_of(part))) for part in operands)
+    return functools.reduce(lambda x, y: common_dtypes(x, y, semiring), others or [first], first)
+
+
 def promoted(operands: Sequence[Any], semiring: Semiring) -> tuple[list[Any], list[Shape]]:
     """Convert the arrays of a chain to common dtypes, each in its library and on its device; return the shapes too."""
     lent = [operand(x, semiring, f"arrays[{i}]") for i, x in enumerate(operands)]
@@ -212,11 +218,9 @@ def promoted(operands: Sequence[Any], semiring: Semiring) -> tuple[list[Any], li
     for i, shape in enumerate(shapes):
         if len(shape) < (1 if i in (0, len(shapes) - 1) else 2):
             raise ShapeError(f"arrays[{i}] of shape {shape} is no matrix; only the first and the last of a chain may be vectors")
-    kinds = [tuple(map(dtype_of, arrays_of(part))) for part in lent]
-    dtypes = functools.reduce(lambda x, y: common_dtypes(x, y, semiring), kinds)
-    found = list(operands)
-    for i, (part, kind) in enumerate(zip(lent, kinds, strict=True)):
-        if kind != dtypes or any(p.numbers for p in part):
+    dtypes, found = dtypes_of(lent, semiring), list(operands)
+    for i, part in enumerate(lent):
+        if tuple(map(dtype_of, arrays_of(part))) != dtypes or any(p.numbers for p in part):
             parts = elements(part, dtypes, semiring, f"arrays[{i}]", "cpu")
             restored = tuple(v if p.restore is None else p.restore(v) for v, p in zip(parts, part, strict=True))
             found[i] = restored if semiring.components > 1 else restored[0]

@@ -35,9 +35,16 @@ class _Costs(NamedTuple):
     at: frozenset[str]  # the indices of the product with the most memory
 
 
+class _Sized(NamedTuple):
+    terms: tuple[Indices, Indices, Indices]  # the indices of both operands and of the result
+    numbers: tuple[int, int]  # of the operands
+    steps: int
+    entries: tuple[int, ...]  # of both operands and the result
+
+
 @dataclass(frozen=True)
 class ContractionPlan(Shown):
-    """The order of a contraction's products, printed by `explain`.
+    """The order of a contraction's products, with steps and memory; `print` shows it.
 
     Examples
     --------
@@ -111,32 +118,38 @@ class ContractionPlan(Shown):
         """The two operands of each product, and the indices of its result."""
         return tuple(steps(self.contraction, self.path))
 
+    def _each_product(self) -> Iterator[_Sized]:
+        """Yield the products of a slice, with their steps and sizes."""
+        held, contraction = list(self.contraction.inputs), self.one_slice
+        for left, right, result in self.products:
+            both = frozenset((*held[left], *held[right]))
+            entries = tuple([math.prod(contraction.shape(indices)) for indices in (held[left], held[right], result)])
+            yield _Sized((held[left], held[right], result), (left, right), math.prod(contraction.shape(tuple(both))), entries)
+            held.append(result)
+
     @cached_property
     def costs(self) -> _Costs:
         """The costs of one slice."""
-        contraction, count = self.one_slice, len(self.contraction.inputs)
-        held, live, kept, total, largest = list(contraction.inputs), 0, 0, 0, 0
-        memory, at = 0, frozenset[str]()
-        for left, right, result in self.products:
-            a, b = held[left], held[right]
+        live, kept, total, largest, memory, at = 0, 0, 0, 0, 0, frozenset[str]()
+        for (a, b, result), numbers, count, (*of_operands, size) in self._each_product():
             both = frozenset((*a, *b))
-            size, total = math.prod(contraction.shape(result)), total + math.prod(contraction.shape(tuple(both)))
-            largest = max(largest, size)
-            moved = math.prod(contraction.shape(a)) + math.prod(contraction.shape(b))
-            now = (live + moved + size) * self.entry_bytes + kept
+            total, largest = total + count, max(largest, size)
+            now = (live + sum(of_operands) + size) * self.entry_bytes + kept
             if now > memory:
                 memory, at = now, both
-            summed = math.prod(contraction.shape(tuple(both - {*result})))
+            summed = math.prod(self.one_slice.shape(tuple(both - {*result})))
             kept += size * witness_bytes(summed) if self.witness and summed > 1 else 0
-            live += size - sum(math.prod(contraction.shape(held[i])) for i in (left, right) if i >= count)
-            held.append(result)
+            live += size - sum(n for i, n in zip(numbers, of_operands, strict=True) if i >= len(self.contraction.inputs))
         return _Costs(total, largest, memory, at)
 
     def facts(self) -> tuple[str, list[tuple[str, str]]]:
         """Return the lines that are printed, and shown by Jupyter."""
-        terms, letters = as_letters(self.contraction)
-        title = f"contraction of {counted(len(self.contraction.inputs), 'array')} over {self.semiring}, {terms}"
-        products = list(self._described(letters))
+        subscripts, letters = as_letters(self.contraction)
+        title = f"contraction of {counted(len(self.contraction.inputs), 'array')} over {self.semiring}, {subscripts}"
+        products = []
+        for number, (terms, _, count, (*_, size)) in enumerate(self._each_product(), start=1):
+            a, b, c = ("".join(letters[i] for i in indices) for indices in terms)
+            products.append((f"product {number}", f"{a},{b}->{c}, {count:,} steps, {counted(size, 'entry', 'entries')}"))
         hidden = [("…", f"{len(products) - _SHOWN:,} more")] if len(products) > _SHOWN else []
         sliced = ", ".join(f"{letters[i]} of length {self.contraction.lengths[i]}" for i in self.sliced)
         return title, [
@@ -147,15 +160,6 @@ class ContractionPlan(Shown):
             *([("slices", f"{self.slices:,}, one for each value of {sliced}")] if self.sliced else []),
             ("memory", f"{format_bytes(self.costs.memory)}, besides operands and result"),
         ]
-
-    def _described(self, letters: dict[str, str]) -> Iterator[tuple[str, str]]:
-        held, contraction = list(self.contraction.inputs), self.one_slice
-        for number, (left, right, result) in enumerate(self.products, start=1):
-            a, b, c = ("".join(letters[i] for i in indices) for indices in (held[left], held[right], result))
-            count = math.prod(contraction.shape(tuple({*held[left], *held[right]})))
-            size = counted(math.prod(contraction.shape(result)), "entry", "entries")
-            yield f"product {number}", f"{a},{b}->{c}, {count:,} steps, {size}"
-            held.append(result)
 
     def __str__(self) -> str:
         title, rows = self.facts()

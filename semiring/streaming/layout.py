@@ -136,12 +136,14 @@ class BlockRows(Shown):
     @property
     def seconds(self) -> float:
         """Return the seconds of the closure: a tenth of the shorter task is not hidden, nor the first and last block row's copies."""
-        if self.transport is not None:
-            return self.outside + max(self.computing, self.chained) + self.transport.seconds(self.panel_bytes) + 2 * self.moving
-        if not self.overlaps:
-            return self.outside + self.computing + 2 * self.moving
         longer, shorter = max(self.computing, self.moving), min(self.computing, self.moving)
-        return self.outside + longer + machine.BESIDE * shorter + 2 * self.side * self.row_bytes / self.speed.link
+        if self.transport is not None:
+            rounds = max(self.computing, self.chained) + self.transport.seconds(self.panel_bytes) + 2 * self.moving
+        elif not self.overlaps:
+            rounds = self.computing + 2 * self.moving
+        else:
+            rounds = longer + machine.BESIDE * shorter + 2 * self.side * self.row_bytes / self.speed.link
+        return self.outside + rounds
 
     def facts(self) -> tuple[str, list[tuple[str, str]]]:
         """Return the lines that Jupyter shows."""

@@ -26,44 +26,24 @@ cupy = pytest.importorskip("cupy")
 pytestmark = pytest.mark.gpu
 
 
+_STACKS = (
+    (33, 1, 1, 1), (40, 8, 8, 8), (70, 9, 12, 3), (65, 16, 16, 16), (35, 17, 31, 5), (33, 32, 32, 32), (32, 4, 5, 0), (33, 64, 64, 64),
+    (34, 60, 40, 36), (34, 47, 51, 33),
+)  # fmt: skip
+_THIN = (1, 5000, 2, 2), (1, 3, 4099, 16), (5, 1200, 1, 1), (3, 8, 2000, 7), (2100, 2, 2, 2), (70, 100, 5, 3), (1, 4096, 8, 0)
+"""Numbers of matrices, rows, columns and steps."""
+
+
+@pytest.mark.parametrize("sizes", [_STACKS, _THIN], ids=["stacks", "thin results"])
 @pytest.mark.parametrize("method", ["multiply", "multiply_add"])
 @pytest.mark.parametrize(
     ("witness", "semiring", "dtypes"), [*((False, *case) for case in CASES), *((True, *case) for case in SELECTIVE)], ids=name
 )
-def test_stacks(witness: bool, semiring: Semiring, dtypes: DTypes, method: str) -> None:
+def test_stacks_and_thin_results(
+    witness: bool, semiring: Semiring, dtypes: DTypes, method: str, sizes: tuple[tuple[int, ...], ...]
+) -> None:
     rng = np.random.default_rng(0)
-    for count, m, n, k in (
-        (33, 1, 1, 1),
-        (40, 8, 8, 8),
-        (70, 9, 12, 3),
-        (65, 16, 16, 16),
-        (35, 17, 31, 5),
-        (33, 32, 32, 32),
-        (32, 4, 5, 0),
-        (33, 64, 64, 64),
-        (34, 60, 40, 36),
-        (34, 47, 51, 33),
-    ):
-        shapes = (count, m, k), (count, k, n), (count, m, n)
-        compare(semiring, dtypes, method, *(elements(semiring, dtypes, shape, rng) for shape in shapes), witness=witness)
-
-
-@pytest.mark.parametrize("method", ["multiply", "multiply_add"])
-@pytest.mark.parametrize(
-    ("witness", "semiring", "dtypes"), [*((False, *case) for case in CASES), *((True, *case) for case in SELECTIVE)], ids=name
-)
-def test_thin_results(witness: bool, semiring: Semiring, dtypes: DTypes, method: str) -> None:
-    """Results with a short side, of matrices and of stacks."""
-    rng = np.random.default_rng(0)
-    for count, m, n, k in (
-        (1, 5000, 2, 2),
-        (1, 3, 4099, 16),
-        (5, 1200, 1, 1),
-        (3, 8, 2000, 7),
-        (2100, 2, 2, 2),
-        (70, 100, 5, 3),
-        (1, 4096, 8, 0),
-    ):
+    for count, m, n, k in sizes:
         shapes = (count, m, k), (count, k, n), (count, m, n)
         compare(semiring, dtypes, method, *(elements(semiring, dtypes, shape, rng) for shape in shapes), witness=witness)
 
