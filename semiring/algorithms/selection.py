@@ -19,7 +19,7 @@ import numpy as np
 from semiring.arrays.devices import namespace, on_gpu
 from semiring.kernels.cpu.loops import Element, Elements, Rows, loop
 
-__all__ = ["BestEntries", "comes_after", "offer_rows"]
+__all__ = ["BestEntries", "best_entries", "comes_after", "offer_rows"]
 
 Array = Any
 _NONE = np.iinfo(np.int64).max
@@ -61,8 +61,7 @@ class BestEntries:
         columns = self._xp.broadcast_to(self._xp.arange(first, first + block.shape[1]), block.shape)
         if (before := self._rows.get(rows.start)) is not None:
             block, columns = (self._xp.concatenate(pair, axis=1) for pair in zip(before, (block, columns), strict=True))
-        order = _ranked(block, self._largest)[:, : self._k]
-        self._rows[rows.start] = tuple([self._xp.take_along_axis(v, order, axis=1) for v in (block, columns)])
+        self._rows[rows.start] = best_entries(block, columns, self._k, largest=self._largest)
 
     def result(self) -> tuple[Array, Array]:
         """Return the entries of each row in order, and their columns."""
@@ -72,15 +71,16 @@ class BestEntries:
             return values, columns
         order = np.argsort(self._columns, axis=1)
         values, columns = (np.take_along_axis(v, order, axis=1) for v in (self._values, self._columns))
-        order = _ranked(values, self._largest)
-        return np.take_along_axis(values, order, axis=1), np.take_along_axis(columns, order, axis=1)
+        return best_entries(values, columns, values.shape[1], largest=self._largest)
 
 
-def _ranked(values: Array, largest: bool) -> Array:
-    """Return the order of each row, in which equal entries stay as they are, and NaN is last."""
+def best_entries(values: Array, columns: Array, k: int, *, largest: bool) -> tuple[Array, Array]:
+    """Return the k best values of each row in order, and their columns; equal values stay in their order, and NaN is last."""
+    xp, keys = namespace(values), values
     if largest:
-        values = ~values if values.dtype.kind in "iub" else -values
-    return values.argsort(axis=1) if on_gpu(values) else values.argsort(axis=1, kind="stable")  # CuPy's is stable
+        keys = ~values if values.dtype.kind in "iub" else -values
+    order = (keys.argsort(axis=1) if on_gpu(keys) else keys.argsort(axis=1, kind="stable"))[:, :k]  # CuPy's is stable
+    return xp.take_along_axis(values, order, axis=1), xp.take_along_axis(columns, order, axis=1)
 
 
 @loop

@@ -19,7 +19,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import Expr, evaluate
 from semiring.algebra.ops import TABLE
 from semiring.algorithms.metrics import Metric, finished, summed
-from semiring.algorithms.selection import BestEntries
+from semiring.algorithms.selection import BestEntries, best_entries
 from semiring.arrays.devices import namespace, on_device, on_gpu, scratch_memory
 from semiring.arrays.exchange import Restorer
 from semiring.arrays.memory import require_bytes
@@ -229,10 +229,7 @@ def _computed(form: RowsForm, how: Plan, lent: tuple[Lent, Lent], wanted: Wanted
         require_bytes(needed, "the result takes", "pass fewer rows of x at a time, or k= for the nearest only", how.device)
     restore = restorer_of(lent_out or (*lent[0], *lent[1]))
     if wanted.k is not None:
-        best = BestEntries(xp.empty((0, 0), dtype), m, wanted.k, largest=wanted.largest)
-        _visit(form, how, wanted, best.offer, None)
-        found = best.result()
-        return Neighbours(*(_returned(v, restore, sent) for v in found))
+        return Neighbours(*(_returned(v, restore, sent) for v in _selected(form, how, wanted, wanted.k, dtype)))
     shared = target is not None and not sent and any(xp.may_share_memory(target, v) for v in (*form.left, *form.right))
     apart = target is None or sent or shared or (how.gpu and not target.flags.c_contiguous)
     result: Any = xp.empty(shape, dtype) if apart else target
@@ -252,6 +249,20 @@ def _computed(form: RowsForm, how: Plan, lent: tuple[Lent, Lent], wanted: Wanted
     if target is not result:
         target[...] = result.get() if sent else result
     return wanted.out
+
+
+def _selected(form: RowsForm, how: Plan, wanted: Wanted, k: int, dtype: np.dtype[Any]) -> tuple[Any, Any]:
+    """Return the k best entries of each row, and their columns: on a GPU by one kernel, else by blocks."""
+    if how.gpu and dtype == how.dtypes[0]:
+        from semiring.kernels.cuda.selection import SelectionForm, best_of_rows, has_selection
+
+        selection = SelectionForm(form.semiring, how.dtypes, form.finish, wanted.largest)
+        if has_selection(selection, k, how.problem.depth):
+            values, columns = best_of_rows(selection, form.left, form.right, k, form.total, form.nan)
+            return (values, columns) if values.shape[1] == k else best_entries(values, columns, k, largest=wanted.largest)
+    best = BestEntries(namespace(form.left[0]).empty((0, 0), dtype), how.problem.shape[0], k, largest=wanted.largest)
+    _visit(form, how, wanted, best.offer, None)
+    return best.result()
 
 
 def _returned(array: Any, restore: Restorer | None, sent: bool) -> Any:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hi
 
 __all__ = [
     "ALWAYS", "Bits", "Bounds", "CheckedProducts", "DeviceMatrix", "Fronts", "Given", "LaunchPredicate", "Numbers", "Product", "Products",
-    "Scan", "Sequence", "Sparse", "StridedBatch", "Sweeps", "Via", "Witness", "fields_header", "flat", "parameters",
+    "Scan", "Selection", "Sequence", "Sparse", "StridedBatch", "Sweeps", "Via", "Witness", "fields_header", "flat", "parameters",
 ]  # fmt: skip
 
 Word = Annotated[int, "long long"]
@@ -95,6 +95,27 @@ class CheckedProducts(NamedTuple):
     product: Annotated[tuple[Product, ...], "Product<S>", "[1]"]
     predicate: LaunchPredicate
     bounds: Bounds
+
+
+class Selection(NamedTuple):
+    """A product of m × k and k × n elements, of which the `kept` best entries of each row are stored, sorted.
+
+    A thread block goes through `width` columns; each such part has its own `values` and `columns`, of m × kept entries. `total` has the
+    bits of a double, the second operand of `finish`. `nan_rows` and `nan_columns` mark rows of A and columns of B with NaN, or are null.
+    """
+
+    A: DeviceMatrix
+    B: DeviceMatrix
+    m: Word
+    n: Word
+    k: Word
+    kept: Word
+    width: Word
+    total: Word
+    nan_rows: Annotated[int, "const unsigned char*"]
+    nan_columns: Annotated[int, "const unsigned char*"]
+    values: Annotated[int, "void*"]
+    columns: Annotated[int, "long long*"]
 
 
 class Sequence(NamedTuple):

@@ -1,0 +1,131 @@
+"""The k best entries of each row of a product on a GPU: one kernel multiplies and selects, and stores nothing of the size m × n.
+
+A thread block has some rows, and goes through the columns in tiles. The worst of a row's best entries is a bound for all entries behind it,
+so that one comparison rejects most of them. Where rows are few, several blocks share the columns, and their selections are merged.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algebra.expression import Expr, var
+from semiring.kernels.cuda.arguments import Selection
+from semiring.kernels.cuda.blocks import access, aligned_copy, by_value, matrix_of, of_one_layout
+from semiring.kernels.cuda.compiler import semiring_kernel_for
+from semiring.kernels.cuda.representation import Representation, represent
+from semiring.kernels.cuda.source import function, literal, semiring_struct
+from semiring.kernels.engine import Block
+from semiring.kernels.hardware import device
+from semiring.kernels.limits import absorbing
+
+__all__ = ["MOST", "SelectionForm", "best_of_rows", "has_selection", "selection_source"]
+
+MOST = 128
+"""The most entries of a row that a thread block's shared memory has room for."""
+
+_THREADS = 64  # of a block, as in ``selection.cuh``
+_BLOCKS, _LEAST_PART = 5, 1024  # blocks per multiprocessor, and the fewest columns of a part where rows are few
+
+
+@dataclass(frozen=True)
+class SelectionForm:
+    """A product and the function of its sums.
+
+    `finish` is an expression of an element's components and of the double `total` (operand 1), or None for the first component.
+    """
+
+    semiring: Semiring
+    dtypes: tuple[np.dtype[Any], ...]
+    finish: Expr | None
+    largest: bool
+
+    @property
+    def representation(self) -> Representation:
+        """The operations on elements as they lie in memory: tropical integers are not clamped, because no copy is made."""
+        r = represent(self.semiring, self.dtypes)
+        if not r.clamped:
+            return r
+        zero, _ = self.semiring.identities(self.dtypes)
+        return replace(r, clamped=False, zero=zero, infinities=absorbing(self.semiring, self.dtypes))
+
+    @property
+    def tile(self) -> tuple[int, int]:
+        """Rows and columns of a thread."""
+        return {4: (8, 8), 8: (8, 4)}.get(self.representation.size, (4, 4))
+
+    @property
+    def depth(self) -> int:
+        """Steps of a slab: a finished tile takes the place of a slab of the operands."""
+        return 32 if self.representation.size <= 8 else 16
+
+    def shared_bytes(self, k: int) -> int:
+        """Return the bytes of two slabs and of the best entries."""
+        (rows, columns), size = self.tile, self.representation.size
+        slab = 8 * (rows * (self.depth * size + 16) + columns * self.depth * size)
+        return 2 * slab + 8 * rows * k * 2 * self.dtypes[0].itemsize
+
+
+def has_selection(form: SelectionForm, k: int, depth: int) -> bool:
+    """Return True if the kernel computes this product."""
+    r = form.representation
+    return k <= MOST and depth > 0 and r.same_registers and 4 <= r.size <= 16
+
+
+def selection_source(form: SelectionForm, vectors: bool) -> str:
+    """Return the CUDA C++ of the kernel ``select``."""
+    r, (rows, columns) = form.representation, form.tile
+    value, sums = r.dtypes[0], [var(0, c) for c, _ in enumerate(r.dtypes)]
+    roots = sums if form.finish is None else [form.finish, *sums[1:]]
+    lines, (found, *_) = function(roots, [f"x.c{c}" for c, _ in enumerate(r.dtypes)], [f"{value}(total)"], r.dtypes)
+    last = math.nan if value.kind == "f" else np.iinfo(value).min if form.largest else np.iinfo(value).max
+    text = f"{value}(__int_as_float(0x7fc00000))" if value.kind == "f" else literal(last, value)
+    return f"""#include "selection.cuh"
+
+{semiring_struct(r, None)}
+struct Selected : Semiring {{
+  using Value = {value};
+  static constexpr bool LARGEST = {str(form.largest).lower()};
+  static __device__ __forceinline__ Value last() {{ return {text}; }}
+  static __device__ __forceinline__ Value finish(Element x, double total) {{ {" ".join([*lines, f"return {found};"])} }}
+}};
+extern "C" __global__ void __launch_bounds__({_THREADS}, {_BLOCKS}) select(const __grid_constant__ Selection<Selected> given) {{
+  select_best<Selected, {rows}, {columns}, {form.depth}, {str(vectors).lower()}>(given);
+}}
+"""
+
+
+def best_of_rows(form: SelectionForm, left: tuple[Any, ...], right: tuple[Any, ...], k: int, total: float, nan: tuple[Any, Any]) -> tuple[Any, Any]:
+    """Return the k best entries of each row in some parts of a product, and their columns, as two arrays of shape (m, parts · k).
+
+    The entries of a part are in order. `left` and `right` are the components of the operands on the current GPU, `total` is the second operand of ``finish``, and `nan` has
+    the masks of rows of `left` and columns of `right` with NaN, or None.
+    """
+    import cupy
+
+    A, B = (Block(tuple([v[None] for v in of_one_layout(x)])) for x in (left, right))
+    vectors = len(left) == 1
+    if vectors:
+        A, B = (X if access(X) == "vectors" else aligned_copy(X) for X in (A, B))
+    m, depth, n = *left[0].shape, right[0].shape[1]
+    number = cupy.cuda.Device().id
+    rows, columns = (8 * t for t in form.tile)
+    panels = -(-m // rows)
+    wanted = max(1, min(4 * _BLOCKS * device(number).multiprocessors // max(1, panels), n // max(_LEAST_PART, 8 * k)))
+    width = -(-n // (wanted * columns)) * columns
+    parts = -(-n // width)
+    values, columns_of = cupy.empty((parts, m, k), form.dtypes[0]), cupy.empty((parts, m, k), np.int64)
+    (bits,) = struct.unpack("=q", struct.pack("=d", total))
+    masks = [None if v is None else cupy.ascontiguousarray(v) for v in nan]
+    pointers = [0 if v is None else v.data.ptr for v in masks]
+    given = Selection(matrix_of(A), matrix_of(B), m, n, depth, k, width, bits, *pointers, values.data.ptr, columns_of.data.ptr)
+    kernel = semiring_kernel_for("select", number, selection_source, form, vectors, shared_bytes=form.shared_bytes(MOST))
+    if m:
+        kernel((panels * parts, 1, 1), (_THREADS, 1, 1), (by_value(given),), form.shared_bytes(k))
+    values, columns_of = (v.transpose(1, 0, 2).reshape(m, parts * k) for v in (values, columns_of))
+    return values, columns_of
