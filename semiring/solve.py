@@ -41,6 +41,8 @@ def apsp(
     ['Bern', 'Basel', 'Genf']
     >>> sr.apsp(roads, sources="Bern", targets=["Genf", "Basel"])
     array([345.,  95.])
+    >>> sr.apsp(roads, sources="Bern", k=2)
+    Neighbours(values=array([ 0., 95.]), indices=array([0, 1]))
 
     Parameters
     ----------
@@ -52,6 +54,8 @@ def apsp(
         Rows and columns, by label or index.
     limit : scalar, optional
         The greatest distance in the result, a sparse array then.
+    k : int, optional
+        Return the k nearest vertices of each source, itself included; of equal ones the lowest.
     weight : str or number, optional
         The attribute or column of weights, by default "weight"; or one weight for all edges.
     node_weight : str or array of shape (n,), optional
@@ -63,8 +67,9 @@ def apsp(
 
     Returns
     -------
-    array of shape (…, n, n), Paths, or list
-        Distances, ∞ without a path, in the graph's dtype and library; with `limit` SciPy's ``csr_array`` (CuPy's on a GPU).
+    array of shape (…, n, n), Paths, Neighbours, or list
+        Distances, ∞ without a path, in the graph's dtype and library; with `limit` SciPy's ``csr_array`` (CuPy's on a GPU),
+        with `k` a `Neighbours` of shape (s, k), padded with ∞ and −1.
 
     Other Parameters
     ----------------
@@ -144,6 +149,8 @@ def closure(
         As for `apsp`.
     limit : scalar or tuple, optional
         The least preferred element in the result, sparse then; for a selective ⊕.
+    k : int, optional
+        Return the k best elements of each row as a `Neighbours`; for a selective ⊕.
     weight, node_weight, nonedge, dtype
         As for `apsp`.
 
@@ -204,6 +211,8 @@ def transitive_closure(
         As for `apsp`.
     limit : bool, optional
         True returns the connected pairs in a sparse array.
+    k : int, optional
+        Return the first k vertices that each vertex reaches, as a `Neighbours`.
     weight
         As for `apsp`. Only truth values matter: an edge whose value is False is none, and an edge needs no weight.
     node_weight, nonedge
