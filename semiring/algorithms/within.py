@@ -1,8 +1,8 @@
 """Rows of the closure of a sparse graph within a limit: the elements at least as preferred as the limit, or the k best of them.
 
 `search_within` searches best-first, but visits and writes only vertices within the limit. A row takes time and memory in proportion to
-these vertices and their edges. No edge may improve on 1; then no walk within the limit leads through a vertex beyond. Once a search has
-found k vertices, the element of the last one is the limit: the search goes on to the vertices whose elements tie with it.
+these vertices and their edges. No edge may improve on 1; then no walk within the limit leads through a vertex beyond. The
+element of the k-th vertex is a limit too, so a search for the k best goes on to the vertices that tie.
 """
 
 from __future__ import annotations
