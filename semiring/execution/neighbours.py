@@ -86,7 +86,7 @@ def _by_edges(k: int, how: Plan, edges: CSR, given: GivenGraph, question: Questi
         guard.after(found, None)
     else:
         solver = row_solver(how, edges, given.vertices)
-        for some in slices(len(roots), n, HOST) if how.strategy in ("search", "elimination") else [slice(0, len(roots))]:
+        for some in slices(len(roots), n, HOST) if how.strategy != "condensation" else [slice(0, len(roots))]:
             rows, _ = solver.rows(roots[some], meter, reflexive=question.reflexive)
             rows = rows if targets.every else tuple([v[:, targets.numbers] for v in rows])
             best, columns[some] = best_entries(k, question, rows, targets)

@@ -55,7 +55,7 @@ def parts_within(
             yield rows_within(searches, edges, roots[some], limit, reflexive=reflexive, backward=backward, paths=how.paths, meter=meter)
         return
     solver = row_solver(how, edges, given.vertices)
-    for some in list(slices(len(roots), edges.n, HOST) if how.strategy in ("search", "elimination") else ()) or every:
+    for some in list(slices(len(roots), edges.n, HOST) if how.strategy != "condensation" else ()) or every:
         values, tree = solver.rows(roots[some], meter, reflexive=reflexive, backward=backward)
         if backward:
             values, tree = tuple([v.T for v in values]), None if tree is None else tree.T

@@ -205,7 +205,7 @@ def edges_problem(
         if chosen and (wanted == "extremes" or (order == "levels" and counts_hops(edges))):
             return problem
         problem = problem._replace(wanted="rows")
-    if found is not None and problem.limit is not None:
+    if found is not None and problem.limit is not None and not is_bottleneck(semiring, edges.dtypes):  # whose elements mostly tie
         return problem._replace(reach=Reach(found, found))
     return _tried(problem, edges, eliminable=reflexive)
 

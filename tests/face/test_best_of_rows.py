@@ -202,6 +202,24 @@ def test_memory_in_proportion_to_the_answer() -> None:
     assert found.indices[[0, 1, 1999]].tolist() == [[1, 0], [1, 2], [1999, -1]]
 
 
+@pytest.mark.parametrize("strategy", ["spanning tree", "elimination"])
+def test_rows_that_are_not_searched(strategy: str) -> None:
+    """A symmetric graph of widths by blocks of rows, and a grid with negative edges."""
+    n, side, rng = 1600, 40, np.random.default_rng(4)
+    number = np.arange(n).reshape(side, side)
+    first, second = np.r_[number[:, 1:].ravel(), number[1:].ravel()], np.r_[number[:, :-1].ravel(), number[:-1].ravel()]
+    tails, heads, weights = np.r_[first, second], np.r_[second, first], np.tile(rng.integers(1, 99, len(first)).astype(float), 2)
+    height = rng.integers(0, 50, n)
+    semiring, zero = sr.MAX_MIN, -INF
+    if strategy == "elimination":
+        pytest.importorskip("pymetis")
+        semiring, zero, weights = sr.MIN_PLUS, INF, weights + height[tails] - height[heads]
+    graph = sp.csr_array((weights, (tails, heads)), shape=(n, n))
+    how: Any = {"k": 3, "device": "cpu", "threads": 1}
+    assert sr.explain(graph, semiring, **how).strategy == strategy
+    same(sr.closure(graph, semiring, **how), best(sr.closure(graph, semiring), 3, zero, largest=semiring is sr.MAX_MIN))
+
+
 def test_overflow_is_refused() -> None:
     """A path that no int16 can hold is no missing vertex."""
     line = sp.csr_array((np.full(3, 9000, np.int16), ([0, 1, 2], [1, 2, 3])), shape=(4, 4))
