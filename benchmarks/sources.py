@@ -3,6 +3,7 @@
     python -m benchmarks.sources
     python -m benchmarks.sources --only "random 2,000" grid --sources 1 --paths
     python -m benchmarks.sources --near
+    python -m benchmarks.sources --only "grid 500" --best 10
 
 SciPy's Dijkstra; with ``--negative`` its Bellman–Ford, which does n rounds over all edges, so that only the smaller graphs are compared.
 Every way is timed from the sparse array to the distances, once on one thread and once on all; SciPy has one. Widest paths and reachability
@@ -37,14 +38,15 @@ def random(n: int, degree: int) -> Any:
     return sp.coo_array((rng.random(n * degree) + 0.01, (tails, heads)), shape=(n, n)).tocsr()
 
 
-def grid(side: int) -> Any:
-    """A square grid with weights of their own in both directions."""
-    number = np.arange(side * side).reshape(side, side)
+def grid(side: int, width: int = 0) -> Any:
+    """A grid, by default a square one, with weights of their own in both directions."""
+    n = side * (width or side)
+    number = np.arange(n).reshape(side, -1)
     first = np.concatenate([number[:, :-1].ravel(), number[:-1].ravel()])
     second = np.concatenate([number[:, 1:].ravel(), number[1:].ravel()])
     weights = np.random.default_rng(side).random(2 * len(first)) + 0.01
     ends = np.concatenate([first, second]), np.concatenate([second, first])
-    return sp.coo_array((weights, ends), shape=(side * side, side * side)).tocsr()
+    return sp.coo_array((weights, ends), shape=(n, n)).tocsr()
 
 
 GRAPHS: Mapping[str, Callable[[], Any]] = {
@@ -52,6 +54,7 @@ GRAPHS: Mapping[str, Callable[[], Any]] = {
     "random 100,000": partial(random, 100_000, 8),
     "grid 300 × 300": partial(grid, 300),
     "grid 1000 × 1000": partial(grid, 1000),
+    "grid 500 × 400": partial(grid, 500, 400),
 }
 
 
@@ -127,6 +130,40 @@ def near(graphs: Mapping[str, Any]) -> None:
     print_table(header, rows, others)
 
 
+def best(graphs: Mapping[str, Any], k: int) -> None:
+    """The k nearest vertices of 2,000 sources, beside whole rows from which they are selected.
+
+    Rows are those of the first sources only; their times are extrapolated.
+    """
+    rows, others = [], 0.0
+    for name, graph in graphs.items():
+        n = graph.shape[0]
+        some = np.arange(0, n, max(1, n // 2000))[:2000]
+        few = some[: max(1, _MOST // n)]
+
+        def selected(search: Callable[..., Any], graph: Any = graph, **named: Any) -> Any:
+            distances = search(graph, **named)
+            nearest = np.argpartition(distances, k - 1)[:, :k]
+            values = np.take_along_axis(distances, nearest, 1)
+            order = np.argsort(values)
+            return np.take_along_axis(values, order, 1), np.take_along_axis(nearest, order, 1)
+
+        works: dict[str, Callable[[], Any]] = {
+            "one": partial(sr.apsp, graph, sources=some, k=k, threads=1),
+            "all": partial(sr.apsp, graph, sources=some, k=k),
+            "rows": partial(selected, sr.apsp, sources=few),
+            "SciPy": partial(selected, csgraph.dijkstra, indices=few),
+        }
+        found, expected = works["one"](), works["SciPy"]()
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one[: len(few)], other)
+        timings = alternate(works, 3)
+        others = max(others, timings.others)
+        times = {w: timings.median(w) * (len(some) / len(few) if w in ("rows", "SciPy") else 1) for w in works}
+        rows.append((name, str(len(some)), *(f"{times[w]:,.3g}" for w in ("SciPy", "rows", "one", "all"))))
+    print_table((f"{k} nearest, s", "sources", "SciPy, rows", "our rows", "k=, one thread", "k=, all threads"), rows, others)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="distances from some vertices beside SciPy's")
     parser.add_argument("--only", nargs="+", default=[""], help="graphs whose names begin so")
@@ -134,9 +171,13 @@ def main() -> None:
     parser.add_argument("--paths", action="store_true", help="with predecessors")
     parser.add_argument("--negative", action="store_true", help="with negative edges: SciPy's Bellman–Ford")
     parser.add_argument("--near", action="store_true", help="within a limit, and from the nearest of many vertices")
+    parser.add_argument("--best", type=int, metavar="K", help="the K nearest vertices of 2,000 sources")
     options = parser.parse_args()
     print(f"{machine()}, SciPy {version('scipy')}")
     graphs = {name: make() for name, make in GRAPHS.items() if name.startswith(tuple(options.only))}
+    if options.best:
+        best(graphs, options.best)
+        return
     if options.near:
         near(graphs)
         return

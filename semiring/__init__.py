@@ -84,7 +84,6 @@ if TYPE_CHECKING:
     from semiring.cycles import CycleMean as CycleMean
     from semiring.cycles import cycle_mean as cycle_mean
     from semiring.distances import pairwise as pairwise
-    from semiring.execution.pairwise import Neighbours as Neighbours
     from semiring.execution.scan import Decoded as Decoded
     from semiring.explanation import explain as explain
     from semiring.files.reading import read_edges as read_edges
@@ -101,6 +100,7 @@ if TYPE_CHECKING:
     from semiring.results.factor import Factor as Factor
     from semiring.results.farthest import FarthestPair as FarthestPair
     from semiring.results.nearest import Nearest as Nearest
+    from semiring.results.neighbours import Neighbours as Neighbours
     from semiring.results.paths import Paths as Paths
     from semiring.results.paths import PathsBetween as PathsBetween
     from semiring.results.recording import Recording as Recording
@@ -137,7 +137,6 @@ _HOMES = {
     "semiring.algebra.laws": "check",
     "semiring.config": "show_config",
     "semiring.distances": "pairwise",
-    "semiring.execution.pairwise": "Neighbours",
     "semiring.execution.scan": "Decoded",
     "semiring.explanation": "explain",
     "semiring.files.reading": "read_edges",
@@ -150,6 +149,7 @@ _HOMES = {
     "semiring.results.factor": "Factor",
     "semiring.results.farthest": "FarthestPair",
     "semiring.results.nearest": "Nearest",
+    "semiring.results.neighbours": "Neighbours",
     "semiring.results.paths": "Paths PathsBetween",
     "semiring.results.recording": "Recording",
     "semiring.results.statistics": "Statistics",

@@ -72,7 +72,7 @@ def explain(
         The number of ranks on each host.
     paths : bool
         Plan a closure with paths.
-    sources, targets, limit, weight, nonedge
+    sources, targets, limit, k, weight, nonedge
         As for `apsp`.
 
     Returns

@@ -45,26 +45,29 @@ def apsp(
     Parameters
     ----------
     graph : array of shape (…, n, n), sparse array, graph of another library, `edges(…)`, or list of these
-        Entry [i, j] is the edge from i to j; in a dense matrix ∞ (of integers the largest value) or `nonedge` is none.
+        Entry [i, j] is the edge from i to j; in a dense matrix ∞ (of integers the largest) or `nonedge` is none.
     paths : bool
         Return `Paths`.
     sources, targets : vertex or sequence of vertices, optional
         Rows and columns, by label or index.
     limit : scalar, optional
-        The greatest distance in the result, a sparse array then.
+        The greatest distance in the result, then sparse.
+    k : int, optional
+        Return the k nearest vertices of each source, itself included.
     weight : str or number, optional
-        The attribute or column of weights, by default "weight"; or one weight for all edges.
+        Attribute or column of weights, or one weight for all edges.
     node_weight : str or array of shape (n,), optional
-        Costs of vertices that paths enter: w ⊗ node_weight[v] for an edge to v.
+        Costs of vertices that paths enter.
     nonedge : scalar, optional
-        The entry for no edge in a dense matrix, such as 0.
+        The dense entry for no edge, such as 0.
     dtype : dtype, optional
         By default the graph's own, or float64.
 
     Returns
     -------
-    array of shape (…, n, n), Paths, or list
-        Distances, ∞ without a path, in the graph's dtype and library; with `limit` SciPy's ``csr_array`` (CuPy's on a GPU).
+    array of shape (…, n, n), Paths, Neighbours, or list
+        Distances, ∞ without a path, in the graph's dtype and library; with `limit` SciPy's ``csr_array`` (CuPy's on a GPU),
+        with `k` `Neighbours`.
 
     Other Parameters
     ----------------
@@ -75,13 +78,13 @@ def apsp(
     check : bool
         False skips NaN, overflow and suspicious zeros.
     tolerance : float
-        Relative error of the weights.
+        Relative error of weights.
     overwrite : bool
         The result may replace the graph.
     memory_limit : int or str
         Bytes, or "8GiB", above which block rows serve.
     checkpoint : path
-        A folder, to go on after a crash.
+        A folder to resume from.
     progress : callable or bool
         A function of `Progress`, or True for a bar.
     comm : mpi4py.MPI.Intracomm
@@ -98,7 +101,7 @@ def apsp(
 
     Notes
     -----
-    Dense graphs take n³ steps. `closure` finds longest paths over ``"max-plus"``, widest over ``"max-min"``.
+    Dense graphs take n³ steps. `closure` finds longest (``"max-plus"``) and widest paths (``"max-min"``).
     More: Reference, Options; How it works, Accuracy.
     """
     return _solved(graph, MIN_PLUS, Options.of(options, "apsp"), reflexive=True)
@@ -139,17 +142,19 @@ def closure(
     reflexive : bool
         A*, with the empty path from each vertex to itself, or A⁺ without.
     paths : bool
-        Return `Paths`; for a selective ⊕.
+        Return `Paths`.
     sources, targets
         As for `apsp`.
     limit : scalar or tuple, optional
-        The least preferred element in the result, sparse then; for a selective ⊕.
+        The least preferred element in the result, sparse then.
+    k : int, optional
+        Return the k best elements of each row.
     weight, node_weight, nonedge, dtype
         As for `apsp`.
 
     Returns
     -------
-    array of shape (…, n, n), tuple of arrays, or Paths
+    array of shape (…, n, n), tuple of arrays, Paths, or Neighbours
         As for `apsp`. Integers write an infinite 0 as the largest or smallest value of their dtype.
 
     Other Parameters
@@ -160,7 +165,7 @@ def closure(
     Raises
     ------
     DivergenceError
-        No closure exists: ``.cycle``, or else ``.vertices`` (a strong component), shows why.
+        ``.cycle``, or else ``.vertices`` (a strong component), shows why.
     LawError
         A law is missing.
     SemiringError
@@ -168,7 +173,7 @@ def closure(
 
     Notes
     -----
-    Dense matrices take n³ steps; without an idempotent ⊕ they need ``star``.
+    Dense matrices take n³ steps; without an idempotent ⊕ they need ``star``. `paths`, `limit` and `k` need a selective ⊕.
     More: Reference, Options; How it works, Papers.
     """
     return _solved(a, as_semiring(semiring), Options.of(options, "closure"), reflexive=reflexive)
@@ -204,6 +209,8 @@ def transitive_closure(
         As for `apsp`.
     limit : bool, optional
         True returns the connected pairs in a sparse array.
+    k : int, optional
+        Return the first k vertices that each vertex reaches, as a `Neighbours`.
     weight
         As for `apsp`. Only truth values matter: an edge whose value is False is none, and an edge needs no weight.
     node_weight, nonedge

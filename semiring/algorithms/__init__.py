@@ -18,7 +18,7 @@ Searches
     csr                 sparse matrices in compressed rows, their transposes, and a test for symmetry
     search              best-first search, label-correcting rounds, and search from both ends: Dijkstra (1959), Pohl (1971), Mohri (2002)
     heap                their priority queue
-    within              rows within a limit, which take time and memory for the elements within only
+    within              rows within a limit, or only the k best elements, in time and memory for what is found
     nearest             the nearest of several sources for each vertex, or the k nearest: Erwig (2000)
     tight_edges         predecessor trees of known rows
     rows_of_edges       rows of the closure of a sparse graph, by these searches or by NumPy

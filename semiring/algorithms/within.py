@@ -1,7 +1,8 @@
-"""Rows of the closure of a sparse graph within a limit: the elements at least as preferred as the limit, and no others.
+"""Rows of the closure of a sparse graph within a limit: the elements at least as preferred as the limit, or the k best of them.
 
 `search_within` searches best-first, but visits and writes only vertices within the limit. A row takes time and memory in proportion to
-these vertices and their edges. No edge may improve on 1; then no walk within the limit leads through a vertex beyond.
+these vertices and their edges. No edge may improve on 1; then no walk within the limit leads through a vertex beyond. The
+element of the k-th vertex is a limit too, so a search for the k best goes on to the vertices that tie.
 """
 
 from __future__ import annotations
@@ -52,6 +53,26 @@ def sort(columns: ShortInts, begin: int, end: int) -> None:
 
 
 @loop
+def rank(columns: ShortInts, values: Elements, begin: int, end: int, most: int, places: ShortInts, *, semiring: Any) -> int:
+    """Keep the first `most` entries of vertices with a place, the lowest places of equal elements first; return the end.
+
+    Entries are in the order of preference. Their columns are vertices before, and places afterwards; −1 stands for no place.
+    """
+    kept, first = begin, begin
+    for k in range(begin, end):
+        place = int(places[columns[k]])
+        if place >= 0:
+            if kept > begin and semiring.better(values[kept - 1], values[k]):
+                sort(columns, first, kept)
+                first = kept
+            columns[kept] = place
+            values[kept] = values[k]
+            kept += 1
+    sort(columns, first, kept)
+    return min(kept, begin + most)
+
+
+@loop
 def search_within(
     n: int,
     edges: Edges,
@@ -60,6 +81,8 @@ def search_within(
     last: int,
     reflexive: bool,
     limit: Elements,
+    most: int,
+    places: ShortInts,
     row: Elements,
     links: ShortInts,
     queue: Queue,
@@ -69,21 +92,23 @@ def search_within(
     *,
     semiring: Any,
     backward: bool,
+    ranked: bool,
 ) -> tuple[int, int]:
     """Search from the sources `first` … `last` − 1, while `room` has place for n more entries; return the next source, and the entries.
 
-    `row` is zero before and after each search. `ends` receives the end of the entries of each source.
+    `row` is zero before and after each search. `ends` receives the end of the entries of each source. If `ranked`, these are the `most`
+    best entries of vertices with a place, see `rank`.
     """
     used, vertices, walks = 0, queue.vertices, queue.walks
     for i in range(first, last):
         if used + n > room:
             return i, used
-        begin, source, entry = used, sources[i], reflexive
+        begin, source, entry, left, worst = used, sources[i], reflexive, most, limit[0]
         links[source] = -1
         if reflexive:
             row[source] = semiring.one
         size = push(vertices, walks, 0, source, semiring.one, before=semiring.better)
-        while size > 0:
+        while size > 0 and not (ranked and semiring.better(worst, walks[0])):
             u, walk = vertices[0], walks[0]
             size = pop(vertices, walks, size, before=semiring.better)
             if semiring.better(row[u], walk):
@@ -91,21 +116,25 @@ def search_within(
             if entry:
                 found.columns[used] = u
                 used += 1
+                if ranked and places[u] >= 0:
+                    left -= 1
+                    if left == 0:
+                        worst = walk
             entry = True  # the first walk is the empty one
             for e in range(edges.starts[u], edges.starts[u + 1]):
                 v = edges.heads[e]
                 offer = semiring.mul(edges.weights[e], walk) if backward else semiring.mul(walk, edges.weights[e])
-                if semiring.improves(offer, row[v]) and not semiring.better(limit[0], offer):
+                if semiring.improves(offer, row[v]) and not semiring.better(worst, offer):
                     row[v] = offer
                     links[v] = u
                     size = push(vertices, walks, size, v, offer, before=semiring.better)
-        if 16 * (used - begin) > n:
+        if not ranked and 16 * (used - begin) > n:
             used = begin
             for v in range(n):
                 if semiring.better(row[v], semiring.zero):
                     found.columns[used] = v
                     used += 1
-        else:
+        elif not ranked:
             sort(found.columns, begin, used)
         for k in range(begin, used):
             v = int(found.columns[k])
@@ -113,6 +142,10 @@ def search_within(
             row[v] = semiring.zero
             if found.tree is not None:
                 found.tree[k] = links[v]
+        if ranked:
+            for k in range(size):  # reached, and not final
+                row[vertices[k]] = semiring.zero
+            used = rank(found.columns, found.values, begin, used, most, places, semiring=semiring)
         ends[i - first] = used
     return last, used
 
@@ -133,9 +166,11 @@ def rows_within(
     reflexive: bool = True,
     backward: bool = False,
     paths: bool = False,
+    most: int | None = None,
+    places: Array | None = None,
     meter: Meter | None = None,
 ) -> CSR:
-    """Find the elements within a limit in the rows of some sources (`backward`: in columns, as rows).
+    """Find the elements within a limit in the rows of some sources (`backward`: in columns, as rows), or the best of them.
 
     Examples
     --------
@@ -160,6 +195,10 @@ def rows_within(
     backward : bool
     paths : bool
         Find the vertex before each vertex (`backward`: after), −1 for none, as a last component.
+    most : int, optional
+        Find this many best elements of each row, in the order of preference, equal ones by their columns; without `paths`.
+    places : int32 array of shape (n,), optional
+        The column of each vertex in the result with `most`; −1 for vertices that do not count. By default the vertex.
     meter : Meter, optional
         Advanced by n + m steps for each search.
 
@@ -172,6 +211,7 @@ def rows_within(
     n, m, count, dtypes = graph.n, len(graph.heads), len(sources), graph.dtypes
     sources, operations = np.ascontiguousarray(sources, np.int64), searches.operations
     zero = (*graph.zero, -1) if paths else graph.zero
+    columns_of = np.arange(n if most else 0, dtype=np.int32) if places is None else places
     worst = tuple([np.array([x], d) for x, d in zip(limit, dtypes, strict=True)])
     compressed = Edges.of((graph.starts, graph.heads, graph.weights))
     room, threads = max(2 * n, _ROOM), searches.threads if count * (n + m) > _ROOM else 1
@@ -183,8 +223,9 @@ def rows_within(
         columns, tree = np.empty(room, np.int32), np.empty(room, np.int32) if paths else None
         outputs[worker] = found, ends = Found(columns, tuple([np.empty(room, d) for d in dtypes]), tree), np.empty(step, np.int64)
         row = tuple([np.full(n, z, d) for z, d in zip(graph.zero, dtypes, strict=True)])
-        given = n, compressed, sources, 0, 0, reflexive, worst, row, np.empty(n, np.int32), Queue.of(compressed, m + 1), found, room, ends
-        bound[worker] = search_within.bind(*given, semiring=operations, backward=backward)
+        memory = row, np.empty(n, np.int32), Queue.of(compressed, m + 1), found, room, ends
+        given = n, compressed, sources, 0, 0, reflexive, worst, most or 0, columns_of, *memory
+        bound[worker] = search_within.bind(*given, semiring=operations, backward=backward, ranked=most is not None)
 
     def search(begin: int, worker: int) -> None:
         if worker not in bound:

@@ -7,6 +7,7 @@
     rows.py         some rows of a closure, by products or by the closure of what the rows reach
     row_solvers.py  rows by the edges of a sparse graph: by searches, elimination, components, or a spanning forest
     within.py       elements within a limit, in a sparse array
+    neighbours.py   the k best elements of each row
     turns.py        closures with turn costs, of a graph whose nodes are edges too
     sums.py         sums and extremes of all distances, without a matrix
     each.py         `solve_each`: the closures of a list of graphs; graphs of one shape are one stack

@@ -19,6 +19,7 @@ from semiring.graphs import EdgeList
 from semiring.kernels.machine import PART
 from semiring.planning import plan
 from semiring.planning.options import Options
+from semiring.results.neighbours import Neighbours
 
 __all__ = ["listed_graphs", "solve_each"]
 
@@ -142,7 +143,8 @@ def _placed(place: int) -> Iterator[None]:
 
 def _of_stack(found: Any, i: int, member: _Member, *, reflexive: bool) -> Any:
     if isinstance(found, tuple):
-        return tuple([v[i] for v in found])
+        parts = [_of_stack(v, i, member._replace(labels=None), reflexive=reflexive) for v in found]
+        return Neighbours(*parts) if isinstance(found, Neighbours) else tuple(parts)
     if member.labels is None:
         return found[i]
     from semiring.results.paths import Paths  # only where paths are wanted: a first call should be quick

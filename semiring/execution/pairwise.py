@@ -28,33 +28,12 @@ from semiring.arrays.threads import run, thread_count
 from semiring.common.errors import DomainError, SemiringError, ShapeError
 from semiring.execution.operands import Arrays, Lent, arrays_of, common_dtypes, elements, matching, operand, require_one_place, restorer_of
 from semiring.planning import Plan, Problem, location, plan
+from semiring.results.neighbours import Neighbours
 
 __all__ = ["Neighbours", "RowsForm", "Wanted", "pairwise_blocks"]
 
 _ROWS = 128  # rows of a block on the CPU: packed columns are read as often
 _FLOATS = np.dtype(np.float64)
-
-
-class Neighbours(NamedTuple):
-    """The k best entries of each row, in order, and their columns; `pairwise` returns this pair with ``k=``.
-
-    Examples
-    --------
-    >>> import semiring as sr
-    >>> sr.pairwise([[0.0], [5.0]], [[4.0], [1.0], [2.0]], "l1", k=2)
-    Neighbours(values=array([[1., 2.],
-           [1., 3.]]), indices=array([[1, 2],
-           [0, 2]]))
-
-    Attributes
-    ----------
-    values : array of shape (m, k)
-    indices : int64 array of shape (m, k)
-        Rows of y; of equal entries, the lowest first.
-    """
-
-    values: Any
-    indices: Any
 
 
 class Wanted(NamedTuple):

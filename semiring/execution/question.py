@@ -48,6 +48,11 @@ class Question(NamedTuple):
         return bool(self.options.paths or self.semiring.witness)
 
     @property
+    def cuts(self) -> bool:
+        """True if only the elements within a limit, or the k best ones of each row, are wanted."""
+        return self.options.limit is not None or self.options.k is not None
+
+    @property
     def selects(self) -> bool:
         """True if the caller names sources or targets."""
         return self.options.sources is not None or self.options.targets is not None
@@ -72,17 +77,19 @@ class Question(NamedTuple):
         return Selection.of(self, given.n, given.labels) if self.selects else None
 
     def worst(self, dtypes: tuple[np.dtype[Any], ...]) -> tuple[Any, ...]:
-        """Return the least preferred element within the limit."""
+        """Return the least preferred element within the limit; the zero without one."""
         return worst_element(self.semiring, dtypes, self.options.limit)
 
     def problem(self, given: GivenGraph, selection: Selection | None = None) -> Problem:
         """State the problem for the planner."""
         rows = None if selection is None else len(selection.roots)
-        limited = self.options.limit is not None
-        wanted: Wanted = "pair" if selection is not None and selection.is_pair and not limited else self.wanted
+        wanted: Wanted = "pair" if selection is not None and selection.is_pair and not self.cuts else self.wanted
         if given.edges is not None:
-            limit = self.worst(given.edges.dtypes) if limited else None
-            return edges_problem(self.semiring, given.edges, self.options, rows, reflexive=self.reflexive, wanted=wanted, limit=limit)
+            limit = self.worst(given.edges.dtypes) if self.cuts else None
+            targets = given.n if selection is None else len(selection.targets.numbers)
+            found = None if self.options.k is None else min(1.0, self.options.k / max(1, targets))
+            how: dict[str, Any] = {"reflexive": self.reflexive, "wanted": wanted, "limit": limit, "found": found}
+            return edges_problem(self.semiring, given.edges, self.options, rows, **how)
         m = given.matrix
         if m is not None and selection is None:
             return closure_problem(self.semiring, m.form.dtypes, m.shape, self.options, place=m.place, wanted=wanted)
@@ -157,6 +164,8 @@ class Selection:
         options = question.options
         sources, targets = chosen(options.sources, n, labels, "sources"), chosen(options.targets, n, labels, "targets")
         fewer = len(targets.numbers) < len(sources.numbers) and not question.paths
+        if options.k is not None:  # searches from sources stop at the k-th target
+            return cls(n, sources, targets)
         return cls(n, sources, targets, options.sources is None or (options.targets is not None and fewer))
 
     @classmethod
@@ -173,6 +182,12 @@ class Selection:
             return numbers
         once = np.unique(numbers)
         return numbers if len(once) == len(numbers) else once
+
+    @property
+    def own(self) -> Array | None:
+        """The place among the roots of each vertex that the caller named; None if these are the roots."""
+        ends = (self.targets if self.backward else self.sources).numbers
+        return None if ends is self.roots or np.array_equal(ends, self.roots) else np.searchsorted(self.roots, ends)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -206,9 +221,7 @@ def answer_rows(
     from semiring.results.paths import paths_in  # only where rows are wanted: a first call should be quick
     from semiring.results.store import Names, PredecessorTrees, shown
 
-    sources, targets, n = selection.sources, selection.targets, selection.n
-    roots, ends = selection.roots, (targets if selection.backward else sources).numbers
-    own = None if ends is roots or np.array_equal(ends, roots) else np.searchsorted(roots, ends)  # positions among the roots
+    sources, targets, n, own = selection.sources, selection.targets, selection.n, selection.own
     if selection.backward:
         row, column = None if sources.every else sources.numbers, own
     else:

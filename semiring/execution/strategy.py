@@ -23,6 +23,10 @@ __all__ = ["rows_in_turn", "run", "solve"]
 
 def solve(graph: Any, question: Question) -> Any:
     """Return the closure of a graph of any kind, or of a `GivenGraph`, in the caller's own kind, or its `Paths`."""
+    if question.cuts and not (question.options.comm is question.options.checkpoint is None):
+        raise SemiringError("limit= and k= are for one process without a checkpoint; leave out comm and checkpoint")
+    if question.options.k is not None and question.paths:
+        raise SemiringError("k= returns values and indices; for paths leave out k, and name sources=, targets= or limit=")
     if type(graph) is EdgeList and graph.turns is not None:
         from semiring.execution.turns import solve_with_turns
 
@@ -53,7 +57,11 @@ def run(how: Plan, given: GivenGraph, question: Question, selection: Selection |
     if how.problem.tolerance and how.strategy == "block rows":
         raise SemiringError("tolerance= needs the whole matrix on one device: leave out comm, checkpoint, memory_limit and lists of GPUs")
     executor = whole.close if how.strategy == "whole" and selection is None else _executor(how)
-    if question.options.limit is not None:
+    if question.options.k is not None:
+        from semiring.execution.neighbours import close as select
+
+        executor = partial(select, executor, question.options.k)
+    elif question.options.limit is not None:
         from semiring.execution.within import close
 
         executor = partial(close, executor)

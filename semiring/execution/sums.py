@@ -94,19 +94,16 @@ def _pairs(given: GivenGraph, question: Question, selection: Selection | None) -
     def listed(rows: CSR, first: int) -> tuple[Array, Array, Array]:
         return first + rows.tails, rows.heads, as_floats(rows.weights[0], MIN_PLUS)
 
-    def limit(dtypes: tuple[Any, ...]) -> tuple[Any, ...]:
-        return MIN_PLUS.identities(dtypes)[0] if options.limit is None else question.worst(dtypes)
-
     if edges is None or not how.by_edges:
         whole = run(how, given, question._replace(options=options._replace(limit=None)), selection)
         values = (np.asarray(host(whole)).reshape(len(chosen.sources.numbers), len(chosen.targets.numbers)),)
-        yield listed(entries_within(question, values, None, limit((values[0].dtype,))), 0)
+        yield listed(entries_within(question, values, None, question.worst((values[0].dtype,))), 0)
         return
     place, first = np.full(given.n, -1), 0
     others = (chosen.sources if chosen.backward else chosen.targets).numbers
     place[others] = np.arange(len(others))
     with reporting(options.progress, how, search_steps(edges, len(chosen.roots))) as meter:
-        for part in parts_within(how, edges, given, question, chosen, limit(edges.dtypes), meter):
+        for part in parts_within(how, edges, given, question, chosen, question.worst(edges.dtypes), meter):
             rows, columns, distances = listed(part, first)
             there = place[columns] >= 0
             rows, columns, distances = rows[there], place[columns[there]], distances[there]

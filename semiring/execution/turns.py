@@ -66,7 +66,7 @@ def solve_with_turns(graph: EdgeList, question: Question, run: Callable[..., Any
         nodes = Selection(expanded.edges.n, sources, targets, chosen.backward)
         given = GivenGraph(expanded.edges, expanded.names)
         how = plan(question.problem(given, nodes))
-        plain = how.strategy == "search" and not how.paths and options.limit is None
+        plain = how.strategy == "search" and not how.paths and not question.cuts
         answers = [run(how, given, question, part) for part in (_parts(nodes) if plain else [nodes])]
     if plain:
         return _joined(answers, -1 if nodes.backward else -2)

@@ -33,10 +33,8 @@ def close(
     otherwise: Callable[..., Any], how: Plan, given: GivenGraph, question: Question, selection: Selection | None, meter: Meter | None
 ) -> Any:
     """Compute the elements within the limit of the question; `otherwise` is the plan's executor for a closure without a limit."""
-    options, edges, n = question.options, given.edges, given.n
-    if options.comm is not None or options.checkpoint is not None:
-        raise SemiringError("limit= is for one process without a checkpoint; leave out comm and checkpoint")
-    chosen = Selection.all_of(n) if selection is None else selection
+    options, edges = question.options, given.edges
+    chosen = Selection.all_of(given.n) if selection is None else selection
     if edges is not None and how.by_edges:
         if meter is not None:
             meter.expect(search_steps(edges, len(chosen.roots)))
@@ -57,7 +55,7 @@ def parts_within(
             yield rows_within(searches, edges, roots[some], limit, reflexive=reflexive, backward=backward, paths=how.paths, meter=meter)
         return
     solver = row_solver(how, edges, given.vertices)
-    for some in list(slices(len(roots), edges.n, HOST) if how.strategy in ("search", "elimination") else ()) or every:
+    for some in list(slices(len(roots), edges.n, HOST) if how.strategy != "condensation" else ()) or every:
         values, tree = solver.rows(roots[some], meter, reflexive=reflexive, backward=backward)
         if backward:
             values, tree = tuple([v.T for v in values]), None if tree is None else tree.T
@@ -97,11 +95,9 @@ def _cut_whole(whole: Any, question: Question, given: GivenGraph, chosen: Select
 
 def _answer(question: Question, given: GivenGraph, chosen: Selection, found: CSR, *, paths: bool) -> Any:
     """Return rows of the roots in the order that the caller asked for."""
-    ends = (chosen.targets if chosen.backward else chosen.sources).numbers
-    own = None if np.array_equal(ends, chosen.roots) else np.searchsorted(chosen.roots, ends)
 
     def placed(matrix: SparseArray) -> SparseArray:
-        matrix = matrix.part(own, None)
+        matrix = matrix.part(chosen.own, None)
         return matrix.transposed() if chosen.backward else matrix
 
     others = chosen.sources if chosen.backward else chosen.targets

@@ -13,7 +13,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algorithms.components import share
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.distances import counts_hops
-from semiring.algorithms.rows_of_edges import MANY, pays, reach, search_order
+from semiring.algorithms.rows_of_edges import MANY, Reach, pays, reach, search_order
 from semiring.algorithms.spanning_tree import is_bottleneck
 from semiring.algorithms.sums import sums_converge
 from semiring.algorithms.symbolic import Fill, analysed
@@ -178,9 +178,10 @@ def edges_problem(
     *,
     reflexive: bool = True,
     wanted: Wanted = "elements",
+    found: float | None = None,
     **more: Any,
 ) -> Problem:
-    """State the closure of a sparse graph, or some of its rows, as a problem."""
+    """State the closure of a sparse graph, or some of its rows, as a problem; searches may stop once they `found` a share of vertices."""
     order = search_order(semiring, edges)
     if more.get("limit") is not None:
         more["limit"], order = (None, order) if order == "rounds" else (more["limit"], "best")  # a negative edge may lead back
@@ -204,6 +205,8 @@ def edges_problem(
         if chosen and (wanted == "extremes" or (order == "levels" and counts_hops(edges))):
             return problem
         problem = problem._replace(wanted="rows")
+    if found is not None and problem.limit is not None and not is_bottleneck(semiring, edges.dtypes):  # whose elements mostly tie
+        return problem._replace(reach=Reach(found, found))
     return _tried(problem, edges, eliminable=reflexive)
 
 

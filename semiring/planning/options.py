@@ -11,6 +11,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Mapping
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar
 
 import numpy as np
@@ -69,6 +70,7 @@ class ExplainedOptions(_CommonOptions, total=False):
     sources: Any
     targets: Any
     limit: Any
+    k: int | None
     method: str
     block: int | None
 
@@ -88,6 +90,7 @@ class Options(NamedTuple):
     sources: Any = None
     targets: Any = None
     limit: Any = None
+    k: int | None = None
     weight: str | float | None = None
     node_weight: Any = None
     nonedge: Any = None
@@ -109,7 +112,7 @@ class Options(NamedTuple):
         """Complete the options that a caller gave to a function.
 
         Raises TypeError with Python's message for a name that is not `known`. Raises SemiringError for a bad number of threads, or an
-        array as the value of a scalar option.
+        array as the value of a scalar option, or a bad k.
         """
         if not given.keys() <= known.__optional_keys__:
             name = next(name for name in given if name not in known.__optional_keys__)
@@ -120,6 +123,10 @@ class Options(NamedTuple):
         for name, value in given.items():
             if hasattr(value, "shape") and name not in ("node_weight", "nonedge", "sources", "targets"):  # whose truth nobody may ask
                 refuse_arrays(**{name: value})
+        if found.k is not None:
+            if isinstance(found.k, bool) or not isinstance(found.k, Integral) or found.k < 1:
+                raise SemiringError(f"k is {described(found.k)}; it must be a whole number from 1")
+            found = found._replace(k=int(found.k))
         if found.tolerance and (found.overwrite or found.comm is not None):
             raise SemiringError("tolerance= reads the whole graph again if a cycle improves; leave out overwrite and comm")
         return found
@@ -148,10 +155,13 @@ def takes(options: Any) -> Callable[[F], F]:
 def worst_element(semiring: Semiring, dtypes: DTypes, limit: Any) -> tuple[Any, ...]:
     """Return the least preferred element within a limit, in dtypes; integers are rounded so that the elements within stay the same.
 
-    Raises LawError for a ⊕ that is not selective, and SemiringError for a limit that is no element.
+    Without a limit this is the zero. Raises LawError for a ⊕ that is not selective, and SemiringError for a limit that is no element.
     """
     if not is_selective(semiring, dtypes):
-        raise LawError(f"limit= needs a selective ⊕, which tells the better of two elements; {semiring.name} has none")
+        name = "k" if limit is None else "limit"
+        raise LawError(f"{name}= needs a selective ⊕, which tells the better of two elements; {semiring.name} has none")
+    if limit is None:
+        return semiring.identities(dtypes)[0]
     parts = limit if isinstance(limit, tuple) else (limit,)
     if len(parts) != len(dtypes) or any(isinstance(x, str) or np.ndim(x) for x in parts) or any(bool(x != x) for x in parts):
         raise SemiringError(f"limit is {described(limit)}; it must be an element of {semiring.name}, and not NaN")

@@ -3,6 +3,7 @@
     paths.py          `Paths`: elements and best paths, of one graph or of a batch; `PathsBetween` chosen sources and targets
     store.py          `Store`: a rectangle of elements and the best paths of its pairs, from a construction matrix or from trees
     within.py         the store of the best paths within a limit
+    neighbours.py     `Neighbours`: the k best entries of each row, and their columns
     nearest.py        `Nearest`: the nearest of several sources for each vertex
     distributed.py    `DistributedMatrix`: elements whose rows the ranks of an MPI communicator have; the store of distributed trees
     statistics.py     `Statistics`: a summary of all distances, gathered from rows or tallied by a sweep

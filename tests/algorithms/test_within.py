@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cmp_to_key
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,44 @@ def test_entries_within_a_limit(
         for j, before in zip(kept, tree[some].tolist(), strict=True):
             assert (before == -1) == (reflexive and j == sources[i])
             assert before == -1 or before in kept or (not reflexive and before == sources[i])
+
+
+@pytest.mark.parametrize(("semiring", "dtypes", "limit"), CASES)
+@given(data=st.data(), most=st.integers(1, 5), reflexive=st.booleans(), limited=st.booleans())
+def test_the_best_of_chosen_vertices(
+    semiring: sr.Semiring, dtypes: Any, limit: Any, data: Any, most: int, reflexive: bool, limited: bool
+) -> None:
+    """Best first, and equal elements by their places, compiled and as Python; beside all entries within the limit."""
+    edges = data.draw(graphs(dtypes))
+    zero, _ = semiring.identities(edges.dtypes)
+    edges = CSR.of(edges.tails, edges.heads, edges.weights, edges.n, zero)
+    limit = zero if not limited else limit if isinstance(limit, tuple) else (limit,)
+    places = np.array(data.draw(st.permutations(range(edges.n))), np.int32)
+    places[places >= data.draw(st.integers(0, edges.n))] = -1
+    sources, searches = np.arange(edges.n), Searches(semiring, edges.dtypes, data.draw(st.sampled_from([1, 3])))
+
+    def find(**how: Any) -> CSR:
+        return rows_within(searches, edges, sources, limit, reflexive=reflexive, **how)
+
+    found, whole = find(most=most, places=places), find()
+    with interpreted():
+        again = find(most=most, places=places)
+    for one, other in zip((found.starts, found.heads, *found.weights), (again.starts, again.heads, *again.weights), strict=True):
+        assert np.asarray(one).tobytes() == np.asarray(other).tobytes()
+    better: Any = searches.operations.better
+
+    def compare(x: Any, y: Any) -> int:
+        return -1 if better(x, y) else int(better(y, x))
+
+    def rank(entry: Any) -> Any:
+        return cmp_to_key(compare)(entry[0]), entry[1]
+
+    for i in range(edges.n):
+        every = slice(whole.starts[i], whole.starts[i + 1])
+        entries = list(zip(zip(*(w[every] for w in whole.weights), strict=True), places[whole.heads[every]].tolist(), strict=True))
+        expected = sorted([e for e in entries if e[1] >= 0], key=rank)[:most]
+        some = slice(found.starts[i], found.starts[i + 1])
+        assert list(zip(zip(*(w[some] for w in found.weights), strict=True), found.heads[some].tolist(), strict=True)) == expected
 
 
 @pytest.mark.parametrize("room", [1, 1 << 16])

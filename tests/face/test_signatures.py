@@ -84,6 +84,7 @@ _WHOLE: dict[str, Callable[[Any], Any]] = {
     "k of k_shortest_paths": lambda k: sr.k_shortest_paths(_MATRIX, 0, 1, k),
     "k of power": lambda k: sr.power(_MATRIX, k, "min-plus"),
     "k of farthest": lambda k: sr.apsp(_MATRIX, paths=True).farthest(k),
+    "k of apsp": lambda k: sr.apsp(_MATRIX, k=k).indices,
     "k of pairwise": lambda k: sr.pairwise(np.ones((4, 2)), k=k).indices,
     "bins": lambda bins: sr.statistics(_MATRIX, bins=bins).bins,
     "block": lambda block: sr.apsp(_MATRIX, block=block),
