@@ -250,11 +250,28 @@ def levels() -> None:
 
 
 _DTYPES = ("float32", "float64", "int32", "int16")
+
+
+def selections() -> None:
+    """The best entries of rows: by vectors and by elements, of one part and of several, with NaN, and of all sizes of elements."""
+    import cupy
+
+    rng = np.random.default_rng(0)
+    for m, n, d, k in ((65, 129, 33, 17), (3, 9001, 7, 5), (130, 300, 64, 100)):
+        for dtype in ("float32", "float64"):
+            x, y = (rng.integers(0, 3, (size, d)).astype(dtype) for size in (m, n))
+            x[0, 0] = y[n // 2, -1] = np.nan
+            for metric in ("l1", "braycurtis"):
+                found, expected = (sr.pairwise(left, right, metric, k=k) for left, right in ((cupy.asarray(x), cupy.asarray(y)), (x, y)))
+                same(found, expected, f"{k} best of {m} by {n} by {d}, {metric}")
+
+
 PARTS: dict[str, Callable[[], None]] = {
     **{f"min-plus, {d}": partial(products, sr.MIN_PLUS, d) for d in _DTYPES},
     **{f"witness, {d}": partial(products, sr.TROPICAL_ARGMIN, d) for d in _DTYPES},
     "plus-times, float32": partial(products, sr.PLUS_TIMES, "float32"),
     "shapes": shapes,
+    "selections": selections,
     "updates": updates,
     **{f"paths, {d}": partial(shortest_paths, d) for d in ("float32", "float64", "int32")},
     "reachability": reachability,

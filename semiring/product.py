@@ -6,6 +6,7 @@ Sequences are those of hidden Markov models, Viterbi's algorithm and random fiel
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ def matmul(
     witness: bool = False,
     mask: Any = None,
     complement: bool = False,
+    k: int | None = None,
     device: str = "auto",
     threads: int | None = None,
     check: bool = True,
@@ -60,8 +62,8 @@ def matmul(
     ----------
     a : array of shape (…, m, k) or (k,)
     b : array of shape (…, k, n) or (k,)
-        Arrays of any library, with the axes of `numpy.matmul`, or sparse arrays (How-to, Sparse). Dtypes are promoted to a common one, in
-        which ∞ stays ∞. Over a structured semiring, operands are tuples.
+        Arrays of any library, with the axes of `numpy.matmul`, or sparse arrays (How-to, Sparse). Dtypes are promoted, and ∞
+        stays ∞. Over a structured semiring, operands are tuples.
     semiring : Semiring or str
         A semiring of the catalogue (also by name), or your own.
     c : array of the result's shape, optional
@@ -73,12 +75,14 @@ def matmul(
     mask : sparse array, or bool array, optional
         Stored or True entries select entries of a product of two sparse arrays; with `complement`, the others do.
     complement : bool
+    k : int, optional
+        Return only the k best elements of each row.
 
     Returns
     -------
-    array, tuple of arrays, or Witnessed
-        The product; with `witness`, ``(values, witness)``. Library and device are those of `out`, or else of the first operand that is not
-        NumPy's. Two sparse arrays give a sparse array in the format of `a`.
+    array, tuple of arrays, Witnessed, or Neighbours
+        The product; with `witness`, ``(values, witness)``; with `k`, ``(values, indices)``. Library and device are those of `out`, or else
+        of the first operand that is not NumPy's. Two sparse arrays give one in the format of `a`.
 
     Other Parameters
     ----------------
@@ -87,7 +91,7 @@ def matmul(
     threads : int, optional
         CPU threads; by default ``SEMIRING_NUM_THREADS``, or all cores.
     check : bool
-        False skips the checks that raise `DomainError` or `OverflowRiskError`; products of refused inputs are meaningless.
+        False skips checks of entries.
     overflow : {"check", "wrap"}
         "wrap" computes integers over `PLUS_TIMES` with NumPy's bits.
     dtype : dtype, optional
@@ -104,7 +108,7 @@ def matmul(
     LawError
         If a witness is wanted and ⊕ is not selective.
     TooLargeError
-        If the GPU (sparse arrays: the host) lacks the memory.
+        If memory is short.
 
     Notes
     -----
@@ -121,6 +125,8 @@ def matmul(
             raise SemiringError(f"complement is {described(complement)}; it must be True or False")
         complement = bool(complement)
     options = bool(witness or semiring.witness), device, threads, bool(check)
+    if k is not None:
+        return _best(a, b, semiring, k, options, alone=c is out is mask is dtype is None and overflow == "check")
     usual = dtype is None and type(overflow) is str and overflow == "check"
     try:
         if usual and mask is None and not complement:
@@ -140,6 +146,25 @@ def matmul(
             if sparse:
                 return multiply_sparse(a, b, semiring, c, out, mask, complement, options)
             return multiply(a, b, semiring, c, out, options)
+    except SemiringError as error:
+        about(error, "the product", semiring, a, b)
+        raise
+
+
+def _best(a: Any, b: Any, semiring: Semiring, k: Any, options: tuple[bool, str, int | None, bool], *, alone: bool) -> Any:
+    """Return the k best elements of each row of a ⊗ b."""
+    witness, device, threads, check = options
+    if isinstance(k, bool) or not isinstance(k, Integral) or k < 1:
+        raise SemiringError(f"k is {described(k)}; it must be a whole number from 1")
+    if witness or not alone or semiring.components > 1 or holds_sparse(a) or holds_sparse(b):
+        raise SemiringError(
+            "k= is for products of two dense matrices of single numbers; leave out c, out, witness, mask, overflow and dtype"
+        )
+    from semiring.execution.pairwise import best_of_product
+
+    try:
+        with in_stream_of(flattened((a, b))):
+            return best_of_product(a, b, semiring, int(k), device, threads, check)
     except SemiringError as error:
         about(error, "the product", semiring, a, b)
         raise

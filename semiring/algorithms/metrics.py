@@ -27,7 +27,7 @@ from semiring.algebra.tracing import record
 from semiring.arrays.devices import namespace
 from semiring.common.errors import SemiringError, or_similar
 
-__all__ = ["ALIASES", "METRICS", "Metric", "finished", "formula", "metric_named", "minkowski", "summed"]
+__all__ = ["ALIASES", "METRICS", "Metric", "finished", "formula", "metric_named", "minkowski", "padded", "summed"]
 
 Array = Any
 _SAMPLES = (-5, -1, 0, 2, 7)
@@ -214,6 +214,40 @@ def _summed(terms: Callable[[Any, Any], Any], add: Callable[[Any, Any], Any], ze
         return tuple([add(x, y) for x, y in zip(a, b, strict=True)])
 
     return Semiring(name, plus, mul, (zero,) * width, (zero,) * width), count
+
+
+@functools.lru_cache(maxsize=64)
+def padded(semiring: Semiring) -> Semiring | None:
+    """Return the operations with a mark behind the components, 1 in b: terms without it are zeros. None if 0 ⊗ 0 = 0 without a mark.
+
+    Kernels of a GPU compute whole groups of steps, where operands are filled with zeros.
+
+    >>> alike = Semiring("alike", operator.add, lambda x, y: ops.where(x == y, 1.0, 0.0), 0.0, 0.0)
+    >>> marked = padded(alike)
+    >>> float(alike.mul(0.0, 0.0)), float(marked.mul((0.0, 0.0), (0.0, 0.0))[0])
+    (1.0, 0.0)
+    """
+    width = semiring.components
+    try:
+        if all(np.atleast_1d(semiring.mul(semiring.zero, semiring.zero)) == np.atleast_1d(semiring.zero)):
+            return None
+    except Exception:  # of the caller's function, such as a quotient of zeros
+        pass
+    zeros = semiring.zero if width > 1 else (semiring.zero,)
+
+    def inner(x: Any) -> Any:
+        return tuple(x)[:width] if width > 1 else x[0]
+
+    def mul(a: Any, b: Any) -> Any:
+        found = semiring.mul(inner(a), inner(b))
+        parts = found if width > 1 else (found,)
+        return (*(ops.where(b[width] > 0, part, zero) for part, zero in zip(parts, zeros, strict=True)), 0)
+
+    def add(a: Any, b: Any) -> Any:
+        found = semiring.add(inner(a), inner(b))
+        return (*(found if width > 1 else (found,)), a[width] + b[width])
+
+    return Semiring(semiring.name, add, mul, (*zeros, 0), (*zeros, 0))
 
 
 def finished(metric: Metric, count: int) -> Expr | None:

@@ -18,7 +18,7 @@ from semiring.algebra.catalogue import PLUS_TIMES
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import Expr, evaluate
 from semiring.algebra.ops import TABLE
-from semiring.algorithms.metrics import Metric, finished, summed
+from semiring.algorithms.metrics import Metric, finished, padded, summed
 from semiring.algorithms.selection import BestEntries, best_entries
 from semiring.arrays.devices import namespace, on_device, on_gpu, scratch_memory
 from semiring.arrays.exchange import Restorer
@@ -27,10 +27,11 @@ from semiring.arrays.pieces import CACHE, GPU
 from semiring.arrays.threads import run, thread_count
 from semiring.common.errors import DomainError, SemiringError, ShapeError
 from semiring.execution.operands import Arrays, Lent, arrays_of, common_dtypes, elements, matching, operand, require_one_place, restorer_of
+from semiring.kernels.engine import Block
 from semiring.planning import Plan, Problem, location, plan
 from semiring.results.neighbours import Neighbours
 
-__all__ = ["Neighbours", "RowsForm", "Wanted", "pairwise_blocks"]
+__all__ = ["Neighbours", "RowsForm", "Wanted", "best_of_product", "pairwise_blocks"]
 
 _ROWS = 128  # rows of a block on the CPU: packed columns are read as often
 _FLOATS = np.dtype(np.float64)
@@ -50,6 +51,7 @@ class Wanted(NamedTuple):
     device: str = "auto"
     threads: int | None = None
     check: bool = True
+    names: str = "xy"  # or "ab" for a product, where the columns of b are compared
 
 
 class RowsForm(NamedTuple):
@@ -83,23 +85,42 @@ class RowsForm(NamedTuple):
 def pairwise_blocks(x: Any, y: Any, wanted: Wanted) -> Any:
     """Return the matrix, the condensed vector or the k best of each row, in the caller's kind of array."""
     alone, read = y is None, wanted.semiring or PLUS_TIMES
-    lent_x = _numbers(operand(x, read, "x"), wanted)
-    lent_y = lent_x if alone else _numbers(operand(y, read, "y"), wanted)
-    m, n, d = _shapes(lent_x, lent_y)
+    lent_x = _numbers(operand(x, read, wanted.names[0]), wanted)
+    lent_y = lent_x if alone else _numbers(operand(y, read, wanted.names[1]), wanted)
+    product = wanted.names == "ab"
+    m, n, d = _shapes(lent_x, lent_y, product)
+    if product:
+        lent_y = (replace(lent_y[0], array=lent_y[0].array.T),)
     if wanted.k is not None and wanted.k > n:
-        raise ShapeError(f"k is {wanted.k}, but {'x' if alone else 'y'} has {n} rows; pass a smaller k")
+        has = f"b has {n} columns" if product else f"{'x' if alone else 'y'} has {n} rows"
+        raise ShapeError(f"k is {wanted.k}, but {has}; pass a smaller k")
     semiring, count = (wanted.semiring, 1) if wanted.semiring else summed(wanted.metric, wanted.name, _has_factors(wanted))
     dtype = _dtype(lent_x, lent_y, semiring, wanted)
     dtypes = (dtype,) * semiring.components
     place = location((*arrays_of(lent_x), *arrays_of(lent_y)), wanted.device)
     problem = Problem("product", semiring, dtypes, (m, n), d, place, device=wanted.device, threads=wanted.threads)
     how = plan(problem)
+    marked = padded(semiring) if how.gpu else None
+    if marked is not None:
+        how = plan(problem._replace(semiring=marked, dtypes=(dtype,) * marked.components))
     with on_device(how.device), scratch_memory() if how.gpu else nullcontext():
-        rows = [elements(lent, (dtype,), read, name, how.device)[0] for lent, name in ((lent_x, "x"), (lent_y, "y"))[: 1 if alone else 2]]
-        form = _form(rows, semiring, count, wanted, how)
+        rows = [
+            elements(lent, (dtype,), read, name, how.device)[0]
+            for lent, name in zip((lent_x, lent_y)[: 2 - alone], wanted.names, strict=False)
+        ]
+        form = _form(rows, count, wanted, how, marked=marked is not None)
         if not wanted.metric.floats:
             form = form._replace(signed=_checked(form, how, wanted))
         return _computed(form, how, (lent_x, lent_y), wanted)
+
+
+def best_of_product(a: Any, b: Any, semiring: Semiring, k: int, device: str, threads: int | None, check: bool) -> Any:
+    """Return the k best elements of each row of a ⊗ b: the smallest if zero is greater than one, as of min-plus, else the largest."""
+    metric = Metric(semiring.mul, None, semiring.add, semiring.zero, weighs="", floats=False)
+    largest, own = bool(semiring.zero < semiring.one), semiring.marked(False)
+    return pairwise_blocks(
+        a, b, Wanted(metric, own.name, own, k=k, largest=largest, device=device, threads=threads, check=check, names="ab")
+    )
 
 
 def _numbers(lent: Lent, wanted: Wanted) -> Lent:
@@ -115,14 +136,20 @@ def _has_factors(wanted: Wanted) -> bool:
 def _checked(form: RowsForm, how: Plan, wanted: Wanted) -> bool:
     """Refuse rows as `matmul` does; return True if a finite element could pull ∞ back, for the engine of the CPU."""
     if not how.gpu:
-        return how.checks.run((form.left, form.right), wanted.threads, refuse=wanted.check, names="xy")[0]
+        return how.checks.run((form.left, form.right), wanted.threads, refuse=wanted.check, names=wanted.names)[0]
     if wanted.check and how.checks.needed:
         how.checks.begin([*form.left, *form.right], lambda: (form.left, form.right))()
     return False
 
 
-def _shapes(x: Lent, y: Lent) -> tuple[int, int, int]:
+def _shapes(x: Lent, y: Lent, product: bool) -> tuple[int, int, int]:
     (m, *d), (n, *e) = x[0].array.shape or (0,), y[0].array.shape or (0,)
+    if product:
+        if len(d) != 1 or len(e) != 1 or d[0] != n:
+            raise ShapeError(
+                f"k= takes a matrix a of shape (m, k) and a matrix b of shape (k, n); got {x[0].array.shape} and {y[0].array.shape}"
+            )
+        return m, e[0], n
     if len(d) != 1 or len(e) != 1:
         raise ShapeError(f"x and y are matrices, a row an observation; got shapes {x[0].array.shape} and {y[0].array.shape}")
     if d != e:
@@ -141,8 +168,8 @@ def _dtype(x: Lent, y: Lent, semiring: Semiring, wanted: Wanted) -> np.dtype[Any
     return found if found.kind == "f" else _FLOATS
 
 
-def _form(rows: list[Any], semiring: Semiring, count: int, wanted: Wanted, how: Plan) -> RowsForm:
-    """Prepare rows and weights on the device of the computation."""
+def _form(rows: list[Any], count: int, wanted: Wanted, how: Plan, *, marked: bool) -> RowsForm:
+    """Prepare rows and weights on the device of the computation; `padded` says what a marked semiring is."""
     metric, xp = wanted.metric, namespace(rows[0])
     weights = _weights(wanted, rows, xp)
     total = float(rows[0].shape[1] if weights is None else weights.sum())
@@ -154,15 +181,25 @@ def _form(rows: list[Any], semiring: Semiring, count: int, wanted: Wanted, how: 
         rows, weights = [metric.prepare(v, weights) for v in rows], None
     masks = [_nan_rows(v, metric) if metric.floats else None for v in rows]
     extra = [] if weights is None else [xp.broadcast_to(weights, rows[-1].shape)]
-    width = semiring.components
-    left = (rows[0],) * width
-    y = [rows[-1], *extra, *(rows[-1],) * width][:width]
-    right = tuple([xp.ascontiguousarray(v).T if how.gpu else np.ascontiguousarray(v.T) for v in y])  # as each engine reads them fastest
+    width = how.semiring.components
+    y = [rows[-1], *extra, *(rows[-1],) * width][: width - marked] + [xp.ones_like(rows[-1])] * marked
+    left, right = (rows[0],) * width, tuple(map(_columns if how.gpu else _transposed, y))
     table = dict(TABLE) if rows[0].dtype == object else TABLE | {"min": xp.minimum, "max": xp.maximum}  # which keep NaN
     if on_gpu(rows[0]):
         table |= {name: getattr(xp, name) for name in ("exp", "expm1", "log", "log1p", "sqrt", "where")} | {"not": xp.logical_not}
         table |= {"div": xp.true_divide, "floordiv": xp.floor_divide, "mod": xp.remainder}
-    return RowsForm(semiring, count, finished(metric, count), total, table, left, right, (masks[0], masks[-1]))
+    return RowsForm(how.semiring, count, finished(metric, count), total, table, left, right, (masks[0], masks[-1]))
+
+
+def _transposed(rows: Any) -> Any:
+    return np.ascontiguousarray(rows.T)
+
+
+def _columns(rows: Any) -> Any:
+    """Copy the transpose on a GPU into rows that begin at multiples of a vector."""
+    from semiring.kernels.cuda.blocks import aligned_copy
+
+    return aligned_copy(Block((rows[None],)), transposed=True).values[0][0] if rows.size else rows.T
 
 
 def _weights(wanted: Wanted, rows: list[Any], xp: Any) -> Any:
@@ -202,7 +239,7 @@ def _computed(form: RowsForm, how: Plan, lent: tuple[Lent, Lent], wanted: Wanted
     shape = (m, wanted.k) if wanted.k is not None else (m * (m - 1) // 2,) if wanted.condensed else (m, n)
     lent_out = () if wanted.out is None else operand(wanted.out, PLUS_TIMES, "out")
     target = matching(lent_out, (dtype,), shape, "out", exact=True)[0] if lent_out else None
-    require_one_place(*lent, (), None, None if target is None else (target,), there=how.problem.there, names=("x", "y", ""))
+    require_one_place(*lent, (), None, None if target is None else (target,), there=how.problem.there, names=(*wanted.names, ""))
     if target is None:
         needed = math.prod(shape) * (dtype.itemsize + (8 if wanted.k is not None else 0))
         require_bytes(needed, "the result takes", "pass fewer rows of x at a time, or k= for the nearest only", how.device)
@@ -260,9 +297,9 @@ def _visit(form: RowsForm, how: Plan, wanted: Wanted, take: Callable[[slice, int
     (m, n), width = how.problem.shape, form.semiring.components
     xp, direct = namespace(form.left[0]), take is None and width == 1 and result.dtype == how.dtypes[0]
     cached = not how.gpu and (form.finish is not None or not direct)
-    columns = min(n, CACHE // _ROWS // width if cached else max(1, 8 * GPU // _ROWS)) or 1
+    columns = (n if how.gpu else min(n, CACHE // _ROWS // width if cached else 8 * GPU // _ROWS)) or 1
     threads = 1 if how.gpu else thread_count(wanted.threads)
-    rows = _ROWS if not how.gpu else max(1, 4 * GPU // columns)
+    rows = _ROWS if not how.gpu else m if direct and form.finish is None else 4 * GPU // columns
     rows = max(1, min(rows, -(-m // (2 * threads)) if not how.gpu else m))
     starts = [slice(i, min(m, i + rows)) for i in range(0, m, rows)]
     inner = max(1, threads // max(1, len(starts)))

@@ -292,6 +292,75 @@ def test_the_k_best(name: str, largest: bool | None, put: Make) -> None:
         assert host(found.indices).dtype == np.int64
 
 
+@on_each
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize(("m", "n", "d", "k"), [(1, 1, 1, 1), (65, 129, 33, 17), (3, 20_000, 7, 130), (130, 1000, 64, 100)])
+def test_the_k_best_of_every_size(m: int, n: int, d: int, k: int, dtype: str, put: Make) -> None:
+    """Ties go to the lowest column, NaN is last, and steps beyond the last count nothing."""
+    drawn = np.random.default_rng([m, n])
+    x, y = (drawn.integers(0, 3, (size, d)).astype(dtype) for size in (m, n))
+    if dtype != "int32":
+        x[0, 0] = y[n // 2, -1] = np.nan
+    whole: Array = abs(x[:, None] - y).sum(axis=-1) if m * n * d < 10**7 else cdist(x, y, "cityblock").astype(dtype)
+    for largest in (False, True):
+        order = np.argsort(-whole if largest else whole, axis=1, kind="stable")[:, :k]
+        options: dict[str, Any] = {"metric": "l1"} if dtype != "int32" else {"mul": lambda a, b: abs(a - b)}
+        found = sr.pairwise(put(x), put(y), k=k, largest=largest, **options)
+        np.testing.assert_array_equal(host(found.indices), order)
+        np.testing.assert_array_equal(host(found.values), np.take_along_axis(whole, order, axis=1))
+
+
+@on_each
+@pytest.mark.parametrize("d", [1, 5, 31, 33, 100])
+def test_steps_beyond_the_last_add_nothing(d: int, put: Make) -> None:
+    """A formula in which two zeros count 1; kernels of a GPU fill operands with zeros."""
+    x, y = (np.random.default_rng([d, seed]).integers(0, 2, (size, d)).astype("float32") for seed, size in ((0, 600), (1, 3000)))
+    expected = d - cdist(x, y, "cityblock")
+    alike: dict[str, Any] = {"mul": lambda a, b: sr.ops.where(a == b, 1.0, 0.0)}
+    np.testing.assert_array_equal(host(sr.pairwise(put(x), put(y), **alike)), expected)
+    found = sr.pairwise(put(x), put(y), **alike, finish=lambda s: 2 * s, weights=put(np.full(d, 0.5)))
+    np.testing.assert_array_equal(host(found), expected)
+    np.testing.assert_array_equal(host(sr.pairwise(put(x), put(y), **alike, k=3).values), np.sort(expected, axis=1)[:, :3])
+
+
+@on_each
+@pytest.mark.parametrize("name", ["min-plus", "max-plus", "max-min", "plus-times", "log"])
+@pytest.mark.parametrize("dtype", ["float32", "int32", "float64", "int16"])
+def test_the_k_best_of_a_product(name: str, dtype: str, put: Make) -> None:
+    if name == "log" and dtype[0] == "i":
+        return
+    drawn, best = np.random.default_rng(3), {"min-plus": 1}.get(name, -1)
+    a, b = drawn.integers(0, 9, (70, 12)).astype(dtype), drawn.integers(0, 9, (12, 150)).astype(dtype)
+    if name == "min-plus":
+        a[drawn.random(a.shape) < 0.3] = np.inf if dtype[0] == "f" else np.iinfo(dtype).max
+    whole = host(sr.matmul(put(a), put(b), name))
+    order = np.argsort(best * whole.astype(float), axis=1, kind="stable")[:, :5]
+    found = sr.matmul(put(a), put(b), name, k=5)
+    if name == "log":
+        np.testing.assert_allclose(host(found.values), np.take_along_axis(whole, order, axis=1), rtol=1e-5)
+        return
+    np.testing.assert_array_equal(host(found.indices), order)
+    np.testing.assert_array_equal(host(found.values), np.take_along_axis(whole, order, axis=1))
+
+
+def test_what_the_k_best_of_a_product_refuses() -> None:
+    a = np.ones((3, 4))
+    with pytest.raises(sr.ShapeError, match="b has 3 columns"):
+        sr.matmul(a, a.T, sr.MIN_PLUS, k=4)
+    with pytest.raises(sr.ShapeError, match=r"shape \(k, n\); got \(3, 4\) and \(3, 4\)"):
+        sr.matmul(a, a, sr.MIN_PLUS, k=1)
+    refused: list[dict[str, Any]] = [
+        {"k": 0},
+        {"k": True},
+        *({"k": 1, **more} for more in ({"witness": True}, {"c": a}, {"dtype": "int8"})),
+    ]
+    for options in refused:
+        with pytest.raises(sr.SemiringError, match=r"k is|k= is"):
+            sr.matmul(a, a.T, sr.MIN_PLUS, **options)
+    with pytest.raises(sr.DomainError, match=r"b\[1, 0\]"):
+        sr.matmul(a, np.where(np.arange(12).reshape(4, 3) == 3, np.nan, 1.0), sr.MIN_PLUS, k=1)
+
+
 def test_the_k_best_of_few_rows_use_all_threads() -> None:
     x, y = rows("", 1, 3, 1), rows("", 4000, 3, 2)
     found = sr.pairwise(x, y, "l1", k=4, threads=3)

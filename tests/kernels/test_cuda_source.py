@@ -14,6 +14,7 @@ from semiring.algebra.catalogue import BITSET, BOOLEAN, DISTANCE_COUNT, DISTANCE
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import const, node, var
 from semiring.algebra.laws import is_idempotent, is_selective
+from semiring.algorithms.metrics import METRICS, finished, summed
 from semiring.common.errors import DTypeError, SemiringError
 from semiring.kernels import source
 from semiring.kernels.cuda import boolean, compiler, exponential, small_integers
@@ -41,6 +42,7 @@ from semiring.kernels.cuda.kernels import (
 from semiring.kernels.cuda.paths import trees_source, walks_source
 from semiring.kernels.cuda.representation import STEPS, hoisted, represent
 from semiring.kernels.cuda.scan import ScanForm, fits, scan_source, scan_tile
+from semiring.kernels.cuda.selection import SelectionForm, selection_source
 from semiring.kernels.cuda.source import function
 from semiring.kernels.cuda.sparse import sparse_form, sparse_source
 from semiring.kernels.cuda.statistics import statistics_source
@@ -152,6 +154,19 @@ def test_kernels_of_trees_compile(arch: int, semiring: Semiring, dtype: str) -> 
         source = trees_source(semiring, (np.dtype(dtype),) * semiring.components, backward=backward, shared=shared)
         # A thread has 64 registers; what the compiler keeps in memory nonetheless is no more than a few addresses.
         assert compile_and_report(source, arch)[1] <= 64
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["cityblock", "euclidean", "braycurtis", "intersection"])
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_kernels_of_selections_compile(arch: int, name: str, dtype: str) -> None:
+    semiring, count = summed(METRICS[name], name, False)
+    dtypes = (np.dtype(dtype),) * semiring.components
+    form = SelectionForm(semiring, dtypes, finished(METRICS[name], count), METRICS[name].largest)
+    for vectors in (True, False)[count > 1 :]:
+        # Addresses are kept in memory while a tile is computed.
+        assert compile_and_report(selection_source(form, vectors), arch)[1] <= 64
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)

@@ -21,13 +21,10 @@ from semiring.kernels.cuda.compiler import semiring_kernel_for
 from semiring.kernels.cuda.representation import Representation, represent
 from semiring.kernels.cuda.source import function, literal, semiring_struct
 from semiring.kernels.engine import Block
-from semiring.kernels.hardware import device
+from semiring.kernels.hardware import Device, device
 from semiring.kernels.limits import absorbing
 
-__all__ = ["MOST", "SelectionForm", "best_of_rows", "has_selection", "selection_source"]
-
-MOST = 128
-"""The most entries of a row that a thread block's shared memory has room for."""
+__all__ = ["SelectionForm", "best_of_rows", "has_selection", "selection_source"]
 
 _THREADS = 64  # of a block, as in ``selection.cuh``
 _BLOCKS, _LEAST_PART = 5, 1024  # blocks per multiprocessor, and the fewest columns of a part where rows are few
@@ -72,9 +69,16 @@ class SelectionForm:
 
 
 def has_selection(form: SelectionForm, k: int, depth: int) -> bool:
-    """Return True if the kernel computes this product."""
+    """Return True if the kernel computes this product: small elements, and room for k entries a row in the current GPU's shared memory."""
     r = form.representation
-    return k <= MOST and depth > 0 and r.same_registers and 4 <= r.size <= 16
+    return depth > 0 and r.same_registers and 4 <= r.size <= 16 and form.shared_bytes(k) <= _current()[1].block_shared_bytes
+
+
+def _current() -> tuple[int, Device]:
+    import cupy
+
+    number = int(cupy.cuda.Device().id)
+    return number, device(number)
 
 
 def selection_source(form: SelectionForm, vectors: bool) -> str:
@@ -100,11 +104,13 @@ extern "C" __global__ void __launch_bounds__({_THREADS}, {_BLOCKS}) select(const
 """
 
 
-def best_of_rows(form: SelectionForm, left: tuple[Any, ...], right: tuple[Any, ...], k: int, total: float, nan: tuple[Any, Any]) -> tuple[Any, Any]:
+def best_of_rows(
+    form: SelectionForm, left: tuple[Any, ...], right: tuple[Any, ...], k: int, total: float, nan: tuple[Any, Any]
+) -> tuple[Any, Any]:
     """Return the k best entries of each row in some parts of a product, and their columns, as two arrays of shape (m, parts · k).
 
-    The entries of a part are in order. `left` and `right` are the components of the operands on the current GPU, `total` is the second operand of ``finish``, and `nan` has
-    the masks of rows of `left` and columns of `right` with NaN, or None.
+    The entries of a part are in order. `left` and `right` are the components of the operands on the current GPU, and `total` is the second
+    operand of `finish`. `nan` has the masks of rows of `left` and columns of `right` with NaN, or None.
     """
     import cupy
 
@@ -112,19 +118,19 @@ def best_of_rows(form: SelectionForm, left: tuple[Any, ...], right: tuple[Any, .
     vectors = len(left) == 1
     if vectors:
         A, B = (X if access(X) == "vectors" else aligned_copy(X) for X in (A, B))
-    m, depth, n = *left[0].shape, right[0].shape[1]
-    number = cupy.cuda.Device().id
+    (m, depth), n = left[0].shape, right[0].shape[1]
+    number, limits = _current()
     rows, columns = (8 * t for t in form.tile)
     panels = -(-m // rows)
-    wanted = max(1, min(4 * _BLOCKS * device(number).multiprocessors // max(1, panels), n // max(_LEAST_PART, 8 * k)))
+    wanted = max(1, min(4 * _BLOCKS * limits.multiprocessors // max(1, panels), n // max(_LEAST_PART, 8 * k)))
     width = -(-n // (wanted * columns)) * columns
     parts = -(-n // width)
     values, columns_of = cupy.empty((parts, m, k), form.dtypes[0]), cupy.empty((parts, m, k), np.int64)
     (bits,) = struct.unpack("=q", struct.pack("=d", total))
     masks = [None if v is None else cupy.ascontiguousarray(v) for v in nan]
-    pointers = [0 if v is None else v.data.ptr for v in masks]
-    given = Selection(matrix_of(A), matrix_of(B), m, n, depth, k, width, bits, *pointers, values.data.ptr, columns_of.data.ptr)
-    kernel = semiring_kernel_for("select", number, selection_source, form, vectors, shared_bytes=form.shared_bytes(MOST))
+    nan_rows, nan_columns = (0 if v is None else v.data.ptr for v in masks)
+    given = Selection(matrix_of(A), matrix_of(B), m, n, depth, k, width, bits, nan_rows, nan_columns, values.data.ptr, columns_of.data.ptr)
+    kernel = semiring_kernel_for("select", number, selection_source, form, vectors, shared_bytes=limits.block_shared_bytes)
     if m:
         kernel((panels * parts, 1, 1), (_THREADS, 1, 1), (by_value(given),), form.shared_bytes(k))
     values, columns_of = (v.transpose(1, 0, 2).reshape(m, parts * k) for v in (values, columns_of))
