@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hi
 
 __all__ = [
     "ALWAYS", "Bits", "Bounds", "CheckedProducts", "DeviceMatrix", "Fronts", "Given", "LaunchPredicate", "Numbers", "Product", "Products",
-    "Scan", "Selection", "Sequence", "Sparse", "StridedBatch", "Sweeps", "Via", "Witness", "fields_header", "flat", "parameters",
+    "Scan", "SelectK", "Sequence", "Sparse", "StridedBatch", "Sweeps", "Via", "Witness", "fields_header", "flat", "parameters",
 ]  # fmt: skip
 
 Word = Annotated[int, "long long"]
@@ -97,8 +97,8 @@ class CheckedProducts(NamedTuple):
     bounds: Bounds
 
 
-class Selection(NamedTuple):
-    """A product of m × k and k × n elements, of which the `kept` best entries of each row are stored, sorted.
+class SelectK(NamedTuple):
+    """A product of m × k and k × n elements: only the `kept` best entries of each row are stored, sorted.
 
     A thread block goes through `width` columns; each such part has its own `values` and `columns`, of m × kept entries. `total` has the
     bits of a double, the second operand of `finish`. `nan_rows` and `nan_columns` mark rows of A and columns of B with NaN, or are null.

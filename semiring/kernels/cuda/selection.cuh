@@ -3,7 +3,7 @@
 
 #include "shapes.cuh"
 
-template <class S> struct Selection { SELECTION_FIELDS };
+template <class S> struct SelectK { SELECTK_FIELDS };
 
 // An entry of a row.
 template <class S> struct Entry {
@@ -72,7 +72,7 @@ __device__ __forceinline__ void add_steps(E (&total)[TM][TN], const E* from_a, c
 // A thread block has 8 TM rows, and goes through some columns in tiles of 8 TN, whose operands come in slabs of DEPTH steps: the next slab
 // is copied during the current one. No step beyond the last is computed, because formulas need not obey 0 x 0 = 0. A finished tile takes
 // the place of its last slab. Then a lane has a row: one comparison with the worst of the best so far rejects most entries.
-template <class S, int TM, int TN, int DEPTH, bool VECTORS> __device__ __forceinline__ void select_best(const Selection<S>& given) {
+template <class S, int TM, int TN, int DEPTH, bool VECTORS> __device__ __forceinline__ void select_best(const SelectK<S>& given) {
   using E = typename S::Element;
   using T = typename S::Value;
   constexpr int V = Vector<E>::length, ROWS = 8 * TM, COLUMNS = 8 * TN, THREADS = 64, PITCH = DEPTH / V + 1, WIDTH = COLUMNS / V;
@@ -88,7 +88,7 @@ template <class S, int TM, int TN, int DEPTH, bool VECTORS> __device__ __forcein
   const int rows = min(int(given.m) - top, ROWS), first = part * int(given.width), last = min(n, first + int(given.width));
   DeviceMatrix<S> A = given.A;
   S::advance(A.pointers, A.at(top, 0));
-  Check<Selection<S>> check(given);
+  Check<SelectK<S>> check(given);
 
   Entry<S>* const entries = reinterpret_cast<Entry<S>*>(slabs + 2 * SLAB);
   const int served = threadIdx.x / 32 * 4 + lane % 4 + lane / 4 * 8;  // the row of this lane, one of its warp's

@@ -15,7 +15,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import Expr, var
-from semiring.kernels.cuda.arguments import Selection
+from semiring.kernels.cuda.arguments import SelectK
 from semiring.kernels.cuda.blocks import access, aligned_copy, by_value, matrix_of, of_one_layout
 from semiring.kernels.cuda.compiler import semiring_kernel_for
 from semiring.kernels.cuda.representation import Representation, represent
@@ -98,7 +98,7 @@ struct Selected : Semiring {{
   static __device__ __forceinline__ Value last() {{ return {text}; }}
   static __device__ __forceinline__ Value finish(Element x, double total) {{ {" ".join([*lines, f"return {found};"])} }}
 }};
-extern "C" __global__ void __launch_bounds__({_THREADS}, {_BLOCKS}) select(const __grid_constant__ Selection<Selected> given) {{
+extern "C" __global__ void __launch_bounds__({_THREADS}, {_BLOCKS}) select(const __grid_constant__ SelectK<Selected> given) {{
   select_best<Selected, {rows}, {columns}, {form.depth}, {str(vectors).lower()}>(given);
 }}
 """
@@ -129,7 +129,7 @@ def best_of_rows(
     (bits,) = struct.unpack("=q", struct.pack("=d", total))
     masks = [None if v is None else cupy.ascontiguousarray(v) for v in nan]
     nan_rows, nan_columns = (0 if v is None else v.data.ptr for v in masks)
-    given = Selection(matrix_of(A), matrix_of(B), m, n, depth, k, width, bits, nan_rows, nan_columns, values.data.ptr, columns_of.data.ptr)
+    given = SelectK(matrix_of(A), matrix_of(B), m, n, depth, k, width, bits, nan_rows, nan_columns, values.data.ptr, columns_of.data.ptr)
     kernel = semiring_kernel_for("select", number, selection_source, form, vectors, shared_bytes=limits.block_shared_bytes)
     if m:
         kernel((panels * parts, 1, 1), (_THREADS, 1, 1), (by_value(given),), form.shared_bytes(k))
