@@ -289,6 +289,17 @@ def _returned(array: Any, restore: Restorer | None, sent: bool) -> Any:
     return array if restore is None else restore(array)
 
 
+def _finished_in(out: Any, form: RowsForm, sums: tuple[Any, ...]) -> Any:
+    """Write the function of the sums to a part of the result on a GPU, which may be the only sum, and return the part."""
+    from semiring.kernels.cuda.selection import finish_sums
+
+    if form.finish is not None:
+        finish_sums(form.finish, (out,) if len(sums) == 1 else sums[: form.sums], form.total, out)
+    elif len(sums) > 1:
+        out[...] = sums[0]
+    return out
+
+
 def _visit(form: RowsForm, how: Plan, wanted: Wanted, take: Callable[[slice, int, Any], None] | None, result: Any) -> None:
     """Compute all blocks; write each to `result`, or pass each to `take` with the rows and the first column.
 
@@ -299,7 +310,8 @@ def _visit(form: RowsForm, how: Plan, wanted: Wanted, take: Callable[[slice, int
     cached = not how.gpu and (form.finish is not None or not direct)
     columns = (n if how.gpu else min(n, CACHE // _ROWS // width if cached else 8 * GPU // _ROWS)) or 1
     threads = 1 if how.gpu else thread_count(wanted.threads)
-    rows = _ROWS if not how.gpu else m if direct and form.finish is None else 4 * GPU // columns
+    in_place = how.gpu and take is None and result.dtype == how.dtypes[0] and result.dtype.kind == "f"
+    rows = _ROWS if not how.gpu else m if direct and (in_place or form.finish is None) else 4 * GPU // columns
     rows = max(1, min(rows, -(-m // (2 * threads)) if not how.gpu else m))
     starts = [slice(i, min(m, i + rows)) for i in range(0, m, rows)]
     inner = max(1, threads // max(1, len(starts)))
@@ -318,11 +330,11 @@ def _visit(form: RowsForm, how: Plan, wanted: Wanted, take: Callable[[slice, int
             C = engine.blank(sums)
             engine.multiply(A, B, C)
             engine.store(C, sums)
-            block = form.finished(sums)
+            block = _finished_in(result[some, part], form, sums) if in_place else form.finished(sums)
             form.mark(block, some, part)
             if take is not None:
                 take(some, j, block)
-            elif block is not sums[0] or not direct:
+            elif not in_place and (block is not sums[0] or not direct):
                 result[some, part] = block
 
     run(visit, starts, threads)

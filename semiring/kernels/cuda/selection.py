@@ -6,26 +6,28 @@ so that one comparison rejects most of them. Where rows are few, several blocks 
 
 from __future__ import annotations
 
-import math
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.expression import Expr, var
+from semiring.algebra.expression import Expr, nodes, var
 from semiring.kernels.cuda.arguments import SelectK
 from semiring.kernels.cuda.blocks import access, aligned_copy, by_value, matrix_of, of_one_layout
 from semiring.kernels.cuda.compiler import semiring_kernel_for
+from semiring.kernels.cuda.elements import for_each
 from semiring.kernels.cuda.representation import Representation, represent
 from semiring.kernels.cuda.source import function, literal, semiring_struct
 from semiring.kernels.engine import Block
 from semiring.kernels.hardware import Device, device
 from semiring.kernels.limits import absorbing
 
-__all__ = ["SelectionForm", "best_of_rows", "has_selection", "selection_source"]
+__all__ = ["SelectionForm", "best_of_rows", "finish_sums", "has_selection", "selection_source"]
 
+_NAN = "__int_as_float(0x7fc00000)"
 _THREADS = 64  # of a block, as in ``selection.cuh``
 _BLOCKS, _LEAST_PART = 5, 1024  # blocks per multiprocessor, and the fewest columns of a part where rows are few
 
@@ -84,24 +86,42 @@ def _current() -> tuple[int, Device]:
 def selection_source(form: SelectionForm, vectors: bool) -> str:
     """Return the CUDA C++ of the kernel ``select``."""
     r, (rows, columns) = form.representation, form.tile
-    value, sums = r.dtypes[0], [var(0, c) for c, _ in enumerate(r.dtypes)]
-    roots = sums if form.finish is None else [form.finish, *sums[1:]]
-    lines, (found, *_) = function(roots, [f"x.c{c}" for c, _ in enumerate(r.dtypes)], [f"{value}(total)"], r.dtypes)
-    last = math.nan if value.kind == "f" else np.iinfo(value).min if form.largest else np.iinfo(value).max
-    text = f"{value}(__int_as_float(0x7fc00000))" if value.kind == "f" else literal(last, value)
+    value, finish = r.dtypes[0], _finish(form.finish, [f"x.c{c}" for c, _ in enumerate(r.dtypes)], "total", r.dtypes)
+    last = _NAN if value.kind == "f" else literal(int(np.iinfo(value).min if form.largest else np.iinfo(value).max), value)
     return f"""#include "selection.cuh"
 
 {semiring_struct(r, None)}
 struct Selected : Semiring {{
   using Value = {value};
   static constexpr bool LARGEST = {str(form.largest).lower()};
-  static __device__ __forceinline__ Value last() {{ return {text}; }}
-  static __device__ __forceinline__ Value finish(Element x, double total) {{ {" ".join([*lines, f"return {found};"])} }}
+  static __device__ __forceinline__ Value last() {{ return {value}({last}); }}
+  static __device__ __forceinline__ Value finish(Element x, double total) {{ {finish("return {};")} }}
 }};
 extern "C" __global__ void __launch_bounds__({_THREADS}, {_BLOCKS}) select(const __grid_constant__ SelectK<Selected> given) {{
   select_best<Selected, {rows}, {columns}, {form.depth}, {str(vectors).lower()}>(given);
 }}
 """
+
+
+def finish_sums(finish: Expr, sums: tuple[Any, ...], total: float, out: Any) -> None:
+    """Write the function of the sums to `out`, which may be the only sum; all are floats of one dtype on the current GPU."""
+    names = [f"x{c}" for c, _ in enumerate(sums)] if sums[0] is not out else ["y"]
+    body = _finish(finish, names, "__longlong_as_double(total)", (out.dtype,) * len(sums))
+    for_each(f"{{ {body('y = {};')} }}", {"y": out} | dict(zip(names, sums, strict=True)), total=_bits(total))
+
+
+def _finish(finish: Expr | None, names: list[str], total: str, dtypes: tuple[np.dtype[Any], ...]) -> Callable[[str], str]:
+    """Return a writer of the statements of `finish`, where `{}` in the last one stands for the result. Extrema keep a NaN of a sum."""
+    sums = [var(0, c) for c, _ in enumerate(names)]
+    lines, (found, *_) = function([finish or sums[0], *sums[1:]], names, [f"{dtypes[0]}({total})"], dtypes)
+    if finish is not None and dtypes[0].kind == "f" and {"min", "max"} & {e.op for e in nodes(finish)}:
+        found = f"{' || '.join(f'{name} != {name}' for name in names)} ? {dtypes[0]}({_NAN}) : {found}"
+    return lambda last: " ".join([*lines, last.format(found)])
+
+
+def _bits(number: float) -> int:
+    (bits,) = struct.unpack("=q", struct.pack("=d", number))
+    return int(bits)
 
 
 def best_of_rows(
@@ -126,10 +146,10 @@ def best_of_rows(
     width = -(-n // (wanted * columns)) * columns
     parts = -(-n // width)
     values, columns_of = cupy.empty((parts, m, k), form.dtypes[0]), cupy.empty((parts, m, k), np.int64)
-    (bits,) = struct.unpack("=q", struct.pack("=d", total))
     masks = [None if v is None else cupy.ascontiguousarray(v) for v in nan]
     nan_rows, nan_columns = (0 if v is None else v.data.ptr for v in masks)
-    given = SelectK(matrix_of(A), matrix_of(B), m, n, depth, k, width, bits, nan_rows, nan_columns, values.data.ptr, columns_of.data.ptr)
+    places = values.data.ptr, columns_of.data.ptr
+    given = SelectK(matrix_of(A), matrix_of(B), m, n, depth, k, width, _bits(total), nan_rows, nan_columns, *places)
     kernel = semiring_kernel_for("select", number, selection_source, form, vectors, shared_bytes=limits.block_shared_bytes)
     if m:
         kernel((panels * parts, 1, 1), (_THREADS, 1, 1), (by_value(given),), form.shared_bytes(k))
