@@ -13,10 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from semiring.algebra.definition import Semiring
 from semiring.arrays.devices import namespace
 from semiring.arrays.threads import run
+from semiring.kernels.engine import Block
+from semiring.kernels.operations import modulus_of
 
-__all__ = ["Blocks", "blocks_for", "fits_steps", "multiply_modulo"]
+__all__ = ["Blocks", "Residues", "blocks_for", "fits_steps", "multiply_modulo"]
 
 _NARROW: np.dtype[Any] = np.dtype(np.float32)
 _WIDE: np.dtype[Any] = np.dtype(np.float64)
@@ -39,6 +42,24 @@ class Blocks(NamedTuple):
     steps: int
     dtype: np.dtype[Any]
     bits: int = 0
+
+
+class Residues(NamedTuple):
+    """The modulus of an engine, and the fewest steps of its products by floats."""
+
+    p: int
+    least: int
+
+    @classmethod
+    def of(cls, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], least: int) -> Residues:
+        """Return the residues of a semiring modulo p; all products are by floats where a step could leave the dtype."""
+        p = modulus_of(semiring, dtypes)
+        assert p is not None
+        return cls(p, least if fits_steps(p, dtypes[0]) else 1)
+
+    def by_floats(self, A: Block, C: Block) -> bool:
+        """Return True if floats multiply A and B into C."""
+        return int(C.values[0].size) * A.shape[1] >= self.least
 
 
 @functools.lru_cache(maxsize=1024)

@@ -15,8 +15,7 @@ from semiring.kernels.cpu.engine import CpuEngine
 from semiring.kernels.engine import Block
 from semiring.kernels.limits import SafeRange
 from semiring.kernels.machine import MODULAR_STEPS, SERIAL
-from semiring.kernels.modular import blocks_for, fits_steps, multiply_modulo
-from semiring.kernels.operations import modulus_of
+from semiring.kernels.modular import Residues, blocks_for, multiply_modulo
 
 __all__ = ["ModularEngine"]
 
@@ -29,20 +28,15 @@ class ModularEngine(CpuEngine):
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], threads: int | None = None, isa: str | None = None) -> None:
         super().__init__(semiring, dtypes, threads, isa)
-        p = modulus_of(semiring, dtypes)
-        assert p is not None
-        self._p, self._least = p, MODULAR_STEPS if fits_steps(p, dtypes[0]) else 1
+        self._residues = Residues.of(semiring, dtypes, MODULAR_STEPS)
 
     def multiply_within(self, A: Block, B: Block, C: Block, safe: SafeRange, are_safe: Callable[[Sequence[Array]], bool]) -> bool:
         """Return False for products by floats, which read each operand once anyway."""
-        return not self._by_floats(A, C) and super().multiply_within(A, B, C, safe, are_safe)
-
-    def _by_floats(self, A: Block, C: Block) -> bool:
-        return bool(C.values[0].size * A.shape[1] >= self._least)
+        return not self._residues.by_floats(A, C) and super().multiply_within(A, B, C, safe, are_safe)
 
     def _product(self, A: Block, B: Block, C: Block, *, fresh: bool) -> None:
         """C ← C ⊕ A⊗B, or C ← A⊗B where C is `fresh`."""
-        if not self._by_floats(A, C):
+        if not self._residues.by_floats(A, C):
             super()._product(A, B, C, fresh=fresh)
             return
         (m, n), k, rows_of_all = C.shape, A.shape[1], math.prod(C.values[0].shape[:-1])
@@ -50,7 +44,7 @@ class ModularEngine(CpuEngine):
         parts = max(2 * threads if threads > 1 else 1, rows_of_all * max(n, k) // _ELEMENTS)
         height = -(-m // max(1, min(m // _ROWS, parts)))
         rows = [slice(top, min(m, top + height)) for top in range(0, m, height)]
-        dtype = blocks_for(self._p, k).dtype
+        dtype = blocks_for(self._residues.p, k).dtype
         engine = CpuEngine(PLUS_TIMES, (dtype,), 1 if threads > 1 else self.requested)
 
         def product(left: Array, right: Array) -> Array:
@@ -58,6 +52,6 @@ class ModularEngine(CpuEngine):
             engine.multiply(Block((left,)), Block((right,)), Block((into,)))
             return into
 
-        multiply_modulo(self._p, (A.values[0], B.values[0], C.values[0]), product, rows, threads, fresh=fresh)
+        multiply_modulo(self._residues.p, (A.values[0], B.values[0], C.values[0]), product, rows, threads, fresh=fresh)
         if self.meter is not None:
             self.meter.add(C.values[0].size * k)

@@ -19,8 +19,7 @@ from semiring.kernels.cuda.launches import Operands
 from semiring.kernels.engine import Block
 from semiring.kernels.limits import SafeRange
 from semiring.kernels.machine import GPU_MODULAR_STEPS
-from semiring.kernels.modular import blocks_for, fits_steps, multiply_modulo
-from semiring.kernels.operations import modulus_of
+from semiring.kernels.modular import Residues, blocks_for, multiply_modulo
 
 __all__ = ["CudaModularEngine"]
 
@@ -32,37 +31,32 @@ class CudaModularEngine(CudaEngine):
 
     def __init__(self, semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], number: int = 0) -> None:
         super().__init__(semiring, dtypes, number)
-        p = modulus_of(semiring, dtypes)
-        assert p is not None
-        self._p, self._least = p, GPU_MODULAR_STEPS if fits_steps(p, dtypes[0]) else 1
+        self._residues = Residues.of(semiring, dtypes, GPU_MODULAR_STEPS)
 
     def launches(self, A: Block, B: Block, C: Block, *, fresh: bool) -> Any:
         """Return None for products by floats, which are no single launch."""
-        return None if self._by_floats(A, C) else super().launches(A, B, C, fresh=fresh)
+        return None if self._residues.by_floats(A, C) else super().launches(A, B, C, fresh=fresh)
 
     def launches_within(self, A: Block, B: Block, C: Block, safe: SafeRange) -> Any:
         """Return an empty list for products by floats."""
-        return [] if self._by_floats(A, C) else super().launches_within(A, B, C, safe)
+        return [] if self._residues.by_floats(A, C) else super().launches_within(A, B, C, safe)
 
     def run(self, name: Hashable, schedule: Callable[[Block], None], A: Block) -> None:
         """Run ``schedule(A)``, never as a CUDA graph, because conversions to floats allocate memory."""
         compiler.run(lambda: self._tested(schedule, A), lambda: self._divergence_of(schedule, A))
 
-    def _by_floats(self, A: Block, C: Block) -> bool:
-        return int(C.values[0].size) * A.shape[1] >= self._least
-
     def _are_alone(self, products: Sequence[Operands]) -> bool:
-        return any(self._by_floats(A, C) for A, _, C in products)
+        return any(self._residues.by_floats(A, C) for A, _, C in products)
 
     def _product(self, A: Block, B: Block, C: Block, *, fresh: bool) -> None:
         """C ← C ⊕ A⊗B, or C ← A⊗B where C is `fresh`, in parts whose floats fit the scratch memory."""
-        if not self._by_floats(A, C):
+        if not self._residues.by_floats(A, C):
             super()._product(A, B, C, fresh=fresh)
             return
         import cupy
 
         (m, n), k, count = C.shape, A.shape[1], len(C.values[0])
-        dtype = blocks_for(self._p, k).dtype
+        dtype = blocks_for(self._residues.p, k).dtype
         engine = CudaEngine(PLUS_TIMES, (dtype,), self.number)
         engine.asynchronous = True
 
@@ -73,5 +67,5 @@ class CudaModularEngine(CudaEngine):
 
         rows = list(row_slices(m, 24 * count * m * max(n, k), _BYTES))
         operands = A.values[0], B.values[0], C.values[0]
-        compiler.run(lambda: multiply_modulo(self._p, operands, product, rows, fresh=fresh))
+        compiler.run(lambda: multiply_modulo(self._residues.p, operands, product, rows, fresh=fresh))
         self._launched([(A, B, C)])
