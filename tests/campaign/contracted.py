@@ -93,9 +93,10 @@ def _draw(rng: Rng, subject: Subject, device: str) -> Case:
 def _draw_options(rng: Rng, subject: Subject, count: int) -> dict[str, Any]:
     options: dict[str, Any] = {}
     if rng.random() < 0.6:
-        options["optimize"] = [False, False, "greedy", "optimal", _draw_path(rng, count), _draw_path(rng, count)][rng.integers(6)]
+        path = _draw_path(rng, count)
+        options["optimize"] = [False, False, "greedy", "optimal", path, path, ("einsum_path", *path)][rng.integers(7)]
     if rng.random() < (0.5 if subject.selective else 0.03):
-        options["witness"] = True
+        options["witness"] = "marked" if subject.selective and rng.random() < 0.3 else True
     if rng.random() < 0.4:
         options["memory"] = float(rng.choice([0.0, rng.random(), 1.0]))
     if rng.random() < 0.3:
@@ -254,8 +255,10 @@ def _out(case: Case, expression: Expression, given: dict[str, Values]) -> Values
 def _asked(case: Case, expression: Expression, given: dict[str, Values], out: Values | None) -> list[tuple[Any, Any]]:
     """Return values and witness of the call; before these, those of the flipped arrays where one expression is called twice."""
     options = case.options
-    more: dict[str, Any] = {name: options[name] for name in ("optimize", "threads", "witness") if name in options}
-    more |= {"semiring": case.subject.semiring, "device": case.device}
+    more: dict[str, Any] = {name: options[name] for name in ("optimize", "threads") if name in options}
+    more |= {"witness": True} if options.get("witness") is True else {}
+    semiring = case.subject.semiring.with_witness() if options.get("witness") == "marked" else case.subject.semiring
+    more |= {"semiring": semiring, "device": case.device}
     if options.get("unchecked"):
         more["check"] = False
     shapes = [v[0].shape for v in case.arrays.values()]

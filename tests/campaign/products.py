@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -305,7 +306,9 @@ def _powers(subject: Subject, a: Values, k: int) -> tuple[Algebra, dict[int, Any
         for i in range(2, k + 1):
             powers[i], _ = product(algebra, powers[i - 1], powers[1])
         sizes = [_finite(v) for p in powers.values() for v in p]
-        reach = max(sizes, default=0.0)
+        widest = extremes(subject, [max((_finite(p[c]) for p in powers.values()), default=0.0) for c in range(len(subject.dtypes))])
+        inside = math.inf if widest is None else product_could_overflow(subject, widest, widest, None, n)[1]
+        reach = max([inside, *sizes])
         if reach < 2.0**50 or algebra.native or algebra.near:
             break
     tops = {i: [_finite(v) for v in p] for i, p in powers.items()}

@@ -74,7 +74,8 @@ class Subject:
     @property
     def family(self) -> str:
         """What the summary counts it as."""
-        return str(self.semiring.name)
+        name = str(self.semiring.name)
+        return "modulo" if name.startswith("modulo-") else name
 
     @property
     def structured(self) -> bool:
