@@ -52,8 +52,15 @@ class ContractExpression(Shown):
            [1., 1.]])
     """
 
-    def __init__(self, plan: ContractionPlan, semiring: Semiring, names: dict[str, Any], options: tuple[str, int | None, bool]) -> None:
-        self.plan, self._semiring, self._names = plan, semiring, names
+    def __init__(
+        self,
+        plan: ContractionPlan,
+        shapes: tuple[tuple[int, ...], ...],
+        semiring: Semiring,
+        names: dict[str, Any],
+        options: tuple[str, int | None, bool],
+    ) -> None:
+        self.plan, self._shapes, self._semiring, self._names = plan, shapes, semiring, names
         self._device, self._threads, self._check = options
 
     @raised_here
@@ -75,11 +82,10 @@ class ContractExpression(Shown):
         try:
             lent = _lent(operands, self._semiring)
             shapes = [tuple(part[0].array.shape) for part in lent]
-            planned = [self.plan.contraction.shape(indices) for indices in self.plan.contraction.inputs]
-            if shapes != planned:
-                raise ShapeError(f"the expression was planned for arrays of shapes {planned}; these have shapes {shapes}")
+            if shapes != [*self._shapes]:
+                raise ShapeError(f"the expression was planned for arrays of shapes {[*self._shapes]}; these have shapes {shapes}")
             dtypes = dtypes_of(lent, self._semiring)
-            _require_laws(self.plan, self._semiring, dtypes)
+            _require_laws(self.plan, self._shapes, self._semiring, dtypes)
             return self._contract(operands, lent, dtypes, out)
         except SemiringError as error:
             about(error, "the contraction", self._semiring, *operands)
@@ -185,7 +191,7 @@ def einsum(
     ShapeError, SemiringError
         If shapes do not fit the subscripts, or the order does not fit the operands.
     LawError
-        If the order needs ⊗ to commute or distribute over ⊕, and it does not, or ⊕ has no witness.
+        If ⊗ lacks a law that the order needs, such as distributivity, or ⊕ has no witness.
     DTypeError, GraphError, DomainError, OverflowRiskError, TooLargeError
         As for `matmul`; also if an array is sparse, or no slices keep the limit.
 
@@ -204,7 +210,7 @@ def einsum(
         shapes, dtypes = tuple([tuple(part[0].array.shape) for part in lent]), dtypes_of(lent, semiring)
         planned = _planned if optimize is False or isinstance(optimize, str) else _planned.__wrapped__  # others may not be hashable
         plan = planned(subscripts, shapes, semiring, dtypes, optimize, limit, witness=witness)
-        return ContractExpression(plan, semiring, names, options)._contract(operands, lent, dtypes, out)
+        return ContractExpression(plan, shapes, semiring, names, options)._contract(operands, lent, dtypes, out)
     except SemiringError as error:
         about(error, "the contraction", semiring, *operands)
         raise
@@ -268,7 +274,7 @@ def contract_expression(
     dtypes = semiring.dtypes(semiring.usual_dtypes if dtype is None else dtype)
     given = tuple([tuple(map(int, shape)) for shape in shapes])
     plan = _planned.__wrapped__(subscripts, given, semiring, dtypes, optimize, limit, witness=witness)
-    return ContractExpression(plan, semiring, {}, options)
+    return ContractExpression(plan, given, semiring, {}, options)
 
 
 class Contractor(types.ModuleType):
@@ -387,7 +393,7 @@ def _planned(
     plan = ContractionPlan(
         contraction, _path(contraction, semiring, dtypes, optimize), semiring.name, sum(d.itemsize for d in dtypes), witness
     )
-    _require_laws(plan, semiring, dtypes)
+    _require_laws(plan, shapes, semiring, dtypes)
     if len(contraction.inputs) > 1 and (sliced := getattr(optimize, "sliced_inds", None)):
         plan = plan.with_slices(tuple(sliced))
     return plan if limit is None else plan.within(limit)
@@ -413,11 +419,18 @@ def _path(contraction: Contraction, semiring: Semiring, dtypes: DTypes, optimize
     return [tuple(step) for step in found]
 
 
-def _require_laws(plan: ContractionPlan, semiring: Semiring, dtypes: DTypes) -> None:
+def _require_laws(plan: ContractionPlan, shapes: Sequence[tuple[int, ...]], semiring: Semiring, dtypes: DTypes) -> None:
     """Refuse a semiring without the laws that the order of a plan needs."""
-    inputs, output = plan.contraction.inputs, plan.contraction.output
+    lengths, output = plan.contraction.lengths, plan.contraction.output
+    # Axes of length 1 that repeat are dropped.
+    inputs = [
+        {i for i, n in zip(indices, shape, strict=True) if n == lengths[i]}
+        for indices, shape in zip(plan.contraction.inputs, shapes, strict=True)
+    ]
+    if len(inputs) == 1 and inputs[0] - set(output):  # a product with ones
+        require(semiring, dtypes, _LAWS[0], for_what="a sum over one array", instead="add the elements yourself")
     # An index of one operand only is summed before a product.
-    early = len(inputs) == 2 and (set(inputs[0]) ^ set(inputs[1])) - set(output)
+    early = len(inputs) == 2 and (inputs[0] ^ inputs[1]) - set(output)
     if len(inputs) > 2 or early:
         require(semiring, dtypes, *_LAWS, for_what="a contraction in several steps", instead="contract two arrays at a time with matmul")
     if len(inputs) > 2 and [tuple(places) for places in plan.path] != left_to_right(len(inputs)) and not _commutes(semiring, dtypes):

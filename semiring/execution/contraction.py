@@ -105,7 +105,7 @@ def _slice(arrays: Arrays, indices: Indices, chosen: dict[str, int]) -> Arrays:
     """Cut each sliced axis to one value; an axis of length 1 stands for all values."""
     axes = zip(indices, arrays[0].shape, strict=True)
     key = tuple([slice(chosen[i], chosen[i] + 1) if i in chosen and n > 1 else slice(None) for i, n in axes])
-    return tuple([v[key] for v in arrays])
+    return tuple([v[(*key, ...)] for v in arrays])  # an array without axes stays one
 
 
 def _contract_slice(
@@ -145,10 +145,10 @@ def _prepared(arrays: Arrays, indices: Indices, contraction: Contraction) -> _Op
 
 
 def _diagonal(v: Any, first: int, second: int) -> Any:
-    """Return the diagonal of two axes as the last axis; one of the axes may have length 1 and be the shorter."""
+    """Return the diagonal of two axes as the last axis; an axis of length 1 repeats."""
     if 1 in (v.shape[first], v.shape[second]):
         shape = list(v.shape)
-        shape[first] = shape[second] = max(shape[first], shape[second])
+        shape[first] = shape[second] = shape[second] if shape[first] == 1 else shape[first]
         v = namespace(v).broadcast_to(v, shape)
     return v.diagonal(0, first, second)
 
@@ -211,9 +211,12 @@ def _winners(found: _Operand, chosen: dict[str, int]) -> Winners:
     while waiting:
         trace = waiting.pop()
         waiting.extend(trace.parents)
-        number = xp.maximum(trace.via[tuple([values[i] for i in trace.indices])].astype(WITNESS), 0)
+        if trace.via.size:
+            number = xp.maximum(trace.via[tuple([values[i] for i in trace.indices])].astype(WITNESS), 0)
+        else:  # a later sum has no terms
+            number = xp.zeros(shape, WITNESS)
         for index, length in reversed(trace.summed):
-            values[index], number = number % length, number // length
+            values[index], number = number % max(1, length), number // max(1, length)
             winners[index] = xp.broadcast_to(values[index] + chosen.get(index, 0), shape)
     return winners
 

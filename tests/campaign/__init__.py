@@ -14,6 +14,9 @@ rounds, and those of a round share a pool of few semirings and dtypes, so that m
 | `layouts`, `kinds` | how an array lies in memory; a matrix as any kind of graph |
 | `oracles`, `answers`, `ways` | products, closures and paths by their definitions |
 | `cases` | a case as data: printed in full, run, judged; which refusals are justified |
+| `contracted` | contractions of several arrays: expressions, orders, slices, winners |
+| `distances` | `pairwise` by metrics with a name, and by formulas; the k best |
+| `wrapping`, `residues` | products of integers that wrap or are checked, and modulo p |
 | `products`, `sparse`, `scans`, `closures`, `factors`, `figures`, `walks` | entry points: what is drawn and asked |
 | `drop_in`, `exact`, `commands`, `kills` | the same of other faces, exact numbers, and processes of their own |
 | `written_graphs` | graphs in files of many formats |

@@ -15,7 +15,7 @@ from semiring import SemiringError
 from tests.campaign.layouts import host, laid_out, laid_out_on_gpu
 from tests.campaign.subjects import Subject, Values
 
-__all__ = ["Case", "Complaint", "Entry", "Unjudged", "attempt", "changed", "judged", "told"]
+__all__ = ["Case", "Complaint", "Entry", "Unjudged", "attempt", "changed", "compared", "judged", "told"]
 
 _IN_FULL = 2000
 """Entries up to which a matrix is printed in full."""
@@ -167,3 +167,15 @@ def changed(case: Case, name: str, now: Values) -> Complaint | None:
         if not (np.array_equal(before, after) if before.dtype.kind == "O" else before.tobytes() == after.tobytes()):
             return Complaint("changed", f"the operand {name} was changed")
     return None
+
+
+def compared(found: Any, want: Any, dtype: np.dtype[Any], close: Callable[[Any, Any], Any] | None = None) -> Complaint | None:
+    """Compare an array with what it should be: dtype, shape, and entries, which are equal, or those that `close` accepts."""
+    if found.dtype != dtype or found.shape != want.shape:
+        return Complaint("form", f"the result has dtype {found.dtype} and shape {found.shape} instead of {dtype} and {want.shape}")
+    alike = np.asarray(found.astype(object) == want.astype(object) if close is None else close(found, want), dtype=bool)
+    if alike.all():
+        return None
+    where = tuple(int(i) for i in np.argwhere(~alike)[0])
+    first = f"first at {list(where)}: {found[where]} instead of {want[where]}"
+    return Complaint("values", f"{int((~alike).sum())} of {alike.size} entries differ, {first}")

@@ -17,7 +17,7 @@ from tests.campaign.lawful import catalogue
 from tests.campaign.oracles import Algebra, product
 from tests.campaign.subjects import Array, Subject
 
-__all__ = ["ENTRIES"]
+__all__ = ["ENTRIES", "draw_fractions"]
 
 Rng = np.random.Generator
 
@@ -42,7 +42,8 @@ _RANGES = {"MIN_PLUS": ((-3, 9), (0, 9)), "MAX_PLUS": ((-9, 3), (-9, 0)), "MAX_M
            "MIN_MAX": ((-9, 9), (-9, 9)), "MAX_TIMES": ((0, 9), (0, 1))}  # fmt: skip
 
 
-def _subject(rng: Rng) -> Subject:
+def draw_fractions(rng: Rng) -> Subject:
+    """Draw a semiring of the catalogue over fractions, in arrays of objects."""
     name = str(rng.choice([*_RANGES]))
     free, tame = _RANGES[name]
 
@@ -53,7 +54,7 @@ def _subject(rng: Rng) -> Subject:
 
 
 def _draw_product(rng: Rng, _: Subject, device: str) -> Case:
-    subject = _subject(rng)
+    subject = draw_fractions(rng)
     m, k, n = (int(rng.integers(0, 7)) for _ in range(3))
     arrays = {"a": subject.draw(rng, (m, k)), "b": subject.draw(rng, (k, n))}
     axes: dict[str, tuple[str, ...]] = {"a": ("m", "k"), "b": ("k", "n")}
@@ -64,7 +65,7 @@ def _draw_product(rng: Rng, _: Subject, device: str) -> Case:
 
 
 def _draw_closure(rng: Rng, _: Subject, device: str) -> Case:
-    subject, n = _subject(rng), int(rng.integers(0, 7))
+    subject, n = draw_fractions(rng), int(rng.integers(0, 7))
     a = subject.draw(rng, (n, n), zeros=[0.3, 0.7][rng.integers(2)], harmless=rng.random() < 0.8)
     options: dict[str, Any] = {"method": ("iterative", "blocked", "recursive")[rng.integers(3)]} if rng.random() < 0.5 else {}
     options |= {"block": int(rng.integers(1, 5))} if rng.random() < 0.4 else {}

@@ -25,7 +25,7 @@ from tests.campaign.subjects import (
     whole,
 )  # fmt: skip
 
-__all__ = ["catalogue", "draw_catalogue", "draw_lawful"]
+__all__ = ["catalogue", "draw_catalogue", "draw_lawful", "draw_modulus", "modulo"]
 
 _CATALOGUE = ("MIN_PLUS", "MAX_PLUS", "BOOLEAN", "MAX_MIN", "MIN_MAX", "MAX_TIMES", "PLUS_TIMES", "LOG", "GF2", "BITSET",
               "DISTANCE_COUNT", "DISTANCE_HOPS")  # fmt: skip
@@ -88,7 +88,7 @@ def draw_catalogue(rng: Rng) -> Subject:
 
 def draw_lawful(rng: Rng) -> Subject:
     """A semiring that satisfies the laws whatever its parameters are."""
-    choice = rng.integers(8)
+    choice = rng.integers(9)
     number = str(rng.choice([*FLOATS, *SIGNED]))
     floats = number in FLOATS
     match choice:
@@ -126,6 +126,9 @@ def draw_lawful(rng: Rng) -> Subject:
             return defined("short-wide", [number if floats else "float64"] * 2, tuple(chosen), (of("add", a, b), of("min", v, w)),
                             (INF, 0), (0, INF), (whole(0, 5), whole(1, 5)), domain=fits)  # fmt: skip
         case 6:
+            p = draw_modulus(rng)
+            return modulo(p, str(rng.choice([d for d in (*SIGNED, *UNSIGNED) if np.iinfo(d).max >= p])))
+        case 7:
             a, b, v, w = var(0, 0), var(1, 0), var(0, 1), var(1, 1)
             return defined("near-and-wide", [str(rng.choice(FLOATS))] * 2, (of("min", a, b), of("max", v, w)),
                             (of("add", a, b), of("min", v, w)), (INF, 0), (0, INF), (whole(-1, 5), whole(1, 5)),
@@ -136,3 +139,22 @@ def draw_lawful(rng: Rng) -> Subject:
             return defined("labelled", [bits, str(rng.choice(FLOATS))], (of("or", a, b), of("min", v, w)),
                             (of("and", a, b), of("add", v, w)), (0, INF), (-1, 0), (whole(0, 100), whole(0, 9)),
                             selective=False)  # fmt: skip
+
+
+_PRIMES = (2, 3, 5, 7, 127, 251, 4099, 65521, 1048573, 94906249, 1073741789, 2**31 - 19, 2**31 - 1)
+"""Primes, some of them just below the largest number of a dtype, or with blocks of few steps."""
+
+
+def draw_modulus(rng: Rng) -> int:
+    """Draw a prime, or a whole number from 2 to 2³¹ − 1 of any size."""
+    return int(rng.choice(_PRIMES)) if rng.random() < 0.6 else min(2**31 - 1, 2 + int(2 ** rng.uniform(0, 31)))
+
+
+def modulo(p: int, dtype: str) -> Subject:
+    """Return the integers modulo p, whose closures have an entry by themselves."""
+
+    def residues(rng: Rng, shape: tuple[int, ...], _: np.dtype[Any]) -> Array:
+        return np.where(rng.random(shape) < rng.choice([0.1, 0.9]), p - 1 - rng.integers(0, 2, shape), rng.integers(0, p, shape))
+
+    add, mul = of("mod", of("add", A, B), p), of("mod", of("mul", A, B), p)
+    return subject_of(f"sr.modular({p})", sr.modular(p), [dtype], add, mul, 0, 1, residues, selective=False, closure="")

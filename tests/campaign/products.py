@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ from tests.campaign.oracles import Algebra, difference, identity, product, produ
 from tests.campaign.strategies import on_tensor_cores
 from tests.campaign.subjects import Array, Subject, Values
 
-__all__ = ["ENTRIES", "draw_device", "draw_layouts", "draw_size", "extremes", "narrower", "on_gpu", "planted"]
+__all__ = ["ENTRIES", "draw_device", "draw_layouts", "draw_size", "extremes", "narrower", "on_gpu", "planted", "result_axes"]
 
 Rng = np.random.Generator
 
@@ -123,7 +125,7 @@ def _draw_matmul(rng: Rng, subject: Subject, device: str) -> Case:
     if rng.random() < 0.1:
         arrays["a"] = tuple(np.array(np.broadcast_to(v[..., :1, :], v.shape)) if v.ndim > 1 else v for v in arrays["a"])  # rows alike
     arrays["a"] = planted(rng, subject, arrays["a"], options)
-    result = _result_axes(a_axes, b_axes)
+    result = result_axes(a_axes, b_axes)
     if rng.random() < 0.25:
         arrays["c"], axes["c"] = subject.draw(rng, tuple(lengths[x] for x in result), zeros=0.5), result
     witness = rng.random() < (0.5 if subject.selective else 0.05)
@@ -151,7 +153,7 @@ def _draw_matmul(rng: Rng, subject: Subject, device: str) -> Case:
     return Case("matmul", subject, arrays, axes, layouts, options, draw_device(rng, device))
 
 
-def _result_axes(a: tuple[str, ...], b: tuple[str, ...]) -> tuple[str, ...]:
+def result_axes(a: tuple[str, ...], b: tuple[str, ...]) -> tuple[str, ...]:
     """The axes of the product: the leading ones broadcast, "one" against anything."""
     lead_a, lead_b = list(a[:-2]), list(b[:-2])
     width = max(len(lead_a), len(lead_b))
@@ -173,7 +175,7 @@ def _check_matmul(case: Case) -> Complaint | None:
         arguments["threads"] = options["threads"]
     out: Values | None = None
     if "out" in options:
-        shape = tuple(_length(case, axis) for axis in _result_axes(case.axes["a"], case.axes["b"]))
+        shape = tuple(_length(case, axis) for axis in result_axes(case.axes["a"], case.axes["b"]))
         fresh = Case(
             case.entry,
             subject,
@@ -304,7 +306,9 @@ def _powers(subject: Subject, a: Values, k: int) -> tuple[Algebra, dict[int, Any
         for i in range(2, k + 1):
             powers[i], _ = product(algebra, powers[i - 1], powers[1])
         sizes = [_finite(v) for p in powers.values() for v in p]
-        reach = max(sizes, default=0.0)
+        widest = extremes(subject, [max((_finite(p[c]) for p in powers.values()), default=0.0) for c in range(len(subject.dtypes))])
+        inside = math.inf if widest is None else product_could_overflow(subject, widest, widest, None, n)[1]
+        reach = max([inside, *sizes])
         if reach < 2.0**50 or algebra.native or algebra.near:
             break
     tops = {i: [_finite(v) for v in p] for i, p in powers.items()}
@@ -324,7 +328,7 @@ def _finite(value: Any) -> float:
     return float(array.max()) if array.size else 0.0
 
 
-def extremes(subject: Subject, tops: list[float]) -> Values | None:
+def extremes(subject: Subject, tops: Sequence[float]) -> Values | None:
     """Arrays that reach as far, with an ∞ where one may be; None where the dtype does not."""
     found: list[Array] = []
     for c, (top, dtype) in enumerate(zip(tops, subject.dtypes, strict=True)):

@@ -14,7 +14,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tests.campaign import closures, commands, drop_in, exact, factors, figures, kills, products, scans, sparse, walks, written_graphs
+from tests.campaign import (
+    closures,
+    commands,
+    contracted,
+    distances,
+    drop_in,
+    exact,
+    factors,
+    figures,
+    kills,
+    products,
+    residues,
+    scans,
+    sparse,
+    walks,
+    wrapping,
+    written_graphs,
+)  # fmt: skip
 from tests.campaign.cases import Case, Complaint, Entry, Unjudged
 from tests.campaign.lawful import draw_catalogue, draw_lawful
 from tests.campaign.shrinking import shrunk
@@ -26,6 +43,10 @@ __all__ = ["ENTRIES", "Finding", "case_of", "complaint_of", "investigate", "run"
 ENTRIES: dict[str, Entry] = {
     **products.ENTRIES,
     **sparse.ENTRIES,
+    **contracted.ENTRIES,
+    **distances.ENTRIES,
+    **wrapping.ENTRIES,
+    **residues.ENTRIES,
     **scans.ENTRIES,
     **closures.ENTRIES,
     **factors.ENTRIES,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,8 +19,8 @@ import semiring as sr
 from tests.campaign.formulas import Formula, lambda_text, of, operations, var
 
 __all__ = [
-    "FLOATS", "INF", "SIGNED", "UNSIGNED", "A", "Array", "B", "Draw", "Rng", "Subject", "Values", "among", "defined", "lexicographic",
-    "stored", "subject_of", "whole",
+    "FLOATS", "INF", "SIGNED", "UNSIGNED", "A", "Array", "B", "Draw", "Rng", "Subject", "Values", "among", "defined", "kernel_draws",
+    "lexicographic", "stored", "subject_of", "whole",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
@@ -73,7 +74,8 @@ class Subject:
     @property
     def family(self) -> str:
         """What the summary counts it as."""
-        return str(self.semiring.name)
+        name = str(self.semiring.name)
+        return "modulo" if name.startswith("modulo-") else name
 
     @property
     def structured(self) -> bool:
@@ -213,6 +215,13 @@ def _number(value: Any) -> str:
     if isinstance(value, tuple):
         return f"({', '.join(map(_number, value))})"
     return f"float('{value}')" if isinstance(value, float) and math.isinf(value) else repr(value)
+
+
+def kernel_draws(rng: Rng, subject: Subject, device: str) -> Rng:
+    """Return the numbers that decide which kernel a case takes: on a GPU they follow from the subject, so that a round has few kernels."""
+    return (
+        np.random.default_rng([zlib.crc32(subject.text.encode()), *map(ord, str(subject.dtypes[0]))]) if device.startswith("cuda") else rng
+    )
 
 
 def lexicographic(width: int) -> tuple[Formula, ...]:

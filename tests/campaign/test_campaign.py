@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,10 +14,11 @@ from semiring.product import Witnessed, matmul
 from tests.campaign.__main__ import main
 from tests.campaign.arithmetic import Near, rounded_table
 from tests.campaign.cases import attempt, judged
+from tests.campaign.contracted import Expression, contracted
 from tests.campaign.formulas import of, var
 from tests.campaign.lawful import catalogue
 from tests.campaign.oracles import Algebra, product
-from tests.campaign.runner import case_of, complaint_of, investigate
+from tests.campaign.runner import ENTRIES, case_of, complaint_of, investigate
 
 ROOT = Path(__file__).parents[2]
 SEED = 106
@@ -107,6 +109,39 @@ def test_products_by_definition_are_numpys():
         expected = np.minimum(a[:, :, None], b[None]).max(axis=1) if want is None else want
         np.testing.assert_array_equal(found.value, expected)
         assert not np.any(found.error)
+
+
+@pytest.mark.parametrize("subscripts", ["ij,jk->ik", "ij,jk", "ii->", "iij->j", "...i,i...->...", "a..., ...b->ba...", ",i,->i", "i,j,k->"])
+def test_contractions_by_definition_are_numpys(subscripts: str) -> None:
+    rng, algebra = np.random.default_rng(2), Algebra(catalogue("PLUS_TIMES", "int64"))
+    terms = subscripts.partition("->")[0].replace(" ", "").split(",")
+    shapes = [(3,) * (len(term.replace("...", "xy"))) for term in terms]
+    arrays = [rng.integers(-3, 4, shape) for shape in shapes]
+    (found,), _ = contracted(algebra, Expression.of(subscripts, shapes), [(v,) for v in arrays])
+    np.testing.assert_array_equal(found, np.einsum(subscripts, *arrays))
+
+
+@pytest.mark.parametrize("name", ["einsum", "pairwise", "matmul", "closure"])
+def test_faults_of_new_entries_are_found(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """The last element is another one, whatever is computed."""
+    entries = {
+        "einsum": ["einsum"],
+        "pairwise": ["metric", "formula"],
+        "matmul": ["integers", "residues"],
+        "closure": ["closure of residues"],
+    }
+    right = getattr(sr, name)
+
+    def wrong(*operands: Any, **options: Any) -> Any:
+        found = right(*operands, **options)
+        if isinstance(found, np.ndarray) and found.size:
+            found.flat[found.size - 1] = not found.flat[found.size - 1]
+        return found
+
+    monkeypatch.setattr(sr, name, wrong)
+    for entry in entries[name]:
+        cases = [ENTRIES[entry].draw(np.random.default_rng(i), catalogue("MIN_MAX", "float64"), "cpu") for i in range(40)]
+        assert "values" in {said.kind for case in cases if case is not None and (said := complaint_of(case)) is not None}, entry
 
 
 def test_bounds_of_rounding_hold_and_exact_arithmetic_has_none():

@@ -6,6 +6,7 @@ import functools
 import importlib
 import itertools
 import sys
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -365,3 +366,49 @@ def test_arrays_on_a_gpu() -> None:
         best = sr.einsum(pattern, *map(cupy.asarray, operands), semiring=sr.MAX_PLUS, witness=True)
         assert all(isinstance(v, cupy.ndarray) for v in best.witness.values())
         winners_by_definition(pattern, operands, best.values.get(), {i: v.get() for i, v in best.witness.items()}, sr.MAX_PLUS)
+
+
+@pytest.mark.parametrize("pattern", [",i->i", "i,->", ",,->", "->", ",ij,->j"])
+def test_objects_without_axes(pattern: str) -> None:
+    """An array of objects without axes is an array for NumPy, not the object."""
+    arrays = [np.full((2,) * len(term), Fraction(1, 3), dtype=object) for term in pattern.partition("->")[0].split(",")]
+    found = sr.einsum(pattern, *arrays, semiring=sr.PLUS_TIMES)
+    np.testing.assert_array_equal(found, np.einsum(pattern, *arrays))
+
+
+def test_expressions_take_axes_of_length_one() -> None:
+    a, b = np.arange(3.0)[None], np.arange(6.0).reshape(2, 3)
+    expression = sr.contract_expression("ij,ij->i", a.shape, b.shape, semiring=sr.PLUS_TIMES)
+    np.testing.assert_array_equal(expression(a, b), (a * b).sum(axis=1))
+    with pytest.raises(
+        sr.ShapeError, match=r"planned for arrays of shapes \[\(1, 3\), \(2, 3\)\]; these have shapes \[\(2, 3\), \(2, 3\)\]"
+    ):
+        expression(b, b)
+
+
+def test_a_diagonal_of_no_elements() -> None:
+    assert sr.einsum("ii->i", np.ones((0, 1)), semiring=sr.MIN_PLUS).shape == (0,)
+    assert sr.einsum("ii->", np.ones((1, 0)), semiring=sr.MIN_PLUS) == INF
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("optimize", [False, [(1, 2), (0, 1)], [(0, 2), (0, 1)]])
+@pytest.mark.parametrize("pattern", ["ij,jk,k->", "ij,jk,k->i", "ij,jk,kl->l"])
+def test_sums_of_no_terms_have_no_winners(pattern: str, optimize: Any) -> None:
+    lengths = dict(zip("ijkl", (2, 3, 0, 2), strict=True))
+    operands = [np.ones([lengths[i] for i in term]) for term in pattern.partition("->")[0].split(",")]
+    found = sr.einsum(pattern, *operands, semiring=sr.MIN_PLUS, witness=True, optimize=optimize)
+    assert np.all(found.values == INF)
+    assert all(np.all(v == -1) for v in found.witness.values())
+
+
+def test_sums_over_one_array_need_the_one() -> None:
+    """Products with ones sum an index that one array alone has, also where the axis of the other array repeats."""
+    halves = sr.Semiring("halves", add=max, mul=lambda a, b: (a + b) / 2, zero=-INF, one=0.0)
+    a, b = np.arange(6.0).reshape(2, 3), np.ones((1, 3))
+    with pytest.raises(sr.LawError, match="a sum over one array needs"):
+        sr.einsum("ij->i", a, semiring=halves)
+    with pytest.raises(sr.LawError, match="in several steps"):
+        sr.einsum("ij,ij->j", a, b, semiring=halves)
+    np.testing.assert_array_equal(sr.einsum("ij,ij->ij", a, b, semiring=halves), (a + 1) / 2)
+    np.testing.assert_array_equal(sr.einsum("ij->ji", a, semiring=halves), a.T)
