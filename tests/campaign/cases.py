@@ -15,7 +15,9 @@ from semiring import SemiringError
 from tests.campaign.layouts import host, laid_out, laid_out_on_gpu
 from tests.campaign.subjects import Subject, Values
 
-__all__ = ["Case", "Complaint", "Entry", "Unjudged", "attempt", "changed", "compared", "judged", "told"]
+__all__ = ["Case", "Complaint", "Entry", "Unjudged", "attempt", "changed", "compared", "judged", "same_best", "told"]
+
+Array = np.ndarray[Any, Any]
 
 _IN_FULL = 2000
 """Entries up to which a matrix is printed in full."""
@@ -179,3 +181,27 @@ def compared(found: Any, want: Any, dtype: np.dtype[Any], close: Callable[[Any, 
     where = tuple(int(i) for i in np.argwhere(~alike)[0])
     first = f"first at {list(where)}: {found[where]} instead of {want[where]}"
     return Complaint("values", f"{int((~alike).sum())} of {alike.size} entries differ, {first}")
+
+
+def same_best(found: Any, whole: Array, k: int, largest: bool, device: str) -> Complaint | None:
+    """Compare the k best with a stable sort of the matrix: equal ones by their columns, NaN last; on a GPU within rounding."""
+
+    def key(value: Any) -> tuple[bool, Any]:
+        return (True, 0) if value != value else (False, -value if largest else value)
+
+    ranked = [sorted(range(len(row)), key=lambda j, row=row: key(row[j]))[:k] for row in whole.tolist()]  # type: ignore[misc]
+    order = np.array(ranked, np.int64).reshape(len(whole), k)
+    values, indices = map(host, found)
+    if device.startswith("cuda") and values.dtype.kind == "f":  # another kernel than the matrix's adds in another order
+        close, scale = 1e-5 if values.dtype == np.float32 else 1e-13, np.abs(whole[np.isfinite(whole)]).max(initial=1.0)
+        right = all(
+            np.allclose(values, np.take_along_axis(whole, places, axis=1), rtol=close, atol=close * scale, equal_nan=True)
+            for places in (indices, order)
+        )
+        return None if right else Complaint("best", f"the {k} best are in {indices.tolist()}, and not in {order.tolist()}")
+    if indices.dtype != np.int64 or indices.tolist() != order.tolist():
+        return Complaint("indices", f"the {k} best are in {indices.tolist()}, not {order.tolist()}")
+    expected = np.take_along_axis(whole, order, axis=1)
+    if values.dtype != whole.dtype or not np.array_equal(values, expected, equal_nan=values.dtype.kind == "f"):
+        return Complaint("best", "the best entries are not those of the matrix")
+    return None

@@ -13,7 +13,7 @@ from scipy.spatial import distance
 
 import semiring as sr
 from tests.campaign.arithmetic import unit_of
-from tests.campaign.cases import Case, Complaint, Entry, Unjudged, attempt, changed, compared, judged
+from tests.campaign.cases import Case, Complaint, Entry, Unjudged, attempt, changed, compared, judged, same_best
 from tests.campaign.lawful import catalogue
 from tests.campaign.layouts import LAYOUTS, WRITABLE, host
 from tests.campaign.products import draw_device, draw_layouts, draw_size, on_gpu
@@ -93,25 +93,7 @@ def _check_best(case: Case, rows: list[Any], arguments: dict[str, Any], whole: A
     if best.error is not None:
         return judged(best, {})
     largest = case.options.get("metric") == "intersection" if chosen is None else chosen
-
-    def key(value: Any) -> tuple[bool, Any]:
-        return (True, 0) if value != value else (False, -value if largest else value)
-
-    order = np.array([sorted(range(len(row)), key=lambda j, row=row: key(row[j]))[:k] for row in whole.tolist()], np.int64)  # type: ignore[misc]
-    order = order.reshape(len(whole), k)
-    values, indices = map(host, best.result)
-    if case.device.startswith("cuda") and values.dtype.kind == "f":  # sums of another kernel may be rounded otherwise
-        close, scale = 1e-5 if values.dtype == np.float32 else 1e-13, np.abs(whole[np.isfinite(whole)]).max(initial=1.0)
-        right = all(
-            np.allclose(values, np.take_along_axis(whole, places, axis=1), rtol=close, atol=close * scale, equal_nan=True)
-            for places in (indices, order)
-        )
-        return None if right else Complaint("best", f"the {k} best are in {indices.tolist()}, and not in {order.tolist()}")
-    if indices.dtype != np.int64 or indices.tolist() != order.tolist():
-        return Complaint("indices", f"the {k} best are in {indices.tolist()}, not {order.tolist()}")
-    if not _equal(values, np.take_along_axis(whole, order, axis=1)):
-        return Complaint("best", "the best entries are not those of the matrix")
-    return None
+    return same_best(best.result, whole, k, bool(largest), case.device)
 
 
 def _places(case: Case) -> Any:

@@ -16,6 +16,7 @@ from tests.campaign.answers import answer_for
 from tests.campaign.cases import Attempt, Case, Complaint, Entry, Unjudged, attempt, judged
 from tests.campaign.kinds import graph_of
 from tests.campaign.lawful import catalogue
+from tests.campaign.layouts import host
 from tests.campaign.products import draw_size, on_gpu
 from tests.campaign.strategies import draw_strategy, taking
 from tests.campaign.subjects import Array, Rng, Subject
@@ -42,7 +43,7 @@ _ENDS = ("sources", "targets")
 
 def _draw(rng: Rng, _: Subject, device: str) -> Case:
     subject, n = catalogue("MIN_PLUS", str(rng.choice(["float64", "float32", "int32"]))), draw_size(rng, 33 if rng.random() < 0.9 else 129)
-    name = str(rng.choice(["statistics", "extent", "within", "nearest"]))
+    name = str(rng.choice(["statistics", "extent", "within", "nearest", "neighbours"]))
     chosen: dict[str, Any] = {}
     if name == "statistics" and n and rng.random() < 0.4:
         chosen = {ends: [int(v) for v in rng.integers(0, n, rng.integers(1, 6))] for ends in ("sources", "targets") if rng.random() < 0.5}
@@ -55,6 +56,8 @@ def _draw(rng: Rng, _: Subject, device: str) -> Case:
         a = np.minimum(a, a.T)
     if name == "within":
         chosen["radius"] = int(rng.integers(0, 9))
+    elif name == "neighbours":
+        chosen["k"] = int(rng.integers(1, 2 + n))
     elif name == "nearest":
         chosen["centers"], chosen["k"] = [int(v) for v in rng.integers(0, n, 3)] if n else [], int(rng.integers(1, 4))
     return Case(name, subject, {"a": (a,)}, {"a": ("n", "n")}, {}, {**_options(rng, device), **chosen}, device)
@@ -135,6 +138,25 @@ def _check_within(case: Case) -> Complaint | None:
         return Complaint("within", f"{pairs.nnz} pairs are within {limit} instead of {int(kept.sum())}")
     if not np.array_equal(pairs.data, distances[kept]):
         return Complaint("values", f"the distances within {limit} are wrong")
+    return None
+
+
+def _check_neighbours(case: Case) -> Complaint | None:
+    k = case.options["k"]
+    found, distances, complaint = _distances(case, partial(sr.apsp, k=k))
+    if complaint is not None or found.error is not None:
+        return complaint
+    np.fill_diagonal(distances, 0)
+    padded = np.pad(distances, ((0, 0), (0, k)), constant_values=np.inf)
+    order = np.argsort(padded, axis=1, kind="stable")[:, :k]
+    values = np.take_along_axis(padded, order, axis=1)
+    indices = np.where(np.isinf(values), -1, order)
+    if host(found.result.indices).tolist() != indices.tolist():
+        return Complaint("indices", f"the {k} nearest are {host(found.result.indices).tolist()} instead of {indices.tolist()}")
+    reached, found_values = indices >= 0, host(found.result.values)
+    none = np.isinf(found_values) | (found_values == case.subject.zeros[0])
+    if not np.array_equal(found_values[reached], values[reached]) or not none[~reached].all():
+        return Complaint("values", f"the distances of the {k} nearest are wrong")
     return None
 
 
@@ -245,6 +267,7 @@ ENTRIES = {
     "extent": Entry(0.2, _draw, _check_extent),
     "within": Entry(0.2, _draw, _check_within),
     "nearest": Entry(0.2, _draw, _check_nearest),
+    "neighbours": Entry(0.2, _draw, _check_neighbours),
     "reachability": Entry(0.3, _draw_reachability, _check_reachability),
     "networkx": Entry(0.3, _draw_networkx, _check_networkx),
 }

@@ -71,8 +71,13 @@ class SelectionForm:
 
 
 def has_selection(form: SelectionForm, k: int, depth: int) -> bool:
-    """Return True if the kernel computes this product: small elements, and room for k entries a row in the current GPU's shared memory."""
+    """Return True if the kernel computes this product: small elements, and room for k entries a row in the current GPU's shared memory.
+
+    Products by exponentials are faster.
+    """
     r = form.representation
+    if form.semiring.program.exponential is not None:
+        return False
     return depth > 0 and r.same_registers and 4 <= r.size <= 16 and form.shared_bytes(k) <= _current()[1].block_shared_bytes
 
 
