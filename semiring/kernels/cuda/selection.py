@@ -1,7 +1,7 @@
 """The k best entries of each row of a product on a GPU: one kernel multiplies and selects, and stores nothing of the size m × n.
 
-A thread block has some rows, and goes through the columns in tiles. The worst of a row's best entries is a bound for all entries behind it,
-so that one comparison rejects most of them. Where rows are few, several blocks share the columns, and their selections are merged.
+A thread block has some rows, and goes through the columns in tiles. A comparison with the worst of the best so far rejects most entries.
+Where rows are few, several blocks share the columns, and their selections are merged.
 """
 
 from __future__ import annotations
