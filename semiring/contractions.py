@@ -55,6 +55,7 @@ class ContractExpression(Shown):
     def __init__(self, plan: ContractionPlan, semiring: Semiring, names: dict[str, Any], options: tuple[str, int | None, bool]) -> None:
         self.plan, self._semiring, self._names = plan, semiring, names
         self._device, self._threads, self._check = options
+        self._tested = set[DTypes]()  # dtypes in which the semiring has the laws of the plan
 
     @raised_here
     def __call__(self, *operands: Any, out: Any = None) -> Any:
@@ -79,7 +80,9 @@ class ContractExpression(Shown):
             if shapes != planned:
                 raise ShapeError(f"the expression was planned for arrays of shapes {planned}; these have shapes {shapes}")
             dtypes = dtypes_of(lent, self._semiring)
-            _require_laws(self.plan, self._semiring, dtypes)
+            if dtypes not in self._tested:
+                _require_laws(self.plan, self._semiring, dtypes)
+                self._tested.add(dtypes)
             return self._contract(operands, lent, dtypes, out)
         except SemiringError as error:
             about(error, "the contraction", self._semiring, *operands)
@@ -361,7 +364,7 @@ def _asked(
 
 
 def _lent(operands: Sequence[Any], semiring: Semiring) -> list[Lent]:
-    if any(map(holds_sparse, operands)):
+    if any(type(x) is not np.ndarray and holds_sparse(x) for x in operands):
         raise GraphError("einsum takes dense arrays; multiply sparse arrays by matmul")
     if not operands:
         raise SemiringError("einsum takes one array at least, after its subscripts")

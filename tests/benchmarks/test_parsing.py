@@ -28,7 +28,7 @@ def by_definition(words: Any, rules: Any, roots: Any) -> float:
     return float(weights(0, len(words))[:symbols] @ roots)
 
 
-@pytest.mark.parametrize(("length", "terminals", "symbols"), itertools.product((2, 3, 6), (1, 3), (1, 2)))
+@pytest.mark.parametrize(("length", "terminals", "symbols"), list(itertools.product((2, 3, 6), (1, 3), (1, 2))))
 def test_weights_of_sentences(length: int, terminals: int, symbols: int) -> None:
     rng, every = np.random.default_rng(length), terminals + symbols
     words, rules, roots = rng.random((2, length, terminals)), rng.random((2, symbols, every, every)), rng.random((2, symbols))
