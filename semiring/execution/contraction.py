@@ -170,10 +170,7 @@ def _pair(
     witness: bool,
     last: bool,
 ) -> _Operand:
-    A, B = (
-        _summed(A, {*kept, *B.indices}, ones, multiply, witness=witness),
-        _summed(B, {*kept, *A.indices}, ones, multiply, witness=witness),
-    )
+    A, B = (_summed(X, {*kept, *Y.indices}, ones, multiply, witness=witness) for X, Y in ((A, B), (B, A)))
     both = [i for i in A.indices if i in B.indices]
     stacks, summed = [i for i in both if i in kept], [i for i in both if i not in kept]
     rows, columns = [i for i in A.indices if i not in both], [i for i in B.indices if i not in both]
@@ -230,6 +227,8 @@ def _winners(found: _Operand, chosen: dict[str, int]) -> Winners:
 
 def _in_order(found: _Contracted, output: Indices, *, copied: bool) -> _Contracted:
     """Return the result with its axes in the order of the output; without a product it is a view of the caller's array, and copied."""
+    if found.result.indices == output and not copied and not found.winners:
+        return found
     single, axes = [[i] for i in output], [found.result.indices.index(i) for i in output]
     arranged = found.result.arranged(*single)
     arrays = tuple([v.copy(order="C") if copied else namespace(v).asarray(v, order="C") for v in arranged])
