@@ -7,8 +7,9 @@ A size has sentences, words, symbols that become words (T) and others (N). Gramm
 as an array (sentences, N, N + T, N + T), and weights of words and of the first symbol. All spans of one length, of all sentences, are one
 contraction. The largest array has an entry for each span of one length and each pair B C: N times less than torch-struct needs.
 
-Each row has whole calls on arrays of the device: with the rules of each sentence, and with one grammar for all sentences. torch-struct
-computes without gradients, and takes one grammar for all sentences as a repeated array.
+Each row has whole calls on arrays of the device: with the rules of each sentence, and with one grammar for all sentences. The first way has
+five products a length, which distinguish spans of one word. The second way, that of How-to, Contractions, has two products, and more steps.
+torch-struct computes without gradients, and takes one grammar for all sentences as a repeated array.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ import numpy as np
 import semiring as sr
 from benchmarks.measure import best, cores, installed, machine, print_table, version
 from semiring.arrays.devices import gpus, namespace
+
+COLUMNS = ("own", "own, all symbols", "own, theirs", "one", "one, all symbols", "one, theirs")
+"""Rules of each sentence, or one grammar for all: by parts, by all symbols, and by torch-struct."""
 
 
 def inside(words: Any, rules: Any, roots: Any, semiring: sr.Semiring) -> Any:
@@ -55,6 +59,22 @@ def inside(words: Any, rules: Any, roots: Any, semiring: sr.Semiring) -> Any:
     return contract("sa,sa->s", first[:, 0, -1], roots)
 
 
+def inside_of_all_symbols(words: Any, rules: Any, roots: Any, semiring: sr.Semiring) -> Any:
+    """The same in two products for each length: spans have a weight for each symbol, which is zero where the symbol cannot be."""
+    xp, (count, length, terminals), symbols = namespace(words), words.shape, roots.shape[-1]
+    zero = semiring.identities((np.dtype(words.dtype),))[0][0]
+    first = xp.full((count, length, length, symbols + terminals), zero, words.dtype)
+    last = first.copy()
+    first[:, :, 0, symbols:] = last[:, :, -1, symbols:] = words
+    terms = f"sikb,sikc,{'s' if rules.ndim == 4 else ''}abc->sia"
+    for n in range(2, length + 1):
+        starts = length - n + 1
+        parts = first[:, :starts, : n - 1], last[:, n - 1 :, starts:]
+        found = sr.einsum(terms, *parts, rules, semiring=semiring, optimize=[(0, 1), (0, 1)])
+        first[:, :starts, n - 1, :symbols] = last[:, n - 1 :, length - n, :symbols] = found
+    return sr.einsum("sa,sa->s", first[:, 0, -1, :symbols], roots, semiring=semiring)
+
+
 def drawn(size: tuple[int, int, int, int], dtype: str) -> tuple[Any, Any, Any]:
     """Random logarithms of probabilities: words, rules and first symbols."""
     count, length, terminals, symbols = size
@@ -82,21 +102,23 @@ def measure(size: tuple[int, int, int, int], dtype: str, *, gpu: bool) -> list[s
     xp = importlib.import_module("cupy") if gpu else np
     given = list(map(xp.asarray, (words, rules, roots)))
 
-    def host(v: Any) -> Any:
-        return v.get() if gpu else v
+    def ours(function: Callable[..., Any], shown: Any) -> Callable[[], Any]:
+        def work() -> Any:
+            found = function(given[0], shown, given[2], sr.LOG)
+            return found.get() if gpu else found
 
-    works: dict[str, Callable[[], Any]] = {
-        "own": lambda: host(inside(given[0], given[1], given[2], sr.LOG)),
-        "shared": lambda: host(inside(given[0], given[1][0], given[2], sr.LOG)),
-    }
+        return work
+
+    works: dict[str, Callable[[], Any]] = {}
+    for name, shown in (("own", given[1]), ("one", given[1][0])):
+        works |= {name: ours(inside, shown), f"{name}, all symbols": ours(inside_of_all_symbols, shown)}
     if installed("torch_struct") is not None:
         torch = importlib.import_module("torch")
         sent = [torch.as_tensor(v, device="cuda" if gpu else "cpu") for v in (words, rules, roots, repeated)]
-        works |= {"own, theirs": torch_struct(sent[0], sent[1], sent[2]), "shared, theirs": torch_struct(sent[0], sent[3], sent[2])}
-        for name in ("own", "shared"):
-            np.testing.assert_allclose(works[name](), works[f"{name}, theirs"](), rtol=2e-5 if dtype == "float32" else 1e-12)
-    times = [f"{1e3 * best(works[name]):.1f}" if name in works else "–" for name in ("own", "own, theirs", "shared", "shared, theirs")]
-    return [", ".join(map(str, size)), *times]
+        works |= {"own, theirs": torch_struct(sent[0], sent[1], sent[2]), "one, theirs": torch_struct(sent[0], sent[3], sent[2])}
+        for name, other in (("own", "own, theirs"), ("one", "one, theirs"), ("own, all symbols", "own"), ("one, all symbols", "one")):
+            np.testing.assert_allclose(works[name](), works[other](), rtol=2e-5 if dtype == "float32" else 1e-12)
+    return [", ".join(map(str, size)), *(f"{1e3 * best(works[name], 5):.1f}" if name in works else "–" for name in COLUMNS)]
 
 
 def main() -> None:
@@ -113,7 +135,7 @@ def main() -> None:
     for size in options.sizes:
         count, length, terminals, symbols = map(int, size.split(","))
         rows.append(measure((count, length, terminals, symbols), options.dtype, gpu=options.device == "cuda"))
-    print_table(("sentences, words, T, N", "own rules, ms", "torch-struct", "one grammar, ms", "torch-struct"), rows)
+    print_table(("sentences, words, T, N", *(f"{name.replace('theirs', 'torch-struct')}, ms" for name in COLUMNS)), rows)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import semiring as sr
-from benchmarks.parsing import inside
+from benchmarks.parsing import inside, inside_of_all_symbols
 
 
 def by_definition(words: Any, rules: Any, roots: Any) -> float:
@@ -33,7 +33,8 @@ def test_weights_of_sentences(length: int, terminals: int, symbols: int) -> None
     rng, every = np.random.default_rng(length), terminals + symbols
     words, rules, roots = rng.random((2, length, terminals)), rng.random((2, symbols, every, every)), rng.random((2, symbols))
     expected = [by_definition(words[s], rules[s], roots[s]) for s in range(2)]
-    np.testing.assert_allclose(inside(words, rules, roots, sr.PLUS_TIMES), expected)
-    np.testing.assert_allclose(inside(np.log(words), np.log(rules), np.log(roots), sr.LOG), np.log(expected))
     shared = [by_definition(words[s], rules[0], roots[s]) for s in range(2)]
-    np.testing.assert_allclose(inside(words, rules[0], roots, sr.PLUS_TIMES), shared)
+    for work in (inside, inside_of_all_symbols):
+        np.testing.assert_allclose(work(words, rules, roots, sr.PLUS_TIMES), expected)
+        np.testing.assert_allclose(work(np.log(words), np.log(rules), np.log(roots), sr.LOG), np.log(expected))
+        np.testing.assert_allclose(work(words, rules[0], roots, sr.PLUS_TIMES), shared)
