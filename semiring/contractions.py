@@ -62,6 +62,7 @@ class ContractExpression(Shown):
     ) -> None:
         self.plan, self._shapes, self._semiring, self._names = plan, shapes, semiring, names
         self._device, self._threads, self._check = options
+        self._tested = set[DTypes]()  # dtypes in which the semiring has the laws of the plan
 
     @raised_here
     def __call__(self, *operands: Any, out: Any = None) -> Any:
@@ -85,7 +86,9 @@ class ContractExpression(Shown):
             if shapes != [*self._shapes]:
                 raise ShapeError(f"the expression was planned for arrays of shapes {[*self._shapes]}; these have shapes {shapes}")
             dtypes = dtypes_of(lent, self._semiring)
-            _require_laws(self.plan, self._shapes, self._semiring, dtypes)
+            if dtypes not in self._tested:
+                _require_laws(self.plan, self._shapes, self._semiring, dtypes)
+                self._tested.add(dtypes)
             return self._contract(operands, lent, dtypes, out)
         except SemiringError as error:
             about(error, "the contraction", self._semiring, *operands)
@@ -367,7 +370,7 @@ def _asked(
 
 
 def _lent(operands: Sequence[Any], semiring: Semiring) -> list[Lent]:
-    if any(map(holds_sparse, operands)):
+    if any(type(x) is not np.ndarray and holds_sparse(x) for x in operands):
         raise GraphError("einsum takes dense arrays; multiply sparse arrays by matmul")
     if not operands:
         raise SemiringError("einsum takes one array at least, after its subscripts")

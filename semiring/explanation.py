@@ -1,9 +1,9 @@
-"""`explain`: the plan of a closure, of a graph or of a size, without computing anything."""
+"""`explain`: the plan of a closure, of a graph or of a size, or of a contraction, without computing anything."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any, Unpack, overload
 
 import numpy as np
 
@@ -12,13 +12,33 @@ from semiring.algebra.definition import Semiring
 from semiring.arrays.memory import require_memory
 from semiring.common.docstrings import described_by
 from semiring.common.errors import SemiringError, TooLargeError, noted, raised_here, refuse_arrays
+from semiring.contractions import ContractExpression
 from semiring.execution.question import Question, Selection
 from semiring.execution.reporting import noting_the_bar
 from semiring.planning import Plan, Problem, closure_problem, plan
+from semiring.planning.contraction import ContractionPlan
 from semiring.planning.options import ExplainedOptions, Options, takes
 from semiring.solve import apsp, closure
 
 __all__ = ["explain"]
+
+
+@overload
+def explain(graph: ContractExpression) -> ContractionPlan: ...  # pyright: ignore[reportOverlappingOverload]  # other graphs are of any type
+
+
+@overload
+def explain(
+    graph: Any,
+    semiring: Semiring | str = ...,
+    dtype: Any = ...,
+    device: Any = ...,
+    *,
+    ranks: int = ...,
+    gpus: int = ...,
+    beside: int = ...,
+    **options: Unpack[ExplainedOptions],
+) -> Plan: ...
 
 
 @raised_here
@@ -34,7 +54,7 @@ def explain(
     gpus: int = 0,
     beside: int = 1,
     **options: Unpack[ExplainedOptions],
-) -> Plan:
+) -> Plan | ContractionPlan:
     """Return the plan of `closure` or `apsp`: device, algorithm, memory and predicted time. Nothing is computed.
 
     Examples
@@ -53,10 +73,12 @@ def explain(
       repeat with   method='recursive', block=128, device='cpu'
     >>> sr.explain(sr.edges([(i, i + 1) for i in range(5000)]), sources=0).strategy
     'search'
+    >>> sr.explain(sr.contract_expression("ab,bc->ac", (2, 9), (9, 2), semiring="max-plus")).steps
+    36
 
     Parameters
     ----------
-    graph : int, or whatever `closure` takes
+    graph : int, or whatever `closure` takes, or expression of `contract_expression`
         A number of vertices stands for a dense matrix in the memory of the host.
     semiring
         As for `closure`.
@@ -77,7 +99,7 @@ def explain(
 
     Returns
     -------
-    Plan
+    Plan, or ContractionPlan
 
     Other Parameters
     ----------------
@@ -94,6 +116,8 @@ def explain(
     The closure runs this plan. Times are predicted from measured constants, without the compilation of kernels.
     More: How it works, Planning.
     """
+    if isinstance(graph, ContractExpression):
+        return graph.plan
     semiring = as_semiring(semiring)
     wanted = Options.of(options, "explain", ExplainedOptions)._replace(dtype=dtype, device=device)
     refuse_arrays(dtype=dtype, device=device)

@@ -58,11 +58,12 @@ class _Operand(NamedTuple):
 
     def arranged(self, *groups: Sequence[str]) -> Arrays:
         """Return the arrays with one axis for each group of indices."""
-        axes = [self.indices.index(i) for group in groups for i in group]
-        moved = axes != list(range(len(axes)))
-        arrays = [v.transpose(axes) if moved else v for v in self.arrays]
-        if all(len(group) == 1 for group in groups):
-            return tuple(arrays)
+        order, arrays = [i for group in groups for i in group], self.arrays
+        if order != [*self.indices]:
+            axes = [self.indices.index(i) for i in order]
+            arrays = tuple([v.transpose(axes) for v in arrays])
+        if len(order) == len(groups) and all(groups):
+            return arrays
         lengths = dict(zip(self.indices, self.shape, strict=True))
         shape = tuple([math.prod([lengths[i] for i in group]) for group in groups])
         return tuple([v.reshape(shape) for v in arrays])
@@ -81,6 +82,9 @@ def converted(operands: Sequence[Lent], dtypes: DTypes, semiring: Semiring) -> l
 def contract(plan: ContractionPlan, operands: Sequence[Arrays], ones: Ones, multiply: Multiply) -> tuple[Arrays, Winners]:
     """Contract the components of all operands, with axes in the order of the output."""
     contraction, output = plan.contraction, plan.contraction.output
+    if not plan.sliced:
+        only = _in_order(_contract_slice(plan, operands, {}, None, ones, multiply), output, copied=len(operands) == 1)
+        return only.result.arrays, only.winners
     outer, inner = ([i for i in plan.sliced if (i in output) == wanted] for wanted in (True, False))
     whole: _Contracted | None = None
     for at in _each_value(outer, contraction):
@@ -134,6 +138,8 @@ def _contract_slice(
 
 def _prepared(arrays: Arrays, indices: Indices, contraction: Contraction) -> _Operand:
     """Take the diagonal of repeated indices, and drop axes of length 1 that stand for longer ones."""
+    if len({*indices}) == len(indices) and arrays[0].shape == contraction.shape(indices):
+        return _Operand(arrays, indices)
     while repeated := next((i for i in indices if indices.count(i) > 1), None):
         first, second = [axis for axis, i in enumerate(indices) if i == repeated][:2]
         arrays = tuple([_diagonal(v, first, second) for v in arrays])
@@ -165,9 +171,9 @@ def _pair(
     last: bool,
 ) -> _Operand:
     A, B = (_summed(X, {*kept, *Y.indices}, ones, multiply, witness=witness) for X, Y in ((A, B), (B, A)))
-    stacks = [i for i in A.indices if i in B.indices and i in kept]
-    summed = [i for i in A.indices if i in B.indices and i not in kept]
-    rows, columns = ([i for i in X.indices if i not in Y.indices] for X, Y in ((A, B), (B, A)))
+    both = [i for i in A.indices if i in B.indices]
+    stacks, summed = [i for i in both if i in kept], [i for i in both if i not in kept]
+    rows, columns = [i for i in A.indices if i not in both], [i for i in B.indices if i not in both]
     groups = [stacks] if stacks else []
     old = None if c is None else c.arranged(*groups, rows, columns)
     wanted = witness and (last or bool(summed))  # the last witness says too where every term is zero
@@ -178,9 +184,10 @@ def _pair(
 
 def _summed(A: _Operand, kept: Any, ones: Ones, multiply: Multiply, *, witness: bool) -> _Operand:
     """Sum the indices of an operand that are not kept."""
-    summed, rest = ([i for i in A.indices if (i in kept) == wanted] for wanted in (False, True))
+    summed = [i for i in A.indices if i not in kept]
     if not summed:
         return A
+    rest = [i for i in A.indices if i in kept]
     (matrix, *_) = arrays = A.arranged(rest, summed)
     column = tuple([namespace(matrix).full(matrix.shape[1], one, v.dtype) for v, one in zip(arrays, ones(), strict=True)])
     lengths = dict(zip(A.indices, A.shape, strict=True))
@@ -223,6 +230,8 @@ def _winners(found: _Operand, chosen: dict[str, int]) -> Winners:
 
 def _in_order(found: _Contracted, output: Indices, *, copied: bool) -> _Contracted:
     """Return the result with its axes in the order of the output; without a product it is a view of the caller's array, and copied."""
+    if found.result.indices == output and not copied and not found.winners:
+        return found
     single, axes = [[i] for i in output], [found.result.indices.index(i) for i in output]
     arranged = found.result.arranged(*single)
     arrays = tuple([v.copy(order="C") if copied else namespace(v).asarray(v, order="C") for v in arranged])

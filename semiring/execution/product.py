@@ -255,7 +255,9 @@ def matrices_of(form: ProductForm, left: Arrays, right: Arrays) -> tuple[Arrays,
         right = tuple(v[:, None] for v in right)
     if form.batch:  # only then, because broadcast_to takes as long as a small product
         xp = namespace(left[0])
-        left, right = (tuple(xp.broadcast_to(v, (*form.batch, *v.shape[-2:])) for v in x) for x in (left, right))
+        left, right = (
+            tuple([v if v.shape[:-2] == form.batch else xp.broadcast_to(v, (*form.batch, *v.shape[-2:])) for v in x]) for x in (left, right)
+        )
     return left, right
 
 

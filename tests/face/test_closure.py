@@ -296,7 +296,7 @@ def test_arrays_in_the_place_of_other_arguments_are_refused() -> None:
             sr.matmul(graph, graph, sr.MIN_PLUS, **{name: graph})  # type: ignore[arg-type]
     for name in ("dtype", "device", "paths", "method"):
         with pytest.raises(sr.SemiringError, match=f"^{name} is an array"):
-            sr.explain(9, **{name: graph})  # type: ignore[arg-type]
+            sr.explain(9, **{name: graph})  # type: ignore[call-overload]
     with pytest.raises(sr.DomainError, match=r"graph\[0, 0\] = array"):
         sr.apsp(np.array([[np.array([1, 2]), 1], [2, 3]], dtype=object))
     with pytest.raises(sr.SemiringError, match="not a set of elements"):

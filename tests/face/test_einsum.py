@@ -304,6 +304,7 @@ def test_expressions_are_called_again() -> None:
         out = np.empty((2, 2), np.float32)
         assert expression(*(v.astype(np.float32) for v in operands), out=out) is out
         np.testing.assert_allclose(out, expected, rtol=1e-6)
+    assert sr.explain(expression) is expression.plan
     with pytest.raises(sr.ShapeError, match=r"planned for arrays of shapes \[\(2, 3\)"):
         expression(np.ones((2, 3)))
     many = sr.contract_expression(",".join("abcdefghijklmnopqrstuvwxyz") + "->", *[(2,)] * 26, semiring=sr.MIN_PLUS, optimize=False)
