@@ -234,6 +234,7 @@ def padded(semiring: Semiring) -> Semiring | None:
     except Exception:  # of the caller's function, such as a quotient of zeros
         pass
     zeros = semiring.zero if width > 1 else (semiring.zero,)
+    none = False if isinstance(zeros[0], bool) else 0
 
     def inner(x: Any) -> Any:
         return tuple(x)[:width] if width > 1 else x[0]
@@ -241,13 +242,13 @@ def padded(semiring: Semiring) -> Semiring | None:
     def mul(a: Any, b: Any) -> Any:
         found = semiring.mul(inner(a), inner(b))
         parts = found if width > 1 else (found,)
-        return (*(ops.where(b[width] > 0, part, zero) for part, zero in zip(parts, zeros, strict=True)), 0)
+        return (*(ops.where(b[width] != none, part, zero) for part, zero in zip(parts, zeros, strict=True)), none)
 
     def add(a: Any, b: Any) -> Any:
         found = semiring.add(inner(a), inner(b))
-        return (*(found if width > 1 else (found,)), a[width] + b[width])
+        return (*(found if width > 1 else (found,)), a[width])
 
-    return Semiring(semiring.name, add, mul, (*zeros, 0), (*zeros, 0))
+    return Semiring(semiring.name, add, mul, (*zeros, none), (*zeros, none))
 
 
 def finished(metric: Metric, count: int) -> Expr | None:

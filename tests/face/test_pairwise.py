@@ -328,6 +328,18 @@ def test_steps_beyond_the_last_add_nothing(d: int, put: Make) -> None:
 
 
 @on_each
+@pytest.mark.parametrize("dtype", ["bool", "int16", "int32", "int64"])
+def test_integers_and_truth_values_beyond_the_last_step(dtype: str, put: Make) -> None:
+    x, y = (np.random.default_rng(seed).integers(0, 2, (70, 13)).astype(dtype) for seed in (0, 1))
+    if dtype == "bool":
+        parity = sr.Semiring("equal, an odd number", lambda a, b: a ^ b, lambda a, b: (a ^ b) ^ True, False, True)
+        assert (host(sr.pairwise(put(x), put(y), parity)) == ((x[:, None] == y).sum(axis=-1) % 2 == 1)).all()
+        return
+    found = sr.pairwise(put(x), put(y), mul=lambda a, b: sr.ops.where(a == b, 1, 0))
+    np.testing.assert_array_equal(host(found), (x[:, None] == y).sum(axis=-1))
+
+
+@on_each
 @pytest.mark.parametrize("name", ["min-plus", "max-plus", "max-min", "plus-times", "log"])
 @pytest.mark.parametrize("dtype", ["float32", "int32", "float64", "int16"])
 def test_the_k_best_of_a_product(name: str, dtype: str, put: Make) -> None:
