@@ -2,7 +2,7 @@
 
     python -m benchmarks.pairwise                              10,000 × 10,000 rows of 64 features
     python -m benchmarks.pairwise --rows 4000 --features 16 --only l1
-    python -m benchmarks.pairwise --device cuda                the times of a GPU
+    python -m benchmarks.pairwise --device cuda --rows 1000000 --against 10000 --features 32        the times of a GPU
 
 SciPy computes in float64 whatever the dtype. The peers take a share of the rows of x, and their time is scaled to all rows. The values of
 a few rows are compared. The ratio is that of calls with `out=`, because pages of new memory take up to a second a GB on some machines.
@@ -89,22 +89,27 @@ def measure(names: Sequence[str], rows: int, features: int, share: int, repeats:
 COLUMNS = ("ours", "ours, out=", "ours, k=10", "SciPy, out=", "sklearn", "sklearn, k=10")
 
 
-def measure_gpu(names: Sequence[str], rows: int, features: int) -> None:
-    """Milliseconds on the GPU, of the matrix and of the ten nearest."""
+def measure_gpu(names: Sequence[str], shape: tuple[int, int], features: int) -> None:
+    """Milliseconds of whole calls on the GPU, of the matrix with `out=` and of the k nearest."""
     cupy: Any = installed("cupy")
     benchmark = installed("cupyx.profiler").benchmark
     lines = []
     for name in names:
         for dtype in ("float64", "float32"):
-            x, y = (cupy.random.default_rng(seed).standard_normal((rows, features)).astype(dtype) for seed in (0, 1))
-            found = [benchmark(partial(sr.pairwise, x, y, name, k=k), n_repeat=5, n_warmup=2).gpu_times.mean() for k in (None, NEAREST)]
-            lines.append((name, dtype, *(f"{1e3 * seconds:.2f}" for seconds in found)))
-    print_table(("metric", "dtype", "matrix, ms", "k=10, ms"), lines)
+            x, y = (cupy.random.default_rng(seed).standard_normal((n, features)).astype(dtype) for seed, n in enumerate(shape))
+            found = []
+            for k in (None, 1, NEAREST, 100):
+                out = cupy.empty(shape, dtype) if k is None else None
+                timed = benchmark(partial(sr.pairwise, x, y, name, k=k, out=out), n_repeat=3, n_warmup=1)
+                found.append(f"{1e3 * timed.gpu_times.mean():.2f}")
+            lines.append((name, dtype, *found))
+    print_table(("metric", "dtype", "matrix, out=, ms", "k=1, ms", f"k={NEAREST}, ms", "k=100, ms"), lines)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Pairwise distances against SciPy and scikit-learn")
     parser.add_argument("--rows", type=int, default=10_000)
+    parser.add_argument("--against", type=int, help="rows of y on a GPU; by default those of x")
     parser.add_argument("--features", type=int, default=64)
     parser.add_argument("--share", type=int, default=5, help="the peers take one of so many rows of x")
     parser.add_argument("--only", default="", help="only metrics with this in their name")
@@ -114,7 +119,7 @@ def main() -> None:
     print(hardware(options.device))
     names = [name for name in METRICS if options.only in name]
     if options.device == "cuda":
-        measure_gpu(names, options.rows, options.features)
+        measure_gpu(names, (options.rows, options.against or options.rows), options.features)
     else:
         measure(names, options.rows, options.features, options.share, options.repeats)
 
