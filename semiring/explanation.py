@@ -89,7 +89,7 @@ def explain(
     ranks : int
         The processes of a closure with ``comm=``; 0 for one without.
     gpus : int
-        The number of GPUs of each rank; 0 for ranks that compute on the CPU.
+        GPUs of each rank; 0 for ranks on the CPU.
     beside : int
         The number of ranks on each host.
     paths : bool
