@@ -64,8 +64,6 @@ def _tensors(x: Any, semiring: Semiring, name: str, device: Any) -> list[Any]:
     """Return the components of an operand as tensors, those of NumPy's arrays on the device."""
     torch: Any = sys.modules["torch"]
     parts = [x] if semiring.components == 1 else list(x) if isinstance(x, tuple | list) else []
-    if len(parts) != semiring.components or len({tuple(np.shape(part)) for part in parts}) > 1:
-        raise ShapeError(f"{name} must be a tuple of {semiring.components} arrays of one shape, one for each component of {semiring.name}")
     tensors = [torch.from_numpy(np.array(part)).to(device) if isinstance(part, np.ndarray) else part for part in parts]
     for part in tensors:
         if not isinstance(part, torch.Tensor):
@@ -73,6 +71,8 @@ def _tensors(x: Any, semiring: Semiring, name: str, device: Any) -> list[Any]:
         require_readable(part.detach())
         if not part.is_floating_point():
             raise DTypeError(f"an operand requires a gradient, and {name} has dtype {part.dtype}; convert {name} to a dtype of floats")
+    if len(tensors) != semiring.components or len({part.shape for part in tensors}) > 1:
+        raise ShapeError(f"{name} must be a tuple of {semiring.components} arrays of one shape, one for each component of {semiring.name}")
     return tensors
 
 
