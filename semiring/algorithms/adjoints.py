@@ -25,7 +25,7 @@ from semiring.algebra.laws import is_selective
 from semiring.common.errors import SemiringError
 from semiring.kernels.tensors import on_tensors
 
-__all__ = ["Adjoint", "Product", "Tensors", "adjoint_of", "deficit"]
+__all__ = ["Adjoint", "ForwardPass", "Tensors", "adjoint_of", "deficit"]
 
 Tensors = Sequence[Any]
 Wanted = tuple[bool, bool]
@@ -41,7 +41,7 @@ An exponential below e⁻⁸⁷ (float64: e⁻⁷⁰⁸) may count as 0. The rel
 """
 
 
-class Product(NamedTuple):
+class ForwardPass(NamedTuple):
     """A product of stacks of matrices: both operands by components, and what the forward pass found.
 
     `found` is the witness if ⊕ selects, C and its `deficit` if ⊕ is log Σ exp, and else None.
@@ -53,7 +53,7 @@ class Product(NamedTuple):
     deficit: float = 0.0
 
 
-Adjoint = Callable[[Product, Tensors, Wanted], tuple[list[Any], list[Any]]]
+Adjoint = Callable[[ForwardPass, Tensors, Wanted], tuple[list[Any], list[Any]]]
 """Returns the gradients of both operands by components, from those of the values; None for an operand that is not wanted."""
 
 
@@ -79,7 +79,7 @@ def _pulled(jacobian: Jacobian, column: int, gradients: Tensors, left: Tensors, 
     return sum(terms[1:], terms[0]) if terms else _torch().zeros_like(gradients[0])
 
 
-def _of_selected(jacobian: Jacobian, product: Product, gradients: Tensors, wanted: Wanted) -> tuple[list[Any], list[Any]]:
+def _of_selected(jacobian: Jacobian, product: ForwardPass, gradients: Tensors, wanted: Wanted) -> tuple[list[Any], list[Any]]:
     """Pass the gradient of each value to the two entries that the witness names."""
     where, width, depth = _torch().where, len(product.left), product.left[0].shape[-1]
     won, k = product.found >= 0, product.found.clamp(min=0).long()
@@ -107,12 +107,12 @@ def _sums_at(index: Any, values: Any, size: int, axis: int) -> Any:
     return values.new_zeros(shape).scatter_add_(axis, index, values)
 
 
-def _of_numbers(product: Product, gradients: Tensors, wanted: Wanted) -> tuple[list[Any], list[Any]]:
+def _of_numbers(product: ForwardPass, gradients: Tensors, wanted: Wanted) -> tuple[list[Any], list[Any]]:
     (a,), (b,), (g,) = product.left, product.right, gradients
     return [g @ b.mT if wanted[0] else None], [a.mT @ g if wanted[1] else None]
 
 
-def _of_sums(jacobian: Jacobian, product: Product, gradients: Tensors, wanted: Wanted) -> tuple[list[Any], list[Any]]:
+def _of_sums(jacobian: Jacobian, product: ForwardPass, gradients: Tensors, wanted: Wanted) -> tuple[list[Any], list[Any]]:
     def terms(a: Any, b: Any, g: Any) -> tuple[Any, Any]:
         return _pulled(jacobian, 0, [g], [a], [b]), _pulled(jacobian, 1, [g], [a], [b])
 
@@ -137,7 +137,7 @@ def _by_terms(a: Any, b: Any, g: Any, terms: Callable[..., tuple[Any, Any]], wan
     return [cat(left, -1) if wanted[0] else None], [cat(right, -2) if wanted[1] else None]
 
 
-def _of_exponentials(scale: float, product: Product, gradients: Tensors, wanted: Wanted) -> tuple[list[Any], list[Any]]:
+def _of_exponentials(scale: float, product: ForwardPass, gradients: Tensors, wanted: Wanted) -> tuple[list[Any], list[Any]]:
     """Multiply e^{s(a − α)}, e^{s(b − β)} and G e^{s(α + β − c)}, with α the largest s a of a row, and β the largest s b of a column."""
     torch, (g,), left, right = _torch(), gradients, None, None
     wide = torch.float64 if product.deficit > _SINGLE else g.dtype

@@ -14,7 +14,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.laws import is_selective
-from semiring.algorithms.adjoints import Adjoint, Product, adjoint_of, deficit
+from semiring.algorithms.adjoints import Adjoint, ForwardPass, adjoint_of, deficit
 from semiring.arrays.devices import in_stream_of
 from semiring.arrays.exchange import name_of, require_readable, requires_gradient
 from semiring.common.errors import DTypeError, GraphError, SemiringError, ShapeError
@@ -121,7 +121,7 @@ def _backward(ctx: Any, *gradients: Any) -> tuple[Any, ...]:
     *operands, found = ctx.saved_tensors
     if not gradients[0].numel() or not operands[0].numel():
         return None, *map(sys.modules["torch"].zeros_like, operands)
-    product = Product(operands[:width], operands[width:], found, ctx.call.deficit)
+    product = ForwardPass(operands[:width], operands[width:], found, ctx.call.deficit)
     left, right = ctx.call.adjoint(product, gradients[:width], (any(needed[:width]), any(needed[width:])))
     return None, *left, *right
 
