@@ -1,8 +1,8 @@
 """Adjoints of a product C = A ⊗ B on tensors of PyTorch: the gradients of A and B from the gradient G of C.
 
-    ⊕ selects           Ā_ik = Σ_j G_ij ∂⊗/∂left(a_ik, b_kj), for each j whose witness is k
-    ⊕ is +              Ā_ik = Σ_j G_ij ∂⊗/∂left(a_ik, b_kj); for numbers Ā = G Bᵀ
-    ⊕ is log Σ exp      Ā_ik = Σ_j G_ij e^{s(a_ik + b_kj − c_ij)}, by two products of exponentials
+    ⊕ selects           Ā_ik = Σ_j G_ij ∂⊗/∂left(a_ik, b_kj), for each j whose witness is k.
+    ⊕ is +              Ā_ik = Σ_j G_ij ∂⊗/∂left(a_ik, b_kj). For numbers Ā = G Bᵀ.
+    ⊕ is log Σ exp      Ā_ik = Σ_j G_ij e^{s(a_ik + b_kj − c_ij)}, by two products of exponentials.
 
 B̄ has the same sums, over i. Functions consist of PyTorch's differentiable operations on stacks of matrices, and add in a fixed order.
 
