@@ -69,6 +69,7 @@ def product(name: str) -> Callable[..., Any]:
     return lambda a, b: sr.matmul(a, b, TERMS[name][0])
 
 
+@pytest.mark.sampled(25)
 @pytest.mark.parametrize("name", TERMS)
 @pytest.mark.parametrize("shapes", SHAPES, ids=str)
 def test_differences(name: str, shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
@@ -148,6 +149,7 @@ def test_a_witness_and_a_gradient() -> None:
     assert a.grad.sum() == 6
 
 
+@pytest.mark.sampled(50)
 @pytest.mark.parametrize("name", TERMS)
 @pytest.mark.parametrize(("m", "k", "n"), [t for t in itertools.product((0, 1, 2), repeat=3) if 0 in t])
 def test_empty(name: str, m: int, k: int, n: int) -> None:
@@ -182,7 +184,7 @@ class Largest(dispatch.TorchDispatchMode):  # type: ignore[misc, name-defined, u
 def test_memory(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     n = 300
     monkeypatch.setattr(adjoints, "_ENTRIES", 4 * n * n)
-    a, b = tensor(n, n).requires_grad_(), tensor(n, n, seed=1).requires_grad_()
+    a, b = ((tensor(n, n, seed=i) / 1000).requires_grad_() for i in range(2))
     found = sr.matmul(a, b, TERMS[name][0])
     with Largest() as largest:
         found.sum().backward()
@@ -254,7 +256,8 @@ def test_dtypes_and_arrays() -> None:
 def test_functions_of_torch_func(name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # its import calls deprecated functions
-        from torch.func import grad, jacrev, vmap
+        func = pytest.importorskip("torch.func")
+    grad, jacrev, vmap = func.grad, func.jacrev, func.vmap
     a, b = tensor(3, 4), tensor(2, 4, 5, seed=1)
     if name in EXPONENTIAL:
         b = 40 * b / EXPONENTIAL[name]  # the backward pass adds in float64, or term by term
@@ -267,10 +270,27 @@ def test_functions_of_torch_func(name: str) -> None:
     torch.testing.assert_close(jacobian.sum((0, 1)), every[0], rtol=1e-7, atol=1e-7)
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", TERMS)
+def test_on_a_gpu(name: str) -> None:
+    for shapes in [*SHAPES, ((2, 90, 130), (130, 70))]:
+        a, b = (tensor(*shape, seed=i) / 20 for i, shape in enumerate(shapes))
+        on_gpu = gradients(product(name), a.cuda(), b.cuda())
+        assert all(x.is_cuda for x in on_gpu)
+        for x, y in zip(on_gpu, gradients(product(name), a, b), strict=True):
+            torch.testing.assert_close(x.cpu(), y)
+        assert all(map(torch.equal, gradients(product(name), a.cuda(), b.cuda()), on_gpu))
+        mixed = gradients(lambda a, b=b: sr.matmul(a, b.numpy(), TERMS[name][0]), a.cuda())
+        torch.testing.assert_close(mixed[0].cpu(), on_gpu[0].cpu())
+    x, y = tensor(3, 4).cuda().requires_grad_(), tensor(4, 5, seed=1).cuda().requires_grad_()
+    assert check(product(name), (x, y), atol=1e-6)
+
+
 def test_refused() -> None:
     a = torch.ones(2, 2).requires_grad_()
     plain = torch.ones(2, 2)
-    for options in ({"c": plain}, {"out": plain}, {"dtype": "float64"}, {"mask": np.ones((2, 2), bool)}):
+    refused: list[dict[str, Any]] = [{"c": plain}, {"out": plain}, {"dtype": "float64"}, {"mask": np.ones((2, 2), bool)}]
+    for options in refused:
         with pytest.raises(sr.GraphError, match=r"requires a gradient, which .* do not propagate; pass \.detach\(\)"):
             sr.matmul(a, plain, sr.MIN_PLUS, **options)
     with pytest.raises(sr.GraphError, match=r"has to select.*or to be log Σ exp; pass \.detach\(\)"):
