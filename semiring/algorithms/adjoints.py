@@ -142,10 +142,10 @@ def _of_exponentials(scale: float, product: ForwardPass, gradients: Tensors, wan
     torch, (g,), left, right = _torch(), gradients, None, None
     wide = torch.float64 if product.deficit > _SINGLE else g.dtype
     a, b, c = (_scaled(scale, x.to(wide)) for x in (*product.left, *product.right, product.found))
-    reached = c > -math.inf
-    weight = torch.where(reached, g.to(wide), 0)
+    unreachable = c == -math.inf
+    weight = g.to(wide).masked_fill(unreachable, 0)
     if product.deficit > _DOUBLE:
-        c = torch.where(reached, c, 0)[..., :, None, :]
+        c = c.masked_fill(unreachable, 0)[..., :, None, :]
 
         def terms(a: Any, b: Any, g: Any) -> tuple[Any, Any]:
             found = g * torch.exp(a + b - c)
@@ -155,7 +155,7 @@ def _of_exponentials(scale: float, product: ForwardPass, gradients: Tensors, wan
     else:
         alpha, beta = _largest(a, -1), _largest(b, -2)
         down = _power_of_two(weight)
-        weight = weight / down * torch.where(reached, alpha + beta - c, 0).exp_()
+        weight = weight.div_(down) * (alpha + beta).sub_(c).masked_fill_(unreachable, 0).exp_()
         p, q = (a - alpha).exp_(), (b - beta).exp_()
         if wanted[0]:
             left = (p * (weight @ q.mT)).mul_(down)
@@ -185,7 +185,7 @@ def deficit(scale: Fraction, left: Any, right: Any, values: Any) -> float:
     if not values.numel() or not left.numel():
         return 0.0
     a, b, c = (_scaled(float(scale), x) for x in (left, right, values))
-    return float((_largest(a, -1) + _largest(b, -2) - c).masked_fill_(c == -math.inf, 0).max())
+    return float((_largest(a, -1) + _largest(b, -2)).sub_(c).masked_fill_(c == -math.inf, 0).max())
 
 
 def _torch() -> Any:
