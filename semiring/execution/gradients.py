@@ -47,16 +47,19 @@ def multiply_with_gradient(a: Any, b: Any, semiring: Semiring, options: Options,
         raise GraphError(f"a tensor requires a gradient, but {error}; pass .detach()") from None
     device = next(x.device for x in flattened((a, b)) if requires_gradient(x))
     left, right = _tensors(a, semiring, "a", device), _tensors(b, semiring, "b", device)
-    batch, row, column = leading_axes(tuple(left[0].shape), tuple(right[0].shape))
+    rows, columns = tuple(left[0].shape), tuple(right[0].shape)
+    batch, row, column = leading_axes(rows, columns)
+    shape = *batch, *rows[-2:-1], *(() if column else columns[-1:])
     if row:
         left = [x[None, :] for x in left]
     if column:
         right = [x[:, None] for x in right]
+    if batch and right[0].ndim == 2:  # the rows of a stack times one matrix, whose gradient then needs no stack
+        left, batch = [x.flatten(0, -2) for x in left], ()
     pairs = [_alike(x, y, batch) for x, y in zip(left, right, strict=True)]
     call = _Call(semiring, (options[0] or is_selective(semiring), *options[1:]), adjoint)
     found = _function().apply(call, *(x for x, _ in pairs), *(y for _, y in pairs))
-    axes = (-2,) * row + (-1,) * column
-    *values, witness = [x if x is None else x.squeeze(axes) for x in found]
+    *values, witness = [x if x is None else x.reshape(shape) for x in found]
     return with_witness(tuple(values), witness if options[0] else None)
 
 

@@ -188,6 +188,7 @@ def test_memory(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found = sr.matmul(a, b, TERMS[name][0])
     with Largest() as largest:
         found.sum().backward()
+        sr.matmul(a.reshape(-1, 5, n), b, TERMS[name][0]).sum().backward()
     assert largest.entries <= 4 * n * n
 
 
@@ -305,6 +306,8 @@ def test_refused() -> None:
         sr.matmul(a, plain.to_sparse(), sr.MIN_PLUS)
     with pytest.raises(sr.ShapeError, match="do not fit"):
         sr.matmul(a, torch.ones(3, 2), sr.MIN_PLUS)
+    with pytest.raises(sr.ShapeError, match="at least one axis"):
+        sr.matmul(a, torch.tensor(1.0), sr.MIN_PLUS)
     with pytest.raises(sr.ShapeError, match="a tuple of 2 arrays"):
         sr.matmul((a, a), (plain, torch.ones(1, 2)), sr.DISTANCE_HOPS)
     with pytest.raises(sr.LawError, match="no witness"):
