@@ -15,7 +15,7 @@ from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.chain import multiply_chain
 from semiring.arrays.devices import in_stream_of
-from semiring.arrays.exchange import holds_sparse
+from semiring.arrays.exchange import holds_sparse, requires_gradient
 from semiring.arrays.threads import require_threads
 from semiring.common.docstrings import described_by
 from semiring.common.errors import GraphError, SemiringError, ShapeError, about, described, raised_here, refuse_arrays
@@ -134,6 +134,11 @@ def matmul(
                 return multiply(a, b, semiring, c, out, options)
             if (found := multiply_again(a, b, c, out, semiring, options)) is not None:
                 return found
+        if requires_gradient(a) or requires_gradient(b):
+            from semiring.execution.gradients import multiply_with_gradient  # only where PyTorch is
+
+            alone = usual and c is out is mask is None and not complement
+            return multiply_with_gradient(a, b, semiring, options, alone=alone)
         sparse = mask is not None or complement or holds_sparse(a) or holds_sparse(b)
         if usual and not sparse and (type(a) is np.ndarray or type(b) is np.ndarray):
             return multiply(a, b, semiring, c, out, options)

@@ -36,7 +36,7 @@ from semiring.common.units import counted
 
 __all__ = [
     "ArrayLike", "Borrowed", "Restorer", "a_name_of", "as_array_like", "borrowed", "comes_from", "graph_library", "holds_sparse",
-    "is_pydata", "is_sparse", "lends_memory", "name_of", "refuse_short_floats", "rounded_integer",
+    "is_pydata", "is_sparse", "lends_memory", "name_of", "refuse_short_floats", "require_readable", "requires_gradient", "rounded_integer",
 ]  # fmt: skip
 
 _LEAST_ROUNDED = 2.0**53  # the float64 of the first integer that float64 rounds
@@ -65,9 +65,8 @@ def borrowed(value: Any) -> Borrowed:
         return Borrowed(np.asarray(value))
     if on_gpu(value):
         return Borrowed(value)
+    require_readable(value)
     root = _root(value)
-    if (obstacle := _OBSTACLES[root](value) if root in _OBSTACLES else None) is not None:
-        raise GraphError(f"the {name_of(value)} {obstacle}")
     if root == "torch" and (found := _in_torchs_stream(value)) is not None:
         return found
     if isinstance(value, list | tuple):
@@ -94,6 +93,22 @@ def borrowed(value: Any) -> Borrowed:
     # CuPy's arrays lack the read-only flag of the interface, so the caller's object is asked.
     interface = None if isinstance(array, np.ndarray) else getattr(value, "__cuda_array_interface__", None)
     return Borrowed(array, restore, root in _CONSTANT or (interface is not None and bool(interface["data"][1])))
+
+
+def require_readable(value: Any) -> None:
+    """Refuse an array that cannot be read by its memory alone, such as a sparse tensor."""
+    root = _root(value)
+    if (obstacle := _OBSTACLES[root](value) if root in _OBSTACLES else None) is not None:
+        raise GraphError(f"the {name_of(value)} {obstacle}")
+
+
+def requires_gradient(value: Any) -> bool:
+    """Return True for a tensor of PyTorch that requires a gradient, or a tuple with one.
+
+    >>> requires_gradient(np.eye(2))
+    False
+    """
+    return any(getattr(part, "requires_grad", False) for part in (value if isinstance(value, tuple | list) else (value,)))
 
 
 def _masked() -> GraphError:
@@ -335,7 +350,7 @@ def _torch(tensor: Any) -> str | None:
     if "strided" not in str(tensor.layout):
         return "is sparse; pass .to_dense() with the semiring's zero where no entry is stored, or a SciPy sparse array"
     if tensor.requires_grad:
-        return "requires a gradient, which is not propagated; pass .detach()"
+        return "requires a gradient, which only operands of matmul propagate; pass .detach()"
     if tensor.is_neg():
         return "has a pending change of sign, which only PyTorch sees; pass .resolve_neg()"
     if tensor.device.type == "meta":

@@ -19,7 +19,7 @@ from semiring.common.errors import DTypeError, SemiringError, ShapeError, with_a
 
 __all__ = [
     "WITNESS", "Arrays", "DTypes", "Lent", "Places", "ProductForm", "Shape", "arrays_of", "common_dtypes", "dtype_of", "dtypes_of",
-    "elements", "flattened", "form_of", "matching", "operand", "places_for", "promoted", "require_one_place", "restorer_of",
+    "elements", "flattened", "form_of", "leading_axes", "matching", "operand", "places_for", "promoted", "require_one_place", "restorer_of",
 ]  # fmt: skip
 
 Arrays = tuple[Any, ...]
@@ -71,14 +71,14 @@ def form_of(
     """
     if witness:
         semiring.require_selective()
-    batch, row, column = _leading_axes(a, b)
+    batch, row, column = leading_axes(a, b)
     m, n, dtypes = a[-2:-1], () if column else b[-1:], dtypes or common_dtypes(kinds_a, kinds_b, semiring)
     full = *batch, *(m or (1,)), *(n or (1,))
     large = (math.prod(a) + math.prod(b)) * sum([d.itemsize for d in dtypes]) > _READ_ONCE
     return ProductForm(dtypes, (*batch, *m, *n), full, batch, a[-1], row, column, kinds_a == kinds_b == dtypes, large)
 
 
-def _leading_axes(a: Shape, b: Shape) -> tuple[Shape, bool, bool]:
+def leading_axes(a: Shape, b: Shape) -> tuple[Shape, bool, bool]:
     """Return the leading axes of the product, ``a is a row`` and ``b is a column``."""
     if not a or not b:
         raise ShapeError(f"operands of matmul need at least one axis; got shapes {a} and {b}")

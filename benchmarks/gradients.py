@@ -1,0 +1,92 @@
+"""Products of PyTorch's tensors with gradients, beside PyTorch's own gradients through an array of all m·k·n terms.
+
+    python -m benchmarks.gradients
+    python -m benchmarks.gradients --sizes 64 512 --threads 1
+    python -m benchmarks.gradients --device cuda --sizes 64 512 1024 4096
+
+Times are whole calls in milliseconds, float32, with random normal entries.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import semiring as sr
+from benchmarks.measure import alternate, hardware, installed, machine, print_table
+
+torch: Any = installed("torch")
+
+SEMIRINGS: dict[str, tuple[sr.Semiring, Callable[[Any, Any], Any]]] = {
+    "min-plus": (sr.MIN_PLUS, lambda a, b: (a[:, :, None] + b[None]).amin(1)),
+    "max-times": (sr.MAX_TIMES, lambda a, b: (a[:, :, None] * b[None]).amax(1)),
+    "log": (sr.LOG, lambda a, b: (a[:, :, None] + b[None]).logsumexp(1)),
+    "plus-times": (sr.PLUS_TIMES, lambda a, b: a @ b),
+}
+"""Semirings, and the same product by PyTorch."""
+
+
+def works(name: str, n: int, device: str, threads: int | None, *, broadcast: bool) -> dict[str, Callable[[], Any]]:
+    """The product alone, and forward and backward of ours and theirs."""
+    semiring, theirs = SEMIRINGS[name]
+    numbers = torch.Generator().manual_seed(n)
+    a, b, g = (torch.randn(n, n, generator=numbers).to(device) for _ in range(3))
+    if name == "max-times":
+        a, b = a.abs(), b.abs()
+    left, right = a.clone().requires_grad_(), b.clone().requires_grad_()
+
+    def both(product: Callable[[Any, Any], Any]) -> Callable[[], Any]:
+        def run() -> Any:
+            found = torch.autograd.grad(product(left, right), (left, right), g)
+            if device != "cpu":
+                torch.cuda.synchronize()
+            return found
+
+        return run
+
+    def forward() -> None:
+        sr.matmul(a, b, semiring, threads=threads)
+        if device != "cpu":
+            torch.cuda.synchronize()
+
+    found = {"forward": forward, "both": both(lambda a, b: sr.matmul(a, b, semiring, threads=threads))}
+    if broadcast or name == "plus-times":
+        found["PyTorch"] = both(theirs)
+        for x, y in zip(found["both"](), found["PyTorch"](), strict=True):
+            torch.testing.assert_close(x, y, rtol=1e-3, atol=1e-3)
+    return found
+
+
+def compare(sizes: Sequence[int], device: str, threads: int | None, largest: int, rounds: int) -> None:
+    """A table of whole calls."""
+    rows, others = [], 0.0
+    for name in SEMIRINGS:
+        for n in sizes:
+            some = works(name, n, device, threads, broadcast=n <= largest)
+            timings = alternate(some, rounds)
+            others = max(others, timings.others)
+            times = [f"{1e3 * timings.median(work):,.2f}" if work in some else "–" for work in ("forward", "both", "PyTorch")]
+            rows.append((name, f"{n:,}", *times, f"{timings.ratio('both', 'forward'):.2f}"))
+    print_table(("semiring", "n", "forward", "forward + backward", "PyTorch, both", "both / forward"), rows, others)
+
+
+def main() -> None:
+    """Run it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[64, 512, 1024])
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--largest", type=int, default=512, help="largest n of PyTorch's array of all terms")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--threads", type=int, help="threads of PyTorch and of this library")
+    options = parser.parse_args()
+    if torch is None:
+        return
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    print(f"{hardware(options.device) if options.device != 'cpu' else machine()}, PyTorch {torch.__version__}\n")
+    compare(options.sizes, options.device, options.threads, options.largest, options.rounds)
+
+
+if __name__ == "__main__":
+    main()

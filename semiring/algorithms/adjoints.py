@@ -1,0 +1,192 @@
+"""Adjoints of a product C = A ⊗ B on tensors of PyTorch: the gradients of A and B from the gradient G of C.
+
+    ⊕ selects           Ā_ik = Σ_j G_ij ∂⊗/∂left(a_ik, b_kj), for each j whose witness is k.
+    ⊕ is +              Ā_ik = Σ_j G_ij ∂⊗/∂left(a_ik, b_kj). For numbers Ā = G Bᵀ.
+    ⊕ is log Σ exp      Ā_ik = Σ_j G_ij e^{s(a_ik + b_kj − c_ij)}, by two products of exponentials.
+
+B̄ has the same sums, over i. Functions consist of PyTorch's differentiable operations on stacks of matrices, and add in a fixed order.
+
+A pair (i, j) is unreachable if no term beats the semiring's zero. Such a pair passes exactly 0, also if G is ∞ or NaN there.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import sys
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from semiring.algebra.definition import Semiring
+from semiring.algebra.derivatives import ONE, ZERO, derivatives
+from semiring.algebra.expression import Expr, is_operation, nodes, var
+from semiring.algebra.laws import is_selective
+from semiring.common.errors import SemiringError
+from semiring.kernels.tensors import on_tensors
+
+__all__ = ["Adjoint", "ForwardPass", "Tensors", "adjoint_of", "deficit"]
+
+Tensors = Sequence[Any]
+Wanted = tuple[bool, bool]
+Jacobian = tuple[tuple[Expr, ...], ...]
+
+_ENTRIES = 1 << 21
+"""The most terms a_ik ⊗ b_kj in memory at once."""
+
+_SINGLE, _DOUBLE = 32.0, 256.0
+"""The largest `deficit` of sums in float32 and in float64.
+
+An exponential below e⁻⁸⁷ (float64: e⁻⁷⁰⁸) may count as 0. The relative loss of a gradient is then below e⁻⁵⁵ (e⁻⁴⁵²).
+"""
+
+
+class ForwardPass(NamedTuple):
+    """A product of stacks of matrices: both operands by components, and what the forward pass found.
+
+    `found` is the witness if ⊕ selects, C and its `deficit` if ⊕ is log Σ exp, and else None.
+    """
+
+    left: Tensors
+    right: Tensors
+    found: Any
+    deficit: float = 0.0
+
+
+Adjoint = Callable[[ForwardPass, Tensors, Wanted], tuple[list[Any], list[Any]]]
+"""Returns the gradients of both operands by components, from those of the values; None for an operand that is not wanted."""
+
+
+@functools.lru_cache(maxsize=256)
+def adjoint_of(semiring: Semiring) -> Adjoint:
+    """Return the adjoint of products over a semiring, or raise `SemiringError` for other ⊕ than those of this module."""
+    program, width = semiring.program, semiring.components
+    if program.exponential is not None:
+        return functools.partial(_of_exponentials, float(program.exponential))
+    jacobian = derivatives(program.mul, [var(side, c) for side in (0, 1) for c in range(width)])
+    if width == 1 and is_operation(program.add[0], ("add",)):
+        return _of_numbers if is_operation(program.mul[0], ("mul",)) else functools.partial(_of_sums, jacobian)
+    if is_selective(semiring):
+        return functools.partial(_of_selected, jacobian)
+    raise SemiringError("no gradient passes through this ⊕; it has to select, as min and max do, to be a sum, or to be log Σ exp")
+
+
+def _pulled(jacobian: Jacobian, column: int, gradients: Tensors, left: Tensors, right: Tensors) -> Any:
+    """Return the sum over the components c of a term of G_c · ∂⊗_c/∂(the component `column` of both operands)."""
+    weights = [row[column] for row in jacobian]
+    factors = zip(gradients, weights, on_tensors(weights, left, right), strict=True)
+    terms = [g if weight is ONE else g * value for g, weight, value in factors if weight is not ZERO]
+    return sum(terms[1:], terms[0]) if terms else _torch().zeros_like(gradients[0])
+
+
+def _of_selected(jacobian: Jacobian, product: ForwardPass, gradients: Tensors, wanted: Wanted) -> tuple[list[Any], list[Any]]:
+    """Pass the gradient of each value to the two entries that the witness names."""
+    where, width, depth = _torch().where, len(product.left), product.left[0].shape[-1]
+    won, k = product.found >= 0, product.found.clamp(min=0).long()
+    left, right, gradients = product.left, product.right, [where(won, g, 0) for g in gradients]
+    if any(e.op == "var" for row in jacobian for e in nodes(*row)):
+        left, right = [where(won, a.gather(-1, k), 1) for a in left], [where(won, b.gather(-2, k), 1) for b in right]
+    pulled = [_pulled(jacobian, c, gradients, left, right) if wanted[c // width] else None for c in range(2 * width)]
+    sums = [None if g is None else _sums_at(k, g, depth, (-1, -2)[i // width]) for i, g in enumerate(pulled)]
+    return sums[:width], sums[width:]
+
+
+def _sums_at(index: Any, values: Any, size: int, axis: int) -> Any:
+    """Return the sums of the values with the same index in each row (axis −1) or column (axis −2).
+
+    The order is fixed: `scatter_add_` adds one after the other on a CPU, and `index_put_` sorts on a GPU.
+    """
+    if values.is_cuda:
+        if axis == -2:
+            return _sums_at(index.mT, values.mT, size, -1).mT
+        sums = values.new_zeros((*values.shape[:-1], size))
+        starts = size * _torch().arange(sums[..., 0].numel(), device=values.device).reshape(*sums.shape[:-1], 1)
+        return sums.view(-1).index_put_((starts + index,), values, accumulate=True).view(sums.shape)
+    shape = list(values.shape)
+    shape[axis] = size
+    return values.new_zeros(shape).scatter_add_(axis, index, values)
+
+
+def _of_numbers(product: ForwardPass, gradients: Tensors, wanted: Wanted) -> tuple[list[Any], list[Any]]:
+    (a,), (b,), (g,) = product.left, product.right, gradients
+    return [g @ b.mT if wanted[0] else None], [a.mT @ g if wanted[1] else None]
+
+
+def _of_sums(jacobian: Jacobian, product: ForwardPass, gradients: Tensors, wanted: Wanted) -> tuple[list[Any], list[Any]]:
+    def terms(a: Any, b: Any, g: Any) -> tuple[Any, Any]:
+        return _pulled(jacobian, 0, [g], [a], [b]), _pulled(jacobian, 1, [g], [a], [b])
+
+    (a,), (b,), (g,) = product.left, product.right, gradients
+    return _by_terms(a, b, g, terms, wanted)
+
+
+def _by_terms(a: Any, b: Any, g: Any, terms: Callable[..., tuple[Any, Any]], wanted: Wanted) -> tuple[list[Any], list[Any]]:
+    """Add up all terms of both gradients, in blocks of k; `terms` computes them from a_ik, b_kj and G_ij."""
+    (*batch, m, n), depth = g.shape, a.shape[-1]
+    step = max(1, _ENTRIES // g.numel())
+    left, right = [], []
+    for k in range(0, depth, step):
+        part = slice(k, min(depth, k + step))
+        every = g[..., :, None, :].expand(*batch, m, part.stop - k, n)
+        of_left, of_right = terms(a[..., :, part, None], b[..., None, part, :], every)
+        if wanted[0]:
+            left.append(of_left.sum(-1))
+        if wanted[1]:
+            right.append(of_right.sum(-3))
+    cat = _torch().cat
+    return [cat(left, -1) if wanted[0] else None], [cat(right, -2) if wanted[1] else None]
+
+
+def _of_exponentials(scale: float, product: ForwardPass, gradients: Tensors, wanted: Wanted) -> tuple[list[Any], list[Any]]:
+    """Multiply e^{s(a − α)}, e^{s(b − β)} and G e^{s(α + β − c)}, with α the largest s a of a row, and β the largest s b of a column."""
+    torch, (g,), left, right = _torch(), gradients, None, None
+    wide = torch.float64 if product.deficit > _SINGLE else g.dtype
+    a, b, c = (_scaled(scale, x.to(wide)) for x in (*product.left, *product.right, product.found))
+    unreachable = c == -math.inf
+    weight = g.to(wide).masked_fill(unreachable, 0)
+    if product.deficit > _DOUBLE:
+        c = c.masked_fill(unreachable, 0)[..., :, None, :]
+
+        def terms(a: Any, b: Any, g: Any) -> tuple[Any, Any]:
+            found = g * torch.exp(a + b - c)
+            return found, found
+
+        (left,), (right,) = _by_terms(a, b, weight, terms, wanted)
+    else:
+        alpha, beta = _largest(a, -1), _largest(b, -2)
+        down = _power_of_two(weight)
+        weight = weight.div_(down) * (alpha + beta).sub_(c).masked_fill_(unreachable, 0).exp_()
+        p, q = (a - alpha).exp_(), (b - beta).exp_()
+        if wanted[0]:
+            left = (p * (weight @ q.mT)).mul_(down)
+        if wanted[1]:
+            right = (q * (p.mT @ weight)).mul_(down)
+    return [left if left is None else left.to(g.dtype)], [right if right is None else right.to(g.dtype)]
+
+
+def _scaled(scale: float, x: Any) -> Any:
+    return x if scale == 1 else scale * x
+
+
+def _largest(x: Any, axis: int) -> Any:
+    """Return the largest entry of each row or column, a constant for derivatives; 0 where all are −∞."""
+    return x.detach().amax(axis, keepdim=True).nan_to_num(neginf=0.0)
+
+
+def _power_of_two(weight: Any) -> Any:
+    """Return 1, or for huge gradients the power of two that keeps their sums finite."""
+    torch = _torch()
+    most = torch.linalg.vector_norm(weight.detach(), math.inf, (-2, -1), keepdim=True)
+    return torch.exp2(torch.floor(torch.log2(most)) - 60).nan_to_num(1, 1, 1).clamp(min=1)
+
+
+def deficit(scale: Fraction, left: Any, right: Any, values: Any) -> float:
+    """Return the largest α_i + β_j − s c_ij, which decides how the sums of gradients over log Σ exp are computed."""
+    if not values.numel() or not left.numel():
+        return 0.0
+    a, b, c = (_scaled(float(scale), x) for x in (left, right, values))
+    return float((_largest(a, -1) + _largest(b, -2)).sub_(c).masked_fill_(c == -math.inf, 0).max())
+
+
+def _torch() -> Any:
+    return sys.modules["torch"]
