@@ -51,22 +51,11 @@ template <class S, int ROWS> struct Heap {
 };
 
 // Adds STEPS steps to a thread's sums: its rows of A are 8 apart, and so are its vectors of columns of B.
-template <class S, int STEPS, int TM, int TN, int PITCH, class E = typename S::Element>
-__device__ __forceinline__ void add_steps(E (&total)[TM][TN], const E* from_a, const Vector<E>* from_b) {
-  constexpr int V = Vector<E>::length;
-  Vector<E, STEPS> own[TM];
-#pragma unroll
-  for (int i = 0; i < TM; i++) own[i] = *reinterpret_cast<const Vector<E, STEPS>*>(from_a + 8 * i * PITCH * V);
-#pragma unroll
-  for (int q = 0; q < STEPS; q++) {
-    Vector<E> right[TN / V];
-#pragma unroll
-    for (int j = 0; j < TN / V; j++) right[j] = from_b[8 * (q * (TN / V) + j)];
-#pragma unroll
-    for (int i = 0; i < TM; i++)
-#pragma unroll
-      for (int j = 0; j < TN; j++) S::accumulate(total[i][j], &own[i].element[q], &right[j / V].element[j % V], i * TN + j);
-  }
+template <class S, int STEPS, int PITCH, int TM, int TN, class E = typename S::Element>
+__device__ __forceinline__ void add_steps(E (&total)[TM][TN], const E* from_a, const E* from_b) {
+  Fragments<S, STEPS, TM, TN> fragments;
+  fragments.template load<PITCH * Vector<E>::length, 8, 8 * TN, 8 * Vector<E>::length>(from_a, from_b);
+  fragments.add_to(total);
 }
 
 // A thread block has 8 TM rows, and goes through some columns in tiles of 8 TN, whose operands come in slabs of DEPTH steps: the next slab
@@ -118,13 +107,13 @@ template <class S, int TM, int TN, int DEPTH, bool VECTORS> __device__ __forcein
     if (next_left < last) bring_slab(1 - now, next_left, next_step);
 
     const E* const from_a = slabs[now * SLAB + y * PITCH].element;
-    const Vector<E>* const from_b = slabs + now * SLAB + ROWS * PITCH + x;
+    const E* const from_b = slabs[now * SLAB + ROWS * PITCH + x].element;
     if (k - step >= DEPTH) {
 #pragma unroll 2
-      for (int at = 0; at < DEPTH; at += HELD) add_steps<S, HELD, TM, TN, PITCH>(total, from_a + at, from_b + at * WIDTH);
+      for (int at = 0; at < DEPTH; at += HELD) add_steps<S, HELD, PITCH>(total, from_a + at, from_b + at * COLUMNS);
     } else {
 #pragma unroll 1
-      for (int at = 0; at < k - step; at++) add_steps<S, 1, TM, TN, PITCH>(total, from_a + at, from_b + at * WIDTH);
+      for (int at = 0; at < k - step; at++) add_steps<S, 1, PITCH>(total, from_a + at, from_b + at * COLUMNS);
     }
     if (end) {
       __syncthreads();
