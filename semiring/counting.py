@@ -48,8 +48,8 @@ def count_exactly(graph: Any, *, weight: Any = None, nonedge: Any = None, device
     Returns
     -------
     array of shape (n, n)
-        Element (i, j) is the number of walks from i to j; the empty walk counts, so the diagonal is 1. int64 if all counts are proved
-        to be below 2⁶², else Python's integers in an object array.
+        Element (i, j) is the number of walks from i to j. The empty walk counts, so the diagonal is 1. The dtype is int64 if all counts
+        are proved to be below 2⁶². Else an object array has Python's integers.
 
     Other Parameters
     ----------------

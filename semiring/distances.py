@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 from semiring.algebra.definition import Semiring
@@ -11,7 +11,7 @@ from semiring.algorithms.metrics import Metric, formula, metric_named
 from semiring.arrays.devices import in_stream_of
 from semiring.arrays.exchange import holds_sparse
 from semiring.arrays.threads import require_threads
-from semiring.common.errors import GraphError, SemiringError, described, raised_here, refuse_arrays
+from semiring.common.errors import GraphError, SemiringError, described, raised_here, refuse_arrays, require_k
 from semiring.execution.operands import flattened
 from semiring.execution.pairwise import Neighbours, Wanted, pairwise_blocks
 
@@ -113,8 +113,7 @@ def pairwise(
     require_threads(threads)
     if any(map(holds_sparse, (x, y))):
         raise GraphError("pairwise takes dense arrays; pass a sparse array's .toarray()")
-    if k is not None and (isinstance(k, bool) or not isinstance(k, Integral) or k < 1):
-        raise SemiringError(f"k is {described(k)}; it must be a whole number from 1")
+    k = None if k is None else require_k(k)
     if k is not None and (condensed or out is not None):
         raise SemiringError(f"k= makes arrays of k columns; leave out {'condensed' if condensed else 'out'}=")
     if condensed and y is not None:
@@ -127,7 +126,7 @@ def pairwise(
             raise SemiringError("seuclidean takes no weights, because 1 / V are its weights; leave out weights=")
         weights = V
     wanted = Wanted(
-        chosen, name, own, weights, None if k is None else int(k), bool(chosen.largest if largest is None else largest), bool(condensed),
+        chosen, name, own, weights, k, bool(chosen.largest if largest is None else largest), bool(condensed),
         out, device, threads, bool(check),
     )  # fmt: skip
     with in_stream_of(flattened((x, y, out))):

@@ -6,7 +6,6 @@ Sequences are those of hidden Markov models, Viterbi's algorithm and random fiel
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from semiring.arrays.devices import in_stream_of
 from semiring.arrays.exchange import holds_sparse, requires_gradient
 from semiring.arrays.threads import require_threads
 from semiring.common.docstrings import described_by
-from semiring.common.errors import GraphError, SemiringError, ShapeError, about, described, raised_here, refuse_arrays
+from semiring.common.errors import GraphError, SemiringError, ShapeError, about, described, raised_here, refuse_arrays, require_k
 from semiring.execution.operands import flattened, promoted
 from semiring.execution.product import Witnessed, multiply
 from semiring.execution.relaunch import multiply_again
@@ -159,8 +158,7 @@ def matmul(
 def _best(a: Any, b: Any, semiring: Semiring, k: Any, options: tuple[bool, str, int | None, bool], *, alone: bool) -> Any:
     """Return the k best elements of each row of a ⊗ b."""
     witness, device, threads, check = options
-    if isinstance(k, bool) or not isinstance(k, Integral) or k < 1:
-        raise SemiringError(f"k is {described(k)}; it must be a whole number from 1")
+    k = require_k(k)
     if witness or not alone or semiring.components > 1 or holds_sparse(a) or holds_sparse(b):
         raise SemiringError(
             "k= is for products of two dense matrices of single numbers; leave out c, out, witness, mask, overflow and dtype"
@@ -169,7 +167,7 @@ def _best(a: Any, b: Any, semiring: Semiring, k: Any, options: tuple[bool, str, 
 
     try:
         with in_stream_of(flattened((a, b))):
-            return best_of_product(a, b, semiring, int(k), device, threads, check)
+            return best_of_product(a, b, semiring, k, device, threads, check)
     except SemiringError as error:
         about(error, "the product", semiring, a, b)
         raise

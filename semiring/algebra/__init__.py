@@ -2,7 +2,7 @@
 
 Each module imports only from modules below it:
 
-    laws.py         `check`, its report, and `require`, which refuses a semiring without a law that an algorithm needs
+    laws.py         `check` with its report, and `require`: an algorithm refuses a semiring without the laws it needs
     catalogue.py    the built-in semirings, and `as_semiring`, which finds one by name
     definition.py   `Semiring`: an algebraic structure with a conversion of weights, a witness mark, and display in Jupyter
 

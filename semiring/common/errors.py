@@ -10,6 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
+from numbers import Integral
 from types import FrameType
 from typing import Any, ParamSpec, TypeVar
 
@@ -19,7 +20,7 @@ __all__ = [
     "AssumptionWarning", "CheckpointError", "DTypeError", "DivergenceError", "DivergentPivot", "DomainError", "GraphError", "LawError",
     "NegativeCycleError", "OverflowRiskError", "SemiringError", "ShapeError", "TooLargeError", "TraceError", "brief", "callers_level",
     "described", "in_stack", "install_of", "library", "listing", "noted", "or_similar", "printable", "raised_here", "refuse_arrays",
-    "similar", "with_article",
+    "require_k", "similar", "with_article",
 ]  # fmt: skip
 
 P = ParamSpec("P")
@@ -243,6 +244,19 @@ def refuse_arrays(**arguments: Any) -> None:
     for name, value in arguments.items():
         if isinstance(shape := getattr(value, "shape", None), tuple) and shape:
             raise SemiringError(f"{name} is an array of shape {shape}; this argument takes no array")
+
+
+def require_k(k: Any) -> int:
+    """Return k, the number of best elements of each row, as an int; refuse all but whole numbers from 1.
+
+    >>> require_k(0)
+    Traceback (most recent call last):
+    ...
+    semiring.common.errors.SemiringError: k is 0; it must be a whole number from 1
+    """
+    if isinstance(k, bool) or not isinstance(k, Integral) or k < 1:
+        raise SemiringError(f"k is {described(k)}; it must be a whole number from 1")
+    return int(k)
 
 
 def library(module: str, what: str, extra: str = "") -> Any:

@@ -33,7 +33,7 @@ from semiring.planning import Plan
 from semiring.results.neighbours import Neighbours
 from semiring.results.store import squeezed
 
-__all__ = ["best_entries", "close"]
+__all__ = ["close"]
 
 Found = tuple[Values, Array]
 """The k best elements of some rows, and their columns."""
@@ -63,7 +63,7 @@ def close(
     values = tuple([_as_array(v) for v in (whole if isinstance(whole, tuple) else (whole,))])
     with on_device(device_of(values[0])):
         rows = tuple([v.reshape(math.prod(batch) * count, len(chosen.targets.numbers)) for v in values])
-        found, columns = best_entries(k, question, rows, chosen.targets)
+        found, columns = _best_of(k, question, rows, chosen.targets)
         return _answer(tuple([v.reshape(*batch, count, k) for v in (*found, columns)]), given, chosen)
 
 
@@ -89,13 +89,13 @@ def _by_edges(k: int, how: Plan, edges: CSR, given: GivenGraph, question: Questi
         for some in slices(len(roots), n, HOST) if how.strategy != "condensation" else [slice(0, len(roots))]:
             rows, _ = solver.rows(roots[some], meter, reflexive=question.reflexive)
             rows = rows if targets.every else tuple([v[:, targets.numbers] for v in rows])
-            best, columns[some] = best_entries(k, question, rows, targets)
+            best, columns[some] = _best_of(k, question, rows, targets)
             for array, entries in zip(found, best, strict=True):
                 array[some] = entries
     return (found, columns) if own is None else (tuple([v[own] for v in found]), columns[own])
 
 
-def best_entries(k: int, question: Question, rows: Values, targets: Vertices) -> Found:
+def _best_of(k: int, question: Question, rows: Values, targets: Vertices) -> Found:
     """Select the k best elements of rows, and their columns, one for each target; zeros and −1 where fewer are within the limit.
 
     Of equal elements the first comes first. A target with several columns counts in the first one.
@@ -103,7 +103,7 @@ def best_entries(k: int, question: Question, rows: Values, targets: Vertices) ->
     xp, semiring, (count, width), dtypes = namespace(rows[0]), question.semiring, rows[0].shape, tuple([v.dtype for v in rows])
     if not targets.every and len(first := np.unique(targets.numbers, return_index=True)[1]) < width:
         first.sort()
-        best, columns = best_entries(k, question, tuple([v[:, first] for v in rows]), Vertices(targets.numbers[first]))
+        best, columns = _best_of(k, question, tuple([v[:, first] for v in rows]), Vertices(targets.numbers[first]))
         return best, xp.where(columns < 0, columns, xp.asarray(first)[columns])
     worst, zero = question.worst(dtypes), semiring.identities(dtypes)[0]
     found, places = tuple([filled((count, k), z, d) for z, d in zip(zero, dtypes, strict=True)]), np.full((count, k), -1)

@@ -206,7 +206,7 @@ def require_one_place(
 
 
 def dtypes_of(operands: Sequence[Lent], semiring: Semiring) -> DTypes:
-    """Return the common dtypes of several operands, or those in which a single one is computed."""
+    """Return the common dtypes of several operands, or the dtypes that compute a single one."""
     kinds = list(dict.fromkeys(tuple(map(dtype_of, arrays_of(part))) for part in operands))
     return functools.reduce(lambda x, y: common_dtypes(x, y, semiring), kinds[1:] or kinds, kinds[0])
 

@@ -11,7 +11,6 @@ import math
 import os
 import re
 from collections.abc import Callable, Mapping
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar
 
 import numpy as np
@@ -22,7 +21,7 @@ from semiring.algebra.laws import is_selective
 from semiring.algorithms.divergence import extremum_of
 from semiring.arrays.devices import gpu_name, gpu_number, gpus, is_gpu, why_no_gpu
 from semiring.arrays.threads import require_threads
-from semiring.common.errors import DTypeError, LawError, SemiringError, described, refuse_arrays, similar
+from semiring.common.errors import DTypeError, LawError, SemiringError, described, refuse_arrays, require_k, similar
 from semiring.kernels.limits import DTypes
 from semiring.kernels.operations import operations_for
 
@@ -124,9 +123,7 @@ class Options(NamedTuple):
             if hasattr(value, "shape") and name not in ("node_weight", "nonedge", "sources", "targets"):  # whose truth nobody may ask
                 refuse_arrays(**{name: value})
         if found.k is not None:
-            if isinstance(found.k, bool) or not isinstance(found.k, Integral) or found.k < 1:
-                raise SemiringError(f"k is {described(found.k)}; it must be a whole number from 1")
-            found = found._replace(k=int(found.k))
+            found = found._replace(k=require_k(found.k))
         if found.tolerance and (found.overwrite or found.comm is not None):
             raise SemiringError("tolerance= reads the whole graph again if a cycle improves; leave out overwrite and comm")
         return found

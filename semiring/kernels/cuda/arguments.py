@@ -6,11 +6,12 @@ Annotations give each field's C++ type. The generated header turns the fields in
 
 from __future__ import annotations
 
+import struct
 from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 __all__ = [
     "ALWAYS", "Bits", "Bounds", "CheckedProducts", "DeviceMatrix", "Fronts", "Given", "LaunchPredicate", "Numbers", "Product", "Products",
-    "Scan", "SelectK", "Sequence", "Sparse", "StridedBatch", "Sweeps", "Via", "Witness", "fields_header", "flat", "parameters",
+    "Scan", "SelectK", "Sequence", "Sparse", "StridedBatch", "Sweeps", "Via", "Witness", "fields_header", "flat", "parameters", "word_of",
 ]  # fmt: skip
 
 Word = Annotated[int, "long long"]
@@ -341,6 +342,12 @@ def flat(structure: tuple[Any, ...]) -> list[int]:
         else:
             words.append(field)
     return words
+
+
+def word_of(number: float) -> int:
+    """Return the bits of a double as a word."""
+    (word,) = struct.unpack("=q", struct.pack("=d", number))
+    return int(word)
 
 
 def parameters(structure: type[Any], name: str, *, components: tuple[str, ...] = (), template: str = "") -> tuple[str, str]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import math
-import struct
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +18,7 @@ from semiring.algebra.definition import Semiring
 from semiring.common.html import Code
 from semiring.kernels import cache, machine
 from semiring.kernels.cuda import boolean
-from semiring.kernels.cuda.arguments import ALWAYS, Bounds, DeviceMatrix, Via, parameters
+from semiring.kernels.cuda.arguments import ALWAYS, Bounds, DeviceMatrix, Via, parameters, word_of
 from semiring.kernels.cuda.blocks import access, matrix_of, same_block, shares
 from semiring.kernels.cuda.compiler import Kernel
 from semiring.kernels.cuda.elements import Flags
@@ -373,7 +372,7 @@ def bounds_of(safe: SafeRange, dtype: np.dtype[Any], beyond: int) -> Bounds:
     lowest, highest = (-math.inf, math.inf) if floats else finite_range(dtype, ())
 
     def word(x: float) -> int:
-        return struct.unpack("=q", struct.pack("=d", x))[0] if floats else (int(x) + 2**63) % 2**64 - 2**63
+        return word_of(x) if floats else (int(x) + 2**63) % 2**64 - 2**63
 
     bottom, top = lowest if safe.kinds & LOWEST else safe.low, highest if safe.kinds & HIGHEST else safe.high
     return Bounds(word(safe.low), word(safe.high), word(bottom), word(top), beyond)

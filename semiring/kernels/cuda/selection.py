@@ -6,8 +6,6 @@ Where rows are few, several blocks share the columns, and their selections are m
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +13,8 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import Expr, nodes, var
-from semiring.kernels.cuda.arguments import SelectK
+from semiring.common.forks import cached_property
+from semiring.kernels.cuda.arguments import SelectK, word_of
 from semiring.kernels.cuda.blocks import access, aligned_copy, by_value, matrix_of, of_one_layout
 from semiring.kernels.cuda.compiler import semiring_kernel_for
 from semiring.kernels.cuda.elements import for_each
@@ -44,7 +43,7 @@ class SelectionForm:
     finish: Expr | None
     largest: bool
 
-    @property
+    @cached_property
     def representation(self) -> Representation:
         """The operations on elements as they lie in memory: tropical integers are not clamped, because no copy is made."""
         r = represent(self.semiring, self.dtypes)
@@ -91,7 +90,7 @@ def _current() -> tuple[int, Device]:
 def selection_source(form: SelectionForm, vectors: bool) -> str:
     """Return the CUDA C++ of the kernel ``select``."""
     r, (rows, columns) = form.representation, form.tile
-    value, finish = r.dtypes[0], _finish(form.finish, [f"x.c{c}" for c, _ in enumerate(r.dtypes)], "total", r.dtypes)
+    value, finish = r.dtypes[0], _finish(form.finish, [f"x.c{c}" for c, _ in enumerate(r.dtypes)], "total", r.dtypes, "return {};")
     last = _NAN if value.kind == "f" else literal(int(np.iinfo(value).min if form.largest else np.iinfo(value).max), value)
     return f"""#include "selection.cuh"
 
@@ -100,7 +99,7 @@ struct Selected : Semiring {{
   using Value = {value};
   static constexpr bool LARGEST = {str(form.largest).lower()};
   static __device__ __forceinline__ Value last() {{ return {value}({last}); }}
-  static __device__ __forceinline__ Value finish(Element x, double total) {{ {finish("return {};")} }}
+  static __device__ __forceinline__ Value finish(Element x, double total) {{ {finish} }}
 }};
 extern "C" __global__ void __launch_bounds__({_THREADS}, {_BLOCKS}) select(const __grid_constant__ SelectK<Selected> given) {{
   select_best<Selected, {rows}, {columns}, {form.depth}, {str(vectors).lower()}>(given);
@@ -111,22 +110,17 @@ extern "C" __global__ void __launch_bounds__({_THREADS}, {_BLOCKS}) select(const
 def finish_sums(finish: Expr, sums: tuple[Any, ...], total: float, out: Any) -> None:
     """Write the function of the sums to `out`, which may be the only sum; all are floats of one dtype on the current GPU."""
     names = [f"x{c}" for c, _ in enumerate(sums)] if sums[0] is not out else ["y"]
-    body = _finish(finish, names, "__longlong_as_double(total)", (out.dtype,) * len(sums))
-    for_each(f"{{ {body('y = {};')} }}", {"y": out} | dict(zip(names, sums, strict=True)), total=_bits(total))
+    body = _finish(finish, names, "__longlong_as_double(total)", (out.dtype,) * len(sums), "y = {};")
+    for_each(f"{{ {body} }}", {"y": out} | dict(zip(names, sums, strict=True)), total=word_of(total))
 
 
-def _finish(finish: Expr | None, names: list[str], total: str, dtypes: tuple[np.dtype[Any], ...]) -> Callable[[str], str]:
-    """Return a writer of the statements of `finish`, where `{}` in the last one stands for the result. Extrema keep a NaN of a sum."""
+def _finish(finish: Expr | None, names: list[str], total: str, dtypes: tuple[np.dtype[Any], ...], last: str) -> str:
+    """Return the statements of `finish`; `{}` in the last one stands for the result. Extrema keep a NaN of a sum."""
     sums = [var(0, c) for c, _ in enumerate(names)]
     lines, (found, *_) = function([finish or sums[0], *sums[1:]], names, [f"{dtypes[0]}({total})"], dtypes)
     if finish is not None and dtypes[0].kind == "f" and {"min", "max"} & {e.op for e in nodes(finish)}:
         found = f"{' || '.join(f'{name} != {name}' for name in names)} ? {dtypes[0]}({_NAN}) : {found}"
-    return lambda last: " ".join([*lines, last.format(found)])
-
-
-def _bits(number: float) -> int:
-    (bits,) = struct.unpack("=q", struct.pack("=d", number))
-    return int(bits)
+    return " ".join([*lines, last.format(found)])
 
 
 def best_of_rows(
@@ -154,7 +148,7 @@ def best_of_rows(
     masks = [None if v is None else cupy.ascontiguousarray(v) for v in nan]
     nan_rows, nan_columns = (0 if v is None else v.data.ptr for v in masks)
     places = values.data.ptr, columns_of.data.ptr
-    given = SelectK(matrix_of(A), matrix_of(B), m, n, depth, k, width, _bits(total), nan_rows, nan_columns, *places)
+    given = SelectK(matrix_of(A), matrix_of(B), m, n, depth, k, width, word_of(total), nan_rows, nan_columns, *places)
     kernel = semiring_kernel_for("select", number, selection_source, form, vectors, shared_bytes=limits.block_shared_bytes)
     if m:
         kernel((panels * parts, 1, 1), (_THREADS, 1, 1), (by_value(given),), form.shared_bytes(k))
