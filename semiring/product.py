@@ -5,6 +5,7 @@ Sequences are those of hidden Markov models, Viterbi's algorithm and random fiel
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -325,6 +326,10 @@ def scan(
     require_threads(threads)
     options = ScanOptions(bool(last), bool(reverse), bool(witness or semiring.witness), device, threads, bool(check))
     try:
+        if "torch" in sys.modules and any(map(requires_gradient, (matrices, initial, weights))):
+            from semiring.execution.scan_gradients import scan_with_gradient
+
+            return scan_with_gradient(matrices, semiring, initial, weights, lengths, options)
         with in_stream_of(flattened((matrices, initial, weights))):
             return scan_sequences(matrices, semiring, initial, weights, lengths, options)
     except SemiringError as error:

@@ -22,7 +22,7 @@ from semiring.execution.operands import Shape, flattened, leading_axes
 from semiring.execution.product import multiply, with_witness
 from semiring.execution.relaunch import multiply_again
 
-__all__ = ["multiply_with_gradient"]
+__all__ = ["multiply_with_gradient", "product_of_tensors", "readable_tensors", "require_adjoint"]
 
 Options = tuple[bool, str, int | None, bool]
 
@@ -41,12 +41,23 @@ def multiply_with_gradient(a: Any, b: Any, semiring: Semiring, options: Options,
     """Multiply tensors so that PyTorch can differentiate the product; arguments are those of `multiply`."""
     if not alone:
         raise GraphError("a tensor requires a gradient, which c, out, mask, dtype and overflow do not propagate; pass .detach()")
+    require_adjoint(semiring)
+    device = next(x.device for x in flattened((a, b)) if requires_gradient(x))
+    left, right = readable_tensors(a, semiring, "a", device), readable_tensors(b, semiring, "b", device)
+    values, witness = product_of_tensors(left, right, semiring, options)
+    return with_witness(tuple(values), witness if options[0] else None)
+
+
+def require_adjoint(semiring: Semiring) -> Adjoint:
+    """Return the adjoint of products over a semiring; `GraphError` is raised if none exists."""
     try:
-        adjoint = adjoint_of(semiring)
+        return adjoint_of(semiring)
     except SemiringError as error:
         raise GraphError(f"a tensor requires a gradient, but {error}; pass .detach()") from None
-    device = next(x.device for x in flattened((a, b)) if requires_gradient(x))
-    left, right = _tensors(a, semiring, "a", device), _tensors(b, semiring, "b", device)
+
+
+def product_of_tensors(left: list[Any], right: list[Any], semiring: Semiring, options: Options) -> tuple[list[Any], Any]:
+    """Multiply the components of two operands; return those of the product, and the witness or None."""
     rows, columns = tuple(left[0].shape), tuple(right[0].shape)
     batch, row, column = leading_axes(rows, columns)
     shape = *batch, *rows[-2:-1], *(() if column else columns[-1:])
@@ -57,13 +68,13 @@ def multiply_with_gradient(a: Any, b: Any, semiring: Semiring, options: Options,
     if batch and right[0].ndim == 2:  # the rows of a stack times one matrix, whose gradient then needs no stack
         left, batch = [x.flatten(0, -2) for x in left], ()
     pairs = [_alike(x, y, batch) for x, y in zip(left, right, strict=True)]
-    call = _Call(semiring, (options[0] or is_selective(semiring), *options[1:]), adjoint)
+    call = _Call(semiring, (options[0] or is_selective(semiring), *options[1:]), adjoint_of(semiring))
     found = _function().apply(call, *(x for x, _ in pairs), *(y for _, y in pairs))
     *values, witness = [x if x is None else x.reshape(shape) for x in found]
-    return with_witness(tuple(values), witness if options[0] else None)
+    return values, witness
 
 
-def _tensors(x: Any, semiring: Semiring, name: str, device: Any) -> list[Any]:
+def readable_tensors(x: Any, semiring: Semiring, name: str, device: Any) -> list[Any]:
     """Return the components of an operand as tensors, those of NumPy's arrays on the device."""
     torch: Any = sys.modules["torch"]
     parts = [x] if semiring.components == 1 else list(x) if isinstance(x, tuple | list) else []

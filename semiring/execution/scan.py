@@ -21,9 +21,9 @@ from semiring.kernels.engine import ScanOperands, ScanPlaces
 from semiring.kernels.overflow.scans import check_scan
 from semiring.planning import Plan, Problem, location, plan
 
-__all__ = ["Decoded", "ScanOptions", "scan_sequences"]
+__all__ = ["Decoded", "ScanForm", "ScanOptions", "form_of_scan", "scan_sequences", "whole_numbers"]
 
-_NAMES = "matrices", "weights", "initial"
+_NAMES = "matrices", "weights", "initial", "added"
 
 _MOST_STEPS = np.iinfo(np.int64).max
 
@@ -66,7 +66,7 @@ class ScanOptions(NamedTuple):
     check: bool
 
 
-class _Form(NamedTuple):
+class ScanForm(NamedTuple):
     """Form of a scan, by shapes alone: leading axes, steps and states."""
 
     batch: tuple[int, ...]
@@ -74,22 +74,27 @@ class _Form(NamedTuple):
     states: int
 
 
-def scan_sequences(matrices: Any, semiring: Semiring, initial: Any, weights: Any, lengths: Any, options: ScanOptions) -> Any:
-    """Scan sequences of matrices of any library; return the answer in the caller's kind."""
+def scan_sequences(
+    matrices: Any, semiring: Semiring, initial: Any, weights: Any, lengths: Any, options: ScanOptions, added: Any = None
+) -> Any:
+    """Scan sequences of matrices of any library; return the answer in the caller's kind.
+
+    Vectors `added`, of shape (…, T + 1, S), join the vectors by ⊕ after each step.
+    """
     if options.witness:
         semiring.require_selective()
-    given = {name: x for name, x in zip(_NAMES, (matrices, weights, initial), strict=True) if x is not None}
+    given = {name: x for name, x in zip(_NAMES, (matrices, weights, initial, added), strict=True) if x is not None}
     lent = {name: operand(x, semiring, name) for name, x in given.items()}
     parts = {name: arrays_of(x) for name, x in lent.items()}
-    form, wanted = _form(parts, None if lengths is None else _whole_numbers(lengths))
+    form, wanted = form_of_scan({name: part[0].shape for name, part in parts.items()}, None if lengths is None else whole_numbers(lengths))
     dtypes = functools.reduce(lambda x, y: common_dtypes(x, y, semiring), (tuple(map(dtype_of, part)) for part in parts.values()))
     dtypes = common_dtypes(dtypes, dtypes, semiring)  # a single operand is converted too
     device = options.device
     place = location(tuple(v for part in parts.values() for v in part), device)
     shape = *form.batch, form.steps + 1, form.states
     how = plan(Problem("scan", semiring, dtypes, shape, form.states, place, options.witness, device=device, threads=options.threads))
-    a, w, v = (lent.get(name, ()) for name in _NAMES)
-    require_one_place(a, w, v, None, None, there=how.problem.there, names=_NAMES)
+    a, w, v = (lent.get(name, ()) for name in _NAMES[:3])
+    require_one_place(a, w, v, None, None, there=how.problem.there, names=_NAMES[:3])
     needed = _answer_bytes(how, form, options)
     if needed > ALWAYS_FITS:
         more = "" if options.last or options.witness else ", or last=True for the last vector"
@@ -107,21 +112,21 @@ def scan_sequences(matrices: Any, semiring: Semiring, initial: Any, weights: Any
     return Decoded(answer, *kept[-2:]) if options.witness else answer
 
 
-def _answer_bytes(how: Plan, form: _Form, options: ScanOptions) -> int:
+def _answer_bytes(how: Plan, form: ScanForm, options: ScanOptions) -> int:
     """Count the bytes of the vectors, and with a witness those of the winners and the states."""
     vectors, element = math.prod(form.batch) * (form.steps + 1), sum(d.itemsize for d in how.dtypes)
     witness = vectors * (form.states + 1) * WITNESS.itemsize if options.witness else 0
     return (math.prod(form.batch) if options.last else vectors) * form.states * element + witness
 
 
-def _compute(how: Plan, form: _Form, lengths: Any, lent: dict[str, tuple[Borrowed, ...]], options: ScanOptions) -> ScanPlaces:
+def _compute(how: Plan, form: ScanForm, lengths: Any, lent: dict[str, tuple[Borrowed, ...]], options: ScanOptions) -> ScanPlaces:
     """Compute the answer, in arrays of the computing device."""
     parts = {name: elements(x, how.dtypes, how.semiring, name, how.device) for name, x in lent.items()}
     xp = namespace(parts["matrices"][0])
     if "initial" not in parts:
         _, one = how.semiring.identities(how.dtypes)
         parts["initial"] = tuple(xp.full(form.states, o, dtype) for o, dtype in zip(one, how.dtypes, strict=True))
-    operands = ScanOperands(parts["matrices"], parts.get("weights"), parts["initial"], lengths, form.steps, form.states)
+    operands = ScanOperands(parts["matrices"], parts.get("weights"), parts["initial"], lengths, form.steps, form.states, parts.get("added"))
     engine: Any = how.engine()
     engine.asynchronous = how.gpu
     threads, backward = how.problem.threads, options.reverse
@@ -137,10 +142,9 @@ def _compute(how: Plan, form: _Form, lengths: Any, lent: dict[str, tuple[Borrowe
     return places
 
 
-def _form(parts: dict[str, tuple[Any, ...]], lengths: np.ndarray[Any, Any] | None) -> tuple[_Form, np.ndarray[Any, Any]]:
-    """Return the form of a scan of these arrays, and the length of each sequence."""
-    shapes = {name: part[0].shape for name, part in parts.items()}
-    matrices, weights, initial = (shapes.get(name) for name in _NAMES)
+def form_of_scan(shapes: dict[str, tuple[int, ...]], lengths: np.ndarray[Any, Any] | None) -> tuple[ScanForm, np.ndarray[Any, Any]]:
+    """Return the form of a scan of arrays of these shapes, and the length of each sequence."""
+    matrices, weights, initial = (shapes.get(name) for name in _NAMES[:3])
     assert matrices is not None
     if len(matrices) < 2 or matrices[-1] != matrices[-2]:
         raise ShapeError(f"matrices must be square, of shape (S, S) or (…, T, S, S); got {matrices}")
@@ -166,14 +170,15 @@ def _form(parts: dict[str, tuple[Any, ...]], lengths: np.ndarray[Any, Any] | Non
     except ValueError:
         raise ShapeError(f"the leading axes of {', '.join(f'{name} {shape}' for name, shape in shapes.items())} do not broadcast") from None
     if lengths is None:
-        return _Form(batch, steps, states), np.full(batch, steps, np.int64)
+        return ScanForm(batch, steps, states), np.full(batch, steps, np.int64)
     if lengths.size and not 0 <= lengths.min() <= lengths.max() <= steps:
         more = "; one matrix for all steps has the shape (S, S)" if lengths.min() >= 0 and steps == 1 and weights is None else ""
         raise ShapeError(f"lengths must be from 0 to {steps}, the number of steps; they are from {lengths.min()} to {lengths.max()}{more}")
-    return _Form(batch, steps, states), np.array(np.broadcast_to(lengths, batch), np.int64)
+    return ScanForm(batch, steps, states), np.array(np.broadcast_to(lengths, batch), np.int64)
 
 
-def _whole_numbers(lengths: Any) -> np.ndarray[Any, Any]:
+def whole_numbers(lengths: Any) -> np.ndarray[Any, Any]:
+    """Return lengths as an array of integers on the host; `DTypeError` is raised for other numbers."""
     try:
         found = np.asarray(host(borrowed(lengths).array))
     except ValueError as error:
