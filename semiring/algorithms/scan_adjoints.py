@@ -58,6 +58,7 @@ class ScanPass:
     witness: Any  # (…, T + 1, S), or None
     lengths: np.ndarray[Any, Any]  # on the host
     reverse: bool
+    last: bool  # only the last computed vectors have gradients, of shape (…, S)
 
     @property
     def lead(self) -> tuple[int, ...]:
@@ -89,8 +90,20 @@ class ScanPass:
         """Return the vector v_0 (``first``), or the one at the end of each sequence."""
         if first or self.inside is None:
             return v[..., 0 if first else -1, :]
-        at = _torch().from_numpy(self.lengths[..., None, None]).to(v.device).expand(*self.lengths.shape, 1, v.shape[-1])
-        return v.gather(-2, at)[..., 0, :]
+        return v.gather(-2, self._ends)[..., 0, :]
+
+    def alone(self, v: Any) -> Any:
+        """Return vectors that are 0 except for the last computed ones."""
+        whole = v.new_zeros(*v.shape[:-1], self.lead[-1] + 1, v.shape[-1])
+        if self.reverse or self.inside is None:
+            whole[..., 0 if self.reverse else -1, :] = v
+            return whole
+        return whole.scatter_(-2, self._ends, v[..., None, :])
+
+    @functools.cached_property
+    def _ends(self) -> Any:
+        at, device = _torch().from_numpy(self.lengths[..., None, None]), self.values[0].device
+        return at.to(device).expand(*self.lengths.shape, 1, self.values[0].shape[-1])
 
 
 class _Stack:
@@ -190,12 +203,13 @@ class _Adjoint:
         ),
 
     def _reached(self, g: Any) -> Any:
-        """Return the gradients of all vectors, 0 at unreachable entries and beyond the end of a sequence."""
+        """Return the gradients of vectors, 0 at unreachable entries and beyond the end of a sequence."""
         p, where = self.pass_, _torch().where
         if self.scale is not None or self.selects:
-            unreachable = functools.reduce(lambda x, y: x & y, [v == z for v, z in zip(p.values, self.zero, strict=True)])
+            values = [p.end(v, first=p.reverse) for v in p.values] if p.last else p.values
+            unreachable = functools.reduce(lambda x, y: x & y, [v == z for v, z in zip(values, self.zero, strict=True)])
             return where(unreachable, 0, g)
-        if p.inside is None:
+        if p.inside is None or p.last:
             return g
         rows = np.arange(p.lead[-1] + 1) <= p.lengths[..., None]
         return where(_torch().from_numpy(rows).to(g.device)[..., None], g, 0)
@@ -239,23 +253,24 @@ class _Adjoint:
 
     def _totals(self, g: list[Any]) -> list[Any]:
         """Return λ for all vectors."""
-        if not self.found[0].numel():
-            return g
         program = self.semiring.program
+        if not self.found[0].numel():
+            return list(map(self.pass_.alone, g)) if self.pass_.last else g
         if self.scale is not None:
             return [self._of_exponentials(g[0])]
         if self.width == 1 and is_operation(program.add[0], ("add",)) and is_operation(program.mul[0], ("mul",)):
-            return [self._against_time(PLUS_TIMES, self.pass_.matrices[0], self.pass_.weights and self.pass_.weights[0], g[0])]
+            weights = None if self.pass_.weights is None else self.pass_.weights[0]
+            return [self._against_time(PLUS_TIMES, self.pass_.matrices[0], weights, g)[0]]
+        if self.pass_.last:
+            g = list(map(self.pass_.alone, g))
         return [self._along_winners(g[0])] if self.width == 1 and self.selects else self._by_steps(g)
 
-    def _against_time(self, semiring: Semiring, matrices: Any, weights: Any, added: Any, copies: int = 0) -> Any:
-        """Scan in the other direction, from the added vector at the end of each sequence; with `copies`, on that many added arrays."""
-        p = self.pass_
-        start = p.end(added, first=p.reverse) if not copies else _torch().stack([p.end(part, first=p.reverse) for part in added])
-        lengths = np.broadcast_to(p.lengths, (copies, *p.lengths.shape)) if copies else p.lengths
-        if copies:
-            matrices, weights = matrices[None], weights[None]
-        return self._scan(semiring, matrices, weights, start, added, lengths, reverse=not p.reverse)
+    def _against_time(self, semiring: Semiring, matrices: Any, weights: Any, added: Sequence[Any]) -> Any:
+        """Scan in the other direction, from the added vector at the end of each sequence; return a stack with one scan of each of `added`."""
+        p, copies, stack = self.pass_, len(added), _torch().stack
+        start = stack([v if p.last else p.end(v, first=p.reverse) for v in added])
+        lengths, weights = np.broadcast_to(p.lengths, (copies, *p.lengths.shape)), None if weights is None else weights[None]
+        return self._scan(semiring, matrices[None], weights, start, None if p.last else stack(list(added)), lengths, reverse=not p.reverse)
 
     def _of_exponentials(self, g: Any) -> Any:
         """Compute λ from scans over LOG of the positive and of the negative gradients."""
@@ -266,10 +281,11 @@ class _Adjoint:
         if p.weights is not None:
             moved = moved + (p.weights[0] if s == 1 else s * p.weights[0])
         unreachable = v == -math.inf
+        less, never = (p.end(x, first=p.reverse) if p.last else x for x in (offset, unreachable))
         signs = [1, -1] if bool((g < 0).any()) else [1]
-        added = torch.stack([((sign * g).clamp(min=0).log() - offset).masked_fill_(unreachable, -math.inf) for sign in signs])
-        logs = self._against_time(LOG, a, moved.expand(*p.lead, v.shape[-1]), added, len(signs))
-        parts = (logs + offset).exp().masked_fill_(unreachable, 0)
+        added = [((sign * g).clamp(min=0).log() - less).masked_fill_(never, -math.inf) for sign in signs]
+        logs = self._against_time(LOG, a, moved.expand(*p.lead, v.shape[-1]), added)
+        parts = (logs + offset).exp_().masked_fill_(unreachable, 0)
         return parts[0] if len(signs) == 1 else parts[0] - parts[1]
 
     def _along_winners(self, g: Any) -> Any:

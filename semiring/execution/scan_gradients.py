@@ -38,6 +38,7 @@ class _Call:
     lengths: np.ndarray[Any, Any]
     steps: int
     weighted: bool
+    last: bool  # the last computed vectors are wanted; then all vectors follow them in the answer, without a gradient
 
     def operands(self, tensors: Any) -> tuple[Tensors, Tensors | None, Tensors]:
         """Return matrices, weights and initial vectors."""
@@ -67,11 +68,9 @@ def scan_with_gradient(matrices: Any, semiring: Semiring, initial: Any, weights:
         parts["initial"] = [torch.full((form.states,), float(o), dtype=kind, device=device) for o in ones]
     operands = [_with_all_axes(v.to(kind), form, name) for name, x in parts.items() for v in x]
     whole = options._replace(last=False, witness=options.witness or is_selective(semiring))
-    call = _Call(semiring, whole, counts, form.steps, "weights" in parts)
+    call = _Call(semiring, whole, counts, form.steps, "weights" in parts, options.last)
     *values, witness, states = _functions()[0].apply(call, *operands)
-    if options.last:
-        values = [_last(v, call) for v in values]
-    answer = values[0] if semiring.components == 1 else tuple(values)
+    answer = values[0] if semiring.components == 1 else tuple(values[: semiring.components])
     return Decoded(answer, witness, states) if options.witness else answer
 
 
@@ -105,9 +104,9 @@ def _forward(call: _Call, *operands: Any) -> tuple[Any, ...]:
     """Scan; return the components of all vectors, and the witness and the states, or None."""
     matrices, weights, initial = call.operands([x.detach() for x in operands])
     found = _scanned(call, matrices, weights, initial)
-    answer = found.values if isinstance(found, Decoded) else found
-    *values, witness, states = *flattened([answer]), *(found[1:] if isinstance(found, Decoded) else (None, None))
-    return *values, witness, states
+    values = flattened([found.values if isinstance(found, Decoded) else found])
+    last = [_last(v, call).clone() for v in values] if call.last else []
+    return *last, *values, *(found[1:] if isinstance(found, Decoded) else (None, None))
 
 
 def _scanned(
@@ -128,9 +127,9 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
     """Keep for the backward pass the operands, the vectors and the witness."""
     ctx.call, *operands = inputs
     *values, witness, states = output
-    ctx.save_for_backward(*operands, *values, *([] if witness is None else [witness]))
-    if witness is not None:
-        ctx.mark_non_differentiable(witness, states)
+    width = ctx.call.semiring.components
+    ctx.save_for_backward(*operands, *values[-width:], *([] if witness is None else [witness]))
+    ctx.mark_non_differentiable(*values[width:], *([] if witness is None else [witness, states]))
 
 
 def _backward(ctx: Any, *gradients: Any) -> tuple[Any, ...]:
@@ -147,12 +146,12 @@ def _adjoint(call: _Call, wanted: tuple[bool, bool, bool], *tensors: Any) -> tup
     gradients, operands, found = tensors[:width], tensors[width : width + call.count], tensors[width + call.count :]
     matrices, weights, initial = call.operands(operands)
     witness = found[width] if len(found) > width else None
-    forward = ScanPass(call.semiring, matrices, weights, initial, found[:width], witness, call.lengths, call.options.reverse)
+    forward = ScanPass(call.semiring, matrices, weights, initial, found[:width], witness, call.lengths, call.options.reverse, call.last)
     unchecked = call.options._replace(witness=False, check=False)
 
     def scan(semiring: Semiring, matrices: Any, weights: Any, initial: Any, added: Any, lengths: Any, *, reverse: bool) -> Any:
         other = replace(call, lengths=lengths, options=unchecked._replace(reverse=reverse))
-        return _scanned(other, [matrices], None if weights is None else [weights], [initial], added.contiguous(), semiring)
+        return _scanned(other, [matrices], None if weights is None else [weights], [initial], added, semiring)
 
     def product(semiring: Semiring, left: Any, right: Any) -> Any:
         a, b = (x[0] if width == 1 else tuple(x) for x in (left, right))
@@ -210,7 +209,8 @@ def _by_steps(call: _Call, operands: Any) -> list[Any]:
         vector = [torch.where(begins, b, v) for b, v in zip(begin, new, strict=True)]
         inside = (lengths >= t)[..., None]
         rows.append([torch.where(inside, v, float(z)) for v, z in zip(vector, zero, strict=True)])
-    return [torch.stack(part[::-1] if reverse else part, -2) for part in zip(*rows, strict=True)]
+    values = [torch.stack(part[::-1] if reverse else part, -2) for part in zip(*rows, strict=True)]
+    return [_last(v, call) for v in values] if call.last else values
 
 
 def _in_front(size: int, axes: Any, tensors: Any) -> list[Any]:
