@@ -10,18 +10,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.algorithms.sampling import require_probabilities, sample_states
 from semiring.algorithms.scan import scan
 from semiring.arrays.devices import host, namespace, on_device, scratch_memory
 from semiring.arrays.exchange import Borrowed, borrowed
 from semiring.arrays.memory import ALWAYS_FITS, require_bytes, with_scratch
-from semiring.common.errors import DTypeError, SemiringError, ShapeError, TooLargeError
+from semiring.common.errors import DomainError, DTypeError, SemiringError, ShapeError, TooLargeError
 from semiring.common.units import counted
 from semiring.execution.operands import WITNESS, arrays_of, common_dtypes, dtype_of, elements, operand, require_one_place, restorer_of
 from semiring.kernels.engine import ScanOperands, ScanPlaces
 from semiring.kernels.overflow.scans import check_scan
 from semiring.planning import Plan, Problem, location, plan
 
-__all__ = ["Decoded", "ScanForm", "ScanOptions", "form_of_scan", "scan_sequences", "whole_numbers"]
+__all__ = ["Decoded", "Sampled", "ScanForm", "ScanOptions", "form_of_scan", "scan_sequences", "whole_numbers"]
 
 _NAMES = "matrices", "weights", "initial", "added"
 
@@ -55,6 +56,29 @@ class Decoded(NamedTuple):
     states: Any
 
 
+class Sampled(NamedTuple):
+    """Vectors of a scan, and sequences of states drawn from their posterior distribution; `scan` returns them with ``sample=``.
+
+    Examples
+    --------
+    >>> import numpy as np, semiring as sr
+    >>> stay = np.log([[0.9, 0.1], [0.2, 0.8]])
+    >>> seen = np.log([[0.1, 0.7], [0.6, 0.3], [0.1, 0.9]])
+    >>> sr.scan(stay, "log", np.log([0.5, 0.5]), weights=seen, sample=7).states
+    array([1, 1, 1, 1], dtype=int32)
+
+    Attributes
+    ----------
+    values : array
+        The result of `scan` without samples.
+    states : int32 array of shape (…, T + 1)
+        A sequence of states; −1 beyond the end, and all −1 if no sequence exists.
+    """
+
+    values: Any
+    states: Any
+
+
 class ScanOptions(NamedTuple):
     """The options of `semiring.scan`."""
 
@@ -64,6 +88,7 @@ class ScanOptions(NamedTuple):
     device: str
     threads: int | None
     check: bool
+    sample: np.random.Generator | None = None
 
 
 class ScanForm(NamedTuple):
@@ -83,6 +108,8 @@ def scan_sequences(
     """
     if options.witness:
         semiring.require_selective()
+    if options.sample is not None:
+        require_probabilities(semiring)
     given = {name: x for name, x in zip(_NAMES, (matrices, weights, initial, added), strict=True) if x is not None}
     lent = {name: operand(x, semiring, name) for name, x in given.items()}
     parts = {name: arrays_of(x) for name, x in lent.items()}
@@ -103,12 +130,14 @@ def scan_sequences(
     with on_device(how.device), scratch_memory() if how.gpu else nullcontext():
         values, witness, states = _compute(how, form, wanted, lent, options)
     restore = restorer_of(tuple(p for x in lent.values() for p in x))
-    kept = [*values, *(() if witness is None else (witness, states))]
+    kept = [*values, *(v for v in (witness, states) if v is not None)]
     if how.gpu and not how.problem.there:
         kept = list(map(host, kept))
     if restore is not None:
         kept = list(map(restore, kept))
     answer = kept[0] if semiring.components == 1 else tuple(kept[: semiring.components])
+    if options.sample is not None:
+        return Sampled(answer, kept[-1])
     return Decoded(answer, *kept[-2:]) if options.witness else answer
 
 
@@ -132,14 +161,29 @@ def _compute(how: Plan, form: ScanForm, lengths: Any, lent: dict[str, tuple[Borr
     threads, backward = how.problem.threads, options.reverse
     engine.signed = check_scan(how.semiring, how.dtypes, operands, threads, backward=backward, refuse=options.check)
     rows = (*form.batch, form.steps + 1)
-    shape = (*(form.batch if options.last else rows), form.states)
+    shape = (*(form.batch if options.last and options.sample is None else rows), form.states)
     places = ScanPlaces(
         tuple(xp.empty(shape, dtype) for dtype in how.dtypes),
         xp.empty((*rows, form.states), WITNESS) if options.witness else None,
         xp.empty(rows, WITNESS) if options.witness else None,
     )
     scan(engine, how.scans, operands, places, backward=backward)
-    return places
+    return places if options.sample is None else _sample(how, operands, places, options)
+
+
+def _sample(how: Plan, operands: ScanOperands, places: ScanPlaces, options: ScanOptions) -> ScanPlaces:
+    """Draw a sequence of states for each sequence of a scan."""
+    (values,), xp, lengths = places.values, namespace(places.values[0]), operands.lengths
+    parts = (operands.matrices, operands.weights or (), operands.initial)
+    if how.semiring.program.exponential is None and any(v.size and bool((v < 0).any()) for part in parts for v in part):
+        raise DomainError(f"samples over {how.semiring.name} need probabilities, and an entry is negative")
+    assert options.sample is not None
+    draws = xp.asarray(options.sample.random((*operands.batch, operands.steps + 1)))
+    states = sample_states(how.semiring, operands, values, draws, backward=options.reverse)
+    if options.last:
+        ends = xp.asarray(0 * lengths if options.reverse else lengths)
+        values = xp.take_along_axis(values, ends[..., None, None], axis=-2)[..., 0, :]
+    return places._replace(values=(values,), states=states)
 
 
 def form_of_scan(shapes: dict[str, tuple[int, ...]], lengths: np.ndarray[Any, Any] | None) -> tuple[ScanForm, np.ndarray[Any, Any]]:

@@ -18,6 +18,7 @@ from semiring.algebra.laws import is_selective
 from semiring.algorithms.scan_adjoints import ScanPass, adjoint_of_scan
 from semiring.arrays.devices import in_stream_of
 from semiring.arrays.exchange import requires_gradient
+from semiring.common.errors import GraphError
 from semiring.execution.gradients import product_of_tensors, readable_tensors, require_adjoint
 from semiring.execution.operands import flattened
 from semiring.execution.product import multiply
@@ -57,6 +58,8 @@ def scan_with_gradient(matrices: Any, semiring: Semiring, initial: Any, weights:
     require_adjoint(semiring)
     if options.witness:
         semiring.require_selective()
+    if options.sample is not None:
+        raise GraphError("a tensor requires a gradient, which samples do not propagate; pass .detach()")
     given = {name: x for name, x in (("matrices", matrices), ("weights", weights), ("initial", initial)) if x is not None}
     device = next(x.device for x in flattened(list(given.values())) if requires_gradient(x))
     parts = {name: readable_tensors(x, semiring, name, device) for name, x in given.items()}
@@ -156,7 +159,7 @@ def _adjoint(call: _Call, wanted: tuple[bool, bool, bool], *tensors: Any) -> tup
     def product(semiring: Semiring, left: Any, right: Any) -> Any:
         a, b = (x[0] if width == 1 else tuple(x) for x in (left, right))
         with in_stream_of(tensors):
-            return flattened([multiply(a, b, semiring, None, None, (False, *unchecked[3:]))])
+            return flattened([multiply(a, b, semiring, None, None, (False, unchecked.device, unchecked.threads, False))])
 
     each = adjoint_of_scan(forward, gradients, wanted, scan, product)
     sides = [matrices, initial] if weights is None else [matrices, weights, initial]
