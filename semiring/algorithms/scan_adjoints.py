@@ -8,9 +8,8 @@ adjoint of step t applied to λ_t. One recurrence over time finds λ, and produc
     ⊕ is +, ⊗ is ×      λ is a scan against time, with G_t added at each step.
     ⊕ selects           Gradients follow the winners back, in ⌈log₂ T⌉ rounds: each round doubles the steps that a pointer leads back
                         (Wyllie, "The complexity of parallel computations", 1979).
-    other sums          T steps in turn.
 
-A reversed scan, v_{t−1} = A_t ⊗ (w_t ⊗ v_t), has the same adjoints, with time in the other direction.
+A reversed scan, v_{t−1} = A_t ⊗ (w_t ⊗ v_t), has the same adjoints, with time in the other direction. Elements are single numbers.
 
 An entry of v_t that equals the semiring's zero passes exactly 0 (⊕ selects or is log Σ exp), also if G is ∞ or NaN there. So do entries
 beyond the end of a sequence.
@@ -32,47 +31,64 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.derivatives import ONE, derivatives
 from semiring.algebra.expression import is_operation, nodes, var
 from semiring.algebra.laws import is_selective
-from semiring.algorithms.adjoints import ForwardPass, Tensors, adjoint_of, deficit, pulled, sums_at
+from semiring.algorithms.adjoints import ForwardPass, adjoint_of, deficit, pulled, sums_at
+from semiring.common.forks import cached_property
 from semiring.kernels.tensors import on_tensors
 
-__all__ = ["ScanPass", "adjoint_of_scan"]
+__all__ = ["ScanPass", "adjoint_of_scan", "has_scan_adjoint"]
 
 Scan = Callable[..., Any]
-"""Scans ``(semiring, matrices, weights, initial, added, lengths, reverse=…)`` of single tensors; see `semiring.kernels.engine.ScanOperands`."""
+"""Scans ``(semiring, matrices, weights, initial, added, lengths, reverse=…)``; see `semiring.kernels.engine.ScanOperands`."""
 
-Product = Callable[[Semiring, Tensors, Tensors], Tensors]
+
+@functools.lru_cache(maxsize=256)
+def has_scan_adjoint(semiring: Semiring) -> bool:
+    """Return True if this module has the adjoint of scans over the semiring, among those with an adjoint of products."""
+    program = semiring.program
+    if semiring.components > 1:
+        return False
+    return program.exponential is not None or is_selective(semiring) or _is_of_numbers(semiring)
+
+
+def _is_of_numbers(semiring: Semiring) -> bool:
+    return is_operation(semiring.program.add[0], ("add",)) and is_operation(semiring.program.mul[0], ("mul",))
 
 
 @dataclass(frozen=True, eq=False)
 class ScanPass:
-    """A scan, by components: its operands with all leading axes of the batch (of length 1 where shared), and what it found.
+    """A scan: its operands, with all leading axes of the batch (of length 1 where shared), and what it found.
 
-    The `matrices` have T or one step, as have the `weights`. `witness` has the winners if ⊕ selects.
+    The matrices have T or one step, as have the weights.
     """
 
     semiring: Semiring
-    matrices: Tensors  # (…, T, S, S)
-    weights: Tensors | None  # (…, T, S)
-    initial: Tensors  # (…, S)
-    values: Tensors  # (…, T + 1, S)
-    witness: Any  # (…, T + 1, S), or None
+    matrices: Any  # (…, T, S, S)
+    weights: Any  # (…, T, S), or None
+    initial: Any  # (…, S)
+    values: Any  # (…, T + 1, S)
+    witness: Any  # (…, T + 1, S) if ⊕ selects, or None
     lengths: np.ndarray[Any, Any]  # on the host
     reverse: bool
     last: bool  # only the last computed vectors have gradients, of shape (…, S)
 
-    @property
+    @cached_property
     def lead(self) -> tuple[int, ...]:
-        """Return the lengths of the axes of the batch, and T."""
-        *batch, rows, _ = self.values[0].shape
+        """The lengths of the axes of the batch, and T."""
+        *batch, rows, _ = self.values.shape
         return *batch, rows - 1
 
-    @functools.cached_property
+    @cached_property
     def inside(self) -> Any:
-        """True at the steps of each sequence; None if all sequences have T steps."""
+        """True at the vectors that each sequence has, also at v_0; None if all sequences have T steps."""
         steps = self.lead[-1]
         if not self.lengths.size or int(self.lengths.min()) == steps:
             return None
-        return _torch().from_numpy(np.arange(steps) < self.lengths[..., None]).to(self.values[0].device)
+        return _torch().from_numpy(np.arange(steps + 1) <= self.lengths[..., None]).to(self.values.device)[..., None]
+
+    @cached_property
+    def _ends(self) -> Any:
+        at = _torch().from_numpy(self.lengths[..., None, None])
+        return at.to(self.values.device).expand(*self.lengths.shape, 1, self.values.shape[-1])
 
     def sources(self, v: Any) -> Any:
         """Return the vectors before each step."""
@@ -84,13 +100,17 @@ class ScanPass:
 
     def within(self, v: Any, other: float = 0) -> Any:
         """Return vectors of all steps, with another number at steps beyond the lengths."""
-        return v if self.inside is None else _torch().where(self.inside[..., None], v, other)
+        return v if self.inside is None else _torch().where(self.inside[..., 1:, :], v, other)
 
     def end(self, v: Any, *, first: bool) -> Any:
         """Return the vector v_0 (``first``), or the one at the end of each sequence."""
         if first or self.inside is None:
             return v[..., 0 if first else -1, :]
         return v.gather(-2, self._ends)[..., 0, :]
+
+    def computed_last(self, v: Any) -> Any:
+        """Return the last computed vector of each sequence."""
+        return self.end(v, first=self.reverse)
 
     def alone(self, v: Any) -> Any:
         """Return vectors that are 0 except for the last computed ones."""
@@ -100,17 +120,12 @@ class ScanPass:
             return whole
         return whole.scatter_(-2, self._ends, v[..., None, :])
 
-    @functools.cached_property
-    def _ends(self) -> Any:
-        at, device = _torch().from_numpy(self.lengths[..., None, None]), self.values[0].device
-        return at.to(device).expand(*self.lengths.shape, 1, self.values[0].shape[-1])
-
 
 class _Stack:
     """Layout of all steps as a stack of products; steps and sequences that share a matrix are the rows of one product."""
 
     def __init__(self, scan: ScanPass) -> None:
-        shape, lead = scan.matrices[0].shape, scan.lead
+        shape, lead = scan.matrices.shape, scan.lead
         own = [axis for axis, length in enumerate(lead) if shape[axis] == length]
         self.shared = [axis for axis in range(len(lead)) if axis not in own]
         self._order, self._reverse, self._states = [*own, *self.shared], scan.reverse, shape[-1]
@@ -128,254 +143,176 @@ class _Stack:
         rows = rows.mT if self._reverse else rows
         return rows.reshape(*self._lengths, self._states).permute(*self._back, len(self._order))
 
-    def matrices(self, a: Any) -> Any:
-        """Return the matrices as a stack, without shared axes."""
+    def sides(self, matrices: Any, vectors: Any) -> tuple[Any, Any]:
+        """Return the left and the right operand of the products."""
         axes = len(self._order)
-        return a.permute(*self._order, axes, axes + 1).reshape(*self._own, self._states, self._states)
+        stack = matrices.permute(*self._order, axes, axes + 1).reshape(*self._own, self._states, self._states)
+        return (stack, self.rows(vectors)) if self._reverse else (self.rows(vectors), stack)
 
     def whole(self, a: Any) -> Any:
         """Return a stack of matrices with all axes again."""
         axes = len(self._order)
         return a.reshape(*self._own, *(1 for _ in self.shared), self._states, self._states).permute(*self._back, axes, axes + 1)
 
-    def sides(self, matrices: Tensors, vectors: Tensors) -> tuple[list[Any], list[Any]]:
-        """Return the left and the right operand of the products."""
-        stack, rows = [self.matrices(a) for a in matrices], [self.rows(v) for v in vectors]
-        return (stack, rows) if self._reverse else (rows, stack)
-
 
 class _Adjoint:
     """The adjoint of one scan; `scan` and `product` compute scans and products of tensors."""
 
-    def __init__(self, forward: ScanPass, scan: Scan, product: Product) -> None:
-        self.pass_, self._scan, self._product = forward, scan, product
-        self.semiring, self.width = forward.semiring, forward.semiring.components
-        program = self.semiring.program
+    def __init__(self, forward: ScanPass, scan: Scan, product: Callable[[Any, Any], Any]) -> None:
+        self.forward, self.scan, self.stack = forward, scan, _Stack(forward)
+        program = forward.semiring.program
         self.scale = None if program.exponential is None else float(program.exponential)
-        self.jacobian = derivatives(program.mul, [var(side, c) for side in (0, 1) for c in range(self.width)])
-        self.selects = is_selective(self.semiring)
-        self.stack = _Stack(forward)
-        self.zero = list(map(float, _elements(self.semiring.zero)))
-        self.sources, self.found = [list(map(part, forward.values)) for part in (forward.sources, forward.results)]
+        self.jacobian = derivatives(program.mul, [var(0), var(1)])
+        self.zero = float(forward.semiring.zero)
+        self.sources, self.found = forward.sources(forward.values), forward.results(forward.values)
         self.winners = None if forward.witness is None else forward.results(forward.witness)
-        self._weigh()
+        self.before, self.inner = self.sources, self.found  # operands and results of the products with the matrices
+        weights = forward.weights
+        if weights is not None and forward.reverse:
+            self.before = forward.within(*on_tensors(program.mul, [weights], [self.sources]), self.zero)
+        elif weights is not None and self.scale is not None:
+            self.inner = self.found - weights
+        elif weights is not None and any(e.op == "var" for e in nodes(*self.jacobian[0])):
+            self.inner = forward.within(self.stack.vectors(product(*self.stack.sides(forward.matrices, self.sources))))
+        if self.scale is not None:  # no term beats the zero there, and the other infinity makes every exponential 0
+            self.inner = _torch().where(self.found == self.zero, -self.zero, self.inner)
 
-    def _weigh(self) -> None:
-        """Find both sides of the products with the weights: the product before them, or the vector before them in a reversed scan."""
-        p, torch = self.pass_, _torch()
-        self.before = self.sources
-        self.inner = self.found  # the products
-        if p.weights is None:
-            return
-        if p.reverse:
-            before = on_tensors(self.semiring.program.mul, p.weights, self.sources)
-            self.before = [p.within(v, z) for v, z in zip(before, self.zero, strict=True)]
-        elif self.scale is not None:
-            self.inner = [self.found[0] - p.weights[0]]
-        elif any(e.op == "var" for row in self.jacobian for e in nodes(*row)):
-            self.inner = [p.within(self.stack.vectors(v)) for v in self._product(self.semiring, *self.stack.sides(p.matrices, self.sources))]
-        if self.scale is not None:  # no term beats the zero there; the other infinity makes every exponential 0
-            self.inner = [torch.where(self.found[0] == self.zero[0], -self.zero[0], self.inner[0])]
-
-    def gradients(self, gradients: Tensors, wanted: tuple[bool, bool, bool]) -> tuple[Any, ...]:
-        """Return the gradients of matrices, weights and initial vector by components, in the shapes of the operands."""
-        p, torch, width = self.pass_, _torch(), self.width
-        total = self._totals([self._reached(g) for g in gradients])
-        initial = [p.end(v, first=not p.reverse) for v in total]
-        after = [p.results(v) for v in total]
-        matrices = weights = None
-        if not after[0].numel():
-            matrices = [torch.zeros_like(a) for a in p.matrices]
-            weights = None if p.weights is None else [torch.zeros_like(w) for w in p.weights]
+    def gradients(self, g: Any, wanted: tuple[bool, bool, bool]) -> list[Any]:
+        """Return the gradients of matrices, weights and initial vector in the shapes of the operands, None for those not wanted."""
+        p, torch = self.forward, _torch()
+        total = self._totals(self._reached(g))
+        operands, found = (p.matrices, p.weights, p.initial), [None, None, p.end(total, first=not p.reverse)]
+        after, weighs = p.results(total), p.weights is not None and wanted[1]
+        if not after.numel():
+            found[:2] = [x if x is None else torch.zeros_like(x) for x in operands[:2]]
         else:
-            weighs = p.weights is not None and wanted[1]
             if p.weights is not None and not p.reverse:
-                if weighs:
-                    weights = [self._pulled(width + c, after, self.inner, p.weights) for c in range(width)]
-                after = [self._pulled(c, after, self.inner, p.weights) for c in range(width)]
+                found[1] = self._pulled(1, after, self.inner, p.weights) if weighs else None
+                after = self._pulled(0, after, self.inner, p.weights)
             if wanted[0] or (weighs and p.reverse):
-                matrices, before = self._of_products(after, (wanted[0], weighs and p.reverse))
+                found[0], before = self._of_products(after, wanted[0], weighs and p.reverse)
                 if weighs and p.reverse:
-                    weights = [self._pulled(c, before, p.weights, self.sources) for c in range(width)]
-        return *(
-            None if parts is None or not asked else [g.sum_to_size(x.shape) for g, x in zip(parts, operand, strict=True)]
-            for parts, operand, asked in zip((matrices, weights, initial), (p.matrices, p.weights, p.initial), wanted, strict=True)
-        ),
+                    found[1] = self._pulled(0, before, p.weights, self.sources)
+        given = zip(found, operands, wanted, strict=True)
+        return [x.sum_to_size(operand.shape) if asked and x is not None else None for x, operand, asked in given]
 
     def _reached(self, g: Any) -> Any:
         """Return the gradients of vectors, 0 at unreachable entries and beyond the end of a sequence."""
-        p, where = self.pass_, _torch().where
-        if self.scale is not None or self.selects:
-            values = [p.end(v, first=p.reverse) for v in p.values] if p.last else p.values
-            unreachable = functools.reduce(lambda x, y: x & y, [v == z for v, z in zip(values, self.zero, strict=True)])
-            return where(unreachable, 0, g)
-        if p.inside is None or p.last:
-            return g
-        rows = np.arange(p.lead[-1] + 1) <= p.lengths[..., None]
-        return where(_torch().from_numpy(rows).to(g.device)[..., None], g, 0)
+        p, where = self.forward, _torch().where
+        if self.scale is not None or self.winners is not None:
+            return where((p.computed_last(p.values) if p.last else p.values) == self.zero, 0, g)
+        return g if p.inside is None or p.last else where(p.inside, g, 0)
 
-    def _pulled(self, column: int, gradients: Tensors, left: Tensors, right: Tensors) -> Any:
-        return self.pass_.within(pulled(self.jacobian, column, gradients, left, right))
+    def _pulled(self, side: int, g: Any, left: Any, right: Any) -> Any:
+        return self.forward.within(pulled(self.jacobian, side, [g], [left], [right]))
 
-    def _of_products(self, after: Tensors, wanted: tuple[bool, bool]) -> tuple[Any, Any]:
-        """Return the gradients of the matrices and of the vectors, summed over all that share a matrix."""
-        p, stack, g = self.pass_, self.stack, [self.stack.rows(v) for v in after]
+    def _of_products(self, after: Any, matrix: bool, vector: bool) -> tuple[Any, Any]:
+        """Return the gradients of the matrices and of the vectors, summed over all that share a matrix; None for those not wanted."""
+        p, stack, g = self.forward, self.stack, self.stack.rows(after)
         left, right = stack.sides(p.matrices, self.before)
         if self.scale is not None and not stack.shared:
-            (a,), (v,) = (left, right) if p.reverse else (right, left)
-            terms = (a + v.mT).sub_(stack.rows(self.inner[0]))
-            terms = (terms if self.scale == 1 else terms.mul_(self.scale)).exp_().mul_(g[0])
-            vectors = [terms.sum(-2 if p.reverse else -1, keepdim=True).mT]
-            matrices = [terms]
+            a, v = (left, right) if p.reverse else (right, left)
+            terms = (a + v.mT).sub_(stack.rows(self.inner))
+            of_matrices = (terms if self.scale == 1 else terms.mul_(self.scale)).exp_().mul_(g)
+            of_vectors = of_matrices.sum(-2 if p.reverse else -1, keepdim=True).mT
         else:
-            found, lost = self.winners, 0.0
-            if self.scale is not None:
-                found = self.inner[0]
-            found = None if found is None else stack.rows(found)
-            if self.scale is not None:
-                lost = deficit(self.semiring.program.exponential, left[0], right[0], found)
-            order = wanted if p.reverse else wanted[::-1]
-            sides = adjoint_of(self.semiring)(ForwardPass(left, right, found, lost), g, order)
-            matrices, vectors = sides if p.reverse else sides[::-1]
-        of_matrices = [self._used(stack.whole(m)) for m in matrices] if wanted[0] else None
-        return of_matrices, [stack.vectors(v) for v in vectors] if wanted[1] else None
+            found, lost, scale = self.winners, 0.0, p.semiring.program.exponential
+            if scale is not None:
+                found = stack.rows(self.inner)
+                lost = deficit(scale, left, right, found)
+            elif found is not None:
+                found = stack.rows(found)
+            order = (matrix, vector) if p.reverse else (vector, matrix)
+            sides = adjoint_of(p.semiring)(ForwardPass([left], [right], found, lost), [g], order)
+            (of_matrices,), (of_vectors,) = sides if p.reverse else sides[::-1]
+        return self._used(stack.whole(of_matrices)) if matrix else None, stack.vectors(of_vectors) if vector else None
 
     def _used(self, matrices: Any) -> Any:
         """Return gradients of matrices, 0 for steps that no sequence has."""
-        inside = self.pass_.inside
-        if inside is None or len(self.pass_.lead) - 1 in self.stack.shared:
+        inside = self.forward.inside
+        if inside is None or len(self.forward.lead) - 1 in self.stack.shared:
             return matrices
         for axis in self.stack.shared:
             inside = inside.any(axis, keepdim=True)
-        return matrices.masked_fill_(~inside[..., None, None], 0)
+        return matrices.masked_fill_(~inside[..., 1:, :, None], 0)
 
     # λ, the gradients with all later uses.
 
-    def _totals(self, g: list[Any]) -> list[Any]:
+    def _totals(self, g: Any) -> Any:
         """Return λ for all vectors."""
-        program = self.semiring.program
-        if not self.found[0].numel():
-            return list(map(self.pass_.alone, g)) if self.pass_.last else g
-        if self.scale is not None:
-            return [self._of_exponentials(g[0])]
-        if self.width == 1 and is_operation(program.add[0], ("add",)) and is_operation(program.mul[0], ("mul",)):
-            weights = None if self.pass_.weights is None else self.pass_.weights[0]
-            return [self._against_time(PLUS_TIMES, self.pass_.matrices[0], weights, g)[0]]
-        if self.pass_.last:
-            g = list(map(self.pass_.alone, g))
-        return [self._along_winners(g[0])] if self.width == 1 and self.selects else self._by_steps(g)
+        p = self.forward
+        if self.found.numel() and self.scale is not None:
+            return self._of_exponentials(self.scale, g)
+        if self.found.numel() and self.winners is None:
+            return self._against_time(PLUS_TIMES, p.matrices, p.weights, [g])[0]
+        g = p.alone(g) if p.last else g
+        return self._along_winners(g) if self.found.numel() else g
 
     def _against_time(self, semiring: Semiring, matrices: Any, weights: Any, added: Sequence[Any]) -> Any:
-        """Scan in the other direction, from the added vector at the end of each sequence; return a stack with one scan of each of `added`."""
-        p, copies, stack = self.pass_, len(added), _torch().stack
-        start = stack([v if p.last else p.end(v, first=p.reverse) for v in added])
+        """Return a stack of scans in the other direction, one for each of `added`, which begins with its vector at the end."""
+        p, copies, stack = self.forward, len(added), _torch().stack
+        start = stack([v if p.last else p.computed_last(v) for v in added])
         lengths, weights = np.broadcast_to(p.lengths, (copies, *p.lengths.shape)), None if weights is None else weights[None]
-        return self._scan(semiring, matrices[None], weights, start, None if p.last else stack(list(added)), lengths, reverse=not p.reverse)
+        return self.scan(semiring, matrices[None], weights, start, None if p.last else stack(list(added)), lengths, reverse=not p.reverse)
 
-    def _of_exponentials(self, g: Any) -> Any:
+    def _of_exponentials(self, s: float, g: Any) -> Any:
         """Compute λ from scans over LOG of the positive and of the negative gradients."""
-        p, torch, s = self.pass_, _torch(), self.scale
-        v, a = (x if s == 1 else s * x for x in (p.values[0], p.matrices[0]))
+        p = self.forward
+        v, a, w = (x if s == 1 or x is None else s * x for x in (p.values, p.matrices, p.weights))
         most = v.amax(-1, keepdim=True).nan_to_num(neginf=0.0)
         offset, moved = v - most, p.sources(most) - p.results(most)
-        if p.weights is not None:
-            moved = moved + (p.weights[0] if s == 1 else s * p.weights[0])
+        moved = moved.expand(*p.lead, v.shape[-1]) if w is None else moved + w
         unreachable = v == -math.inf
-        less, never = (p.end(x, first=p.reverse) if p.last else x for x in (offset, unreachable))
+        less, never = (p.computed_last(x) if p.last else x for x in (offset, unreachable))
         signs = [1, -1] if bool((g < 0).any()) else [1]
         added = [((sign * g).clamp(min=0).log() - less).masked_fill_(never, -math.inf) for sign in signs]
-        logs = self._against_time(LOG, a, moved.expand(*p.lead, v.shape[-1]), added)
-        parts = (logs + offset).exp_().masked_fill_(unreachable, 0)
+        parts = (self._against_time(LOG, a, moved, added) + offset).exp_().masked_fill_(unreachable, 0)
         return parts[0] if len(signs) == 1 else parts[0] - parts[1]
 
     def _along_winners(self, g: Any) -> Any:
         """Follow the winners back. An additional state S, which passes nothing, stands for entries without a winner."""
-        p, torch, states, axis = self.pass_, _torch(), g.shape[-1], len(self.pass_.lead) - 1
-        pointers, factors = self.winners.long(), self._factors()
-        pointers = torch.where(pointers < 0, states, pointers)
-        pad = torch.nn.functional.pad
-        total, pointers = pad(g, (0, 1)), pad(pointers, (0, 1), value=states)
-        factors = None if factors is None else pad(factors, (0, 1))
+        p, torch, states, axis = self.forward, _torch(), g.shape[-1], len(self.forward.lead) - 1
+        pad, factors = torch.nn.functional.pad, self._factors()
+        pointers = pad(torch.where(self.winners < 0, states, self.winners.long()), (0, 1), value=states)
+        total, factors = pad(g, (0, 1)), None if factors is None else pad(factors, (0, 1))
         if p.reverse:
-            total, pointers = total.flip(axis), pointers.flip(axis)
-            factors = None if factors is None else factors.flip(axis)
+            total, pointers, factors = (None if x is None else x.flip(axis) for x in (total, pointers, factors))
         steps, far = p.lead[-1], 1
-        while far <= steps:  # a pointer at t, the number t − `far` of these arrays, leads from v_t to v_{t−far}
+        while far <= steps:  # the pointers of v_t, for t from `far` on, lead to v_{t−far}
             later = total[..., far:, :] if factors is None else total[..., far:, :] * factors
             back = sums_at(pointers, later, states + 1, -1)
             back[..., states] = 0
-            total = torch.cat([total[..., : steps + 1 - far, :] + back, total[..., steps + 1 - far :, :]], axis)
-            ahead = pointers[..., far:, :]
+            kept = steps + 1 - far
+            total = torch.cat([total[..., :kept, :] + back, total[..., kept:, :]], axis)
+            ahead, kept = pointers[..., far:, :], max(0, kept - far)
             if factors is not None:
-                factors = factors[..., far:, :] * factors[..., : steps + 1 - 2 * far, :].gather(-1, ahead)
-            pointers = pointers[..., : max(0, steps + 1 - 2 * far), :].gather(-1, ahead)
-            far *= 2
+                factors = factors[..., far:, :] * factors[..., :kept, :].gather(-1, ahead)
+            pointers, far = pointers[..., :kept, :].gather(-1, ahead), 2 * far
         total = total[..., :states]
         return total.flip(axis) if p.reverse else total
 
     def _factors(self) -> Any:
         """Return the derivative of each vector's entries by the entry before that won; None if all are 1."""
-        if all(entry is ONE for row in self.jacobian for entry in row):
+        if all(entry is ONE for entry in self.jacobian[0]):
             return None
-        p, torch, k = self.pass_, _torch(), self.winners.clamp(min=0).long()
-        index, (before,), jacobian = k[..., None], self.before, self.jacobian
-        matrix = p.matrices[0].expand(*p.lead, *p.matrices[0].shape[-2:])
-        entry = matrix.gather(-1, index)[..., 0] if p.reverse else matrix.gather(-2, k[..., None, :])[..., 0, :]
-        factor, won = torch.ones_like(entry), before.gather(-1, k)
+        p, torch, k, jacobian = self.forward, _torch(), self.winners.clamp(min=0).long(), self.jacobian
+        matrix, won = p.matrices.expand(*p.lead, *p.matrices.shape[-2:]), self.before.gather(-1, k)
+        entry = matrix.gather(-1, k[..., None])[..., 0] if p.reverse else matrix.gather(-2, k[..., None, :])[..., 0, :]
+        factor = torch.ones_like(entry)
         if p.weights is not None and not p.reverse:
-            factor = pulled(jacobian, 0, [factor], self.inner, p.weights)
+            factor = pulled(jacobian, 0, [factor], [self.inner], [p.weights])
         factor = pulled(jacobian, 1, [factor], [entry], [won]) if p.reverse else pulled(jacobian, 0, [factor], [won], [entry])
         if p.weights is not None and p.reverse:
-            weights, sources = (x.expand(entry.shape).gather(-1, k) for x in (p.weights[0], self.sources[0]))
+            weights, sources = (x.expand(entry.shape).gather(-1, k) for x in (p.weights, self.sources))
             factor = pulled(jacobian, 1, [factor], [weights], [sources])
         return torch.where(self.winners < 0, 0, factor)
 
-    def _by_steps(self, g: list[Any]) -> list[Any]:
-        """Apply the adjoint of one step after the other."""
-        p, width, torch = self.pass_, self.width, _torch()
-        (*batch, steps), adjoint = p.lead, adjoint_of(self.semiring)
-        total = [list(x.unbind(-2)) for x in g]
-        for t in range(steps) if p.reverse else reversed(range(steps)):
-            source, result = (t + 1, t) if p.reverse else (t, t + 1)
-
-            def at(x: Any, t: int = t) -> Any:
-                return x[..., min(t, x.shape[-2] - 1), :]
-
-            after = [x[result] for x in total]
-            weights = None if p.weights is None else [at(w) for w in p.weights]
-            if weights is not None and not p.reverse:
-                after = [pulled(self.jacobian, c, after, [at(v) for v in self.inner], weights) for c in range(width)]
-            matrices = [a[..., min(t, a.shape[-3] - 1), :, :].expand(*batch, *a.shape[-2:]) for a in p.matrices]
-            axis = -1 if p.reverse else -2
-            rows, found, after = (
-                [x.unsqueeze(axis) for x in part] for part in ([at(v) for v in self.before], [] if self.winners is None else [at(self.winners)], after)
-            )
-            sides = (matrices, rows) if p.reverse else (rows, matrices)
-            back = adjoint(ForwardPass(*sides, found[0] if found else None), after, (not p.reverse, p.reverse))[int(p.reverse)]
-            back = [x.squeeze(axis) for x in back]
-            if weights is not None and p.reverse:
-                back = [pulled(self.jacobian, width + c, back, weights, [at(v) for v in self.sources]) for c in range(width)]
-            if p.inside is not None:
-                back = [torch.where(p.inside[..., t, None], x, 0) for x in back]
-            for each, x in zip(total, back, strict=True):
-                each[source] = each[source] + x
-        return [torch.stack(each, -2) for each in total]
-
 
 def adjoint_of_scan(
-    forward: ScanPass, gradients: Sequence[Any], wanted: tuple[bool, bool, bool], scan: Scan, product: Product
-) -> tuple[Any, Any, Any]:
-    """Return the gradients of matrices, weights and initial vector by components, from those of all vectors; None if not wanted.
-
-    SemiringError is raised for a ⊕ without an adjoint.
-    """
-    adjoint_of(forward.semiring)
-    matrices, weights, initial = _Adjoint(forward, scan, product).gradients(gradients, wanted)
-    return matrices, weights, initial
-
-
-def _elements(x: Any) -> tuple[Any, ...]:
-    return x if isinstance(x, tuple) else (x,)
+    forward: ScanPass, g: Any, wanted: tuple[bool, bool, bool], scan: Scan, product: Callable[[Any, Any], Any]
+) -> list[Any]:
+    """Return the gradients of matrices, weights and initial vector from those of the vectors; None for those not wanted."""
+    return _Adjoint(forward, scan, product).gradients(g, wanted)
 
 
 def _torch() -> Any:

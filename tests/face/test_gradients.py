@@ -315,5 +315,7 @@ def test_refused() -> None:
     with pytest.raises(sr.DomainError):
         sr.matmul(a, plain * math.nan, sr.MIN_PLUS)
     for function in (sr.apsp, lambda x: sr.multi_dot([x, x, x], sr.MIN_PLUS), lambda x: sr.matmul(x, x, sr.MIN_PLUS, k=1)):
-        with pytest.raises(sr.GraphError, match=r"requires a gradient, which only operands of matmul and scan propagate; pass \.detach\(\)"):
+        with pytest.raises(
+            sr.GraphError, match=r"requires a gradient, which only operands of matmul and scan propagate; pass \.detach\(\)"
+        ):
             function(a)

@@ -38,7 +38,9 @@ class CpuScans(Threaded):
         weights = None if operands.weights is None else [_spread(v, (*batch, steps, states)) for v in operands.weights]
         initials = [_spread(v, (*batch, states)) for v in operands.initial]
         added = None if operands.added is None else [_spread(_with_rows(v), (*batch, steps + 1, states)) for v in operands.added]
-        name = kernel_name("scan", backward=backward, weighted=weights is not None, witness=places.witness is not None, added=operands.added is not None)
+        name = kernel_name(
+            "scan", backward=backward, weighted=weights is not None, witness=places.witness is not None, added=operands.added is not None
+        )
         last = places.values[0].ndim == len(batch) + 1
         values = [np.broadcast_to(v[..., None, :], (*batch, steps + 1, states)) if last else v for v in places.values]
         axis, direction = len(batch), -1 if backward else 1
