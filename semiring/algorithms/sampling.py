@@ -1,9 +1,9 @@
 """Samples of the sequences of states behind a scan: forward filtering, and sampling against time.
 
-The vectors of a forward scan sum over all ways to a state. So the last state is drawn with probabilities proportional to v_T, and given the
-state j at t, the state k before it in proportion to v_{t−1,k} ⊗ a_kj: a draw from the posterior distribution of the whole sequence (Carter
-and Kohn, "On Gibbs sampling for state space models", 1994; Frühwirth-Schnatter 1994). A reversed scan is sampled from the first state on,
-the next state k in proportion to a_jk ⊗ w_k ⊗ v_k.
+The vectors of a forward scan sum over all ways to a state. So the last state is drawn with probabilities proportional to v_T. Given the
+state j at t, the state k before is drawn in proportion to v_{t−1,k} ⊗ a_kj. The states then have the posterior distribution of the whole
+sequence (Carter and Kohn, "On Gibbs sampling for state space models", 1994; Frühwirth-Schnatter 1994). A reversed scan is sampled from
+the first state on, with the next state k in proportion to a_jk ⊗ w_k ⊗ v_k.
 
 Elements are probabilities up to a factor if ⊕ is + and ⊗ is ×, or their logarithms if ⊕ is log Σ exp. O(T·S) steps for each sample.
 """

@@ -3,7 +3,8 @@
 Forward, v_t = (v_{t−1} ⊗ A_t) ⊗ w_t from v_0 on, with an elementwise product by w_t. Backward, v_{t−1} = A_t ⊗ (w_t ⊗ v_t) from the last
 vector on. Over LOG these are α and β of a hidden Markov model or a conditional random field (Baum et al. 1970; Rabiner 1989); their
 product at each t has the same sum, the likelihood of the sequence. Over max-plus the winners of each step lead from the best last state
-back to the first (Viterbi 1967). A scan may also add a vector u_t to each v_t; the adjoint of a scan is such a scan. O(T·S²) steps, and O(S²) memory besides the result.
+back to the first (Viterbi 1967). A scan may also add a vector u_t to each v_t; the adjoint of a scan is such a scan. O(T·S²) steps, and
+O(S²) memory besides the result.
 
 A generated loop over time computes the scan if the engine has one; otherwise T products of a vector, or of a batch of vectors.
 """

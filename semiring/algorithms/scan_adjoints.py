@@ -3,7 +3,7 @@
 Forward, v_t = (v_{t−1} ⊗ A_t) ⊗ w_t. Let λ_t be the gradient of v_t, with all its uses in later steps. Then λ_{t−1} is G_{t−1} plus the
 adjoint of step t applied to λ_t. One recurrence over time finds λ, and products for all t at once find the gradients of A_t and w_t.
 
-    ⊕ is log Σ exp      λ_t = e^{x_t + v_t − m_t}, where x is a scan over LOG against time, with log G_t − v_t + m_t added at each step. The
+    ⊕ is log Σ exp      λ_t = e^{x_t + v_t − m_t}. A scan over LOG against time computes x, and adds log G_t − v_t + m_t at each step. The
                         largest entry m_t of v_t is moved to the weights, so that x stays small. Signs of G are two scans.
     ⊕ is +, ⊗ is ×      λ is a scan against time, with G_t added at each step.
     ⊕ selects           Gradients follow the winners back, in ⌈log₂ T⌉ rounds: each round doubles the steps that a pointer leads back
@@ -165,11 +165,12 @@ class _Adjoint:
         self.jacobian = derivatives(program.mul, [var(0), var(1)])
         self.zero = float(forward.semiring.zero)
         self.sources, self.found = forward.sources(forward.values), forward.results(forward.values)
-        self.winners = None if forward.witness is None else forward.results(forward.witness)
+        self.winners: Any = None if forward.witness is None else forward.results(forward.witness)
         self.before, self.inner = self.sources, self.found  # operands and results of the products with the matrices
         weights = forward.weights
         if weights is not None and forward.reverse:
-            self.before = forward.within(*on_tensors(program.mul, [weights], [self.sources]), self.zero)
+            (weighed,) = on_tensors(program.mul, [weights], [self.sources])
+            self.before = forward.within(weighed, self.zero)
         elif weights is not None and self.scale is not None:
             self.inner = self.found - weights
         elif weights is not None and any(e.op == "var" for e in nodes(*self.jacobian[0])):
@@ -249,7 +250,7 @@ class _Adjoint:
         return self._along_winners(g) if self.found.numel() else g
 
     def _against_time(self, semiring: Semiring, matrices: Any, weights: Any, added: Sequence[Any]) -> Any:
-        """Return a stack of scans in the other direction, one for each of `added`, which begins with its vector at the end."""
+        """Return a stack of scans in the other direction, one for each of `added`; each scan begins at the end of its sequence."""
         p, copies, stack = self.forward, len(added), _torch().stack
         start = stack([v if p.last else p.computed_last(v) for v in added])
         lengths, weights = np.broadcast_to(p.lengths, (copies, *p.lengths.shape)), None if weights is None else weights[None]
@@ -258,7 +259,11 @@ class _Adjoint:
     def _of_exponentials(self, s: float, g: Any) -> Any:
         """Compute λ from scans over LOG of the positive and of the negative gradients."""
         p = self.forward
-        v, a, w = (x if s == 1 or x is None else s * x for x in (p.values, p.matrices, p.weights))
+
+        def scaled(x: Any) -> Any:
+            return x if s == 1 or x is None else s * x
+
+        v, a, w = map(scaled, (p.values, p.matrices, p.weights))
         most = v.amax(-1, keepdim=True).nan_to_num(neginf=0.0)
         offset, moved = v - most, p.sources(most) - p.results(most)
         moved = moved.expand(*p.lead, v.shape[-1]) if w is None else moved + w
@@ -274,9 +279,12 @@ class _Adjoint:
         p, torch, states, axis = self.forward, _torch(), g.shape[-1], len(self.forward.lead) - 1
         pad, factors = torch.nn.functional.pad, self._factors()
         pointers = pad(torch.where(self.winners < 0, states, self.winners.long()), (0, 1), value=states)
-        total, factors = pad(g, (0, 1)), None if factors is None else pad(factors, (0, 1))
-        if p.reverse:
-            total, pointers, factors = (None if x is None else x.flip(axis) for x in (total, pointers, factors))
+        total, factors = pad(g, (0, 1)), factors if factors is None else pad(factors, (0, 1))
+
+        def in_order(x: Any) -> Any:
+            return x.flip(axis) if p.reverse and x is not None else x
+
+        total, pointers, factors = map(in_order, (total, pointers, factors))
         steps, far = p.lead[-1], 1
         while far <= steps:  # the pointers of v_t, for t from `far` on, lead to v_{t−far}
             later = total[..., far:, :] if factors is None else total[..., far:, :] * factors
@@ -288,8 +296,7 @@ class _Adjoint:
             if factors is not None:
                 factors = factors[..., far:, :] * factors[..., :kept, :].gather(-1, ahead)
             pointers, far = pointers[..., :kept, :].gather(-1, ahead), 2 * far
-        total = total[..., :states]
-        return total.flip(axis) if p.reverse else total
+        return in_order(total[..., :states])
 
     def _factors(self) -> Any:
         """Return the derivative of each vector's entries by the entry before that won; None if all are 1."""

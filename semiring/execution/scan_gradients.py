@@ -1,8 +1,8 @@
 """Executor of scans of PyTorch's tensors that require a gradient: functions for PyTorch's automatic differentiation.
 
-The forward pass is the scan of `execution.scan`, with all vectors. The backward pass is the adjoint of `algorithms.scan_adjoints`, a
-function of its own: its derivatives, the second ones of the scan, come from products step by step. So do all derivatives over semirings
-that `algorithms.scan_adjoints` lacks.
+The forward pass is the scan of `execution.scan`, with all vectors. The backward pass is the adjoint of `algorithms.scan_adjoints`, as
+another function. Second derivatives of a scan come from products step by step. So do all derivatives over semirings that
+`algorithms.scan_adjoints` lacks.
 """
 
 from __future__ import annotations
@@ -135,9 +135,9 @@ def _backward(ctx: Any, gradient: Any, *_: Any) -> tuple[Any, ...]:
 
 def _adjoint(call: _Call, wanted: tuple[Any, Any, Any], *tensors: Any) -> tuple[Any, ...]:
     """Return the gradients of all operands, None for those not wanted; `tensors` are gradient, operands, vectors and witness."""
-    gradient, *tensors = (x.detach() for x in tensors)
+    gradient, *parts = (x.detach() for x in tensors)
     count = 3 if call.weighted else 2
-    operands, values, witness = call.operands(tensors[:count]), tensors[count], (*tensors[count + 1 :], None)[0]
+    operands, values, witness = call.operands(parts[:count]), parts[count], (*parts[count + 1 :], None)[0]
     forward = ScanPass(call.semiring, *operands, values, witness, call.lengths, call.options.reverse, call.last)
     unchecked = call.options._replace(witness=False, check=False)
 
@@ -205,7 +205,7 @@ def _by_steps(call: _Call, matrices: Tensors, weights: Tensors | None, initial: 
 
 
 def _in_front(call: _Call, size: int, axes: Any, tensors: Any) -> tuple[_Call, list[Any]]:
-    """Return the call and its tensors as stacks, whose first axis is that of `torch.func.vmap`."""
+    """Return the call, and tensors as stacks with the axis of `torch.func.vmap` in front."""
     stacks = [x.expand(size, *x.shape) if axis is None else x.movedim(axis, 0) for x, axis in zip(tensors, axes, strict=True)]
     return replace(call, lengths=np.array(np.broadcast_to(call.lengths, (size, *call.lengths.shape)))), stacks
 

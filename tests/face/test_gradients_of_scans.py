@@ -73,7 +73,7 @@ def naive(name: str, a: Any, w: Any, v: Any, *, lengths: Any = None, reverse: bo
     batch = torch.broadcast_shapes(*shapes, () if lengths is None else np.shape(lengths))
     counts = torch.as_tensor(steps if lengths is None else lengths, device=a.device).expand(batch)[..., None]
     zero = float(semiring.zero)
-    vector, rows = v.expand(*batch, v.shape[-1]), []
+    vector, rows = v.expand(*batch, v.shape[-1]), list[Any]()
     for t in range(steps, -1, -1) if reverse else range(steps + 1):
         step = t if reverse else t - 1
         if rows:
@@ -107,6 +107,7 @@ def normal(like: Any, seed: int = 9) -> Any:
     return torch.from_numpy(np.random.default_rng(seed).normal(size=like.shape)).to(like)
 
 
+@pytest.mark.sampled(61)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("reverse", [False, True], ids=["forward", "reverse"])
 @pytest.mark.parametrize("form", FORMS)
@@ -134,7 +135,7 @@ def test_differences(name: str, last: bool, reverse: bool) -> None:
     given = [x.requires_grad_() for x in (tensor(2, 2), tensor(2, 3, 2, seed=1), tensor(2, seed=2))]
     function = scanned(name, last=last, reverse=reverse)
     assert check(function, given, atol=1e-6)
-    assert check_twice(function, given, atol=1e-5)
+    assert check_twice(function, [given[0], given[1][0, :2], given[2]], atol=1e-5)
 
 
 @pytest.mark.parametrize("name", TERMS)
@@ -166,7 +167,7 @@ def test_many_steps_of_single_precision(name: str, device: str) -> None:
         expected = naive(name, *given, last=last)
         g = normal(expected)
         ours = gradients(scanned(name, last=last), [x.float() for x in given], g.float())
-        for x, y in zip(ours, gradients(lambda *x, one=last: naive(name, *x, last=one), given, g), strict=True):
+        for x, y in zip(ours, gradients(lambda *own, one=last: naive(name, *own, last=one), given, g), strict=True):
             assert x.dtype == torch.float32
             torch.testing.assert_close(x.double(), y, rtol=2e-3, atol=2e-4 * float(y.abs().max()))
 
@@ -180,7 +181,7 @@ def test_wide_ranges(spread: float, shared: bool) -> None:
     values = naive("log", *given)
     g = torch.where(values == -INF, 0, normal(values))
     finite = [x.clamp(min=-1e7) for x in given]  # PyTorch's own gradients are NaN beside −∞
-    for x, y in zip(gradients(scanned("log"), given, g), gradients(lambda *x: naive("log", *x), finite, g), strict=True):
+    for x, y in zip(gradients(scanned("log"), given, g), gradients(lambda *own: naive("log", *own), finite, g), strict=True):
         torch.testing.assert_close(x, y, rtol=1e-7, atol=1e-7)
 
 

@@ -157,5 +157,5 @@ def test_refused() -> None:
     with pytest.raises(sr.SemiringError, match="one of the two"):
         sr.scan(a, sr.MAX_PLUS, lengths=2, sample=1, witness=True)
     for wrong in (True, -1, 1.5, "1"):
-        with pytest.raises(sr.SemiringError, match="must be a numpy.random.Generator, or an integer"):
+        with pytest.raises(sr.SemiringError, match=r"must be a numpy\.random\.Generator, or an integer"):
             sr.scan(a, sr.LOG, lengths=2, sample=wrong)

@@ -153,7 +153,7 @@ SequenceWords = namedtuple("SequenceWords", "steps witness states")
 """The words of a row of the table: the number of steps, and the addresses of the witness and of the states at v₀."""
 
 SequenceArrays = namedtuple("SequenceArrays", "matrix weight initial value added")
-"""The addresses of one component: the first step's matrix and weights, the initial vector, and v₀ and u₀ of the result and the added vectors."""
+"""The addresses of one component: the first step's matrix and weights, the initial vector, v₀ in the result, and u₀."""
 
 
 def scratch_bytes(rep: Representation, states: int, width: int) -> int:

@@ -1,8 +1,9 @@
 """Scans: vectors through a long product of matrices, generated for a semiring as one loop over time.
 
 A forward step is v_t = (v_{t−1} ⊗ A_t) ⊗ w_t, like α of a hidden Markov model.
-A backward step is v_{t−1} = A_t ⊗ (w_t ⊗ v_t), like β. Either may add a vector u_t to v_t, as the adjoint of a scan does. The direction of time is only in the signs of the strides. Sequences are rows of
-a table, and a call runs a whole batch of rows in turn. The vector stays in the L1 cache from step to step.
+A backward step is v_{t−1} = A_t ⊗ (w_t ⊗ v_t), like β. Either may add a vector u_t to v_t, as the adjoint of a scan does. The direction
+of time is only in the signs of the strides. Sequences are rows of a table, and a call runs a whole batch of rows in turn. The vector stays
+in the L1 cache from step to step.
 
 The lanes of a register are entries of the new vector. A matrix is packed as inner elements, with rows padded to whole registers; once,
 if all steps share the matrix. Where ⊕ is log(eᵃ + eᵇ), a column is m + log Σ exp(x_k − m), with m the maximum, in two passes, instead of
@@ -38,7 +39,7 @@ _UNROLLED = 4
 
 
 class ScanKernel:
-    """Generates ``scan``, also with the options ``_backward``, ``_weighted``, ``_witness`` and ``_added``, in registers of `width` lanes."""
+    """Generates ``scan``, also with the options ``_backward``, ``_weighted``, ``_witness``, ``_added``, in registers of `width` lanes."""
 
     def __init__(self, rep: Representation, target: Target, width: int, name: str) -> None:
         self.rep, self.width = rep, width
@@ -154,8 +155,8 @@ class ScanKernel:
                 self._take(self._weights if self.weighted else None, added=self.added)
             elif self.added:
                 with em.each(0, self._lanes, self.width) as j:
-                    new = load_elements(self.wide, self.rep.outer, self._new, j)
-                    store_elements(self.wide, self.rep.outer, self._new, j, self._join(new, j))
+                    joined = self._join(load_elements(self.wide, self.rep.outer, self._new, j), j)
+                    store_elements(self.wide, self.rep.outer, self._new, j, joined)
             for s, new, to in zip(self.rep.outer, self._new, at("value_step", values, here), strict=True):
                 self._copy(s, new, None, to, load=False)
             if self.witness:
