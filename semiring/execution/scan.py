@@ -22,7 +22,7 @@ from semiring.kernels.engine import ScanOperands, ScanPlaces
 from semiring.kernels.overflow.scans import check_scan
 from semiring.planning import Plan, Problem, location, plan
 
-__all__ = ["Decoded", "Sampled", "ScanForm", "ScanOptions", "form_of_scan", "scan_sequences", "whole_numbers"]
+__all__ = ["Decoded", "Sampled", "SequenceForm", "ScanOptions", "form_of_scan", "scan_sequences", "whole_numbers"]
 
 _NAMES = "matrices", "weights", "initial", "added"
 
@@ -91,7 +91,7 @@ class ScanOptions(NamedTuple):
     sample: np.random.Generator | None = None
 
 
-class ScanForm(NamedTuple):
+class SequenceForm(NamedTuple):
     """Form of a scan, by shapes alone: leading axes, steps and states."""
 
     batch: tuple[int, ...]
@@ -141,14 +141,14 @@ def scan_sequences(
     return Decoded(answer, *kept[-2:]) if options.witness else answer
 
 
-def _answer_bytes(how: Plan, form: ScanForm, options: ScanOptions) -> int:
+def _answer_bytes(how: Plan, form: SequenceForm, options: ScanOptions) -> int:
     """Count the bytes of the vectors, and with a witness those of the winners and the states."""
     vectors, element = math.prod(form.batch) * (form.steps + 1), sum(d.itemsize for d in how.dtypes)
     witness = vectors * (form.states + 1) * WITNESS.itemsize if options.witness else 0
     return (math.prod(form.batch) if options.last else vectors) * form.states * element + witness
 
 
-def _compute(how: Plan, form: ScanForm, lengths: Any, lent: dict[str, tuple[Borrowed, ...]], options: ScanOptions) -> ScanPlaces:
+def _compute(how: Plan, form: SequenceForm, lengths: Any, lent: dict[str, tuple[Borrowed, ...]], options: ScanOptions) -> ScanPlaces:
     """Compute the answer, in arrays of the computing device."""
     parts = {name: elements(x, how.dtypes, how.semiring, name, how.device) for name, x in lent.items()}
     xp = namespace(parts["matrices"][0])
@@ -186,7 +186,7 @@ def _sample(how: Plan, operands: ScanOperands, places: ScanPlaces, options: Scan
     return places._replace(values=(values,), states=states)
 
 
-def form_of_scan(shapes: dict[str, tuple[int, ...]], lengths: np.ndarray[Any, Any] | None) -> tuple[ScanForm, np.ndarray[Any, Any]]:
+def form_of_scan(shapes: dict[str, tuple[int, ...]], lengths: np.ndarray[Any, Any] | None) -> tuple[SequenceForm, np.ndarray[Any, Any]]:
     """Return the form of a scan of arrays of these shapes, and the length of each sequence."""
     matrices, weights, initial = (shapes.get(name) for name in _NAMES[:3])
     assert matrices is not None
@@ -214,11 +214,11 @@ def form_of_scan(shapes: dict[str, tuple[int, ...]], lengths: np.ndarray[Any, An
     except ValueError:
         raise ShapeError(f"the leading axes of {', '.join(f'{name} {shape}' for name, shape in shapes.items())} do not broadcast") from None
     if lengths is None:
-        return ScanForm(batch, steps, states), np.full(batch, steps, np.int64)
+        return SequenceForm(batch, steps, states), np.full(batch, steps, np.int64)
     if lengths.size and not 0 <= lengths.min() <= lengths.max() <= steps:
         more = "; one matrix for all steps has the shape (S, S)" if lengths.min() >= 0 and steps == 1 and weights is None else ""
         raise ShapeError(f"lengths must be from 0 to {steps}, the number of steps; they are from {lengths.min()} to {lengths.max()}{more}")
-    return ScanForm(batch, steps, states), np.array(np.broadcast_to(lengths, batch), np.int64)
+    return SequenceForm(batch, steps, states), np.array(np.broadcast_to(lengths, batch), np.int64)
 
 
 def whole_numbers(lengths: Any) -> np.ndarray[Any, Any]:
