@@ -22,7 +22,7 @@ from semiring.kernels.engine import ScanOperands, ScanPlaces
 from semiring.kernels.overflow.scans import check_scan
 from semiring.planning import Plan, Problem, location, plan
 
-__all__ = ["Decoded", "Sampled", "SequenceForm", "ScanOptions", "form_of_scan", "scan_sequences", "whole_numbers"]
+__all__ = ["Decoded", "Sampled", "ScanOptions", "SequenceForm", "form_of_scan", "scan_sequences", "whole_numbers"]
 
 _NAMES = "matrices", "weights", "initial", "added"
 
