@@ -252,7 +252,7 @@ def test_added_vectors(semiring: sr.Semiring, dtype: str, backward: bool) -> Non
             places = ScanPlaces((np.empty((2, steps + 1, states), dtype),))
             scan(engine_for(semiring, dtypes, "reference"), scans, operands, places, backward=backward)
             found.append(places.values[0])
-        np.testing.assert_allclose(*found, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(found[0], found[1], rtol=1e-5, atol=1e-5)
         for b, length in enumerate(lengths):
             start, first = (length, length - 1) if backward else (0, 1)
             one = sr.scan(a, semiring, v, weights=w[b, first if backward else 0, None] if weighted else None, lengths=1, reverse=backward)
