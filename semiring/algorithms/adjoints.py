@@ -3,6 +3,7 @@
     ⊕ selects           Ā_ik = Σ_j G_ij ∂⊗/∂left(a_ik, b_kj), for each j whose witness is k.
     ⊕ is +              Ā_ik = Σ_j G_ij ∂⊗/∂left(a_ik, b_kj). For numbers Ā = G Bᵀ.
     ⊕ is log Σ exp      Ā_ik = Σ_j G_ij e^{s(a_ik + b_kj − c_ij)}, by two products of exponentials.
+    any other ⊕         terms and their sums are computed again, block by block, and PyTorch differentiates them.
 
 B̄ has the same sums, over i. Functions consist of PyTorch's differentiable operations on stacks of matrices, and add in a fixed order.
 
@@ -22,7 +23,10 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.derivatives import ONE, ZERO, derivatives
 from semiring.algebra.expression import Expr, is_operation, nodes, var
 from semiring.algebra.laws import is_selective
+from semiring.arrays.devices import in_stream_of, strided
+from semiring.arrays.exchange import is_transformed
 from semiring.common.errors import SemiringError
+from semiring.kernels.cuda.gradients import add_by_witness
 from semiring.kernels.tensors import on_tensors
 
 __all__ = ["Adjoint", "ForwardPass", "Tensors", "adjoint_of", "deficit"]
@@ -58,8 +62,11 @@ Adjoint = Callable[[ForwardPass, Tensors, Wanted], tuple[list[Any], list[Any]]]
 
 
 @functools.lru_cache(maxsize=256)
-def adjoint_of(semiring: Semiring) -> Adjoint:
-    """Return the adjoint of products over a semiring, or raise `SemiringError` for other ⊕ than those of this module."""
+def adjoint_of(semiring: Semiring, *, split: bool = False) -> Adjoint:
+    """Return the adjoint of products over a semiring, or raise `SemiringError` for an operation without a derivative.
+
+    With `split`, the terms that equal a selected value share its gradient.
+    """
     program, width = semiring.program, semiring.components
     if program.exponential is not None:
         return functools.partial(_of_exponentials, float(program.exponential))
@@ -67,8 +74,13 @@ def adjoint_of(semiring: Semiring) -> Adjoint:
     if width == 1 and is_operation(program.add[0], ("add",)):
         return _of_numbers if is_operation(program.mul[0], ("mul",)) else functools.partial(_of_sums, jacobian)
     if is_selective(semiring):
-        return functools.partial(_of_selected, jacobian)
-    raise SemiringError("no gradient passes through this ⊕; it has to select, as min and max do, to be a sum, or to be log Σ exp")
+        if not split:
+            return functools.partial(_of_selected, jacobian)
+        if width > 1:
+            raise SemiringError("ties of structured elements are not split; leave ties at 'first'")
+        return functools.partial(_of_ties, program.mul, jacobian)
+    derivatives(program.add, [var(side, c) for side in (0, 1) for c in range(width)])
+    return functools.partial(_of_recomputed, semiring)
 
 
 def _pulled(jacobian: Jacobian, column: int, gradients: Tensors, left: Tensors, right: Tensors) -> Any:
@@ -81,6 +93,8 @@ def _pulled(jacobian: Jacobian, column: int, gradients: Tensors, left: Tensors, 
 
 def _of_selected(jacobian: Jacobian, product: ForwardPass, gradients: Tensors, wanted: Wanted) -> tuple[list[Any], list[Any]]:
     """Pass the gradient of each value to the two entries that the witness names."""
+    if (sums := _of_selected_by_kernel(jacobian, product, gradients, wanted)) is not None:
+        return sums
     where, width, depth = _torch().where, len(product.left), product.left[0].shape[-1]
     won, k = product.found >= 0, product.found.clamp(min=0).long()
     left, right, gradients = product.left, product.right, [where(won, g, 0) for g in gradients]
@@ -89,6 +103,87 @@ def _of_selected(jacobian: Jacobian, product: ForwardPass, gradients: Tensors, w
     pulled = [_pulled(jacobian, c, gradients, left, right) if wanted[c // width] else None for c in range(2 * width)]
     sums = [None if g is None else _sums_at(k, g, depth, (-1, -2)[i // width]) for i, g in enumerate(pulled)]
     return sums[:width], sums[width:]
+
+
+def _of_ties(
+    mul: Sequence[Expr], jacobian: Jacobian, product: ForwardPass, gradients: Tensors, wanted: Wanted
+) -> tuple[list[Any], list[Any]]:
+    """Share the gradient of each value among all terms that equal the value."""
+    torch, (a,), (b,), (g,) = _torch(), product.left, product.right, gradients
+    won, k = product.found >= 0, product.found.clamp(min=0).long()
+    (best,) = on_tensors(mul, [a.gather(-1, k)], [b.gather(-2, k)])
+    best = best[..., :, None, :]
+
+    def equal(a: Any, b: Any) -> Any:
+        return on_tensors(mul, [a], [b])[0] == best
+
+    parts = _blocks(a.shape[-1], g.numel())
+    count = sum(equal(a[..., :, part, None], b[..., None, part, :]).sum(-2) for part in parts)
+    share = torch.where(won, g / count.clamp(min=1), 0)
+
+    def terms(a: Any, b: Any, g: Any) -> tuple[Any, Any]:
+        g = torch.where(equal(a, b), g, 0)
+        return _pulled(jacobian, 0, [g], [a], [b]), _pulled(jacobian, 1, [g], [a], [b])
+
+    return _by_terms(a, b, share, terms, wanted)
+
+
+def _of_recomputed(semiring: Semiring, product: ForwardPass, gradients: Tensors, wanted: Wanted) -> tuple[list[Any], list[Any]]:
+    """Compute blocks of values again with all their terms, and pull the gradients back through these."""
+    torch, program, width = _torch(), semiring.program, len(product.left)
+    zero = [float(z) for z in (semiring.zero if width > 1 else (semiring.zero,))]
+    (m, depth), n = product.left[0].shape[-2:], product.right[0].shape[-1]
+    block = max(1, _ENTRIES // max(1, product.left[0].numel() // m))  # values of a block
+    rows, columns = max(1, block // n), min(n, block)
+
+    def values(*operands: Any) -> tuple[Any, ...]:
+        left, right = [a[..., :, :, None] for a in operands[:width]], [b[..., None, :, :] for b in operands[width:]]
+        terms = on_tensors(program.mul, left, right)
+        while (count := terms[0].shape[-2]) > 1:
+            half = count // 2
+            pairs = [[t[..., start : start + half, :] for t in terms] for start in (0, half)]
+            last = [t[..., 2 * half :, :] for t in terms]
+            terms = tuple(torch.cat(x, -2) for x in zip(on_tensors(program.add, *pairs), last, strict=True))
+        return tuple(t.squeeze(-2) for t in terms)
+
+    left: list[list[Any]] = []
+    right: list[list[Any]] = [[0] * width for _ in range(0, n, columns)]
+    for i in range(0, m, rows):
+        of_rows: list[Any] = [0] * width
+        for number, j in enumerate(range(0, n, columns)):
+            given = *(a[..., i : i + rows, :] for a in product.left), *(b[..., j : j + columns] for b in product.right)
+            found, pull = torch.func.vjp(values, *given)
+            unreachable = functools.reduce(torch.logical_and, [v == z for v, z in zip(found, zero, strict=True)])
+            pulled = pull(tuple([g[..., i : i + rows, j : j + columns].masked_fill(unreachable, 0) for g in gradients]))
+            of_rows = [x + y for x, y in zip(of_rows, pulled[:width], strict=True)]
+            right[number] = [x + y for x, y in zip(right[number], pulled[width:], strict=True)]
+        left.append(of_rows)
+    of_left, of_right = ([torch.cat(x, axis) for x in zip(*parts, strict=True)] for parts, axis in ((left, -2), (right, -1)))
+    return of_left if wanted[0] else [None] * width, of_right if wanted[1] else [None] * width
+
+
+def _of_selected_by_kernel(
+    jacobian: Jacobian, product: ForwardPass, gradients: Tensors, wanted: Wanted
+) -> tuple[list[Any], list[Any]] | None:
+    """Compute the same on a GPU in one launch an operand; None where PyTorch differentiates again, and for structured elements."""
+    torch, tensors = _torch(), (*gradients, product.found, *product.left, *product.right)
+    if len(tensors) > 4 or torch.is_grad_enabled() or not tensors[0].is_cuda or any(map(is_transformed, tensors)):
+        return None
+    with in_stream_of(tensors):
+        kept = [x.detach()[None] if x.ndim == 2 else x.detach().flatten(0, -3) for x in tensors]  # some are copies
+        stacks = [*map(strided, kept)]
+        sums: list[Any] = [None, None]
+        for side, (operand, weight) in enumerate(zip(tensors[2:], jacobian[0], strict=True)):
+            if wanted[side]:
+                sums[side] = into = operand.new_empty(operand.shape)
+                of = strided(into.view(-1, *into.shape[-2:]))
+                if of is None or None in stacks:
+                    return None
+                if weight is ZERO:
+                    into.zero_()
+                else:
+                    add_by_witness(weight, stacks[0], stacks[1], stacks[2:], of, into.get_device(), columns=side == 1)
+    return sums[:1], sums[1:]
 
 
 def _sums_at(index: Any, values: Any, size: int, axis: int) -> Any:
@@ -123,11 +218,9 @@ def _of_sums(jacobian: Jacobian, product: ForwardPass, gradients: Tensors, wante
 def _by_terms(a: Any, b: Any, g: Any, terms: Callable[..., tuple[Any, Any]], wanted: Wanted) -> tuple[list[Any], list[Any]]:
     """Add up all terms of both gradients, in blocks of k; `terms` computes them from a_ik, b_kj and G_ij."""
     (*batch, m, n), depth = g.shape, a.shape[-1]
-    step = max(1, _ENTRIES // g.numel())
     left, right = [], []
-    for k in range(0, depth, step):
-        part = slice(k, min(depth, k + step))
-        every = g[..., :, None, :].expand(*batch, m, part.stop - k, n)
+    for part in _blocks(depth, g.numel()):
+        every = g[..., :, None, :].expand(*batch, m, part.stop - part.start, n)
         of_left, of_right = terms(a[..., :, part, None], b[..., None, part, :], every)
         if wanted[0]:
             left.append(of_left.sum(-1))
@@ -135,6 +228,12 @@ def _by_terms(a: Any, b: Any, g: Any, terms: Callable[..., tuple[Any, Any]], wan
             right.append(of_right.sum(-3))
     cat = _torch().cat
     return [cat(left, -1) if wanted[0] else None], [cat(right, -2) if wanted[1] else None]
+
+
+def _blocks(depth: int, values: int) -> list[slice]:
+    """Return parts of k with few enough terms of so many values."""
+    step = max(1, _ENTRIES // values)
+    return [slice(k, min(depth, k + step)) for k in range(0, depth, step)]
 
 
 def _of_exponentials(scale: float, product: ForwardPass, gradients: Tensors, wanted: Wanted) -> tuple[list[Any], list[Any]]:
