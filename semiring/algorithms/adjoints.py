@@ -26,7 +26,7 @@ from semiring.algebra.laws import is_selective
 from semiring.arrays.devices import in_stream_of, strided
 from semiring.arrays.exchange import is_transformed
 from semiring.common.errors import SemiringError
-from semiring.kernels.cuda.gradients import add_by_witness
+from semiring.kernels.cuda.gradients import add_by_witness, weigh, write_exponentials
 from semiring.kernels.tensors import on_tensors
 
 __all__ = ["Adjoint", "ForwardPass", "Tensors", "adjoint_of", "deficit"]
@@ -45,16 +45,20 @@ An exponential below e⁻⁸⁷ (float64: e⁻⁷⁰⁸) may count as 0. The rel
 """
 
 
+_HUGE = 2.0**60
+"""Weights beyond this number are divided by a power of two, so that their sums are finite."""
+
+
 class ForwardPass(NamedTuple):
     """A product of stacks of matrices: both operands by components, and what the forward pass found.
 
-    `found` is the witness if ⊕ selects, C and its `deficit` if ⊕ is log Σ exp, and else None.
+    `found` is the witness if ⊕ selects, C and its `deficit` (or None, if the backward pass computes it) if ⊕ is log Σ exp, and else None.
     """
 
     left: Tensors
     right: Tensors
     found: Any
-    deficit: float = 0.0
+    deficit: float | None = None
 
 
 Adjoint = Callable[[ForwardPass, Tensors, Wanted], tuple[list[Any], list[Any]]]
@@ -132,7 +136,7 @@ def _of_recomputed(semiring: Semiring, product: ForwardPass, gradients: Tensors,
     """Compute blocks of values again with all their terms, and pull the gradients back through these."""
     torch, program, width = _torch(), semiring.program, len(product.left)
     zero = [float(z) for z in (semiring.zero if width > 1 else (semiring.zero,))]
-    (m, depth), n = product.left[0].shape[-2:], product.right[0].shape[-1]
+    m, n = product.left[0].shape[-2], product.right[0].shape[-1]
     block = max(1, _ENTRIES // max(1, product.left[0].numel() // m))  # values of a block
     rows, columns = max(1, block // n), min(n, block)
 
@@ -239,11 +243,14 @@ def _blocks(depth: int, values: int) -> list[slice]:
 def _of_exponentials(scale: float, product: ForwardPass, gradients: Tensors, wanted: Wanted) -> tuple[list[Any], list[Any]]:
     """Multiply e^{s(a − α)}, e^{s(b − β)} and G e^{s(α + β − c)}, with α the largest s a of a row, and β the largest s b of a column."""
     torch, (g,), left, right = _torch(), gradients, None, None
-    wide = torch.float64 if product.deficit > _SINGLE else g.dtype
+    if (pulled := _of_exponentials_by_kernels(scale, product, g, wanted)) is not None:
+        return pulled
+    lost = deficit(scale, *product.left, *product.right, product.found) if product.deficit is None else product.deficit
+    wide = torch.float64 if lost > _SINGLE else g.dtype
     a, b, c = (_scaled(scale, x.to(wide)) for x in (*product.left, *product.right, product.found))
     unreachable = c == -math.inf
     weight = g.to(wide).masked_fill(unreachable, 0)
-    if product.deficit > _DOUBLE:
+    if lost > _DOUBLE:
         c = c.masked_fill(unreachable, 0)[..., :, None, :]
 
         def terms(a: Any, b: Any, g: Any) -> tuple[Any, Any]:
@@ -263,6 +270,34 @@ def _of_exponentials(scale: float, product: ForwardPass, gradients: Tensors, wan
     return [left if left is None else left.to(g.dtype)], [right if right is None else right.to(g.dtype)]
 
 
+def _of_exponentials_by_kernels(scale: float, product: ForwardPass, g: Any, wanted: Wanted) -> tuple[list[Any], list[Any]] | None:
+    """Compute the same on a GPU by few launches; None where exponents or gradients are large, and where PyTorch differentiates again."""
+    torch, tensors = _torch(), (g, product.found, *product.left, *product.right)
+    if torch.is_grad_enabled() or not g.is_cuda or any(map(is_transformed, tensors)):
+        return None
+    with in_stream_of(tensors):
+        kept = [x.detach()[None] if x.ndim == 2 else x.detach().flatten(0, -3) for x in tensors]  # some are copies
+        exponentials = [torch.empty(x.shape, dtype=g.dtype, device=g.device) for x in kept[2:]]
+        count, m, n = kept[0].shape
+        largest, results = g.new_empty(count * (m + n)), g.new_zeros(2)
+        weights = torch.empty((count, m, n), dtype=g.dtype, device=g.device)
+        seen = [strided(x) for x in (*kept, *exponentials)]
+        if None in seen:
+            return None
+        of_rows, number = largest.data_ptr(), g.get_device()
+        of_columns = of_rows + count * m * g.element_size()
+        for x, y, address, columns in zip(seen[2:4], seen[4:], (of_rows, of_columns), (False, True), strict=True):
+            write_exponentials(x, y, address, scale, number, columns=columns)
+        weigh(seen[0], seen[1], (of_rows, of_columns), weights.data_ptr(), results.data_ptr(), scale, number)
+    exponent, size = results.tolist()
+    if not (exponent <= (_SINGLE if g.dtype == torch.float32 else _DOUBLE) and size <= _HUGE):
+        return None
+    p, q = exponentials
+    left = torch.matmul(weights, q.mT).mul_(p).view(product.left[0].shape) if wanted[0] else None
+    right = torch.matmul(p.mT, weights).mul_(q).view(product.right[0].shape) if wanted[1] else None
+    return [left], [right]
+
+
 def _scaled(scale: float, x: Any) -> Any:
     return x if scale == 1 else scale * x
 
@@ -279,7 +314,7 @@ def _power_of_two(weight: Any) -> Any:
     return torch.exp2(torch.floor(torch.log2(most)) - 60).nan_to_num(1, 1, 1).clamp(min=1)
 
 
-def deficit(scale: Fraction, left: Any, right: Any, values: Any) -> float:
+def deficit(scale: Fraction | float, left: Any, right: Any, values: Any) -> float:
     """Return the largest α_i + β_j − s c_ij, which decides how the sums of gradients over log Σ exp are computed."""
     if not values.numel() or not left.numel():
         return 0.0

@@ -13,7 +13,7 @@ from typing import Any
 from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.definition import Semiring
 from semiring.algebra.laws import is_selective
-from semiring.algorithms.adjoints import ForwardPass, deficit
+from semiring.algorithms.adjoints import ForwardPass
 from semiring.common.errors import GraphError
 from semiring.execution.gradients import Options, ProductCall, adjoint_for, arranged, forward
 from semiring.execution.product import with_witness
@@ -28,7 +28,7 @@ def multiply_in_graph(a: Any, b: Any, semiring: Semiring | str, options: Options
     """Multiply tensors while PyTorch compiles a function; arguments are those of `multiply`."""
     if not alone:
         raise GraphError("inside torch.compile, matmul takes no c, out, mask, k, dtype, overflow and ties; call it outside")
-    number, width, witness = _number_of(semiring, options)
+    number, width, witness = _number_of(semiring if isinstance(semiring, str) else semiring.number(), options)
     import torch  # pyright: ignore[reportMissingImports]  # a dictionary of modules cannot be followed
 
     parts = (list(x) if isinstance(x, tuple | list) else [x] for x in (a, b))
@@ -38,10 +38,10 @@ def multiply_in_graph(a: Any, b: Any, semiring: Semiring | str, options: Options
     return with_witness(tuple(values[:width]), values[width] if witness else None)
 
 
-def _number_of(semiring: Semiring | str, options: Options) -> tuple[int, int, bool]:
-    """Return the number that stands for a semiring and options, the components of elements, and whether a witness is wanted."""
+def _number_of(name: str | int, options: Options) -> tuple[int, int, bool]:
+    """Return the number of a semiring with options, the components of elements, and True if a witness is wanted."""
     _register()
-    semiring = as_semiring(semiring)
+    semiring = as_semiring(name) if isinstance(name, str) else Semiring.numbered[name]
     witness, rest = bool(options[0] or semiring.witness), options[1:]
     if witness:
         semiring.require_selective()
@@ -101,10 +101,7 @@ def _gradient(left: list[Any], right: list[Any], found: Any, gradients: list[Any
     """Return the gradients of the components of both operands."""
     if not found.numel() or not left[0].numel():
         return [x.new_zeros(x.shape) for x in (*left, *right)]
-    semiring = _calls[number].semiring
-    scale = semiring.program.exponential
-    lost = 0.0 if scale is None else deficit(scale, left[0], right[0], found)
-    of_left, of_right = adjoint_for(semiring)(ForwardPass(left, right, found, lost), gradients, (True, True))
+    of_left, of_right = adjoint_for(_calls[number].semiring)(ForwardPass(left, right, found), gradients, (True, True))
     return [*of_left, *of_right]
 
 

@@ -41,12 +41,16 @@ Options = tuple[bool, str, int | None, bool]
 
 @dataclass(eq=False)
 class ProductCall:
-    """One product: what was asked, and the `deficit` that the forward pass found. Without an adjoint, no gradient is wanted."""
+    """One product: what was asked, and the `deficit` that the forward pass found. Without an adjoint, no gradient is wanted.
+
+    A product is `batched` inside `vmap`, where the backward pass can read no numbers.
+    """
 
     semiring: Semiring
     options: Options
     adjoint: Adjoint | None
-    deficit: float = 0.0
+    deficit: float | None = None
+    batched: bool = False
 
 
 def multiply_with_gradient(a: Any, b: Any, semiring: Semiring, options: Options, *, alone: bool, split: bool = False) -> Any:
@@ -176,7 +180,8 @@ def forward(call: ProductCall, *operands: Any) -> tuple[Any, ...]:
         if product is None:
             product = multiply(a, b, call.semiring, None, None, call.options)
         values, witness = product if call.options[0] else (product, None)
-        if scale is not None and call.adjoint is not None:
+        # On a GPU the backward pass finds the number, unless it stands for several passes.
+        if scale is not None and call.adjoint is not None and (call.batched or not parts[0].is_cuda):
             call.deficit = deficit(scale, a, b, values)
     return *(values if width > 1 else (values,)), witness
 
@@ -223,7 +228,7 @@ def _forward_derivative(ctx: Any, _: None, *tangents: Any) -> tuple[Any, ...]:
 
 def _over_a_batch(info: Any, axes: tuple[int | None, ...], call: ProductCall, *operands: Any) -> tuple[Any, Any]:
     """Multiply stacks for `torch.func.vmap`: the axis of the batch becomes the first."""
-    size = info.batch_size
+    size, call.batched = info.batch_size, True
     stacks = [x.expand(size, *x.shape) if axis is None else x.movedim(axis, 0) for x, axis in zip(operands, axes[1:], strict=True)]
     found = _function().apply(call, *stacks)
     return found, tuple(None if x is None else 0 for x in found)

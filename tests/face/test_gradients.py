@@ -24,6 +24,7 @@ INF = math.inf
 SOFT = sr.Semiring("soft-min", lambda a, b: -ops.logaddexp(-2 * a, -2 * b) / 2, lambda a, b: a + b, INF, 0)
 DOUBLED = sr.Semiring("doubled", min, lambda a, b: a + 2 * b, INF, 0)
 SKEWED = sr.Semiring("skewed", max, lambda a, b: a * b / (1 + b), 0, 1, domain=(0, 1e6))
+HYPOT = sr.Semiring("hypot", lambda a, b: ops.sqrt(a * a + b * b), lambda a, b: a * b, 0, 1, domain=(0, 1e9))
 SHARED = sr.Semiring("shared", lambda a, b: a + b, lambda a, b: min(a, 2 * b), 0, INF, domain=(0, INF))
 
 TERMS: dict[str, tuple[sr.Semiring, Callable[[Any, Any], Any], Callable[[Any], Any]]] = {
@@ -36,6 +37,7 @@ TERMS: dict[str, tuple[sr.Semiring, Callable[[Any, Any], Any], Callable[[Any], A
     "log": (sr.LOG, lambda x, y: x + y, lambda t: t.logsumexp(-2)),
     "soft-min": (SOFT, lambda x, y: x + y, lambda t: -(-2 * t).logsumexp(-2) / 2),
     "plus-times": (sr.PLUS_TIMES, lambda x, y: x * y, lambda t: t.sum(-2)),
+    "hypot": (HYPOT, lambda x, y: x * y, lambda t: t.square().sum(-2).sqrt()),
     "shared": (SHARED, lambda x, y: torch.minimum(x, 2 * y), lambda t: t.sum(-2)),
 }
 """Semirings with ⊗ and ⊕ on tensors of all terms."""
@@ -137,6 +139,34 @@ def test_ties_follow_the_witness() -> None:
     assert [v.item() for v in gradients(product("max-min"), x, x)] == [1, 0]  # ⊗ returns its first argument
 
 
+@pytest.mark.parametrize("name", ["min-plus", "max-plus", "max-times", "max-min", "doubled"])
+@pytest.mark.parametrize("entries", [1, 1 << 21])
+def test_ties_that_share(name: str, entries: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adjoints, "_ENTRIES", entries)
+    rng = np.random.default_rng(0)
+    a, b = (torch.from_numpy(rng.integers(1, 3, s).astype(float)) for s in ((2, 4, 5), (5, 3)))
+    if name == "max-min":  # ⊗ has ties too
+        b = b + 0.5
+    a[0, 0] = float(TERMS[name][0].zero)
+    g = torch.from_numpy(rng.random((2, 4, 3)))
+    g[0, 0] = math.nan
+    found = gradients(lambda a, b: sr.matmul(a, b, TERMS[name][0], ties="split"), a, b, gradient=g)
+    g[0, 0] = 0
+    torch.testing.assert_close(found, gradients(lambda a, b: naive(name, a, b), a, b, gradient=g))  # amin and amax share too
+
+
+def test_counts_of_shortest_paths() -> None:
+    lengths, counts = torch.tensor([[0.0, 1.0], [INF, 0.0]]).double(), torch.tensor([[1.0, 2.0], [0.0, 1.0]]).double()
+    own = lengths.requires_grad_(), counts.requires_grad_()
+    found = sr.matmul(own, own, sr.DISTANCE_COUNT)
+    assert found[1].tolist() == [[1, 4], [0, 1]]
+    of_lengths, of_counts = torch.autograd.grad(found[1], own, torch.tensor([[1.0, 1.0], [math.nan, 1.0]]).double())
+    assert not of_lengths.any()
+    assert of_counts.tolist() == [[4, 2], [0, 4]]
+    parts = [tensor(3, 4), tensor(3, 4, seed=1), tensor(4, 2, seed=2), tensor(4, 2, seed=3)]
+    assert check(lambda *x: sr.matmul(x[:2], x[2:], sr.DISTANCE_COUNT), [x.requires_grad_() for x in parts])
+
+
 def test_a_witness_and_a_gradient() -> None:
     a, b = tensor(3, 4).requires_grad_(), tensor(4, 2, seed=1)
     for found in (sr.matmul(a, b, sr.MIN_PLUS, witness=True), sr.matmul(a, b, sr.TROPICAL_ARGMIN)):
@@ -182,7 +212,7 @@ class Largest(dispatch.TorchDispatchMode):  # type: ignore[misc, name-defined, u
 
 @pytest.mark.parametrize("name", TERMS)
 def test_memory(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    n = 300
+    n = 80 if name == "hypot" else 300
     monkeypatch.setattr(adjoints, "_ENTRIES", 4 * n * n)
     a, b = ((tensor(n, n, seed=i) / 1000).requires_grad_() for i in range(2))
     found = sr.matmul(a, b, TERMS[name][0])
@@ -360,8 +390,10 @@ def test_refused() -> None:
     for options in refused:
         with pytest.raises(sr.GraphError, match=r"requires a gradient, which .* do not propagate; pass \.detach\(\)"):
             sr.matmul(a, plain, sr.MIN_PLUS, **options)
-    with pytest.raises(sr.GraphError, match=r"has to select.*or to be log Σ exp; pass \.detach\(\)"):
-        sr.matmul((a, a), (plain, plain), sr.DISTANCE_COUNT)
+    with pytest.raises(sr.GraphError, match=r"structured elements are not split.*; pass \.detach\(\)"):
+        sr.matmul((a, a), (plain, plain), sr.DISTANCE_HOPS, ties="split")
+    with pytest.raises(sr.SemiringError, match="ties is 'all'; it must be 'first' or 'split'"):
+        sr.matmul(a, plain, sr.MIN_PLUS, ties="all")
     with pytest.raises(sr.GraphError, match="'and' has no derivative"):
         sr.matmul(a, plain, sr.BOOLEAN)
     with pytest.raises(sr.DTypeError, match=r"b has dtype torch\.int64"):

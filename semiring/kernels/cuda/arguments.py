@@ -10,9 +10,9 @@ import struct
 from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 __all__ = [
-    "ALWAYS", "Bits", "Bounds", "CheckedProducts", "DeviceMatrix", "Fronts", "Given", "GradientSums", "LaunchPredicate", "Numbers",
-    "Product", "Products", "Scan", "SelectK", "Sequence", "Sparse", "StridedBatch", "Sweeps", "Via", "Witness", "fields_header", "flat",
-    "parameters", "word_of",
+    "ALWAYS", "Bits", "Bounds", "CheckedProducts", "DeviceMatrix", "Fronts", "Given", "GradientSums", "GradientWeights",
+    "LaunchPredicate", "LineExponentials", "Numbers", "Product", "Products", "Scan", "SelectK", "Sequence", "Sparse", "StridedBatch",
+    "Sweeps", "Via", "Witness", "fields_header", "flat", "parameters", "word_of",
 ]  # fmt: skip
 
 Word = Annotated[int, "long long"]
@@ -293,6 +293,32 @@ class GradientSums(NamedTuple):
     entries: Word
     depth: Word
     span: Word
+
+
+class LineExponentials(NamedTuple):
+    """Matrices and their exponentials, whose rows are lines; `scale` has the bits of a double, and `largest` has a number for each line."""
+
+    source: Annotated[StridedBatch, "StridedBatch<T>"]
+    to: Annotated[StridedBatch, "StridedBatch<T>"]
+    largest: Array
+    lines: Word
+    entries: Word
+    scale: Word
+
+
+class GradientWeights(NamedTuple):
+    """Gradients and values of a product of m × n, which become contiguous weights; `rows` and `columns` have the largest exponents."""
+
+    gradients: Annotated[StridedBatch, "StridedBatch<T>"]
+    values: Annotated[StridedBatch, "StridedBatch<T>"]
+    rows: Array
+    columns: Array
+    weights: Array
+    results: Array
+    batch: Word
+    m: Word
+    n: Word
+    scale: Word
 
 
 class Bits(NamedTuple):
