@@ -25,7 +25,9 @@ from semiring.algebra.laws import is_selective
 from semiring.common.errors import SemiringError
 from semiring.kernels.tensors import on_tensors
 
-__all__ = ["Adjoint", "ForwardPass", "Tensors", "adjoint_of", "deficit"]
+__all__ = [
+    "Adjoint", "ForwardPass", "Jacobian", "Tensors", "adjoint_of", "deficit", "of_exponentials", "pulled", "sums_at", "uses_operands",
+]  # fmt: skip
 
 Tensors = Sequence[Any]
 Wanted = tuple[bool, bool]
@@ -62,7 +64,7 @@ def adjoint_of(semiring: Semiring) -> Adjoint:
     """Return the adjoint of products over a semiring, or raise `SemiringError` for other ⊕ than those of this module."""
     program, width = semiring.program, semiring.components
     if program.exponential is not None:
-        return functools.partial(_of_exponentials, float(program.exponential))
+        return functools.partial(of_exponentials, float(program.exponential))
     jacobian = derivatives(program.mul, [var(side, c) for side in (0, 1) for c in range(width)])
     if width == 1 and is_operation(program.add[0], ("add",)):
         return _of_numbers if is_operation(program.mul[0], ("mul",)) else functools.partial(_of_sums, jacobian)
@@ -71,7 +73,12 @@ def adjoint_of(semiring: Semiring) -> Adjoint:
     raise SemiringError("no gradient passes through this ⊕; it has to select, as min and max do, to be a sum, or to be log Σ exp")
 
 
-def _pulled(jacobian: Jacobian, column: int, gradients: Tensors, left: Tensors, right: Tensors) -> Any:
+def uses_operands(jacobian: Jacobian) -> bool:
+    """Return True if a derivative depends on the operands, as those of sums do not."""
+    return any(e.op == "var" for row in jacobian for e in nodes(*row))
+
+
+def pulled(jacobian: Jacobian, column: int, gradients: Tensors, left: Tensors, right: Tensors) -> Any:
     """Return the sum over the components c of a term of G_c · ∂⊗_c/∂(the component `column` of both operands)."""
     weights = [row[column] for row in jacobian]
     factors = zip(gradients, weights, on_tensors(weights, left, right), strict=True)
@@ -84,21 +91,21 @@ def _of_selected(jacobian: Jacobian, product: ForwardPass, gradients: Tensors, w
     where, width, depth = _torch().where, len(product.left), product.left[0].shape[-1]
     won, k = product.found >= 0, product.found.clamp(min=0).long()
     left, right, gradients = product.left, product.right, [where(won, g, 0) for g in gradients]
-    if any(e.op == "var" for row in jacobian for e in nodes(*row)):
+    if uses_operands(jacobian):
         left, right = [where(won, a.gather(-1, k), 1) for a in left], [where(won, b.gather(-2, k), 1) for b in right]
-    pulled = [_pulled(jacobian, c, gradients, left, right) if wanted[c // width] else None for c in range(2 * width)]
-    sums = [None if g is None else _sums_at(k, g, depth, (-1, -2)[i // width]) for i, g in enumerate(pulled)]
+    terms = [pulled(jacobian, c, gradients, left, right) if wanted[c // width] else None for c in range(2 * width)]
+    sums = [None if g is None else sums_at(k, g, depth, (-1, -2)[i // width]) for i, g in enumerate(terms)]
     return sums[:width], sums[width:]
 
 
-def _sums_at(index: Any, values: Any, size: int, axis: int) -> Any:
+def sums_at(index: Any, values: Any, size: int, axis: int) -> Any:
     """Return the sums of the values with the same index in each row (axis −1) or column (axis −2).
 
     The order is fixed: `scatter_add_` adds one after the other on a CPU, and `index_put_` sorts on a GPU.
     """
     if values.is_cuda:
         if axis == -2:
-            return _sums_at(index.mT, values.mT, size, -1).mT
+            return sums_at(index.mT, values.mT, size, -1).mT
         sums = values.new_zeros((*values.shape[:-1], size))
         starts = size * _torch().arange(sums[..., 0].numel(), device=values.device).reshape(*sums.shape[:-1], 1)
         return sums.view(-1).index_put_((starts + index,), values, accumulate=True).view(sums.shape)
@@ -114,7 +121,7 @@ def _of_numbers(product: ForwardPass, gradients: Tensors, wanted: Wanted) -> tup
 
 def _of_sums(jacobian: Jacobian, product: ForwardPass, gradients: Tensors, wanted: Wanted) -> tuple[list[Any], list[Any]]:
     def terms(a: Any, b: Any, g: Any) -> tuple[Any, Any]:
-        return _pulled(jacobian, 0, [g], [a], [b]), _pulled(jacobian, 1, [g], [a], [b])
+        return pulled(jacobian, 0, [g], [a], [b]), pulled(jacobian, 1, [g], [a], [b])
 
     (a,), (b,), (g,) = product.left, product.right, gradients
     return _by_terms(a, b, g, terms, wanted)
@@ -137,7 +144,7 @@ def _by_terms(a: Any, b: Any, g: Any, terms: Callable[..., tuple[Any, Any]], wan
     return [cat(left, -1) if wanted[0] else None], [cat(right, -2) if wanted[1] else None]
 
 
-def _of_exponentials(scale: float, product: ForwardPass, gradients: Tensors, wanted: Wanted) -> tuple[list[Any], list[Any]]:
+def of_exponentials(scale: float, product: ForwardPass, gradients: Tensors, wanted: Wanted) -> tuple[list[Any], list[Any]]:
     """Multiply e^{s(a − α)}, e^{s(b − β)} and G e^{s(α + β − c)}, with α the largest s a of a row, and β the largest s b of a column."""
     torch, (g,), left, right = _torch(), gradients, None, None
     wide = torch.float64 if product.deficit > _SINGLE else g.dtype

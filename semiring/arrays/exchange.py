@@ -350,7 +350,7 @@ def _torch(tensor: Any) -> str | None:
     if "strided" not in str(tensor.layout):
         return "is sparse; pass .to_dense() with the semiring's zero where no entry is stored, or a SciPy sparse array"
     if tensor.requires_grad:
-        return "requires a gradient, which only operands of matmul propagate; pass .detach()"
+        return "requires a gradient, which only matmul, apsp and closure propagate, from dense tensors; pass .detach()"
     if tensor.is_neg():
         return "has a pending change of sign, which only PyTorch sees; pass .resolve_neg()"
     if tensor.device.type == "meta":

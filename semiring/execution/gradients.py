@@ -22,7 +22,7 @@ from semiring.execution.operands import Shape, flattened, leading_axes
 from semiring.execution.product import multiply, with_witness
 from semiring.execution.relaunch import multiply_again
 
-__all__ = ["multiply_with_gradient"]
+__all__ = ["multiply_with_gradient", "tensors_of"]
 
 Options = tuple[bool, str, int | None, bool]
 
@@ -46,7 +46,7 @@ def multiply_with_gradient(a: Any, b: Any, semiring: Semiring, options: Options,
     except SemiringError as error:
         raise GraphError(f"a tensor requires a gradient, but {error}; pass .detach()") from None
     device = next(x.device for x in flattened((a, b)) if requires_gradient(x))
-    left, right = _tensors(a, semiring, "a", device), _tensors(b, semiring, "b", device)
+    left, right = tensors_of(a, semiring, "a", device), tensors_of(b, semiring, "b", device)
     rows, columns = tuple(left[0].shape), tuple(right[0].shape)
     batch, row, column = leading_axes(rows, columns)
     shape = *batch, *rows[-2:-1], *(() if column else columns[-1:])
@@ -63,7 +63,7 @@ def multiply_with_gradient(a: Any, b: Any, semiring: Semiring, options: Options,
     return with_witness(tuple(values), witness if options[0] else None)
 
 
-def _tensors(x: Any, semiring: Semiring, name: str, device: Any) -> list[Any]:
+def tensors_of(x: Any, semiring: Semiring, name: str, device: Any) -> list[Any]:
     """Return the components of an operand as tensors, those of NumPy's arrays on the device."""
     torch: Any = sys.modules["torch"]
     parts = [x] if semiring.components == 1 else list(x) if isinstance(x, tuple | list) else []
