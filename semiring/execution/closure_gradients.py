@@ -25,7 +25,6 @@ from semiring.execution.strategy import solve
 from semiring.graphs.dense import Reading
 from semiring.graphs.read import reading_of
 from semiring.graphs.vertices import chosen
-from semiring.planning.options import Options
 
 __all__ = ["close_with_gradient"]
 
@@ -48,7 +47,8 @@ def close_with_gradient(graph: Any, question: Question) -> Any:
     """Close dense tensors so that PyTorch can differentiate the closure."""
     semiring, options = question.semiring, question.options
     for name in _REFUSED:
-        if (question.paths if name == "paths" else getattr(options, name)) != Options._field_defaults[name]:
+        value = question.paths if name == "paths" else getattr(options, name)
+        if value is not None and value is not False:
             raise GraphError(f"a tensor requires a gradient, which {name}= does not propagate; leave out {name}, or pass .detach()")
     try:
         adjoint = closure_adjoint_of(semiring)
