@@ -1,12 +1,12 @@
 """Adjoints of a closure C = A* or A⁺ on tensors of PyTorch: the gradient Ā of A from the gradient G of C.
 
-    ⊕ selects           Along the tree of paths from each i, with p the vertex before j: d_ij = d_ip ⊗ a_pj. From the leaves to the root
-                        Ḡ_ip += Ḡ_ij ∂⊗/∂left(d_ip, a_pj), then Ā_pj += Ḡ_ij ∂⊗/∂right(d_ip, a_pj).
-    ⊕ is +, ⊗ is ×      dC = A* dA A*, so Ā = (A*)ᵀ G (A*)ᵀ in ordinary arithmetic.
+    ⊕ selects           Ḡ_ip += Ḡ_ij ∂⊗/∂left(d_ip, a_pj), from the leaves to the root of the tree of paths from i.
+                        Then Ā_pj += Ḡ_ij ∂⊗/∂right(d_ip, a_pj).
+    ⊕ is +, ⊗ is ×      Ā = (A*)ᵀ G (A*)ᵀ in ordinary arithmetic.
     ⊕ is log Σ exp      Ā_uv = Σ_ij G_ij e^{s(A*_iu + a_uv + A*_vj − c_ij)}, by the adjoints of two products.
 
-The trees end in the shortest cycles of A⁺ too: the leaf (i, i) hangs on the last vertex of the cycle. Functions consist of PyTorch's
-differentiable operations on stacks of matrices, and add in a fixed order.
+In a tree p is the vertex before j, so that d_ij = d_ip ⊗ a_pj. The diagonal of A⁺ has cycles: the leaf (i, i) hangs on the last vertex of
+the best cycle. Functions consist of PyTorch's differentiable operations on stacks of matrices, and add in a fixed order.
 
 A pair (i, j) without a path passes exactly 0, also if G is ∞ or NaN there. Over + such a pair counts: an edge of 0 can open a path.
 """
@@ -22,7 +22,17 @@ from typing import Any, NamedTuple
 from semiring.algebra.definition import Semiring
 from semiring.algebra.derivatives import ONE, ZERO, derivatives
 from semiring.algebra.expression import is_operation, var
-from semiring.algorithms.adjoints import ForwardPass, Jacobian, Tensors, adjoint_of, deficit, of_exponentials, pulled, sums_at, uses_operands
+from semiring.algorithms.adjoints import (
+    ForwardPass,
+    Jacobian,
+    Tensors,
+    adjoint_of,
+    deficit,
+    of_exponentials,
+    pulled,
+    sums_at,
+    uses_operands,
+)
 from semiring.common.errors import SemiringError
 from semiring.kernels.tensors import on_tensors
 

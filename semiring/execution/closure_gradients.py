@@ -34,7 +34,7 @@ _REFUSED = "paths", "limit", "k", "weight", "node_weight", "dtype", "overwrite",
 
 @dataclass(eq=False)
 class _Call:
-    """One closure: the question to the forward pass, the vertices of its rows, and the deficits that the forward pass found."""
+    """One closure: the question to the forward pass, the vertices of the rows, and the deficits that the forward pass finds."""
 
     question: Question
     adjoint: ClosureAdjoint

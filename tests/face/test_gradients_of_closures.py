@@ -353,7 +353,7 @@ def test_refused() -> None:
     with pytest.raises(sr.GraphError, match="another ⊗ than a product"):
         sr.closure(a, SCALED)
     for several in ([a, a], (a, a)):
-        with pytest.raises(sr.GraphError, match="the graph is a (list|tuple); pass a tensor"):
+        with pytest.raises(sr.GraphError, match=r"the graph is a (list|tuple); pass a tensor"):
             sr.apsp(several)
     with pytest.raises(sr.GraphError, match="only matmul, apsp and closure propagate"):
         sr.closure([(a, a)], sr.DISTANCE_HOPS)
