@@ -97,9 +97,9 @@ def _function() -> Any:
 
 def _forward(call: _Call, *operands: Any) -> tuple[Any, ...]:
     """Close; return the components of the closure and the trees of paths, or None."""
-    semiring, parts = call.question.semiring, tuple([x.detach() for x in operands])
+    semiring, parts = call.question.semiring, [x.detach() for x in operands]
     with in_stream_of(parts):
-        found = solve(parts if len(parts) > 1 else parts[0], call.question)
+        found = solve(tuple(parts) if len(parts) > 1 else parts[0], call.question)
         values, trees = (found.values, found.predecessors()) if call.adjoint.trees else (found, None)
         values = values if len(parts) > 1 else (values,)
         if semiring.program.exponential is not None:
@@ -109,7 +109,7 @@ def _forward(call: _Call, *operands: Any) -> tuple[Any, ...]:
     return *values, trees
 
 
-def _with_cycles(call: _Call, parts: tuple[Any, ...], values: tuple[Any, ...], trees: Any) -> Any:
+def _with_cycles(call: _Call, parts: list[Any], values: tuple[Any, ...], trees: Any) -> Any:
     """Name for each root the last vertex of the best cycle through the root: the witness of A* ⊗ A on the diagonal."""
     torch: Any = sys.modules["torch"]
     semiring, roots = call.question.semiring, call.roots
@@ -126,7 +126,7 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
     """Keep for the backward pass what the adjoint reads."""
     ctx.call, *parts = inputs
     *values, trees = output
-    adjoint = ctx.call.adjoint
+    adjoint, ctx.shape = ctx.call.adjoint, parts[0].shape
     kept = [x if adjoint.weights else None for x in parts], [v if adjoint.values else None for v in values]
     ctx.save_for_backward(*kept[0], *kept[1], trees)
     if trees is not None:
@@ -137,7 +137,7 @@ def _backward(ctx: Any, *gradients: Any) -> tuple[Any, ...]:
     call, (*kept, trees) = ctx.call, ctx.saved_tensors
     width, gradients = len(kept) // 2, gradients[:-1]
     if not gradients[0].numel():
-        return None, *map(sys.modules["torch"].zeros_like, gradients)
+        return None, *(g.new_zeros(ctx.shape) for g in gradients)
     closed = ClosurePass(kept[:width], kept[width:], call.question.reflexive, trees, call.roots, call.deficits, call.batched)
     return None, *call.adjoint.pull(closed, gradients)
 

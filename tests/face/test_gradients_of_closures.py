@@ -50,7 +50,11 @@ SELECTIVE: dict[str, tuple[sr.Semiring, Callable[[Any, Any], Any], Callable[[Any
 }
 """Semirings with ⊕ and ⊗ on tensors."""
 EXPONENTIAL = {"log": (sr.LOG, 1), "soft-min": (SOFT, -2)}
-SEMIRINGS = {name: s for name, (s, *_) in {**SELECTIVE, **EXPONENTIAL}.items()} | {"plus-times": sr.PLUS_TIMES}
+SEMIRINGS: dict[str, sr.Semiring] = {
+    **{name: entry[0] for name, entry in SELECTIVE.items()},
+    **{name: entry[0] for name, entry in EXPONENTIAL.items()},
+    "plus-times": sr.PLUS_TIMES,
+}
 
 
 def weights(name: str, *shape: int, seed: int = 0, dtype: Any = torch.float64, device: str = "cpu") -> Any:
@@ -154,6 +158,7 @@ def test_sources_and_targets(name: str, reflexive: bool) -> None:
         every = gradient(lambda x, index=index: closure(name, reflexive=reflexive)(x)[index].square(), x)
         torch.testing.assert_close(found, every)
     assert closure(name, sources=[])(a.requires_grad_()).shape == (2, 0, 5)
+    assert not gradient(closure(name, sources=[]), a).any()
 
 
 @pytest.mark.parametrize("reflexive", [True, False])
