@@ -14,8 +14,9 @@ A pair (i, j) without a path passes exactly 0, also if G is ∞ or NaN there. Ov
 from __future__ import annotations
 
 import functools
+import operator
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -41,8 +42,8 @@ __all__ = ["ClosureAdjoint", "ClosurePass", "closure_adjoint_of", "deficits"]
 _NODES = 1 << 22
 """The most nodes of trees in memory at once."""
 
-Weight = Any
-"""A factor of gradients: a tensor, or an integer that holds for all nodes alike."""
+Factors = list[list[Any]]
+"""A matrix for each node, by components; entries of the same place form a tensor."""
 
 
 class ClosurePass(NamedTuple):
@@ -150,42 +151,28 @@ def _along(jacobian: Jacobian, closed: ClosurePass, gradients: Tensors) -> list[
     for _ in range(n.bit_length()):
         if not closed.batched and not active.any():
             break
-        for c, offer in enumerate([_dot(total, [row[c] for row in factors]) for c in range(width)]):
-            if type(offer) is not int:
-                total[c] = total[c] + sums_at(above, where(active, offer, 0), n, -1)
+        offers = total if factors is None else _times([total], factors)[0]
+        total = [g + sums_at(above, where(active, offer, 0), n, -1) for g, offer in zip(total, offers, strict=True)]
         active = active & active.gather(-1, above)
-        factors = _twice(factors, above, active)
+        if factors is not None:
+            further = [[w.gather(-1, above) for w in row] for row in factors]
+            factors = [[where(active, w, 1) for w in row] for row in _times(factors, further)]
         above = above.gather(-1, above)
     edges = [where(inner, pulled(jacobian, width + c, total, left, right), total[c]) for c in range(width)]
     return [sums_at(before, g, n, -2) for g in edges]
 
 
-def _factors(jacobian: Jacobian, left: Tensors, right: Tensors) -> list[list[Weight]]:
-    """Return ∂⊗_c/∂left_d of each node in row c and column d."""
+def _factors(jacobian: Jacobian, left: Tensors, right: Tensors) -> Factors | None:
+    """Return ∂⊗_c/∂left_d of each node in row c and column d; None for the identity, as of sums."""
     width = len(jacobian)
-
-    def factor(e: Any) -> Weight:
-        return 0 if e is ZERO else 1 if e is ONE else on_tensors([e], left, right)[0].expand(left[0].shape)
-
-    return [[factor(e) for e in row[:width]] for row in jacobian]
+    if all(row[d] is (ONE if c == d else ZERO) for c, row in enumerate(jacobian) for d in range(width)):
+        return None
+    return [[w.expand(left[0].shape) for w in on_tensors(row[:width], left, right)] for row in jacobian]
 
 
-def _twice(factors: list[list[Weight]], above: Any, active: Any) -> list[list[Weight]]:
-    """Multiply the factors of each node by those of the node `above`; nodes that are not active have none."""
-    further = [[w if type(w) is int else w.gather(-1, above) for w in row] for row in factors]
-    found = [[_dot(row, column) for column in zip(*further, strict=True)] for row in factors]
-    return [[w if type(w) is int else _torch().where(active, w, 1) for w in row] for row in found]
-
-
-def _dot(xs: Sequence[Weight], ys: Sequence[Weight]) -> Weight:
-    """Return the sum of products, without operations on 0 and 1."""
-    found: Weight = 0
-    for x, y in zip(xs, ys, strict=True):
-        if (type(x) is int and x == 0) or (type(y) is int and y == 0):
-            continue
-        term = y if type(x) is int and x == 1 else x if type(y) is int and y == 1 else x * y
-        found = term if type(found) is int and found == 0 else found + term
-    return found
+def _times(first: Factors, second: Factors) -> Factors:
+    """Multiply two matrices of tensors."""
+    return [[sum(map(operator.mul, row, column)) for column in zip(*second, strict=True)] for row in first]
 
 
 def _torch() -> Any:

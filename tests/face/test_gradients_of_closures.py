@@ -16,6 +16,7 @@ from semiring import ops
 from semiring.algorithms import closure_adjoints
 
 torch = pytest.importorskip("torch")
+dispatch = pytest.importorskip("torch.utils._python_dispatch")
 check, check_twice = torch.autograd.gradcheck, torch.autograd.gradgradcheck
 
 INF = math.inf
@@ -243,6 +244,28 @@ def test_long_paths() -> None:
     i = torch.arange(1, n)
     assert torch.equal(found[order[:-1], order[1:]], (i * (n - i)).float())
     assert found.sum() == (i * (n - i)).sum()
+
+
+class Largest(dispatch.TorchDispatchMode):  # type: ignore[misc, name-defined, unused-ignore]
+    """The most bytes of a result of PyTorch's operations."""
+
+    most = 0
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        found = function(*args, **(kwargs or {}))
+        if isinstance(found, torch.Tensor):
+            self.most = max(self.most, found.untyped_storage().nbytes())
+        return found
+
+
+@pytest.mark.parametrize("name", SELECTIVE)
+def test_memory(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    a = weights(name, 97, 97).requires_grad_()
+    monkeypatch.setattr(closure_adjoints, "_NODES", 1000)
+    found = closure(name)(a)
+    with Largest() as largest:
+        found.backward(torch.ones_like(found))
+    assert largest.most <= 8 * a.numel()
 
 
 @pytest.mark.parametrize("reflexive", [True, False])
