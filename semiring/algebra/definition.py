@@ -159,7 +159,8 @@ class Semiring(AlgebraicStructure):
         if temperature == 0:
             return self
         add, star = relaxed(-1 / float(temperature) if least else 1 / float(temperature))
-        return Semiring(f"{self.name} at temperature {temperature:g}", add, self.mul, self.zero, self.one, star=star, domain=self.domain)
+        name = f"{self.name} at temperature {float(temperature):g}"
+        return Semiring(name, add, self.mul, self.zero, self.one, star=star, domain=self.domain)
 
     def number(self) -> int:
         """Return the number that stands for this semiring in this process, where an operator of another library takes no objects.

@@ -23,13 +23,13 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.derivatives import ONE, ZERO, derivatives
 from semiring.algebra.expression import Expr, is_operation, nodes, var
 from semiring.algebra.laws import is_selective
-from semiring.arrays.devices import in_stream_of, strided
-from semiring.arrays.exchange import is_transformed
 from semiring.common.errors import SemiringError
-from semiring.kernels.cuda.gradients import add_by_witness, weigh, write_exponentials
+from semiring.kernels.cuda.gradients import exponentials_on_gpu, selected_on_gpu
 from semiring.kernels.tensors import on_tensors
 
-__all__ = ["Adjoint", "ForwardPass", "Tensors", "adjoint_of", "deficit"]
+__all__ = [
+    "Adjoint", "ForwardPass", "Jacobian", "Tensors", "adjoint_of", "deficit", "of_exponentials", "pulled", "sums_at", "uses_operands",
+]  # fmt: skip
 
 Tensors = Sequence[Any]
 Wanted = tuple[bool, bool]
@@ -73,7 +73,7 @@ def adjoint_of(semiring: Semiring, *, split: bool = False) -> Adjoint:
     """
     program, width = semiring.program, semiring.components
     if program.exponential is not None:
-        return functools.partial(_of_exponentials, float(program.exponential))
+        return functools.partial(of_exponentials, float(program.exponential))
     jacobian = derivatives(program.mul, [var(side, c) for side in (0, 1) for c in range(width)])
     if width == 1 and is_operation(program.add[0], ("add",)):
         return _of_numbers if is_operation(program.mul[0], ("mul",)) else functools.partial(_of_sums, jacobian)
@@ -87,7 +87,12 @@ def adjoint_of(semiring: Semiring, *, split: bool = False) -> Adjoint:
     return functools.partial(_of_recomputed, semiring)
 
 
-def _pulled(jacobian: Jacobian, column: int, gradients: Tensors, left: Tensors, right: Tensors) -> Any:
+def uses_operands(jacobian: Jacobian) -> bool:
+    """Return True if a derivative depends on the operands, as those of sums do not."""
+    return any(e.op == "var" for row in jacobian for e in nodes(*row))
+
+
+def pulled(jacobian: Jacobian, column: int, gradients: Tensors, left: Tensors, right: Tensors) -> Any:
     """Return the sum over the components c of a term of G_c · ∂⊗_c/∂(the component `column` of both operands)."""
     weights = [row[column] for row in jacobian]
     factors = zip(gradients, weights, on_tensors(weights, left, right), strict=True)
@@ -97,15 +102,16 @@ def _pulled(jacobian: Jacobian, column: int, gradients: Tensors, left: Tensors, 
 
 def _of_selected(jacobian: Jacobian, product: ForwardPass, gradients: Tensors, wanted: Wanted) -> tuple[list[Any], list[Any]]:
     """Pass the gradient of each value to the two entries that the witness names."""
-    if (sums := _of_selected_by_kernel(jacobian, product, gradients, wanted)) is not None:
-        return sums
+    single = len(gradients) == 1 and not _torch().is_grad_enabled()
+    if single and (found := selected_on_gpu(jacobian[0], (*gradients, product.found, *product.left, *product.right), wanted)):
+        return [found[0]], [found[1]]
     where, width, depth = _torch().where, len(product.left), product.left[0].shape[-1]
     won, k = product.found >= 0, product.found.clamp(min=0).long()
     left, right, gradients = product.left, product.right, [where(won, g, 0) for g in gradients]
-    if any(e.op == "var" for row in jacobian for e in nodes(*row)):
+    if uses_operands(jacobian):
         left, right = [where(won, a.gather(-1, k), 1) for a in left], [where(won, b.gather(-2, k), 1) for b in right]
-    pulled = [_pulled(jacobian, c, gradients, left, right) if wanted[c // width] else None for c in range(2 * width)]
-    sums = [None if g is None else _sums_at(k, g, depth, (-1, -2)[i // width]) for i, g in enumerate(pulled)]
+    terms = [pulled(jacobian, c, gradients, left, right) if wanted[c // width] else None for c in range(2 * width)]
+    sums = [None if g is None else sums_at(k, g, depth, (-1, -2)[i // width]) for i, g in enumerate(terms)]
     return sums[:width], sums[width:]
 
 
@@ -127,7 +133,7 @@ def _of_ties(
 
     def terms(a: Any, b: Any, g: Any) -> tuple[Any, Any]:
         g = torch.where(equal(a, b), g, 0)
-        return _pulled(jacobian, 0, [g], [a], [b]), _pulled(jacobian, 1, [g], [a], [b])
+        return pulled(jacobian, 0, [g], [a], [b]), pulled(jacobian, 1, [g], [a], [b])
 
     return _by_terms(a, b, share, terms, wanted)
 
@@ -166,38 +172,14 @@ def _of_recomputed(semiring: Semiring, product: ForwardPass, gradients: Tensors,
     return of_left if wanted[0] else [None] * width, of_right if wanted[1] else [None] * width
 
 
-def _of_selected_by_kernel(
-    jacobian: Jacobian, product: ForwardPass, gradients: Tensors, wanted: Wanted
-) -> tuple[list[Any], list[Any]] | None:
-    """Compute the same on a GPU in one launch an operand; None where PyTorch differentiates again, and for structured elements."""
-    torch, tensors = _torch(), (*gradients, product.found, *product.left, *product.right)
-    if len(tensors) > 4 or torch.is_grad_enabled() or not tensors[0].is_cuda or any(map(is_transformed, tensors)):
-        return None
-    with in_stream_of(tensors):
-        kept = [x.detach()[None] if x.ndim == 2 else x.detach().flatten(0, -3) for x in tensors]  # some are copies
-        stacks = [*map(strided, kept)]
-        sums: list[Any] = [None, None]
-        for side, (operand, weight) in enumerate(zip(tensors[2:], jacobian[0], strict=True)):
-            if wanted[side]:
-                sums[side] = into = operand.new_empty(operand.shape)
-                of = strided(into.view(-1, *into.shape[-2:]))
-                if of is None or None in stacks:
-                    return None
-                if weight is ZERO:
-                    into.zero_()
-                else:
-                    add_by_witness(weight, stacks[0], stacks[1], stacks[2:], of, into.get_device(), columns=side == 1)
-    return sums[:1], sums[1:]
-
-
-def _sums_at(index: Any, values: Any, size: int, axis: int) -> Any:
+def sums_at(index: Any, values: Any, size: int, axis: int) -> Any:
     """Return the sums of the values with the same index in each row (axis −1) or column (axis −2).
 
     The order is fixed: `scatter_add_` adds one after the other on a CPU, and `index_put_` sorts on a GPU.
     """
     if values.is_cuda:
         if axis == -2:
-            return _sums_at(index.mT, values.mT, size, -1).mT
+            return sums_at(index.mT, values.mT, size, -1).mT
         sums = values.new_zeros((*values.shape[:-1], size))
         starts = size * _torch().arange(sums[..., 0].numel(), device=values.device).reshape(*sums.shape[:-1], 1)
         return sums.view(-1).index_put_((starts + index,), values, accumulate=True).view(sums.shape)
@@ -213,7 +195,7 @@ def _of_numbers(product: ForwardPass, gradients: Tensors, wanted: Wanted) -> tup
 
 def _of_sums(jacobian: Jacobian, product: ForwardPass, gradients: Tensors, wanted: Wanted) -> tuple[list[Any], list[Any]]:
     def terms(a: Any, b: Any, g: Any) -> tuple[Any, Any]:
-        return _pulled(jacobian, 0, [g], [a], [b]), _pulled(jacobian, 1, [g], [a], [b])
+        return pulled(jacobian, 0, [g], [a], [b]), pulled(jacobian, 1, [g], [a], [b])
 
     (a,), (b,), (g,) = product.left, product.right, gradients
     return _by_terms(a, b, g, terms, wanted)
@@ -240,12 +222,14 @@ def _blocks(depth: int, values: int) -> list[slice]:
     return [slice(k, min(depth, k + step)) for k in range(0, depth, step)]
 
 
-def _of_exponentials(scale: float, product: ForwardPass, gradients: Tensors, wanted: Wanted) -> tuple[list[Any], list[Any]]:
+def of_exponentials(scale: float, product: ForwardPass, gradients: Tensors, wanted: Wanted) -> tuple[list[Any], list[Any]]:
     """Multiply e^{s(a − α)}, e^{s(b − β)} and G e^{s(α + β − c)}, with α the largest s a of a row, and β the largest s b of a column."""
     torch, (g,), left, right = _torch(), gradients, None, None
-    if (pulled := _of_exponentials_by_kernels(scale, product, g, wanted)) is not None:
-        return pulled
-    lost = deficit(scale, *product.left, *product.right, product.found) if product.deficit is None else product.deficit
+    if not torch.is_grad_enabled():
+        limits = _SINGLE if g.dtype == torch.float32 else _DOUBLE, _HUGE
+        if found := exponentials_on_gpu(scale, (g, product.found, *product.left, *product.right), wanted, limits):
+            return [found[0]], [found[1]]
+    lost = deficit(scale, product.left[0], product.right[0], product.found) if product.deficit is None else product.deficit
     wide = torch.float64 if lost > _SINGLE else g.dtype
     a, b, c = (_scaled(scale, x.to(wide)) for x in (*product.left, *product.right, product.found))
     unreachable = c == -math.inf
@@ -268,34 +252,6 @@ def _of_exponentials(scale: float, product: ForwardPass, gradients: Tensors, wan
         if wanted[1]:
             right = (q * (p.mT @ weight)).mul_(down)
     return [left if left is None else left.to(g.dtype)], [right if right is None else right.to(g.dtype)]
-
-
-def _of_exponentials_by_kernels(scale: float, product: ForwardPass, g: Any, wanted: Wanted) -> tuple[list[Any], list[Any]] | None:
-    """Compute the same on a GPU by few launches; None where exponents or gradients are large, and where PyTorch differentiates again."""
-    torch, tensors = _torch(), (g, product.found, *product.left, *product.right)
-    if torch.is_grad_enabled() or not g.is_cuda or any(map(is_transformed, tensors)):
-        return None
-    with in_stream_of(tensors):
-        kept = [x.detach()[None] if x.ndim == 2 else x.detach().flatten(0, -3) for x in tensors]  # some are copies
-        exponentials = [torch.empty(x.shape, dtype=g.dtype, device=g.device) for x in kept[2:]]
-        count, m, n = kept[0].shape
-        largest, results = g.new_empty(count * (m + n)), g.new_zeros(2)
-        weights = torch.empty((count, m, n), dtype=g.dtype, device=g.device)
-        seen = [strided(x) for x in (*kept, *exponentials)]
-        if None in seen:
-            return None
-        of_rows, number = largest.data_ptr(), g.get_device()
-        of_columns = of_rows + count * m * g.element_size()
-        for x, y, address, columns in zip(seen[2:4], seen[4:], (of_rows, of_columns), (False, True), strict=True):
-            write_exponentials(x, y, address, scale, number, columns=columns)
-        weigh(seen[0], seen[1], (of_rows, of_columns), weights.data_ptr(), results.data_ptr(), scale, number)
-    exponent, size = results.tolist()
-    if not (exponent <= (_SINGLE if g.dtype == torch.float32 else _DOUBLE) and size <= _HUGE):
-        return None
-    p, q = exponentials
-    left = torch.matmul(weights, q.mT).mul_(p).view(product.left[0].shape) if wanted[0] else None
-    right = torch.matmul(p.mT, weights).mul_(q).view(product.right[0].shape) if wanted[1] else None
-    return [left], [right]
 
 
 def _scaled(scale: float, x: Any) -> Any:

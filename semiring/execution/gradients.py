@@ -25,16 +25,9 @@ from semiring.execution.product import multiply, with_witness
 from semiring.execution.relaunch import multiply_again
 
 __all__ = [
-    "Options",
-    "ProductCall",
-    "adjoint_for",
-    "arranged",
-    "computed",
-    "forward",
-    "multiply_with_gradient",
-    "operands_with_gradient",
-    "stand_in",
-]
+    "Options", "ProductCall", "adjoint_for", "arranged", "computed", "forward", "multiply_with_gradient", "operands_with_gradient",
+    "stand_in", "tensors_of",
+]  # fmt: skip
 
 Options = tuple[bool, str, int | None, bool]
 
@@ -59,7 +52,7 @@ def multiply_with_gradient(a: Any, b: Any, semiring: Semiring, options: Options,
         raise GraphError("a tensor requires a gradient, which c, out, mask, dtype and overflow do not propagate; pass .detach()")
     needed, device = requires_gradient(a) or requires_gradient(b), _device_of((a, b))
     adjoint = _adjoint_or_none(semiring, needed=needed, split=split)
-    left, right, shape = arranged(*(_tensors(x, semiring, name, device, needed=needed) for x, name in ((a, "a"), (b, "b"))))
+    left, right, shape = arranged(*(tensors_of(x, semiring, name, device, needed=needed) for x, name in ((a, "a"), (b, "b"))))
     call = ProductCall(semiring, (options[0] or is_selective(semiring), *options[1:]), adjoint)
     found = _function().apply(call, *left, *right)
     *values, witness = [x if x is None or x.shape == shape else x.reshape(shape) for x in found]
@@ -87,7 +80,7 @@ def operands_with_gradient(operands: Sequence[Any], semiring: Semiring, *, alone
         raise GraphError("a tensor requires a gradient, which out, witness and memory_limit do not propagate; pass .detach()")
     adjoint_for(semiring)
     device = _device_of(operands)
-    parts = [_tensors(x, semiring, f"operand {i}", device, needed=True) for i, x in enumerate(operands)]
+    parts = [tensors_of(x, semiring, f"operand {i}", device) for i, x in enumerate(operands)]
     kind = computed(*(v.dtype for part in parts for v in part))
     converted = [tuple(v.to(kind) for v in part) for part in parts]
     return [part if semiring.components > 1 else part[0] for part in converted], [tuple(part[0].shape) for part in parts]
@@ -131,7 +124,7 @@ def computed(*kinds: Any) -> Any:
     return torch.float32 if kind in (torch.float16, torch.bfloat16) else kind
 
 
-def _tensors(x: Any, semiring: Semiring, name: str, device: Any, *, needed: bool) -> list[Any]:
+def tensors_of(x: Any, semiring: Semiring, name: str, device: Any, *, needed: bool = True) -> list[Any]:
     """Return the components of an operand as tensors, those of NumPy's arrays on the device; for `needed` gradients they are floats."""
     torch: Any = sys.modules["torch"]
     parts = [x] if semiring.components == 1 else list(x) if isinstance(x, tuple | list) else []

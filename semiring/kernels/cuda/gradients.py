@@ -6,19 +6,22 @@ the weights of two products of numbers.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from semiring.algebra.derivatives import ZERO
 from semiring.algebra.expression import Expr, nodes
-from semiring.arrays.devices import Strided
+from semiring.arrays.devices import Strided, in_stream_of, strided
+from semiring.arrays.exchange import is_transformed
 from semiring.kernels.cuda.arguments import GradientSums, GradientWeights, LineExponentials, StridedBatch, word_of
 from semiring.kernels.cuda.blocks import BATCH, by_value
 from semiring.kernels.cuda.compiler import kernel_for, semiring_kernel_for
 from semiring.kernels.cuda.source import function
 from semiring.kernels.hardware import device
 
-__all__ = ["add_by_witness", "exponentials_source", "gradients_source", "weigh", "write_exponentials"]
+__all__ = ["exponentials_on_gpu", "exponentials_source", "gradients_source", "selected_on_gpu"]
 
 _WARPS = 8  # a thread block has a warp for each of 8 lines, which lie in the same sectors if they are columns
 _THREADS, _BLOCKS = 256, 8  # of blocks that write weights: threads, and blocks per multiprocessor
@@ -47,22 +50,53 @@ def _reads(weight: Expr) -> bool:
     return any(e.op == "var" for e in nodes(weight))
 
 
-def add_by_witness(
-    weight: Expr, gradients: Strided, witness: Strided, operands: tuple[Strided, Strided], sums: Strided, number: int, *, columns: bool
-) -> None:
-    """Write the gradient of one operand to `sums`: of the right operand for `columns`, else of the left operand.
+def selected_on_gpu(weights: Sequence[Expr], tensors: Sequence[Any], wanted: tuple[bool, bool]) -> tuple[Any, Any] | None:
+    """Return the gradients of both operands of a product whose ⊕ selects; None unless all tensors are readable on one GPU.
 
-    Arrays are stacks of matrices on the current GPU, which has this number.
+    `weights` are the derivatives of ⊗ by both operands. `tensors` are stacks of matrices: the gradients of values, the witness, and the
+    operands.
     """
-    own, other = operands[::-1] if columns else operands
+    with in_stream_of(tensors):
+        if (kept := _stacks(tensors)) is None:
+            return None
+        gradients, witness, *operands = kept[1]
+        found: list[Any] = [None, None]
+        for side, (operand, weight) in enumerate(zip(tensors[2:], weights, strict=True)):
+            if wanted[side]:
+                found[side] = operand.new_zeros(operand.shape) if weight is ZERO else operand.new_empty(operand.shape)
+                sums = _stacks([found[side]])
+                if weight is not ZERO and sums is not None:
+                    other = operands[1 - side]
+                    _add_by_witness(
+                        weight, (gradients, witness, operands[side], other, sums[1][0]), operand.get_device(), columns=side == 1
+                    )
+    return found[0], found[1]
+
+
+def _stacks(tensors: Sequence[Any]) -> tuple[list[Any], list[Strided]] | None:
+    """Return tensors with one batch axis, some of which are copies, and their layouts; None if a layout cannot be read."""
+    if not tensors[0].is_cuda or any(map(is_transformed, tensors)):
+        return None
+    kept = [x.detach()[None] if x.ndim == 2 else x.detach().flatten(0, -3) for x in tensors]
+    seen = [found for x in kept if (found := strided(x)) is not None]
+    return (kept, seen) if len(seen) == len(kept) else None
+
+
+def _add_by_witness(weight: Expr, arrays: tuple[Strided, ...], number: int, *, columns: bool) -> None:
+    """Write the gradient of one operand: of the right operand for `columns`, else of the left operand.
+
+    The arrays are the gradients of values, their witness, this operand, the other one and the result, on the GPU with this number.
+    """
+    gradients, *_, sums = arrays
     dtype, (count, *_), depth = sums.dtype, sums.shape, sums.shape[1 if columns else 2]
     lines, entries = gradients.shape[1:][::-1] if columns else gradients.shape[1:]
     span = min(depth, _SPAN * 4 // dtype.itemsize)
-    turned = [(gradients, columns), (witness, columns), (own, columns), (other, not columns), (sums, columns)]
+    turned = columns, columns, columns, not columns, columns  # the other operand has a row for each entry
     limit = device(number).block_shared_bytes
     kernel = semiring_kernel_for("sum_by_witness", number, gradients_source, weight, dtype, columns, shared_bytes=limit)
     for start in range(0, count, BATCH):
-        given = GradientSums(*(_lines(x, start, turned=by_columns) for x, by_columns in turned), lines, entries, depth, span)
+        parts = [_lines(x, start, turned=by_columns) for x, by_columns in zip(arrays, turned, strict=True)]
+        given = GradientSums(*parts, lines, entries, depth, span)  # type: ignore[call-arg]  # five matrices
         grid = -(-lines // _WARPS), -(-depth // span), min(BATCH, count - start)
         kernel(grid, (32 * _WARPS, 1, 1), (by_value(given),), _WARPS * span * dtype.itemsize)
 
@@ -89,20 +123,43 @@ extern "C" __global__ void __launch_bounds__({_THREADS}) weights(const __grid_co
 """
 
 
-def write_exponentials(source: Strided, to: Strided, largest: int, scale: float, number: int, *, columns: bool) -> None:
-    """Write e^{s x − largest} of each row, or each column, and the largest s x to an address; arrays are stacks of matrices on a GPU."""
-    count, lines, entries = (source.shape[0], *(source.shape[1:][::-1] if columns else source.shape[1:]))
-    kernel = kernel_for("exponentials", number, exponentials_source, to.dtype)
+def exponentials_on_gpu(
+    scale: float, tensors: Sequence[Any], wanted: tuple[bool, bool], limits: tuple[float, float]
+) -> tuple[Any, Any] | None:
+    """Return the gradients of both operands of a product over log Σ exp, by two products of numbers.
+
+    None is returned unless all tensors are readable on one GPU, and the largest exponent and weight are within the limits. `tensors` are
+    stacks of matrices: the gradients of values, the values, and the operands.
+    """
+    with in_stream_of(tensors):
+        if (kept := _stacks(tensors)) is None:
+            return None
+        (gradients, values, *operands), g, (count, m, n) = kept[1], kept[0][0], kept[0][0].shape
+        p, q = (g.new_empty(x.shape) for x in kept[0][2:])
+        weights, results, largest = g.new_empty((count, m, n)), g.new_zeros(2), g.new_empty(count * (m + n))
+        of_rows, number, word = largest.data_ptr(), g.get_device(), word_of(scale)
+        of_columns = of_rows + count * m * g.element_size()
+        for operand, to, address, columns in zip(operands, (p, q), (of_rows, of_columns), (False, True), strict=True):
+            _write_exponentials(operand, to.data_ptr(), address, word, number, columns=columns)
+        seen = _lines(gradients, 0, turned=False), _lines(values, 0, turned=False)
+        given = GradientWeights(*seen, of_rows, of_columns, weights.data_ptr(), results.data_ptr(), count, m, n, word)
+        kernel = kernel_for("weights", number, exponentials_source, gradients.dtype)
+        kernel((min(count * m, _BLOCKS * device(number).multiprocessors), 1, 1), (_THREADS, 1, 1), (by_value(given),))
+    exponent, size = results.tolist()
+    if not (exponent <= limits[0] and size <= limits[1]):
+        return None
+    left = (weights @ q.mT).mul_(p).view(tensors[2].shape) if wanted[0] else None
+    right = (p.mT @ weights).mul_(q).view(tensors[3].shape) if wanted[1] else None
+    return left, right
+
+
+def _write_exponentials(source: Strided, to: int, largest: int, scale: int, number: int, *, columns: bool) -> None:
+    """Write e^{s x − largest} of each row, or each column, to a contiguous stack, and the largest s x to an address."""
+    count, rows, width = source.shape
+    lines, entries = (width, rows) if columns else (rows, width)
+    target = source._replace(address=to, strides=tuple(source.dtype.itemsize * step for step in (rows * width, width, 1)))
+    kernel = kernel_for("exponentials", number, exponentials_source, source.dtype)
     for start in range(0, count, BATCH):
-        x, y = (_lines(v, start, turned=columns) for v in (source, to))
-        given = LineExponentials(x, y, largest + start * lines * to.dtype.itemsize, lines, entries, word_of(scale))
+        x, y = (_lines(v, start, turned=columns) for v in (source, target))
+        given = LineExponentials(x, y, largest + start * lines * source.dtype.itemsize, lines, entries, scale)
         kernel((-(-lines // _WARPS), 1, min(BATCH, count - start)), (32 * _WARPS, 1, 1), (by_value(given),))
-
-
-def weigh(gradients: Strided, values: Strided, largest: tuple[int, int], weights: int, results: int, scale: float, number: int) -> None:
-    """Write the weights of values to an address, and the bits of two results to another, which has zeros; see ``gradients.cuh``."""
-    batch, m, n = gradients.shape
-    kernel = kernel_for("weights", number, exponentials_source, gradients.dtype)
-    seen = (_lines(v, 0, turned=False) for v in (gradients, values))
-    given = GradientWeights(*seen, *largest, weights, results, batch, m, n, word_of(scale))
-    kernel((min(batch * m, _BLOCKS * device(number).multiprocessors), 1, 1), (_THREADS, 1, 1), (by_value(given),))
