@@ -82,6 +82,12 @@ def _stacks(tensors: Sequence[Any]) -> tuple[list[Any], list[Strided]] | None:
     return (kept, seen) if len(seen) == len(kept) else None
 
 
+def _contiguous(address: int, like: Strided) -> Strided:
+    """Describe a contiguous stack of the shape and the dtype of another one."""
+    (_, rows, columns), size = like.shape, like.dtype.itemsize
+    return Strided(address, like.shape, (rows * columns * size, columns * size, size), like.dtype)
+
+
 def _add_by_witness(weight: Expr, arrays: tuple[Strided, ...], number: int, *, columns: bool) -> None:
     """Write the gradient of one operand: of the right operand for `columns`, else of the left operand.
 
@@ -96,7 +102,7 @@ def _add_by_witness(weight: Expr, arrays: tuple[Strided, ...], number: int, *, c
     kernel = semiring_kernel_for("sum_by_witness", number, gradients_source, weight, dtype, columns, shared_bytes=limit)
     for start in range(0, count, BATCH):
         parts = [_lines(x, start, turned=by_columns) for x, by_columns in zip(arrays, turned, strict=True)]
-        given = GradientSums(*parts, lines, entries, depth, span)  # type: ignore[call-arg]  # five matrices
+        given = GradientSums(*parts, lines, entries, depth, span)  # type: ignore[call-arg, arg-type]  # five matrices
         grid = -(-lines // _WARPS), -(-depth // span), min(BATCH, count - start)
         kernel(grid, (32 * _WARPS, 1, 1), (by_value(given),), _WARPS * span * dtype.itemsize)
 
@@ -157,7 +163,7 @@ def _write_exponentials(source: Strided, to: int, largest: int, scale: int, numb
     """Write e^{s x − largest} of each row, or each column, to a contiguous stack, and the largest s x to an address."""
     count, rows, width = source.shape
     lines, entries = (width, rows) if columns else (rows, width)
-    target = source._replace(address=to, strides=tuple(source.dtype.itemsize * step for step in (rows * width, width, 1)))
+    target = _contiguous(to, source)
     kernel = kernel_for("exponentials", number, exponentials_source, source.dtype)
     for start in range(0, count, BATCH):
         x, y = (_lines(v, start, turned=columns) for v in (source, target))
