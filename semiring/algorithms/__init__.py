@@ -58,4 +58,5 @@ Products
     metrics             operations of distances between rows, by name or by the caller's callables
     selection           the k best entries of each row, block after block
     adjoints            the gradients of both operands of a product
+    closure_adjoints    the gradient of the matrix of a closure
 """

@@ -3,6 +3,7 @@
     ⊕ selects           Ā_ik = Σ_j G_ij ∂⊗/∂left(a_ik, b_kj), for each j whose witness is k.
     ⊕ is +              Ā_ik = Σ_j G_ij ∂⊗/∂left(a_ik, b_kj). For numbers Ā = G Bᵀ.
     ⊕ is log Σ exp      Ā_ik = Σ_j G_ij e^{s(a_ik + b_kj − c_ij)}, by two products of exponentials.
+    any other ⊕         terms and their sums are computed again, block by block, and PyTorch differentiates them.
 
 B̄ has the same sums, over i. Functions consist of PyTorch's differentiable operations on stacks of matrices, and add in a fixed order.
 
@@ -23,9 +24,12 @@ from semiring.algebra.derivatives import ONE, ZERO, derivatives
 from semiring.algebra.expression import Expr, is_operation, nodes, var
 from semiring.algebra.laws import is_selective
 from semiring.common.errors import SemiringError
+from semiring.kernels.cuda.gradients import exponentials_on_gpu, selected_on_gpu
 from semiring.kernels.tensors import on_tensors
 
-__all__ = ["Adjoint", "ForwardPass", "Jacobian", "Tensors", "adjoint_of", "deficit", "pulled", "sums_at"]
+__all__ = [
+    "Adjoint", "ForwardPass", "Jacobian", "Tensors", "adjoint_of", "deficit", "of_exponentials", "pulled", "sums_at", "uses_operands",
+]  # fmt: skip
 
 Tensors = Sequence[Any]
 Wanted = tuple[bool, bool]
@@ -41,16 +45,20 @@ An exponential below e⁻⁸⁷ (float64: e⁻⁷⁰⁸) may count as 0. The rel
 """
 
 
+_HUGE = 2.0**60
+"""Weights beyond this number are divided by a power of two, so that their sums are finite."""
+
+
 class ForwardPass(NamedTuple):
     """A product of stacks of matrices: both operands by components, and what the forward pass found.
 
-    `found` is the witness if ⊕ selects, C and its `deficit` if ⊕ is log Σ exp, and else None.
+    `found` is the witness if ⊕ selects, C and its `deficit` (or None, if the backward pass computes it) if ⊕ is log Σ exp, and else None.
     """
 
     left: Tensors
     right: Tensors
     found: Any
-    deficit: float = 0.0
+    deficit: float | None = None
 
 
 Adjoint = Callable[[ForwardPass, Tensors, Wanted], tuple[list[Any], list[Any]]]
@@ -58,17 +66,30 @@ Adjoint = Callable[[ForwardPass, Tensors, Wanted], tuple[list[Any], list[Any]]]
 
 
 @functools.lru_cache(maxsize=256)
-def adjoint_of(semiring: Semiring) -> Adjoint:
-    """Return the adjoint of products over a semiring, or raise `SemiringError` for other ⊕ than those of this module."""
+def adjoint_of(semiring: Semiring, *, split: bool = False) -> Adjoint:
+    """Return the adjoint of products over a semiring, or raise `SemiringError` for an operation without a derivative.
+
+    With `split`, the terms that equal a selected value share its gradient.
+    """
     program, width = semiring.program, semiring.components
     if program.exponential is not None:
-        return functools.partial(_of_exponentials, float(program.exponential))
+        return functools.partial(of_exponentials, float(program.exponential))
     jacobian = derivatives(program.mul, [var(side, c) for side in (0, 1) for c in range(width)])
     if width == 1 and is_operation(program.add[0], ("add",)):
         return _of_numbers if is_operation(program.mul[0], ("mul",)) else functools.partial(_of_sums, jacobian)
     if is_selective(semiring):
-        return functools.partial(_of_selected, jacobian)
-    raise SemiringError("no gradient passes through this ⊕; it has to select, as min and max do, to be a sum, or to be log Σ exp")
+        if not split:
+            return functools.partial(_of_selected, jacobian)
+        if width > 1:
+            raise SemiringError("ties of structured elements are not split; leave ties at 'first'")
+        return functools.partial(_of_ties, program.mul, jacobian)
+    derivatives(program.add, [var(side, c) for side in (0, 1) for c in range(width)])
+    return functools.partial(_of_recomputed, semiring)
+
+
+def uses_operands(jacobian: Jacobian) -> bool:
+    """Return True if a derivative depends on the operands, as those of sums do not."""
+    return any(e.op == "var" for row in jacobian for e in nodes(*row))
 
 
 def pulled(jacobian: Jacobian, column: int, gradients: Tensors, left: Tensors, right: Tensors) -> Any:
@@ -81,14 +102,74 @@ def pulled(jacobian: Jacobian, column: int, gradients: Tensors, left: Tensors, r
 
 def _of_selected(jacobian: Jacobian, product: ForwardPass, gradients: Tensors, wanted: Wanted) -> tuple[list[Any], list[Any]]:
     """Pass the gradient of each value to the two entries that the witness names."""
+    single = len(gradients) == 1 and not _torch().is_grad_enabled()
+    if single and (found := selected_on_gpu(jacobian[0], (*gradients, product.found, *product.left, *product.right), wanted)):
+        return [found[0]], [found[1]]
     where, width, depth = _torch().where, len(product.left), product.left[0].shape[-1]
     won, k = product.found >= 0, product.found.clamp(min=0).long()
     left, right, gradients = product.left, product.right, [where(won, g, 0) for g in gradients]
-    if any(e.op == "var" for row in jacobian for e in nodes(*row)):
+    if uses_operands(jacobian):
         left, right = [where(won, a.gather(-1, k), 1) for a in left], [where(won, b.gather(-2, k), 1) for b in right]
-    each = [pulled(jacobian, c, gradients, left, right) if wanted[c // width] else None for c in range(2 * width)]
-    sums = [None if g is None else sums_at(k, g, depth, (-1, -2)[i // width]) for i, g in enumerate(each)]
+    terms = [pulled(jacobian, c, gradients, left, right) if wanted[c // width] else None for c in range(2 * width)]
+    sums = [None if g is None else sums_at(k, g, depth, (-1, -2)[i // width]) for i, g in enumerate(terms)]
     return sums[:width], sums[width:]
+
+
+def _of_ties(
+    mul: Sequence[Expr], jacobian: Jacobian, product: ForwardPass, gradients: Tensors, wanted: Wanted
+) -> tuple[list[Any], list[Any]]:
+    """Share the gradient of each value among all terms that equal the value."""
+    torch, (a,), (b,), (g,) = _torch(), product.left, product.right, gradients
+    won, k = product.found >= 0, product.found.clamp(min=0).long()
+    (best,) = on_tensors(mul, [a.gather(-1, k)], [b.gather(-2, k)])
+    best = best[..., :, None, :]
+
+    def equal(a: Any, b: Any) -> Any:
+        return on_tensors(mul, [a], [b])[0] == best
+
+    parts = _blocks(a.shape[-1], g.numel())
+    count = sum(equal(a[..., :, part, None], b[..., None, part, :]).sum(-2) for part in parts)
+    share = torch.where(won, g / count.clamp(min=1), 0)
+
+    def terms(a: Any, b: Any, g: Any) -> tuple[Any, Any]:
+        g = torch.where(equal(a, b), g, 0)
+        return pulled(jacobian, 0, [g], [a], [b]), pulled(jacobian, 1, [g], [a], [b])
+
+    return _by_terms(a, b, share, terms, wanted)
+
+
+def _of_recomputed(semiring: Semiring, product: ForwardPass, gradients: Tensors, wanted: Wanted) -> tuple[list[Any], list[Any]]:
+    """Compute blocks of values again with all their terms, and pull the gradients back through these."""
+    torch, program, width = _torch(), semiring.program, len(product.left)
+    zero = [float(z) for z in (semiring.zero if width > 1 else (semiring.zero,))]
+    m, n = product.left[0].shape[-2], product.right[0].shape[-1]
+    block = max(1, _ENTRIES // max(1, product.left[0].numel() // m))  # values of a block
+    rows, columns = max(1, block // n), min(n, block)
+
+    def values(*operands: Any) -> tuple[Any, ...]:
+        left, right = [a[..., :, :, None] for a in operands[:width]], [b[..., None, :, :] for b in operands[width:]]
+        terms = on_tensors(program.mul, left, right)
+        while (count := terms[0].shape[-2]) > 1:
+            half = count // 2
+            pairs = [[t[..., start : start + half, :] for t in terms] for start in (0, half)]
+            last = [t[..., 2 * half :, :] for t in terms]
+            terms = tuple(torch.cat(x, -2) for x in zip(on_tensors(program.add, *pairs), last, strict=True))
+        return tuple(t.squeeze(-2) for t in terms)
+
+    left: list[list[Any]] = []
+    right: list[list[Any]] = [[0] * width for _ in range(0, n, columns)]
+    for i in range(0, m, rows):
+        of_rows: list[Any] = [0] * width
+        for number, j in enumerate(range(0, n, columns)):
+            given = *(a[..., i : i + rows, :] for a in product.left), *(b[..., j : j + columns] for b in product.right)
+            found, pull = torch.func.vjp(values, *given)
+            unreachable = functools.reduce(torch.logical_and, [v == z for v, z in zip(found, zero, strict=True)])
+            pulled = pull(tuple([g[..., i : i + rows, j : j + columns].masked_fill(unreachable, 0) for g in gradients]))
+            of_rows = [x + y for x, y in zip(of_rows, pulled[:width], strict=True)]
+            right[number] = [x + y for x, y in zip(right[number], pulled[width:], strict=True)]
+        left.append(of_rows)
+    of_left, of_right = ([torch.cat(x, axis) for x in zip(*parts, strict=True)] for parts, axis in ((left, -2), (right, -1)))
+    return of_left if wanted[0] else [None] * width, of_right if wanted[1] else [None] * width
 
 
 def sums_at(index: Any, values: Any, size: int, axis: int) -> Any:
@@ -123,11 +204,9 @@ def _of_sums(jacobian: Jacobian, product: ForwardPass, gradients: Tensors, wante
 def _by_terms(a: Any, b: Any, g: Any, terms: Callable[..., tuple[Any, Any]], wanted: Wanted) -> tuple[list[Any], list[Any]]:
     """Add up all terms of both gradients, in blocks of k; `terms` computes them from a_ik, b_kj and G_ij."""
     (*batch, m, n), depth = g.shape, a.shape[-1]
-    step = max(1, _ENTRIES // g.numel())
     left, right = [], []
-    for k in range(0, depth, step):
-        part = slice(k, min(depth, k + step))
-        every = g[..., :, None, :].expand(*batch, m, part.stop - k, n)
+    for part in _blocks(depth, g.numel()):
+        every = g[..., :, None, :].expand(*batch, m, part.stop - part.start, n)
         of_left, of_right = terms(a[..., :, part, None], b[..., None, part, :], every)
         if wanted[0]:
             left.append(of_left.sum(-1))
@@ -137,14 +216,25 @@ def _by_terms(a: Any, b: Any, g: Any, terms: Callable[..., tuple[Any, Any]], wan
     return [cat(left, -1) if wanted[0] else None], [cat(right, -2) if wanted[1] else None]
 
 
-def _of_exponentials(scale: float, product: ForwardPass, gradients: Tensors, wanted: Wanted) -> tuple[list[Any], list[Any]]:
+def _blocks(depth: int, values: int) -> list[slice]:
+    """Return parts of k with few enough terms of so many values."""
+    step = max(1, _ENTRIES // values)
+    return [slice(k, min(depth, k + step)) for k in range(0, depth, step)]
+
+
+def of_exponentials(scale: float, product: ForwardPass, gradients: Tensors, wanted: Wanted) -> tuple[list[Any], list[Any]]:
     """Multiply e^{s(a − α)}, e^{s(b − β)} and G e^{s(α + β − c)}, with α the largest s a of a row, and β the largest s b of a column."""
     torch, (g,), left, right = _torch(), gradients, None, None
-    wide = torch.float64 if product.deficit > _SINGLE else g.dtype
+    if not torch.is_grad_enabled():
+        limits = _SINGLE if g.dtype == torch.float32 else _DOUBLE, _HUGE
+        if found := exponentials_on_gpu(scale, (g, product.found, *product.left, *product.right), wanted, limits):
+            return [found[0]], [found[1]]
+    lost = deficit(scale, product.left[0], product.right[0], product.found) if product.deficit is None else product.deficit
+    wide = torch.float64 if lost > _SINGLE else g.dtype
     a, b, c = (_scaled(scale, x.to(wide)) for x in (*product.left, *product.right, product.found))
     unreachable = c == -math.inf
     weight = g.to(wide).masked_fill(unreachable, 0)
-    if product.deficit > _DOUBLE:
+    if lost > _DOUBLE:
         c = c.masked_fill(unreachable, 0)[..., :, None, :]
 
         def terms(a: Any, b: Any, g: Any) -> tuple[Any, Any]:
@@ -180,7 +270,7 @@ def _power_of_two(weight: Any) -> Any:
     return torch.exp2(torch.floor(torch.log2(most)) - 60).nan_to_num(1, 1, 1).clamp(min=1)
 
 
-def deficit(scale: Fraction, left: Any, right: Any, values: Any) -> float:
+def deficit(scale: Fraction | float, left: Any, right: Any, values: Any) -> float:
     """Return the largest α_i + β_j − s c_ij, which decides how the sums of gradients over log Σ exp are computed."""
     if not values.numel() or not left.numel():
         return 0.0

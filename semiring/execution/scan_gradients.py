@@ -18,9 +18,9 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.laws import is_selective
 from semiring.algorithms.scan_adjoints import ScanPass, adjoint_of_scan, has_scan_adjoint
 from semiring.arrays.devices import in_stream_of
-from semiring.arrays.exchange import requires_gradient
+from semiring.arrays.exchange import is_recorded
 from semiring.common.errors import GraphError
-from semiring.execution.gradients import product_of_tensors, readable_tensors, require_adjoint
+from semiring.execution.gradients import adjoint_for, computed, product_of_tensors, tensors_of
 from semiring.execution.operands import flattened
 from semiring.execution.product import multiply
 from semiring.execution.scan import Decoded, ScanOptions, form_of_scan, scan_sequences, whole_numbers
@@ -52,17 +52,16 @@ class _Call:
 def scan_with_gradient(matrices: Any, semiring: Semiring, initial: Any, weights: Any, lengths: Any, options: ScanOptions) -> Any:
     """Scan tensors so that PyTorch can differentiate the vectors; arguments are those of `scan_sequences`."""
     torch: Any = sys.modules["torch"]
-    require_adjoint(semiring)
+    adjoint_for(semiring)
     if options.witness:
         semiring.require_selective()
     if options.sample is not None:
         raise GraphError("a tensor requires a gradient, which samples do not propagate; pass .detach()")
     given = {name: x for name, x in zip(_AXES, (matrices, weights, initial), strict=True) if x is not None}
-    device = next(x.device for x in flattened(list(given.values())) if requires_gradient(x))
-    parts = {name: readable_tensors(x, semiring, name, device) for name, x in given.items()}
+    device = next(x.device for x in flattened(list(given.values())) if is_recorded(x))
+    parts = {name: tensors_of(x, semiring, name, device) for name, x in given.items()}
     form, counts = form_of_scan({name: tuple(x[0].shape) for name, x in parts.items()}, None if lengths is None else whole_numbers(lengths))
-    kind = functools.reduce(torch.promote_types, (v.dtype for x in parts.values() for v in x))
-    kind = torch.float32 if kind == torch.float16 else kind
+    kind = computed(*(v.dtype for x in parts.values() for v in x))
     if "initial" not in parts:
         parts["initial"] = [torch.full((form.states,), float(o), dtype=kind, device=device) for o in _elements(semiring.one)]
     operands = [  # with all leading axes, of length 1 where an operand has none
@@ -177,7 +176,7 @@ def _second(ctx: Any, *gradients: Any) -> tuple[Any, ...]:
 
 def _by_steps(call: _Call, matrices: Tensors, weights: Tensors | None, initial: Tensors) -> Tensors:
     """Compute vectors by differentiable products, one step after the other."""
-    torch, options, mul = sys.modules["torch"], call.options, call.semiring.program.mul
+    torch, options, mul, adjoint = sys.modules["torch"], call.options, call.semiring.program.mul, adjoint_for(call.semiring)
     reverse, lengths = options.reverse, torch.from_numpy(call.lengths).to(initial[0].device)[..., None]
     shape, zero = (*call.lengths.shape, initial[0].shape[-1]), list(map(float, _elements(call.semiring.zero)))
     begin = [v.expand(shape) for v in initial]
@@ -191,7 +190,7 @@ def _by_steps(call: _Call, matrices: Tensors, weights: Tensors | None, initial: 
         axis = -1 if reverse else -2
         before = list(on_tensors(mul, w, vector)) if reverse and w else vector
         rows = [v.unsqueeze(axis) for v in before]
-        found, _ = product_of_tensors(*((a, rows) if reverse else (rows, a)), call.semiring, (False, *options[3:6]))
+        *found, _ = product_of_tensors(*((a, rows) if reverse else (rows, a)), call.semiring, (False, *options[3:6]), adjoint)
         after = [v.squeeze(axis) for v in found]
         return after if reverse or not w else list(on_tensors(mul, after, w))
 

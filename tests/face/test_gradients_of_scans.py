@@ -345,6 +345,15 @@ def test_structured_elements(reverse: bool) -> None:
         torch.testing.assert_close(x.grad, y.grad)
 
 
+def test_a_structured_sum() -> None:
+    a, w = tensor(2, 2), tensor(2, 2, seed=1)
+    counts = torch.full((2, 2), 2.0, dtype=torch.float64)
+    given = [x.requires_grad_() for x in (a, counts, w, counts.clone())]
+    for reverse in (False, True):
+        for part in range(2):
+            assert check(lambda *x, r=reverse, p=part: sr.scan(x[:2], sr.DISTANCE_COUNT, weights=x[2:], reverse=r)[p], given)
+
+
 def test_dtypes_and_arrays() -> None:
     a, w, v = operands("a matrix each step")
     own = a.half().requires_grad_()
@@ -390,8 +399,6 @@ def test_functions_of_torch_func(name: str) -> None:
 
 def test_refused() -> None:
     a = torch.ones(2, 2, requires_grad=True)
-    with pytest.raises(sr.GraphError, match=r"has to select.*or to be log Σ exp; pass \.detach\(\)"):
-        sr.scan((a, a), sr.DISTANCE_COUNT, lengths=2)
     with pytest.raises(sr.GraphError, match="'and' has no derivative"):
         sr.scan(a, sr.BOOLEAN, lengths=2)
     with pytest.raises(sr.DTypeError, match=r"weights has dtype torch\.int64"):
