@@ -98,7 +98,7 @@ def matmul(
     dtype : dtype, optional
         Dtype of a dense product and its sums.
     ties : {"first", "split"}
-        Of equal terms, the first one gets the gradient, or all share it.
+        The first of equal terms gets the gradient, or all share it.
 
     Raises
     ------
@@ -115,8 +115,7 @@ def matmul(
 
     Notes
     -----
-    m·n·k steps. Over `LOG`, on the CPU, an element r is within ``c ε max(1, |r|)``, ``c = min(k, 128)/2 + 16 ⌈k/512⌉ + 16`` (sparse arrays:
-    ``3k + 16``). More: Reference, Options; How it works, Accuracy.
+    m·n·k steps. How it works, Accuracy, bounds the errors over `LOG`. More: Reference, Options.
     """
     if type(a) is not np.ndarray and any(map(is_compiling, flattened((a, b)))):
         from semiring.execution.compiled import multiply_in_graph

@@ -128,7 +128,7 @@ def _of_ties(
         return on_tensors(mul, [a], [b])[0] == best
 
     parts = _blocks(a.shape[-1], g.numel())
-    count = sum(equal(a[..., :, part, None], b[..., None, part, :]).sum(-2) for part in parts)
+    count: Any = sum(equal(a[..., :, part, None], b[..., None, part, :]).sum(-2) for part in parts)
     share = torch.where(won, g / count.clamp(min=1), 0)
 
     def terms(a: Any, b: Any, g: Any) -> tuple[Any, Any]:

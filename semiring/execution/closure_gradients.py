@@ -17,7 +17,7 @@ from semiring.algorithms.closure_adjoints import ClosureAdjoint, ClosurePass, cl
 from semiring.arrays.devices import in_stream_of
 from semiring.arrays.exchange import is_recorded
 from semiring.common.errors import GraphError, SemiringError
-from semiring.execution.gradients import computed, tensors_of
+from semiring.execution.gradients import computed, tensors_of, transposed
 from semiring.execution.operands import flattened
 from semiring.execution.product import multiply
 from semiring.execution.question import Question
@@ -91,7 +91,13 @@ def _without_nonedges(parts: list[Any], question: Question) -> list[Any]:
 def _function() -> Any:
     """Make the subclass of `torch.autograd.Function`, once PyTorch is imported."""
     torch: Any = sys.modules["torch"]
-    methods: dict[str, Any] = {"forward": _forward, "setup_context": _keep, "backward": _backward, "vmap": _over_a_batch}
+    methods: dict[str, Any] = {
+        "forward": _forward,
+        "setup_context": _keep,
+        "backward": _backward,
+        "jvp": _forward_derivative,
+        "vmap": _over_a_batch,
+    }
     return type("SemiringClosure", (torch.autograd.Function,), {name: staticmethod(f) for name, f in methods.items()})
 
 
@@ -129,6 +135,8 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
     adjoint, ctx.shape = ctx.call.adjoint, parts[0].shape
     kept = [x if adjoint.weights else None for x in parts], [v if adjoint.values else None for v in values]
     ctx.save_for_backward(*kept[0], *kept[1], trees)
+    ctx.save_for_forward(*kept[0], *kept[1], trees)
+    ctx.like = values[0].shape
     if trees is not None:
         ctx.mark_non_differentiable(trees)
 
@@ -140,6 +148,15 @@ def _backward(ctx: Any, *gradients: Any) -> tuple[Any, ...]:
         return None, *(g.new_zeros(ctx.shape) for g in gradients)
     closed = ClosurePass(kept[:width], kept[width:], call.question.reflexive, trees, call.roots, call.deficits, call.batched)
     return None, *call.adjoint.pull(closed, gradients)
+
+
+def _forward_derivative(ctx: Any, _: None, *tangents: Any) -> tuple[Any, ...]:
+    """Return the derivatives of the values along the tangents of the weights."""
+    call, (*kept, trees) = ctx.call, ctx.saved_tensors
+    width = len(tangents)
+    closed = ClosurePass(kept[:width], kept[width:], call.question.reflexive, trees, call.roots, call.deficits, call.batched)
+    like = next(t for t in tangents if t is not None)
+    return *transposed(lambda *g: call.adjoint.pull(closed, g), [like.new_zeros(ctx.like)] * width, tangents), None
 
 
 def _over_a_batch(info: Any, axes: tuple[int | None, ...], call: _Call, *operands: Any) -> tuple[Any, Any]:

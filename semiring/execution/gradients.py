@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,7 @@ from semiring.execution.relaunch import multiply_again
 
 __all__ = [
     "Options", "ProductCall", "adjoint_for", "arranged", "computed", "forward", "multiply_with_gradient", "operands_with_gradient",
-    "product_of_tensors", "stand_in", "tensors_of",
+    "product_of_tensors", "stand_in", "tensors_of", "transposed",
 ]  # fmt: skip
 
 Options = tuple[bool, str, int | None, bool]
@@ -207,22 +207,31 @@ def _backward(ctx: Any, *gradients: Any) -> tuple[Any, ...]:
 
 
 def _forward_derivative(ctx: Any, _: None, *tangents: Any) -> tuple[Any, ...]:
-    """Return the derivative along tangents: the transpose of the adjoint, which is linear in the gradients."""
+    """Return the derivatives of the values along the tangents of the operands."""
     width = ctx.call.semiring.components
     *operands, found = ctx.saved_tensors
     product = ForwardPass(operands[:width], operands[width:], found, ctx.call.deficit)
-    torch: Any = sys.modules["torch"]
-    wanted = tuple(any(t is not None for t in part) for part in (tangents[:width], tangents[width:]))
-    like = operands[0].new_zeros((*operands[0].shape[:-1], operands[width].shape[-1]))
-    if not like.numel() or not operands[0].numel():
-        return *(like,) * width, None
+    shape = *operands[0].shape[:-1], operands[width].shape[-1]
 
     def adjoint(*gradients: Any) -> list[Any]:
-        left, right = ctx.call.adjoint(product, gradients, wanted)
-        return [x for x, t in zip((*left, *right), tangents, strict=True) if t is not None]
+        left, right = ctx.call.adjoint(product, gradients, (True, True))
+        return [*left, *right]
 
-    _, transpose = torch.func.vjp(adjoint, *(like,) * width)
-    return *transpose([t for t in tangents if t is not None]), None
+    return *transposed(adjoint, [x.new_zeros(shape) for x in operands[:width]], tangents), None
+
+
+def transposed(adjoint: Callable[..., Sequence[Any]], zeros: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the derivatives of values of the form of `zeros` along tangents, by the transpose of the adjoint; None is a tangent of 0."""
+    given = [number for number, t in enumerate(tangents) if t is not None]
+    if not zeros[0].numel() or not all(tangents[number].numel() for number in given):
+        return tuple(zeros)
+
+    def some(*gradients: Any) -> list[Any]:
+        found = adjoint(*gradients)
+        return [found[number] for number in given]
+
+    _, transpose = sys.modules["torch"].func.vjp(some, *zeros)
+    return tuple(transpose([tangents[number] for number in given]))
 
 
 def _over_a_batch(info: Any, axes: tuple[int | None, ...], call: ProductCall, *operands: Any) -> tuple[Any, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import warnings
@@ -405,3 +406,17 @@ def test_every_semiring_of_the_catalogue() -> None:
     """A closure of numbers has a gradient, or the reason against it is tested above."""
     refused = {"boolean", "gf2", "bitset", "distance-count"}
     assert {s.name for s in sr.semirings().values()} <= {*SEMIRINGS, *refused, "distance-hops"}
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # PyTorch's imports call deprecated functions
+@pytest.mark.parametrize("reflexive", [True, False])
+@pytest.mark.parametrize("semiring", [sr.MIN_PLUS, sr.MAX_TIMES, sr.LOG, sr.PLUS_TIMES], ids=str)
+def test_forward_mode(semiring: sr.Semiring, reflexive: bool) -> None:
+    weights = torch.rand(2, 4, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) / 8
+    weights = weights - 4 if semiring is sr.LOG else weights
+    closed = functools.partial(sr.closure, semiring=semiring, reflexive=reflexive)
+    assert torch.autograd.gradcheck(closed, weights.clone().requires_grad_(), check_forward_ad=True)
+    torch.testing.assert_close(torch.func.jacfwd(closed)(weights), torch.func.jacrev(closed)(weights))
+    empty = torch.ones(0, 0, dtype=torch.float64)
+    assert torch.func.jvp(closed, (empty,), (empty,))[1].shape == (0, 0)
+    assert torch.equal(torch.vmap(closed)(weights), closed(weights))

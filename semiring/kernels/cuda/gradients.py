@@ -30,8 +30,8 @@ _SPAN = 4096  # most sums of a line in shared memory
 
 def gradients_source(weight: Expr, dtype: np.dtype[Any], columns: bool) -> str:
     """Return the CUDA C++ of the kernel ``sum_by_witness``; `weight` is the derivative of ⊗ by the operand with these lines."""
-    sides = ["other"], ["own"]
-    lines, (found,) = function([weight], *(sides if columns else sides[::-1]), (dtype,))
+    left, right = ("other", "own") if columns else ("own", "other")
+    lines, (found,) = function([weight], [left], [right], (dtype,))
     return f"""#include "arithmetic.cuh"
 #include "gradients.cuh"
 
@@ -74,7 +74,7 @@ def selected_on_gpu(weights: Sequence[Expr], tensors: Sequence[Any], wanted: tup
 
 
 def _stacks(tensors: Sequence[Any]) -> tuple[list[Any], list[Strided]] | None:
-    """Return tensors with one batch axis, some of which are copies, and their layouts; None if a layout cannot be read."""
+    """Return the tensors with one batch axis, copied where they have several, and their layouts; None if a layout cannot be read."""
     if not tensors[0].is_cuda or any(map(is_transformed, tensors)):
         return None
     kept = [x.detach()[None] if x.ndim == 2 else x.detach().flatten(0, -3) for x in tensors]
