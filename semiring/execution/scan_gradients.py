@@ -1,7 +1,7 @@
 """Executor of scans of PyTorch's tensors that require a gradient: functions for PyTorch's automatic differentiation.
 
 The forward pass is the scan of `execution.scan`, with all vectors. The backward pass is the adjoint of `algorithms.scan_adjoints`, as
-another function. Second derivatives of a scan come from products step by step. So do all derivatives over semirings that
+another function. Second derivatives of a scan, and forward mode, come from products step by step. So do all derivatives over semirings that
 `algorithms.scan_adjoints` lacks.
 """
 
@@ -20,7 +20,7 @@ from semiring.algorithms.scan_adjoints import ScanPass, adjoint_of_scan, has_sca
 from semiring.arrays.devices import in_stream_of
 from semiring.arrays.exchange import is_recorded
 from semiring.common.errors import GraphError
-from semiring.execution.gradients import adjoint_for, computed, product_of_tensors, tensors_of
+from semiring.execution.gradients import adjoint_for, computed, product_of_tensors, tensors_of, transposed
 from semiring.execution.operands import flattened
 from semiring.execution.product import multiply
 from semiring.execution.scan import Decoded, ScanOptions, form_of_scan, scan_sequences, whole_numbers
@@ -95,7 +95,13 @@ def _last(v: Any, call: _Call) -> Any:
 def _functions() -> tuple[Any, Any]:
     """Make the subclasses of `torch.autograd.Function` for a scan and for its adjoint, once PyTorch is imported."""
     torch: Any = sys.modules["torch"]
-    scan: dict[str, Any] = {"forward": _forward, "setup_context": _keep, "backward": _backward, "vmap": _over_a_batch}
+    scan: dict[str, Any] = {
+        "forward": _forward,
+        "setup_context": _keep,
+        "backward": _backward,
+        "jvp": _forward_derivative,
+        "vmap": _over_a_batch,
+    }
     adjoint: dict[str, Any] = {"forward": _adjoint, "setup_context": _keep_again, "backward": _second, "vmap": _adjoints_over_a_batch}
     named = (("SemiringScan", scan), ("SemiringScanAdjoint", adjoint))
     first, second = (type(name, (torch.autograd.Function,), {k: staticmethod(f) for k, f in found.items()}) for name, found in named)
@@ -124,12 +130,24 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
     *values, witness, states = output
     found = [] if witness is None else [witness]
     ctx.save_for_backward(*operands, values[-1], *found)
+    ctx.save_for_forward(*operands, values[-1], *found)
     ctx.mark_non_differentiable(*values[1:], *found, *([] if states is None else [states]))
 
 
 def _backward(ctx: Any, gradient: Any, *_: Any) -> tuple[Any, ...]:
     wanted = ctx.call.operands(ctx.needs_input_grad[1:])
     return None, *_functions()[1].apply(ctx.call, wanted, gradient, *ctx.saved_tensors)
+
+
+def _forward_derivative(ctx: Any, _: None, *tangents: Any) -> tuple[Any, ...]:
+    """Return the derivative of the vectors along tangents of the operands: the transpose of the adjoint, step by step."""
+    vjp, call, (*operands, values) = sys.modules["torch"].func.vjp, ctx.call, ctx.saved_tensors[: len(tangents) + 1]
+    like = _last(values, call) if call.last else values
+
+    def adjoint(gradient: Any) -> Any:
+        return vjp(functools.partial(_single_by_steps, call), *operands)[1](gradient)
+
+    return *transposed(adjoint, [like.new_zeros(like.shape)], tangents), *(None,) * (3 if call.last else 2)
 
 
 def _adjoint(call: _Call, wanted: tuple[Any, Any, Any], *tensors: Any) -> tuple[Any, ...]:
@@ -163,15 +181,17 @@ def _second(ctx: Any, *gradients: Any) -> tuple[Any, ...]:
     vjp, call, given = sys.modules["torch"].func.vjp, ctx.call, ctx.saved_tensors
     present = [i for i, g in enumerate(gradients) if g is not None]
 
-    def scan(*operands: Any) -> Any:
-        return _by_steps(call, *call.operands([x if x is None else [x] for x in operands]))[0]
-
     def first(gradient: Any, *operands: Any) -> tuple[Any, ...]:
-        found = vjp(scan, *operands)[1](gradient)
+        found = vjp(functools.partial(_single_by_steps, call), *operands)[1](gradient)
         return tuple(found[i] for i in present)
 
     found = vjp(first, *given)[1](tuple(gradients[i] for i in present))
     return None, None, *found, *(None for _ in range(ctx.others))
+
+
+def _single_by_steps(call: _Call, *operands: Any) -> Any:
+    """Compute vectors of single numbers by `_by_steps`."""
+    return _by_steps(call, *call.operands([[x] for x in operands]))[0]
 
 
 def _by_steps(call: _Call, matrices: Tensors, weights: Tensors | None, initial: Tensors) -> Tensors:

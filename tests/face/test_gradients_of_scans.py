@@ -374,6 +374,7 @@ def test_dtypes_and_arrays() -> None:
     torch.testing.assert_close(alone.grad, torch.full((2, 2), 1.25))
 
 
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # forward mode calls deprecated functions at first
 @pytest.mark.parametrize("name", ["log", "max-plus", "max-times", "plus-times", "shared"])
 def test_functions_of_torch_func(name: str) -> None:
     with warnings.catch_warnings():
@@ -393,6 +394,12 @@ def test_functions_of_torch_func(name: str) -> None:
     for axes in ((0, None, None), (1, None, None)):
         each = func.vmap(func.grad(ours, (0, 1)), in_dims=axes)(many, w, v)
         torch.testing.assert_close(each, func.vmap(func.grad(theirs, (0, 1)), in_dims=axes)(many, w, v))
+    tangents = tuple(tensor(*x.shape, seed=6) for x in (a, w, v))
+    torch.testing.assert_close(func.jvp(scanned(name), (a, w, v), tangents), func.jvp(lambda *x: naive(name, *x), (a, w, v), tangents))
+    one = func.jvp(lambda x: scanned(name, last=True)(a, x, v), (w,), tangents[1:2])
+    torch.testing.assert_close(one, func.jvp(lambda x: naive(name, a, x, v, last=True), (w,), tangents[1:2]))
+    forward = func.jacfwd(lambda x: scanned(name)(a, w, x))(v)
+    torch.testing.assert_close(forward, func.jacrev(lambda x: naive(name, a, w, x))(v))
     hessian = func.jacrev(func.jacrev(ours, 2), 2)(a, w, v)
     torch.testing.assert_close(hessian, func.jacrev(func.jacrev(theirs, 2), 2)(a, w, v))
 
