@@ -55,9 +55,7 @@ def _check(case: Case) -> Complaint | None:
     pulled = attempt(torch.autograd.grad, found.result, own, torch.from_numpy(g).to(place), allow_unused=True)
     if (complaint := judged(pulled, {}, {})) is not None:
         return complaint
-    again = torch.autograd.grad(
-        (sr.closure if closed else sr.matmul)(*given.values(), semiring, **options), own, torch.from_numpy(g).to(place)
-    )
+    again: Any = torch.autograd.grad(function(*given.values(), semiring, **options), own, torch.from_numpy(g).to(place))
     values = found.result.detach().cpu().numpy()
     for name, x, y in zip(wanted, pulled.result, again, strict=True):
         if not torch.equal(x, y):
