@@ -19,22 +19,19 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.derivatives import ONE, ZERO, derivatives
-from semiring.algebra.expression import Expr, is_operation, nodes, var
-from semiring.algebra.laws import is_selective
-from semiring.common.errors import SemiringError
+from semiring.algebra.derivatives import ONE, ZERO, Jacobian, derivative_of_product
+from semiring.algebra.expression import nodes
 from semiring.kernels.tensors import on_tensors
 
-__all__ = ["Adjoint", "ForwardPass", "Tensors", "adjoint_of", "deficit"]
+__all__ = ["ENTRIES", "IN_DOUBLE", "IN_SINGLE", "Adjoint", "ForwardPass", "Tensors", "adjoint_of", "deficit"]
 
 Tensors = Sequence[Any]
 Wanted = tuple[bool, bool]
-Jacobian = tuple[tuple[Expr, ...], ...]
 
-_ENTRIES = 1 << 21
+ENTRIES = 1 << 21
 """The most terms a_ik ⊗ b_kj in memory at once."""
 
-_SINGLE, _DOUBLE = 32.0, 256.0
+IN_SINGLE, IN_DOUBLE = 32.0, 256.0
 """The largest `deficit` of sums in float32 and in float64.
 
 An exponential below e⁻⁸⁷ (float64: e⁻⁷⁰⁸) may count as 0. The relative loss of a gradient is then below e⁻⁵⁵ (e⁻⁴⁵²).
@@ -60,15 +57,10 @@ Adjoint = Callable[[ForwardPass, Tensors, Wanted], tuple[list[Any], list[Any]]]
 @functools.lru_cache(maxsize=256)
 def adjoint_of(semiring: Semiring) -> Adjoint:
     """Return the adjoint of products over a semiring, or raise `SemiringError` for other ⊕ than those of this module."""
-    program, width = semiring.program, semiring.components
-    if program.exponential is not None:
-        return functools.partial(_of_exponentials, float(program.exponential))
-    jacobian = derivatives(program.mul, [var(side, c) for side in (0, 1) for c in range(width)])
-    if width == 1 and is_operation(program.add[0], ("add",)):
-        return _of_numbers if is_operation(program.mul[0], ("mul",)) else functools.partial(_of_sums, jacobian)
-    if is_selective(semiring):
-        return functools.partial(_of_selected, jacobian)
-    raise SemiringError("no gradient passes through this ⊕; it has to select, as min and max do, to be a sum, or to be log Σ exp")
+    kind, jacobian, scale = derivative_of_product(semiring)
+    if kind == "exponentials":
+        return functools.partial(_of_exponentials, scale)
+    return _of_numbers if kind == "numbers" else functools.partial(_of_sums if kind == "sums" else _of_selected, jacobian)
 
 
 def _pulled(jacobian: Jacobian, column: int, gradients: Tensors, left: Tensors, right: Tensors) -> Any:
@@ -123,7 +115,7 @@ def _of_sums(jacobian: Jacobian, product: ForwardPass, gradients: Tensors, wante
 def _by_terms(a: Any, b: Any, g: Any, terms: Callable[..., tuple[Any, Any]], wanted: Wanted) -> tuple[list[Any], list[Any]]:
     """Add up all terms of both gradients, in blocks of k; `terms` computes them from a_ik, b_kj and G_ij."""
     (*batch, m, n), depth = g.shape, a.shape[-1]
-    step = max(1, _ENTRIES // g.numel())
+    step = max(1, ENTRIES // g.numel())
     left, right = [], []
     for k in range(0, depth, step):
         part = slice(k, min(depth, k + step))
@@ -140,11 +132,11 @@ def _by_terms(a: Any, b: Any, g: Any, terms: Callable[..., tuple[Any, Any]], wan
 def _of_exponentials(scale: float, product: ForwardPass, gradients: Tensors, wanted: Wanted) -> tuple[list[Any], list[Any]]:
     """Multiply e^{s(a − α)}, e^{s(b − β)} and G e^{s(α + β − c)}, with α the largest s a of a row, and β the largest s b of a column."""
     torch, (g,), left, right = _torch(), gradients, None, None
-    wide = torch.float64 if product.deficit > _SINGLE else g.dtype
+    wide = torch.float64 if product.deficit > IN_SINGLE else g.dtype
     a, b, c = (_scaled(scale, x.to(wide)) for x in (*product.left, *product.right, product.found))
     unreachable = c == -math.inf
     weight = g.to(wide).masked_fill(unreachable, 0)
-    if product.deficit > _DOUBLE:
+    if product.deficit > IN_DOUBLE:
         c = c.masked_fill(unreachable, 0)[..., :, None, :]
 
         def terms(a: Any, b: Any, g: Any) -> tuple[Any, Any]:

@@ -183,7 +183,7 @@ class Largest(dispatch.TorchDispatchMode):  # type: ignore[misc, name-defined, u
 @pytest.mark.parametrize("name", TERMS)
 def test_memory(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     n = 300
-    monkeypatch.setattr(adjoints, "_ENTRIES", 4 * n * n)
+    monkeypatch.setattr(adjoints, "ENTRIES", 4 * n * n)
     a, b = ((tensor(n, n, seed=i) / 1000).requires_grad_() for i in range(2))
     found = sr.matmul(a, b, TERMS[name][0])
     with Largest() as largest:
