@@ -4,8 +4,8 @@
     ⊕ is +              ċ_ij = Σ_k ∂⊗/∂left ȧ_ik + ∂⊗/∂right ḃ_kj. For numbers Ċ = Ȧ B + A Ḃ.
     ⊕ is log Σ exp      ċ_ij = Σ_k e^{s(a_ik + b_kj − c_ij)} (ȧ_ik + ḃ_kj), by two products of exponentials.
 
-A pair (i, j) is unreachable if no term beats the semiring's zero. Its tangent is exactly 0, and so is what it passes back. `adjoints` has the
-same derivatives for PyTorch.
+A pair (i, j) is unreachable if no term beats the semiring's zero. Such a pair has the tangent 0 exactly, and passes exactly 0 back.
+`adjoints` has the same derivatives for PyTorch.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ from semiring.kernels.tensors import on_tensors
 __all__ = ["TracedProduct", "tangents_of"]
 
 Parts = Sequence[Any]
+
+_FEW = 1 << 12
+"""The most terms over log Σ exp that are added one by one for numbers of any range: XLA then compiles a single way."""
 
 
 class TracedProduct(NamedTuple):
@@ -118,7 +121,9 @@ def _by_terms(terms: Callable[..., Any], product: TracedProduct) -> Any:
         return jnp.broadcast_to(terms(a[..., :, None], b, c[..., None, :], of_a, of_b), shape).sum(-2)
 
     rows = [None if x is None else jnp.moveaxis(x, -2, 0) for x in (a, c, of_a)]
-    step = min(len(rows[0]), max(1, ENTRIES // math.prod(shape)))
+    step = max(1, ENTRIES // math.prod(shape))
+    if step >= a.shape[-2]:
+        return jnp.moveaxis(jax.vmap(row)(rows), 0, -2)
     return jnp.moveaxis(jax.lax.map(jax.checkpoint(row), rows, batch_size=step), 0, -2)
 
 
@@ -144,6 +149,8 @@ def _of_exponentials(scale: float, product: TracedProduct) -> Any:
         return jnp.exp(a + b - c) * sum(tangents[1:], tangents[0])
 
     every = product._replace(left=[a], right=[b], found=jnp.where(unreachable, 0, c))
+    if c.size * a.shape[-1] <= _FEW:
+        return jnp.where(unreachable, 0, _by_terms(terms, every))
     single, double = np.dtype(np.float32), np.dtype(np.float64)
     kinds = [kind for kind in (single, double) if kind == a.dtype or (kind is double and jax.dtypes.canonicalize_dtype(double) == double)]
     limits = [IN_SINGLE if kind == single else IN_DOUBLE for kind in kinds]

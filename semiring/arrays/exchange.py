@@ -36,7 +36,8 @@ from semiring.common.units import counted
 
 __all__ = [
     "ArrayLike", "Borrowed", "Restorer", "a_name_of", "as_array_like", "borrowed", "comes_from", "cut_off", "graph_library", "holds_sparse",
-    "is_pydata", "is_sparse", "is_traced", "lends_memory", "name_of", "refuse_short_floats", "require_readable", "requires_gradient", "rounded_integer",
+    "is_pydata", "is_sparse", "is_traced", "lends_memory", "name_of", "refuse_short_floats", "require_readable", "requires_gradient",
+    "rounded_integer",
 ]  # fmt: skip
 
 _LEAST_ROUNDED = 2.0**53  # the float64 of the first integer that float64 rounds

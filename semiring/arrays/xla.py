@@ -1,8 +1,8 @@
 """Handler of XLA's foreign function interface in Python: XLA, the compiler behind JAX, calls it while a compiled function runs on the CPU.
 
-No compiler is needed: `ctypes` makes a function pointer. Its text reads XLA's structures, which are those of ``xla/ffi/api/c_api.h`` in
-``jax.ffi.include_dir()``. XLA calls from any thread, without Python's global lock, and waits for nothing else in Python; `ctypes` takes the
-lock for each call. Arguments and results are arrays of NumPy in XLA's memory.
+No compiler is needed: `ctypes` makes the function pointer. Structures are declared as in ``xla/ffi/api/c_api.h`` of
+``jax.ffi.include_dir()``. XLA calls from any thread, without Python's global lock, which `ctypes` takes for each call. Arguments and results
+are arrays of NumPy in XLA's memory.
 """
 
 from __future__ import annotations
@@ -103,7 +103,8 @@ def _handle(function: Callable[[int, Arrays, Arrays], None], version: tuple[int,
         text = "\n".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())])
         code = _INVALID if isinstance(error, SemiringError) else _INTERNAL if isinstance(error, Exception) else _CANCELLED
         failure = _Failure(ctypes.sizeof(_Failure), None, text.encode(), code)
-        return _create_error(call.interface.contents.create_error)(ctypes.addressof(failure))
+        made: int = _create_error(call.interface.contents.create_error)(ctypes.addressof(failure))
+        return made
     return None
 
 

@@ -36,7 +36,8 @@ from semiring.kernels.overflow.statistics import SMALL, gpu_kernels
 from semiring.planning import Plan, Problem, location, plan
 
 __all__ = [
-    "Witnessed", "asynchronous_engine", "begin_checks", "in_callers_kind", "matrices_of", "multiply", "multiply_into", "require_gpu_room", "with_witness",
+    "Witnessed", "asynchronous_engine", "begin_checks", "in_callers_kind", "matrices_of", "multiply", "multiply_into", "require_gpu_room",
+    "with_witness",
 ]  # fmt: skip
 
 _NOTHING = nullcontext()

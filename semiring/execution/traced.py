@@ -19,10 +19,10 @@ from semiring.algebra.derivatives import derivative_of_product
 from semiring.algebra.expression import flat
 from semiring.algorithms.tangents import TracedProduct, tangents_of
 from semiring.arrays import xla
-from semiring.arrays.exchange import cut_off, is_traced, name_of, refuse_short_floats
+from semiring.arrays.exchange import cut_off, name_of, refuse_short_floats
 from semiring.common import forks
 from semiring.common.errors import DTypeError, GraphError, SemiringError, ShapeError
-from semiring.execution.operands import WITNESS, ProductForm, dtype_of, form_of, leading_axes
+from semiring.execution.operands import WITNESS, ProductForm, dtype_of, form_of
 from semiring.execution.product import multiply_into, with_witness
 
 __all__ = ["multiply_traced"]
@@ -86,13 +86,11 @@ def _components(x: Any, semiring: Semiring, name: str) -> list[Any]:
 
 @functools.lru_cache(maxsize=256)
 def _function(asked: _Asked) -> Any:
-    """Make the function of JAX that multiplies, with its derivative; it returns the components of the product, and the witness."""
+    """Make a function of JAX with a derivative: from the components of both operands to those of the product, and the witness."""
     jax: Any = sys.modules["jax"]
     number = _number_of(asked)
 
-    @jax.custom_jvp
-    def product(*parts: Any) -> Any:
-        return tuple(_primitive().bind(*parts, number=number))
+    product = jax.custom_jvp(lambda *parts: tuple(_primitive().bind(*parts, number=number)))
 
     def with_tangents(primals: Any, tangents: Any) -> Any:
         semiring, options = asked
@@ -159,7 +157,7 @@ def _multiply(number: int, parts: xla.Arrays, results: xla.Arrays) -> None:
 
 @functools.cache
 def _primitive() -> Any:
-    """Make JAX's operation: its result, its batches, and how XLA performs it."""
+    """Make the operation of JAX: shapes, batches, and the call by XLA."""
     core, ffi = importlib.import_module("jax.extend.core"), importlib.import_module("jax.ffi")
     batching, mlir = importlib.import_module("jax.interpreters.batching"), importlib.import_module("jax.interpreters.mlir")
     xla.register(_TARGET, _multiply)
@@ -186,8 +184,8 @@ def _primitive() -> Any:
 
     def refused(*_: Any, **__: Any) -> Any:
         raise GraphError(
-            "within functions that JAX compiles, products are computed on the CPU alone; on a GPU, call matmul outside of jax.jit, "
-            "or compile for the CPU: jax.jit of arrays on jax.devices('cpu')[0]"
+            "within functions that JAX compiles, matmul computes on the CPU alone; on a GPU, call matmul outside of jax.jit, where arrays "
+            "stay on the GPU"
         )
 
     product.def_abstract_eval(shaped)

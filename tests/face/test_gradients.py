@@ -18,6 +18,7 @@ from semiring.algorithms import adjoints
 
 torch = pytest.importorskip("torch")
 dispatch = pytest.importorskip("torch.utils._python_dispatch")
+pytestmark = pytest.mark.torch
 check, check_twice = torch.autograd.gradcheck, torch.autograd.gradgradcheck
 
 INF = math.inf
