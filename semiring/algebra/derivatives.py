@@ -100,8 +100,8 @@ def _column(roots: tuple[Expr, ...], variable: Expr) -> tuple[Expr, ...]:
 class ProductDerivative(NamedTuple):
     """The form of the derivative of a product over a semiring.
 
-    ⊕ selects; or is log Σ exp of `scale` times the terms, with + as ⊗; or is a sum, of products of numbers or of other ⊗. `jacobian` has the
-    derivatives of ⊗ by the components of both operands.
+    ⊕ selects; or is log Σ exp of `scale` times the terms, with + as ⊗; or is a sum, of products of numbers or of other ⊗. `jacobian` has
+    the derivatives of ⊗ by the components of both operands.
     """
 
     kind: Literal["selected", "exponentials", "numbers", "sums"]

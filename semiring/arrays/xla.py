@@ -1,8 +1,8 @@
 """Handler of XLA's foreign function interface in Python: XLA, the compiler behind JAX, calls it while a compiled function runs on the CPU.
 
 No compiler is needed: `ctypes` makes the function pointer. Structures are declared as in ``xla/ffi/api/c_api.h`` of
-``jax.ffi.include_dir()``. XLA calls from any thread, without Python's global lock, which `ctypes` takes for each call. Arguments and results
-are arrays of NumPy in XLA's memory.
+``jax.ffi.include_dir()``. XLA calls from any thread, without Python's global lock, which `ctypes` takes for each call. Arguments and
+results are arrays of NumPy in XLA's memory.
 """
 
 from __future__ import annotations
