@@ -43,18 +43,15 @@ EXPONENTIAL = {"log": 1, "soft-min": -2}
 SHAPES = [((2, 1, 3, 4), (3, 4, 2)), ((4,), (4, 3)), ((3, 4), (4,)), ((4,), (4,)), ((4,), (2, 4, 3)), ((1, 1), (1, 1))]
 
 
-enable_x64 = jax.enable_x64 if hasattr(jax, "enable_x64") else pytest.importorskip("jax.experimental").enable_x64
-
-
 @pytest.fixture(params=["float32", "float64"])
 def dtype(request: pytest.FixtureRequest) -> Iterator[Any]:
-    with enable_x64(request.param == "float64"):
+    with jax.enable_x64(request.param == "float64"):
         yield np.dtype(request.param)
 
 
 @pytest.fixture
 def wide() -> Iterator[None]:
-    with enable_x64(True):
+    with jax.enable_x64(True):
         yield
 
 
@@ -291,7 +288,7 @@ def test_dtypes() -> None:
         jax.jit(product("min-plus"))(half.astype(jnp.bfloat16), half.T)
     with pytest.raises(sr.DTypeError, match="jax_enable_x64"):
         jax.jit(lambda x: sr.matmul(x, np.ones((4, 2)), sr.MIN_PLUS))(single)
-    with enable_x64(True):
+    with jax.enable_x64(True):
         mixed = jax.jit(jax.grad(summed(product("max-times"))))(single, jnp.ones((4, 2), np.float64))
         assert mixed.dtype == np.float32
         assert jax.jit(product("max-times"))(single, np.ones((4, 2))).dtype == np.float64
@@ -325,7 +322,7 @@ def test_without_a_derivative() -> None:
     with pytest.raises(sr.GraphError, match=r"has to select.*or to be log Σ exp; pass jax\.lax\.stop_gradient"):
         jax.grad(lambda x: sr.matmul((x, x), (x, x), sr.DISTANCE_COUNT)[0].sum())(a)
     whole = jnp.ones((2, 2), np.int32)
-    with enable_x64(True), pytest.raises(sr.DTypeError, match=r"differentiates a product, and b has dtype int32; convert b"):
+    with jax.enable_x64(True), pytest.raises(sr.DTypeError, match=r"differentiates a product, and b has dtype int32; convert b"):
         jax.jit(jax.grad(lambda x: sr.matmul(x, whole, sr.MIN_PLUS).sum()))(a)
 
 
