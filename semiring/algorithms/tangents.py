@@ -29,7 +29,7 @@ __all__ = ["TracedProduct", "tangents_of"]
 Parts = Sequence[Any]
 
 _FEW = 1 << 12
-"""The most terms over log Σ exp that are added one by one for numbers of any range: XLA then compiles a single way."""
+"""The most terms over log Σ exp to add one by one in every range: XLA then compiles a single way."""
 
 
 class TracedProduct(NamedTuple):
