@@ -23,7 +23,7 @@ from semiring.algebra.equations import law
 from semiring.algebra.laws import require
 from semiring.algorithms.contraction import Contraction, as_letters, from_lists, left_to_right, parsed
 from semiring.arrays.devices import in_stream_of, namespace
-from semiring.arrays.exchange import holds_sparse
+from semiring.arrays.exchange import holds_sparse, is_recorded
 from semiring.arrays.threads import require_threads
 from semiring.common.docstrings import described_by
 from semiring.common.errors import GraphError, LawError, SemiringError, ShapeError, about, install_of, raised_here, refuse_arrays
@@ -106,6 +106,15 @@ class ContractExpression(Shown):
             values, via = found if witness else (found, None)
             return (values,) if one else values, via
 
+        if any(map(is_recorded, operands)):
+            from semiring.execution.gradients import operands_with_gradient
+
+            alone = out is None and not plan.witness and not plan.sliced
+            tensors, _ = operands_with_gradient(operands, given, alone=alone)
+            values, _ = contract(
+                plan, [x if isinstance(x, tuple) else (x,) for x in tensors], lambda: given.identities(dtypes)[1], multiply
+            )
+            return values if given.components > 1 else values[0]
         with in_stream_of(flattened((*operands, out))):
             arrays = converted(lent, dtypes, given)
             lent_out = () if out is None else operand(out, given, "out")
@@ -374,6 +383,10 @@ def _lent(operands: Sequence[Any], semiring: Semiring) -> list[Lent]:
         raise GraphError("einsum takes dense arrays; multiply sparse arrays by matmul")
     if not operands:
         raise SemiringError("einsum takes one array at least, after its subscripts")
+    if any(map(is_recorded, operands)):
+        from semiring.execution.gradients import stand_in
+
+        operands = [stand_in(x) for x in operands]
     return [operand(x, semiring, f"operand {i}") for i, x in enumerate(operands)]
 
 

@@ -14,7 +14,7 @@ from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.chain import multiply_chain
 from semiring.arrays.devices import in_stream_of
-from semiring.arrays.exchange import holds_sparse, is_traced, requires_gradient
+from semiring.arrays.exchange import holds_sparse, is_compiling, is_recorded, is_traced
 from semiring.arrays.threads import require_threads
 from semiring.common.docstrings import described_by
 from semiring.common.errors import GraphError, SemiringError, ShapeError, about, described, raised_here, refuse_arrays, require_k
@@ -44,6 +44,7 @@ def matmul(
     check: bool = True,
     overflow: str = "check",
     dtype: Any = None,
+    ties: str = "first",
 ) -> Any:
     """Multiply two matrices over a semiring: element (i, j) of a ⊗ b is ⊕ over k of a_ik ⊗ b_kj.
 
@@ -95,6 +96,8 @@ def matmul(
         "wrap" computes integers over `PLUS_TIMES` with NumPy's bits.
     dtype : dtype, optional
         Dtype of a dense product and its sums.
+    ties : {"first", "split"}
+        The first of equal terms gets the gradient, or all share it.
 
     Raises
     ------
@@ -111,9 +114,13 @@ def matmul(
 
     Notes
     -----
-    m·n·k steps. Over `LOG`, on the CPU, an element r is within ``c ε max(1, |r|)``, ``c = min(k, 128)/2 + 16 ⌈k/512⌉ + 16`` (sparse arrays:
-    ``3k + 16``). More: Reference, Options; How it works, Accuracy.
+    m·n·k steps. How it works, Accuracy, bounds the errors over `LOG`. More: Reference, Options.
     """
+    if type(a) is not np.ndarray and any(map(is_compiling, flattened((a, b)))):
+        from semiring.execution.compiled import multiply_in_graph
+
+        alone = c is out is mask is k is dtype is None and not complement and overflow == "check" and ties == "first"
+        return multiply_in_graph(a, b, semiring, (witness, device, threads, check), alone=alone)
     if type(semiring) is not Semiring or hasattr(witness, "shape") or hasattr(device, "shape") or hasattr(check, "shape"):
         semiring = as_semiring(semiring)
         refuse_arrays(witness=witness, device=device, check=check)
@@ -123,6 +130,8 @@ def matmul(
         if not isinstance(complement, bool | np.bool_):
             raise SemiringError(f"complement is {described(complement)}; it must be True or False")
         complement = bool(complement)
+    if ties not in ("first", "split"):
+        raise SemiringError(f"ties is {described(ties)}; it must be 'first' or 'split'")
     options = bool(witness or semiring.witness), device, threads, bool(check)
     if k is not None:
         return _best(a, b, semiring, k, options, alone=c is out is mask is dtype is None and overflow == "check")
@@ -133,15 +142,15 @@ def matmul(
                 return multiply(a, b, semiring, c, out, options)
             if (found := multiply_again(a, b, c, out, semiring, options)) is not None:
                 return found
-        if requires_gradient(a) or requires_gradient(b):
+        if is_recorded(a) or is_recorded(b):
             from semiring.execution.gradients import multiply_with_gradient  # only where PyTorch is
 
             alone = usual and c is out is mask is None and not complement
-            return multiply_with_gradient(a, b, semiring, options, alone=alone)
+            return multiply_with_gradient(a, b, semiring, options, alone=alone, split=ties == "split")
         if is_traced(a) or is_traced(b):
             from semiring.execution.traced import multiply_traced  # only where JAX is
 
-            return multiply_traced(a, b, semiring, options, alone=usual and c is out is mask is None and not complement)
+            return multiply_traced(a, b, semiring, options, alone=usual and c is out is mask is None and not complement and ties == "first")
         sparse = mask is not None or complement or holds_sparse(a) or holds_sparse(b)
         if usual and not sparse and (type(a) is np.ndarray or type(b) is np.ndarray):
             return multiply(a, b, semiring, c, out, options)
@@ -237,7 +246,12 @@ def multi_dot(
         raise GraphError("a chain takes dense arrays; multiply sparse arrays by matmul, in the order that keeps the products small")
     try:
         with in_stream_of(flattened((*factors, out))):
-            factors, shapes = promoted(factors, given)
+            if any(map(is_recorded, factors)):
+                from semiring.execution.gradients import operands_with_gradient
+
+                factors, shapes = operands_with_gradient(factors, given, alone=out is None)
+            else:
+                factors, shapes = promoted(factors, given)
             sides = [shapes[0][-2] if len(shapes[0]) > 1 else 1, *(s[-1] for s in shapes)]
             if len(shapes[-1]) == 1:
                 sides[-2:] = [shapes[-1][0], 1]

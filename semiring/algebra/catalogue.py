@@ -14,6 +14,7 @@ from semiring.algebra import ops
 from semiring.algebra.definition import Semiring
 from semiring.algebra.elements import LARGEST
 from semiring.algebra.modular import MOST, is_prime
+from semiring.algebra.relaxation import geometric_logarithm
 from semiring.common.errors import DivergenceError, SemiringError, or_similar, raised_here
 
 __all__ = [
@@ -54,14 +55,7 @@ PLUS_TIMES = Semiring("plus-times", add, mul, 0, 1, star=_geometric, domain=(-LA
 """Ordinary arithmetic: the closure is (I − A)⁻¹; non-negative numbers whose sum I + A + A² + … diverges raise an error."""
 
 
-def _log_geometric(a: Any) -> Any:
-    """Return −log(1 − eᵃ): by expm1 where eᵃ is near 1, by log1p where eᵃ is near 0, so that no digit cancels (Mächler 2012)."""
-    if a >= 0:
-        raise DivergenceError("the sum of exp(k·a) over k ≥ 0 diverges for a ≥ 0")
-    return -ops.log(-ops.expm1(a)) if a > -math.log(2) else -ops.log1p(-ops.exp(a))
-
-
-LOG = Semiring("log", ops.logaddexp, add, -math.inf, 0, star=_log_geometric, domain=(-math.inf, LARGEST))
+LOG = Semiring("log", ops.logaddexp, add, -math.inf, 0, star=geometric_logarithm, domain=(-math.inf, LARGEST))
 """Probabilities kept as logarithms: ⊕ is log(exp a + exp b). Products on the CPU multiply exponentials; see How it works, Accuracy."""
 
 

@@ -6,10 +6,12 @@ import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from numbers import Real
+from typing import Any, ClassVar
 
 from semiring.algebra.equations import law
-from semiring.algebra.expression import Expr, const, nodes, show
+from semiring.algebra.expression import Expr, const, is_operation, nodes, show
+from semiring.algebra.relaxation import relaxed
 from semiring.algebra.structure import AlgebraicStructure
 from semiring.algebra.tracing import record
 from semiring.common.errors import LawError, SemiringError, TraceError, raised_here
@@ -77,6 +79,7 @@ class Semiring(AlgebraicStructure):
     from_weight: Callable[[Any], Any] | None = field(default=None, kw_only=True)
     witness: bool = field(default=False, kw_only=True)
     recorded_from_weight: tuple[Expr, ...] = field(default=(), init=False)
+    numbered: ClassVar[list[Semiring]] = []
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -123,6 +126,54 @@ class Semiring(AlgebraicStructure):
         other = copy.copy(self)
         object.__setattr__(other, "witness", witness)
         return other
+
+    @raised_here
+    def smooth(self, temperature: float) -> Semiring:
+        """Return the relaxation of min-plus or max-plus: a sum of exponentials under a logarithm, with a gradient for every term.
+
+        For min-plus, a ⊕ b = −T log(e^(−a/T) + e^(−b/T)), which tends to min(a, b) for T → 0. For max-plus it is T log(e^(a/T) + e^(b/T)).
+
+        Examples
+        --------
+        >>> from semiring.algebra.catalogue import MIN_PLUS
+        >>> MIN_PLUS.smooth(0.5)
+        <semiring min-plus at temperature 0.5: 0 = inf, 1 = 0>
+        >>> MIN_PLUS.smooth(0) is MIN_PLUS
+        True
+
+        Parameters
+        ----------
+        temperature : float
+            T ≥ 0, in the unit of the weights.
+
+        Raises
+        ------
+        SemiringError
+            For another semiring or a negative temperature. A closure raises `DivergenceError` if the sum over all walks diverges.
+        """
+        least, most = (is_operation(self.program.add[0], (name,)) for name in ("min", "max"))
+        if self.components > 1 or not (least or most) or not is_operation(self.program.mul[0], ("add",)) or self.witness:
+            raise SemiringError(f"{self.name} has no relaxation; min-plus and max-plus have one")
+        if not (isinstance(temperature, Real) and 0 <= temperature < math.inf):
+            raise SemiringError(f"temperature is {temperature!r}; it must be a finite number from 0 on")
+        if temperature == 0:
+            return self
+        add, star = relaxed(-1 / float(temperature) if least else 1 / float(temperature))
+        name = f"{self.name} at temperature {float(temperature):g}"
+        return Semiring(name, add, self.mul, self.zero, self.one, star=star, domain=self.domain)
+
+    def number(self) -> int:
+        """Return the number that stands for this semiring in this process, where an operator of another library takes no objects.
+
+        Examples
+        --------
+        >>> from semiring import MAX_MIN
+        >>> Semiring.numbered[MAX_MIN.number()]
+        <semiring max-min: 0 = -inf, 1 = inf>
+        """
+        if self not in Semiring.numbered:
+            Semiring.numbered.append(self)
+        return Semiring.numbered.index(self)
 
     def require_selective(self) -> None:
         """Refuse a ⊕ that is not selective, because no single k wins.
@@ -201,4 +252,5 @@ class Semiring(AlgebraicStructure):
         return ", ".join(found)
 
 
+Semiring.number._dynamo_marked_constant = True  # type: ignore[attr-defined]  # torch.compile calls it once
 Semiring.__init__ = raised_here(Semiring.__init__)  # type: ignore[method-assign]  # `dataclass` writes it

@@ -100,18 +100,18 @@ def _column(roots: tuple[Expr, ...], variable: Expr) -> tuple[Expr, ...]:
 class ProductDerivative(NamedTuple):
     """The form of the derivative of a product over a semiring.
 
-    ⊕ selects; or is log Σ exp of `scale` times the terms, with + as ⊗; or is a sum, of products of numbers or of other ⊗. `jacobian` has
-    the derivatives of ⊗ by the components of both operands.
+    ⊕ selects; or is log Σ exp of `scale` times the terms, with + as ⊗; or is a sum, of products of numbers or of other ⊗; or is any other
+    recorded operation. `jacobian` has the derivatives of ⊗ by the components of both operands.
     """
 
-    kind: Literal["selected", "exponentials", "numbers", "sums"]
+    kind: Literal["selected", "exponentials", "numbers", "sums", "recorded"]
     jacobian: Jacobian = ()
     scale: float = 1.0
 
 
 @functools.lru_cache(maxsize=256)
 def derivative_of_product(semiring: Semiring) -> ProductDerivative:
-    """Return the form of the derivative of products over a semiring; SemiringError is raised for any other ⊕."""
+    """Return the form of the derivative of products over a semiring; SemiringError is raised for an operation without a derivative."""
     program, width = semiring.program, semiring.components
     if program.exponential is not None:
         return ProductDerivative("exponentials", scale=float(program.exponential))
@@ -120,4 +120,5 @@ def derivative_of_product(semiring: Semiring) -> ProductDerivative:
         return ProductDerivative("numbers" if is_operation(program.mul[0], ("mul",)) else "sums", jacobian)
     if is_selective(semiring):
         return ProductDerivative("selected", jacobian)
-    raise SemiringError("no gradient passes through this ⊕; it has to select, as min and max do, to be a sum, or to be log Σ exp")
+    derivatives(program.add, [var(side, c) for side in (0, 1) for c in range(width)])
+    return ProductDerivative("recorded", jacobian)

@@ -19,12 +19,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.derivatives import ONE, ZERO, Jacobian, derivative_of_product
+from semiring.algebra.derivatives import ONE, ZERO, Jacobian, ProductDerivative, derivative_of_product
 from semiring.algebra.expression import Expr, nodes
 from semiring.algorithms.adjoints import ENTRIES, IN_DOUBLE, IN_SINGLE
+from semiring.common.errors import SemiringError
 from semiring.kernels.tensors import on_tensors
 
-__all__ = ["TracedProduct", "tangents_of"]
+__all__ = ["TracedProduct", "derivative_with_tangents", "tangents_of"]
 
 Parts = Sequence[Any]
 
@@ -51,9 +52,16 @@ class TracedProduct(NamedTuple):
         return shape[:-2]
 
 
+def derivative_with_tangents(semiring: Semiring) -> ProductDerivative:
+    """Return the form of the derivative; `SemiringError` is raised for other ⊕ than those of this module."""
+    if (found := derivative_of_product(semiring)).kind == "recorded":
+        raise SemiringError("no tangent passes through this ⊕; it has to select, as min and max do, to be a sum, or to be log Σ exp")
+    return found
+
+
 def tangents_of(semiring: Semiring, product: TracedProduct) -> list[Any]:
-    """Return the tangents of a product by components; `SemiringError` is raised for ⊕ without a derivative."""
-    kind, jacobian, scale = derivative_of_product(semiring)
+    """Return the tangents of a product by components."""
+    kind, jacobian, scale = derivative_with_tangents(semiring)
     if not product.found.size or not product.left[0].shape[-1]:
         return [_numpy().zeros(product.found.shape, x.dtype) for x in product.left]
     if kind == "selected":

@@ -232,6 +232,8 @@ def strided(value: Any) -> Strided | None:
     torch = sys.modules.get("torch")
     if torch is None or type(value) is not torch.Tensor or not value.is_cuda or value.requires_grad or value.is_neg():
         return None
+    if torch._C._functorch.is_functorch_wrapped_tensor(value):  # stands for several tensors
+        return None
     dtype, number = _numpy_dtypes().get(value.dtype), value.get_device()
     if dtype is None or value.layout is not torch.strided or not (address := value.data_ptr()):
         return None

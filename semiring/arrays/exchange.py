@@ -36,8 +36,8 @@ from semiring.common.units import counted
 
 __all__ = [
     "ArrayLike", "Borrowed", "Restorer", "a_name_of", "as_array_like", "borrowed", "comes_from", "cut_off", "graph_library", "holds_sparse",
-    "is_pydata", "is_sparse", "is_traced", "lends_memory", "name_of", "refuse_short_floats", "require_readable", "requires_gradient",
-    "rounded_integer",
+    "is_compiling", "is_pydata", "is_recorded", "is_sparse", "is_traced", "is_transformed", "lends_memory", "name_of",
+    "refuse_short_floats", "require_readable", "requires_gradient", "rounded_integer",
 ]  # fmt: skip
 
 _LEAST_ROUNDED = 2.0**53  # the float64 of the first integer that float64 rounds
@@ -129,6 +129,36 @@ def cut_off(dtype: Any, kept: Any) -> DTypeError:
         f"the result is of {dtype}, but the caller's library converts it to {kept}; choose another dtype, or enable "
         f"this one (JAX: jax.config.update('jax_enable_x64', True))"
     )
+
+
+def is_compiling(value: Any) -> bool:
+    """Return True while ``torch.compile`` or ``torch.export`` follows what is done to this tensor."""
+    if not hasattr(value, "new_full"):
+        return False
+    import torch  # pyright: ignore[reportMissingImports]  # a dictionary of modules cannot be followed
+
+    return bool(torch.compiler.is_compiling())
+
+
+def is_recorded(value: Any) -> bool:
+    """Return True for tensors that PyTorch has to follow: they require a gradient, have a tangent, are transformed, or are cast."""
+    if requires_gradient(value):
+        return True
+    return "torch" in sys.modules and any(map(_is_followed, value if isinstance(value, tuple | list) else (value,)))
+
+
+def is_transformed(value: Any) -> bool:
+    """Return True for a tensor inside a function of ``torch.func``, such as `vmap`: it stands for others, and has no memory."""
+    return bool(sys.modules["torch"]._C._functorch.is_functorch_wrapped_tensor(value))
+
+
+def _is_followed(value: Any) -> bool:
+    torch: Any = sys.modules["torch"]
+    if not isinstance(value, torch.Tensor):
+        return False
+    if is_transformed(value) or torch.autograd.forward_ad._current_level >= 0:
+        return True
+    return value.dtype is torch.bfloat16 and torch.is_autocast_enabled(value.device.type)
 
 
 def _masked() -> GraphError:
@@ -367,7 +397,7 @@ def _torch(tensor: Any) -> str | None:
     if "strided" not in str(tensor.layout):
         return "is sparse; pass .to_dense() with the semiring's zero where no entry is stored, or a SciPy sparse array"
     if tensor.requires_grad:
-        return "requires a gradient, which only operands of matmul propagate; pass .detach()"
+        return "requires a gradient, which this function does not propagate; pass .detach()"
     if tensor.is_neg():
         return "has a pending change of sign, which only PyTorch sees; pass .resolve_neg()"
     if tensor.device.type == "meta":

@@ -61,7 +61,7 @@ class _Operand(NamedTuple):
         order, arrays = [i for group in groups for i in group], self.arrays
         if order != [*self.indices]:
             axes = [self.indices.index(i) for i in order]
-            arrays = tuple([v.transpose(axes) for v in arrays])
+            arrays = tuple([_permuted(v, axes) for v in arrays])
         if len(order) == len(groups) and all(groups):
             return arrays
         lengths = dict(zip(self.indices, self.shape, strict=True))
@@ -155,7 +155,7 @@ def _diagonal(v: Any, first: int, second: int) -> Any:
     if 1 in (v.shape[first], v.shape[second]):
         shape = list(v.shape)
         shape[first] = shape[second] = shape[second] if shape[first] == 1 else shape[first]
-        v = namespace(v).broadcast_to(v, shape)
+        v = v.expand(shape) if hasattr(v, "expand") else namespace(v).broadcast_to(v, shape)
     return v.diagonal(0, first, second)
 
 
@@ -189,7 +189,7 @@ def _summed(A: _Operand, kept: Any, ones: Ones, multiply: Multiply, *, witness: 
         return A
     rest = [i for i in A.indices if i in kept]
     (matrix, *_) = arrays = A.arranged(rest, summed)
-    column = tuple([namespace(matrix).full(matrix.shape[1], one, v.dtype) for v, one in zip(arrays, ones(), strict=True)])
+    column = tuple([_filled(v, matrix.shape[1], one) for v, one in zip(arrays, ones(), strict=True)])
     lengths = dict(zip(A.indices, A.shape, strict=True))
     return _shaped(multiply(arrays, column, witness=witness), rest, summed, lengths, A.traces)
 
@@ -234,8 +234,25 @@ def _in_order(found: _Contracted, output: Indices, *, copied: bool) -> _Contract
         return found
     single, axes = [[i] for i in output], [found.result.indices.index(i) for i in output]
     arranged = found.result.arranged(*single)
-    arrays = tuple([v.copy(order="C") if copied else namespace(v).asarray(v, order="C") for v in arranged])
+    arrays = tuple([_in_rows(v, copied=copied) for v in arranged])
     return _Contracted(_Operand(arrays, output), {i: namespace(v).asarray(v.transpose(axes), order="C") for i, v in found.winners.items()})
+
+
+# Functions that PyTorch's tensors have by other names.
+
+
+def _permuted(v: Any, axes: list[int]) -> Any:
+    return v.permute(axes) if hasattr(v, "permute") else v.transpose(axes)
+
+
+def _filled(like: Any, length: int, value: Any) -> Any:
+    return like.new_full((length,), float(value)) if hasattr(like, "new_full") else namespace(like).full(length, value, like.dtype)
+
+
+def _in_rows(v: Any, *, copied: bool) -> Any:
+    if hasattr(v, "contiguous"):
+        return v.clone() if copied else v.contiguous()
+    return v.copy(order="C") if copied else namespace(v).asarray(v, order="C")
 
 
 def _placed(whole: _Contracted | None, part: _Contracted, at: dict[str, int], contraction: Contraction) -> _Contracted:

@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.derivatives import derivative_of_product
 from semiring.algebra.expression import flat
-from semiring.algorithms.tangents import TracedProduct, tangents_of
+from semiring.algorithms.tangents import TracedProduct, derivative_with_tangents, tangents_of
 from semiring.arrays import xla
 from semiring.arrays.exchange import cut_off, name_of, refuse_short_floats
 from semiring.common import forks
@@ -52,7 +51,7 @@ class _Asked(NamedTuple):
 def multiply_traced(a: Any, b: Any, semiring: Semiring, options: Options, *, alone: bool) -> Any:
     """Multiply arrays of a function that JAX traces; arguments are those of `multiply`."""
     if not alone:
-        raise GraphError("JAX is tracing a function, in which matmul takes no c, out, mask, dtype and overflow; leave these out")
+        raise GraphError("JAX is tracing a function, in which matmul takes no c, out, mask, dtype, overflow and ties; leave these out")
     if options[1] not in ("auto", "cpu", "reference"):
         raise GraphError(f"JAX is tracing a function, in which matmul computes on the CPU; device is {options[1]!r}")
     asked = _Asked(semiring.marked(False), options if options[1] != "auto" else (options[0], "cpu", *options[2:]))
@@ -95,7 +94,7 @@ def _function(asked: _Asked) -> Any:
     def with_tangents(primals: Any, tangents: Any) -> Any:
         semiring, options = asked
         try:
-            selects = derivative_of_product(semiring).kind == "selected"
+            selects = derivative_with_tangents(semiring).kind == "selected"
         except SemiringError as error:
             raise GraphError(f"JAX differentiates a product, but {error}; pass jax.lax.stop_gradient(…)") from None
         witness = options[0] or selects

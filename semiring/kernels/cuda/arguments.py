@@ -10,8 +10,9 @@ import struct
 from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 __all__ = [
-    "ALWAYS", "Bits", "Bounds", "CheckedProducts", "DeviceMatrix", "Fronts", "Given", "LaunchPredicate", "Numbers", "Product", "Products",
-    "Scan", "SelectK", "Sequence", "Sparse", "StridedBatch", "Sweeps", "Via", "Witness", "fields_header", "flat", "parameters", "word_of",
+    "ALWAYS", "Bits", "Bounds", "CheckedProducts", "DeviceMatrix", "Fronts", "Given", "GradientSums", "GradientWeights",
+    "LaunchPredicate", "LineExponentials", "Numbers", "Product", "Products", "Scan", "SelectK", "Sequence", "Sparse", "StridedBatch",
+    "Sweeps", "Via", "Witness", "fields_header", "flat", "parameters", "word_of",
 ]  # fmt: skip
 
 Word = Annotated[int, "long long"]
@@ -274,6 +275,50 @@ class StridedBatch(NamedTuple):
     row: Word
     column: Word
     batch: Word
+
+
+class GradientSums(NamedTuple):
+    """Gradients of values with their witness, and both operands of the product: sums by the witness become the gradient of one operand.
+
+    Rows are lines; columns are the entries of a line, or the depth of the product. `other` has a row for each entry. `span` sums of a line
+    are added up together.
+    """
+
+    gradients: Annotated[StridedBatch, "StridedBatch<T>"]
+    witness: Annotated[StridedBatch, "StridedBatch<int>"]
+    own: Annotated[StridedBatch, "StridedBatch<T>"]
+    other: Annotated[StridedBatch, "StridedBatch<T>"]
+    sums: Annotated[StridedBatch, "StridedBatch<T>"]
+    lines: Word
+    entries: Word
+    depth: Word
+    span: Word
+
+
+class LineExponentials(NamedTuple):
+    """Matrices and their exponentials, whose rows are lines; `scale` has the bits of a double, and `largest` has a number for each line."""
+
+    source: Annotated[StridedBatch, "StridedBatch<T>"]
+    to: Annotated[StridedBatch, "StridedBatch<T>"]
+    largest: Array
+    lines: Word
+    entries: Word
+    scale: Word
+
+
+class GradientWeights(NamedTuple):
+    """Gradients and values of a product of m × n, which become contiguous weights; `rows` and `columns` have the largest exponents."""
+
+    gradients: Annotated[StridedBatch, "StridedBatch<T>"]
+    values: Annotated[StridedBatch, "StridedBatch<T>"]
+    rows: Array
+    columns: Array
+    weights: Array
+    results: Array
+    batch: Word
+    m: Word
+    n: Word
+    scale: Word
 
 
 class Bits(NamedTuple):

@@ -1,0 +1,171 @@
+"""Gradients of products on a GPU.
+
+Where ⊕ selects, one kernel an operand adds up the gradients of values by their witness. Over log Σ exp, kernels write the exponentials and
+the weights of two products of numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.derivatives import ZERO
+from semiring.algebra.expression import Expr, nodes
+from semiring.arrays.devices import Strided, in_stream_of, strided
+from semiring.arrays.exchange import is_transformed
+from semiring.kernels.cuda.arguments import GradientSums, GradientWeights, LineExponentials, StridedBatch, word_of
+from semiring.kernels.cuda.blocks import BATCH, by_value
+from semiring.kernels.cuda.compiler import kernel_for, semiring_kernel_for
+from semiring.kernels.cuda.source import function
+from semiring.kernels.hardware import device
+
+__all__ = ["exponentials_on_gpu", "exponentials_source", "gradients_source", "selected_on_gpu"]
+
+_WARPS = 8  # a thread block has a warp for each of 8 lines, which lie in the same sectors if they are columns
+_THREADS, _BLOCKS = 256, 8  # of blocks that write weights: threads, and blocks per multiprocessor
+_SPAN = 4096  # most sums of a line in shared memory
+
+
+def gradients_source(weight: Expr, dtype: np.dtype[Any], columns: bool) -> str:
+    """Return the CUDA C++ of the kernel ``sum_by_witness``; `weight` is the derivative of ⊗ by the operand with these lines."""
+    left, right = ("other", "own") if columns else ("own", "other")
+    lines, (found,) = function([weight], [left], [right], (dtype,))
+    return f"""#include "arithmetic.cuh"
+#include "gradients.cuh"
+
+struct Weighted {{
+  using Value = {dtype};
+  static constexpr bool READS = {str(_reads(weight)).lower()};
+  static __device__ __forceinline__ Value weight(Value own, Value other) {{ {" ".join(lines)} return {found}; }}
+}};
+extern "C" __global__ void __launch_bounds__({32 * _WARPS}) sum_by_witness(const __grid_constant__ GradientSums<{dtype}> given) {{
+  sum_gradients<Weighted, {_WARPS}>(given);
+}}
+"""
+
+
+def _reads(weight: Expr) -> bool:
+    return any(e.op == "var" for e in nodes(weight))
+
+
+def selected_on_gpu(weights: Sequence[Expr], tensors: Sequence[Any], wanted: tuple[bool, bool]) -> tuple[Any, Any] | None:
+    """Return the gradients of both operands of a product whose ⊕ selects; None unless all tensors are readable on one GPU.
+
+    `weights` are the derivatives of ⊗ by both operands. `tensors` are stacks of matrices: the gradients of values, the witness, and the
+    operands.
+    """
+    with in_stream_of(tensors):
+        if (kept := _stacks(tensors)) is None:
+            return None
+        gradients, witness, *operands = kept[1]
+        found: list[Any] = [None, None]
+        for side, (operand, weight) in enumerate(zip(tensors[2:], weights, strict=True)):
+            if wanted[side]:
+                found[side] = operand.new_zeros(operand.shape) if weight is ZERO else operand.new_empty(operand.shape)
+                sums = _stacks([found[side]])
+                if weight is not ZERO and sums is not None:
+                    other = operands[1 - side]
+                    _add_by_witness(
+                        weight, (gradients, witness, operands[side], other, sums[1][0]), operand.get_device(), columns=side == 1
+                    )
+    return found[0], found[1]
+
+
+def _stacks(tensors: Sequence[Any]) -> tuple[list[Any], list[Strided]] | None:
+    """Return the tensors with one batch axis, copied where they have several, and their layouts; None if a layout cannot be read."""
+    if not tensors[0].is_cuda or any(map(is_transformed, tensors)):
+        return None
+    kept = [x.detach()[None] if x.ndim == 2 else x.detach().flatten(0, -3) for x in tensors]
+    seen = [found for x in kept if (found := strided(x)) is not None]
+    return (kept, seen) if len(seen) == len(kept) else None
+
+
+def _contiguous(address: int, like: Strided) -> Strided:
+    """Describe a contiguous stack of the shape and the dtype of another one."""
+    (_, rows, columns), size = like.shape, like.dtype.itemsize
+    return Strided(address, like.shape, (rows * columns * size, columns * size, size), like.dtype)
+
+
+def _add_by_witness(weight: Expr, arrays: tuple[Strided, ...], number: int, *, columns: bool) -> None:
+    """Write the gradient of one operand: of the right operand for `columns`, else of the left operand.
+
+    The arrays are the gradients of values, their witness, this operand, the other one and the result, on the GPU with this number.
+    """
+    gradients, *_, sums = arrays
+    dtype, (count, *_), depth = sums.dtype, sums.shape, sums.shape[1 if columns else 2]
+    lines, entries = gradients.shape[1:][::-1] if columns else gradients.shape[1:]
+    span = min(depth, _SPAN * 4 // dtype.itemsize)
+    turned = columns, columns, columns, not columns, columns  # the other operand has a row for each entry
+    limit = device(number).block_shared_bytes
+    kernel = semiring_kernel_for("sum_by_witness", number, gradients_source, weight, dtype, columns, shared_bytes=limit)
+    for start in range(0, count, BATCH):
+        parts = [_lines(x, start, turned=by_columns) for x, by_columns in zip(arrays, turned, strict=True)]
+        given = GradientSums(*parts, lines, entries, depth, span)  # type: ignore[call-arg, arg-type]  # five matrices
+        grid = -(-lines // _WARPS), -(-depth // span), min(BATCH, count - start)
+        kernel(grid, (32 * _WARPS, 1, 1), (by_value(given),), _WARPS * span * dtype.itemsize)
+
+
+def _lines(x: Strided, start: int, *, turned: bool) -> StridedBatch:
+    """Return a stack of matrices, or of their transposes, from one matrix on."""
+    batch, row, column = (step // x.dtype.itemsize for step in x.strides)
+    address = x.address + start * x.strides[0]
+    return StridedBatch(address, column, row, batch) if turned else StridedBatch(address, row, column, batch)
+
+
+def exponentials_source(dtype: np.dtype[Any]) -> str:
+    """Return the CUDA C++ of the kernels ``exponentials`` and ``weights``."""
+    bits = "unsigned" if dtype.itemsize == 4 else "unsigned long long"
+    return f"""#include "arithmetic.cuh"
+#include "gradients.cuh"
+
+extern "C" __global__ void __launch_bounds__({32 * _WARPS}) exponentials(const __grid_constant__ LineExponentials<{dtype}> given) {{
+  write_exponentials<{dtype}, {_WARPS}>(given);
+}}
+extern "C" __global__ void __launch_bounds__({_THREADS}) weights(const __grid_constant__ GradientWeights<{dtype}> given) {{
+  write_weights<{dtype}, {bits}>(given);
+}}
+"""
+
+
+def exponentials_on_gpu(
+    scale: float, tensors: Sequence[Any], wanted: tuple[bool, bool], limits: tuple[float, float]
+) -> tuple[Any, Any] | None:
+    """Return the gradients of both operands of a product over log Σ exp, by two products of numbers.
+
+    None is returned unless all tensors are readable on one GPU, and the largest exponent and weight are within the limits. `tensors` are
+    stacks of matrices: the gradients of values, the values, and the operands.
+    """
+    with in_stream_of(tensors):
+        if (kept := _stacks(tensors)) is None:
+            return None
+        (gradients, values, *operands), g, (count, m, n) = kept[1], kept[0][0], kept[0][0].shape
+        p, q = (g.new_empty(x.shape) for x in kept[0][2:])
+        weights, results, largest = g.new_empty((count, m, n)), g.new_zeros(2), g.new_empty(count * (m + n))
+        of_rows, number, word = largest.data_ptr(), g.get_device(), word_of(scale)
+        of_columns = of_rows + count * m * g.element_size()
+        for operand, to, address, columns in zip(operands, (p, q), (of_rows, of_columns), (False, True), strict=True):
+            _write_exponentials(operand, to.data_ptr(), address, word, number, columns=columns)
+        seen = _lines(gradients, 0, turned=False), _lines(values, 0, turned=False)
+        given = GradientWeights(*seen, of_rows, of_columns, weights.data_ptr(), results.data_ptr(), count, m, n, word)
+        kernel = kernel_for("weights", number, exponentials_source, gradients.dtype)
+        kernel((min(count * m, _BLOCKS * device(number).multiprocessors), 1, 1), (_THREADS, 1, 1), (by_value(given),))
+    exponent, size = results.tolist()
+    if not (exponent <= limits[0] and size <= limits[1]):
+        return None
+    left = (weights @ q.mT).mul_(p).view(tensors[2].shape) if wanted[0] else None
+    right = (p.mT @ weights).mul_(q).view(tensors[3].shape) if wanted[1] else None
+    return left, right
+
+
+def _write_exponentials(source: Strided, to: int, largest: int, scale: int, number: int, *, columns: bool) -> None:
+    """Write e^{s x − largest} of each row, or each column, to a contiguous stack, and the largest s x to an address."""
+    count, rows, width = source.shape
+    lines, entries = (width, rows) if columns else (rows, width)
+    target = _contiguous(to, source)
+    kernel = kernel_for("exponentials", number, exponentials_source, source.dtype)
+    for start in range(0, count, BATCH):
+        x, y = (_lines(v, start, turned=columns) for v in (source, target))
+        given = LineExponentials(x, y, largest + start * lines * source.dtype.itemsize, lines, entries, scale)
+        kernel((-(-lines // _WARPS), 1, min(BATCH, count - start)), (32 * _WARPS, 1, 1), (by_value(given),))
