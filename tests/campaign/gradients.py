@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +33,7 @@ def _draw(rng: Rng, _: Subject, device: str) -> Case:
     lengths = {axis: draw_size(rng, most) for axis in "mkn"} | {"p": int(rng.integers(1, 4)), "q": int(rng.integers(1, 3)), "one": 1}
     axes = dict(zip("ab", (("k", "k"), ()) if closed else _AXES[rng.integers(len(_AXES))], strict=True))
     arrays = {x: subject.draw(rng, tuple(lengths[axis] for axis in axes[x]), harmless=closed) for x in ("a" if closed else "ab")}
-    options = {"reflexive": bool(rng.random() < 0.5)} if closed else {"wanted": str(rng.choice(["a", "b", "ab"]))}
+    options: dict[str, Any] = {"reflexive": bool(rng.random() < 0.5)} if closed else {"wanted": str(rng.choice(["a", "b", "ab"]))}
     options["seed"] = int(rng.integers(1 << 30))
     return Case("gradient", subject, arrays, {x: axes[x] for x in arrays}, {}, options, device)
 
@@ -44,7 +45,8 @@ def _check(case: Case) -> Complaint | None:
     wanted = "a" if closed else case.options["wanted"]
     given = {name: torch.from_numpy(v.copy()).to(place).requires_grad_(name in wanted) for name, (v,) in case.arrays.items()}
     options = {"reflexive": case.options["reflexive"]} if closed else {}
-    found = attempt(sr.closure if closed else sr.matmul, *given.values(), semiring, **options)
+    function: Any = sr.closure if closed else sr.matmul
+    found = attempt(function, *given.values(), semiring, **options)
     if (complaint := judged(found, {sr.OverflowRiskError: False}, {})) is not None or found.error is not None:
         return complaint
     rng = np.random.default_rng(case.options["seed"])
