@@ -117,7 +117,7 @@ def measure(size: tuple[int, int, int, int], dtype: str, *, gpu: bool) -> list[s
         sent = [torch.as_tensor(v, device="cuda" if gpu else "cpu") for v in (words, rules, roots, repeated)]
         works |= {"own, theirs": torch_struct(sent[0], sent[1], sent[2]), "one, theirs": torch_struct(sent[0], sent[3], sent[2])}
         for name, other in (("own", "own, theirs"), ("one", "one, theirs"), ("own, all symbols", "own"), ("one, all symbols", "one")):
-            np.testing.assert_allclose(works[name](), works[other](), rtol=2e-5 if dtype == "float32" else 1e-12)
+            np.testing.assert_allclose(works[name](), works[other](), rtol=1e-4 if dtype == "float32" else 1e-12)
     return [", ".join(map(str, size)), *(f"{1e3 * best(works[name], 5):.1f}" if name in works else "–" for name in COLUMNS)]
 
 

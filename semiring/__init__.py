@@ -85,6 +85,7 @@ if TYPE_CHECKING:
     from semiring.cycles import cycle_mean as cycle_mean
     from semiring.distances import pairwise as pairwise
     from semiring.execution.scan import Decoded as Decoded
+    from semiring.execution.scan import Sampled as Sampled
     from semiring.explanation import explain as explain
     from semiring.files.reading import read_edges as read_edges
     from semiring.graphs import EdgeList as EdgeList
@@ -137,7 +138,7 @@ _HOMES = {
     "semiring.algebra.laws": "check",
     "semiring.config": "show_config",
     "semiring.distances": "pairwise",
-    "semiring.execution.scan": "Decoded",
+    "semiring.execution.scan": "Decoded Sampled",
     "semiring.explanation": "explain",
     "semiring.files.reading": "read_edges",
     "semiring.planning": "Plan Problem",

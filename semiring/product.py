@@ -5,6 +5,7 @@ Sequences are those of hidden Markov models, Viterbi's algorithm and random fiel
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -277,13 +278,14 @@ def scan(
     reverse: bool = False,
     witness: bool = False,
     last: bool = False,
+    sample: Any = None,
     device: str = "auto",
     threads: int | None = None,
     check: bool = True,
 ) -> Any:
     """Multiply a vector by a sequence of matrices: v[t] = (v[t−1] ⊗ A[t]) ⊗ w[t] for t = 1, …, T.
 
-    The product with the weights w[t] is elementwise. With ``reverse``, v[t−1] = A[t] ⊗ (w[t] ⊗ v[t]) from the last vector to the first.
+    The weights w[t] multiply elementwise. With ``reverse``, v[t−1] = A[t] ⊗ (w[t] ⊗ v[t]) from the last vector to the first.
 
     Examples
     --------
@@ -300,7 +302,7 @@ def scan(
     Parameters
     ----------
     matrices : array of shape (S, S) or (…, T, S, S)
-        One A for all steps, or A[1], …, A[T], in arrays of any library. Over a structured semiring, operands are tuples of arrays.
+        One A for all steps, or A[1], …, A[T], in arrays of any library. Structured elements are tuples of arrays.
     semiring : Semiring or str
         A semiring of the catalogue (also by name), or your own.
     initial : array of shape (…, S), optional
@@ -311,15 +313,18 @@ def scan(
         Steps of each sequence of a batch; later entries are ignored.
     reverse : bool
     witness : bool
-        Also return the winning k of every step, and the states of the best sequence. ⊕ must be selective.
+        Also return the winning k of every step, and the best states. ⊕ must be selective.
     last : bool
         Return only the last computed vector.
+    sample : numpy.random.Generator or int, optional
+        Also draw states from their posterior (LOG, PLUS_TIMES).
 
     Returns
     -------
-    array, tuple of arrays, or Decoded
+    array, tuple of arrays, Decoded, or Sampled
         v[0], …, v[T] in the shape (…, T + 1, S), zero beyond the end of a sequence; with `last` (…, S). With `witness` a named tuple
-        ``(values, witness, states)``. Leading axes broadcast; `matmul` describes dtypes, libraries and devices.
+        ``(values, witness, states)``, with `sample` ``(values, states)``. Leading axes broadcast; `matmul` describes dtypes, libraries and
+        devices.
 
     Other Parameters
     ----------------
@@ -332,8 +337,8 @@ def scan(
 
     Notes
     -----
-    T·S² steps, without an array of T·S² entries. Over LOG the vectors are the α (and, reversed, the β) of a hidden Markov model (Rabiner,
-    "A tutorial on hidden Markov models", 1989); over MAX_PLUS the states are Viterbi's (1967). More: How-to, Sequences.
+    T·S² steps, without an array of T·S² entries. Over LOG the vectors are the α (reversed, the β) of a hidden Markov model (Rabiner 1989);
+    over MAX_PLUS the states are Viterbi's (1967). Gradients: How-to, Gradients. More: How-to, Sequences.
     """
     if type(semiring) is not Semiring or hasattr(witness, "shape") or hasattr(reverse, "shape") or hasattr(last, "shape"):
         semiring = as_semiring(semiring)
@@ -341,10 +346,25 @@ def scan(
     from semiring.execution.scan import ScanOptions, scan_sequences  # only where they are wanted: a first call should be quick
 
     require_threads(threads)
-    options = ScanOptions(bool(last), bool(reverse), bool(witness or semiring.witness), device, threads, bool(check))
+    options = ScanOptions(bool(last), bool(reverse), bool(witness or semiring.witness), device, threads, bool(check), _generator(sample))
+    if options.witness and options.sample is not None:
+        raise SemiringError("witness returns the best states, and sample draws states; pass one of the two")
     try:
+        if "torch" in sys.modules and any(map(is_recorded, (matrices, initial, weights))):
+            from semiring.execution.scan_gradients import scan_with_gradient
+
+            return scan_with_gradient(matrices, semiring, initial, weights, lengths, options)
         with in_stream_of(flattened((matrices, initial, weights))):
             return scan_sequences(matrices, semiring, initial, weights, lengths, options)
     except SemiringError as error:
         about(error, "the scan", semiring, matrices)
         raise
+
+
+def _generator(sample: Any) -> np.random.Generator | None:
+    """Return the generator of random numbers for `sample`."""
+    if sample is None or isinstance(sample, np.random.Generator):
+        return sample
+    if isinstance(sample, bool | np.bool_) or not isinstance(sample, int | np.integer) or sample < 0:
+        raise SemiringError(f"sample is {described(sample)}; it must be a numpy.random.Generator, or an integer of at least 0 as its seed")
+    return np.random.default_rng(int(sample))

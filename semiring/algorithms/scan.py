@@ -3,7 +3,8 @@
 Forward, v_t = (v_{t−1} ⊗ A_t) ⊗ w_t from v_0 on, with an elementwise product by w_t. Backward, v_{t−1} = A_t ⊗ (w_t ⊗ v_t) from the last
 vector on. Over LOG these are α and β of a hidden Markov model or a conditional random field (Baum et al. 1970; Rabiner 1989); their
 product at each t has the same sum, the likelihood of the sequence. Over max-plus the winners of each step lead from the best last state
-back to the first (Viterbi 1967). O(T·S²) steps, and O(S²) memory besides the result.
+back to the first (Viterbi 1967). A scan may also add a vector u_t to each v_t; the adjoint of a scan is such a scan. O(T·S²) steps, and
+O(S²) memory besides the result.
 
 A generated loop over time computes the scan if the engine has one; otherwise T products of a vector, or of a batch of vectors.
 """
@@ -58,6 +59,8 @@ class _Steps:
             winners: Any = -1
             if t != order[0]:
                 vector, winners = self._step(vector, t)
+                if self.operands.added is not None:
+                    vector = self._join(vector, tuple(v[..., t, :] for v in self.operands.added))
             # Backward, each sequence begins at its length; forward, all begin at 0.
             begins = self.lengths == t if self.backward else self.xp.full(self.batch, t == 0)
             vector = tuple(self.xp.where(begins[..., None], v, w) for v, w in zip(initial, vector, strict=True))
@@ -96,6 +99,16 @@ class _Steps:
         """Return x ⊗ y entry by entry, as the products of a stack of 1 × 1 matrices."""
         left, right = (tuple(self.xp.ascontiguousarray(v).reshape(-1, 1, 1) for v in part) for part in (x, y))
         return tuple(v.reshape(x[0].shape) for v in self._multiply(left, right, left[0].shape))
+
+    def _join(self, x: Values, y: Values) -> Values:
+        """Return x ⊕ y entry by entry, as x ⊕ y ⊗ 1 of stacks of 1 × 1 matrices."""
+        y = tuple(self.xp.broadcast_to(v, x[0].shape) for v in y)
+        total, more = (tuple(self.xp.array(v).reshape(-1, 1, 1) for v in part) for part in (x, y))
+        ones = tuple(self.xp.full(v.shape, o, v.dtype) for v, o in zip(total, self.one, strict=True))
+        A, B, C = (self.engine.load(v, owned=False) for v in (more, ones, total))
+        self.engine.multiply_add(A, B, C)
+        self.engine.store(C, total)
+        return tuple(v.reshape(x[0].shape) for v in total)
 
     def _multiply(self, left: Values, right: Values, shape: tuple[int, ...], via: Any = None) -> Values:
         new = tuple(self.xp.empty(shape, dtype) for dtype in self.engine.dtypes)

@@ -26,7 +26,7 @@ from semiring.execution.relaunch import multiply_again
 
 __all__ = [
     "Options", "ProductCall", "adjoint_for", "arranged", "computed", "forward", "multiply_with_gradient", "operands_with_gradient",
-    "stand_in", "tensors_of", "transposed",
+    "product_of_tensors", "stand_in", "tensors_of", "transposed",
 ]  # fmt: skip
 
 Options = tuple[bool, str, int | None, bool]
@@ -52,11 +52,17 @@ def multiply_with_gradient(a: Any, b: Any, semiring: Semiring, options: Options,
         raise GraphError("a tensor requires a gradient, which c, out, mask, dtype and overflow do not propagate; pass .detach()")
     needed, device = requires_gradient(a) or requires_gradient(b), _device_of((a, b))
     adjoint = _adjoint_or_none(semiring, needed=needed, split=split)
-    left, right, shape = arranged(*(tensors_of(x, semiring, name, device, needed=needed) for x, name in ((a, "a"), (b, "b"))))
+    left, right = (tensors_of(x, semiring, name, device, needed=needed) for x, name in ((a, "a"), (b, "b")))
+    *values, witness = product_of_tensors(left, right, semiring, options, adjoint)
+    return with_witness(tuple(values), witness if options[0] else None)
+
+
+def product_of_tensors(left: list[Any], right: list[Any], semiring: Semiring, options: Options, adjoint: Adjoint | None) -> list[Any]:
+    """Multiply the components of two operands; return those of the product, and the witness or None."""
+    left, right, shape = arranged(left, right)
     call = ProductCall(semiring, (options[0] or is_selective(semiring), *options[1:]), adjoint)
     found = _function().apply(call, *left, *right)
-    *values, witness = [x if x is None or x.shape == shape else x.reshape(shape) for x in found]
-    return with_witness(tuple(values), witness if options[0] else None)
+    return [x if x is None or x.shape == shape else x.reshape(shape) for x in found]
 
 
 def arranged(left: list[Any], right: list[Any]) -> tuple[list[Any], list[Any], Shape]:

@@ -10,20 +10,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from semiring.algebra.definition import Semiring
+from semiring.algorithms.sampling import require_probabilities, sample_states
 from semiring.algorithms.scan import scan
 from semiring.arrays.devices import host, namespace, on_device, scratch_memory
 from semiring.arrays.exchange import Borrowed, borrowed
 from semiring.arrays.memory import ALWAYS_FITS, require_bytes, with_scratch
-from semiring.common.errors import DTypeError, SemiringError, ShapeError, TooLargeError
+from semiring.common.errors import DomainError, DTypeError, SemiringError, ShapeError, TooLargeError
 from semiring.common.units import counted
 from semiring.execution.operands import WITNESS, arrays_of, common_dtypes, dtype_of, elements, operand, require_one_place, restorer_of
 from semiring.kernels.engine import ScanOperands, ScanPlaces
 from semiring.kernels.overflow.scans import check_scan
 from semiring.planning import Plan, Problem, location, plan
 
-__all__ = ["Decoded", "ScanOptions", "scan_sequences"]
+__all__ = ["Decoded", "Sampled", "ScanOptions", "SequenceForm", "form_of_scan", "scan_sequences", "whole_numbers"]
 
-_NAMES = "matrices", "weights", "initial"
+_NAMES = "matrices", "weights", "initial", "added"
 
 _MOST_STEPS = np.iinfo(np.int64).max
 
@@ -55,6 +56,29 @@ class Decoded(NamedTuple):
     states: Any
 
 
+class Sampled(NamedTuple):
+    """Vectors of a scan, and sequences of states drawn from their posterior distribution; `scan` returns them with ``sample=``.
+
+    Examples
+    --------
+    >>> import numpy as np, semiring as sr
+    >>> stay = np.log([[0.9, 0.1], [0.2, 0.8]])
+    >>> seen = np.log([[0.1, 0.7], [0.6, 0.3], [0.1, 0.9]])
+    >>> sr.scan(stay, "log", np.log([0.5, 0.5]), weights=seen, sample=7).states
+    array([1, 1, 1, 1], dtype=int32)
+
+    Attributes
+    ----------
+    values : array
+        The result of `scan` without samples.
+    states : int32 array of shape (…, T + 1)
+        A sequence of states; −1 beyond the end, and all −1 if no sequence exists.
+    """
+
+    values: Any
+    states: Any
+
+
 class ScanOptions(NamedTuple):
     """The options of `semiring.scan`."""
 
@@ -64,9 +88,10 @@ class ScanOptions(NamedTuple):
     device: str
     threads: int | None
     check: bool
+    sample: np.random.Generator | None = None
 
 
-class _Form(NamedTuple):
+class SequenceForm(NamedTuple):
     """Form of a scan, by shapes alone: leading axes, steps and states."""
 
     batch: tuple[int, ...]
@@ -74,22 +99,29 @@ class _Form(NamedTuple):
     states: int
 
 
-def scan_sequences(matrices: Any, semiring: Semiring, initial: Any, weights: Any, lengths: Any, options: ScanOptions) -> Any:
-    """Scan sequences of matrices of any library; return the answer in the caller's kind."""
+def scan_sequences(
+    matrices: Any, semiring: Semiring, initial: Any, weights: Any, lengths: Any, options: ScanOptions, added: Any = None
+) -> Any:
+    """Scan sequences of matrices of any library; return the answer in the caller's kind.
+
+    Vectors `added`, of shape (…, T + 1, S), join the vectors by ⊕ after each step.
+    """
     if options.witness:
         semiring.require_selective()
-    given = {name: x for name, x in zip(_NAMES, (matrices, weights, initial), strict=True) if x is not None}
+    if options.sample is not None:
+        require_probabilities(semiring)
+    given = {name: x for name, x in zip(_NAMES, (matrices, weights, initial, added), strict=True) if x is not None}
     lent = {name: operand(x, semiring, name) for name, x in given.items()}
     parts = {name: arrays_of(x) for name, x in lent.items()}
-    form, wanted = _form(parts, None if lengths is None else _whole_numbers(lengths))
+    form, wanted = form_of_scan({name: part[0].shape for name, part in parts.items()}, None if lengths is None else whole_numbers(lengths))
     dtypes = functools.reduce(lambda x, y: common_dtypes(x, y, semiring), (tuple(map(dtype_of, part)) for part in parts.values()))
     dtypes = common_dtypes(dtypes, dtypes, semiring)  # a single operand is converted too
     device = options.device
     place = location(tuple(v for part in parts.values() for v in part), device)
     shape = *form.batch, form.steps + 1, form.states
     how = plan(Problem("scan", semiring, dtypes, shape, form.states, place, options.witness, device=device, threads=options.threads))
-    a, w, v = (lent.get(name, ()) for name in _NAMES)
-    require_one_place(a, w, v, None, None, there=how.problem.there, names=_NAMES)
+    a, w, v = (lent.get(name, ()) for name in _NAMES[:3])
+    require_one_place(a, w, v, None, None, there=how.problem.there, names=_NAMES[:3])
     needed = _answer_bytes(how, form, options)
     if needed > ALWAYS_FITS:
         more = "" if options.last or options.witness else ", or last=True for the last vector"
@@ -98,49 +130,65 @@ def scan_sequences(matrices: Any, semiring: Semiring, initial: Any, weights: Any
     with on_device(how.device), scratch_memory() if how.gpu else nullcontext():
         values, witness, states = _compute(how, form, wanted, lent, options)
     restore = restorer_of(tuple(p for x in lent.values() for p in x))
-    kept = [*values, *(() if witness is None else (witness, states))]
+    kept = [*values, *(v for v in (witness, states) if v is not None)]
     if how.gpu and not how.problem.there:
         kept = list(map(host, kept))
     if restore is not None:
         kept = list(map(restore, kept))
     answer = kept[0] if semiring.components == 1 else tuple(kept[: semiring.components])
+    if options.sample is not None:
+        return Sampled(answer, kept[-1])
     return Decoded(answer, *kept[-2:]) if options.witness else answer
 
 
-def _answer_bytes(how: Plan, form: _Form, options: ScanOptions) -> int:
+def _answer_bytes(how: Plan, form: SequenceForm, options: ScanOptions) -> int:
     """Count the bytes of the vectors, and with a witness those of the winners and the states."""
     vectors, element = math.prod(form.batch) * (form.steps + 1), sum(d.itemsize for d in how.dtypes)
     witness = vectors * (form.states + 1) * WITNESS.itemsize if options.witness else 0
     return (math.prod(form.batch) if options.last else vectors) * form.states * element + witness
 
 
-def _compute(how: Plan, form: _Form, lengths: Any, lent: dict[str, tuple[Borrowed, ...]], options: ScanOptions) -> ScanPlaces:
+def _compute(how: Plan, form: SequenceForm, lengths: Any, lent: dict[str, tuple[Borrowed, ...]], options: ScanOptions) -> ScanPlaces:
     """Compute the answer, in arrays of the computing device."""
     parts = {name: elements(x, how.dtypes, how.semiring, name, how.device) for name, x in lent.items()}
     xp = namespace(parts["matrices"][0])
     if "initial" not in parts:
         _, one = how.semiring.identities(how.dtypes)
         parts["initial"] = tuple(xp.full(form.states, o, dtype) for o, dtype in zip(one, how.dtypes, strict=True))
-    operands = ScanOperands(parts["matrices"], parts.get("weights"), parts["initial"], lengths, form.steps, form.states)
+    operands = ScanOperands(parts["matrices"], parts.get("weights"), parts["initial"], lengths, form.steps, form.states, parts.get("added"))
     engine: Any = how.engine()
     engine.asynchronous = how.gpu
     threads, backward = how.problem.threads, options.reverse
     engine.signed = check_scan(how.semiring, how.dtypes, operands, threads, backward=backward, refuse=options.check)
     rows = (*form.batch, form.steps + 1)
-    shape = (*(form.batch if options.last else rows), form.states)
+    shape = (*(form.batch if options.last and options.sample is None else rows), form.states)
     places = ScanPlaces(
         tuple(xp.empty(shape, dtype) for dtype in how.dtypes),
         xp.empty((*rows, form.states), WITNESS) if options.witness else None,
         xp.empty(rows, WITNESS) if options.witness else None,
     )
     scan(engine, how.scans, operands, places, backward=backward)
-    return places
+    return places if options.sample is None else _sample(how, operands, places, options)
 
 
-def _form(parts: dict[str, tuple[Any, ...]], lengths: np.ndarray[Any, Any] | None) -> tuple[_Form, np.ndarray[Any, Any]]:
-    """Return the form of a scan of these arrays, and the length of each sequence."""
-    shapes = {name: part[0].shape for name, part in parts.items()}
-    matrices, weights, initial = (shapes.get(name) for name in _NAMES)
+def _sample(how: Plan, operands: ScanOperands, places: ScanPlaces, options: ScanOptions) -> ScanPlaces:
+    """Draw a sequence of states for each sequence of a scan."""
+    (values,), xp, lengths = places.values, namespace(places.values[0]), operands.lengths
+    parts = (operands.matrices, operands.weights or (), operands.initial)
+    if how.semiring.program.exponential is None and any(v.size and bool((v < 0).any()) for part in parts for v in part):
+        raise DomainError(f"samples over {how.semiring.name} need probabilities, and an entry is negative")
+    assert options.sample is not None
+    draws = xp.asarray(options.sample.random((*operands.batch, operands.steps + 1)))
+    states = sample_states(how.semiring, operands, values, draws, backward=options.reverse)
+    if options.last:
+        ends = xp.asarray(0 * lengths if options.reverse else lengths)
+        values = xp.take_along_axis(values, ends[..., None, None], axis=-2)[..., 0, :]
+    return places._replace(values=(values,), states=states)
+
+
+def form_of_scan(shapes: dict[str, tuple[int, ...]], lengths: np.ndarray[Any, Any] | None) -> tuple[SequenceForm, np.ndarray[Any, Any]]:
+    """Return the form of a scan of arrays of these shapes, and the length of each sequence."""
+    matrices, weights, initial = (shapes.get(name) for name in _NAMES[:3])
     assert matrices is not None
     if len(matrices) < 2 or matrices[-1] != matrices[-2]:
         raise ShapeError(f"matrices must be square, of shape (S, S) or (…, T, S, S); got {matrices}")
@@ -166,14 +214,15 @@ def _form(parts: dict[str, tuple[Any, ...]], lengths: np.ndarray[Any, Any] | Non
     except ValueError:
         raise ShapeError(f"the leading axes of {', '.join(f'{name} {shape}' for name, shape in shapes.items())} do not broadcast") from None
     if lengths is None:
-        return _Form(batch, steps, states), np.full(batch, steps, np.int64)
+        return SequenceForm(batch, steps, states), np.full(batch, steps, np.int64)
     if lengths.size and not 0 <= lengths.min() <= lengths.max() <= steps:
         more = "; one matrix for all steps has the shape (S, S)" if lengths.min() >= 0 and steps == 1 and weights is None else ""
         raise ShapeError(f"lengths must be from 0 to {steps}, the number of steps; they are from {lengths.min()} to {lengths.max()}{more}")
-    return _Form(batch, steps, states), np.array(np.broadcast_to(lengths, batch), np.int64)
+    return SequenceForm(batch, steps, states), np.array(np.broadcast_to(lengths, batch), np.int64)
 
 
-def _whole_numbers(lengths: Any) -> np.ndarray[Any, Any]:
+def whole_numbers(lengths: Any) -> np.ndarray[Any, Any]:
+    """Return lengths as an array of integers on the host; `DTypeError` is raised for other numbers."""
     try:
         found = np.asarray(host(borrowed(lengths).array))
     except ValueError as error:

@@ -297,6 +297,7 @@ class ScanOperands(NamedTuple):
     lengths: Array  # steps of each sequence, at most T: an int64 array of shape (…,) on the host
     steps: int  # T
     states: int  # S
+    added: Values | None = None  # u, arrays that broadcast to (…, T + 1, S): after the initial vector, each v_t is v_t ⊕ u_t
 
     @property
     def batch(self) -> tuple[int, ...]:

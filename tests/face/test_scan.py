@@ -17,8 +17,10 @@ from scipy.special import logsumexp
 import semiring as sr
 from semiring.algebra import ops
 from semiring.algebra.laws import is_selective
+from semiring.algorithms.scan import scan
 from semiring.kernels.cpu.scans import CpuScans
 from semiring.kernels.engine import ScanOperands, ScanPlaces
+from semiring.kernels.select import engine_for
 from tests.kernels.samples import CASES, ISAS, DTypes, Values, elements, examples, name, squeeze
 
 INF = math.inf
@@ -231,6 +233,32 @@ def test_log_is_as_exact_as_its_products(dtype: str, spread: float) -> None:
                 ]
                 exact = float(mpmath.log(mpmath.fsum(terms))) if terms else -INF
                 assert found[t + 1, j] == exact or abs(found[t + 1, j] - exact) <= bound * max(1, abs(exact))
+
+
+@pytest.mark.parametrize("backward", [False, True], ids=["forward", "backward"])
+@pytest.mark.parametrize("semiring", [sr.LOG, sr.PLUS_TIMES, sr.MIN_PLUS, sr.MAX_MIN], ids=name)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_added_vectors(semiring: sr.Semiring, dtype: str, backward: bool) -> None:
+    """Each vector after the initial one joins another by ⊕, compiled and by products."""
+    rng = np.random.default_rng(8)
+    dtypes, steps, lengths = (np.dtype(dtype),), 4, np.array([4, 2])
+    for states, weighted in itertools.product((1, 3, 16, 33), (False, True)):
+        (a,), (w,), (v,), (u,) = (
+            elements(semiring, dtypes, shape, rng) for shape in ((states, states), (2, steps, states), (states,), (2, steps + 1, states))
+        )
+        operands = ScanOperands((a,), (w,) if weighted else None, (v,), lengths, steps, states, (u,))
+        found = []
+        for scans in (CpuScans(semiring, dtypes, 1), None):
+            places = ScanPlaces((np.empty((2, steps + 1, states), dtype),))
+            scan(engine_for(semiring, dtypes, "reference"), scans, operands, places, backward=backward)
+            found.append(places.values[0])
+        np.testing.assert_allclose(found[0], found[1], rtol=1e-5, atol=1e-5)
+        for b, length in enumerate(lengths):
+            start, first = (length, length - 1) if backward else (0, 1)
+            one = sr.scan(a, semiring, v, weights=w[b, first if backward else 0, None] if weighted else None, lengths=1, reverse=backward)
+            joined = sr.matmul(np.stack([one[0 if backward else 1], u[b, first]], 1), np.full(2, semiring.one, dtype), semiring)
+            np.testing.assert_array_equal(found[0][b, start], v)
+            np.testing.assert_allclose(found[0][b, first], joined, rtol=1e-5, atol=1e-5)
 
 
 def test_forward_and_backward_of_a_hidden_markov_model() -> None:

@@ -293,12 +293,12 @@ def test_a_scan_is_one_launch(gpu: _Functions, backward: bool, monkeypatch: pyte
     begin = [max(n - 1, 0) * row if backward else 0 for n in (5, 0, 2)]
     zeroth = [n * row if backward else 0 for n in (5, 0, 2)]
     assert tables[0].tolist() == [
-        [1 << 32, (2 << 32) + i * steps * row + begin[i], 3 << 32, (4 << 32) + i * (steps + 1) * row + zeroth[i], 0, 0, n]
+        [1 << 32, (2 << 32) + i * steps * row + begin[i], 3 << 32, (4 << 32) + i * (steps + 1) * row + zeroth[i], 0, 0, 0, n]
         for i, n in enumerate((5, 0, 2))
     ]
     down, across = (64, 1) if backward else (1, 64)
     assert np.frombuffer(scan, np.int64).tolist() == [
-        1 << 20, states, 16, 0, down, across, direction * states, 1, 1, direction * states, 0, 0,
+        1 << 20, states, 16, 0, down, across, direction * states, 1, 1, direction * states, 0, 0, 0, 0,
     ]  # fmt: skip
 
 

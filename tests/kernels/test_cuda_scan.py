@@ -54,9 +54,12 @@ def test_all_semirings_and_dtypes(semiring: sr.Semiring, dtypes: DTypes, backwar
             matrices = tuple(v.swapaxes(-1, -2) for v in matrices) if index % 3 == 1 else matrices
             weights = elements(semiring, dtypes, (*batch, steps, states), rng) if changes or states == 64 else None
             initial = elements(semiring, dtypes, (*batch, states), rng)
-            operands = ScanOperands(matrices, weights, initial, rng.integers(0, steps + 1, batch), steps, states)
-            there = operands._replace(**{field: _on_gpu(getattr(operands, field)) for field in ("matrices", "weights", "initial")})
-            how: Any = {"backward": backward, "last": states == 17, "witness": selective and (changes or states == 5)}
+            witness = selective and (changes or states == 5)
+            added = None if witness or index % 2 else elements(semiring, dtypes, (*batch, steps + 1, states), rng)
+            operands = ScanOperands(matrices, weights, initial, rng.integers(0, steps + 1, batch), steps, states, added)
+            fields = "matrices", "weights", "initial", "added"
+            there = operands._replace(**{field: _on_gpu(getattr(operands, field)) for field in fields})
+            how: Any = {"backward": backward, "last": states == 17, "witness": witness}
             with np.errstate(all="ignore"):
                 expected = computed(CpuScans(semiring, dtypes), np, semiring, dtypes, operands, **how)
             found = computed(CudaScans(semiring, dtypes, 0), cupy, semiring, dtypes, there, **how)

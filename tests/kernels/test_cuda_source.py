@@ -202,7 +202,8 @@ def test_kernels_of_scans_compile(semiring: Semiring, dtype: str, ordered: bool,
     size, witness = represent(semiring, dtypes).size, is_selective(semiring, dtypes)
     for states, backward in ((64, False), (300, True)):
         tile = scan_tile(size, states, constant=states == 64)
-        form = ScanForm(tile.parts, tile.terms, tile.held, tile.bound, backward, not ordered or states == 64, witness and states == 300)
+        weighted, last = not ordered or states == 64, states == 300
+        form = ScanForm(tile.parts, tile.terms, tile.held, tile.bound, backward, weighted, witness and last, added=not witness or not last)
         assert compile_and_report(scan_source(semiring, dtypes, form, arch), arch)[1] <= 16
 
 

@@ -146,19 +146,19 @@ class KernelArguments(Arguments):
 ScanWords = namedtuple("ScanWords", "first last table states scratch threshold witness_step state_step")
 """The words of a scan that belong to no array."""
 
-ScanArrays = namedtuple("ScanArrays", "matrix_step matrix_terms matrix_sums weight_step weight_stride initial_stride value_step")
+ScanArrays = namedtuple("ScanArrays", "matrix_step matrix_terms matrix_sums weight_step weight_stride initial_stride value_step added_step")
 """The words of one component, strides in elements: `matrix_terms` leads to the next term of a sum, `matrix_sums` to the next sum."""
 
 SequenceWords = namedtuple("SequenceWords", "steps witness states")
 """The words of a row of the table: the number of steps, and the addresses of the witness and of the states at v₀."""
 
-SequenceArrays = namedtuple("SequenceArrays", "matrix weight initial value")
-"""The addresses of one component: the first step's matrix and weights, the initial vector, and v₀ in the result."""
+SequenceArrays = namedtuple("SequenceArrays", "matrix weight initial value added")
+"""The addresses of one component: the first step's matrix and weights, the initial vector, v₀ in the result, and u₀."""
 
 
 def scratch_bytes(rep: Representation, states: int, width: int) -> int:
     """Return the scratch bytes of a function on vectors of `states` elements, in registers of `width` lanes."""
     lanes = -(-states // width) * width
     inner, outer = sum(s.bytes for s in rep.inner), sum(s.bytes for s in rep.outer)
-    arrays = 4 * len(rep.outer) + 1
-    return lanes * (states * inner + inner + 2 * outer + I32.bytes) + arrays * CACHE_LINE
+    arrays = 5 * len(rep.outer) + 1
+    return lanes * (states * inner + inner + 3 * outer + I32.bytes) + arrays * CACHE_LINE

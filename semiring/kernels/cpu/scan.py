@@ -1,8 +1,9 @@
 """Scans: vectors through a long product of matrices, generated for a semiring as one loop over time.
 
 A forward step is v_t = (v_{t−1} ⊗ A_t) ⊗ w_t, like α of a hidden Markov model.
-A backward step is v_{t−1} = A_t ⊗ (w_t ⊗ v_t), like β. The direction of time is only in the signs of the strides. Sequences are rows of
-a table, and a call runs a whole batch of rows in turn. The vector stays in the L1 cache from step to step.
+A backward step is v_{t−1} = A_t ⊗ (w_t ⊗ v_t), like β. Either may add a vector u_t to v_t, as the adjoint of a scan does. The direction
+of time is only in the signs of the strides. Sequences are rows of a table, and a call runs a whole batch of rows in turn. The vector stays
+in the L1 cache from step to step.
 
 The lanes of a register are entries of the new vector. A matrix is packed as inner elements, with rows padded to whole registers; once,
 if all steps share the matrix. Where ⊕ is log(eᵃ + eᵇ), a column is m + log Σ exp(x_k − m), with m the maximum, in two passes, instead of
@@ -38,11 +39,12 @@ _UNROLLED = 4
 
 
 class ScanKernel:
-    """Generates ``scan``, also with the options ``_backward``, ``_weighted`` and ``_witness``, in registers of `width` lanes."""
+    """Generates ``scan``, also with the options ``_backward``, ``_weighted``, ``_witness``, ``_added``, in registers of `width` lanes."""
 
     def __init__(self, rep: Representation, target: Target, width: int, name: str) -> None:
         self.rep, self.width = rep, width
         self.backward, self.weighted, self.witness = (option in name for option in ("backward", "weighted", "witness"))
+        self.added = "added" in name
         self.components = range(len(rep.outer))
         self._zero = rep.inner_zero if rep.kind in ("order_key", "clamped") else rep.zero
         self.args = Arguments(ScanWords, ScanArrays, len(rep.outer))
@@ -62,13 +64,13 @@ class ScanKernel:
             self._rest = em.first_lanes(em.sub(self._states, self._whole), self.width)
         self._steps = {name: [args.load(em, (name, c)) for c in self.components] for name in ScanArrays._fields}
         self._threshold = args.threshold(em, self.rep, self.width)
-        # Scratch arrays: the vector (inner), the new vector and the weights (outer), the winners, and the matrix (inner).
-        *places, matrix = em.side_by_side(scratch, (*self.rep.inner, *self.rep.outer * 2, I32, *self.rep.inner[:1]), lanes)
+        # Scratch arrays: the vector (inner), the new vector, the weights and the added vector (outer), the winners, and the matrix (inner).
+        *places, matrix = em.side_by_side(scratch, (*self.rep.inner, *self.rep.outer * 3, I32, *self.rep.inner[:1]), lanes)
         self._matrix = em.side_by_side(matrix, self.rep.inner, em.mul(lanes, self._states))
         count = len(self.components)
-        self._vector, self._new, self._weights = (places[i * count : (i + 1) * count] for i in range(3))
+        self._vector, self._new, self._weights, self._added = (places[i * count : (i + 1) * count] for i in range(4))
         self._winners = places[-1]
-        for arrays_of, elements in ((self._new, self.rep.zero), (self._weights, self.rep.one)):  # padding
+        for arrays_of, elements in ((self._new, self.rep.zero), (self._weights, self.rep.one), (self._added, self.rep.zero)):  # padding
             for place, element, s in zip(arrays_of, elements, self.rep.outer, strict=True):
                 em.fill(s, element, place, 0, lanes, self.width)
         words = len(SequenceWords._fields) + len(self.components) * len(SequenceArrays._fields)
@@ -115,7 +117,7 @@ class ScanKernel:
 
         words = Arguments(SequenceWords, SequenceArrays, len(self.components), row)
         steps = words.load(em, "steps")
-        matrices, weights, initials, values = words.addresses(em).values()
+        matrices, weights, initials, values, added = words.addresses(em).values()
         witness = words.pointer(em, "witness") if self.witness else ""
         witness_step = self.args.load(em, "witness_step") if self.witness else ""
 
@@ -146,8 +148,15 @@ class ScanKernel:
                 self._columns(j, _UNROLLED)
             with em.each(several, self._lanes, self.width) as j:
                 self._columns(j, 1)
+            if self.added:
+                for c, (s, place) in enumerate(zip(self.rep.outer, at("added_step", added, here), strict=True)):
+                    self._copy(s, place, None, self._added[c], load=True)
             if not self.backward:
-                self._take(self._weights if self.weighted else None)
+                self._take(self._weights if self.weighted else None, added=self.added)
+            elif self.added:
+                with em.each(0, self._lanes, self.width) as j:
+                    joined = self._join(load_elements(self.wide, self.rep.outer, self._new, j), j)
+                    store_elements(self.wide, self.rep.outer, self._new, j, joined)
             for s, new, to in zip(self.rep.outer, self._new, at("value_step", values, here), strict=True):
                 self._copy(s, new, None, to, load=False)
             if self.witness:
@@ -203,17 +212,25 @@ class ScanKernel:
                     square(k, j, 1)
             begin = end
 
-    def _take(self, weights: list[str] | None) -> None:
-        """Convert the new vector to the next operand: forward the weighted result itself, backward w ⊗ result."""
+    def _take(self, weights: list[str] | None, *, added: bool = False) -> None:
+        """Convert the new vector to the next operand: forward the weighted result itself with the added vector, backward w ⊗ result."""
         with self.em.each(0, self._lanes, self.width) as j:
             new = load_elements(self.wide, self.rep.outer, self._new, j)
             if weights is not None:
                 w = load_elements(self.wide, self.rep.outer, weights, j)
                 new = outer_product(self.rep, self.wide, *((w, new) if self.backward else (new, w)), self._threshold)
-                if not self.backward:
-                    store_elements(self.wide, self.rep.outer, self._new, j, new)
+            if added:
+                new = self._join(new, j)
+            if not self.backward and (weights is not None or added):
+                store_elements(self.wide, self.rep.outer, self._new, j, new)
             for c, (s, value, place) in enumerate(zip(self.rep.inner, new, self._vector, strict=True)):
                 self.em.put(s, self.rep.encode(self.wide, c, value.name), place, j, self.width)
+
+    def _join(self, new: list[Value], j: str) -> list[Value]:
+        """Return ``new`` ⊕ u, from lane j on."""
+        outer = self.rep.outer
+        more = load_elements(self.wide, outer, self._added, j)
+        return values(self.wide.combine(self.rep.add, outer, [v.name for v in new], [v.name for v in more]), outer)
 
     # The product of a vector and a matrix.
 

@@ -37,7 +37,10 @@ class CpuScans(Threaded):
         matrices = [_spread(v, (*batch, steps, states, states)) for v in operands.matrices]
         weights = None if operands.weights is None else [_spread(v, (*batch, steps, states)) for v in operands.weights]
         initials = [_spread(v, (*batch, states)) for v in operands.initial]
-        name = kernel_name("scan", backward=backward, weighted=weights is not None, witness=places.witness is not None)
+        added = None if operands.added is None else [_spread(_with_rows(v), (*batch, steps + 1, states)) for v in operands.added]
+        name = kernel_name(
+            "scan", backward=backward, weighted=weights is not None, witness=places.witness is not None, added=operands.added is not None
+        )
         last = places.values[0].ndim == len(batch) + 1
         values = [np.broadcast_to(v[..., None, :], (*batch, steps + 1, states)) if last else v for v in places.values]
         axis, direction = len(batch), -1 if backward else 1
@@ -58,13 +61,14 @@ class CpuScans(Threaded):
         columns = [lengths, *(np.zeros_like(lengths) if v is None else at(v, 0) for v in (places.witness, places.states))]
         each = []
         for c, (matrix, initial, value) in enumerate(zip(matrices, initials, values, strict=True)):
-            weight = None if weights is None else weights[c]
+            weight, more = (None if v is None else v[c] for v in (weights, added))
             columns += [at(matrix, 1), np.zeros_like(lengths) if weight is None else at(weight, 1), begin(initial), at(value, 0)]
+            columns.append(np.zeros_like(lengths) if more is None else at(more, 0))
             down, across = (step // matrix.itemsize for step in matrix.strides[-2:])
             terms, sums = (across, down) if backward else (down, across)
             stride = 0 if weight is None else weight.strides[-1] // weight.itemsize
             start = initial.strides[-1] // initial.itemsize
-            each.append(ScanArrays(pace(matrix), terms, sums, pace(weight), stride, start, pace(value)))
+            each.append(ScanArrays(pace(matrix), terms, sums, pace(weight), stride, start, pace(value), pace(more)))
         table = np.ascontiguousarray(np.stack(columns, axis=1), dtype=np.int64)
         threshold = rep.threshold(signed=signed)
         template = pack(ScanWords(0, 0, address(table), states, 0, threshold, pace(places.witness), pace(places.states)), each)
@@ -80,6 +84,11 @@ class CpuScans(Threaded):
             return_scratch(scratch)
 
         run(some, range(0, count, step), threads)
+
+
+def _with_rows(v: Array) -> Array:
+    """Return an array with contiguous rows, a copy where necessary."""
+    return v if v.strides[-1] == v.itemsize or v.shape[-1] < 2 else np.ascontiguousarray(v)
 
 
 def _spread(v: Array, shape: tuple[int, ...]) -> Array:

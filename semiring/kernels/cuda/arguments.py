@@ -121,12 +121,13 @@ class SelectK(NamedTuple):
 
 
 class Sequence(NamedTuple):
-    """One sequence of a scan: the addresses of the first step's matrix and weights, of the initial vector, and of v₀ in the result."""
+    """One sequence of a scan: the addresses of the first step's matrix and weights, of the initial vector, and of v₀ and u₀."""
 
     matrix: Pointers
     weights: Pointers
     initial: Pointers
     values: Pointers
+    added: Pointers
     witness: Ints
     states: Ints
     steps: Word
@@ -149,6 +150,8 @@ class Scan(NamedTuple):
     weight_stride: Word
     initial_stride: Word
     value_step: Word
+    added_step: Word
+    added_stride: Word
     threshold: Word
     rows: Word
 

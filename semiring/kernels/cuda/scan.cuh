@@ -1,4 +1,5 @@
-// Scans: vectors through a long product of matrices, v <- (v x A) x w at each step, or backward v <- A x (w x v).
+// Scans: vectors through a long product of matrices, v <- (v x A) x w at each step, or backward v <- A x (w x v). Either may then add a
+// vector u, as the adjoint of a scan does.
 //
 // A thread block has a sequence. The vector lies in shared memory, in two alternating buffers: a step needs one barrier. PARTS neighbouring
 // lanes share the sum of a new entry: each lane adds consecutive terms, TERMS at a time. A matrix that is the same in all steps is HELD in
@@ -15,7 +16,7 @@ template <class S> struct Scan { SCAN_FIELDS };
 // Prefetch distances in steps, of weights and of matrices, and the most bytes of a matrix that is prefetched.
 constexpr int WEIGHTS_AHEAD = 16, MATRICES_AHEAD = 2, ASKED_BYTES = 1 << 16;
 
-template <class S, class Sum, int PARTS, int TERMS, bool HELD, bool BACKWARD, bool WEIGHTED, bool WITNESS>
+template <class S, class Sum, int PARTS, int TERMS, bool HELD, bool BACKWARD, bool WEIGHTED, bool WITNESS, bool ADDED>
 __device__ __forceinline__ void scan_sequence(const Scan<S>& scan) {
   using E = typename S::Element;
   constexpr int V = Vector<E>::length;
@@ -61,6 +62,14 @@ __device__ __forceinline__ void scan_sequence(const Scan<S>& scan) {
     if (part == 0 && step + WEIGHTS_AHEAD < steps) S::prefetch(sequence.weights, at + WEIGHTS_AHEAD * scan.weight_step);
   };
 
+  E more = S::zero();
+  const auto load_added = [&](long long step) {
+    if (!ADDED || !there || step >= steps) return;
+    const long long at = (step + 1) * scan.added_step + column * scan.added_stride;
+    more = S::get(sequence.added, at);
+    if (part == 0 && step + WEIGHTS_AHEAD < steps) S::prefetch(sequence.added, at + WEIGHTS_AHEAD * scan.added_step);
+  };
+
   for (int i = threadIdx.x; i < 2 * PARTS * pitch; i += blockDim.x) vectors[i] = S::zero();
   E x = there ? S::get(sequence.initial, column * scan.initial_stride) : S::zero();
   typename S::Pointers values = sequence.values;
@@ -70,6 +79,7 @@ __device__ __forceinline__ void scan_sequence(const Scan<S>& scan) {
   E terms[TERMS];
   if (steps > 0) load_terms(terms, 0, 0);
   load_weight(0);
+  load_added(0);
   barrier();
 
   for (long long t = 0; t < steps; t++) {
@@ -109,6 +119,10 @@ __device__ __forceinline__ void scan_sequence(const Scan<S>& scan) {
     if (!BACKWARD && WEIGHTED) {
       x = times(x, weight);
       load_weight(t + 1);
+    }
+    if (ADDED) {
+      x = S::decode(S::add(S::encode(x), S::encode(more)), threshold);
+      load_added(t + 1);
     }
     S::advance(values, scan.value_step);
     if (writes) S::put(values, column, x);

@@ -100,6 +100,7 @@ class ScanForm:
     backward: bool
     weighted: bool
     witness: bool
+    added: bool = False
 
 
 def scan_source(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], form: ScanForm, arch: int) -> str:
@@ -107,7 +108,7 @@ def scan_source(semiring: Semiring, dtypes: tuple[np.dtype[Any], ...], form: Sca
     r = represent(semiring, dtypes)
     total = sum_of(semiring, dtypes, witness=form.witness)
     step = step_for(r, arch, ordered_bits=False) if total == "Fold" else None
-    flags = (str(x).lower() for x in (form.held, form.backward, form.weighted, form.witness))
+    flags = (str(x).lower() for x in (form.held, form.backward, form.weighted, form.witness, form.added))
     call = f"scan_sequence<Summed, {total}<Summed>, {form.parts}, {form.terms}, {', '.join(flags)}>"
     return summing_source(semiring, dtypes, "scan", {"scan": (call, form.bound)}, step=step)
 
@@ -139,6 +140,7 @@ class CudaScans:
         matrices = spread(operands.matrices, operands.steps, states, states)
         initials = spread(operands.initial, states)
         weights = [] if operands.weights is None else spread(operands.weights, operands.steps, states)
+        added = [] if operands.added is None else spread(operands.added, operands.steps + 1, states)
         values = [cupy.broadcast_to(v[..., None, :], (*batch, operands.steps + 1, states)) if last else v for v in places.values]
 
         def column(v: Any, first: Array | None = None) -> Array:
@@ -154,10 +156,11 @@ class CudaScans:
         columns = [column(v, final) for v in matrices]
         columns += [column(v, final) for v in weights] or [nothing] * len(matrices)
         columns += [column(v) for v in initials] + [column(v, lengths) for v in values]
+        columns += [column(v, lengths) for v in added] or [nothing] * len(matrices)
         columns += [nothing if v is None else column(v, lengths) for v in (places.witness, places.states)]
         table = cupy.asarray(np.ascontiguousarray(np.stack([*columns, lengths], axis=1), np.int64))
         tile, witness = scan_tile(r.size, states, constant=stride(matrices, 0) == 0), places.witness is not None
-        form = ScanForm(tile.parts, tile.terms, tile.held, tile.bound, backward, operands.weights is not None, witness)
+        form = ScanForm(tile.parts, tile.terms, tile.held, tile.bound, backward, bool(weights), witness, bool(added))
         rows = max(1, min(_ROWS, _ROW_BYTES // (4 * states))) if witness else 0  # steps traced back at a time
         down, across = stride(matrices, 1), stride(matrices, 2)
         scan = Scan(
@@ -170,6 +173,8 @@ class CudaScans:
             stride(weights, 1),
             stride(initials, 0),
             direction * stride(values, 0),
+            direction * stride(added, 0),
+            stride(added, 1),
             threshold(int(r.zero[0]), signed=signed) if r.clamped else 0,
             rows,
         )

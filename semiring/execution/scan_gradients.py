@@ -1,0 +1,241 @@
+"""Executor of scans of PyTorch's tensors that require a gradient: functions for PyTorch's automatic differentiation.
+
+The forward pass is the scan of `execution.scan`, with all vectors. The backward pass is the adjoint of `algorithms.scan_adjoints`, as
+another function. Second derivatives of a scan, and forward mode, come from products step by step. So do all derivatives over semirings that
+`algorithms.scan_adjoints` lacks.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.definition import Semiring
+from semiring.algebra.laws import is_selective
+from semiring.algorithms.scan_adjoints import ScanPass, adjoint_of_scan, has_scan_adjoint
+from semiring.arrays.devices import in_stream_of
+from semiring.arrays.exchange import is_recorded
+from semiring.common.errors import GraphError
+from semiring.execution.gradients import adjoint_for, computed, product_of_tensors, tensors_of, transposed
+from semiring.execution.operands import flattened
+from semiring.execution.product import multiply
+from semiring.execution.scan import Decoded, ScanOptions, form_of_scan, scan_sequences, whole_numbers
+from semiring.kernels.tensors import on_tensors
+
+__all__ = ["scan_with_gradient"]
+
+Tensors = list[Any]
+
+_AXES = {"matrices": 3, "weights": 2, "initial": 1}
+
+
+@dataclass(frozen=True, eq=False)
+class _Call:
+    """One scan: what was asked. Its operands are matrices, weights if `weighted`, and initial vectors."""
+
+    semiring: Semiring
+    options: ScanOptions
+    lengths: np.ndarray[Any, Any]
+    steps: int
+    weighted: bool
+    last: bool  # the last computed vectors are wanted; then all vectors follow them in the answer, without a gradient
+
+    def operands(self, tensors: Any) -> tuple[Any, Any, Any]:
+        """Return matrices, weights or None, and initial vectors."""
+        return tensors if self.weighted else (tensors[0], None, tensors[1])
+
+
+def scan_with_gradient(matrices: Any, semiring: Semiring, initial: Any, weights: Any, lengths: Any, options: ScanOptions) -> Any:
+    """Scan tensors so that PyTorch can differentiate the vectors; arguments are those of `scan_sequences`."""
+    torch: Any = sys.modules["torch"]
+    adjoint_for(semiring)
+    if options.witness:
+        semiring.require_selective()
+    if options.sample is not None:
+        raise GraphError("a tensor requires a gradient, which samples do not propagate; pass .detach()")
+    given = {name: x for name, x in zip(_AXES, (matrices, weights, initial), strict=True) if x is not None}
+    device = next(x.device for x in flattened(list(given.values())) if is_recorded(x))
+    parts = {name: tensors_of(x, semiring, name, device) for name, x in given.items()}
+    form, counts = form_of_scan({name: tuple(x[0].shape) for name, x in parts.items()}, None if lengths is None else whole_numbers(lengths))
+    kind = computed(*(v.dtype for x in parts.values() for v in x))
+    if "initial" not in parts:
+        parts["initial"] = [torch.full((form.states,), float(o), dtype=kind, device=device) for o in _elements(semiring.one)]
+    operands = [  # with all leading axes, of length 1 where an operand has none
+        [v.to(kind).reshape(*(1,) * (len(form.batch) + _AXES[name] - v.ndim), *v.shape) for v in x] for name, x in parts.items()
+    ]
+    whole = options._replace(last=False, witness=options.witness or is_selective(semiring))
+    call = _Call(semiring, whole, counts, form.steps, "weights" in parts, options.last)
+    if has_scan_adjoint(semiring):
+        value, *_, witness, states = _functions()[0].apply(call, *(x for (x,) in operands))
+    else:
+        values, witness, states = _by_steps(call, *call.operands(operands)), None, None
+        value = values[0] if semiring.components == 1 else tuple(values)
+        if options.witness:
+            _, witness, states = _scanned(call, *call.operands([tuple(v.detach() for v in x) for x in operands]))
+    return Decoded(value, witness, states) if options.witness else value
+
+
+def _elements(x: Any) -> tuple[Any, ...]:
+    return x if isinstance(x, tuple) else (x,)
+
+
+def _last(v: Any, call: _Call) -> Any:
+    """Return the last computed vector of each sequence."""
+    if call.options.reverse or not call.lengths.size or int(call.lengths.min()) == call.steps:
+        return v[..., 0 if call.options.reverse else -1, :]
+    at = sys.modules["torch"].from_numpy(call.lengths[..., None, None]).to(v.device)
+    return v.gather(-2, at.expand(*call.lengths.shape, 1, v.shape[-1]))[..., 0, :]
+
+
+@functools.cache
+def _functions() -> tuple[Any, Any]:
+    """Make the subclasses of `torch.autograd.Function` for a scan and for its adjoint, once PyTorch is imported."""
+    torch: Any = sys.modules["torch"]
+    scan: dict[str, Any] = {
+        "forward": _forward,
+        "setup_context": _keep,
+        "backward": _backward,
+        "jvp": _forward_derivative,
+        "vmap": _over_a_batch,
+    }
+    adjoint: dict[str, Any] = {"forward": _adjoint, "setup_context": _keep_again, "backward": _second, "vmap": _adjoints_over_a_batch}
+    named = (("SemiringScan", scan), ("SemiringScanAdjoint", adjoint))
+    first, second = (type(name, (torch.autograd.Function,), {k: staticmethod(f) for k, f in found.items()}) for name, found in named)
+    return first, second
+
+
+def _forward(call: _Call, *operands: Any) -> tuple[Any, ...]:
+    """Scan; return the vectors, and the witness and the states, or None."""
+    found = _scanned(call, *call.operands([x.detach() for x in operands]))
+    values, witness, states = found if isinstance(found, Decoded) else (found, None, None)
+    return *([_last(values, call).clone()] if call.last else []), values, witness, states
+
+
+def _scanned(call: _Call, matrices: Any, weights: Any, initial: Any, added: Any = None) -> Any:
+    """Scan tensors, or tuples of components, whose number of steps may be in the lengths alone."""
+    parts = [a.expand(*a.shape[:-3], call.steps, *a.shape[-2:]) for a in _elements(matrices)]
+    with in_stream_of(parts):
+        matrices = parts[0] if call.semiring.components == 1 else tuple(parts)
+        weights, initial = (x[0] if isinstance(x, tuple) and len(x) == 1 else x for x in (weights, initial))
+        return scan_sequences(matrices, call.semiring, initial, weights, call.lengths, call.options, added)
+
+
+def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
+    """Keep for the backward pass the operands, the vectors and the witness."""
+    ctx.call, *operands = inputs
+    *values, witness, states = output
+    found = [] if witness is None else [witness]
+    ctx.save_for_backward(*operands, values[-1], *found)
+    ctx.save_for_forward(*operands, values[-1], *found)
+    ctx.mark_non_differentiable(*values[1:], *found, *([] if states is None else [states]))
+
+
+def _backward(ctx: Any, gradient: Any, *_: Any) -> tuple[Any, ...]:
+    wanted = ctx.call.operands(ctx.needs_input_grad[1:])
+    return None, *_functions()[1].apply(ctx.call, wanted, gradient, *ctx.saved_tensors)
+
+
+def _forward_derivative(ctx: Any, _: None, *tangents: Any) -> tuple[Any, ...]:
+    """Return the derivative of the vectors along tangents of the operands: the transpose of the adjoint, step by step."""
+    vjp, call, (*operands, values) = sys.modules["torch"].func.vjp, ctx.call, ctx.saved_tensors[: len(tangents) + 1]
+    like = _last(values, call) if call.last else values
+
+    def adjoint(gradient: Any) -> Any:
+        return vjp(functools.partial(_single_by_steps, call), *operands)[1](gradient)
+
+    return *transposed(adjoint, [like.new_zeros(like.shape)], tangents), *(None,) * (3 if call.last else 2)
+
+
+def _adjoint(call: _Call, wanted: tuple[Any, Any, Any], *tensors: Any) -> tuple[Any, ...]:
+    """Return the gradients of all operands, None for those not wanted; `tensors` are gradient, operands, vectors and witness."""
+    gradient, *parts = (x.detach() for x in tensors)
+    count = 3 if call.weighted else 2
+    operands, values, witness = call.operands(parts[:count]), parts[count], (*parts[count + 1 :], None)[0]
+    forward = ScanPass(call.semiring, *operands, values, witness, call.lengths, call.options.reverse, call.last)
+    unchecked = call.options._replace(witness=False, check=False)
+
+    def scan(semiring: Semiring, matrices: Any, weights: Any, initial: Any, added: Any, lengths: Any, *, reverse: bool) -> Any:
+        other = replace(call, semiring=semiring, lengths=lengths, options=unchecked._replace(reverse=reverse))
+        return _scanned(other, matrices, weights, initial, added)
+
+    def product(left: Any, right: Any) -> Any:
+        with in_stream_of((left, right)):
+            return multiply(left, right, call.semiring, None, None, (False, unchecked.device, unchecked.threads, False))
+
+    each = adjoint_of_scan(forward, gradient, (bool(wanted[0]), bool(wanted[1]), bool(wanted[2])), scan, product)
+    return tuple(each if call.weighted else each[::2])
+
+
+def _keep_again(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
+    ctx.call, _, *tensors = inputs
+    ctx.save_for_backward(*tensors[: 4 if ctx.call.weighted else 3])
+    ctx.others = len(inputs) - 2 - len(ctx.saved_tensors)
+
+
+def _second(ctx: Any, *gradients: Any) -> tuple[Any, ...]:
+    """Differentiate the gradients, by products step by step, with respect to gradients and operands; vectors depend on the operands."""
+    vjp, call, given = sys.modules["torch"].func.vjp, ctx.call, ctx.saved_tensors
+    present = [i for i, g in enumerate(gradients) if g is not None]
+
+    def first(gradient: Any, *operands: Any) -> tuple[Any, ...]:
+        found = vjp(functools.partial(_single_by_steps, call), *operands)[1](gradient)
+        return tuple(found[i] for i in present)
+
+    found = vjp(first, *given)[1](tuple(gradients[i] for i in present))
+    return None, None, *found, *(None for _ in range(ctx.others))
+
+
+def _single_by_steps(call: _Call, *operands: Any) -> Any:
+    """Compute vectors of single numbers by `_by_steps`."""
+    return _by_steps(call, *call.operands([[x] for x in operands]))[0]
+
+
+def _by_steps(call: _Call, matrices: Tensors, weights: Tensors | None, initial: Tensors) -> Tensors:
+    """Compute vectors by differentiable products, one step after the other."""
+    torch, options, mul, adjoint = sys.modules["torch"], call.options, call.semiring.program.mul, adjoint_for(call.semiring)
+    reverse, lengths = options.reverse, torch.from_numpy(call.lengths).to(initial[0].device)[..., None]
+    shape, zero = (*call.lengths.shape, initial[0].shape[-1]), list(map(float, _elements(call.semiring.zero)))
+    begin = [v.expand(shape) for v in initial]
+    vector, rows = [torch.full_like(v, z) for v, z in zip(begin, zero, strict=True)], list[Tensors]()
+
+    def product(step: int, vector: Tensors) -> Tensors:
+        """Return the vectors after a step."""
+        used = lengths > step  # entries beyond the lengths may be NaN
+        a = [torch.where(used[..., None], x[..., min(step, x.shape[-3] - 1), :, :], 1) for x in matrices]
+        w = [] if weights is None else [torch.where(used, x[..., min(step, x.shape[-2] - 1), :], 1) for x in weights]
+        axis = -1 if reverse else -2
+        before = list(on_tensors(mul, w, vector)) if reverse and w else vector
+        rows = [v.unsqueeze(axis) for v in before]
+        *found, _ = product_of_tensors(*((a, rows) if reverse else (rows, a)), call.semiring, (False, *options[3:6]), adjoint)
+        after = [v.squeeze(axis) for v in found]
+        return after if reverse or not w else list(on_tensors(mul, after, w))
+
+    for t in range(call.steps, -1, -1) if reverse else range(call.steps + 1):
+        new = product(t if reverse else t - 1, vector) if rows else vector
+        begins = lengths == t if reverse else torch.full_like(lengths, t == 0, dtype=torch.bool)
+        vector = [torch.where(begins, b, v) for b, v in zip(begin, new, strict=True)]
+        rows.append([torch.where(lengths >= t, v, z) for v, z in zip(vector, zero, strict=True)])
+    values = [torch.stack(part[::-1] if reverse else part, -2) for part in zip(*rows, strict=True)]
+    return [_last(v, call) for v in values] if call.last else values
+
+
+def _in_front(call: _Call, size: int, axes: Any, tensors: Any) -> tuple[_Call, list[Any]]:
+    """Return the call, and tensors as stacks with the axis of `torch.func.vmap` in front."""
+    stacks = [x.expand(size, *x.shape) if axis is None else x.movedim(axis, 0) for x, axis in zip(tensors, axes, strict=True)]
+    return replace(call, lengths=np.array(np.broadcast_to(call.lengths, (size, *call.lengths.shape)))), stacks
+
+
+def _over_a_batch(info: Any, axes: tuple[int | None, ...], call: _Call, *operands: Any) -> tuple[Any, Any]:
+    call, stacks = _in_front(call, info.batch_size, axes[1:], operands)
+    found = _functions()[0].apply(call, *stacks)
+    return found, tuple(None if x is None else 0 for x in found)
+
+
+def _adjoints_over_a_batch(info: Any, axes: tuple[Any, ...], call: _Call, wanted: Any, *tensors: Any) -> tuple[Any, Any]:
+    call, stacks = _in_front(call, info.batch_size, axes[2:], tensors)
+    found = _functions()[1].apply(call, wanted, *stacks)
+    return found, tuple(None if x is None else 0 for x in found)
