@@ -15,7 +15,7 @@ from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.chain import multiply_chain
 from semiring.arrays.devices import in_stream_of
-from semiring.arrays.exchange import holds_sparse, is_compiling, is_recorded
+from semiring.arrays.exchange import holds_sparse, is_compiling, is_recorded, is_traced
 from semiring.arrays.threads import require_threads
 from semiring.common.docstrings import described_by
 from semiring.common.errors import GraphError, SemiringError, ShapeError, about, described, raised_here, refuse_arrays, require_k
@@ -148,6 +148,10 @@ def matmul(
 
             alone = usual and c is out is mask is None and not complement
             return multiply_with_gradient(a, b, semiring, options, alone=alone, split=ties == "split")
+        if is_traced(a) or is_traced(b):
+            from semiring.execution.traced import multiply_traced  # only where JAX is
+
+            return multiply_traced(a, b, semiring, options, alone=usual and c is out is mask is None and not complement and ties == "first")
         sparse = mask is not None or complement or holds_sparse(a) or holds_sparse(b)
         if usual and not sparse and (type(a) is np.ndarray or type(b) is np.ndarray):
             return multiply(a, b, semiring, c, out, options)

@@ -15,8 +15,9 @@ EXAMPLES = {name: page for name, page in PAGES.items() if ">>> " in page.read_te
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_python_examples(name: str) -> None:
-    if ">>> import torch" in EXAMPLES[name].read_text(encoding="utf-8"):
-        pytest.importorskip("torch")
+    for library in ("jax", "torch"):
+        if f">>> import {library}\n" in EXAMPLES[name].read_text(encoding="utf-8"):
+            pytest.importorskip(library)
     lines, inside = [], False
     for line in EXAMPLES[name].read_text(encoding="utf-8").splitlines():
         fence = line.startswith("```")

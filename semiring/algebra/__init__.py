@@ -2,6 +2,7 @@
 
 Each module imports only from modules below it:
 
+    derivatives.py  the derivative of each operation, the Jacobian of expressions, and the form of the derivative of a product
     laws.py         `check` with its report, and `require`: an algorithm refuses a semiring without the laws it needs
     catalogue.py    the built-in semirings, and `as_semiring`, which finds one by name
     definition.py   `Semiring`: an algebraic structure with a conversion of weights, a witness mark, and display in Jupyter
@@ -15,7 +16,6 @@ Each module imports only from modules below it:
     agreement.py    comparison of a callable with its recording on the same scalars
 
     ops.py          exp, log, where, … on numbers, NumPy arrays, SymPy expressions and symbols
-    derivatives.py  the derivative of each operation, and the Jacobian of expressions
     exponential.py  recognition of log(e^{sa} + e^{sb}) / s
     tracing.py      `record`: runs a callable on symbols, once for each outcome of its branches
     expression.py   `Expr`, a recorded expression: evaluation and display; engines generate kernels from it

@@ -1,4 +1,4 @@
-"""Derivatives of recorded operations: one table, and the Jacobian of expressions by the chain rule.
+"""Derivatives of recorded operations, the Jacobian of expressions by the chain rule, and the form of the derivative of a product.
 
 >>> from semiring.algebra.expression import node, var
 >>> a, b = var(0), var(1)
@@ -10,11 +10,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
 
-from semiring.algebra.expression import COMPARISONS, Expr, const, node, nodes, where
+from semiring.algebra.definition import Semiring
+from semiring.algebra.expression import COMPARISONS, Expr, const, is_operation, node, nodes, var, where
+from semiring.algebra.laws import is_selective
 from semiring.common.errors import SemiringError
 
-__all__ = ["DERIVATIVES", "ONE", "ZERO", "derivatives"]
+__all__ = ["DERIVATIVES", "ONE", "ZERO", "Jacobian", "ProductDerivative", "derivative_of_product", "derivatives"]
+
+Jacobian = tuple[tuple[Expr, ...], ...]
 
 ZERO, ONE = const(0), const(1)
 
@@ -90,3 +95,30 @@ def _column(roots: tuple[Expr, ...], variable: Expr) -> tuple[Expr, ...]:
         else:
             raise SemiringError(f"the operation {expr.op!r} has no derivative")
     return tuple(found[root] for root in roots)
+
+
+class ProductDerivative(NamedTuple):
+    """The form of the derivative of a product over a semiring.
+
+    ⊕ selects; or is log Σ exp of `scale` times the terms, with + as ⊗; or is a sum, of products of numbers or of other ⊗; or is any other
+    recorded operation. `jacobian` has the derivatives of ⊗ by the components of both operands.
+    """
+
+    kind: Literal["selected", "exponentials", "numbers", "sums", "recorded"]
+    jacobian: Jacobian = ()
+    scale: float = 1.0
+
+
+@functools.lru_cache(maxsize=256)
+def derivative_of_product(semiring: Semiring) -> ProductDerivative:
+    """Return the form of the derivative of products over a semiring; SemiringError is raised for an operation without a derivative."""
+    program, width = semiring.program, semiring.components
+    if program.exponential is not None:
+        return ProductDerivative("exponentials", scale=float(program.exponential))
+    jacobian = derivatives(program.mul, [var(side, c) for side in (0, 1) for c in range(width)])
+    if width == 1 and is_operation(program.add[0], ("add",)):
+        return ProductDerivative("numbers" if is_operation(program.mul[0], ("mul",)) else "sums", jacobian)
+    if is_selective(semiring):
+        return ProductDerivative("selected", jacobian)
+    derivatives(program.add, [var(side, c) for side in (0, 1) for c in range(width)])
+    return ProductDerivative("recorded", jacobian)

@@ -57,6 +57,7 @@ Products
     scan                vectors through a long product: Baum et al. (1970), Viterbi (1967)
     metrics             operations of distances between rows, by name or by the caller's callables
     selection           the k best entries of each row, block after block
-    adjoints            the gradients of both operands of a product
+    adjoints            the gradients of both operands of a product, for PyTorch
     closure_adjoints    the gradient of the matrix of a closure
+    tangents            the tangent of a product, for JAX
 """

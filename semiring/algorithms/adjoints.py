@@ -20,25 +20,24 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.derivatives import ONE, ZERO, derivatives
-from semiring.algebra.expression import Expr, is_operation, nodes, var
-from semiring.algebra.laws import is_selective
+from semiring.algebra.derivatives import ONE, ZERO, Jacobian, derivative_of_product
+from semiring.algebra.expression import Expr, nodes
 from semiring.common.errors import SemiringError
 from semiring.kernels.cuda.gradients import exponentials_on_gpu, selected_on_gpu
 from semiring.kernels.tensors import on_tensors
 
 __all__ = [
-    "Adjoint", "ForwardPass", "Jacobian", "Tensors", "adjoint_of", "deficit", "of_exponentials", "pulled", "sums_at", "uses_operands",
+    "ENTRIES", "IN_DOUBLE", "IN_SINGLE", "Adjoint", "ForwardPass", "Jacobian", "Tensors", "adjoint_of", "deficit", "of_exponentials",
+    "pulled", "sums_at", "uses_operands",
 ]  # fmt: skip
 
 Tensors = Sequence[Any]
 Wanted = tuple[bool, bool]
-Jacobian = tuple[tuple[Expr, ...], ...]
 
-_ENTRIES = 1 << 21
+ENTRIES = 1 << 21
 """The most terms a_ik ⊗ b_kj in memory at once."""
 
-_SINGLE, _DOUBLE = 32.0, 256.0
+IN_SINGLE, IN_DOUBLE = 32.0, 256.0
 """The largest `deficit` of sums in float32 and in float64.
 
 An exponential below e⁻⁸⁷ (float64: e⁻⁷⁰⁸) may count as 0. The relative loss of a gradient is then below e⁻⁵⁵ (e⁻⁴⁵²).
@@ -71,20 +70,18 @@ def adjoint_of(semiring: Semiring, *, split: bool = False) -> Adjoint:
 
     With `split`, the terms that equal a selected value share its gradient.
     """
-    program, width = semiring.program, semiring.components
-    if program.exponential is not None:
-        return functools.partial(of_exponentials, float(program.exponential))
-    jacobian = derivatives(program.mul, [var(side, c) for side in (0, 1) for c in range(width)])
-    if width == 1 and is_operation(program.add[0], ("add",)):
-        return _of_numbers if is_operation(program.mul[0], ("mul",)) else functools.partial(_of_sums, jacobian)
-    if is_selective(semiring):
-        if not split:
-            return functools.partial(_of_selected, jacobian)
-        if width > 1:
+    kind, jacobian, scale = derivative_of_product(semiring)
+    if kind == "exponentials":
+        return functools.partial(of_exponentials, scale)
+    if kind == "numbers":
+        return _of_numbers
+    if kind == "selected" and split:
+        if semiring.components > 1:
             raise SemiringError("ties of structured elements are not split; leave ties at 'first'")
-        return functools.partial(_of_ties, program.mul, jacobian)
-    derivatives(program.add, [var(side, c) for side in (0, 1) for c in range(width)])
-    return functools.partial(_of_recomputed, semiring)
+        return functools.partial(_of_ties, semiring.program.mul, jacobian)
+    if kind == "recorded":
+        return functools.partial(_of_recomputed, semiring)
+    return functools.partial(_of_sums if kind == "sums" else _of_selected, jacobian)
 
 
 def uses_operands(jacobian: Jacobian) -> bool:
@@ -143,7 +140,7 @@ def _of_recomputed(semiring: Semiring, product: ForwardPass, gradients: Tensors,
     torch, program, width = _torch(), semiring.program, len(product.left)
     zero = [float(z) for z in (semiring.zero if width > 1 else (semiring.zero,))]
     m, n = product.left[0].shape[-2], product.right[0].shape[-1]
-    block = max(1, _ENTRIES // max(1, product.left[0].numel() // m))  # values of a block
+    block = max(1, ENTRIES // max(1, product.left[0].numel() // m))  # values of a block
     rows, columns = max(1, block // n), min(n, block)
 
     def values(*operands: Any) -> tuple[Any, ...]:
@@ -218,7 +215,7 @@ def _by_terms(a: Any, b: Any, g: Any, terms: Callable[..., tuple[Any, Any]], wan
 
 def _blocks(depth: int, values: int) -> list[slice]:
     """Return parts of k with few enough terms of so many values."""
-    step = max(1, _ENTRIES // values)
+    step = max(1, ENTRIES // values)
     return [slice(k, min(depth, k + step)) for k in range(0, depth, step)]
 
 
@@ -226,15 +223,15 @@ def of_exponentials(scale: float, product: ForwardPass, gradients: Tensors, want
     """Multiply e^{s(a − α)}, e^{s(b − β)} and G e^{s(α + β − c)}, with α the largest s a of a row, and β the largest s b of a column."""
     torch, (g,), left, right = _torch(), gradients, None, None
     if not torch.is_grad_enabled():
-        limits = _SINGLE if g.dtype == torch.float32 else _DOUBLE, _HUGE
+        limits = IN_SINGLE if g.dtype == torch.float32 else IN_DOUBLE, _HUGE
         if found := exponentials_on_gpu(scale, (g, product.found, *product.left, *product.right), wanted, limits):
             return [found[0]], [found[1]]
     lost = deficit(scale, product.left[0], product.right[0], product.found) if product.deficit is None else product.deficit
-    wide = torch.float64 if lost > _SINGLE else g.dtype
+    wide = torch.float64 if lost > IN_SINGLE else g.dtype
     a, b, c = (_scaled(scale, x.to(wide)) for x in (*product.left, *product.right, product.found))
     unreachable = c == -math.inf
     weight = g.to(wide).masked_fill(unreachable, 0)
-    if lost > _DOUBLE:
+    if lost > IN_DOUBLE:
         c = c.masked_fill(unreachable, 0)[..., :, None, :]
 
         def terms(a: Any, b: Any, g: Any) -> tuple[Any, Any]:

@@ -7,6 +7,7 @@ conversion.py    entries in another dtype, and the check against the carrier
 pieces.py        slices of large arrays for work in pieces
 memory.py        free memory of a device; refusal of allocations that cannot fit
 threads.py       tasks over threads, signals that stop tasks, and scratch memory
+xla.py           `register`: a Python function that XLA, the compiler of JAX, calls with arrays
 overlap.py       memory layouts and aliasing of matrices
 
 `devices.strided` or else `exchange.borrowed` reads operands, `conversion` their entries in pieces. Engines ask `overlap` for aliasing

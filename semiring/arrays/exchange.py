@@ -35,9 +35,9 @@ from semiring.common.errors import (
 from semiring.common.units import counted
 
 __all__ = [
-    "ArrayLike", "Borrowed", "Restorer", "a_name_of", "as_array_like", "borrowed", "comes_from", "graph_library", "holds_sparse",
-    "is_compiling", "is_pydata", "is_recorded", "is_sparse", "is_transformed", "lends_memory", "name_of", "refuse_short_floats",
-    "require_readable", "requires_gradient", "rounded_integer",
+    "ArrayLike", "Borrowed", "Restorer", "a_name_of", "as_array_like", "borrowed", "comes_from", "cut_off", "graph_library", "holds_sparse",
+    "is_compiling", "is_pydata", "is_recorded", "is_sparse", "is_traced", "is_transformed", "lends_memory", "name_of",
+    "refuse_short_floats", "require_readable", "requires_gradient", "rounded_integer",
 ]  # fmt: skip
 
 _LEAST_ROUNDED = 2.0**53  # the float64 of the first integer that float64 rounds
@@ -110,6 +110,25 @@ def requires_gradient(value: Any) -> bool:
     False
     """
     return any(getattr(part, "requires_grad", False) for part in (value if isinstance(value, tuple | list) else (value,)))
+
+
+def is_traced(value: Any) -> bool:
+    """Return True for an array of a function that JAX traces, or a tuple with one.
+
+    >>> is_traced(np.eye(2))
+    False
+    """
+    jax: Any = sys.modules.get("jax")
+    parts = value if isinstance(value, tuple | list) else (value,)
+    return jax is not None and any(_root(part) == "jax" and isinstance(part, jax.core.Tracer) for part in parts)
+
+
+def cut_off(dtype: Any, kept: Any) -> DTypeError:
+    """Return the error for a result in a dtype that the caller's library converts to another one."""
+    return DTypeError(
+        f"the result is of {dtype}, but the caller's library converts it to {kept}; choose another dtype, or enable "
+        f"this one (JAX: jax.config.update('jax_enable_x64', True))"
+    )
 
 
 def is_compiling(value: Any) -> bool:
@@ -205,10 +224,7 @@ class Restorer:
             raise DTypeError(f"the result is of {array.dtype}, a dtype that the caller's library lacks: {error}") from None
         dtype = str(getattr(found, "dtype", array.dtype)).rpartition(".")[2]
         if dtype != array.dtype.name:  # JAX cuts the entries off
-            raise DTypeError(
-                f"the result is of {array.dtype}, but the caller's library converts it to {dtype}; choose another dtype, or enable "
-                f"this one (JAX: jax.config.update('jax_enable_x64', True))"
-            )
+            raise cut_off(array.dtype, dtype)
         if self._device is None or not hasattr(found, "to_device") or found.device == self._device:
             return found
         return found.to_device(self._device)
@@ -393,7 +409,10 @@ def _torch(tensor: Any) -> str | None:
 
 def _jax(array: Any) -> str | None:
     if isinstance(array, sys.modules["jax"].core.Tracer):
-        return "has no entries yet, because JAX is tracing a function; call this library outside of it, or by jax.pure_callback"
+        return (
+            "has no entries yet, because JAX is tracing a function, in which only matmul of dense arrays works, without k; call this "
+            "library outside of the function, or by jax.pure_callback"
+        )
     if len(array.devices()) > 1:
         return f"is spread over {len(array.devices())} devices; bring it to one, as with jax.device_put(array, jax.devices()[0])"
     return None

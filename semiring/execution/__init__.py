@@ -18,6 +18,7 @@
     relaunch.py     `multiply_again`: a product on a GPU whose kernels were launched before for operands of the same layout
     gradients.py    `multiply_with_gradient`: a product of PyTorch's tensors that require a gradient
     closure_gradients.py   `close_with_gradient`: a closure of such tensors
+    traced.py       `multiply_traced`: a product within a function that JAX traces
     operands.py     the operands of a product: form, arrays and output
     sparse_product.py, sparse_operands.py   `multiply_sparse`, `sparse_power`: products and powers of sparse arrays
     scan.py         `scan_sequences`: vectors through a long product of matrices

@@ -36,7 +36,8 @@ from semiring.kernels.overflow.statistics import SMALL, gpu_kernels
 from semiring.planning import Plan, Problem, location, plan
 
 __all__ = [
-    "Witnessed", "asynchronous_engine", "begin_checks", "in_callers_kind", "matrices_of", "multiply", "require_gpu_room", "with_witness",
+    "Witnessed", "asynchronous_engine", "begin_checks", "in_callers_kind", "matrices_of", "multiply", "multiply_into", "require_gpu_room",
+    "with_witness",
 ]  # fmt: skip
 
 _NOTHING = nullcontext()
@@ -122,6 +123,16 @@ def _execute(how: Plan, form: ProductForm, lent: tuple[Lent, ...], target: Array
                 v[...] = w
             values = target
     return with_witness(values, via, out) if made is not None else in_callers_kind(values, via, restore, form.shape, out)
+
+
+def multiply_into(left: Arrays, right: Arrays, semiring: Semiring, places: Places, options: tuple[bool, str, int | None, bool]) -> None:
+    """Multiply matrices or stacks of NumPy on the CPU into `places`, arrays of the product's shape and dtypes."""
+    witness, device, threads, check = options
+    form = form_of(semiring, left[0].shape, tuple(map(dtype_of, left)), right[0].shape, tuple(map(dtype_of, right)), witness)
+    how = plan(Problem("product", semiring, form.dtypes, form.full, form.depth, "cpu", witness, device=device, threads=threads))
+    lent = [tuple(map(Borrowed, parts)) for parts in (left, right)]
+    given = tuple(elements(parts, form.dtypes, semiring, name, how.device) for name, parts in zip("ab", lent, strict=True))
+    _compute(how, form, given, places, check=check, own=True)
 
 
 def in_callers_kind(values: Arrays, via: Any, restore: Restorer | None, shape: tuple[int, ...], out: Any) -> Any:

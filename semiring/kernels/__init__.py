@@ -11,7 +11,7 @@ eliminations stand in `cpu`.
 - `cuda` generates CUDA C++ for NVIDIA GPUs: templates with the semiring's operations.
 - `compressed` defines sparse matrices by compressed rows, their products by NumPy, and the structure and the panels of their elimination;
   `cpu` and `cuda` compile these products and eliminations.
-- `tensors` evaluates recorded expressions on tensors of PyTorch, for gradients.
+- `tensors` evaluates recorded expressions on tensors of PyTorch and arrays of JAX, for derivatives.
 - `modular` reduces products of residues modulo p to products of floats, which `cpu` and `cuda` compute.
 - `overflow` refuses computations that could leave their dtype, by value statistics.
 - `hardware` describes processors and GPUs; `limits` describes dtypes: their range, and the integers that stand for ±∞.

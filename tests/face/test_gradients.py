@@ -18,6 +18,7 @@ from semiring.algorithms import adjoints
 
 torch = pytest.importorskip("torch")
 dispatch = pytest.importorskip("torch.utils._python_dispatch")
+pytestmark = pytest.mark.torch
 check, check_twice = torch.autograd.gradcheck, torch.autograd.gradgradcheck
 
 INF = math.inf
@@ -142,7 +143,7 @@ def test_ties_follow_the_witness() -> None:
 @pytest.mark.parametrize("name", ["min-plus", "max-plus", "max-times", "max-min", "doubled"])
 @pytest.mark.parametrize("entries", [1, 1 << 21])
 def test_ties_that_share(name: str, entries: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(adjoints, "_ENTRIES", entries)
+    monkeypatch.setattr(adjoints, "ENTRIES", entries)
     rng = np.random.default_rng(0)
     a, b = (torch.from_numpy(rng.integers(1, 3, s).astype(float)) for s in ((2, 4, 5), (5, 3)))
     if name == "max-min":  # ⊗ has ties too
@@ -213,7 +214,7 @@ class Largest(dispatch.TorchDispatchMode):  # type: ignore[misc, name-defined, u
 @pytest.mark.parametrize("name", TERMS)
 def test_memory(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     n = 80 if name == "hypot" else 300
-    monkeypatch.setattr(adjoints, "_ENTRIES", 4 * n * n)
+    monkeypatch.setattr(adjoints, "ENTRIES", 4 * n * n)
     a, b = ((tensor(n, n, seed=i) / 1000).requires_grad_() for i in range(2))
     found = sr.matmul(a, b, TERMS[name][0])
     with Largest() as largest:
