@@ -480,9 +480,8 @@ class TestRefused:
     def test_tensors(self) -> None:
         torch = library("torch")
         tensor = torch.from_numpy(graph())
-        is_refused(
-            tensor.clone().requires_grad_(), sr.GraphError, r"requires a gradient.*\.detach\(\)", but=("matmul", "matmul with witness")
-        )
+        differentiated = "matmul", "matmul with witness", "apsp", "closure"
+        is_refused(tensor.clone().requires_grad_(), sr.GraphError, r"requires a gradient.*\.detach\(\)", but=differentiated)
         is_refused(tensor.to("meta"), sr.GraphError, "no entries")
         is_refused(tensor.to_sparse(), sr.GraphError, r"sparse; pass \.to_dense\(\)")
         is_refused(torch.complex(tensor, -tensor).conj().imag, sr.GraphError, r"\.resolve_neg\(\)")
