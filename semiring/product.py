@@ -117,7 +117,8 @@ def matmul(
     -----
     m·n·k steps. How it works, Accuracy, bounds the errors over `LOG`. More: Reference, Options.
     """
-    if type(a) is not np.ndarray and any(map(is_compiling, flattened((a, b)))):
+    first = a[0] if type(a) in (tuple, list) and a else a
+    if hasattr(first, "new_full") and is_compiling():
         from semiring.execution.compiled import multiply_in_graph
 
         alone = c is out is mask is k is dtype is None and not complement and overflow == "check" and ties == "first"

@@ -131,11 +131,9 @@ def cut_off(dtype: Any, kept: Any) -> DTypeError:
     )
 
 
-def is_compiling(value: Any) -> bool:
-    """Return True while ``torch.compile`` or ``torch.export`` follows what is done to this tensor."""
-    if not hasattr(value, "new_full"):
-        return False
-    import torch  # pyright: ignore[reportMissingImports]  # a dictionary of modules cannot be followed
+def is_compiling() -> bool:
+    """Return True while ``torch.compile`` or ``torch.export`` follows the code; PyTorch is installed."""
+    import torch  # pyright: ignore[reportMissingImports]  # torch.compile cannot follow a dictionary of modules
 
     return bool(torch.compiler.is_compiling())
 
