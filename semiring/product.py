@@ -146,8 +146,11 @@ def matmul(
                 return found
         if is_recorded(a) or is_recorded(b):
             from semiring.execution.gradients import multiply_with_gradient  # only where PyTorch is
+            from semiring.execution.sparse_gradients import multiply_sparse_with_gradient
 
             alone = usual and c is out is mask is None and not complement
+            if holds_sparse(a) or holds_sparse(b):
+                return multiply_sparse_with_gradient(a, b, semiring, options, alone=alone and ties == "first")
             return multiply_with_gradient(a, b, semiring, options, alone=alone, split=ties == "split")
         if is_traced(a) or is_traced(b):
             from semiring.execution.traced import multiply_traced  # only where JAX is

@@ -16,6 +16,7 @@ Each module imports only from modules below it:
     agreement.py    comparison of a callable with its recording on the same scalars
 
     ops.py          exp, log, where, … on numbers, NumPy arrays, SymPy expressions and symbols
+    relaxation.py   the geometric series of `LOG`, and the relaxations of min-plus and max-plus
     exponential.py  recognition of log(e^{sa} + e^{sb}) / s
     tracing.py      `record`: runs a callable on symbols, once for each outcome of its branches
     expression.py   `Expr`, a recorded expression: evaluation and display; engines generate kernels from it
