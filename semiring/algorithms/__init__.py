@@ -59,5 +59,7 @@ Products
     selection           the k best entries of each row, block after block
     adjoints            the gradients of both operands of a product, for PyTorch
     closure_adjoints    the gradient of the matrix of a closure
+    scan_adjoints       the gradients of matrices, weights and initial vector of a scan
+    sampling            sequences of states from the posterior of a scan: forward filtering, backward sampling
     tangents            the tangent of a product, for JAX
 """

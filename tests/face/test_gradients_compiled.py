@@ -12,7 +12,7 @@ from semiring.execution import compiled as compiling
 torch = pytest.importorskip("torch")
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 SHAPES = [((3, 4), (4, 5)), ((2, 3, 4), (4, 5)), ((2, 1, 3, 4), (3, 4, 5)), ((4,), (4, 5)), ((3, 4), (4,)), ((0, 4), (4, 5))]
-pytestmark = pytest.mark.filterwarnings("ignore")  # PyTorch's compiler imports deprecated modules
+pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]  # PyTorch's compiler imports deprecated modules
 
 
 def compiled(function: Any, **options: Any) -> Any:

@@ -17,6 +17,7 @@ from semiring import ops
 from semiring.algorithms import closure_adjoints
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
 dispatch = pytest.importorskip("torch.utils._python_dispatch")
 check, check_twice = torch.autograd.gradcheck, torch.autograd.gradgradcheck
 

@@ -15,6 +15,7 @@ import semiring as sr
 from semiring import ops
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
 dispatch = pytest.importorskip("torch.utils._python_dispatch")
 check, check_twice = torch.autograd.gradcheck, torch.autograd.gradgradcheck
 
