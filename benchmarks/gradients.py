@@ -1,4 +1,4 @@
-"""Products of PyTorch's tensors with gradients, beside PyTorch's own gradients through an array of all m·k·n terms.
+"""Products of PyTorch's tensors with gradients, beside PyTorch's own gradients through an array of all m·k·n terms, and tropical-gemm's.
 
     python -m benchmarks.gradients
     python -m benchmarks.gradients --sizes 64 512 --threads 1
@@ -17,6 +17,7 @@ import semiring as sr
 from benchmarks.measure import alternate, hardware, installed, machine, print_table
 
 torch: Any = installed("torch")
+tropical_gemm: Any = installed("tropical_gemm.pytorch") if installed("tropical_gemm") else None
 
 SEMIRINGS: dict[str, tuple[sr.Semiring, Callable[[Any, Any], Any]]] = {
     "min-plus": (sr.MIN_PLUS, lambda a, b: (a[:, :, None] + b[None]).amin(1)),
@@ -25,6 +26,12 @@ SEMIRINGS: dict[str, tuple[sr.Semiring, Callable[[Any, Any], Any]]] = {
     "plus-times": (sr.PLUS_TIMES, lambda a, b: a @ b),
 }
 """Semirings, and the same product by PyTorch."""
+
+PEERS = {"min-plus": "minplus", "max-times": "maxmul"}
+"""Semirings of tropical-gemm, by its names."""
+
+
+COLUMNS = ("forward", "both", "PyTorch", "tropical-gemm")
 
 
 def works(name: str, n: int, device: str, threads: int | None, *, broadcast: bool) -> dict[str, Callable[[], Any]]:
@@ -50,10 +57,14 @@ def works(name: str, n: int, device: str, threads: int | None, *, broadcast: boo
         if device != "cpu":
             torch.cuda.synchronize()
 
+    peer = getattr(tropical_gemm, f"tropical_{PEERS[name]}_matmul", None) if name in PEERS and device == "cpu" else None
     found = {"forward": forward, "both": both(lambda a, b: sr.matmul(a, b, semiring, threads=threads))}
     if broadcast or name == "plus-times":
         found["PyTorch"] = both(theirs)
-        for x, y in zip(found["both"](), found["PyTorch"](), strict=True):
+    if peer is not None:
+        found["tropical-gemm"] = both(peer)
+    for other in [work for work in found if work not in ("forward", "both")]:
+        for x, y in zip(found["both"](), found[other](), strict=True):
             torch.testing.assert_close(x, y, rtol=1e-3, atol=1e-3)
     return found
 
@@ -77,9 +88,9 @@ def compare(sizes: Sequence[int], device: str, threads: int | None, largest: int
             calls = max(1, 2**14 // n) if device != "cpu" and n <= 1024 else 1
             timings = alternate({work: repeated(call, calls) for work, call in some.items()}, rounds)
             others = max(others, timings.others)
-            times = [f"{1e3 * timings.median(work) / calls:,.3f}" if work in some else "–" for work in ("forward", "both", "PyTorch")]
+            times = [f"{1e3 * timings.median(work) / calls:,.3f}" if work in some else "–" for work in COLUMNS]
             rows.append((name, f"{n:,}", *times, f"{timings.ratio('both', 'forward'):.2f}"))
-    print_table(("semiring", "n", "forward", "forward + backward", "PyTorch, both", "both / forward"), rows, others)
+    print_table(("semiring", "n", "forward", "forward + backward", "PyTorch, both", "tropical-gemm, both", "both / forward"), rows, others)
 
 
 def main() -> None:

@@ -144,18 +144,18 @@ class Semiring(AlgebraicStructure):
         Parameters
         ----------
         temperature : float
-            T ≥ 0, in the unit of the weights.
+            T, in the unit of the weights: 0, or from 1e-30 to 1e30.
 
         Raises
         ------
         SemiringError
-            For another semiring or a negative temperature. A closure raises `DivergenceError` if the sum over all walks diverges.
+            For another semiring or another temperature. A closure raises `DivergenceError` if the sum over all walks diverges.
         """
         least, most = (is_operation(self.program.add[0], (name,)) for name in ("min", "max"))
         if self.components > 1 or not (least or most) or not is_operation(self.program.mul[0], ("add",)) or self.witness:
             raise SemiringError(f"{self.name} has no relaxation; min-plus and max-plus have one")
-        if not (isinstance(temperature, Real) and 0 <= temperature < math.inf):
-            raise SemiringError(f"temperature is {temperature!r}; it must be a finite number from 0 on")
+        if not (isinstance(temperature, Real) and (temperature == 0 or 1e-30 <= temperature <= 1e30)):
+            raise SemiringError(f"temperature is {temperature!r}; it must be 0, or a number from 1e-30 to 1e30")
         if temperature == 0:
             return self
         add, star = relaxed(-1 / float(temperature) if least else 1 / float(temperature))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -20,14 +21,15 @@ def geometric_logarithm(a: Any) -> Any:
 
 
 def relaxed(scale: float) -> tuple[Callable[[Any, Any], Any], Callable[[Any], Any]]:
-    """Return ⊕ and star of log(e^{sa} + e^{sb}) / s, which tends to max for s → ∞ and to min for s → −∞."""
+    """Return ⊕ and star of log(e^{sa} + e^{sb}) / s, which tends to max for s → ∞ and to min for s → −∞; both can be pickled."""
+    return functools.partial(_add, scale), functools.partial(_star, scale)
 
-    def add(a: Any, b: Any) -> Any:
-        return ops.logaddexp(scale * a, scale * b) / scale
 
-    def star(a: Any) -> Any:
-        if scale * a >= 0:
-            raise DivergenceError(f"the sum over all walks diverges at temperature {abs(1 / scale):g}; lower the temperature")
-        return geometric_logarithm(scale * a) / scale
+def _add(scale: float, a: Any, b: Any) -> Any:
+    return ops.logaddexp(scale * a, scale * b) / scale
 
-    return add, star
+
+def _star(scale: float, a: Any) -> Any:
+    if scale * a >= 0:
+        raise DivergenceError(f"the sum over all walks diverges at temperature {abs(1 / scale):g}; lower the temperature")
+    return geometric_logarithm(scale * a) / scale

@@ -229,7 +229,7 @@ def of_exponentials(scale: float, product: ForwardPass, gradients: Tensors, want
     lost = deficit(scale, product.left[0], product.right[0], product.found) if product.deficit is None else product.deficit
     wide = torch.float64 if lost > IN_SINGLE else g.dtype
     a, b, c = (_scaled(scale, x.to(wide)) for x in (*product.left, *product.right, product.found))
-    unreachable = c == -math.inf
+    unreachable = product.found == -math.copysign(math.inf, scale)  # a scaled number can overflow
     weight = g.to(wide).masked_fill(unreachable, 0)
     if lost > IN_DOUBLE:
         c = c.masked_fill(unreachable, 0)[..., :, None, :]
@@ -263,7 +263,8 @@ def _largest(x: Any, axis: int) -> Any:
 def _power_of_two(weight: Any) -> Any:
     """Return 1, or for huge gradients the power of two that keeps their sums finite."""
     torch = _torch()
-    most = torch.linalg.vector_norm(weight.detach(), math.inf, (-2, -1), keepdim=True)
+    with torch.no_grad():
+        most = torch.linalg.vector_norm(weight, math.inf, (-2, -1), keepdim=True)
     return torch.exp2(torch.floor(torch.log2(most)) - 60).nan_to_num(1, 1, 1).clamp(min=1)
 
 
@@ -272,7 +273,8 @@ def deficit(scale: Fraction | float, left: Any, right: Any, values: Any) -> floa
     if not values.numel() or not left.numel():
         return 0.0
     a, b, c = (_scaled(float(scale), x) for x in (left, right, values))
-    return float((_largest(a, -1) + _largest(b, -2)).sub_(c).masked_fill_(c == -math.inf, 0).max())
+    unreachable = values == -math.copysign(math.inf, scale)
+    return float((_largest(a, -1) + _largest(b, -2)).sub_(c).masked_fill_(unreachable, 0).max())
 
 
 def _torch() -> Any:

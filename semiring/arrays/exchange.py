@@ -68,6 +68,8 @@ def borrowed(value: Any) -> Borrowed:
         return Borrowed(value)
     require_readable(value)
     root = _root(value)
+    if root == "torch" and value.requires_grad:  # within ``torch.no_grad``
+        value = value.detach()
     if root == "torch" and (found := _in_torchs_stream(value)) is not None:
         return found
     if isinstance(value, list | tuple):
@@ -104,12 +106,14 @@ def require_readable(value: Any) -> None:
 
 
 def requires_gradient(value: Any) -> bool:
-    """Return True for a tensor of PyTorch that requires a gradient, or a tuple with one.
+    """Return True for a tensor of PyTorch that requires a gradient, or a tuple with one; within ``torch.no_grad`` none does.
 
     >>> requires_gradient(np.eye(2))
     False
     """
-    return any(getattr(part, "requires_grad", False) for part in (value if isinstance(value, tuple | list) else (value,)))
+    parts = value if isinstance(value, tuple | list) else (value,)
+    torch: Any = sys.modules.get("torch")
+    return torch is not None and any(getattr(part, "requires_grad", False) for part in parts) and torch.is_grad_enabled()
 
 
 def is_traced(value: Any) -> bool:
@@ -394,7 +398,7 @@ def _maker(value: Any, root: str) -> Callable[[Any], Any] | None:
 def _torch(tensor: Any) -> str | None:
     if "strided" not in str(tensor.layout):
         return "is sparse; pass .to_dense() with the semiring's zero where no entry is stored, or a SciPy sparse array"
-    if tensor.requires_grad:
+    if requires_gradient(tensor):
         return "requires a gradient, which this function does not propagate; pass .detach()"
     if tensor.is_neg():
         return "has a pending change of sign, which only PyTorch sees; pass .resolve_neg()"

@@ -42,6 +42,10 @@ class _Call:
     deficits: tuple[float, float] = (0.0, 0.0)
     batched: bool = False
 
+    def roots_on(self, tensor: Any) -> Any:
+        """Return the roots on the device of a tensor, made anew: a tensor of one level of `torch.func` has no meaning at others."""
+        return sys.modules["torch"].from_numpy(self.roots).to(tensor.device)
+
 
 def close_with_gradient(graph: Any, question: Question) -> Any:
     """Close dense tensors so that PyTorch can differentiate the closure."""
@@ -65,7 +69,7 @@ def close_with_gradient(graph: Any, question: Question) -> Any:
         roots, places = np.unique(rows.numbers, return_inverse=True)
         sources = roots
     own = options._replace(paths=adjoint.trees, sources=sources, targets=None, nonedge=None if options.nonedge is None else semiring.zero)
-    call = _Call(question._replace(options=own), adjoint, torch.from_numpy(roots).to(device))
+    call = _Call(question._replace(options=own), adjoint, roots)
     found = _function().apply(call, *parts)[: len(parts)]
     for axis, vertices, numbers in ((-2, rows, places), (-1, columns, columns.numbers)):
         if not vertices.every:
@@ -118,7 +122,7 @@ def _forward(call: _Call, *operands: Any) -> tuple[Any, ...]:
 def _with_cycles(call: _Call, parts: list[Any], values: tuple[Any, ...], trees: Any) -> Any:
     """Name for each root the last vertex of the best cycle through the root: the witness of A* ⊗ A on the diagonal."""
     torch: Any = sys.modules["torch"]
-    semiring, roots = call.question.semiring, call.roots
+    semiring, roots = call.question.semiring, call.roots_on(trees)
     own = torch.arange(trees.shape[-1], device=roots.device) == roots[:, None]
     ones = (semiring.one,) if len(parts) == 1 else semiring.one
     left = [torch.where(own, float(one), v)[..., None, :] for one, v in zip(ones, values, strict=True)]
@@ -146,7 +150,8 @@ def _backward(ctx: Any, *gradients: Any) -> tuple[Any, ...]:
     width, gradients = len(kept) // 2, gradients[:-1]
     if not gradients[0].numel():
         return None, *(g.new_zeros(ctx.shape) for g in gradients)
-    closed = ClosurePass(kept[:width], kept[width:], call.question.reflexive, trees, call.roots, call.deficits, call.batched)
+    like = gradients[0]
+    closed = ClosurePass(kept[:width], kept[width:], call.question.reflexive, trees, call.roots_on(like), call.deficits, call.batched)
     return None, *call.adjoint.pull(closed, gradients)
 
 
@@ -154,8 +159,8 @@ def _forward_derivative(ctx: Any, _: None, *tangents: Any) -> tuple[Any, ...]:
     """Return the derivatives of the values along the tangents of the weights."""
     call, (*kept, trees) = ctx.call, ctx.saved_tensors
     width = len(tangents)
-    closed = ClosurePass(kept[:width], kept[width:], call.question.reflexive, trees, call.roots, call.deficits, call.batched)
     like = next(t for t in tangents if t is not None)
+    closed = ClosurePass(kept[:width], kept[width:], call.question.reflexive, trees, call.roots_on(like), call.deficits, call.batched)
     return *transposed(lambda *g: call.adjoint.pull(closed, g), [like.new_zeros(ctx.like)] * width, tangents), None
 
 

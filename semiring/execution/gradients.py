@@ -222,6 +222,9 @@ def _forward_derivative(ctx: Any, _: None, *tangents: Any) -> tuple[Any, ...]:
 
 def transposed(adjoint: Callable[..., Sequence[Any]], zeros: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
     """Return the derivatives of values of the form of `zeros` along tangents, by the transpose of the adjoint; None is a tangent of 0."""
+    functorch: Any = sys.modules["torch"]._C._functorch
+    if sum(level.key() == functorch.TransformType.Jvp for level in functorch.get_interpreter_stack() or ()) > 1:
+        raise GraphError("PyTorch loses forward derivatives of forward derivatives here; take jacfwd of jacrev, or torch.func.hessian")
     given = [number for number, t in enumerate(tangents) if t is not None]
     if not zeros[0].numel() or not all(tangents[number].numel() for number in given):
         return tuple(zeros)

@@ -103,6 +103,7 @@ def _functions() -> tuple[Any, Any]:
         "vmap": _over_a_batch,
     }
     adjoint: dict[str, Any] = {"forward": _adjoint, "setup_context": _keep_again, "backward": _second, "vmap": _adjoints_over_a_batch}
+    adjoint["jvp"] = _second_forward
     named = (("SemiringScan", scan), ("SemiringScanAdjoint", adjoint))
     first, second = (type(name, (torch.autograd.Function,), {k: staticmethod(f) for k, f in found.items()}) for name, found in named)
     return first, second
@@ -172,8 +173,10 @@ def _adjoint(call: _Call, wanted: tuple[Any, Any, Any], *tensors: Any) -> tuple[
 
 def _keep_again(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
     ctx.call, _, *tensors = inputs
-    ctx.save_for_backward(*tensors[: 4 if ctx.call.weighted else 3])
-    ctx.others = len(inputs) - 2 - len(ctx.saved_tensors)
+    kept = tensors[: 4 if ctx.call.weighted else 3]
+    ctx.save_for_backward(*kept)
+    ctx.save_for_forward(*kept)
+    ctx.others, ctx.present = len(tensors) - len(kept), [x is not None for x in output]
 
 
 def _second(ctx: Any, *gradients: Any) -> tuple[Any, ...]:
@@ -192,6 +195,20 @@ def _second(ctx: Any, *gradients: Any) -> tuple[Any, ...]:
 def _single_by_steps(call: _Call, *operands: Any) -> Any:
     """Compute vectors of single numbers by `_by_steps`."""
     return _by_steps(call, *call.operands([[x] for x in operands]))[0]
+
+
+def _second_forward(ctx: Any, *tangents: Any) -> tuple[Any, ...]:
+    """Return the derivatives of the gradients along tangents of gradients and operands."""
+    _, *operands = given = ctx.saved_tensors
+    wanted = [i for i, present in enumerate(ctx.present) if present]
+
+    def second(*gradients: Any) -> tuple[Any, ...]:
+        every = dict(zip(wanted, gradients, strict=True))
+        return _second(ctx, *(every.get(i) for i in range(len(operands))))[2 : 2 + len(given)]
+
+    found = transposed(second, [operands[i].new_zeros(operands[i].shape) for i in wanted], tangents[2 : 2 + len(given)])
+    each = dict(zip(wanted, found, strict=True))
+    return tuple(each.get(i) for i in range(len(operands)))
 
 
 def _by_steps(call: _Call, matrices: Tensors, weights: Tensors | None, initial: Tensors) -> Tensors:

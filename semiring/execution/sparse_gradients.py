@@ -66,7 +66,7 @@ def multiply_sparse_with_gradient(a: Any, b: Any, semiring: Semiring, options: O
     if operand.by_columns != left:
         i, k = k, i
     common = computed(x.dtype, values.dtype)
-    entries = i.long(), k.long(), values.to(common)
+    entries = i.long(), k.to(torch.int64, copy=True), values.to(common, copy=True)  # the caller may change the array later
     weight = ONE if kind == "exponentials" else jacobian[0][0 if left else 1]
     call = _Call(semiring, (options[0] or kind == "selected", *options[1:]), sparse, left, entries, weight)
     vector = x.ndim == 1
@@ -131,7 +131,7 @@ def _adjoint(call: _Call, x: Any, found: Any, gradient: Any) -> Any:
             won = c == k[part, None]
             g, of_x = torch.where(won, g, 0), torch.where(won, of_x, 1)
         elif kind == "exponentials":
-            reached = scale * c != -math.inf
+            reached = c != -math.copysign(math.inf, scale)
             g = torch.where(reached, g, 0) * torch.exp(scale * (v + of_x - torch.where(reached, c, math.copysign(math.inf, scale))))
         if call.weight is ZERO:
             continue

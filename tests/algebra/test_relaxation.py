@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from fractions import Fraction
 from typing import Any
 
@@ -59,6 +60,11 @@ def test_refused() -> None:
     for semiring in (sr.LOG, sr.MAX_MIN, sr.PLUS_TIMES, sr.BOOLEAN, sr.DISTANCE_HOPS, sr.TROPICAL_ARGMIN):
         with pytest.raises(sr.SemiringError, match="has no relaxation; min-plus and max-plus have one"):
             semiring.smooth(1)
-    for temperature in (-1, math.nan, math.inf, "1", None, 1j):
-        with pytest.raises(sr.SemiringError, match=r"temperature is .*; it must be a finite number from 0 on"):
+    for temperature in (-1, 1e-31, 5e-324, 1e31, math.nan, math.inf, "1", None, 1j):
+        with pytest.raises(sr.SemiringError, match=r"temperature is .*; it must be 0, or a number from 1e-30 to 1e30"):
             sr.MIN_PLUS.smooth(temperature)  # type: ignore[arg-type]
+
+
+def test_pickles() -> None:
+    smooth = sr.MIN_PLUS.smooth(0.5)
+    assert pickle.loads(pickle.dumps(smooth)) == smooth

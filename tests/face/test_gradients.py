@@ -423,3 +423,43 @@ def test_refused() -> None:
     ):
         with pytest.raises((sr.GraphError, sr.TooLargeError)):
             contraction()
+
+
+@pytest.mark.parametrize("temperature", [1e-30, 1e-20])
+@pytest.mark.parametrize("cost", [1e3, 1e19])
+def test_gradients_at_a_temperature_near_zero(temperature: float, cost: float) -> None:
+    costs = torch.tensor([[1.0, 2.0]]) * cost
+    (found,) = gradients(lambda a: sr.matmul(a, torch.zeros(2, 1), sr.MIN_PLUS.smooth(temperature)), costs)
+    assert found.tolist() == [[1, 0]]
+
+
+@pytest.mark.parametrize("name", ["min-plus", "log", "plus-times"])
+def test_batched_gradients(name: str) -> None:
+    a = tensor(3, 3).requires_grad_()
+    g = torch.rand(4, 3, 3, dtype=torch.float64)
+    (found,) = torch.autograd.grad(product(name)(a, a), a, g, is_grads_batched=True)
+    torch.testing.assert_close(found[2], torch.autograd.grad(product(name)(a, a), a, g[2])[0])
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # PyTorch's imports call deprecated functions
+def test_forward_derivatives_of_forward_derivatives_are_refused() -> None:
+    a = tensor(2, 2)
+    for function in (lambda x: sr.matmul(x, x, sr.LOG), sr.apsp, lambda x: sr.scan(x, sr.LOG, lengths=2)):
+        with pytest.raises(sr.GraphError, match=r"take jacfwd of jacrev, or torch\.func\.hessian"):
+            torch.func.jacfwd(torch.func.jacfwd(function))(a)
+
+
+def test_parameters_without_a_gradient() -> None:
+    a = torch.nn.Parameter(torch.rand(3, 3))
+    plain = a.detach().clone()
+    functions: list[Callable[[Any], Any]] = [
+        lambda x: sr.matmul(x, x, sr.MIN_PLUS, c=x),
+        lambda x: sr.matmul(x, x, sr.MIN_PLUS, k=2).values,
+        lambda x: sr.power(x, 3, sr.MIN_PLUS),
+        lambda x: sr.apsp(x, paths=True).values,
+        lambda x: sr.pairwise(x, x),
+        lambda x: sr.scan(x, sr.LOG, lengths=3, sample=1).values,
+    ]
+    with torch.no_grad():
+        for function in functions:
+            assert torch.equal(torch.as_tensor(function(a)), torch.as_tensor(function(plain)))

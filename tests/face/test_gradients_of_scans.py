@@ -419,3 +419,17 @@ def test_refused() -> None:
         sr.scan(a, sr.LOG, lengths=2, witness=True)
     with pytest.raises(sr.DomainError):
         sr.scan(a * math.nan, sr.MIN_PLUS, lengths=2)
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # PyTorch's imports call deprecated functions
+@pytest.mark.parametrize("options", [{}, {"last": True}, {"reverse": True}], ids=str)
+@pytest.mark.parametrize("semiring", [sr.LOG, sr.MAX_PLUS, sr.PLUS_TIMES], ids=str)
+def test_hessians(semiring: sr.Semiring, options: dict[str, Any]) -> None:
+    numbers = torch.Generator().manual_seed(0)
+    a, w = (torch.rand(s, dtype=torch.float64, generator=numbers) for s in ((3, 2, 2), (3, 2)))
+
+    def loss(a: Any, w: Any) -> Any:
+        return sr.scan(a, semiring, weights=w, **options).square().sum()
+
+    forward = torch.func.hessian(loss, argnums=(0, 1))(a, w)
+    torch.testing.assert_close(forward, torch.func.jacrev(torch.func.jacrev(loss, argnums=(0, 1)), argnums=(0, 1))(a, w))

@@ -119,3 +119,12 @@ def test_refused() -> None:
     with pytest.raises(sr.GraphError, match="a stores an entry more than once"):
         sr.matmul(twice, x, sr.MIN_PLUS)
     assert torch.autograd.grad(sr.matmul(twice, x, sr.PLUS_TIMES).sum(), x)[0][0].tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize("semiring", [sr.PLUS_TIMES, sr.LOG, sr.MAX_TIMES], ids=str)
+def test_a_sparse_array_that_changes_later(semiring: sr.Semiring) -> None:
+    sparse, x = sp.csr_array(np.array([[1.0, 2], [4, 5]])), torch.ones(2, dtype=torch.float64, requires_grad=True)
+    (expected,) = torch.autograd.grad(sr.matmul(sparse, x, semiring).sum(), x)
+    product = sr.matmul(sparse, x, semiring)
+    sparse.data[:], sparse.indices[:] = 7, 0
+    assert torch.equal(torch.autograd.grad(product.sum(), x)[0], expected)

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from semiring.algebra.catalogue import BITSET, BOOLEAN, DISTANCE_COUNT, DISTANCE_HOPS, LOG, MAX_MIN, MIN_PLUS, PLUS_TIMES
+from semiring.algebra.catalogue import BITSET, BOOLEAN, DISTANCE_COUNT, DISTANCE_HOPS, LOG, MAX_MIN, MAX_TIMES, MIN_PLUS, PLUS_TIMES
 from semiring.algebra.definition import Semiring
+from semiring.algebra.derivatives import derivatives
 from semiring.algebra.expression import const, node, var
 from semiring.algebra.laws import is_idempotent, is_selective
 from semiring.algorithms.metrics import METRICS, finished, summed
@@ -20,6 +21,7 @@ from semiring.kernels import source
 from semiring.kernels.cuda import boolean, compiler, exponential, small_integers
 from semiring.kernels.cuda.elements import elements_source
 from semiring.kernels.cuda.fronts import fronts_source, sweep_source
+from semiring.kernels.cuda.gradients import exponentials_source, gradients_source
 from semiring.kernels.cuda.kernels import (
     GROUP,
     SHALLOW,
@@ -167,6 +169,16 @@ def test_kernels_of_selections_compile(arch: int, name: str, dtype: str) -> None
     for vectors in (True, False)[count > 1 :]:
         # Addresses are kept in memory while a tile is computed.
         assert compile_and_report(selection_source(form, vectors), arch)[1] <= 64
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_kernels_of_gradients_compile(arch: int, dtype: str) -> None:
+    assert compile_and_report(exponentials_source(np.dtype(dtype)), arch)[1] == 0
+    for semiring in (MIN_PLUS, MAX_MIN, MAX_TIMES):
+        (weights,) = derivatives(semiring.program.mul, [var(0), var(1)])
+        for columns in (False, True):
+            assert compile_and_report(gradients_source(weights[columns], np.dtype(dtype), columns), arch)[1] == 0
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)

@@ -64,7 +64,7 @@ template <class T, int WARPS> __device__ __forceinline__ void write_exponentials
   if (lane == 0) given.largest[matrix * given.lines + line] = largest;
 }
 
-// Writes the gradient of each value times e^{row + column - s c}, and 0 where s c is -inf. The first two results become the bits of the
+// Writes the gradient of each value times e^{row + column - s c}, and 0 where c is the zero: -inf, or inf for a negative scale. The first two results become the bits of the
 // largest exponent and of the largest absolute value; a NaN is larger than any number.
 template <class T, class Bits> __device__ __forceinline__ void write_weights(const GradientWeights<T>& given) {
   const T scale = T(__longlong_as_double(given.scale));
@@ -72,9 +72,9 @@ template <class T, class Bits> __device__ __forceinline__ void write_weights(con
   for (long long i = blockIdx.x; i < given.m * given.batch; i += gridDim.x) {
     const long long matrix = i / given.m, row = i % given.m;
     for (long long j = threadIdx.x; j < given.n; j += blockDim.x) {
-      const T c = scale * given.values.at(matrix, row, j);
+      const T value = given.values.at(matrix, row, j), c = scale * value;  // which can overflow
       const T x = given.rows[matrix * given.m + row] + given.columns[matrix * given.n + j] - c;
-      const bool reached = c != -__int_as_float(0x7f800000);
+      const bool reached = value != (scale < T(0) ? T(1) : T(-1)) * T(__int_as_float(0x7f800000));
       const T weight = reached ? given.gradients.at(matrix, row, j) * exp(x) : T(0);
       given.weights[i * given.n + j] = weight;
       if (reached) exponent = maximum<T>(exponent, x), size = maximum<T>(size, abs(weight));
