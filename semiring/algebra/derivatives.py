@@ -17,7 +17,7 @@ from semiring.algebra.expression import COMPARISONS, Expr, const, is_operation, 
 from semiring.algebra.laws import is_selective
 from semiring.common.errors import SemiringError
 
-__all__ = ["DERIVATIVES", "ONE", "ZERO", "Jacobian", "ProductDerivative", "derivative_of_product", "derivatives"]
+__all__ = ["DERIVATIVES", "ONE", "ZERO", "Jacobian", "ProductDerivative", "derivative_of_product", "derivatives", "uses_operands"]
 
 Jacobian = tuple[tuple[Expr, ...], ...]
 
@@ -95,6 +95,11 @@ def _column(roots: tuple[Expr, ...], variable: Expr) -> tuple[Expr, ...]:
         else:
             raise SemiringError(f"the operation {expr.op!r} has no derivative")
     return tuple(found[root] for root in roots)
+
+
+def uses_operands(jacobian: Jacobian) -> bool:
+    """Return True if a derivative depends on the operands, as those of sums do not."""
+    return any(e.op == "var" for row in jacobian for e in nodes(*row))
 
 
 class ProductDerivative(NamedTuple):

@@ -20,15 +20,15 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.derivatives import ONE, ZERO, Jacobian, derivative_of_product
-from semiring.algebra.expression import Expr, nodes
+from semiring.algebra.derivatives import ONE, ZERO, Jacobian, derivative_of_product, uses_operands
+from semiring.algebra.expression import Expr
 from semiring.common.errors import SemiringError
 from semiring.kernels.cuda.gradients import exponentials_on_gpu, selected_on_gpu
 from semiring.kernels.tensors import on_tensors
 
 __all__ = [
     "ENTRIES", "IN_DOUBLE", "IN_SINGLE", "Adjoint", "ForwardPass", "Jacobian", "Tensors", "adjoint_of", "deficit", "of_exponentials",
-    "pulled", "sums_at", "uses_operands",
+    "pulled", "sums_at",
 ]  # fmt: skip
 
 Tensors = Sequence[Any]
@@ -82,11 +82,6 @@ def adjoint_of(semiring: Semiring, *, split: bool = False) -> Adjoint:
     if kind == "recorded":
         return functools.partial(_of_recomputed, semiring)
     return functools.partial(_of_sums if kind == "sums" else _of_selected, jacobian)
-
-
-def uses_operands(jacobian: Jacobian) -> bool:
-    """Return True if a derivative depends on the operands, as those of sums do not."""
-    return any(e.op == "var" for row in jacobian for e in nodes(*row))
 
 
 def pulled(jacobian: Jacobian, column: int, gradients: Tensors, left: Tensors, right: Tensors) -> Any:

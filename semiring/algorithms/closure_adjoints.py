@@ -21,7 +21,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.derivatives import ONE, ZERO, derivatives
+from semiring.algebra.derivatives import ONE, ZERO, derivatives, uses_operands
 from semiring.algebra.expression import is_operation, var
 from semiring.algebra.laws import is_selective
 from semiring.algorithms.adjoints import (
@@ -33,7 +33,6 @@ from semiring.algorithms.adjoints import (
     of_exponentials,
     pulled,
     sums_at,
-    uses_operands,
 )
 from semiring.common.errors import SemiringError
 from semiring.kernels.tensors import on_tensors

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.derivatives import ONE, ZERO, Jacobian, ProductDerivative, derivative_of_product
-from semiring.algebra.expression import Expr, nodes
+from semiring.algebra.derivatives import ONE, ZERO, Jacobian, ProductDerivative, derivative_of_product, uses_operands
+from semiring.algebra.expression import Expr
 from semiring.algorithms.adjoints import ENTRIES, IN_DOUBLE, IN_SINGLE
 from semiring.common.errors import SemiringError
 from semiring.kernels.tensors import on_tensors
@@ -88,7 +88,7 @@ def _of_selected(jacobian: Jacobian, product: TracedProduct) -> list[Any]:
         return jnp.take_along_axis(whole, k, axis, mode="promise_in_bounds")
 
     left, right = product.left, product.right
-    if any(e.op == "var" for row in jacobian for e in nodes(*row)):
+    if uses_operands(jacobian):
         left, right = [jnp.where(won, at(a, -1), 1) for a in left], [jnp.where(won, at(b, -2), 1) for b in right]
     given = [(t, -1) for t in product.of_left] + [(t, -2) for t in product.of_right]
     used = [any(row[column] is not ZERO for row in jacobian) for column in range(len(given))]

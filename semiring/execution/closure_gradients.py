@@ -17,7 +17,7 @@ from semiring.algorithms.closure_adjoints import ClosureAdjoint, ClosurePass, cl
 from semiring.arrays.devices import in_stream_of
 from semiring.arrays.exchange import is_recorded
 from semiring.common.errors import GraphError, SemiringError
-from semiring.execution.gradients import computed, tensors_of, transposed
+from semiring.execution.gradients import computed, in_front, tensors_of, transposed
 from semiring.execution.operands import flattened
 from semiring.execution.product import multiply
 from semiring.execution.question import Question
@@ -166,7 +166,6 @@ def _forward_derivative(ctx: Any, _: None, *tangents: Any) -> tuple[Any, ...]:
 
 def _over_a_batch(info: Any, axes: tuple[int | None, ...], call: _Call, *operands: Any) -> tuple[Any, Any]:
     """Close stacks for `torch.func.vmap`: the axis of the batch becomes the first."""
-    size, call.batched = info.batch_size, True
-    stacks = [x.expand(size, *x.shape) if axis is None else x.movedim(axis, 0) for x, axis in zip(operands, axes[1:], strict=True)]
-    found = _function().apply(call, *stacks)
+    call.batched = True
+    found = _function().apply(call, *in_front(info.batch_size, axes[1:], operands))
     return found, tuple(None if x is None else 0 for x in found)

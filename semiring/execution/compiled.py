@@ -15,7 +15,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.laws import is_selective
 from semiring.algorithms.adjoints import ForwardPass
 from semiring.common.errors import GraphError
-from semiring.execution.gradients import Options, ProductCall, adjoint_for, arranged, forward
+from semiring.execution.gradients import Options, ProductCall, adjoint_for, arranged, forward, in_front
 from semiring.execution.product import with_witness
 
 __all__ = ["multiply_in_graph"]
@@ -107,8 +107,6 @@ def _gradient(left: list[Any], right: list[Any], found: Any, gradients: list[Any
 
 def _over_a_batch(info: Any, axes: Any, left: list[Any], right: list[Any], number: int) -> tuple[Any, Any]:
     """Multiply stacks for `torch.func.vmap`: the axis of the batch becomes the first."""
-    size = info.batch_size
-    given = zip((*left, *right), (*axes[0], *axes[1]), strict=True)
-    stacks = [x.expand(size, *x.shape) if axis is None else x.movedim(axis, 0) for x, axis in given]
+    stacks = in_front(info.batch_size, (*axes[0], *axes[1]), (*left, *right))
     found = sys.modules["torch"].ops.semiring.product(stacks[: len(left)], stacks[len(left) :], number)
     return found, [0] * len(found)

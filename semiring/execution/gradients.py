@@ -25,8 +25,8 @@ from semiring.execution.product import multiply, with_witness
 from semiring.execution.relaunch import multiply_again
 
 __all__ = [
-    "Options", "ProductCall", "adjoint_for", "arranged", "computed", "forward", "multiply_with_gradient", "operands_with_gradient",
-    "product_of_tensors", "stand_in", "tensors_of", "transposed",
+    "Options", "ProductCall", "adjoint_for", "arranged", "computed", "forward", "in_front", "multiply_with_gradient",
+    "operands_with_gradient", "product_of_tensors", "stand_in", "tensors_of", "transposed",
 ]  # fmt: skip
 
 Options = tuple[bool, str, int | None, bool]
@@ -237,9 +237,13 @@ def transposed(adjoint: Callable[..., Sequence[Any]], zeros: Sequence[Any], tang
     return tuple(transpose([tangents[number] for number in given]))
 
 
+def in_front(size: int, axes: Sequence[int | None], tensors: Sequence[Any]) -> list[Any]:
+    """Return tensors as stacks, with the axis of `torch.func.vmap` in front."""
+    return [x.expand(size, *x.shape) if axis is None else x.movedim(axis, 0) for x, axis in zip(tensors, axes, strict=True)]
+
+
 def _over_a_batch(info: Any, axes: tuple[int | None, ...], call: ProductCall, *operands: Any) -> tuple[Any, Any]:
     """Multiply stacks for `torch.func.vmap`: the axis of the batch becomes the first."""
-    size, call.batched = info.batch_size, True
-    stacks = [x.expand(size, *x.shape) if axis is None else x.movedim(axis, 0) for x, axis in zip(operands, axes[1:], strict=True)]
-    found = _function().apply(call, *stacks)
+    call.batched = True
+    found = _function().apply(call, *in_front(info.batch_size, axes[1:], operands))
     return found, tuple(None if x is None else 0 for x in found)

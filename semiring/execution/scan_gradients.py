@@ -20,7 +20,7 @@ from semiring.algorithms.scan_adjoints import ScanPass, adjoint_of_scan, has_sca
 from semiring.arrays.devices import in_stream_of
 from semiring.arrays.exchange import is_recorded
 from semiring.common.errors import GraphError
-from semiring.execution.gradients import adjoint_for, computed, product_of_tensors, tensors_of, transposed
+from semiring.execution.gradients import adjoint_for, computed, in_front, product_of_tensors, tensors_of, transposed
 from semiring.execution.operands import flattened
 from semiring.execution.product import multiply
 from semiring.execution.scan import Decoded, ScanOptions, form_of_scan, scan_sequences, whole_numbers
@@ -242,8 +242,8 @@ def _by_steps(call: _Call, matrices: Tensors, weights: Tensors | None, initial: 
 
 def _in_front(call: _Call, size: int, axes: Any, tensors: Any) -> tuple[_Call, list[Any]]:
     """Return the call, and tensors as stacks with the axis of `torch.func.vmap` in front."""
-    stacks = [x.expand(size, *x.shape) if axis is None else x.movedim(axis, 0) for x, axis in zip(tensors, axes, strict=True)]
-    return replace(call, lengths=np.array(np.broadcast_to(call.lengths, (size, *call.lengths.shape)))), stacks
+    lengths = np.array(np.broadcast_to(call.lengths, (size, *call.lengths.shape)))
+    return replace(call, lengths=lengths), in_front(size, axes, tensors)
 
 
 def _over_a_batch(info: Any, axes: tuple[int | None, ...], call: _Call, *operands: Any) -> tuple[Any, Any]:

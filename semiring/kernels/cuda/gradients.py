@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algebra.derivatives import ZERO
-from semiring.algebra.expression import Expr, nodes
+from semiring.algebra.derivatives import ZERO, uses_operands
+from semiring.algebra.expression import Expr
 from semiring.arrays.devices import Strided, in_stream_of, strided
 from semiring.arrays.exchange import is_transformed
 from semiring.kernels.cuda.arguments import GradientSums, GradientWeights, LineExponentials, StridedBatch, word_of
@@ -37,17 +37,13 @@ def gradients_source(weight: Expr, dtype: np.dtype[Any], columns: bool) -> str:
 
 struct Weighted {{
   using Value = {dtype};
-  static constexpr bool READS = {str(_reads(weight)).lower()};
+  static constexpr bool READS = {str(uses_operands(((weight,),))).lower()};
   static __device__ __forceinline__ Value weight(Value own, Value other) {{ {" ".join(lines)} return {found}; }}
 }};
 extern "C" __global__ void __launch_bounds__({32 * _WARPS}) sum_by_witness(const __grid_constant__ GradientSums<{dtype}> given) {{
   sum_gradients<Weighted, {_WARPS}>(given);
 }}
 """
-
-
-def _reads(weight: Expr) -> bool:
-    return any(e.op == "var" for e in nodes(weight))
 
 
 def selected_on_gpu(weights: Sequence[Expr], tensors: Sequence[Any], wanted: tuple[bool, bool]) -> tuple[Any, Any] | None:
@@ -64,12 +60,10 @@ def selected_on_gpu(weights: Sequence[Expr], tensors: Sequence[Any], wanted: tup
         for side, (operand, weight) in enumerate(zip(tensors[2:], weights, strict=True)):
             if wanted[side]:
                 found[side] = operand.new_zeros(operand.shape) if weight is ZERO else operand.new_empty(operand.shape)
-                sums = _stacks([found[side]])
-                if weight is not ZERO and sums is not None:
-                    other = operands[1 - side]
-                    _add_by_witness(
-                        weight, (gradients, witness, operands[side], other, sums[1][0]), operand.get_device(), columns=side == 1
-                    )
+                if weight is not ZERO:
+                    sums = _contiguous(found[side].data_ptr(), operands[side])
+                    arrays = gradients, witness, operands[side], operands[1 - side], sums
+                    _add_by_witness(weight, arrays, operand.get_device(), columns=side == 1)
     return found[0], found[1]
 
 
