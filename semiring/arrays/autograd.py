@@ -24,34 +24,33 @@ def differentiable(name: str, forward: Any, keep: Any, backward: Any, jvp: Any) 
         found = made.apply(call.in_batch(info.batch_size), *in_front(info.batch_size, axes[1:], operands))
         return found, tuple(None if x is None else 0 for x in found)
 
-    def pull(ctx: Any, *gradients: Any) -> tuple[Any, ...]:
-        return by_vmap(functools.partial(backward, ctx), gradients) if any(map(_is_batched, gradients)) else backward(ctx, *gradients)
-
     forward.__signature__ = inspect.signature(forward)  # PyTorch asks for it at every call
-    methods = {"forward": forward, "setup_context": keep, "backward": pull, "jvp": jvp, "vmap": vmap}
+    methods = {"forward": forward, "setup_context": keep, "backward": by_vmap(backward), "jvp": by_vmap(jvp), "vmap": vmap}
     made: Any = type(name, (sys.modules["torch"].autograd.Function,), {key: staticmethod(f) for key, f in methods.items()})
     return made
 
 
-def by_vmap(backward: Callable[..., Sequence[Any]], gradients: Sequence[Any]) -> tuple[Any, ...]:
-    """Call a function with the stacks of ``is_grads_batched``, whose older vmap no function can follow, by `torch.func.vmap`."""
+def by_vmap(derivative: Callable[..., Sequence[Any]]) -> Callable[..., Sequence[Any]]:
+    """Wrap a derivative so that stacks of PyTorch's older vmap, as of ``is_grads_batched``, go through `torch.func.vmap`."""
     torch: Any = sys.modules["torch"]
-    level, places = torch._C._vmapmode_increment_nesting() - 1, list[int]()
-    torch._C._vmapmode_decrement_nesting()
 
-    def present(*single: Any) -> list[Any]:
-        found = backward(*single)
-        places[:] = [i for i, x in enumerate(found) if x is not None]
-        return [found[i] for i in places]
+    def call(ctx: Any, *tensors: Any) -> Sequence[Any]:
+        axes = tuple(0 if x is not None and torch._C._functorch.is_legacy_batchedtensor(x) else None for x in tensors)
+        if set(axes) <= {None}:
+            return derivative(ctx, *tensors)
+        level, wanted = torch._C._vmapmode_increment_nesting() - 1, list[bool]()
+        torch._C._vmapmode_decrement_nesting()
 
-    axes = tuple(0 if _is_batched(g) else None for g in gradients)
-    stacks = [g if axis is None else torch._remove_batch_dim(g, level, 0, axis) for g, axis in zip(gradients, axes, strict=True)]
-    found = dict(zip(places, torch.func.vmap(present, axes)(*stacks), strict=True))
-    return tuple(torch._add_batch_dim(found[i], 0, level) if i in found else None for i in range(1 + max(found)))
+        def present(*single: Any) -> list[Any]:
+            found = derivative(ctx, *single)
+            wanted[:] = [x is not None for x in found]
+            return [x for x in found if x is not None]
 
+        stacks = [x if axis is None else torch._remove_batch_dim(x, level, 0, axis) for x, axis in zip(tensors, axes, strict=True)]
+        found = iter(torch.func.vmap(present, axes)(*stacks))
+        return tuple([torch._add_batch_dim(next(found), 0, level) if there else None for there in wanted])
 
-def _is_batched(x: Any) -> bool:
-    return x is not None and bool(sys.modules["torch"]._C._functorch.is_legacy_batchedtensor(x))
+    return call
 
 
 def in_front(size: int, axes: Sequence[int | None], tensors: Sequence[Any]) -> list[Any]:

@@ -1,11 +1,12 @@
 """Solutions x = A* ⊗ b of a factor, for PyTorch's tensors b that require a gradient.
 
-    ⊕ is +, ⊗ is ×      b̄ = (A*)ᵀ x̄, the solution of the transposed equation.
-    ⊕ is log Σ exp      b̄_j = Σ_i x̄_i e^{s(A*_ij + b_j − x_i)}: a sum with weights u_i = −x_i and v_j = b_j. The logarithms of its positive
-                        and of its negative part are transposed solutions, so that no exponential overflows before the sum does.
+    ⊕ is +, ⊗ is ×      b̄ = (A*)ᵀ x̄ solves the transposed equation.
+    ⊕ is log Σ exp      b̄_j = Σ_i x̄_i e^{s(A*_ij + b_j − x_i)}.
     ⊕ selects           b̄_j = Σ_i x̄_i ∂⊗/∂right(A*_ij, b_j), for each i whose best path ends at j.
 
-Derivatives of the first two are such sums again. An unreachable x_i passes exactly 0, also if x̄_i is ∞ or NaN. Over + such an x_i counts.
+Transposed solutions are the logarithms of the second sum, one for each sign of x̄. Derivatives of these sums are such sums again.
+
+An unreachable x_i passes exactly 0, also if x̄_i is ∞ or NaN. Over + such an x_i counts.
 """
 
 from __future__ import annotations
@@ -61,7 +62,9 @@ class _Call(NamedTuple):
         if origins:
             ends, weights = matrix.origins(given, found)
             found = *found, ends, *weights
-        return [sys.modules["torch"].from_numpy(v).to(like.device).reshape(like.shape).movedim(0, -2) for v in found]
+        torch: Any = sys.modules["torch"]
+        x = [torch.from_numpy(v).to(like.device).reshape(like.shape).movedim(0, -2) for v in found]
+        return [v.clone(memory_format=torch.contiguous_format) for v in x]  # vmap of forward mode refuses views
 
 
 def solve_with_gradient(matrix: Factorization, b: Any) -> Any:

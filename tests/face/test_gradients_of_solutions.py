@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -118,12 +119,13 @@ def test_against_pytorch(name: str, density: float, dtype: Any, device: str) -> 
 
 
 def transformations() -> dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]]:
-    f = torch.func
+    f, jacobian = torch.func, torch.autograd.functional.jacobian
     return {
         "jacrev": f.jacrev,
         "jacfwd": f.jacfwd,
         "hessian": lambda solve: f.hessian(lambda b: solve(b).pow(3).sum()),
         "jacrev of jacrev": lambda solve: f.jacrev(f.jacrev(lambda b: solve(b).pow(3).sum())),
+        "stacks of tangents": lambda solve: functools.partial(jacobian, solve, vectorize=True, strategy="forward-mode"),
         "vmap": lambda solve: f.vmap(solve, in_dims=1, out_dims=1),
         "vmap of jacrev": lambda solve: f.vmap(f.jacrev(solve), in_dims=1),
     }
