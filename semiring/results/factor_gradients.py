@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.derivatives import derivative_of_product, uses_operands
+from semiring.algebra.derivatives import ProductDerivative, derivative_of_product, uses_operands
 from semiring.algorithms.adjoints import pulled, sums_at
 from semiring.algorithms.closure_adjoints import closure_adjoint_of
 from semiring.algorithms.csr import CSR
@@ -34,19 +34,23 @@ from semiring.graphs.reweighing import as_columns, as_elements
 __all__ = ["solve_with_gradient"]
 
 
-class _Call(NamedTuple):
-    """Solutions by a factor, whose weights were `edges`; a solution for a gradient needs no check."""
+class _Solver(NamedTuple):
+    """Solutions by a factor, whose weights were `edges`; solutions for gradients need no check."""
 
     matrix: Factorization
     edges: CSR
     transposed: bool = False
     check: bool = False
 
-    def in_batch(self, _: int) -> _Call:
+    @property
+    def form(self) -> ProductDerivative:
+        return derivative_of_product(self.matrix.semiring)
+
+    def in_batch(self, _: int) -> _Solver:
         return self
 
-    def flipped(self) -> _Call:
-        return _Call(self.matrix, self.edges, not self.transposed)
+    def flipped(self) -> _Solver:
+        return _Solver(self.matrix, self.edges, not self.transposed)
 
     def solve(self, tensors: Sequence[Any], *, origins: bool = False) -> list[Any]:
         """Return the solutions for tensors of shape (…, n, k); with `origins` also the vertices j, and A*_ij."""
@@ -70,7 +74,7 @@ class _Call(NamedTuple):
 def solve_with_gradient(matrix: Factorization, b: Any) -> Any:
     """Solve x = A ⊗ x ⊕ b for a tensor, or a tuple of tensors."""
     given = _tensors_of(b, matrix.semiring, matrix.edges.dtypes)
-    found = _solution().apply(_Call(matrix, matrix.edges, check=True), *as_columns(given, matrix.edges.n))
+    found = _solution().apply(_Solver(matrix, matrix.edges, check=True), *as_columns(given, matrix.edges.n))
     x = [v.reshape(given[0].shape) for v in found[: len(given)]]
     return x[0] if len(x) == 1 else tuple(x)
 
@@ -94,28 +98,28 @@ def _tensors_of(b: Any, semiring: Semiring, dtypes: DTypes) -> list[Any]:
     return [x.to(torch_dtypes()[d]) for x, d in zip(tensors, dtypes, strict=True)]
 
 
-def _solve(call: _Call, *b: Any) -> tuple[Any, ...]:
-    return tuple(call.solve(b, origins=derivative_of_product(call.matrix.semiring).kind == "selected"))
+def _solve(solver: _Solver, *b: Any) -> tuple[Any, ...]:
+    return tuple(solver.solve(b, origins=solver.form.kind == "selected"))
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
-    ctx.call, *b = inputs
+    ctx.solver, *b = inputs
     kept = *b, *(output[len(b) :] or output)
     ctx.save_for_backward(*kept)
     ctx.save_for_forward(*kept)
     ctx.mark_non_differentiable(*output[len(b) :])
 
 
-def _adjoint(call: _Call, kept: Sequence[Any], gradients: Sequence[Any]) -> list[Any]:
+def _adjoint(solver: _Solver, kept: Sequence[Any], gradients: Sequence[Any]) -> list[Any]:
     """Return the gradients of b; `kept` are the components of b, and those of x, or if ⊕ selects the vertices j and A*_ij."""
-    kind, jacobian, scale = derivative_of_product(call.matrix.semiring)
+    kind, jacobian, scale = solver.form
     if kind == "numbers":
-        return list(_solution().apply(call.flipped(), *gradients))
+        return list(_solution().apply(solver.flipped(), *gradients))
     width, where = len(gradients), sys.modules["torch"].where
     b, found = kept[:width], kept[width:]
     if kind == "exponentials":
         (g,), (x,) = gradients, found
-        return list(_sums().apply(call.flipped(), where(x == -math.copysign(math.inf, scale), 0, g), -x, *b))
+        return list(_sums().apply(solver.flipped(), where(x == -math.copysign(math.inf, scale), 0, g), -x, *b))
     ends, *left = found
     reached, ends = ends >= 0, ends.clamp(min=0)
     gradients = right = [where(reached, g, 0) for g in gradients]
@@ -126,47 +130,47 @@ def _adjoint(call: _Call, kept: Sequence[Any], gradients: Sequence[Any]) -> list
 
 def _backward(ctx: Any, *gradients: Any) -> tuple[Any, ...]:
     width = len(ctx.needs_input_grad) - 1
-    return None, *_adjoint(ctx.call, ctx.saved_tensors, gradients[:width])
+    return None, *_adjoint(ctx.solver, ctx.saved_tensors, gradients[:width])
 
 
 def _derivative(ctx: Any, _: None, *tangents: Any) -> tuple[Any, ...]:
     kept, width = ctx.saved_tensors, len(tangents)
     zeros = [x.new_zeros(x.shape) for x in kept[:width]]
-    others = 1 + width if derivative_of_product(ctx.call.matrix.semiring).kind == "selected" else 0
-    return *transposed(lambda *g: _adjoint(ctx.call, kept, g), zeros, tangents), *(None,) * others
+    others = 1 + width if ctx.solver.form.kind == "selected" else 0
+    return *transposed(lambda *g: _adjoint(ctx.solver, kept, g), zeros, tangents), *(None,) * others
 
 
-def _sum(call: _Call, g: Any, u: Any, v: Any) -> tuple[Any]:
+def _sum(solver: _Solver, g: Any, u: Any, v: Any) -> tuple[Any]:
     """Return Σ_i g_i e^{s(A*_ij + u_i + v_j)}, or if not transposed with A*_ji; an infinite weight is of an unreachable vertex."""
     torch: Any = sys.modules["torch"]
-    s = derivative_of_product(call.matrix.semiring).scale
+    s = solver.form.scale
     infinity = math.copysign(math.inf, s)
     finite = g.isfinite()
     parts = [torch.where(finite, g, 0), torch.where(finite, -g, 0), *([] if finite.all() else [(~finite).to(g.dtype)])]
     logarithms = torch.stack(parts).clamp(min=0).log() / s + u
-    (found,) = call.solve([torch.where(u == infinity, -infinity, logarithms)])
+    (found,) = solver.solve([torch.where(u == infinity, -infinity, logarithms)])
     positive, negative = torch.where(v == infinity, 0, torch.exp(s * (found[:2] + v)))
     return (torch.where((found[2:] == -infinity).all(0), positive - negative, math.nan),)
 
 
 def _keep_sum(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
-    ctx.call, *operands = inputs
+    ctx.solver, *operands = inputs
     ctx.save_for_backward(*operands, *output)
     ctx.save_for_forward(*operands, *output)
 
 
 def _backward_of_sum(ctx: Any, h: Any) -> tuple[Any, ...]:
     g, u, v, found = ctx.saved_tensors
-    (of_g,) = _sums().apply(ctx.call.flipped(), h, v, u)
-    s = derivative_of_product(ctx.call.matrix.semiring).scale
+    (of_g,) = _sums().apply(ctx.solver.flipped(), h, v, u)
+    s = ctx.solver.form.scale
     return None, of_g, s * g * of_g, s * h * found
 
 
 def _derivative_of_sum(ctx: Any, _: None, *tangents: Any) -> tuple[Any]:
     g, u, v, found = ctx.saved_tensors
     of_g, of_u, of_v = (0 if t is None else t for t in tangents)
-    s = derivative_of_product(ctx.call.matrix.semiring).scale
-    return (_sums().apply(ctx.call, of_g + s * g * of_u, u, v)[0] + s * of_v * found,)
+    s = ctx.solver.form.scale
+    return (_sums().apply(ctx.solver, of_g + s * g * of_u, u, v)[0] + s * of_v * found,)
 
 
 _solution = functools.partial(differentiable, "SemiringSolution", _solve, _keep, _backward, _derivative)

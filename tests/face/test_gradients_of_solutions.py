@@ -247,6 +247,16 @@ def test_potentials_of_cycles_that_rounding_makes_improve() -> None:
     assert found.sum() == 80
 
 
+def test_pivoting() -> None:
+    pytest.importorskip("scipy")
+    a = torch.from_numpy(np.random.default_rng(0).normal(size=(60, 60)))
+    a[0, 0] = a[1, 1] = 1 - 1e-13  # pivots near 1, without which no digit would be lost
+    f, b = factor("plus-times", a), right(60, 2)
+    assert f._matrix._pivoted() is not None
+    g = torch.arange(120.0, dtype=torch.float64).reshape(60, 2)
+    torch.testing.assert_close(gradient(f.solve, b, g), gradient(lambda b: naive("plus-times", a, b), b, g), rtol=1e-9, atol=1e-9)
+
+
 def test_updates() -> None:
     for name in ("min-plus", "log", "plus-times"):
         a = graph(name, 5, density=1)
