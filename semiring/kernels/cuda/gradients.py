@@ -90,9 +90,9 @@ def _contiguous(address: int, like: Strided) -> Strided:
 
 @functools.lru_cache(maxsize=1024)
 def _sums_by_witness(weight: Expr, layouts: tuple[Any, ...], number: int, *, columns: bool) -> list[tuple[LaunchPlan, int]]:
-    """Return the launches that write the gradient of one operand, each with its first matrix: of the right operand for `columns`.
+    """Return the launches that write the gradient of the left operand, or for `columns` of the right one, each with its first matrix.
 
-    The layouts are those of the gradients of values, their witness, this operand, the other one and the result.
+    Layouts stand for the gradients of values, the witness, the operand of the gradient, the other operand and the result.
     """
     gradients, *_, sums = arrays = [Strided(0, *layout) for layout in layouts]
     dtype, (count, *_), depth = sums.dtype, sums.shape, sums.shape[1 if columns else 2]
