@@ -4,7 +4,8 @@
     python -m benchmarks.gradients --sizes 64 512 --threads 1
     python -m benchmarks.gradients --device cuda --sizes 64 512 1024 4096
 
-Times are whole warm calls in milliseconds, float32, with random normal entries: the mean of some calls one after the other.
+Times are whole warm calls in milliseconds, float32, with random normal entries: the mean of some calls one after the other. On a GPU
+PyTorch runs backward passes in another thread, unless `torch.autograd.set_multithreading_enabled(False)` says "one thread".
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ PEERS = {"min-plus": "minplus", "max-times": "maxmul"}
 """Semirings of tropical-gemm, by its names."""
 
 
-COLUMNS = ("forward", "both", "PyTorch", "tropical-gemm")
+COLUMNS = ("forward", "both", "one thread", "PyTorch", "tropical-gemm")
 
 
 def works(name: str, n: int, device: str, threads: int | None, *, broadcast: bool) -> dict[str, Callable[[], Any]]:
@@ -58,12 +59,20 @@ def works(name: str, n: int, device: str, threads: int | None, *, broadcast: boo
             torch.cuda.synchronize()
 
     peer = getattr(tropical_gemm, f"tropical_{PEERS[name]}_matmul", None) if name in PEERS and device == "cpu" else None
-    found = {"forward": forward, "both": both(lambda a, b: sr.matmul(a, b, semiring, threads=threads))}
+    own = both(lambda a, b: sr.matmul(a, b, semiring, threads=threads))
+
+    def one_thread() -> None:
+        with torch.autograd.set_multithreading_enabled(False):
+            own()
+
+    found: dict[str, Callable[[], Any]] = {"forward": forward, "both": own}
+    if device != "cpu":  # else both passes run in one thread anyway
+        found["one thread"] = one_thread
     if broadcast or name == "plus-times":
         found["PyTorch"] = both(theirs)
     if peer is not None:
         found["tropical-gemm"] = both(peer)
-    for other in [work for work in found if work not in ("forward", "both")]:
+    for other in [work for work in found if work not in ("forward", "both", "one thread")]:
         for x, y in zip(found["both"](), found[other](), strict=True):
             torch.testing.assert_close(x, y, rtol=1e-3, atol=1e-3)
     return found
@@ -90,7 +99,8 @@ def compare(sizes: Sequence[int], device: str, threads: int | None, largest: int
             others = max(others, timings.others)
             times = [f"{1e3 * timings.median(work) / calls:,.3f}" if work in some else "–" for work in COLUMNS]
             rows.append((name, f"{n:,}", *times, f"{timings.ratio('both', 'forward'):.2f}"))
-    print_table(("semiring", "n", "forward", "forward + backward", "PyTorch, both", "tropical-gemm, both", "both / forward"), rows, others)
+    names = "semiring", "n", "forward", "forward + backward", "… in one thread", "PyTorch, both", "tropical-gemm, both", "both / forward"
+    print_table(names, rows, others)
 
 
 def main() -> None:

@@ -23,7 +23,8 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.derivatives import ONE, ZERO, Jacobian, derivative_of_product, uses_operands
 from semiring.algebra.expression import Expr
 from semiring.common.errors import SemiringError
-from semiring.kernels.cuda.gradients import exponentials_on_gpu, selected_on_gpu
+from semiring.kernels.cuda.gradients import exponentials_on_gpu
+from semiring.kernels.select import selected_sums
 from semiring.kernels.tensors import on_tensors
 
 __all__ = [
@@ -95,7 +96,7 @@ def pulled(jacobian: Jacobian, column: int, gradients: Tensors, left: Tensors, r
 def _of_selected(jacobian: Jacobian, product: ForwardPass, gradients: Tensors, wanted: Wanted) -> tuple[list[Any], list[Any]]:
     """Pass the gradient of each value to the two entries that the witness names."""
     single = len(gradients) == 1 and not _torch().is_grad_enabled()
-    if single and (found := selected_on_gpu(jacobian[0], (*gradients, product.found, *product.left, *product.right), wanted)):
+    if single and (found := selected_sums(jacobian[0], (*gradients, product.found, *product.left, *product.right), wanted)):
         return [found[0]], [found[1]]
     where, width, depth = _torch().where, len(product.left), product.left[0].shape[-1]
     won, k = product.found >= 0, product.found.clamp(min=0).long()

@@ -150,8 +150,9 @@ def is_recorded(value: Any) -> bool:
 
 
 def is_transformed(value: Any) -> bool:
-    """Return True for a tensor inside a function of ``torch.func``, such as `vmap`: it stands for others, and has no memory."""
-    return bool(sys.modules["torch"]._C._functorch.is_functorch_wrapped_tensor(value))
+    """Return True for a tensor inside a function of ``torch.func``, or a batch of gradients: it stands for others, and has no memory."""
+    functorch: Any = sys.modules["torch"]._C._functorch
+    return bool(functorch.is_functorch_wrapped_tensor(value) or functorch.is_legacy_batchedtensor(value))
 
 
 def _is_followed(value: Any) -> bool:

@@ -1,17 +1,18 @@
 """Choose the engine for a semiring, dtypes and a device, and the device's other kernels.
 
-Other kernels are scans (CPU, GPU), searches of sparse graphs (CPU), and sparse eliminations (GPU). Modules of an engine are imported at its
-first use.
+Other kernels are scans and gradients (CPU, GPU), searches of sparse graphs (CPU), and sparse eliminations (GPU). Modules of an engine are
+imported at its first use.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.equations import law
+from semiring.algebra.expression import Expr, nodes
 from semiring.algebra.laws import is_selective
 from semiring.arrays.conversion import Array
 from semiring.arrays.devices import gpu_number, is_gpu
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
     SparseProducts: TypeAlias = CpuSparseProducts | CudaSparseProducts | ReferenceSparseProducts
 
 __all__ = [
-    "element_operations", "eliminations_for", "engine_for", "fronts_for", "has_loops", "has_searches", "scans_for", "source_sets",
+    "element_operations", "eliminations_for", "engine_for", "fronts_for", "has_loops", "has_searches", "scans_for",
+    "selected_sums", "source_sets",
     "sparse_products_for", "sweeps_for", "tight_trees",
 ]  # fmt: skip
 
@@ -141,6 +143,24 @@ def has_loops(semiring: Semiring, dtypes: DTypes, device: str = "cpu") -> bool:
 def has_searches(semiring: Semiring, dtypes: DTypes, device: str = "cpu") -> bool:
     """Return True if compiled searches find best paths: loops can be compiled, and ⊕ selects a walk."""
     return has_loops(semiring, dtypes, device) and is_selective(semiring, dtypes)
+
+
+def selected_sums(weights: Sequence[Expr], tensors: Sequence[Any], wanted: tuple[bool, bool]) -> tuple[Any, Any] | None:
+    """Return the gradients of both operands of a product whose ⊕ selects, by compiled code; None if the tensors or the weights lack it.
+
+    `weights` are the derivatives of ⊗ by both operands. `tensors` are stacks of matrices: the gradients of values, the witness, and the
+    operands.
+    """
+    with importing:
+        if tensors[0].is_cuda:
+            from semiring.kernels.cuda.gradients import selected_on_gpu
+
+            return selected_on_gpu(weights, tensors, wanted)
+        if {e.op for e in nodes(*weights)} & (_NOT_SINGLE | _WHOLE):
+            return None
+        from semiring.kernels.cpu.gradients import selected_on_cpu
+
+    return selected_on_cpu(weights, tensors, wanted)
 
 
 def scans_for(semiring: Semiring, dtypes: DTypes, device: str, states: int, threads: int | None = None) -> Scans | None:

@@ -14,7 +14,10 @@ import pytest
 
 import semiring as sr
 from semiring import ops
+from semiring.algebra.derivatives import derivative_of_product
 from semiring.algorithms import adjoints
+from semiring.kernels.cpu import gradients as loop_by_witness
+from semiring.kernels.cpu.loops import interpreted
 
 torch = pytest.importorskip("torch")
 dispatch = pytest.importorskip("torch.utils._python_dispatch")
@@ -196,6 +199,32 @@ def test_the_same_bits_again(name: str) -> None:
     first = gradients(product(name), a, b, gradient=g)
     for _ in range(3):
         assert all(map(torch.equal, gradients(product(name), a, b, gradient=g), first))
+
+
+@pytest.mark.parametrize("shapes", [((5, 7), (7, 3)), ((4, 5, 7), (4, 7, 3)), ((1, 6), (6, 1)), ((3, 1, 1), (3, 1, 1))], ids=str)
+@pytest.mark.parametrize("name", ["min-plus", "max-times", "max-min", "skewed"])
+def test_the_loop_by_the_witness(name: str, shapes: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The compiled loop, by any number of threads, has the sums of PyTorch's operations; as Python it has the same bits."""
+    a, b = (torch.round(tensor(*shape, seed=i)) % 7 + 1 for i, shape in enumerate(shapes))
+    if len(shapes[0]) < 3:
+        a[0], b[:, 0] = float(TERMS[name][0].zero), float(TERMS[name][0].zero)
+    g = torch.rand(*a.shape[:-1], b.shape[-1], dtype=torch.float64)
+    monkeypatch.setattr(adjoints, "selected_sums", lambda *_: None)
+    expected = gradients(product(name), a, b, gradient=g)
+    monkeypatch.undo()
+    monkeypatch.setattr(loop_by_witness, "_ENOUGH", 1)
+    first = gradients(product(name), a, b, gradient=g)
+    for threads in range(1, 5):
+        monkeypatch.setattr(loop_by_witness, "thread_count", lambda threads=threads: threads)
+        found = gradients(product(name), a, b, gradient=g)
+        torch.testing.assert_close(found, expected, rtol=1e-13, atol=0)
+        assert all(map(torch.equal, found, first))
+    _, witness = sr.matmul(a, b, TERMS[name][0], witness=True)
+    with interpreted():
+        weights = derivative_of_product(TERMS[name][0]).jacobian[0]
+        again = loop_by_witness.selected_on_cpu(weights, (g, witness, a, b), (True, True))
+    assert again is not None
+    assert all(map(torch.equal, again, first))
 
 
 class Largest(dispatch.TorchDispatchMode):  # type: ignore[misc, name-defined, unused-ignore]
@@ -433,10 +462,11 @@ def test_gradients_at_a_temperature_near_zero(temperature: float, cost: float) -
     assert found.tolist() == [[1, 0]]
 
 
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 @pytest.mark.parametrize("name", ["min-plus", "log", "plus-times"])
-def test_batched_gradients(name: str) -> None:
-    a = tensor(3, 3).requires_grad_()
-    g = torch.rand(4, 3, 3, dtype=torch.float64)
+def test_batched_gradients(name: str, device: str) -> None:
+    a = tensor(3, 3).to(device).requires_grad_()
+    g = torch.rand(4, 3, 3, dtype=torch.float64, device=device)
     (found,) = torch.autograd.grad(product(name)(a, a), a, g, is_grads_batched=True)
     torch.testing.assert_close(found[2], torch.autograd.grad(product(name)(a, a), a, g[2])[0])
     for own in (lambda x: product(name)(x, a.detach()), lambda x: product(name)(a.detach(), x)):

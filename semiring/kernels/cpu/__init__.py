@@ -27,6 +27,7 @@ lanes             loops over stacks of matrices; small matrices, one to a lane
 bounds            check of operands within a product
 statistics        value statistics of arrays
 boolean           Boolean matrices as bits, and their engine
+gradients         sums of gradients by the witness
 
 Sparse matrices and graphs:
 

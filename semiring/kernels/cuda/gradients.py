@@ -6,6 +6,7 @@ the weights of two products of numbers.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,9 +16,10 @@ from semiring.algebra.derivatives import ZERO, uses_operands
 from semiring.algebra.expression import Expr
 from semiring.arrays.devices import Strided, in_stream_of, strided
 from semiring.arrays.exchange import is_transformed
-from semiring.kernels.cuda.arguments import GradientSums, GradientWeights, LineExponentials, StridedBatch, word_of
-from semiring.kernels.cuda.blocks import BATCH, by_value
-from semiring.kernels.cuda.compiler import kernel_for, semiring_kernel_for
+from semiring.kernels.cuda.arguments import GradientSums, GradientWeights, LineExponentials, StridedBatch, flat, word_of
+from semiring.kernels.cuda.blocks import BATCH
+from semiring.kernels.cuda.compiler import Kernel, kernel_for, pointer_to, semiring_kernel_for
+from semiring.kernels.cuda.launches import LaunchPlan
 from semiring.kernels.cuda.source import function
 from semiring.kernels.hardware import device
 
@@ -63,17 +65,21 @@ def selected_on_gpu(weights: Sequence[Expr], tensors: Sequence[Any], wanted: tup
                 if weight is not ZERO:
                     sums = _contiguous(found[side].data_ptr(), operands[side])
                     arrays = gradients, witness, operands[side], operands[1 - side], sums
-                    _add_by_witness(weight, arrays, operand.get_device(), columns=side == 1)
+                    layouts = tuple([x[1:] for x in arrays])
+                    for plan, first in _sums_by_witness(weight, layouts, operand.get_device(), columns=side == 1):
+                        plan.start([x.address + first * x.strides[0] for x in arrays], ())
     return found[0], found[1]
 
 
 def _stacks(tensors: Sequence[Any]) -> tuple[list[Any], list[Strided]] | None:
-    """Return the tensors with one batch axis, copied where they have several, and their layouts; None if a layout cannot be read."""
+    """Return tensors with at most one batch axis, copies if need be, and their layouts as stacks; None if a layout cannot be read."""
     if not tensors[0].is_cuda or any(map(is_transformed, tensors)):
         return None
-    kept = [x.detach()[None] if x.ndim == 2 else x.detach().flatten(0, -3) for x in tensors]
+    kept = [x.detach() if x.ndim <= 3 else x.detach().flatten(0, -3) for x in tensors]
     seen = [found for x in kept if (found := strided(x)) is not None]
-    return (kept, seen) if len(seen) == len(kept) else None
+    if len(seen) < len(kept):
+        return None
+    return kept, [x if len(x.shape) == 3 else Strided(x.address, (1, *x.shape), (0, *x.strides), x.dtype) for x in seen]
 
 
 def _contiguous(address: int, like: Strided) -> Strided:
@@ -82,23 +88,25 @@ def _contiguous(address: int, like: Strided) -> Strided:
     return Strided(address, like.shape, (rows * columns * size, columns * size, size), like.dtype)
 
 
-def _add_by_witness(weight: Expr, arrays: tuple[Strided, ...], number: int, *, columns: bool) -> None:
-    """Write the gradient of one operand: of the right operand for `columns`, else of the left operand.
+@functools.lru_cache(maxsize=1024)
+def _sums_by_witness(weight: Expr, layouts: tuple[Any, ...], number: int, *, columns: bool) -> list[tuple[LaunchPlan, int]]:
+    """Return the launches that write the gradient of the left operand, or for `columns` of the right one, each with its first matrix.
 
-    The arrays are the gradients of values, their witness, this operand, the other one and the result, on the GPU with this number.
+    Layouts stand for the gradients of values, the witness, the operand of the gradient, the other operand and the result.
     """
-    gradients, *_, sums = arrays
+    gradients, *_, sums = arrays = [Strided(0, *layout) for layout in layouts]
     dtype, (count, *_), depth = sums.dtype, sums.shape, sums.shape[1 if columns else 2]
     lines, entries = gradients.shape[1:][::-1] if columns else gradients.shape[1:]
     span = min(depth, _SPAN * 4 // dtype.itemsize)
     turned = columns, columns, columns, not columns, columns  # the other operand has a row for each entry
     limit = device(number).block_shared_bytes
     kernel = semiring_kernel_for("sum_by_witness", number, gradients_source, weight, dtype, columns, shared_bytes=limit)
-    for start in range(0, count, BATCH):
-        parts = [_lines(x, start, turned=by_columns) for x, by_columns in zip(arrays, turned, strict=True)]
-        given = GradientSums(*parts, lines, entries, depth, span)  # type: ignore[call-arg, arg-type]  # five matrices
-        grid = -(-lines // _WARPS), -(-depth // span), min(BATCH, count - start)
-        kernel(grid, (32 * _WARPS, 1, 1), (by_value(given),), _WARPS * span * dtype.itemsize)
+    parts = [_lines(x, 0, turned=by_columns) for x, by_columns in zip(arrays, turned, strict=True)]
+    fields = np.array([0, *flat(GradientSums(*parts, lines, entries, depth, span))], np.int64)  # type: ignore[call-arg, arg-type]  # five matrices
+    places = [1 + i * len(StridedBatch._fields) for i in range(len(parts))]
+    grids = [(start, (-(-lines // _WARPS), -(-depth // span), min(BATCH, count - start))) for start in range(0, count, BATCH)]
+    shared = _WARPS * span * dtype.itemsize
+    return [(LaunchPlan(kernel, grid, (32 * _WARPS, 1, 1), shared, fields, places), start) for start, grid in grids]
 
 
 def _lines(x: Strided, start: int, *, turned: bool) -> StridedBatch:
@@ -134,8 +142,8 @@ def exponentials_on_gpu(
     with in_stream_of(tensors):
         if (kept := _stacks(tensors)) is None:
             return None
-        (gradients, values, *operands), g, (count, m, n) = kept[1], kept[0][0], kept[0][0].shape
-        p, q = (g.new_empty(x.shape) for x in kept[0][2:])
+        (gradients, values, *operands), g, (count, m, n) = kept[1], tensors[0], kept[1][0].shape
+        p, q = (g.new_empty(x.shape) for x in operands)
         weights, results, largest = g.new_empty((count, m, n)), g.new_zeros(2), g.new_empty(count * (m + n))
         of_rows, number, word = largest.data_ptr(), g.get_device(), word_of(scale)
         of_columns = of_rows + count * m * g.element_size()
@@ -144,7 +152,7 @@ def exponentials_on_gpu(
         seen = _lines(gradients, 0, turned=False), _lines(values, 0, turned=False)
         given = GradientWeights(*seen, of_rows, of_columns, weights.data_ptr(), results.data_ptr(), count, m, n, word)
         kernel = kernel_for("weights", number, exponentials_source, gradients.dtype)
-        kernel((min(count * m, _BLOCKS * device(number).multiprocessors), 1, 1), (_THREADS, 1, 1), (by_value(given),))
+        _start(kernel, (min(count * m, _BLOCKS * device(number).multiprocessors), 1, 1), _THREADS, given)
     exponent, size = results.tolist()
     if not (exponent <= limits[0] and size <= limits[1]):
         return None
@@ -162,4 +170,9 @@ def _write_exponentials(source: Strided, to: int, largest: int, scale: int, numb
     for start in range(0, count, BATCH):
         x, y = (_lines(v, start, turned=columns) for v in (source, target))
         given = LineExponentials(x, y, largest + start * lines * source.dtype.itemsize, lines, entries, scale)
-        kernel((-(-lines // _WARPS), 1, min(BATCH, count - start)), (32 * _WARPS, 1, 1), (by_value(given),))
+        _start(kernel, (-(-lines // _WARPS), 1, min(BATCH, count - start)), 32 * _WARPS, given)
+
+
+def _start(kernel: Kernel, grid: tuple[int, int, int], threads: int, given: tuple[Any, ...]) -> None:
+    fields = np.array([0, *flat(given)], np.int64)
+    kernel.start(grid, (threads, 1, 1), pointer_to(fields))

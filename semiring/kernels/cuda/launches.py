@@ -90,7 +90,7 @@ class LaunchPlan:
     filled: list[int]  # positions of `addresses`, the predicate, and the bounds of `CheckedProducts`
     copies: list[tuple[memoryview, int]] = field(default_factory=list)  # idle copies of the fields, with `pointer_to` each
 
-    def start(self, own: Sequence[int], predicate: LaunchPredicate = ALWAYS, bounds: Bounds | tuple[()] = ()) -> None:
+    def start(self, own: Sequence[int], predicate: LaunchPredicate | tuple[()] = ALWAYS, bounds: Bounds | tuple[()] = ()) -> None:
         """Launch with the `addresses` of each product."""
         try:
             mine = self.copies.pop()
