@@ -150,8 +150,9 @@ def is_compiling(*operands: Any) -> bool:
 
 
 def is_staged() -> bool:
-    """Return True while PyTorch records operators, as its compiler does: tensors may have no entries."""
-    return "torch" in sys.modules and sys.modules["torch"]._C._len_torch_dispatch_stack() > 0
+    """Return True while PyTorch runs code on tensors without entries, as its compiler does."""
+    c = sys.modules["torch"]._C
+    return c._get_dispatch_mode(c._TorchDispatchModeKey.FAKE) is not None
 
 
 def is_recorded(value: Any) -> bool:

@@ -78,8 +78,8 @@ class _Call:
 
     def results(self, operands: Sequence[Any]) -> Results:
         """Return the form of all results, by the shapes and dtypes of the operands alone."""
-        *batch, n, _ = operands[0].shape
-        shape, torch = (*batch, n if self.roots is None else len(self.roots), n), sys.modules["torch"]
+        n, torch = operands[0].shape[-1], sys.modules["torch"]
+        shape = *operands[0].shape[:-2], n if self.roots is None else len(self.roots), n
         kinds = result_dtypes(operands, self.question.semiring)
         return [*((shape, kind) for kind in kinds), (shape, torch.int32) if self.adjoint.trees else None]
 

@@ -22,10 +22,10 @@ from semiring.execution.gradients import in_front
 
 __all__ = ["apply_operator", "in_graph"]
 
-_TENSOR, _SEMIRING = "a tensor of a call", "a semiring of a call"
+_VALUE, _SEMIRING = "a value of a call", "a semiring of a call"
 
 _asked: list[tuple[Any, Any, Any]] = []
-"""Public functions with their arguments, without tensors, by number."""
+"""Public functions with their arguments, without tensors and numbers, by number."""
 
 _calls: dict[int, Any] = {}
 """Calls of `torch.autograd.Function` without operands, by number."""
@@ -33,30 +33,37 @@ _calls: dict[int, Any] = {}
 
 def in_graph(function: Any, *args: Any, **options: Any) -> Any:
     """Call a public function while PyTorch compiles the caller."""
-    tensors: list[Any] = []
-    number = _number_of_function(function, _packed(args, tensors), _packed(options, tensors))
-    return _run(number, *tensors)
+    values: list[Any] = []
+    number = _number_of_function(function, _packed(args, values), _packed(options, values))
+    return _run(number, *values)
 
 
-def _packed(x: Any, tensors: list[Any]) -> Any:
-    """Move tensors to a list, and return constants."""
-    if isinstance(x, torch.Tensor | np.ndarray):
-        tensors.append(torch.as_tensor(x))
-        return _TENSOR
+def _packed(x: Any, values: list[Any]) -> Any:
+    """Move tensors and numbers to a list, and return constants."""
+    if isinstance(x, torch.Tensor | np.ndarray) or type(x) in (int, float):
+        values.append(torch.as_tensor(x) if isinstance(x, np.ndarray) else x)
+        return _VALUE
     if isinstance(x, Semiring):
-        return _SEMIRING, x.number()
+        return _SEMIRING, id(x), x.number()  # the compiler compiles again for an object of another identity
     if isinstance(x, tuple | list):
-        return tuple([_packed(part, tensors) for part in x])
-    return {name: _packed(part, tensors) for name, part in x.items()} if isinstance(x, dict) else x
+        return tuple([_packed(part, values) for part in x])
+    if isinstance(x, dict):
+        return {name: _packed(part, values) for name, part in x.items()}
+    if x is None or isinstance(x, bool | str | range | torch.dtype):
+        return x
+    raise GraphError(f"inside torch.compile, a call takes dense tensors, numbers and names, and no {type(x).__name__}; call it outside")
 
 
-def _unpacked(x: Any, tensors: Iterator[Any]) -> Any:
+def _unpacked(x: Any, values: Iterator[Any]) -> Any:
     """Return what `_packed` was given."""
     if isinstance(x, tuple):
-        return Semiring.numbered[x[1]] if x[:1] == (_SEMIRING,) else tuple([_unpacked(part, tensors) for part in x])
+        return Semiring.numbered[x[2]] if x[:1] == (_SEMIRING,) else tuple([_unpacked(part, values) for part in x])
     if isinstance(x, dict):
-        return {name: _unpacked(part, tensors) for name, part in x.items()}
-    return next(tensors) if x == _TENSOR else x
+        return {name: _unpacked(part, values) for name, part in x.items()}
+    if x != _VALUE:
+        return x
+    value = next(values)  # the compiler gives names to numbers that differ between calls
+    return int(value) if isinstance(value, torch.SymInt) else float(value) if isinstance(value, torch.SymFloat) else value
 
 
 def _number_of_function(*asked: Any) -> int:
@@ -71,15 +78,19 @@ _number_of_function._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 @torch.compiler.allow_in_graph
-def _run(number: int, *tensors: Any) -> Any:
+def _run(number: int, *values: Any) -> Any:
     """Call a public function by its number."""
     function, args, options = _asked[number]
-    given = iter(tensors)
+    given = iter(values)
     return function(*_unpacked(args, given), **_unpacked(options, given))
 
 
 def apply_operator(call: Any, operands: Sequence[Any]) -> list[Any]:
     """Apply the operator of a call instead of its `torch.autograd.Function`."""
+    functorch = torch._C._functorch
+    others = functorch.TransformType.Grad, functorch.TransformType.Jvp
+    if any(level.key() in others for level in functorch.get_interpreter_stack() or ()):
+        raise GraphError("inside torch.compile, torch.func transforms no call but by vmap; take torch.autograd.grad of the compiled function")
     return _completed(call, operands, torch.ops.semiring.call(list(operands), _number_of(call)))
 
 

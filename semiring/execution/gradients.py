@@ -187,7 +187,8 @@ def tensors_of(x: Any, semiring: Semiring, name: str, device: Any, *, needed: bo
     tensors = [torch.from_numpy(np.array(part)).to(device) if isinstance(part, np.ndarray) else part for part in parts]
     for part in tensors:
         if not isinstance(part, torch.Tensor):
-            raise GraphError(f"an operand requires a gradient, and {name} is a {name_of(part)}; pass a tensor, or an array of NumPy")
+            why = "PyTorch compiles the function" if is_staged() else "an operand requires a gradient"
+            raise GraphError(f"{why}, and {name} is a {name_of(part)}; pass a tensor, or an array of NumPy")
         require_readable(part.detach())
         if needed and not part.is_floating_point():
             raise DTypeError(f"an operand requires a gradient, and {name} has dtype {part.dtype}; convert {name} to a dtype of floats")

@@ -81,7 +81,7 @@ class _Call:
 
     def operands(self, tensors: Any) -> tuple[Any, Any, Any]:
         """Return matrices, weights or None, and initial vectors."""
-        return tensors if self.weighted else (tensors[0], None, tensors[1])
+        return tensors[:3] if self.weighted else (tensors[0], None, tensors[1])
 
 
 def scan_with_gradient(matrices: Any, semiring: Semiring, initial: Any, weights: Any, lengths: Any, options: ScanOptions) -> Any:
