@@ -68,7 +68,9 @@ def borrowed(value: Any) -> Borrowed:
         return Borrowed(value)
     require_readable(value)
     if hasattr(value, "fake_mode"):
-        raise GraphError("a tensor has no entries while PyTorch compiles the function; pass numbers in a list, or call the function outside")
+        raise GraphError(
+            "a tensor has no entries while PyTorch compiles the function; pass numbers in a list, or call the function outside"
+        )
     root = _root(value)
     if root == "torch" and value.requires_grad:  # within ``torch.no_grad``
         value = value.detach()

@@ -24,13 +24,12 @@ from semiring.execution.gradients import (
     adjoint_if_needed,
     applied,
     computed,
-    in_front,
     not_propagated,
     result_dtypes,
     tensors_of,
     transposed,
 )
-from semiring.execution.operands import flattened
+from semiring.execution.operands import flattened, in_front
 from semiring.execution.product import multiply
 from semiring.execution.question import Question
 from semiring.execution.strategy import solve
@@ -68,7 +67,7 @@ class _Call:
     def on(self, operands: Sequence[Any]) -> _Call:
         """Return the call on operands with entries."""
         if self.roots is None:
-            return replace(self, roots=np.arange(operands[0].shape[-1]))
+            return replace(self, roots=np.arange(_side(operands[0])))
         roots = np.array(self.roots, np.int64)
         return replace(self, roots=roots, question=self.question._replace(options=self.question.options._replace(sources=roots)))
 
@@ -78,7 +77,7 @@ class _Call:
 
     def results(self, operands: Sequence[Any]) -> Results:
         """Return the form of all results, by the shapes and dtypes of the operands alone."""
-        n, torch = operands[0].shape[-1], sys.modules["torch"]
+        n, torch = _side(operands[0]), sys.modules["torch"]
         shape = *operands[0].shape[:-2], n if self.roots is None else len(self.roots), n
         kinds = result_dtypes(operands, self.question.semiring)
         return [*((shape, kind) for kind in kinds), (shape, torch.int32) if self.adjoint.trees else None]
@@ -99,7 +98,7 @@ def close_with_gradient(graph: Any, question: Question) -> Any:
     torch: Any = sys.modules["torch"]
     device = next(x.device for x in flattened((graph,)) if is_recorded(x))
     parts = [x.to(computed(x.dtype)) for x in tensors_of(graph, semiring, "the graph", device, needed=requires_gradient(graph))]
-    parts, n = _without_nonedges(parts, question), parts[0].shape[-1] if parts[0].ndim else 0
+    parts, n = _without_nonedges(parts, question), _side(parts[0])
     given = {-2: (options.sources, "sources"), -1: (options.targets, "targets")}
     some = {axis: chosen(names, n, None, what) for axis, (names, what) in given.items() if names is not None}
     places, roots = {axis: vertices.numbers for axis, vertices in some.items()}, None
@@ -113,6 +112,10 @@ def close_with_gradient(graph: Any, question: Question) -> Any:
         if vertices.single:
             found = [v.squeeze(axis) for v in found]
     return found[0] if len(found) == 1 else tuple(found)
+
+
+def _side(x: Any) -> int:
+    return x.shape[-1] if x.ndim else 0  # the forward pass refuses arrays without axes
 
 
 def _adjoint_for(semiring: Semiring) -> ClosureAdjoint:

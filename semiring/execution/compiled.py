@@ -1,8 +1,9 @@
 """Calls inside ``torch.compile``: operators of `torch.library`, which the compiler keeps whole.
 
 `in_graph` hands a call of a public function to the compiler, which runs the function as ordinary Python, on tensors without entries. The
-function comes to `apply_operator` where it would apply a subclass of `torch.autograd.Function`. ``semiring::call`` computes what the subclass
-computes, and ``semiring::gradient`` is its backward pass. Operators take tensors and numbers, so a number stands for a call with its options.
+function comes to `apply_operator` where it would apply a subclass of `torch.autograd.Function`. The operator ``semiring::call`` computes
+what the subclass computes, and ``semiring::gradient`` is its backward pass. Operators take tensors and numbers, so a number stands for a
+call with its options.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import torch  # pyright: ignore[reportMissingImports]  # only PyTorch's compiler
 
 from semiring.algebra.definition import Semiring
 from semiring.common.errors import GraphError
-from semiring.execution.gradients import in_front
+from semiring.execution.operands import in_front
 
 __all__ = ["apply_operator", "in_graph"]
 
@@ -77,7 +78,6 @@ def _number_of_function(*asked: Any) -> int:
 _number_of_function._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
-@torch.compiler.allow_in_graph
 def _run(number: int, *values: Any) -> Any:
     """Call a public function by its number."""
     function, args, options = _asked[number]
@@ -85,12 +85,11 @@ def _run(number: int, *values: Any) -> Any:
     return function(*_unpacked(args, given), **_unpacked(options, given))
 
 
+torch.compiler.allow_in_graph(_run)  # type: ignore[no-untyped-call]  # PyTorch has no types here
+
+
 def apply_operator(call: Any, operands: Sequence[Any]) -> list[Any]:
     """Apply the operator of a call instead of its `torch.autograd.Function`."""
-    functorch = torch._C._functorch
-    others = functorch.TransformType.Grad, functorch.TransformType.Jvp
-    if any(level.key() in others for level in functorch.get_interpreter_stack() or ()):
-        raise GraphError("inside torch.compile, torch.func transforms no call but by vmap; take torch.autograd.grad of the compiled function")
     return _completed(call, operands, torch.ops.semiring.call(list(operands), _number_of(call)))
 
 

@@ -20,12 +20,12 @@ from semiring.algorithms.adjoints import Adjoint, ForwardPass, adjoint_of, defic
 from semiring.arrays.devices import in_stream_of, numpy_dtypes, torch_dtypes
 from semiring.arrays.exchange import is_recorded, is_staged, is_transformed, name_of, require_readable, requires_gradient
 from semiring.common.errors import DTypeError, GraphError, SemiringError, ShapeError
-from semiring.execution.operands import Shape, common_dtypes, flattened, leading_axes
+from semiring.execution.operands import Shape, common_dtypes, flattened, in_front, leading_axes
 from semiring.execution.product import multiply, with_witness
 from semiring.execution.relaunch import multiply_again
 
 __all__ = [
-    "Options", "Results", "adjoint_for", "adjoint_if_needed", "applied", "computed", "in_front", "multiply_with_gradient",
+    "Options", "Results", "adjoint_for", "adjoint_if_needed", "applied", "computed", "multiply_with_gradient",
     "not_propagated", "operands_with_gradient", "product_of_tensors", "result_dtypes", "stand_in", "tensors_of", "transposed",
 ]  # fmt: skip
 
@@ -95,7 +95,9 @@ def product_of_tensors(left: list[Any], right: list[Any], semiring: Semiring, op
 def applied(call: Any, operands: Sequence[Any]) -> Any:
     """Apply the `autograd.Function` of a call, or the operator that stands for it while PyTorch compiles."""
     if is_staged():
-        from semiring.execution.compiled import apply_operator
+        if not {"Grad", "Jvp"}.isdisjoint(_levels()):
+            raise GraphError("inside torch.compile, only torch.func.vmap works; differentiate the compiled function by torch.autograd")
+        from semiring.execution.compiled import apply_operator  # only where PyTorch compiles
 
         return apply_operator(call, operands)
     return call.function().apply(call.on(operands), *operands)
@@ -271,10 +273,15 @@ def _forward_derivative(ctx: Any, _: None, *tangents: Any) -> tuple[Any, ...]:
     return *transposed(adjoint, [x.new_zeros(shape) for x in operands[:width]], tangents), None
 
 
+def _levels() -> list[str]:
+    """Return the names of the transformations of `torch.func` under way."""
+    functorch: Any = sys.modules["torch"]._C._functorch
+    return [level.key().name for level in functorch.get_interpreter_stack() or ()]
+
+
 def transposed(adjoint: Callable[..., Sequence[Any]], zeros: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
     """Return the derivatives of values of the form of `zeros` along tangents, by the transpose of the adjoint; None is a tangent of 0."""
-    functorch: Any = sys.modules["torch"]._C._functorch
-    if sum(level.key() == functorch.TransformType.Jvp for level in functorch.get_interpreter_stack() or ()) > 1:
+    if _levels().count("Jvp") > 1:
         raise GraphError("PyTorch loses forward derivatives of forward derivatives here; take jacfwd of jacrev, or torch.func.hessian")
     given = [number for number, t in enumerate(tangents) if t is not None]
     if not zeros[0].numel() or not all(tangents[number].numel() for number in given):
@@ -286,11 +293,6 @@ def transposed(adjoint: Callable[..., Sequence[Any]], zeros: Sequence[Any], tang
 
     _, transpose = sys.modules["torch"].func.vjp(some, *zeros)
     return tuple(transpose([tangents[number] for number in given]))
-
-
-def in_front(size: int, axes: Sequence[int | None], tensors: Sequence[Any]) -> list[Any]:
-    """Return tensors as stacks, with the axis of `torch.func.vmap` in front."""
-    return [x.expand(size, *x.shape) if axis is None else x.movedim(axis, 0) for x, axis in zip(tensors, axes, strict=True)]
 
 
 def _over_a_batch(info: Any, axes: tuple[int | None, ...], call: _Call, *operands: Any) -> tuple[Any, Any]:

@@ -18,8 +18,9 @@ from semiring.arrays.pieces import CACHE, GPU, pieces
 from semiring.common.errors import DTypeError, SemiringError, ShapeError, with_article
 
 __all__ = [
-    "WITNESS", "Arrays", "DTypes", "Lent", "Places", "ProductForm", "Shape", "arrays_of", "broadcast", "common_dtypes", "dtype_of", "dtypes_of",
-    "elements", "flattened", "form_of", "leading_axes", "matching", "operand", "places_for", "promoted", "require_one_place", "restorer_of",
+    "WITNESS", "Arrays", "DTypes", "Lent", "Places", "ProductForm", "Shape", "arrays_of", "broadcast", "common_dtypes", "dtype_of",
+    "dtypes_of", "elements", "flattened", "form_of", "in_front", "leading_axes", "matching", "operand", "places_for", "promoted",
+    "require_one_place", "restorer_of",
 ]  # fmt: skip
 
 Arrays = tuple[Any, ...]
@@ -218,6 +219,11 @@ def require_one_place(
     for name, lent in zip(names, (a, b, c), strict=True):
         if there and any(p.restore is not None and not on_gpu(p.array) for p in lent):
             raise ShapeError(f"{name} is on the host and another operand on a GPU; only NumPy arrays are copied, so copy {name} yourself")
+
+
+def in_front(size: int, axes: Sequence[int | None], tensors: Sequence[Any]) -> list[Any]:
+    """Return tensors as stacks, with the axis of `torch.func.vmap` in front."""
+    return [x.expand(size, *x.shape) if axis is None else x.movedim(axis, 0) for x, axis in zip(tensors, axes, strict=True)]
 
 
 def dtypes_of(operands: Sequence[Lent], semiring: Semiring) -> DTypes:

@@ -17,7 +17,17 @@ from semiring.arrays.exchange import Borrowed, borrowed
 from semiring.arrays.memory import ALWAYS_FITS, require_bytes, with_scratch
 from semiring.common.errors import DomainError, DTypeError, SemiringError, ShapeError, TooLargeError
 from semiring.common.units import counted
-from semiring.execution.operands import WITNESS, arrays_of, broadcast, common_dtypes, dtype_of, elements, operand, require_one_place, restorer_of
+from semiring.execution.operands import (
+    WITNESS,
+    arrays_of,
+    broadcast,
+    common_dtypes,
+    dtype_of,
+    elements,
+    operand,
+    require_one_place,
+    restorer_of,
+)
 from semiring.kernels.engine import ScanOperands, ScanPlaces
 from semiring.kernels.overflow.scans import check_scan
 from semiring.planning import Plan, Problem, location, plan

@@ -25,14 +25,13 @@ from semiring.execution.gradients import (
     adjoint_if_needed,
     applied,
     computed,
-    in_front,
     not_propagated,
     product_of_tensors,
     result_dtypes,
     tensors_of,
     transposed,
 )
-from semiring.execution.operands import Shape, broadcast, flattened
+from semiring.execution.operands import Shape, broadcast, flattened, in_front
 from semiring.execution.product import multiply
 from semiring.execution.scan import Decoded, ScanOptions, form_of_scan, lengths_of, scan_sequences, whole_numbers
 from semiring.kernels.tensors import on_tensors
@@ -51,7 +50,7 @@ class _Call:
     semiring: Semiring
     options: ScanOptions
     lengths: Any  # those that the caller named as a list, or None; `on` makes an array, with the length of each sequence
-    steps: int | None  # None if the operands tell their number
+    steps: Any  # None if the operands tell their number
     weighted: bool
     last: bool  # the last computed vectors are wanted; then all vectors follow them in the answer, without a gradient
     width = 1
@@ -59,7 +58,7 @@ class _Call:
     def on(self, operands: Any) -> _Call:
         """Return the call on operands with entries, or on lists of components."""
         *batch, steps = self._lead(operands)
-        return replace(self, lengths=lengths_of(batch, steps, self.lengths), steps=steps)
+        return replace(self, lengths=lengths_of(tuple(batch), steps, self.lengths), steps=steps)
 
     def _lead(self, operands: Any) -> Shape:
         """Return the axes of the batch, and the number of steps."""
@@ -77,7 +76,11 @@ class _Call:
         (kind,), states, whole = result_dtypes(operands[:1], self.semiring), operands[0].shape[-1], (*batch, steps + 1)
         number = sys.modules["torch"].int32
         found: Results = [((*batch, states), kind)] if self.last else []
-        return [*found, ((*whole, states), kind), *([((*whole, states), number), (whole, number)] if self.options.witness else [None, None])]
+        return [
+            *found,
+            ((*whole, states), kind),
+            *([((*whole, states), number), (whole, number)] if self.options.witness else [None, None]),
+        ]
 
     def operands(self, tensors: Any) -> tuple[Any, Any, Any]:
         """Return matrices, weights or None, and initial vectors."""
@@ -87,15 +90,15 @@ class _Call:
 def scan_with_gradient(matrices: Any, semiring: Semiring, initial: Any, weights: Any, lengths: Any, options: ScanOptions) -> Any:
     """Scan tensors so that PyTorch can differentiate the vectors; arguments are those of `scan_sequences`."""
     torch: Any = sys.modules["torch"]
-    operands = matrices, initial, weights
-    adjoint = adjoint_if_needed(functools.partial(adjoint_for, semiring), operands)
+    passed = matrices, initial, weights
+    adjoint = adjoint_if_needed(functools.partial(adjoint_for, semiring), passed)
     if options.witness:
         semiring.require_selective()
     if options.sample is not None:
         raise not_propagated("samples do")
     given = {name: x for name, x in zip(_AXES, (matrices, weights, initial), strict=True) if x is not None}
     device = next(x.device for x in flattened(list(given.values())) if is_recorded(x))
-    needed = any(map(requires_gradient, operands))
+    needed = any(map(requires_gradient, passed))
     parts = {name: tensors_of(x, semiring, name, device, needed=needed) for name, x in given.items()}
     counts = None if lengths is None else whole_numbers(lengths)
     form = form_of_scan({name: tuple(x[0].shape) for name, x in parts.items()}, counts)
