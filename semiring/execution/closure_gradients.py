@@ -79,7 +79,7 @@ class _Call:
         """Return the form of all results, by the shapes and dtypes of the operands alone."""
         n, torch = _side(operands[0]), sys.modules["torch"]
         shape = *operands[0].shape[:-2], n if self.roots is None else len(self.roots), n
-        kinds = result_dtypes(operands, self.question.semiring)
+        kinds = result_dtypes([x.dtype for x in operands], self.question.semiring)
         return [*((shape, kind) for kind in kinds), (shape, torch.int32) if self.adjoint.trees else None]
 
     def roots_on(self, tensor: Any) -> Any:

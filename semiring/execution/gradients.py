@@ -67,7 +67,7 @@ class _Call:
         """Return the form of all results, by the shapes and dtypes of the operands alone."""
         width, torch = self.width, sys.modules["torch"]
         shape = *operands[0].shape[:-1], operands[width].shape[-1]
-        kinds = result_dtypes(operands[:width], self.semiring)
+        kinds = result_dtypes([x.dtype for x in operands[:width]], self.semiring)
         return [*((shape, kind) for kind in kinds), (shape, torch.int32) if self.options[0] else None]
 
 
@@ -176,10 +176,10 @@ def computed(*kinds: Any) -> Any:
     return torch_dtypes()[np.result_type(*(numpy_dtypes()[kind] for kind in kinds))] if len(set(kinds)) > 1 else kinds[0]
 
 
-def result_dtypes(parts: Sequence[Any], semiring: Semiring) -> list[Any]:
+def result_dtypes(kinds: Sequence[Any], semiring: Semiring) -> list[Any]:
     """Return the dtypes of a result of components of these dtypes."""
-    kinds = tuple(numpy_dtypes()[x.dtype] for x in parts)
-    return [torch_dtypes()[kind] for kind in common_dtypes(kinds, kinds, semiring)]
+    ours = tuple(numpy_dtypes()[kind] for kind in kinds)
+    return [torch_dtypes()[kind] for kind in common_dtypes(ours, ours, semiring)]
 
 
 def tensors_of(x: Any, semiring: Semiring, name: str, device: Any, *, needed: bool = True) -> list[Any]:

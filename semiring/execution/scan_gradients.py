@@ -73,7 +73,7 @@ class _Call:
     def results(self, operands: Any) -> Results:
         """Return the form of all results, by the shapes and dtypes of the operands alone."""
         *batch, steps = self._lead(operands)
-        (kind,), states, whole = result_dtypes(operands[:1], self.semiring), operands[0].shape[-1], (*batch, steps + 1)
+        (kind,), states, whole = result_dtypes([operands[0].dtype], self.semiring), operands[0].shape[-1], (*batch, steps + 1)
         number = sys.modules["torch"].int32
         found: Results = [((*batch, states), kind)] if self.last else []
         return [
@@ -104,7 +104,8 @@ def scan_with_gradient(matrices: Any, semiring: Semiring, initial: Any, weights:
     form = form_of_scan({name: tuple(x[0].shape) for name, x in parts.items()}, counts)
     kind = computed(*(v.dtype for x in parts.values() for v in x))
     if "initial" not in parts:
-        _, one = semiring.identities([numpy_dtypes()[kind]] * semiring.components)
+        kinds = result_dtypes([kind] * semiring.components, semiring)
+        _, one = semiring.identities([numpy_dtypes()[k] for k in kinds])
         parts["initial"] = [torch.full((form.states,), o, dtype=kind, device=device) for o in one]
     operands = [  # with all leading axes, of length 1 where an operand has none
         [v.to(kind).reshape(*(1,) * (len(form.batch) + _AXES[name] - v.ndim), *v.shape) for v in x] for name, x in parts.items()

@@ -83,7 +83,7 @@ CLOSURES: dict[str, Any] = {
     "log": lambda a: sr.closure(-a - 9, "log"),
     "log, cycles": lambda a: sr.closure(-a - 9, sr.LOG, reflexive=False, sources=1),
     "inverse": lambda a: sr.closure(1 / a / 99, sr.PLUS_TIMES),
-    "hops": lambda a: sr.closure((a, a / a.nan_to_num(posinf=1)), "distance-hops"),
+    "hops": lambda a: sr.closure((a, torch.where(a.isinf(), INF, 1)), "distance-hops"),
     "blocked": lambda a: sr.closure(a, sr.MIN_PLUS, method="blocked", block=2, check=False),
 }
 
@@ -211,16 +211,19 @@ def test_vmap() -> None:
 def test_semirings_and_numbers_change() -> None:
     a, again = rand(3, 3), sr.Semiring("same name", max, lambda a, b: a + b, -INF, 0)
 
+    chosen: list[Any] = [None, 0, 1]
+
     def product(a: Any) -> Any:
-        return sr.matmul(a, a, semiring) + sr.closure(a, semiring, sources=number)[0] * factor
+        return sr.matmul(a, a, chosen[0])[chosen[1]] * chosen[2]
 
     def given(a: Any, semiring: Any, number: Any, nonedge: float) -> Any:
         return sr.closure(torch.where(a < nonedge, nonedge, a), semiring, sources=[0, number], nonedge=nonedge)
 
     other, another = compiled(product), compiled(given)
-    for semiring, number, factor in ((FIRST, 0, 1), (LAST, 0, 0), (again, 1, 0), (FIRST, 2, 2), (sr.MAX_MIN, 1, 1)):
+    for chosen in ([FIRST, 0, 1], [LAST, 0, 2], [again, 1, 3], [FIRST, 2, 2], [sr.MAX_MIN, 1, 1]):
         assert torch.equal(other(a), product(a))
-    for semiring, number, nonedge in ((FIRST, 0, 0.1), ("min-plus", 1, 0.2), (sr.MAX_MIN, 2, 0.3), (FIRST, 1, 0.2)):
+    cases: list[tuple[Any, int, float]] = [((FIRST, 0, 0.1), ("min-plus", 1, 0.2), (sr.MAX_MIN, 2, 0.3), (FIRST, 1, 0.2)]
+    for semiring, number, nonedge in cases:
         assert torch.equal(another(a, semiring, number, nonedge), given(a, semiring, number, nonedge))
 
 
@@ -240,15 +243,17 @@ def test_short_floats(dtype: Any) -> None:
 
     a = rand(4, 4)
     with torch.autocast("cpu", dtype=dtype):
-        alike(function, [a])
-        assert {v.dtype for v in results(function, [a])[0]} == {torch.float32}
+        (found, gradients), expected = results(compiled(function), [a]), results(function, [a])
+    torch.testing.assert_close(found, expected[0])
+    torch.testing.assert_close(gradients, expected[1], rtol=0.1, atol=0.1)  # rounded in another order
+    assert {v.dtype for v in (*found, *expected[0], *gradients)} == {torch.float32}
     found = compiled(function)(a.to(dtype))
     assert {v.dtype for v in found} == {torch.float32}
 
 
 @pytest.mark.parametrize("strict", [False, True])
 def test_export(strict: bool) -> None:
-    class Module(torch.nn.Module):
+    class Module(torch.nn.Module):  # type: ignore[misc, name-defined]  # PyTorch has no types here
         def forward(self, a: Any) -> Any:
             return sr.apsp(a) + sr.scan(a, sr.LOG, lengths=3, last=True)
 
@@ -295,7 +300,7 @@ def test_no_adjoint() -> None:
         compiled(function)(a.requires_grad_())
 
 
-def test_operators() -> None:
+def test_operators(monkeypatch: pytest.MonkeyPatch) -> None:
     a, w = (rand(3, 3, dtype=torch.float64) for _ in range(2))
     calls: dict[str, tuple[Any, list[Any]]] = {
         "product": (lambda: sr.matmul(a, w, sr.LOG), [a, w]),
@@ -303,10 +308,10 @@ def test_operators() -> None:
         "scan": (lambda: sr.scan(a, sr.LOG, weights=w, last=True), [a[None], w, w[0]]),
     }
     for function, operands in calls.values():
-        before = {*compiling._calls}
+        monkeypatch.setattr(compiling, "_calls", {})
         with torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True):
             function()
-        (number,) = {*compiling._calls} - before
+        (number,) = compiling._calls
         torch.library.opcheck(torch.ops.semiring.call.default, ([x.clone().requires_grad_() for x in operands], number))
     with pytest.raises(sr.GraphError, match="compiled in another process"):
         torch.ops.semiring.call([a], 1)
