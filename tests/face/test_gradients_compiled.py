@@ -220,9 +220,9 @@ def test_semirings_and_numbers_change() -> None:
         return sr.closure(torch.where(a < nonedge, nonedge, a), semiring, sources=[0, number], nonedge=nonedge)
 
     other, another = compiled(product), compiled(given)
-    for chosen in ([FIRST, 0, 1], [LAST, 0, 2], [again, 1, 3], [FIRST, 2, 2], [sr.MAX_MIN, 1, 1]):
+    for chosen[:] in ([FIRST, 0, 1], [LAST, 0, 2], [again, 1, 3], [FIRST, 2, 2], [sr.MAX_MIN, 1, 1]):
         assert torch.equal(other(a), product(a))
-    cases: list[tuple[Any, int, float]] = [((FIRST, 0, 0.1), ("min-plus", 1, 0.2), (sr.MAX_MIN, 2, 0.3), (FIRST, 1, 0.2)]
+    cases: list[tuple[Any, int, float]] = [(FIRST, 0, 0.1), ("min-plus", 1, 0.2), (sr.MAX_MIN, 2, 0.3), (FIRST, 1, 0.2)]
     for semiring, number, nonedge in cases:
         assert torch.equal(another(a, semiring, number, nonedge), given(a, semiring, number, nonedge))
 
