@@ -94,7 +94,7 @@ def apply_operator(call: Any, operands: Sequence[Any]) -> list[Any]:
 
 
 def _completed(call: Any, operands: Sequence[Any], found: Sequence[Any]) -> list[Any]:
-    """Return the results with None for those that are absent."""
+    """Return all results, None for absent ones."""
     present = iter(found)
     return [None if form is None else next(present) for form in call.results(operands)]
 

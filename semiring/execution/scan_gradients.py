@@ -49,7 +49,7 @@ class _Call:
 
     semiring: Semiring
     options: ScanOptions
-    lengths: Any  # those that the caller named as a list, or None; `on` makes an array, with the length of each sequence
+    lengths: Any  # a list of the caller's, or None; `on` makes an array, with the length of each sequence
     steps: Any  # None if the operands tell their number
     weighted: bool
     last: bool  # the last computed vectors are wanted; then all vectors follow them in the answer, without a gradient

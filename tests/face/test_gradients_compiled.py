@@ -176,7 +176,7 @@ def test_dtypes_without_a_gradient(dtype: Any) -> None:
             lambda a, b: sr.matmul(a, b, sr.MIN_PLUS),
             lambda a, b: sr.apsp(a, nonedge=0),
             lambda a, b: sr.scan(a, sr.MIN_PLUS, lengths=3),
-            lambda a, b: sr.multi_dot([a, a, a], "max-plus"),
+            lambda a, b: sr.multi_dot([a, a, a], "min-plus"),
         ]
     for function in functions:
         found, expected = compiled(function)(a, b), function(a, b)
@@ -301,7 +301,7 @@ def test_no_adjoint() -> None:
 
 
 def test_operators(monkeypatch: pytest.MonkeyPatch) -> None:
-    a, w = (rand(3, 3, dtype=torch.float64) for _ in range(2))
+    a, w = (rand(3, 3, dtype=torch.float64, requires_grad=True) for _ in range(2))
     calls: dict[str, tuple[Any, list[Any]]] = {
         "product": (lambda: sr.matmul(a, w, sr.LOG), [a, w]),
         "closure": (lambda: sr.apsp(a), [a]),
@@ -312,6 +312,6 @@ def test_operators(monkeypatch: pytest.MonkeyPatch) -> None:
         with torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True):
             function()
         (number,) = compiling._calls
-        torch.library.opcheck(torch.ops.semiring.call.default, ([x.clone().requires_grad_() for x in operands], number))
+        torch.library.opcheck(torch.ops.semiring.call.default, ([x.detach().clone().requires_grad_() for x in operands], number))
     with pytest.raises(sr.GraphError, match="compiled in another process"):
         torch.ops.semiring.call([a], 1)
