@@ -113,11 +113,21 @@ def _call_of(number: int, operands: Sequence[Any]) -> Any:
     return copy.copy(_calls[number]).on(operands)
 
 
+def _apart(results: Sequence[Any], given: Sequence[Any]) -> list[Any]:
+    """Return results in rows, each in memory of its own, as PyTorch asks of operators."""
+    taken, own = {x.untyped_storage().data_ptr() for x in given}, list[Any]()
+    for x in results:
+        part = x.contiguous()
+        own.append(part.clone() if part.untyped_storage().data_ptr() in taken else part)
+        taken.add(own[-1].untyped_storage().data_ptr())
+    return own
+
+
 @torch.library.custom_op("semiring::call", mutates_args=(), schema="(Tensor[] operands, int number) -> Tensor[]")
 def _operator(operands: list[Any], number: int) -> list[Any]:
     """Compute all results of a call that are present."""
     call = _call_of(number, operands)
-    return [x.contiguous() for x in call.function().forward(call, *operands) if x is not None]
+    return _apart([x for x in call.function().forward(call, *operands) if x is not None], operands)
 
 
 @_operator.register_fake
@@ -137,7 +147,7 @@ def _gradient(operands: list[Any], found: list[Any], gradients: list[Any], wante
     results, function = _completed(call, operands, found), call.function()
     function.setup_context(context, (call, *operands), tuple(results))
     _, *pulled = function.backward(context, *gradients, *(None for _ in results[len(gradients) :]))
-    return [torch.zeros_like(x) if g is None else g.contiguous() for g, x in zip(pulled, operands, strict=True)]
+    return _apart([torch.zeros_like(x) if g is None else g for g, x in zip(pulled, operands, strict=True)], [*operands, *found, *gradients])
 
 
 @_gradient.register_fake
