@@ -114,7 +114,7 @@ def _call_of(number: int, operands: Sequence[Any]) -> Any:
 
 
 def _apart(results: Sequence[Any], given: Sequence[Any]) -> list[Any]:
-    """Return results in rows, each in memory of its own, as PyTorch asks of operators."""
+    """Return contiguous results that share no memory, as PyTorch asks of operators."""
     taken, own = {x.untyped_storage().data_ptr() for x in given}, list[Any]()
     for x in results:
         part = x.contiguous()
