@@ -23,7 +23,7 @@ from semiring.algebra.equations import law
 from semiring.algebra.laws import require
 from semiring.algorithms.contraction import Contraction, as_letters, from_lists, left_to_right, parsed
 from semiring.arrays.devices import in_stream_of, namespace
-from semiring.arrays.exchange import holds_sparse, is_recorded
+from semiring.arrays.exchange import holds_sparse, is_compiling, is_recorded
 from semiring.arrays.threads import require_threads
 from semiring.common.docstrings import described_by
 from semiring.common.errors import GraphError, LawError, SemiringError, ShapeError, about, install_of, raised_here, refuse_arrays
@@ -212,6 +212,11 @@ def einsum(
     Each step is a product of matrices, or of stacks. Memory is that of the largest intermediate array, twice if axes are moved. A witness
     keeps 1 to 4 bytes for each element of each sum. Floats are rounded in the order of the steps. More: How-to, Contractions.
     """
+    if is_compiling(subscripts, *operands):
+        from semiring.execution.compiled import in_graph
+
+        more = {"optimize": optimize, "witness": witness, "memory_limit": memory_limit, "out": out, "device": device}
+        return in_graph(einsum, subscripts, *operands, semiring=semiring, threads=threads, check=check, **more)
     semiring, limit, options = _asked(semiring, memory_limit, device, threads, check)
     names: dict[str, Any] = {}
     if not isinstance(subscripts, str):

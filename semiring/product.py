@@ -117,12 +117,11 @@ def matmul(
     -----
     m·n·k steps. How it works, Accuracy, bounds the errors over `LOG`. More: Reference, Options.
     """
-    first = a[0] if type(a) in (tuple, list) and a else a
-    if hasattr(first, "new_full") and is_compiling():
-        from semiring.execution.compiled import multiply_in_graph
+    if is_compiling(a, b):
+        from semiring.execution.compiled import in_graph
 
-        alone = c is out is mask is k is dtype is None and not complement and overflow == "check" and ties == "first"
-        return multiply_in_graph(a, b, semiring, (witness, device, threads, check), alone=alone)
+        more = {"c": c, "out": out, "mask": mask, "complement": complement, "k": k, "overflow": overflow, "dtype": dtype, "ties": ties}
+        return in_graph(matmul, a, b, semiring, witness=witness, device=device, threads=threads, check=check, **more)
     if type(semiring) is not Semiring or hasattr(witness, "shape") or hasattr(device, "shape") or hasattr(check, "shape"):
         semiring = as_semiring(semiring)
         refuse_arrays(witness=witness, device=device, check=check)
@@ -241,6 +240,10 @@ def multi_dot(
     The brackets are found by the dynamic program of `numpy.linalg.multi_dot` (Cormen et al., Introduction to Algorithms), in O(n³)
     operations for n arrays. Floats are rounded in the order of these brackets.
     """
+    if is_compiling(arrays):
+        from semiring.execution.compiled import in_graph
+
+        return in_graph(multi_dot, arrays, semiring, out=out, device=device, threads=threads, check=check)
     if type(semiring) is not Semiring or hasattr(device, "shape") or hasattr(check, "shape"):
         semiring = as_semiring(semiring)
         refuse_arrays(device=device, check=check)
@@ -344,6 +347,11 @@ def scan(
     T·S² steps, without an array of T·S² entries. Over LOG the vectors are the α (reversed, the β) of a hidden Markov model (Rabiner 1989);
     over MAX_PLUS the states are Viterbi's (1967). Gradients: How-to, Gradients. More: How-to, Sequences.
     """
+    if is_compiling(matrices, initial, weights):
+        from semiring.execution.compiled import in_graph
+
+        more = {"reverse": reverse, "witness": witness, "last": last, "sample": sample, "device": device, "threads": threads}
+        return in_graph(scan, matrices, semiring, initial, weights=weights, lengths=lengths, check=check, **more)
     if type(semiring) is not Semiring or hasattr(witness, "shape") or hasattr(reverse, "shape") or hasattr(last, "shape"):
         semiring = as_semiring(semiring)
         refuse_arrays(reverse=reverse, witness=witness, last=last, device=device, check=check)

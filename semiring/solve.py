@@ -11,7 +11,7 @@ import numpy as np
 from semiring.algebra.catalogue import BOOLEAN, MIN_PLUS, as_semiring
 from semiring.algebra.definition import Semiring
 from semiring.arrays.devices import device_of, is_gpu, on_device, on_gpu
-from semiring.arrays.exchange import holds_sparse, is_recorded
+from semiring.arrays.exchange import holds_sparse, is_compiling, is_recorded
 from semiring.arrays.threads import require_threads
 from semiring.common.docstrings import described_by
 from semiring.common.errors import SemiringError, noted, raised_here, refuse_arrays
@@ -106,6 +106,10 @@ def apsp(
     Dense graphs take n³ steps. `closure` finds longest (``"max-plus"``) and widest paths (``"max-min"``).
     More: Reference, Options; How it works, Accuracy.
     """
+    if is_compiling(graph):
+        from semiring.execution.compiled import in_graph
+
+        return in_graph(apsp, graph, **options)
     return _solved(graph, MIN_PLUS, Options.of(options, "apsp"), reflexive=True)
 
 
@@ -178,6 +182,10 @@ def closure(
     Dense matrices take n³ steps; without an idempotent ⊕ they need ``star``. `paths`, `limit` and `k` need a selective ⊕.
     More: Reference, Options; How it works, Papers.
     """
+    if is_compiling(a):
+        from semiring.execution.compiled import in_graph
+
+        return in_graph(closure, a, semiring, reflexive=reflexive, **options)
     return _solved(a, as_semiring(semiring), Options.of(options, "closure"), reflexive=reflexive)
 
 

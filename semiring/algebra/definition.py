@@ -163,7 +163,7 @@ class Semiring(AlgebraicStructure):
         return Semiring(name, add, self.mul, self.zero, self.one, star=star, domain=self.domain)
 
     def number(self) -> int:
-        """Return the number that stands for this semiring in this process, where an operator of another library takes no objects.
+        """Return the number that stands for this object in this process, and keep it, where another library takes no objects.
 
         Examples
         --------
@@ -171,9 +171,10 @@ class Semiring(AlgebraicStructure):
         >>> Semiring.numbered[MAX_MIN.number()]
         <semiring max-min: 0 = -inf, 1 = inf>
         """
-        if self not in Semiring.numbered:
+        found = next((i for i, other in enumerate(Semiring.numbered) if other is self), None)
+        if found is None:
             Semiring.numbered.append(self)
-        return Semiring.numbered.index(self)
+        return len(Semiring.numbered) - 1 if found is None else found
 
     def require_selective(self) -> None:
         """Refuse a ⊕ that is not selective, because no single k wins.

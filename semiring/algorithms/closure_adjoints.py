@@ -57,7 +57,7 @@ class ClosurePass(NamedTuple):
     reflexive: bool
     trees: Any = None
     roots: Any = None
-    deficits: tuple[float, float] = (0.0, 0.0)
+    deficits: tuple[float | None, float | None] = (None, None)
     batched: bool = False  # the trees may be those of a batch of `torch.func.vmap`, whose numbers nobody can read
 
 

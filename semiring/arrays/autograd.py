@@ -10,7 +10,7 @@ from typing import Any
 
 from semiring.common.errors import GraphError
 
-__all__ = ["differentiable", "in_front", "transposed"]
+__all__ = ["differentiable", "in_front", "transformations", "transposed"]
 
 
 @functools.cache
@@ -38,7 +38,8 @@ def by_vmap(derivative: Callable[..., Sequence[Any]]) -> Callable[..., Sequence[
         axes = tuple(0 if x is not None and torch._C._functorch.is_legacy_batchedtensor(x) else None for x in tensors)
         if set(axes) <= {None}:
             return derivative(ctx, *tensors)
-        level, wanted = torch._C._vmapmode_increment_nesting() - 1, list[bool]()
+        # A thread of PyTorch's for backward passes on a GPU does not know that it works for the first level.
+        level, wanted = max(1, torch._C._vmapmode_increment_nesting() - 1), list[bool]()
         torch._C._vmapmode_decrement_nesting()
 
         def present(*single: Any) -> list[Any]:
@@ -58,10 +59,15 @@ def in_front(size: int, axes: Sequence[int | None], tensors: Sequence[Any]) -> l
     return [x.expand(size, *x.shape) if axis is None else x.movedim(axis, 0) for x, axis in zip(tensors, axes, strict=True)]
 
 
+def transformations() -> list[str]:
+    """Return the names of the transformations of `torch.func` under way."""
+    functorch: Any = sys.modules["torch"]._C._functorch
+    return [level.key().name for level in functorch.get_interpreter_stack() or ()]
+
+
 def transposed(adjoint: Callable[..., Sequence[Any]], zeros: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
     """Return the derivatives of values of the form of `zeros` along tangents, by the transpose of the adjoint; None is a tangent of 0."""
-    functorch: Any = sys.modules["torch"]._C._functorch
-    if sum(level.key() == functorch.TransformType.Jvp for level in functorch.get_interpreter_stack() or ()) > 1:
+    if transformations().count("Jvp") > 1:
         raise GraphError("PyTorch loses forward derivatives of forward derivatives here; take jacfwd of jacrev, or torch.func.hessian")
     given = [number for number, t in enumerate(tangents) if t is not None]
     if not zeros[0].numel() or not all(tangents[number].numel() for number in given):

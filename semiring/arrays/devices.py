@@ -22,8 +22,8 @@ from semiring.common.forks import importing, in_children
 
 __all__ = [
     "Strided", "aside", "device_of", "differ", "empty_beside", "entries", "equal", "gpu_name", "gpu_number", "gpus", "holds_symbols",
-    "host", "in_stream_of", "is_gpu", "namespace", "on_device", "on_gpu", "scratch_memory", "strided", "to_float32", "to_float64", "to_gpu",
-    "torch_dtypes", "why_no_gpu",
+    "host", "in_stream_of", "is_gpu", "namespace", "numpy_dtypes", "on_device", "on_gpu", "scratch_memory", "strided", "to_float32",
+    "to_float64", "to_gpu", "torch_dtypes", "why_no_gpu",
 ]  # fmt: skip
 
 
@@ -234,7 +234,7 @@ def strided(value: Any) -> Strided | None:
         return None
     if torch._C._functorch.is_functorch_wrapped_tensor(value):  # stands for several tensors
         return None
-    dtype, number = _numpy_dtypes().get(value.dtype), value.get_device()
+    dtype, number = numpy_dtypes().get(value.dtype), value.get_device()
     if dtype is None or value.layout is not torch.strided or not (address := value.data_ptr()):
         return None
     if number != cupy.cuda.runtime.getDevice() or torch._C._cuda_getCurrentRawStream(number) != cupy.cuda.get_current_stream().ptr:
@@ -256,7 +256,8 @@ def empty_beside(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> tu
 
 
 @functools.cache
-def _numpy_dtypes() -> dict[Any, np.dtype[Any]]:
+def numpy_dtypes() -> dict[Any, np.dtype[Any]]:
+    """Map PyTorch's dtypes to NumPy's."""
     names = ["bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float16", "float32", "float64"]
     return {d: np.dtype(name) for name in names if (d := getattr(sys.modules["torch"], name, None)) is not None}
 
@@ -264,7 +265,7 @@ def _numpy_dtypes() -> dict[Any, np.dtype[Any]]:
 @functools.cache
 def torch_dtypes() -> dict[np.dtype[Any], Any]:
     """Map NumPy's dtypes to PyTorch's."""
-    return {ours: theirs for theirs, ours in _numpy_dtypes().items()}
+    return {ours: theirs for theirs, ours in numpy_dtypes().items()}
 
 
 def in_stream_of(arrays: Iterable[Any]) -> AbstractContextManager[None]:

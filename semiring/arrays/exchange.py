@@ -36,7 +36,7 @@ from semiring.common.units import counted
 
 __all__ = [
     "ArrayLike", "Borrowed", "Restorer", "a_name_of", "as_array_like", "borrowed", "comes_from", "cut_off", "graph_library", "holds_sparse",
-    "is_compiling", "is_pydata", "is_recorded", "is_sparse", "is_traced", "is_transformed", "lends_memory", "name_of",
+    "is_compiling", "is_pydata", "is_recorded", "is_sparse", "is_staged", "is_traced", "is_transformed", "lends_memory", "name_of",
     "refuse_short_floats", "require_readable", "requires_gradient", "rounded_integer",
 ]  # fmt: skip
 
@@ -67,6 +67,10 @@ def borrowed(value: Any) -> Borrowed:
     if on_gpu(value):
         return Borrowed(value)
     require_readable(value)
+    if hasattr(value, "fake_mode"):
+        raise GraphError(
+            "a tensor has no entries while PyTorch compiles the function; pass numbers in a list, or call the function outside"
+        )
     root = _root(value)
     if root == "torch" and value.requires_grad:  # within ``torch.no_grad``
         value = value.detach()
@@ -135,15 +139,26 @@ def cut_off(dtype: Any, kept: Any) -> DTypeError:
     )
 
 
-def is_compiling() -> bool:
-    """Return True while ``torch.compile`` or ``torch.export`` follows the code; PyTorch is installed."""
-    import torch  # pyright: ignore[reportMissingImports]  # torch.compile cannot follow a dictionary of modules
+def is_compiling(*operands: Any) -> bool:
+    """Return True for tensors of PyTorch while ``torch.compile`` follows the code, also in lists."""
+    for x in operands:
+        if hasattr(x, "new_full"):
+            import torch  # pyright: ignore[reportMissingImports]  # torch.compile cannot follow a dictionary of modules
 
-    return bool(torch.compiler.is_compiling())
+            return bool(torch.compiler.is_dynamo_compiling())
+        if type(x) in (tuple, list) and is_compiling(*x):
+            return True
+    return False
+
+
+def is_staged() -> bool:
+    """Return True while PyTorch runs code on tensors without entries, as its compiler does."""
+    c = sys.modules["torch"]._C
+    return c._get_dispatch_mode(c._TorchDispatchModeKey.FAKE) is not None
 
 
 def is_recorded(value: Any) -> bool:
-    """Return True for tensors that PyTorch has to follow: they require a gradient, have a tangent, are transformed, or are cast."""
+    """Return True for tensors that PyTorch has to follow: they require a gradient, have a tangent, are transformed, cast or compiled."""
     if requires_gradient(value):
         return True
     return "torch" in sys.modules and any(map(_is_followed, value if isinstance(value, tuple | list) else (value,)))
@@ -159,7 +174,7 @@ def _is_followed(value: Any) -> bool:
     torch: Any = sys.modules["torch"]
     if not isinstance(value, torch.Tensor):
         return False
-    if is_transformed(value) or torch.autograd.forward_ad._current_level >= 0:
+    if is_staged() or is_transformed(value) or torch.autograd.forward_ad._current_level >= 0:
         return True
     return value.dtype is torch.bfloat16 and torch.is_autocast_enabled(value.device.type)
 

@@ -18,7 +18,7 @@
     relaunch.py     `multiply_again`: a product on a GPU whose kernels were launched before for operands of the same layout
     gradients.py    `multiply_with_gradient`: a product of PyTorch's tensors that require a gradient
     closure_gradients.py, scan_gradients.py, sparse_gradients.py   closures, scans and sparse products of such tensors
-    compiled.py     `multiply_in_graph`: a product within a function that PyTorch compiles
+    compiled.py     `in_graph`: a call within a function that PyTorch compiles
     traced.py       `multiply_traced`: a product within a function that JAX traces
     operands.py     the operands of a product: form, arrays and output
     sparse_product.py, sparse_operands.py   `multiply_sparse`, `sparse_power`: products and powers of sparse arrays

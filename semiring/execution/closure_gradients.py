@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import functools
 import sys
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from semiring.algebra.definition import Semiring
 from semiring.algorithms.closure_adjoints import ClosureAdjoint, ClosurePass, closure_adjoint_of, deficits
 from semiring.arrays.autograd import differentiable, transposed
-from semiring.arrays.devices import in_stream_of
-from semiring.arrays.exchange import is_recorded
+from semiring.arrays.devices import in_stream_of, numpy_dtypes
+from semiring.arrays.exchange import is_recorded, requires_gradient
 from semiring.common.errors import GraphError, SemiringError
-from semiring.execution.gradients import computed, tensors_of
+from semiring.execution.gradients import Results, adjoint_if_needed, applied, computed, not_propagated, result_dtypes, tensors_of
 from semiring.execution.operands import flattened
 from semiring.execution.product import multiply
 from semiring.execution.question import Question
@@ -33,19 +35,48 @@ _REFUSED = "paths", "limit", "k", "weight", "node_weight", "dtype", "overwrite",
 """Options that propagate no gradient, or that change how a dense tensor is read."""
 
 
-@dataclass(eq=False)
+_NO_ADJOINT = ClosureAdjoint(lambda *_: [], weights=False, values=False)
+
+
+@dataclass
 class _Call:
-    """One closure: the question to the forward pass, the vertices of the rows, and the deficits that the forward pass finds."""
+    """One closure: the question to the forward pass, the vertices of the rows, and the deficits that the forward pass finds.
+
+    `roots` are a list, or None for all vertices; `on` makes an array.
+    """
 
     question: Question
-    adjoint: ClosureAdjoint
+    adjoint: ClosureAdjoint = field(repr=False)
     roots: Any
-    deficits: tuple[float, float] = (0.0, 0.0)
+    deficits: tuple[float | None, float | None] = (None, None)
     batched: bool = False
 
     def in_batch(self, _: int) -> _Call:
         self.batched = True
         return self
+
+    @property
+    def width(self) -> int:
+        """The number of results with a gradient, which come first."""
+        return self.question.semiring.components
+
+    def on(self, operands: Sequence[Any]) -> _Call:
+        """Return the call on operands with entries."""
+        if self.roots is None:
+            return replace(self, roots=np.arange(_side(operands[0])))
+        roots = np.array(self.roots, np.int64)
+        return replace(self, roots=roots, question=self.question._replace(options=self.question.options._replace(sources=roots)))
+
+    def function(self) -> Any:
+        """Return the subclass of `torch.autograd.Function` that computes."""
+        return _closure()
+
+    def results(self, operands: Sequence[Any]) -> Results:
+        """Return the form of all results, by the shapes and dtypes of the operands alone."""
+        n, torch = _side(operands[0]), sys.modules["torch"]
+        shape = *operands[0].shape[:-2], n if self.roots is None else len(self.roots), n
+        kinds = result_dtypes([x.dtype for x in operands], self.question.semiring)
+        return [*((shape, kind) for kind in kinds), (shape, torch.int32) if self.adjoint.trees else None]
 
     def roots_on(self, tensor: Any) -> Any:
         """Return the roots on the device of a tensor, made anew: a tensor of one level of `torch.func` has no meaning at others."""
@@ -58,30 +89,37 @@ def close_with_gradient(graph: Any, question: Question) -> Any:
     for name in _REFUSED:
         value = question.paths if name == "paths" else getattr(options, name)
         if value is not None and value is not False:
-            raise GraphError(f"a tensor requires a gradient, which {name}= does not propagate; leave out {name}, or pass .detach()")
-    try:
-        adjoint = closure_adjoint_of(semiring)
-    except SemiringError as error:
-        raise GraphError(f"a tensor requires a gradient, but {error}; pass .detach()") from None
+            raise not_propagated(f"{name}= does", f"leave out {name}, or pass .detach()")
+    adjoint = adjoint_if_needed(functools.partial(_adjoint_for, semiring), (graph,)) or _NO_ADJOINT
     torch: Any = sys.modules["torch"]
     device = next(x.device for x in flattened((graph,)) if is_recorded(x))
-    parts = [x.to(computed(x.dtype)) for x in tensors_of(graph, semiring, "the graph", device)]
-    parts = _without_nonedges(parts, question)
-    n = parts[0].shape[-1] if parts[0].ndim else 0
-    rows, columns = (chosen(given, n, None, name) for given, name in ((options.sources, "sources"), (options.targets, "targets")))
-    roots, places, sources = np.arange(n), rows.numbers, None
-    if adjoint.trees and not rows.every:  # only the trees of these sources
-        roots, places = np.unique(rows.numbers, return_inverse=True)
-        sources = roots
-    own = options._replace(paths=adjoint.trees, sources=sources, targets=None, nonedge=None if options.nonedge is None else semiring.zero)
-    call = _Call(question._replace(options=own), adjoint, roots)
-    found = _closure().apply(call, *parts)[: len(parts)]
-    for axis, vertices, numbers in ((-2, rows, places), (-1, columns, columns.numbers)):
-        if not vertices.every:
-            found = [v.index_select(axis, torch.from_numpy(numbers.copy()).to(v.device)) for v in found]
+    parts = [x.to(computed(x.dtype)) for x in tensors_of(graph, semiring, "the graph", device, needed=requires_gradient(graph))]
+    parts, n = _without_nonedges(parts, question), _side(parts[0])
+    given = {-2: (options.sources, "sources"), -1: (options.targets, "targets")}
+    some = {axis: chosen(names, n, None, what) for axis, (names, what) in given.items() if names is not None}
+    places, roots = {axis: vertices.numbers for axis, vertices in some.items()}, None
+    if adjoint.trees and -2 in some:  # only the trees of these sources
+        unique, places[-2] = np.unique(places[-2], return_inverse=True)
+        roots = unique.tolist()
+    own = options._replace(paths=adjoint.trees, sources=None, targets=None, nonedge=None if options.nonedge is None else semiring.zero)
+    found = applied(_Call(question._replace(options=own), adjoint, roots), parts)[: len(parts)]
+    for axis, vertices in some.items():
+        found = [v.index_select(axis, torch.tensor(places[axis], device=v.device)) for v in found]
         if vertices.single:
             found = [v.squeeze(axis) for v in found]
     return found[0] if len(found) == 1 else tuple(found)
+
+
+def _side(x: Any) -> int:
+    return x.shape[-1] if x.ndim else 0  # the forward pass refuses arrays without axes
+
+
+def _adjoint_for(semiring: Semiring) -> ClosureAdjoint:
+    """Return the adjoint of closures over a semiring, or refuse the semiring."""
+    try:
+        return closure_adjoint_of(semiring)
+    except SemiringError as error:
+        raise GraphError(f"a tensor requires a gradient, but {error}; pass .detach()") from None
 
 
 def _without_nonedges(parts: list[Any], question: Question) -> list[Any]:
@@ -92,8 +130,8 @@ def _without_nonedges(parts: list[Any], question: Question) -> list[Any]:
     single = len(parts) == 1
     same = [x.isnan() if e != e else x == float(e) for x, e in zip(parts, (nonedge,) if single else nonedge, strict=True)]
     missing = functools.reduce(lambda x, y: x & y, same)
-    zeros = (question.semiring.zero,) if single else question.semiring.zero
-    return [x.masked_fill(missing, float(zero)) for x, zero in zip(parts, zeros, strict=True)]
+    zeros, _ = question.semiring.identities([numpy_dtypes()[x.dtype] for x in parts])
+    return [x.masked_fill(missing, zero) for x, zero in zip(parts, zeros, strict=True)]
 
 
 def _forward(call: _Call, *operands: Any) -> tuple[Any, ...]:
@@ -103,7 +141,7 @@ def _forward(call: _Call, *operands: Any) -> tuple[Any, ...]:
         found = solve(tuple(parts) if len(parts) > 1 else parts[0], call.question)
         values, trees = (found.values, found.predecessors()) if call.adjoint.trees else (found, None)
         values = values if len(parts) > 1 else (values,)
-        if semiring.program.exponential is not None:
+        if semiring.program.exponential is not None and call.adjoint is not _NO_ADJOINT:
             call.deficits = deficits(semiring.program.exponential, *parts, *values, reflexive=call.question.reflexive)
         if trees is not None and not call.question.reflexive and trees.numel():
             trees = _with_cycles(call, parts, values, trees)

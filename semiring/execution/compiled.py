@@ -1,113 +1,194 @@
-"""Products inside ``torch.compile``: operators of `torch.library`, which the compiler keeps whole.
+"""Calls inside ``torch.compile``: operators of `torch.library`, which the compiler keeps whole.
 
-``semiring::product`` multiplies, and ``semiring::gradient`` is its adjoint. Operators take tensors and numbers, so a number stands for a
-semiring with its options.
+`in_graph` hands a call of a public function to the compiler, which runs the function as ordinary Python, on tensors without entries. The
+function comes to `apply_operator` where it would apply a subclass of `torch.autograd.Function`. The operator ``semiring::call`` computes
+what the subclass computes, and ``semiring::gradient`` is its backward pass. Operators take tensors and numbers, so a number stands for a
+call with its options.
 """
 
 from __future__ import annotations
 
-import functools
-import sys
+import copy
+import hashlib
+from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
 from typing import Any
 
-from semiring.algebra.catalogue import as_semiring
+import numpy as np
+import torch  # pyright: ignore[reportMissingImports]  # only PyTorch's compiler needs this module
+
 from semiring.algebra.definition import Semiring
-from semiring.algebra.laws import is_selective
-from semiring.algorithms.adjoints import ForwardPass
 from semiring.arrays.autograd import in_front
 from semiring.common.errors import GraphError
-from semiring.execution.gradients import Options, ProductCall, adjoint_for, arranged, forward
-from semiring.execution.product import with_witness
 
-__all__ = ["multiply_in_graph"]
+__all__ = ["apply_operator", "in_graph"]
 
-_calls: list[ProductCall] = []
-"""Semirings with their options, by number."""
+_VALUE, _SEMIRING, _LIST = "a value of a call", "a semiring of a call", "a list of a call"
 
+_asked: list[tuple[Any, Any, Any]] = []
+"""Public functions with their arguments, without tensors and numbers, by number."""
 
-def multiply_in_graph(a: Any, b: Any, semiring: Semiring | str, options: Options, *, alone: bool) -> Any:
-    """Multiply tensors while PyTorch compiles a function; arguments are those of `multiply`."""
-    if not alone:
-        raise GraphError("inside torch.compile, matmul takes no c, out, mask, k, dtype, overflow and ties; call it outside")
-    number, width, witness = _number_of(semiring if isinstance(semiring, str) else semiring.number(), options)
-    import torch  # pyright: ignore[reportMissingImports]  # a dictionary of modules cannot be followed
-
-    parts = (list(x) if isinstance(x, tuple | list) else [x] for x in (a, b))
-    left, right, shape = arranged(*parts)
-    found = torch.ops.semiring.product(left, right, number)
-    values = [x.reshape(shape) for x in found]
-    return with_witness(tuple(values[:width]), values[width] if witness else None)
+_calls: dict[int, Any] = {}
+"""Calls of `torch.autograd.Function` without operands, by number."""
 
 
-def _number_of(name: str | int, options: Options) -> tuple[int, int, bool]:
-    """Return the number of a semiring with options, the components of elements, and True if a witness is wanted."""
-    _register()
-    semiring = as_semiring(name) if isinstance(name, str) else Semiring.numbered[name]
-    witness, rest = bool(options[0] or semiring.witness), options[1:]
-    if witness:
-        semiring.require_selective()
-    alike = (n for n, call in enumerate(_calls) if call.semiring == semiring and call.options[1:] == rest)
-    if (number := next(alike, None)) is None:
-        number = len(_calls)
-        _calls.append(ProductCall(semiring, (is_selective(semiring), *rest), None))
-    return number, semiring.components, witness
+def in_graph(function: Any, *args: Any, **options: Any) -> Any:
+    """Call a public function while PyTorch compiles the caller."""
+    values: list[Any] = []
+    number = _number_of_function(function, _packed(args, values), _packed(options, values))
+    return _run(number, *values)
+
+
+def _packed(x: Any, values: list[Any]) -> Any:
+    """Move tensors and numbers to a list, and return constants."""
+    if isinstance(x, torch.Tensor | np.ndarray) or type(x) in (int, float):
+        values.append(torch.as_tensor(x) if isinstance(x, np.ndarray) else x)
+        return _VALUE
+    if isinstance(x, Semiring):
+        return _SEMIRING, id(x), x.number()  # the compiler compiles again for an object of another identity
+    if isinstance(x, tuple | list):
+        parts = [_packed(part, values) for part in x]
+        return (_LIST, *parts) if isinstance(x, list) else tuple(parts)
+    if isinstance(x, dict):
+        return {name: _packed(part, values) for name, part in x.items()}
+    if x is None or isinstance(x, bool | str | range | torch.dtype):
+        return x
+    raise GraphError(f"inside torch.compile, a call takes dense tensors, numbers and names, and no {type(x).__name__}; call it outside")
+
+
+def _unpacked(x: Any, values: Iterator[Any]) -> Any:
+    """Return what `_packed` was given."""
+    if isinstance(x, tuple):
+        if x[:1] == (_SEMIRING,):
+            return Semiring.numbered[x[2]]
+        listed = x[:1] == (_LIST,)
+        return (list if listed else tuple)([_unpacked(part, values) for part in x[listed:]])
+    if isinstance(x, dict):
+        return {name: _unpacked(part, values) for name, part in x.items()}
+    if x != _VALUE:
+        return x
+    value = next(values)  # the compiler gives names to numbers that differ between calls
+    return int(value) if isinstance(value, torch.SymInt) else float(value) if isinstance(value, torch.SymFloat) else value
+
+
+def _number_of_function(*asked: Any) -> int:
+    """Return the number of a function with arguments."""
+    if asked not in _asked:
+        _asked.append(asked)
+    return _asked.index(asked)
 
 
 # The compiler calls this function once, and takes the result for a constant.
-_number_of._dynamo_marked_constant = True  # type: ignore[attr-defined]
+_number_of_function._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
-@functools.cache
-def _register() -> None:
-    """Register the operators, once PyTorch is imported."""
-    library: Any = sys.modules["torch"].library
-    product = library.custom_op(
-        "semiring::product", _product, mutates_args=(), schema="(Tensor[] left, Tensor[] right, int number) -> Tensor[]"
-    )
-    product.register_fake(_shapes)
-    product.register_autograd(_backward, setup_context=_keep)
-    product.register_vmap(_over_a_batch)
-    schema = "(Tensor[] left, Tensor[] right, Tensor found, Tensor[] gradients, int number) -> Tensor[]"
-    gradient = library.custom_op("semiring::gradient", _gradient, mutates_args=(), schema=schema)
-    gradient.register_fake(lambda left, right, found, gradients, number: [x.new_empty(x.shape) for x in (*left, *right)])
+def _run(number: int, *values: Any) -> Any:
+    """Call a public function by its number."""
+    function, args, options = _asked[number]
+    given = iter(values)
+    return function(*_unpacked(args, given), **_unpacked(options, given))
 
 
-def _product(left: list[Any], right: list[Any], number: int) -> list[Any]:
-    """Return the components of the product, and the witness if ⊕ selects."""
-    return [x for x in forward(_calls[number], *left, *right) if x is not None]
+torch.compiler.allow_in_graph(_run)  # type: ignore[no-untyped-call]  # PyTorch has no types here
 
 
-def _shapes(left: list[Any], right: list[Any], number: int) -> list[Any]:
-    """Return tensors with the shapes and the dtypes of a product, and without its entries."""
-    shape = *left[0].shape[:-1], right[0].shape[-1]
-    values = [x.new_empty(shape) for x in left]
-    return [*values, values[0].new_empty(shape, dtype=sys.modules["torch"].int32)] if _calls[number].options[0] else values
+def apply_operator(call: Any, operands: Sequence[Any]) -> list[Any]:
+    """Apply the operator of a call instead of its `torch.autograd.Function`."""
+    return _completed(call, operands, torch.ops.semiring.call(list(operands), _number_of(call)))
+
+
+def _completed(call: Any, operands: Sequence[Any], found: Sequence[Any]) -> list[Any]:
+    """Return all results, None for absent ones."""
+    present = iter(found)
+    return [None if form is None else next(present) for form in call.results(operands)]
+
+
+def _number_of(call: Any) -> int:
+    """Return the number of a call: usually equal in all processes, because PyTorch stores compiled functions on disk."""
+    number = int.from_bytes(hashlib.blake2b(repr(call).encode(), digest_size=7).digest(), "little")
+    while _calls.setdefault(number, call) != call:
+        number += 1
+    return number
+
+
+def _call_of(number: int, operands: Sequence[Any]) -> Any:
+    if number not in _calls:
+        raise GraphError("a function that was compiled in another process has to be compiled again")
+    return copy.copy(_calls[number]).on(operands)
+
+
+def _apart(results: Sequence[Any], given: Sequence[Any]) -> list[Any]:
+    """Return contiguous results that share no memory, as PyTorch asks of operators."""
+    taken, own = {x.untyped_storage().data_ptr() for x in given}, list[Any]()
+    for x in results:
+        part = x.contiguous()
+        own.append(part.clone() if part.untyped_storage().data_ptr() in taken else part)
+        taken.add(own[-1].untyped_storage().data_ptr())
+    return own
+
+
+@torch.library.custom_op("semiring::call", mutates_args=(), schema="(Tensor[] operands, int number) -> Tensor[]")
+def _operator(operands: list[Any], number: int) -> list[Any]:
+    """Compute all results of a call that are present."""
+    call = _call_of(number, operands)
+    return _apart([x for x in call.function().forward(call, *operands) if x is not None], operands)
+
+
+@_operator.register_fake
+def _(operands: list[Any], number: int) -> list[Any]:
+    results = _calls[number].results(operands)
+    return [operands[0].new_empty(form[0], dtype=form[1]) for form in results if form is not None]
+
+
+@torch.library.custom_op(
+    "semiring::gradient",
+    mutates_args=(),
+    schema="(Tensor[] operands, Tensor[] found, Tensor[] gradients, bool[] wanted, int number) -> Tensor[]",
+)
+def _gradient(operands: list[Any], found: list[Any], gradients: list[Any], wanted: list[bool], number: int) -> list[Any]:
+    """Return the gradients of the operands by the backward pass of a call; 0 where none is wanted."""
+    call, context = _call_of(number, operands), _Context(needs_input_grad=(False, *wanted))
+    results, function = _completed(call, operands, found), call.function()
+    function.setup_context(context, (call, *operands), tuple(results))
+    _, *pulled = function.backward(context, *gradients, *(None for _ in results[len(gradients) :]))
+    return _apart([torch.zeros_like(x) if g is None else g for g, x in zip(pulled, operands, strict=True)], [*operands, *found, *gradients])
+
+
+@_gradient.register_fake
+def _(operands: list[Any], *_: Any) -> list[Any]:
+    return [x.new_empty(x.shape) for x in operands]
+
+
+class _Context(SimpleNamespace):
+    """Context of a `torch.autograd.Function` outside of PyTorch's graph."""
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        self.saved_tensors = tensors
+
+    def save_for_forward(self, *tensors: Any) -> None:
+        """Keep nothing, because no forward derivatives follow."""
+
+    def mark_non_differentiable(self, *tensors: Any) -> None:
+        """Do nothing: only results with a gradient have one."""
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: list[Any]) -> None:
-    left, right, ctx.number = inputs
-    ctx.save_for_backward(*left, *right, output[-1])
+    operands, ctx.number = inputs
+    ctx.count = len(operands)
+    ctx.save_for_backward(*operands, *output)
 
 
 def _backward(ctx: Any, gradients: list[Any]) -> tuple[Any, ...]:
-    *operands, found = ctx.saved_tensors
-    width = len(operands) // 2
-    left, right = operands[:width], operands[width:]
-    of_values = [x.new_zeros(found.shape) if g is None else g for g, x in zip(gradients, left, strict=False)]
-    pulled = sys.modules["torch"].ops.semiring.gradient(left, right, found, of_values, ctx.number)
-    return pulled[:width], pulled[width:], None
+    operands, found = ctx.saved_tensors[: ctx.count], ctx.saved_tensors[ctx.count :]
+    given = [torch.zeros_like(x) if g is None else g for g, x in zip(gradients[: _calls[ctx.number].width], found, strict=False)]
+    return torch.ops.semiring.gradient(operands, found, given, ctx.needs_input_grad[0], ctx.number), None
 
 
-def _gradient(left: list[Any], right: list[Any], found: Any, gradients: list[Any], number: int) -> list[Any]:
-    """Return the gradients of the components of both operands."""
-    if not found.numel() or not left[0].numel():
-        return [x.new_zeros(x.shape) for x in (*left, *right)]
-    of_left, of_right = adjoint_for(_calls[number].semiring)(ForwardPass(left, right, found), gradients, (True, True))
-    return [*of_left, *of_right]
+_operator.register_autograd(_backward, setup_context=_keep)
 
 
-def _over_a_batch(info: Any, axes: Any, left: list[Any], right: list[Any], number: int) -> tuple[Any, Any]:
-    """Multiply stacks for `torch.func.vmap`: the axis of the batch becomes the first."""
-    stacks = in_front(info.batch_size, (*axes[0], *axes[1]), (*left, *right))
-    found = sys.modules["torch"].ops.semiring.product(stacks[: len(left)], stacks[len(left) :], number)
+@_operator.register_vmap
+def _(info: Any, axes: Any, operands: list[Any], number: int) -> tuple[Any, Any]:
+    """Compute stacks for `torch.func.vmap`: the axis of the batch becomes the first."""
+    found = torch.ops.semiring.call(in_front(info.batch_size, axes[0], operands), number)
     return found, [0] * len(found)

@@ -7,33 +7,38 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.laws import is_selective
 from semiring.algorithms.adjoints import Adjoint, ForwardPass, adjoint_of, deficit
-from semiring.arrays.autograd import differentiable, transposed
-from semiring.arrays.devices import in_stream_of, torch_dtypes
-from semiring.arrays.exchange import is_recorded, name_of, require_readable, requires_gradient
+from semiring.arrays.autograd import differentiable, transformations, transposed
+from semiring.arrays.devices import in_stream_of, numpy_dtypes, torch_dtypes
+from semiring.arrays.exchange import is_recorded, is_staged, is_transformed, name_of, require_readable, requires_gradient
 from semiring.common.errors import DTypeError, GraphError, SemiringError, ShapeError
-from semiring.execution.operands import Shape, flattened, leading_axes
+from semiring.execution.operands import Shape, common_dtypes, flattened, leading_axes
 from semiring.execution.product import multiply, with_witness
 from semiring.execution.relaunch import multiply_again
 
 __all__ = [
-    "Options", "ProductCall", "adjoint_for", "arranged", "computed", "forward", "multiply_with_gradient",
-    "operands_with_gradient", "product_of_tensors", "stand_in", "tensors_of",
+    "Options", "Results", "adjoint_for", "adjoint_if_needed", "applied", "computed", "multiply_with_gradient",
+    "not_propagated", "operands_with_gradient", "product_of_tensors", "result_dtypes", "stand_in", "tensors_of",
 ]  # fmt: skip
 
 Options = tuple[bool, str, int | None, bool]
 
+Results = list[tuple[Shape, Any] | None]
+"""Shape and dtype of each result of an `autograd.Function`; None for an absent result."""
 
-@dataclass(eq=False)
-class ProductCall:
+R = TypeVar("R")
+
+
+@dataclass
+class _Call:
     """One product: what was asked, and the `deficit` that the forward pass found. Without an adjoint, no gradient is wanted.
 
     A product is `batched` inside `vmap`, where the backward pass can read no numbers.
@@ -41,22 +46,42 @@ class ProductCall:
 
     semiring: Semiring
     options: Options
-    adjoint: Adjoint | None
+    adjoint: Adjoint | None = field(repr=False)
     deficit: float | None = None
     batched: bool = False
 
-    def in_batch(self, _: int) -> ProductCall:
+    def in_batch(self, _: int) -> _Call:
         """Mark a product of the stacks of ``vmap``."""
         self.batched = True
         return self
+
+    @property
+    def width(self) -> int:
+        """The number of results with a gradient, which come first."""
+        return self.semiring.components
+
+    def on(self, operands: Sequence[Any]) -> _Call:
+        """Return the call on operands with entries."""
+        return self
+
+    def function(self) -> Any:
+        """Return the subclass of `torch.autograd.Function` that computes."""
+        return _product()
+
+    def results(self, operands: Sequence[Any]) -> Results:
+        """Return the form of all results, by the shapes and dtypes of the operands alone."""
+        width, torch = self.width, sys.modules["torch"]
+        shape = *operands[0].shape[:-1], operands[width].shape[-1]
+        kinds = result_dtypes([x.dtype for x in operands[:width]], self.semiring)
+        return [*((shape, kind) for kind in kinds), (shape, torch.int32) if self.options[0] else None]
 
 
 def multiply_with_gradient(a: Any, b: Any, semiring: Semiring, options: Options, *, alone: bool, split: bool = False) -> Any:
     """Multiply tensors so that PyTorch can differentiate the product; arguments are those of `multiply`, and of `adjoint_of`."""
     if not alone:
-        raise GraphError("a tensor requires a gradient, which c, out, mask, dtype and overflow do not propagate; pass .detach()")
-    needed, device = requires_gradient(a) or requires_gradient(b), _device_of((a, b))
-    adjoint = _adjoint_or_none(semiring, needed=needed, split=split)
+        raise not_propagated("c, out, mask, dtype and overflow do")
+    needed, device = any(map(requires_gradient, (a, b))), _device_of((a, b))
+    adjoint = adjoint_if_needed(functools.partial(adjoint_for, semiring, split=split), (a, b))
     left, right = (tensors_of(x, semiring, name, device, needed=needed) for x, name in ((a, "a"), (b, "b")))
     *values, witness = product_of_tensors(left, right, semiring, options, adjoint)
     return with_witness(tuple(values), witness if options[0] else None)
@@ -64,13 +89,26 @@ def multiply_with_gradient(a: Any, b: Any, semiring: Semiring, options: Options,
 
 def product_of_tensors(left: list[Any], right: list[Any], semiring: Semiring, options: Options, adjoint: Adjoint | None) -> list[Any]:
     """Multiply the components of two operands; return those of the product, and the witness or None."""
-    left, right, shape = arranged(left, right)
-    call = ProductCall(semiring, (options[0] or is_selective(semiring), *options[1:]), adjoint)
-    found = _product().apply(call, *left, *right)
+    left, right, shape = _arranged(left, right)
+    witness = options[0] or (adjoint is not None and is_selective(semiring))
+    if witness:
+        semiring.require_selective()
+    found = applied(_Call(semiring, (witness, *options[1:]), adjoint), (*left, *right))
     return [x if x is None or x.shape == shape else x.reshape(shape) for x in found]
 
 
-def arranged(left: list[Any], right: list[Any]) -> tuple[list[Any], list[Any], Shape]:
+def applied(call: Any, operands: Sequence[Any]) -> Any:
+    """Apply the `autograd.Function` of a call, or the operator that stands for it while PyTorch compiles."""
+    if is_staged():
+        if not {"Grad", "Jvp"}.isdisjoint(transformations()):
+            raise GraphError("inside torch.compile, only torch.func.vmap works; differentiate the compiled function by torch.autograd")
+        from semiring.execution.compiled import apply_operator  # only where PyTorch compiles
+
+        return apply_operator(call, operands)
+    return call.function().apply(call.on(operands), *operands)
+
+
+def _arranged(left: list[Any], right: list[Any]) -> tuple[list[Any], list[Any], Shape]:
     """Convert the components of two operands to stacks of matrices of the product's dtypes; return the product's own shape too."""
     rows, columns = tuple(left[0].shape), tuple(right[0].shape)
     batch, row, column = leading_axes(rows, columns)
@@ -88,10 +126,10 @@ def arranged(left: list[Any], right: list[Any]) -> tuple[list[Any], list[Any], S
 def operands_with_gradient(operands: Sequence[Any], semiring: Semiring, *, alone: bool) -> tuple[list[Any], list[Shape]]:
     """Return the operands of a chain or a contraction as tensors of one dtype, or tuples of tensors, and their shapes."""
     if not alone:
-        raise GraphError("a tensor requires a gradient, which out, witness and memory_limit do not propagate; pass .detach()")
-    adjoint_for(semiring)
-    device = _device_of(operands)
-    parts = [tensors_of(x, semiring, f"operand {i}", device) for i, x in enumerate(operands)]
+        raise not_propagated("out, witness and memory_limit do")
+    adjoint_if_needed(functools.partial(adjoint_for, semiring), operands)
+    device, needed = _device_of(operands), any(map(requires_gradient, operands))
+    parts = [tensors_of(x, semiring, f"operand {i}", device, needed=needed) for i, x in enumerate(operands)]
     kind = computed(*(v.dtype for part in parts for v in part))
     converted = [tuple(v.to(kind) for v in part) for part in parts]
     return [part if semiring.components > 1 else part[0] for part in converted], [tuple(part[0].shape) for part in parts]
@@ -101,8 +139,7 @@ def stand_in(x: Any) -> Any:
     """Return an array of NumPy with the shape and the dtype of a tensor, and without its entries; a tuple for a tuple."""
     if isinstance(x, tuple | list):
         return tuple(map(stand_in, x))
-    dtypes = {theirs: ours for ours, theirs in torch_dtypes().items()}
-    return np.broadcast_to(np.zeros((), dtypes.get(x.dtype, np.float32)), tuple(x.shape)) if hasattr(x, "new_full") else x
+    return np.broadcast_to(np.zeros((), numpy_dtypes().get(x.dtype, np.float32)), tuple(x.shape)) if hasattr(x, "new_full") else x
 
 
 def adjoint_for(semiring: Semiring, *, split: bool = False) -> Adjoint:
@@ -113,14 +150,24 @@ def adjoint_for(semiring: Semiring, *, split: bool = False) -> Adjoint:
         raise GraphError(f"a tensor requires a gradient, but {error}; pass .detach()") from None
 
 
-def _adjoint_or_none(semiring: Semiring, *, needed: bool, split: bool) -> Adjoint | None:
-    """Return the adjoint; for tensors that are only transformed, such as by `vmap`, also None."""
+def adjoint_if_needed(find: Callable[[], R], operands: Sequence[Any]) -> R | None:
+    """Return the adjoint that a function finds; None for tensors that are only compiled, or transformed, such as by `vmap`."""
+    needed = any(map(requires_gradient, operands))
+    if not needed and is_staged() and not any(is_transformed(x) for x in flattened(operands) if hasattr(x, "new_full")):
+        return None
     try:
-        return adjoint_for(semiring, split=split)
+        return find()
     except GraphError:
         if needed:
             raise
         return None
+
+
+def not_propagated(options: str, remedy: str = "pass .detach()") -> GraphError:
+    """Return the error for options that tensors do not have which PyTorch follows."""
+    if is_staged():
+        return GraphError(f"inside torch.compile, {options} not work; leave this out, or call the function outside")
+    return GraphError(f"a tensor requires a gradient, which {options} not propagate; {remedy}")
 
 
 def _device_of(operands: Any) -> Any:
@@ -129,10 +176,15 @@ def _device_of(operands: Any) -> Any:
 
 def computed(*kinds: Any) -> Any:
     """Return the dtype that computes tensors of these dtypes: short floats are computed, and returned, as float32."""
-    import torch  # pyright: ignore[reportMissingImports]  # torch.compile cannot follow a dictionary of modules
+    torch: Any = sys.modules["torch"]
+    kinds = tuple(torch.float32 if kind in (torch.float16, torch.bfloat16) else kind for kind in kinds)
+    return torch_dtypes()[np.result_type(*(numpy_dtypes()[kind] for kind in kinds))] if len(set(kinds)) > 1 else kinds[0]
 
-    kind = functools.reduce(torch.promote_types, kinds)
-    return torch.float32 if kind in (torch.float16, torch.bfloat16) else kind
+
+def result_dtypes(kinds: Sequence[Any], semiring: Semiring) -> list[Any]:
+    """Return the dtypes of a result of components of these dtypes."""
+    ours = tuple(numpy_dtypes()[kind] for kind in kinds)
+    return [torch_dtypes()[kind] for kind in common_dtypes(ours, ours, semiring)]
 
 
 def tensors_of(x: Any, semiring: Semiring, name: str, device: Any, *, needed: bool = True) -> list[Any]:
@@ -142,11 +194,12 @@ def tensors_of(x: Any, semiring: Semiring, name: str, device: Any, *, needed: bo
     tensors = [torch.from_numpy(np.array(part)).to(device) if isinstance(part, np.ndarray) else part for part in parts]
     for part in tensors:
         if not isinstance(part, torch.Tensor):
-            raise GraphError(f"an operand requires a gradient, and {name} is a {name_of(part)}; pass a tensor, or an array of NumPy")
+            why = "PyTorch compiles the function" if is_staged() else "an operand requires a gradient"
+            raise GraphError(f"{why}, and {name} is a {name_of(part)}; pass a tensor, or an array of NumPy")
         require_readable(part.detach())
         if needed and not part.is_floating_point():
             raise DTypeError(f"an operand requires a gradient, and {name} has dtype {part.dtype}; convert {name} to a dtype of floats")
-    if len(tensors) != semiring.components or len({part.shape for part in tensors}) > 1:
+    if len(tensors) != semiring.components or any(part.shape != tensors[0].shape for part in tensors):
         raise ShapeError(f"{name} must be a tuple of {semiring.components} arrays of one shape, one for each component of {semiring.name}")
     return tensors
 
@@ -159,7 +212,7 @@ def _alike(x: Any, y: Any, batch: Shape) -> list[Any]:
     return [v if v.shape == shape else v.expand(shape) for v, shape in zip(converted, shapes, strict=True)]
 
 
-def forward(call: ProductCall, *operands: Any) -> tuple[Any, ...]:
+def _forward(call: _Call, *operands: Any) -> tuple[Any, ...]:
     """Multiply; return the components of the product and the witness, or None."""
     width, scale = call.semiring.components, call.semiring.program.exponential
     parts = [x.detach() for x in operands]
@@ -210,4 +263,4 @@ def _forward_derivative(ctx: Any, _: None, *tangents: Any) -> tuple[Any, ...]:
     return *transposed(adjoint, [x.new_zeros(shape) for x in operands[:width]], tangents), None
 
 
-_product = functools.partial(differentiable, "SemiringProduct", forward, _keep, _backward, _forward_derivative)
+_product = functools.partial(differentiable, "SemiringProduct", _forward, _keep, _backward, _forward_derivative)

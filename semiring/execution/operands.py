@@ -18,8 +18,9 @@ from semiring.arrays.pieces import CACHE, GPU, pieces
 from semiring.common.errors import DTypeError, SemiringError, ShapeError, with_article
 
 __all__ = [
-    "WITNESS", "Arrays", "DTypes", "Lent", "Places", "ProductForm", "Shape", "arrays_of", "common_dtypes", "dtype_of", "dtypes_of",
-    "elements", "flattened", "form_of", "leading_axes", "matching", "operand", "places_for", "promoted", "require_one_place", "restorer_of",
+    "WITNESS", "Arrays", "DTypes", "Lent", "Places", "ProductForm", "Shape", "arrays_of", "broadcast", "common_dtypes", "dtype_of",
+    "dtypes_of", "elements", "flattened", "form_of", "leading_axes", "matching", "operand", "places_for", "promoted",
+    "require_one_place", "restorer_of",
 ]  # fmt: skip
 
 Arrays = tuple[Any, ...]
@@ -87,10 +88,25 @@ def leading_axes(a: Shape, b: Shape) -> tuple[Shape, bool, bool]:
     if a[-1] != inner:
         raise ShapeError(f"a of shape {a} and b of shape {b} do not fit: a has {a[-1]} columns and b {inner} rows")
     try:
-        batch = np.broadcast_shapes(a[:-2], b[:-2]) if a[:-2] or b[:-2] else ()
+        batch = broadcast(a[:-2], b[:-2])
     except ValueError:
         raise ShapeError(f"the leading axes of a {a} and b {b} do not broadcast") from None
     return batch, row, column
+
+
+def broadcast(*shapes: Shape) -> Shape:
+    """Return `numpy.broadcast_shapes` also of lengths that PyTorch's compiler knows by name alone, or raise ValueError.
+
+    >>> broadcast((3, 1), (4,), ())
+    (3, 4)
+    """
+    longest, found = max(map(len, shapes)), []
+    for axes in zip(*((1,) * (longest - len(shape)) + shape for shape in shapes), strict=True):
+        length = next((n for n in axes if n != 1), 1)
+        if any(n != 1 and n != length for n in axes):
+            raise ValueError(f"shapes {shapes} do not broadcast")
+        found.append(length)
+    return tuple(found)
 
 
 def common_dtypes(left: DTypes, right: DTypes, semiring: Semiring) -> DTypes:

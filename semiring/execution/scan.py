@@ -17,12 +17,22 @@ from semiring.arrays.exchange import Borrowed, borrowed
 from semiring.arrays.memory import ALWAYS_FITS, require_bytes, with_scratch
 from semiring.common.errors import DomainError, DTypeError, SemiringError, ShapeError, TooLargeError
 from semiring.common.units import counted
-from semiring.execution.operands import WITNESS, arrays_of, common_dtypes, dtype_of, elements, operand, require_one_place, restorer_of
+from semiring.execution.operands import (
+    WITNESS,
+    arrays_of,
+    broadcast,
+    common_dtypes,
+    dtype_of,
+    elements,
+    operand,
+    require_one_place,
+    restorer_of,
+)
 from semiring.kernels.engine import ScanOperands, ScanPlaces
 from semiring.kernels.overflow.scans import check_scan
 from semiring.planning import Plan, Problem, location, plan
 
-__all__ = ["Decoded", "Sampled", "ScanOptions", "SequenceForm", "form_of_scan", "scan_sequences", "whole_numbers"]
+__all__ = ["Decoded", "Sampled", "ScanOptions", "SequenceForm", "form_of_scan", "lengths_of", "scan_sequences", "whole_numbers"]
 
 _NAMES = "matrices", "weights", "initial", "added"
 
@@ -113,7 +123,8 @@ def scan_sequences(
     given = {name: x for name, x in zip(_NAMES, (matrices, weights, initial, added), strict=True) if x is not None}
     lent = {name: operand(x, semiring, name) for name, x in given.items()}
     parts = {name: arrays_of(x) for name, x in lent.items()}
-    form, wanted = form_of_scan({name: part[0].shape for name, part in parts.items()}, None if lengths is None else whole_numbers(lengths))
+    counts = None if lengths is None else whole_numbers(lengths)
+    form = form_of_scan({name: part[0].shape for name, part in parts.items()}, counts)
     dtypes = functools.reduce(lambda x, y: common_dtypes(x, y, semiring), (tuple(map(dtype_of, part)) for part in parts.values()))
     dtypes = common_dtypes(dtypes, dtypes, semiring)  # a single operand is converted too
     device = options.device
@@ -128,7 +139,7 @@ def scan_sequences(
         advice = f"pass fewer sequences or steps at a time{more}"
         require_bytes(with_scratch(needed) if how.gpu else needed, "the answer takes", advice, how.device)
     with on_device(how.device), scratch_memory() if how.gpu else nullcontext():
-        values, witness, states = _compute(how, form, wanted, lent, options)
+        values, witness, states = _compute(how, form, lengths_of(form.batch, form.steps, counts), lent, options)
     restore = restorer_of(tuple(p for x in lent.values() for p in x))
     kept = [*values, *(v for v in (witness, states) if v is not None)]
     if how.gpu and not how.problem.there:
@@ -186,8 +197,8 @@ def _sample(how: Plan, operands: ScanOperands, places: ScanPlaces, options: Scan
     return places._replace(values=(values,), states=states)
 
 
-def form_of_scan(shapes: dict[str, tuple[int, ...]], lengths: np.ndarray[Any, Any] | None) -> tuple[SequenceForm, np.ndarray[Any, Any]]:
-    """Return the form of a scan of arrays of these shapes, and the length of each sequence."""
+def form_of_scan(shapes: dict[str, tuple[int, ...]], lengths: np.ndarray[Any, Any] | None) -> SequenceForm:
+    """Return the form of a scan of arrays of these shapes, after a check of shapes and lengths."""
     matrices, weights, initial = (shapes.get(name) for name in _NAMES[:3])
     assert matrices is not None
     if len(matrices) < 2 or matrices[-1] != matrices[-2]:
@@ -199,7 +210,7 @@ def form_of_scan(shapes: dict[str, tuple[int, ...]], lengths: np.ndarray[Any, An
         raise ShapeError(f"initial must be a vector of {counted(states, 'state')}, or have leading axes before them; got {initial}")
     counts = [shape[axis] for shape, axis in ((matrices[:-2], -1), (weights, -2)) if shape]
     if counts:
-        steps = max(counts, key=lambda t: t != 1)
+        steps = next((t for t in counts if t != 1), 1)
     elif lengths is not None:
         steps = int(lengths.max(initial=0))
         if steps > _MOST_STEPS:
@@ -210,15 +221,18 @@ def form_of_scan(shapes: dict[str, tuple[int, ...]], lengths: np.ndarray[Any, An
         raise ShapeError(f"matrices {matrices} and weights {weights} differ in their number of steps")
     axes = matrices[:-3], (weights or ())[:-2], (initial or ())[:-1], () if lengths is None else lengths.shape
     try:
-        batch = np.broadcast_shapes(*axes)
+        batch = broadcast(*axes)
     except ValueError:
         raise ShapeError(f"the leading axes of {', '.join(f'{name} {shape}' for name, shape in shapes.items())} do not broadcast") from None
-    if lengths is None:
-        return SequenceForm(batch, steps, states), np.full(batch, steps, np.int64)
-    if lengths.size and not 0 <= lengths.min() <= lengths.max() <= steps:
+    if lengths is not None and lengths.size and not 0 <= lengths.min() <= lengths.max() <= steps:
         more = "; one matrix for all steps has the shape (S, S)" if lengths.min() >= 0 and steps == 1 and weights is None else ""
         raise ShapeError(f"lengths must be from 0 to {steps}, the number of steps; they are from {lengths.min()} to {lengths.max()}{more}")
-    return SequenceForm(batch, steps, states), np.array(np.broadcast_to(lengths, batch), np.int64)
+    return SequenceForm(batch, steps, states)
+
+
+def lengths_of(batch: tuple[int, ...], steps: int, lengths: Any) -> np.ndarray[Any, Any]:
+    """Return the length of each sequence of a batch; `lengths` are None where all have the same."""
+    return np.array(np.broadcast_to(steps if lengths is None else lengths, batch), np.int64)
 
 
 def whole_numbers(lengths: Any) -> np.ndarray[Any, Any]:

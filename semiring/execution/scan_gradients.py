@@ -18,13 +18,22 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.laws import is_selective
 from semiring.algorithms.scan_adjoints import ScanPass, adjoint_of_scan, has_scan_adjoint
 from semiring.arrays.autograd import differentiable, transposed
-from semiring.arrays.devices import in_stream_of
-from semiring.arrays.exchange import is_recorded
-from semiring.common.errors import GraphError
-from semiring.execution.gradients import adjoint_for, computed, product_of_tensors, tensors_of
-from semiring.execution.operands import flattened
+from semiring.arrays.devices import in_stream_of, numpy_dtypes
+from semiring.arrays.exchange import is_recorded, is_staged, requires_gradient
+from semiring.execution.gradients import (
+    Results,
+    adjoint_for,
+    adjoint_if_needed,
+    applied,
+    computed,
+    not_propagated,
+    product_of_tensors,
+    result_dtypes,
+    tensors_of,
+)
+from semiring.execution.operands import Shape, broadcast, flattened
 from semiring.execution.product import multiply
-from semiring.execution.scan import Decoded, ScanOptions, form_of_scan, scan_sequences, whole_numbers
+from semiring.execution.scan import Decoded, ScanOptions, form_of_scan, lengths_of, scan_sequences, whole_numbers
 from semiring.kernels.tensors import on_tensors
 
 __all__ = ["scan_with_gradient"]
@@ -34,51 +43,90 @@ Tensors = list[Any]
 _AXES = {"matrices": 3, "weights": 2, "initial": 1}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class _Call:
     """One scan: what was asked. Its operands are matrices, weights if `weighted`, and initial vectors."""
 
     semiring: Semiring
     options: ScanOptions
-    lengths: np.ndarray[Any, Any]
-    steps: int
+    lengths: Any  # a list of the caller's, or None; `on` makes an array, with the length of each sequence
+    steps: Any  # None if the operands tell their number
     weighted: bool
     last: bool  # the last computed vectors are wanted; then all vectors follow them in the answer, without a gradient
     wanted: tuple[Any, Any, Any] = (True, True, True)  # the operands whose gradients the adjoint computes
+    width = 1
 
     def in_batch(self, size: int) -> _Call:
         return replace(self, lengths=np.array(np.broadcast_to(self.lengths, (size, *self.lengths.shape))))
 
+    def on(self, operands: Any) -> _Call:
+        """Return the call on operands with entries, or on lists of components."""
+        *batch, steps = self._lead(operands)
+        return replace(self, lengths=lengths_of(tuple(batch), steps, self.lengths), steps=steps)
+
+    def _lead(self, operands: Any) -> Shape:
+        """Return the axes of the batch, and the number of steps."""
+        matrices, weights, initial = self.operands([(x[0] if isinstance(x, list) else x).shape for x in operands])
+        lengths, steps = () if self.lengths is None else np.shape(self.lengths), 1 if self.steps is None else self.steps
+        return broadcast(matrices[:-2], (weights or ())[:-1], (*initial[:-1], 1), (*lengths, steps))
+
+    def function(self) -> Any:
+        """Return the subclass of `torch.autograd.Function` that computes."""
+        return _scan()
+
+    def results(self, operands: Any) -> Results:
+        """Return the form of all results, by the shapes and dtypes of the operands alone."""
+        *batch, steps = self._lead(operands)
+        (kind,), states, whole = result_dtypes([operands[0].dtype], self.semiring), operands[0].shape[-1], (*batch, steps + 1)
+        number = sys.modules["torch"].int32
+        found: Results = [((*batch, states), kind)] if self.last else []
+        return [
+            *found,
+            ((*whole, states), kind),
+            *([((*whole, states), number), (whole, number)] if self.options.witness else [None, None]),
+        ]
+
     def operands(self, tensors: Any) -> tuple[Any, Any, Any]:
         """Return matrices, weights or None, and initial vectors."""
-        return tensors if self.weighted else (tensors[0], None, tensors[1])
+        return tensors[:3] if self.weighted else (tensors[0], None, tensors[1])
 
 
 def scan_with_gradient(matrices: Any, semiring: Semiring, initial: Any, weights: Any, lengths: Any, options: ScanOptions) -> Any:
     """Scan tensors so that PyTorch can differentiate the vectors; arguments are those of `scan_sequences`."""
     torch: Any = sys.modules["torch"]
-    adjoint_for(semiring)
+    passed = matrices, initial, weights
+    adjoint = adjoint_if_needed(functools.partial(adjoint_for, semiring), passed)
     if options.witness:
         semiring.require_selective()
     if options.sample is not None:
-        raise GraphError("a tensor requires a gradient, which samples do not propagate; pass .detach()")
+        raise not_propagated("samples do")
     given = {name: x for name, x in zip(_AXES, (matrices, weights, initial), strict=True) if x is not None}
     device = next(x.device for x in flattened(list(given.values())) if is_recorded(x))
-    parts = {name: tensors_of(x, semiring, name, device) for name, x in given.items()}
-    form, counts = form_of_scan({name: tuple(x[0].shape) for name, x in parts.items()}, None if lengths is None else whole_numbers(lengths))
+    needed = any(map(requires_gradient, passed))
+    parts = {name: tensors_of(x, semiring, name, device, needed=needed) for name, x in given.items()}
+    counts = None if lengths is None else whole_numbers(lengths)
+    form = form_of_scan({name: tuple(x[0].shape) for name, x in parts.items()}, counts)
     kind = computed(*(v.dtype for x in parts.values() for v in x))
     if "initial" not in parts:
-        parts["initial"] = [torch.full((form.states,), float(o), dtype=kind, device=device) for o in _elements(semiring.one)]
+        kinds = result_dtypes([kind] * semiring.components, semiring)
+        _, one = semiring.identities([numpy_dtypes()[k] for k in kinds])
+        parts["initial"] = [torch.full((form.states,), o, dtype=kind, device=device) for o in one]
     operands = [  # with all leading axes, of length 1 where an operand has none
         [v.to(kind).reshape(*(1,) * (len(form.batch) + _AXES[name] - v.ndim), *v.shape) for v in x] for name, x in parts.items()
     ]
-    whole = options._replace(last=False, witness=options.witness or is_selective(semiring))
-    call = _Call(semiring, whole, counts, form.steps, "weights" in parts, options.last)
+    whole = options._replace(last=False, witness=options.witness or (adjoint is not None and is_selective(semiring)))
+    alone = "weights" not in parts and len(parts["matrices"][0].shape) == 2
+    call = _Call(
+        semiring, whole, None if counts is None else counts.tolist(), form.steps if alone else None, "weights" in parts, options.last
+    )
     if has_scan_adjoint(semiring):
-        value, *_, witness, states = _scan().apply(call, *(x for (x,) in operands))
+        value, *_, witness, states = applied(call, [x for (x,) in operands])
     else:
-        values, witness, states = _by_steps(call, *call.operands(operands)), None, None
+        call, witness, states = call.on(operands), None, None
+        values = _by_steps(call, *call.operands(operands))
         value = values[0] if semiring.components == 1 else tuple(values)
+        if options.witness and is_staged():
+            raise not_propagated("witness of structured elements does")
         if options.witness:
             _, witness, states = _scanned(call, *call.operands([tuple(v.detach() for v in x) for x in operands]))
     return Decoded(value, witness, states) if options.witness else value
@@ -92,7 +140,7 @@ def _last(v: Any, call: _Call) -> Any:
     """Return the last computed vector of each sequence."""
     if call.options.reverse or not call.lengths.size or int(call.lengths.min()) == call.steps:
         return v[..., 0 if call.options.reverse else -1, :]
-    at = sys.modules["torch"].from_numpy(call.lengths[..., None, None]).to(v.device)
+    at = sys.modules["torch"].tensor(call.lengths[..., None, None], device=v.device)
     return v.gather(-2, at.expand(*call.lengths.shape, 1, v.shape[-1]))[..., 0, :]
 
 
@@ -200,8 +248,9 @@ def _second_forward(ctx: Any, *tangents: Any) -> tuple[Any, ...]:
 
 def _by_steps(call: _Call, matrices: Tensors, weights: Tensors | None, initial: Tensors) -> Tensors:
     """Compute vectors by differentiable products, one step after the other."""
-    torch, options, mul, adjoint = sys.modules["torch"], call.options, call.semiring.program.mul, adjoint_for(call.semiring)
-    reverse, lengths = options.reverse, torch.from_numpy(call.lengths).to(initial[0].device)[..., None]
+    torch, options, mul = sys.modules["torch"], call.options, call.semiring.program.mul
+    adjoint = adjoint_if_needed(functools.partial(adjoint_for, call.semiring), [*matrices, *(weights or ()), *initial])
+    reverse, lengths = options.reverse, torch.tensor(call.lengths, device=initial[0].device)[..., None]
     shape, zero = (*call.lengths.shape, initial[0].shape[-1]), list(map(float, _elements(call.semiring.zero)))
     begin = [v.expand(shape) for v in initial]
     vector, rows = [torch.full_like(v, z) for v, z in zip(begin, zero, strict=True)], list[Tensors]()

@@ -54,23 +54,22 @@ def chosen(given: Any, n: int, labels: Sequence[Hashable] | None, what: str) -> 
             return Vertices(array.astype(np.intp))
         nanoseconds = array.ndim and array.dtype.kind in "mM"  # tolist() would make integers
         given = list(array) if nanoseconds else array.tolist()
-    names: Sequence[Hashable]
     find: Callable[[Any], int | None]
     if labels is None:
-        names, find = range(n), functools.partial(_number, n)
+        find = functools.partial(_number, n)
     # The most frequent case: a label is its own number.
     elif type(given) is int and 0 <= given < len(labels) and type(labels[given]) is int and labels[given] == given:
         return Vertices(np.array([given]), single=True)
     else:
-        names, find = labels, functools.partial(_looked_up, {_key(label): i for i, label in enumerate(labels)})
+        find = functools.partial(_looked_up, {_key(label): i for i, label in enumerate(labels)})
     if (one := find(given)) is not None:
         return Vertices(np.array([one]), single=True)
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        raise _unknown(given, what, names)
+        raise _unknown(given, what, labels or range(n))
     found = []
     for vertex in given:
         if (number := find(vertex)) is None:
-            raise _unknown(vertex, what, names)
+            raise _unknown(vertex, what, labels or range(n))
         found.append(number)
     return Vertices(np.array(found, dtype=np.intp))
 
