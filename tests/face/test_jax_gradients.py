@@ -379,7 +379,7 @@ def test_threads_and_loops() -> None:
 def test_numbers_of_products() -> None:
     """Two semirings of the same recording and another domain are two products, in each process with the same number."""
     code = (
-        "import semiring as sr; from semiring.execution import traced; asked = traced._Asked(sr.LOG, (False, 'cpu', None, True)); "
+        "import semiring as sr; from semiring.execution import traced, traced_product; asked = traced_product._Product(sr.LOG, (False, 'cpu', None, True)); "
         "print(traced._number_of(asked))"
     )
     first, second = (subprocess.check_output([sys.executable, "-c", code], text=True) for _ in range(2))
