@@ -359,6 +359,10 @@ def scan(
             from semiring.execution.scan_gradients import scan_with_gradient
 
             return scan_with_gradient(matrices, semiring, initial, weights, lengths, options)
+        if any(map(is_traced, (matrices, initial, weights, lengths))):
+            from semiring.execution.traced_scan import scan_traced
+
+            return scan_traced(matrices, semiring, initial, weights, lengths, options)
         with in_stream_of(flattened((matrices, initial, weights))):
             return scan_sequences(matrices, semiring, initial, weights, lengths, options)
     except SemiringError as error:

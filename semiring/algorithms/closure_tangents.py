@@ -1,10 +1,10 @@
 """Tangents of a closure C = A* or A⁺ on arrays of JAX: Ċ from Ȧ, linear in Ȧ, so that JAX transposes it for gradients.
 
-    ⊕ selects           ḋ_ij = ∂⊗/∂left(d_ip, a_pj) ḋ_ip + ∂⊗/∂right(d_ip, a_pj) ȧ_pj, from the root of the tree of paths to its leaves.
+    ⊕ selects           ḋ_ij = ∂⊗/∂left(d_ip, a_pj) ḋ_ip + ∂⊗/∂right(d_ip, a_pj) ȧ_pj, from root to leaves.
     ⊕ is +, ⊗ is ×      Ċ = A* Ȧ A* in ordinary arithmetic.
     ⊕ is log Σ exp      ċ_ij = Σ_uv e^{s(A*_iu + a_uv + A*_vj − c_ij)} ȧ_uv, by the tangents of two products.
 
-In a tree p is the vertex before j, so that d_ij = d_ip ⊗ a_pj. A pair (i, j) without a path has the tangent 0 exactly, and passes exactly 0
+In a tree of paths p is the vertex before j, so that d_ij = d_ip ⊗ a_pj. A pair (i, j) without a path has the tangent 0 exactly, and passes exactly 0
 back; over + such a pair counts. `closure_adjoints` has the same derivatives for PyTorch.
 """
 
@@ -69,7 +69,10 @@ def _along_trees(jacobian: Jacobian, closed: TracedClosure) -> list[Any]:
     if uses_operands(jacobian):
         left = [where(inner, at(v, before), 1) for v in closed.values]
         right = [where(inner, at(a, before, -2), 1) for a in closed.weights]
-    whole = [where(inner, pushed(row, [*[None] * width, *edges], left, right), 0 if t is None else t) for row, t in zip(jacobian, edges, strict=True)]
+    whole = [
+        where(inner, pushed(row, [*[None] * width, *edges], left, right), 0 if t is None else t)
+        for row, t in zip(jacobian, edges, strict=True)
+    ]
     total, factors = [where(reached, t, 0) for t in whole], factors_of(jnp, jacobian, left, right)
     for _ in range(max(0, trees.shape[-1] - 1).bit_length()):
         offers = [at(t, above) for t in total]

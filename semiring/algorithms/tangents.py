@@ -3,7 +3,7 @@
     ⊕ selects           ċ_ij = ∂⊗/∂left ȧ_ik + ∂⊗/∂right ḃ_kj at the k of the witness.
     ⊕ is +              ċ_ij = Σ_k ∂⊗/∂left ȧ_ik + ∂⊗/∂right ḃ_kj. For numbers Ċ = Ȧ B + A Ḃ.
     ⊕ is log Σ exp      ċ_ij = Σ_k e^{s(a_ik + b_kj − c_ij)} (ȧ_ik + ḃ_kj), by two products of exponentials.
-    any other ⊕         terms and their sums are computed again, row by row, and JAX differentiates them.
+    any other ⊕         terms are computed again, row by row, and JAX differentiates their sums.
 
 A pair (i, j) is unreachable if no term beats the semiring's zero. Such a pair has the tangent 0 exactly, and passes exactly 0 back.
 `adjoints` has the same derivatives for PyTorch.
@@ -155,7 +155,9 @@ def _of_recomputed(semiring: Semiring, product: TracedProduct) -> list[Any]:
     jax, jnp, program, width = sys.modules["jax"], _numpy(), semiring.program, semiring.components
     left, right, _, of_left, of_right = product
     shape = (*product.batch, *right[0].shape[-2:])
-    of_left, of_right = ([jnp.zeros_like(x) if t is None else t for x, t in zip(*side, strict=True)] for side in ((left, of_left), (right, of_right)))
+    of_left, of_right = (
+        [jnp.zeros_like(x) if t is None else t for x, t in zip(*side, strict=True)] for side in ((left, of_left), (right, of_right))
+    )
 
     def values(left: Parts, right: Parts) -> list[Any]:
         terms = [jnp.broadcast_to(t, shape) for t in on_tensors(program.mul, [a[..., :, None] for a in left], right)]

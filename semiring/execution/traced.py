@@ -10,7 +10,7 @@ import functools
 import hashlib
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -29,6 +29,8 @@ _TARGET = "semiring_call"
 
 class Asked(Protocol):
     """A question without its operands: a named tuple, whose fields have the same text in all processes."""
+
+    def __iter__(self) -> Iterator[Any]: ...
 
     def results(self, parts: Any) -> list[tuple[Any, Any]]:
         """Return shape and dtype of each result, for operands given by their components."""
@@ -50,13 +52,13 @@ def on_the_cpu(device: Any, function: str) -> str:
 def components_of(x: Any, semiring: Semiring, name: str) -> list[Any]:
     """Return the components of an operand as arrays of JAX."""
     parts = [x] if semiring.components == 1 else list(x) if isinstance(x, tuple | list) else []
-    if len(parts) != semiring.components or len({np.shape(part) for part in parts}) > 1:
-        raise ShapeError(f"{name} must be a tuple of {semiring.components} arrays of one shape, one for each component of {semiring.name}")
     for part in parts:
         if not isinstance(part, sys.modules["jax"].Array | np.ndarray):
             raise GraphError(f"JAX is tracing a function, and {name} is a {name_of(part)}; pass an array of JAX or NumPy")
         refuse_short_floats(part.dtype)
         _require_kept(part.dtype)
+    if len(parts) != semiring.components or len({part.shape for part in parts}) > 1:
+        raise ShapeError(f"{name} must be a tuple of {semiring.components} arrays of one shape, one for each component of {semiring.name}")
     return [sys.modules["jax.numpy"].asarray(part) for part in parts]
 
 
@@ -110,7 +112,7 @@ _numbering = forks.lock()
 
 def _number_of(asked: Asked) -> int:
     """Return the number of a question: equal in all processes, because JAX can store compiled functions on disk."""
-    text = repr((type(asked).__name__, *(_meaning(x) if isinstance(x, Semiring) else x for x in tuple(asked))))  # type: ignore[arg-type]
+    text = repr((type(asked).__name__, *(_meaning(x) if isinstance(x, Semiring) else x for x in asked)))
     number = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=7).digest(), "little")
     with _numbering:
         while _asked.setdefault(number, asked) != asked:
@@ -162,8 +164,8 @@ def _primitive() -> Any:
 
     def refused(*_: Any, **__: Any) -> Any:
         raise GraphError(
-            "within functions that JAX compiles, this library computes on the CPU alone; on a GPU, call it outside of jax.jit, where arrays "
-            "stay on the GPU"
+            "within functions that JAX compiles, this library computes on the CPU alone; on a GPU, call it outside of jax.jit, where "
+            "arrays stay on the GPU"
         )
 
     call.def_abstract_eval(shaped)

@@ -15,6 +15,7 @@ from semiring.algebra.laws import is_selective
 from semiring.algorithms.closure_adjoints import closure_adjoint_of
 from semiring.algorithms.closure_tangents import TracedClosure, tangents_of_closure
 from semiring.arrays import xla
+from semiring.arrays.exchange import is_traced
 from semiring.common.errors import GraphError
 from semiring.execution.closure_gradients import with_cycles
 from semiring.execution.operands import WITNESS
@@ -45,7 +46,7 @@ class _Closure(NamedTuple):
         return Question(*self)
 
     def graph(self, parts: Sequence[Any]) -> Any:
-        """Return the matrix of components, some of which `jax.vmap` may share in a stack."""
+        """Return the matrix of its components; `jax.vmap` may share some components in a stack."""
         whole = np.broadcast_arrays(*parts)
         return whole[0] if len(whole) == 1 else tuple(whole)
 
@@ -108,8 +109,13 @@ def _without_nonedges(parts: list[Any], question: Question) -> tuple[list[Any], 
     """Replace floats for no edge by the semiring's zero, which has no derivative; return the entry for no edge too."""
     jnp, semiring = sys.modules["jax.numpy"], question.semiring
     nonedge = reading_of(semiring, Reading(question.options.nonedge)).nonedge
-    if nonedge is None or any(x.dtype.kind != "f" for x in parts):  # whole numbers are replaced when they are read
-        return parts, nonedge
+    if nonedge is None:
+        return parts, None
+    if is_traced(nonedge):
+        raise GraphError("JAX is tracing a function, and nonedge depends on its arguments; pass a number")
     entries, zeros = ((nonedge,), (semiring.zero,)) if len(parts) == 1 else (nonedge, semiring.zero)
+    if semiring.on_truth_values or any(x.dtype.kind != "f" for x in parts):  # entries are replaced when they are read
+        entries = tuple(np.asarray(e).item() for e in entries)
+        return parts, entries[0] if len(parts) == 1 else entries
     missing = functools.reduce(operator.and_, [jnp.isnan(x) if e != e else x == float(e) for x, e in zip(parts, entries, strict=True)])
     return [jnp.where(missing, float(zero), x) for x, zero in zip(parts, zeros, strict=True)], semiring.zero
