@@ -4,8 +4,8 @@
     ⊕ is +, ⊗ is ×      Ċ = A* Ȧ A* in ordinary arithmetic.
     ⊕ is log Σ exp      ċ_ij = Σ_uv e^{s(A*_iu + a_uv + A*_vj − c_ij)} ȧ_uv, by the tangents of two products.
 
-In a tree of paths p is the vertex before j, so that d_ij = d_ip ⊗ a_pj. A pair (i, j) without a path has the tangent 0 exactly, and passes exactly 0
-back; over + such a pair counts. `closure_adjoints` has the same derivatives for PyTorch.
+In a tree of paths p is the vertex before j, so that d_ij = d_ip ⊗ a_pj. A pair (i, j) without a path has the tangent 0 exactly, and passes
+exactly 0 back; over + such a pair counts. `closure_adjoints` has the same derivatives for PyTorch.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class _Closure(NamedTuple):
         weights, of_weights = in_floats(primals, tangents, values, "the graph")
         roots = self.roots(weights[0].shape[-1])
         closed = TracedClosure(weights, of_weights, values, self.reflexive, found[-1] if trees else None, roots)
-        return values, tangents_of_closure(self.semiring, closed)
+        return found if self.options.paths else values, tangents_of_closure(self.semiring, closed)
 
 
 def close_traced(graph: Any, question: Question) -> Any:

@@ -319,10 +319,7 @@ def test_refused() -> None:
 
 def test_without_a_derivative() -> None:
     a = jnp.ones((2, 2))
-    bits = sr.Semiring("bits", lambda a, b: a + b, lambda a, b: a ^ b, 0, 0)
-    with pytest.raises(sr.GraphError, match=r"derivative, but the operation '\^'.*has no derivative; pass jax\.lax\.stop_gradient"):
-        jax.grad(lambda x: sr.matmul(x, x, bits).sum())(a)
-    with pytest.raises(sr.GraphError, match=r"ties of structured elements are not split"):
+    with pytest.raises(sr.GraphError, match=r"derivative, but ties of structured elements are not split.*stop_gradient"):
         jax.grad(lambda x: sr.matmul((x, x), (x, x), sr.DISTANCE_HOPS, ties="split")[0].sum())(a)
     whole = jnp.ones((2, 2), np.int32)
     with jax.enable_x64(True), pytest.raises(sr.DTypeError, match=r"takes a derivative, and b has dtype int32; convert b"):
@@ -343,14 +340,14 @@ def test_errors_within_compiled_functions() -> None:
 def test_any_other_sum(entries: int, wide: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """⊕ that is none of the others: terms are computed again, in rows."""
     monkeypatch.setattr(tangents, "ENTRIES", entries)
-    hypot = sr.Semiring("hypot", lambda a, b: ops.sqrt(a * a + b * b), lambda a, b: a * b, 0, 1, domain=(0, INF))
-    a, b = numbers(2, 3, 5), numbers(5, 4, seed=1)
+    either = sr.Semiring("noisy or", lambda a, b: a + b - a * b, lambda a, b: a * b, 0, 1, domain=(0, 1))
+    a, b = numbers(2, 3, 5) / 9, numbers(5, 4, seed=1) / 9
 
     def expected(a: Any, b: Any) -> Any:
-        return jnp.sqrt(((a[..., :, :, None] * b[..., None, :, :]) ** 2).sum(-2))
+        return 1 - (1 - a[..., :, :, None] * b[..., None, :, :]).prod(-2)
 
     def found(a: Any, b: Any) -> Any:
-        return sr.matmul(a, b, hypot)
+        return sr.matmul(a, b, either)
 
     alike(gradients(found, a, b), gradients(expected, a, b))
     check_grads(jax.jit(found), (a, b), 2, modes=["fwd", "rev"], atol=1e-4, rtol=1e-4)
