@@ -1,8 +1,8 @@
 """Tangents of a closure C = A* or A⁺ on arrays of JAX: Ċ from Ȧ, linear in Ȧ, so that JAX transposes it for gradients.
 
-    ⊕ selects           ḋ_ij = ∂⊗/∂left(d_ip, a_pj) ḋ_ip + ∂⊗/∂right(d_ip, a_pj) ȧ_pj, from root to leaves.
-    ⊕ is +, ⊗ is ×      Ċ = A* Ȧ A* in ordinary arithmetic.
-    ⊕ is log Σ exp      ċ_ij = Σ_uv e^{s(A*_iu + a_uv + A*_vj − c_ij)} ȧ_uv, by the tangents of two products.
+    ⊕ selects           ḋ_ij = ∂⊗/∂left(d_ip, a_pj) ḋ_ip + ∂⊗/∂right(d_ip, a_pj) ȧ_pj.
+    ⊕ is +, ⊗ is ×      Ċ = A* Ȧ A*.
+    ⊕ is log Σ exp      ċ_ij = Σ_uv e^{s(A*_iu + a_uv + A*_vj − c_ij)} ȧ_uv, by two products.
 
 In a tree of paths p is the vertex before j, so that d_ij = d_ip ⊗ a_pj. A pair (i, j) without a path has the tangent 0 exactly, and passes
 exactly 0 back; over + such a pair counts. `closure_adjoints` has the same derivatives for PyTorch.

@@ -1,4 +1,4 @@
-"""Tangents of a scan on arrays of JAX, linear in the tangents of its operands, so that JAX transposes them for gradients.
+"""Tangents of a scan on arrays of JAX, linear in the operands' tangents, so that JAX can transpose the scan for gradients.
 
 Forward, v_t = (v_{t−1} ⊗ A_t) ⊗ w_t. One product for all t at once finds v_{t−1} ⊗ A_t and its witness. Then a loop over t pushes the
 tangents u̇_t of the product, by `tangents`, and v̇_t = ∂⊗/∂left u̇_t + ∂⊗/∂right ẇ_t. A reversed scan, v_{t−1} = A_t ⊗ (w_t ⊗ v_t), goes

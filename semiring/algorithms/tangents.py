@@ -3,7 +3,7 @@
     ⊕ selects           ċ_ij = ∂⊗/∂left ȧ_ik + ∂⊗/∂right ḃ_kj at the k of the witness.
     ⊕ is +              ċ_ij = Σ_k ∂⊗/∂left ȧ_ik + ∂⊗/∂right ḃ_kj. For numbers Ċ = Ȧ B + A Ḃ.
     ⊕ is log Σ exp      ċ_ij = Σ_k e^{s(a_ik + b_kj − c_ij)} (ȧ_ik + ḃ_kj), by two products of exponentials.
-    any other ⊕         terms are computed again, row by row, and JAX differentiates their sums.
+    Any other ⊕         Terms are computed again, row by row, and JAX differentiates their sums.
 
 A pair (i, j) is unreachable if no term beats the semiring's zero. Such a pair has the tangent 0 exactly, and passes exactly 0 back.
 `adjoints` has the same derivatives for PyTorch.
