@@ -2,7 +2,7 @@
 
     ⊕ selects           ḋ_ij = ∂⊗/∂left(d_ip, a_pj) ḋ_ip + ∂⊗/∂right(d_ip, a_pj) ȧ_pj.
     ⊕ is +, ⊗ is ×      Ċ = A* Ȧ A*.
-    ⊕ is log Σ exp      ċ_ij = Σ_uv e^{s(A*_iu + a_uv + A*_vj − c_ij)} ȧ_uv, by two products.
+    Log Σ exp           ċ_ij = Σ_uv e^{s(A*_iu + a_uv + A*_vj − c_ij)} ȧ_uv.
 
 In a tree of paths p is the vertex before j, so that d_ij = d_ip ⊗ a_pj. A pair (i, j) without a path has the tangent 0 exactly, and passes
 exactly 0 back; over + such a pair counts. `closure_adjoints` has the same derivatives for PyTorch.
@@ -46,7 +46,7 @@ def tangents_of_closure(semiring: Semiring, closed: TracedClosure) -> list[Any]:
         star = c if closed.reflexive else c + eye  # A* = I + A⁺
         return [jnp.matmul(jnp.matmul(star, of_a, precision="highest"), star, precision="highest")]
     star = c if closed.reflexive else jnp.where(eye, jax.nn.log_sigmoid(-scale * c) / -scale, c)
-    middle = jax.lax.stop_gradient(c)  # cancels out, and keeps the exponents small
+    middle = jax.lax.stop_gradient(c)  # of two products; cancels out, and keeps the exponents small
     inner = tangents_of(semiring, TracedProduct([a], [star], middle, [of_a], [None]))
     return tangents_of(semiring, TracedProduct([star], [middle], c, [None], inner))
 

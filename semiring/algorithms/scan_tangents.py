@@ -11,6 +11,7 @@ end of a sequence. `scan_adjoints` has the same derivatives for PyTorch.
 from __future__ import annotations
 
 import functools
+import math
 import operator
 import sys
 from collections.abc import Callable, Sequence
@@ -58,12 +59,16 @@ def tangents_of_scan(semiring: Semiring, scan: TracedScan, product: Callable[...
         vectors = [None if v is None else jnp.expand_dims(v, axis) for v in vectors]
         return (matrices, vectors) if reverse else (vectors, matrices)
 
-    *sources, never = [v[..., 1:, :] if reverse else v[..., :-1, :] for v in values] + [
-        never[..., :-1, :] if reverse else never[..., 1:, :]
-    ]
+    sources = [v[..., 1:, :] if reverse else v[..., :-1, :] for v in values]
+    never = never[..., :-1, :] if reverse else never[..., 1:, :]
     weighed = bool(scan.weights)
     before = list(on_tensors(mul, scan.weights, sources)) if reverse and weighed else sources
-    found = [v.squeeze(axis) for v in product(*sides(scan.matrices, before))]
+    if math.prod(scan.matrices[0].shape[:-2]) == 1:  # all vectors in one matrix
+        stacks, vectors = ([x.reshape(1, -1, shape[-1]) for x in part] for part in (scan.matrices, before))
+        found = [v.mT for v in product(stacks, [v.mT for v in vectors])] if reverse else product(vectors, stacks)
+        found = [v.reshape(before[0].shape) for v in found]
+    else:
+        found = [v.squeeze(axis) for v in product(*sides(scan.matrices, before))]
     given = scan.matrices, scan.of_matrices, scan.weights, scan.of_weights, sources, before, found[:width], found[-1:], [never]
     axes = 3, 3, 2, 2, 2, 2, 2, 2, 2
     moved = [[None if x is None else jnp.moveaxis(x, -a, 0) for x in part] for part, a in zip(given, axes, strict=True)]

@@ -136,7 +136,8 @@ def test_against_a_loop(name: str, form: str, reverse: bool, last: bool) -> None
 def test_lengths_against_pytorch(name: str, form: str, reverse: bool, last: bool) -> None:
     """Entries beyond the lengths are NaN, and have gradients of exactly 0; so have elements without a term, whatever their gradients."""
     torch, (semiring, *_) = pytest.importorskip("torch"), TERMS[name]
-    a, w, v = [np.array(x) if x is not None else x for x in operands(form)]
+    given: list[Any] = [x if x is None else np.array(x) for x in operands(form)]
+    a, w, v = given
     steps, zero = max(a.shape[-3] if a.ndim > 2 else 1, 1 if w is None else w.shape[-2]), float(semiring.zero)
     lengths = np.array([steps, 1])
     for x in (a, w):
@@ -144,7 +145,7 @@ def test_lengths_against_pytorch(name: str, form: str, reverse: bool, last: bool
             x[1, 1:] = math.nan
     v[..., 0] = zero
     (w if w is not None else a)[..., 0, 1] = zero
-    given = [x for x in (a, w, v) if x is not None]
+    given = [x for x in given if x is not None]
 
     def found(*present: Any, lengths: Any = lengths) -> Any:
         matrices, *middle, initial = present
