@@ -22,12 +22,12 @@ from semiring.arrays.exchange import cut_off, name_of, refuse_short_floats
 from semiring.common import forks
 from semiring.common.errors import DTypeError, GraphError, SemiringError, ShapeError
 
-__all__ = ["Asked", "components_of", "function_of", "in_floats", "on_the_cpu"]
+__all__ = ["TracedCall", "components_of", "function_of", "in_floats", "on_the_cpu"]
 
 _TARGET = "semiring_call"
 
 
-class Asked(Protocol):
+class TracedCall(Protocol):
     """A question without its operands: a named tuple, whose fields have the same text in all processes."""
 
     def __iter__(self) -> Iterator[Any]: ...
@@ -69,7 +69,7 @@ def _require_kept(dtype: Any) -> None:
 
 
 @functools.lru_cache(maxsize=256)
-def function_of(asked: Asked) -> Any:
+def function_of(asked: TracedCall) -> Any:
     """Make a function of JAX with a derivative, from the components of all operands to the results."""
     jax: Any = sys.modules["jax"]
     number = _number_of(asked)
@@ -104,13 +104,13 @@ def in_floats(parts: Sequence[Any], tangents: Sequence[Any], values: Sequence[An
     return converted, [None if t is None else t.astype(v.dtype) for t, v in zip(tangents, values, strict=True)]
 
 
-_asked: dict[int, Asked] = {}
+_asked: dict[int, TracedCall] = {}
 """Questions by their numbers, which compiled functions of JAX contain."""
 
 _numbering = forks.lock()
 
 
-def _number_of(asked: Asked) -> int:
+def _number_of(asked: TracedCall) -> int:
     """Return the number of a question: equal in all processes, because JAX can store compiled functions on disk."""
     text = repr((type(asked).__name__, *(_meaning(x) if isinstance(x, Semiring) else x for x in asked)))
     number = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=7).digest(), "little")
