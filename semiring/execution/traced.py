@@ -10,6 +10,7 @@ import functools
 import hashlib
 import importlib
 import sys
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
@@ -32,12 +33,15 @@ class TracedCall(Protocol):
 
     def __iter__(self) -> Iterator[Any]: ...
 
+    @abstractmethod
     def results(self, parts: Any) -> list[tuple[Any, Any]]:
         """Return shape and dtype of each result, for operands given by their components."""
 
+    @abstractmethod
     def compute(self, parts: xla.Arrays, results: xla.Arrays) -> None:
         """Write the results when XLA asks for them."""
 
+    @abstractmethod
     def differentiate(self, primals: Any, tangents: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
         """Return all results, and the tangents of the first ones; a constant has the tangent None."""
 
