@@ -152,9 +152,10 @@ def matmul(
                 return multiply_sparse_with_gradient(a, b, semiring, options, alone=alone and ties == "first")
             return multiply_with_gradient(a, b, semiring, options, alone=alone, split=ties == "split")
         if is_traced(a) or is_traced(b):
-            from semiring.execution.traced import multiply_traced  # only where JAX is
+            from semiring.execution.traced_product import multiply_traced  # only where JAX is
 
-            return multiply_traced(a, b, semiring, options, alone=usual and c is out is mask is None and not complement and ties == "first")
+            alone = usual and c is out is mask is None and not complement
+            return multiply_traced(a, b, semiring, options, alone=alone, split=ties == "split")
         sparse = mask is not None or complement or holds_sparse(a) or holds_sparse(b)
         if usual and not sparse and (type(a) is np.ndarray or type(b) is np.ndarray):
             return multiply(a, b, semiring, c, out, options)
@@ -366,6 +367,10 @@ def scan(
             from semiring.execution.scan_gradients import scan_with_gradient
 
             return scan_with_gradient(matrices, semiring, initial, weights, lengths, options)
+        if any(map(is_traced, (matrices, initial, weights, lengths))):
+            from semiring.execution.traced_scan import scan_traced
+
+            return scan_traced(matrices, semiring, initial, weights, lengths, options)
         with in_stream_of(flattened((matrices, initial, weights))):
             return scan_sequences(matrices, semiring, initial, weights, lengths, options)
     except SemiringError as error:

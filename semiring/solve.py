@@ -11,7 +11,7 @@ import numpy as np
 from semiring.algebra.catalogue import BOOLEAN, MIN_PLUS, as_semiring
 from semiring.algebra.definition import Semiring
 from semiring.arrays.devices import device_of, is_gpu, on_device, on_gpu
-from semiring.arrays.exchange import holds_sparse, is_compiling, is_recorded
+from semiring.arrays.exchange import holds_sparse, is_compiling, is_recorded, is_traced
 from semiring.arrays.threads import require_threads
 from semiring.common.docstrings import described_by
 from semiring.common.errors import SemiringError, noted, raised_here, refuse_arrays
@@ -341,6 +341,10 @@ def _solved(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool
     if hasattr(reflexive, "shape"):  # before anything asks an array whether it is true
         refuse_arrays(reflexive=reflexive)
     question = Question(semiring, options, reflexive, presence)
+    if is_traced(graph):
+        from semiring.execution.traced_closure import close_traced  # only where JAX is
+
+        return close_traced(graph, question)
     if isinstance(graph, list | tuple):
         from semiring.execution.each import listed_graphs, solve_each  # only where it is wanted: a first call should be quick
 

@@ -37,7 +37,7 @@ from semiring.algorithms.adjoints import (
 from semiring.common.errors import SemiringError
 from semiring.kernels.tensors import on_tensors
 
-__all__ = ["ClosureAdjoint", "ClosurePass", "closure_adjoint_of", "deficits"]
+__all__ = ["ClosureAdjoint", "ClosurePass", "closure_adjoint_of", "deficits", "factors_of", "times"]
 
 _NODES = 1 << 22
 """The most nodes of trees in memory at once."""
@@ -148,31 +148,31 @@ def _along(jacobian: Jacobian, closed: ClosurePass, gradients: Tensors) -> list[
     if uses_operands(jacobian):
         left = [where(inner, d.gather(-1, before), 1) for d in closed.values]
         right = [where(inner, a.gather(-2, before), 1) for a in closed.weights]
-    factors = _factors(jacobian, left, right)
+    factors = factors_of(torch, jacobian, left, right)
     above, active = before, inner
     for _ in range(n.bit_length()):
         if not closed.batched and not active.any():
             break
-        offers = total if factors is None else _times([total], factors)[0]
+        offers = total if factors is None else times([total], factors)[0]
         total = [g + sums_at(above, where(active, offer, 0), n, -1) for g, offer in zip(total, offers, strict=True)]
         active = active & active.gather(-1, above)
         if factors is not None:
             further = [[w.gather(-1, above) for w in row] for row in factors]
-            factors = [[where(active, w, 1) for w in row] for row in _times(factors, further)]
+            factors = [[where(active, w, 1) for w in row] for row in times(factors, further)]
         above = above.gather(-1, above)
     edges = [where(inner, pulled(jacobian, width + c, total, left, right), total[c]) for c in range(width)]
     return [sums_at(before, g, n, -2) for g in edges]
 
 
-def _factors(jacobian: Jacobian, left: Tensors, right: Tensors) -> Factors | None:
-    """Return ∂⊗_c/∂left_d of each node in row c and column d; None for the identity, as of sums."""
+def factors_of(xp: Any, jacobian: Jacobian, left: Tensors, right: Tensors) -> Factors | None:
+    """Return ∂⊗_c/∂left_d of each node in row c and column d, in a library; None for the identity, as of sums."""
     width = len(jacobian)
     if all(row[d] is (ONE if c == d else ZERO) for c, row in enumerate(jacobian) for d in range(width)):
         return None
-    return [[w.expand(left[0].shape) for w in on_tensors(row[:width], left, right)] for row in jacobian]
+    return [[xp.broadcast_to(w, left[0].shape) for w in on_tensors(row[:width], left, right)] for row in jacobian]
 
 
-def _times(first: Factors, second: Factors) -> Factors:
+def times(first: Factors, second: Factors) -> Factors:
     """Multiply two matrices of tensors."""
     return [[sum(map(operator.mul, row, column)) for column in zip(*second, strict=True)] for row in first]
 

@@ -3,6 +3,7 @@
     ⊕ selects           ċ_ij = ∂⊗/∂left ȧ_ik + ∂⊗/∂right ḃ_kj at the k of the witness.
     ⊕ is +              ċ_ij = Σ_k ∂⊗/∂left ȧ_ik + ∂⊗/∂right ḃ_kj. For numbers Ċ = Ȧ B + A Ḃ.
     ⊕ is log Σ exp      ċ_ij = Σ_k e^{s(a_ik + b_kj − c_ij)} (ȧ_ik + ḃ_kj), by two products of exponentials.
+    Any other ⊕         Terms are computed again, row by row, and JAX differentiates their sums.
 
 A pair (i, j) is unreachable if no term beats the semiring's zero. Such a pair has the tangent 0 exactly, and passes exactly 0 back.
 `adjoints` has the same derivatives for PyTorch.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -19,13 +21,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from semiring.algebra.definition import Semiring
-from semiring.algebra.derivatives import ONE, ZERO, Jacobian, ProductDerivative, derivative_of_product, uses_operands
+from semiring.algebra.derivatives import ONE, ZERO, Jacobian, derivative_of_product, uses_operands
 from semiring.algebra.expression import Expr
 from semiring.algorithms.adjoints import ENTRIES, IN_DOUBLE, IN_SINGLE
 from semiring.common.errors import SemiringError
 from semiring.kernels.tensors import on_tensors
 
-__all__ = ["TracedProduct", "derivative_with_tangents", "tangents_of"]
+__all__ = ["TracedProduct", "pushed", "tangents_of"]
 
 Parts = Sequence[Any]
 
@@ -52,26 +54,25 @@ class TracedProduct(NamedTuple):
         return shape[:-2]
 
 
-def derivative_with_tangents(semiring: Semiring) -> ProductDerivative:
-    """Return the form of the derivative; `SemiringError` is raised for other ⊕ than those of this module."""
-    if (found := derivative_of_product(semiring)).kind == "recorded":
-        raise SemiringError("no tangent passes through this ⊕; it has to select, as min and max do, to be a sum, or to be log Σ exp")
-    return found
-
-
-def tangents_of(semiring: Semiring, product: TracedProduct) -> list[Any]:
-    """Return the tangents of a product by components."""
-    kind, jacobian, scale = derivative_with_tangents(semiring)
+def tangents_of(semiring: Semiring, product: TracedProduct, *, split: bool = False) -> list[Any]:
+    """Return the tangents of a product by components; with `split`, equal terms share that of a selected value."""
+    kind, jacobian, scale = derivative_of_product(semiring)
     if not product.found.size or not product.left[0].shape[-1]:
         return [_numpy().zeros(product.found.shape, x.dtype) for x in product.left]
+    if kind == "selected" and split:
+        if semiring.components > 1:
+            raise SemiringError("ties of structured elements are not split; leave ties at 'first'")
+        return _of_ties(semiring.program.mul, jacobian, product)
     if kind == "selected":
         return _of_selected(jacobian, product)
     if kind == "exponentials":
         return [_of_exponentials(scale, product)]
+    if kind == "recorded":
+        return _of_recomputed(semiring, product)
     return [_of_numbers(product) if kind == "numbers" else _of_sums(jacobian, product)]
 
 
-def _pushed(weights: Sequence[Expr], tangents: Parts, left: Parts, right: Parts) -> Any:
+def pushed(weights: Sequence[Expr], tangents: Parts, left: Parts, right: Parts) -> Any:
     """Return the sum of the tangents of both operands' components, times the derivatives `weights` by these."""
     factors = zip(tangents, weights, on_tensors(weights, left, right), strict=True)
     terms = [t if weight is ONE else t * value for t, weight, value in factors if t is not None and weight is not ZERO]
@@ -93,7 +94,7 @@ def _of_selected(jacobian: Jacobian, product: TracedProduct) -> list[Any]:
     given = [(t, -1) for t in product.of_left] + [(t, -2) for t in product.of_right]
     used = [any(row[column] is not ZERO for row in jacobian) for column in range(len(given))]
     tangents = [at(t, axis) if needed and t is not None else None for (t, axis), needed in zip(given, used, strict=True)]
-    return [jnp.where(won, _pushed(row, tangents, left, right), 0) for row in jacobian]
+    return [jnp.where(won, pushed(row, tangents, left, right), 0) for row in jacobian]
 
 
 def _of_numbers(product: TracedProduct) -> Any:
@@ -109,30 +110,71 @@ def _products(*pairs: tuple[Any, Any]) -> Any:
 
 def _of_sums(jacobian: Jacobian, product: TracedProduct) -> Any:
     def terms(a: Any, b: Any, _: Any, of_a: Any, of_b: Any) -> Any:
-        return _pushed(jacobian[0], [of_a, of_b], [a], [b])
+        return pushed(jacobian[0], [of_a, of_b], [a], [b])
 
     return _by_terms(terms, product)
 
 
-def _by_terms(terms: Callable[..., Any], product: TracedProduct) -> Any:
-    """Add up all terms of a tangent, a few rows of A at a time; gradients compute them again instead of keeping them.
+def _of_ties(mul: Sequence[Expr], jacobian: Jacobian, product: TracedProduct) -> list[Any]:
+    """Take the mean of the tangents of all terms that equal the value."""
+    jnp, shape = _numpy(), (*product.batch, *product.right[0].shape[-2:])
 
-    The function `terms` computes terms from a_ik, b_kj, c_ij, ȧ_ik and ḃ_kj.
-    """
-    jax, jnp = sys.modules["jax"], _numpy()
+    def terms(a: Any, b: Any, k: Any, of_a: Any, of_b: Any) -> Any:
+        values = jnp.broadcast_to(on_tensors(mul, [a], [b])[0], shape)
+        equal = (k >= 0) & (values == jnp.take_along_axis(values, jnp.maximum(k, 0), -2))
+        return jnp.where(equal, pushed(jacobian[0], [of_a, of_b], [a], [b]), 0) / jnp.maximum(equal.sum(-2, keepdims=True), 1)
+
+    return [_by_terms(terms, product)]
+
+
+def _by_terms(terms: Callable[..., Any], product: TracedProduct) -> Any:
+    """Add up all terms of a tangent; the function `terms` computes terms from a_ik, b_kj, c_ij, ȧ_ik and ḃ_kj."""
     (a,), (b,), c, (of_a,), (of_b,) = product
     shape = (*product.batch, *b.shape[-2:])
 
     def row(operands: Any) -> Any:
         a, c, of_a = operands
         of_a = None if of_a is None else of_a[..., :, None]
-        return jnp.broadcast_to(terms(a[..., :, None], b, c[..., None, :], of_a, of_b), shape).sum(-2)
+        return _numpy().broadcast_to(terms(a[..., :, None], b, c[..., None, :], of_a, of_b), shape).sum(-2)
 
-    rows = [None if x is None else jnp.moveaxis(x, -2, 0) for x in (a, c, of_a)]
-    step = max(1, ENTRIES // math.prod(shape))
-    if step >= a.shape[-2]:
-        return jnp.moveaxis(jax.vmap(row)(rows), 0, -2)
-    return jnp.moveaxis(jax.lax.map(jax.checkpoint(row), rows, batch_size=step), 0, -2)
+    return _by_rows(row, (a, c, of_a), math.prod(shape))
+
+
+def _by_rows(row: Callable[[Any], Any], operands: Any, terms: int) -> Any:
+    """Compute a tangent from all rows of operands, a few at a time; gradients compute the terms of a row again instead of keeping them."""
+    jax, jnp = sys.modules["jax"], _numpy()
+    rows = jax.tree.map(lambda x: jnp.moveaxis(x, -2, 0), operands)
+    step = max(1, ENTRIES // terms)
+    few = step >= jax.tree.leaves(rows)[0].shape[0]
+    found = jax.vmap(row)(rows) if few else jax.lax.map(jax.checkpoint(row), rows, batch_size=step)
+    return jax.tree.map(lambda x: jnp.moveaxis(x, 0, -2), found)
+
+
+def _of_recomputed(semiring: Semiring, product: TracedProduct) -> list[Any]:
+    """Compute rows of values again with all their terms, and push the tangents through these."""
+    jax, jnp, program, width = sys.modules["jax"], _numpy(), semiring.program, semiring.components
+    left, right, _, of_left, of_right = product
+    shape = (*product.batch, *right[0].shape[-2:])
+    of_left, of_right = (
+        [jnp.zeros_like(x) if t is None else t for x, t in zip(*side, strict=True)] for side in ((left, of_left), (right, of_right))
+    )
+
+    def values(left: Parts, right: Parts) -> list[Any]:
+        terms = [jnp.broadcast_to(t, shape) for t in on_tensors(program.mul, [a[..., :, None] for a in left], right)]
+        while (count := terms[0].shape[-2]) > 1:
+            half = count // 2
+            pairs = [[t[..., start : start + half, :] for t in terms] for start in (0, half)]
+            sums = on_tensors(program.add, *pairs)
+            terms = [jnp.concatenate([x, t[..., 2 * half :, :]], -2) for x, t in zip(sums, terms, strict=True)]
+        return [t[..., 0, :] for t in terms]
+
+    def row(operands: Any) -> list[Any]:
+        found, tangents = jax.jvp(values, (operands[:width], right), (operands[width:], of_right))
+        zeros = semiring.zero if width > 1 else (semiring.zero,)
+        unreachable = functools.reduce(operator.and_, [v == float(z) for v, z in zip(found, zeros, strict=True)])
+        return [jnp.where(unreachable, 0, t) for t in tangents]
+
+    return list(_by_rows(row, [*left, *of_left], width * math.prod(shape)))
 
 
 def _of_exponentials(scale: float, product: TracedProduct) -> Any:

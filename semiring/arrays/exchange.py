@@ -428,8 +428,8 @@ def _torch(tensor: Any) -> str | None:
 def _jax(array: Any) -> str | None:
     if isinstance(array, sys.modules["jax"].core.Tracer):
         return (
-            "has no entries yet, because JAX is tracing a function, in which only matmul of dense arrays works, without k; call this "
-            "library outside of the function, or by jax.pure_callback"
+            "has no entries yet, because JAX is tracing a function, in which only matmul, closures and scan of dense arrays work, without "
+            "k and limit; call this library outside of the function, or by jax.pure_callback"
         )
     if len(array.devices()) > 1:
         return f"is spread over {len(array.devices())} devices; bring it to one, as with jax.device_put(array, jax.devices()[0])"

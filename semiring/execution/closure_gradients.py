@@ -29,7 +29,7 @@ from semiring.graphs.dense import Reading
 from semiring.graphs.read import reading_of
 from semiring.graphs.vertices import chosen
 
-__all__ = ["close_with_gradient"]
+__all__ = ["close_with_gradient", "with_cycles"]
 
 _REFUSED = "paths", "limit", "k", "weight", "node_weight", "dtype", "overwrite", "checkpoint", "comm"
 """Options that propagate no gradient, or that change how a dense tensor is read."""
@@ -144,21 +144,22 @@ def _forward(call: _Call, *operands: Any) -> tuple[Any, ...]:
         if semiring.program.exponential is not None and call.adjoint is not _NO_ADJOINT:
             call.deficits = deficits(semiring.program.exponential, *parts, *values, reflexive=call.question.reflexive)
         if trees is not None and not call.question.reflexive and trees.numel():
-            trees = _with_cycles(call, parts, values, trees)
+            trees = with_cycles(sys.modules["torch"], call.question, call.roots_on(trees), parts, values, trees)
     return *values, trees
 
 
-def _with_cycles(call: _Call, parts: list[Any], values: tuple[Any, ...], trees: Any) -> Any:
-    """Name for each root the last vertex of the best cycle through the root: the witness of A* ⊗ A on the diagonal."""
-    torch: Any = sys.modules["torch"]
-    semiring, roots = call.question.semiring, call.roots_on(trees)
-    own = torch.arange(trees.shape[-1], device=roots.device) == roots[:, None]
+def with_cycles(xp: Any, question: Question, roots: Any, parts: Sequence[Any], values: Sequence[Any], trees: Any) -> Any:
+    """Name for each root the last vertex of the best cycle through the root: the witness of A* ⊗ A on the diagonal.
+
+    Arrays are those of a library: NumPy or PyTorch.
+    """
+    semiring, own = question.semiring, xp.arange(trees.shape[-1], device=roots.device) == roots[:, None]
     ones = (semiring.one,) if len(parts) == 1 else semiring.one
-    left = [torch.where(own, float(one), v)[..., None, :] for one, v in zip(ones, values, strict=True)]
-    right = [a.index_select(-1, roots).mT[..., None] for a in parts]
+    left = [xp.where(own, float(one), v)[..., None, :] for one, v in zip(ones, values, strict=True)]
+    right = [a[..., roots].swapaxes(-1, -2)[..., None] for a in parts]
     a, b = (left[0], right[0]) if len(parts) == 1 else (tuple(left), tuple(right))
-    _, last = multiply(a, b, semiring, None, None, (True, "auto", call.question.options.threads, False))
-    return torch.where(own, last[..., 0], trees)
+    _, last = multiply(a, b, semiring, None, None, (True, "auto", question.options.threads, False))
+    return xp.where(own, last[..., 0], trees)
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:

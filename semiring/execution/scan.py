@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Iterable
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
@@ -32,7 +33,9 @@ from semiring.kernels.engine import ScanOperands, ScanPlaces
 from semiring.kernels.overflow.scans import check_scan
 from semiring.planning import Plan, Problem, location, plan
 
-__all__ = ["Decoded", "Sampled", "ScanOptions", "SequenceForm", "form_of_scan", "lengths_of", "scan_sequences", "whole_numbers"]
+__all__ = [
+    "Decoded", "Sampled", "ScanOptions", "SequenceForm", "dtypes_of_scan", "form_of_scan", "lengths_of", "scan_sequences", "whole_numbers",
+]  # fmt: skip
 
 _NAMES = "matrices", "weights", "initial", "added"
 
@@ -125,8 +128,7 @@ def scan_sequences(
     parts = {name: arrays_of(x) for name, x in lent.items()}
     counts = None if lengths is None else whole_numbers(lengths)
     form = form_of_scan({name: part[0].shape for name, part in parts.items()}, counts)
-    dtypes = functools.reduce(lambda x, y: common_dtypes(x, y, semiring), (tuple(map(dtype_of, part)) for part in parts.values()))
-    dtypes = common_dtypes(dtypes, dtypes, semiring)  # a single operand is converted too
+    dtypes = dtypes_of_scan(semiring, parts.values())
     device = options.device
     place = location(tuple(v for part in parts.values() for v in part), device)
     shape = *form.batch, form.steps + 1, form.states
@@ -150,6 +152,12 @@ def scan_sequences(
     if options.sample is not None:
         return Sampled(answer, kept[-1])
     return Decoded(answer, *kept[-2:]) if options.witness else answer
+
+
+def dtypes_of_scan(semiring: Semiring, parts: Iterable[Any]) -> tuple[np.dtype[Any], ...]:
+    """Return the dtypes of a scan of operands, given by their components."""
+    dtypes = functools.reduce(lambda x, y: common_dtypes(x, y, semiring), (tuple(map(dtype_of, part)) for part in parts))
+    return common_dtypes(dtypes, dtypes, semiring)  # a single operand is converted too
 
 
 def _answer_bytes(how: Plan, form: SequenceForm, options: ScanOptions) -> int:

@@ -496,7 +496,7 @@ class TestRefused:
         jax = library("jax")
         is_refused(jax.numpy.asarray(graph(), jax.numpy.bfloat16), sr.DTypeError, "bfloat16 is not supported; convert to float32")
         with pytest.raises(sr.GraphError, match="tracing a function"):
-            jax.jit(sr.apsp)(graph())
+            jax.jit(sr.diameter)(graph())
         if len(jax.devices()) > 1:
             sharding = jax.sharding.NamedSharding(jax.make_mesh((len(jax.devices()),), ("x",)), jax.sharding.PartitionSpec())
             is_refused(jax.device_put(graph(), sharding), sr.GraphError, r"spread over \d+ devices")

@@ -302,8 +302,8 @@ def test_refused() -> None:
             jax.jit(lambda x, options=options: sr.matmul(x, x, sr.MIN_PLUS, **options))(a)
     with pytest.raises(sr.GraphError, match="on the CPU; device is 'cuda'"):
         jax.jit(lambda x: sr.matmul(x, x, sr.MIN_PLUS, device="cuda"))(a)
-    for function in (sr.apsp, lambda x: sr.multi_dot([x, x, x], sr.MIN_PLUS), lambda x: sr.matmul(x, x, sr.MIN_PLUS, k=1)):
-        with pytest.raises(sr.GraphError, match="JAX is tracing a function, in which only matmul of dense arrays works"):
+    for function in (sr.diameter, lambda x: sr.multi_dot([x, x, x], sr.MIN_PLUS), lambda x: sr.matmul(x, x, sr.MIN_PLUS, k=1)):
+        with pytest.raises(sr.GraphError, match="JAX is tracing a function, in which only matmul, closures and scan of dense arrays work"):
             jax.jit(function)(a)
     with pytest.raises(sr.GraphError, match="b is a list; pass an array of JAX or NumPy"):
         jax.jit(lambda x: sr.matmul(x, [1.0, 2.0], sr.LOG))(a)
@@ -319,10 +319,10 @@ def test_refused() -> None:
 
 def test_without_a_derivative() -> None:
     a = jnp.ones((2, 2))
-    with pytest.raises(sr.GraphError, match=r"has to select.*or to be log Σ exp; pass jax\.lax\.stop_gradient"):
-        jax.grad(lambda x: sr.matmul((x, x), (x, x), sr.DISTANCE_COUNT)[0].sum())(a)
+    with pytest.raises(sr.GraphError, match=r"derivative, but ties of structured elements are not split.*stop_gradient"):
+        jax.grad(lambda x: sr.matmul((x, x), (x, x), sr.DISTANCE_HOPS, ties="split")[0].sum())(a)
     whole = jnp.ones((2, 2), np.int32)
-    with jax.enable_x64(True), pytest.raises(sr.DTypeError, match=r"differentiates a product, and b has dtype int32; convert b"):
+    with jax.enable_x64(True), pytest.raises(sr.DTypeError, match=r"takes a derivative, and b has dtype int32; convert b"):
         jax.jit(jax.grad(lambda x: sr.matmul(x, whole, sr.MIN_PLUS).sum()))(a)
 
 
@@ -336,9 +336,60 @@ def test_errors_within_compiled_functions() -> None:
     unchecked(jnp.full((2, 2), math.nan)).block_until_ready()
 
 
+@pytest.mark.parametrize("entries", [1, 1 << 21])
+def test_any_other_sum(entries: int, wide: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """⊕ that is none of the others: terms are computed again, in rows."""
+    monkeypatch.setattr(tangents, "ENTRIES", entries)
+    either = sr.Semiring("noisy or", lambda a, b: a + b - a * b, lambda a, b: a * b, 0, 1, domain=(0, 1))
+    a, b = numbers(2, 3, 5) / 9, numbers(5, 4, seed=1) / 9
+
+    def expected(a: Any, b: Any) -> Any:
+        return 1 - (1 - a[..., :, :, None] * b[..., None, :, :]).prod(-2)
+
+    def found(a: Any, b: Any) -> Any:
+        return sr.matmul(a, b, either)
+
+    alike(gradients(found, a, b), gradients(expected, a, b))
+    check_grads(jax.jit(found), (a, b), 2, modes=["fwd", "rev"], atol=1e-4, rtol=1e-4)
+    apart = a.at[:, 1].set(0)  # a pair without a term
+    pull = jax.jit(lambda g: jax.vjp(found, apart, b)[1](g))
+    for x, y in zip(pull(jnp.full((2, 3, 4), 1.0).at[:, 1].set(math.nan)), pull(jnp.full((2, 3, 4), 1.0)), strict=True):
+        assert np.isfinite(x).all()
+        alike(x, y)
+
+
+def test_counts_of_shortest_paths(wide: None) -> None:
+    torch = pytest.importorskip("torch")
+    a, b = (np.round(numbers(*s, seed=i) / 2) for i, s in enumerate([(3, 6), (6, 4)]))
+    given = [np.asarray(x) for x in (a, 1 + a / 9, b, 2 + b / 9)]
+
+    def weighed(distance: Any, count: Any) -> Any:
+        return (3 * distance + distance * count).sum()
+
+    tensors = [torch.tensor(x, requires_grad=True) for x in given]
+    weighed(*sr.matmul(tuple(tensors[:2]), tuple(tensors[2:]), sr.DISTANCE_COUNT)).backward()
+    found = jax.jit(jax.grad(lambda *x: weighed(*sr.matmul(x[:2], x[2:], sr.DISTANCE_COUNT)), (0, 1, 2, 3)))(*given)
+    for x, y in zip(found, tensors, strict=True):
+        np.testing.assert_allclose(x, y.grad, rtol=1e-12)
+
+
+@pytest.mark.parametrize("entries", [1, 1 << 21])
+def test_ties_that_are_split(entries: int, wide: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(tangents, "ENTRIES", entries)
+    rng = np.random.default_rng(0)
+    for semiring in (sr.MIN_PLUS, sr.MAX_TIMES, sr.MAX_MIN):
+        a, b, g = rng.integers(0, 3, (2, 4, 6)).astype(float), rng.integers(0, 3, (6, 5)).astype(float), rng.random((2, 4, 5))
+        x, y = (torch.tensor(v, requires_grad=True) for v in (a, b))
+        (sr.matmul(x, y, semiring, ties="split") * torch.tensor(g)).sum().backward()
+        found = gradients(lambda a, b, s=semiring: sr.matmul(a, b, s, ties="split"), a, b, gradient=g)
+        np.testing.assert_allclose(found[0], x.grad, rtol=1e-12)
+        np.testing.assert_allclose(found[1], y.grad, rtol=1e-12)
+
+
 def test_a_gpu_is_refused_before_it_computes() -> None:
     traced = jax.jit(product("min-plus")).trace(jnp.ones((2, 2)), jnp.ones((2, 2)))
-    with pytest.raises(sr.GraphError, match=r"on the CPU alone; on a GPU, call matmul outside of jax\.jit"):
+    with pytest.raises(sr.GraphError, match=r"on the CPU alone; on a GPU, call it outside of jax\.jit"):
         traced.lower(lowering_platforms=("cuda",))
 
 
@@ -379,8 +430,8 @@ def test_threads_and_loops() -> None:
 def test_numbers_of_products() -> None:
     """Two semirings of the same recording and another domain are two products, in each process with the same number."""
     code = (
-        "import semiring as sr; from semiring.execution import traced; asked = traced._Asked(sr.LOG, (False, 'cpu', None, True)); "
-        "print(traced._number_of(asked))"
+        "import semiring as sr; from semiring.execution import traced, traced_product; "
+        "print(traced._number_of(traced_product._Product(sr.LOG, (False, 'cpu', None, True))))"
     )
     first, second = (subprocess.check_output([sys.executable, "-c", code], text=True) for _ in range(2))
     assert first == second
