@@ -85,7 +85,8 @@ def test_the_notes_of_a_release_are_a_section_of_the_changelog(tmp_path: Path) -
     def notes(version: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(["bash", tmp_path / ".ci/notes", version], capture_output=True, text=True, check=False)
 
-    assert notes("0.1.0").stdout.strip() == "### Added\n\n- All."
+    found = notes("0.1.0")
+    assert (found.returncode, found.stdout.strip()) == (0, "### Added\n\n- All.")
     for version in ("0.2.0", "0.0.1", "0.1", "1.0.0"):
         assert notes(version).returncode == 1
         assert version in notes(version).stderr
