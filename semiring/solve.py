@@ -333,16 +333,16 @@ def _solved(graph: Any, semiring: Semiring, options: Options, *, reflexive: bool
     if hasattr(reflexive, "shape"):  # before anything asks an array whether it is true
         refuse_arrays(reflexive=reflexive)
     question = Question(semiring, options, reflexive, presence)
-    if type(graph) is not np.ndarray and is_recorded(graph):
-        from semiring.execution.closure_gradients import close_with_gradient  # only where PyTorch is
-
-        return close_with_gradient(graph, question)
     if isinstance(graph, list | tuple):
         from semiring.execution.each import listed_graphs, solve_each  # only where it is wanted: a first call should be quick
 
         graphs = listed_graphs(graph, semiring)
         if graphs is not None:
             return [_with_attributes(found, one, question) for found, one in zip(solve_each(graphs, question), graphs, strict=True)]
+    if type(graph) is not np.ndarray and is_recorded(graph):
+        from semiring.execution.closure_gradients import close_with_gradient  # only where PyTorch is
+
+        return close_with_gradient(graph, question)
     return _with_attributes(solve(graph, question), graph, question)
 
 

@@ -207,8 +207,8 @@ class Elimination:
 
         run(some, range(0, len(order), kernels.lanes), kernels.threads)
 
-    def solve(self, b: Values) -> Values:
-        """Return A* ⊗ b for matrices b of n rows, the least solution of x = A ⊗ x ⊕ b."""
+    def solve(self, b: Values, *, transposed: bool = False) -> Values:
+        """Return A* ⊗ b for matrices b of n rows, the least solution of x = A ⊗ x ⊕ b; `transposed`: the transpose of bᵀ ⊗ A*."""
         found, kernels = self.found, self.kernels
         n, k = b[0].shape
         result = tuple(np.empty((n, k), d) for d in kernels.dtypes)
@@ -220,7 +220,7 @@ class Elimination:
             for v, given, z in zip(own, b, zero, strict=True):
                 v[...] = z
                 v[found.place, : lanes.stop - first] = given[:, lanes]
-            kernels.sweep(found.nodes, panels, self._layout, own, up, down, x, backward=True, signed=self.engine.signed)
+            kernels.sweep(found.nodes, panels, self._layout, own, up, down, x, backward=not transposed, signed=self.engine.signed)
             for v, out in zip(x, result, strict=True):
                 out[:, lanes] = v[found.place, : lanes.stop - first]
 

@@ -17,6 +17,7 @@ from semiring.algorithms.csr import CSR
 from semiring.algorithms.distribution import Distribution, distribution
 from semiring.algorithms.divergence import Diagnosis
 from semiring.algorithms.elimination import Elimination
+from semiring.algorithms.rows_of_edges import grow_trees
 from semiring.algorithms.schedules import eliminates
 from semiring.algorithms.sums import Sums, diverged, is_inverse, nonnegative_sums, pivoted
 from semiring.algorithms.symbolic import Symbolic
@@ -227,19 +228,47 @@ class Factorization:
         guard.before(tuple(x | y for x, y in zip(weights, given, strict=True)))
         signed, self.elimination.engine.signed = self.elimination.engine.signed, guard.signed
         try:
-            found = self._solved(b)
+            found = self.solved(b)
         finally:
             self.elimination.engine.signed = signed
         guard.after(found, None)
         return found
 
-    def _solved(self, b: Values) -> Values:
+    def solved(self, b: Values, *, transposed: bool = False) -> Values:
+        """Solve without checks of numbers; `transposed`, over ⊕ that is not idempotent: x = x ⊗ A ⊕ b, for the columns of b as rows."""
         if (superlu := self._pivoted()) is not None:
-            return (np.ascontiguousarray(superlu.solve(b[0])),)
+            return (np.ascontiguousarray(superlu.solve(b[0], "T" if transposed else "N")),)
         if self._potentials is None:
-            return self.elimination.solve(b)
+            return self.elimination.solve(b, transposed=transposed)
         p, back = (tuple(v[:, None] for v in values) for values in self._potentials)
         return self._multiplied(back, self.elimination.solve(self._multiplied(p, b)))
+
+    def origins(self, b: Values, x: Values) -> tuple[Array, Values]:
+        """Return the vertex j at the end of a best path of each x_i, −1 for none, and the weight of the path; ⊕ must be selective.
+
+        Edges of weight b_j lead from each vertex j to a further vertex, so that each column of x has a tree of best paths to this vertex.
+        """
+        edges, n, every = self.edges, self.edges.n, np.arange(self.edges.n)
+        one = self.semiring.identities(edges.dtypes)[1]
+        tails, heads = np.concatenate([edges.tails, every]), np.concatenate([edges.heads, np.full(n, n)])
+        order = np.argsort(tails, kind="stable")
+        found, weights = np.empty(b[0].shape, np.int64), tuple(np.empty_like(v) for v in x)
+        for column in range(b[0].shape[1]):
+            joined = tuple(np.concatenate([w, v[:, column]])[order] for w, v in zip(edges.weights, b, strict=True))
+            graph = CSR.of(tails[order], heads[order], joined, n + 1, edges.zero)
+            row = tuple(np.append(v[:, column], o).astype(v.dtype)[None] for v, o in zip(x, one, strict=True))
+            tree = grow_trees(self.semiring, graph, np.array([n]), row, backward=True, threads=self.elimination.kernels.threads)[0, :n]
+            inner = np.flatnonzero((tree >= 0) & (tree < n))
+            above, walk = every.copy(), tuple(np.full(n, o, d) for o, d in zip(one, edges.dtypes, strict=True))
+            above[inner] = tree[inner]
+            for v, w in zip(walk, edges.weights, strict=True):
+                v[inner] = w[self.located(inner, above[inner])]
+            while (above[above] != above).any():  # twice the distance in the tree each time
+                walk, above = self._multiplied(walk, tuple(v[above] for v in walk)), above[above]
+            found[:, column] = np.where(tree < 0, -1, above)
+            for v, w in zip(weights, walk, strict=True):
+                v[:, column] = w
+        return found, weights
 
     def _eliminate(self, weights: Values, changed: Array | None) -> None:
         """Eliminate the graph with new weights; `changed` numbers the changed edges, None for all."""

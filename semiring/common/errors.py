@@ -377,14 +377,14 @@ def _on_purpose(error: Exception) -> bool:
     return dis.opname[trace.tb_frame.f_code.co_code[trace.tb_lasti]] == "RAISE_VARARGS"
 
 
-def _is_ours(frame: FrameType) -> bool:
+def _is_ours(frame: FrameType, *others: str) -> bool:
     name: str = frame.f_globals.get("__name__", "")
-    return name.partition(".")[0] == "semiring"
+    return name.partition(".")[0] in ("semiring", *others)
 
 
 def callers_level() -> int:
-    """Return the stack level, seen from the calling function, of the first frame outside this library: the target of a warning."""
+    """Return the stack level, seen from the calling function, of the caller of this library or of a function of PyTorch that calls it."""
     level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and _is_ours(frame):
+    while frame.f_back is not None and _is_ours(frame, "torch"):
         level, frame = level + 1, frame.f_back
     return level

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from semiring.algorithms.closure_adjoints import ClosureAdjoint, ClosurePass, closure_adjoint_of, deficits
+from semiring.arrays.autograd import differentiable, transposed
 from semiring.arrays.devices import in_stream_of
 from semiring.arrays.exchange import is_recorded
 from semiring.common.errors import GraphError, SemiringError
-from semiring.execution.gradients import computed, in_front, tensors_of, transposed
+from semiring.execution.gradients import computed, tensors_of
 from semiring.execution.operands import flattened
 from semiring.execution.product import multiply
 from semiring.execution.question import Question
@@ -41,6 +42,10 @@ class _Call:
     roots: Any
     deficits: tuple[float, float] = (0.0, 0.0)
     batched: bool = False
+
+    def in_batch(self, _: int) -> _Call:
+        self.batched = True
+        return self
 
     def roots_on(self, tensor: Any) -> Any:
         """Return the roots on the device of a tensor, made anew: a tensor of one level of `torch.func` has no meaning at others."""
@@ -70,7 +75,7 @@ def close_with_gradient(graph: Any, question: Question) -> Any:
         sources = roots
     own = options._replace(paths=adjoint.trees, sources=sources, targets=None, nonedge=None if options.nonedge is None else semiring.zero)
     call = _Call(question._replace(options=own), adjoint, roots)
-    found = _function().apply(call, *parts)[: len(parts)]
+    found = _closure().apply(call, *parts)[: len(parts)]
     for axis, vertices, numbers in ((-2, rows, places), (-1, columns, columns.numbers)):
         if not vertices.every:
             found = [v.index_select(axis, torch.from_numpy(numbers.copy()).to(v.device)) for v in found]
@@ -89,20 +94,6 @@ def _without_nonedges(parts: list[Any], question: Question) -> list[Any]:
     missing = functools.reduce(lambda x, y: x & y, same)
     zeros = (question.semiring.zero,) if single else question.semiring.zero
     return [x.masked_fill(missing, float(zero)) for x, zero in zip(parts, zeros, strict=True)]
-
-
-@functools.cache
-def _function() -> Any:
-    """Make the subclass of `torch.autograd.Function`, once PyTorch is imported."""
-    torch: Any = sys.modules["torch"]
-    methods: dict[str, Any] = {
-        "forward": _forward,
-        "setup_context": _keep,
-        "backward": _backward,
-        "jvp": _forward_derivative,
-        "vmap": _over_a_batch,
-    }
-    return type("SemiringClosure", (torch.autograd.Function,), {name: staticmethod(f) for name, f in methods.items()})
 
 
 def _forward(call: _Call, *operands: Any) -> tuple[Any, ...]:
@@ -164,8 +155,4 @@ def _forward_derivative(ctx: Any, _: None, *tangents: Any) -> tuple[Any, ...]:
     return *transposed(lambda *g: call.adjoint.pull(closed, g), [like.new_zeros(ctx.like)] * width, tangents), None
 
 
-def _over_a_batch(info: Any, axes: tuple[int | None, ...], call: _Call, *operands: Any) -> tuple[Any, Any]:
-    """Close stacks for `torch.func.vmap`: the axis of the batch becomes the first."""
-    call.batched = True
-    found = _function().apply(call, *in_front(info.batch_size, axes[1:], operands))
-    return found, tuple(None if x is None else 0 for x in found)
+_closure = functools.partial(differentiable, "SemiringClosure", _forward, _keep, _backward, _forward_derivative)

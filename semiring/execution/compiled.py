@@ -14,8 +14,9 @@ from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.definition import Semiring
 from semiring.algebra.laws import is_selective
 from semiring.algorithms.adjoints import ForwardPass
+from semiring.arrays.autograd import in_front
 from semiring.common.errors import GraphError
-from semiring.execution.gradients import Options, ProductCall, adjoint_for, arranged, forward, in_front
+from semiring.execution.gradients import Options, ProductCall, adjoint_for, arranged, forward
 from semiring.execution.product import with_witness
 
 __all__ = ["multiply_in_graph"]

@@ -11,7 +11,7 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.arrays.devices import device_of, namespace, on_gpu
-from semiring.arrays.exchange import a_name_of, comes_from, graph_library, is_sparse
+from semiring.arrays.exchange import a_name_of, comes_from, graph_library, is_recorded, is_sparse
 from semiring.common.errors import GraphError, SemiringError, noted
 from semiring.execution.question import Question
 from semiring.execution.strategy import run, solve
@@ -42,7 +42,7 @@ def listed_graphs(graph: Any, semiring: Semiring) -> Sequence[Any] | None:
             f"element {i} of the list is a graph, {_described(graph[i])}, and element {j} is none, but {_described(graph[j])}; pass graphs "
             "alone, or one matrix as a list of rows"
         )
-    plain = not (structured or any(ways) or any(on_gpu(g) or comes_from(g, "pandas") for g in graph))
+    plain = not (structured or any(ways) or any(on_gpu(g) or comes_from(g, "pandas") or is_recorded(g) for g in graph))
     return None if plain and len(set(map(_shape, graph))) == 1 else graph
 
 
@@ -103,6 +103,11 @@ def solve_each(graphs: Sequence[Any], question: Question) -> list[Any]:
             matrices[tuple([(v.shape, v.dtype, device_of(v)) for v in arrays])].append(_Member(place, arrays))
             continue
         with _placed(place):
+            if is_recorded(graph):
+                from semiring.execution.closure_gradients import close_with_gradient  # only where PyTorch is
+
+                answers[place] = close_with_gradient(graph, question)
+                continue
             if question.selects or not _lists_edges(graph) or getattr(graph, "turns", None) is not None:
                 answers[place] = solve(graph, question)
                 continue

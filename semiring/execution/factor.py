@@ -10,10 +10,10 @@ from semiring.algorithms.factorization import Factorization
 from semiring.algorithms.schedules import require_closure_laws
 from semiring.algorithms.symbolic import Symbolic, analysed
 from semiring.arrays.conversion import Array
-from semiring.arrays.exchange import holds_sparse, is_sparse
+from semiring.arrays.exchange import holds_sparse, is_sparse, requires_gradient
 from semiring.arrays.memory import require_bytes
 from semiring.arrays.threads import thread_count
-from semiring.common.errors import DTypeError, noted
+from semiring.common.errors import DTypeError, GraphError, noted
 from semiring.graphs.coo import to_scipy
 from semiring.graphs.foreign import listed_edges
 from semiring.graphs.read import one_graph
@@ -28,6 +28,11 @@ __all__ = ["factor_graph"]
 def factor_graph(graph: Any, semiring: Semiring, order: Any, options: Options) -> Factor:
     """Factor a graph of any kind, in an order of elimination."""
     with noted("the elimination", semiring, graph):
+        if requires_gradient(graph):
+            raise GraphError(
+                "the weights require a gradient, which a factor does not propagate; pass .detach(), and solve has a gradient of its b, or "
+                "call apsp or closure with the dense tensor"
+            )
         listed = listed_edges(graph)
         edges, labels = one_graph(
             graph, semiring, nonedge=options.nonedge, dtype=options.dtype, weight=options.weight, listed=listed, closed=True

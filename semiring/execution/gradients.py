@@ -6,9 +6,8 @@ The forward pass is the product of `product`, with a witness if ⊕ selects. The
 from __future__ import annotations
 
 import functools
-import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.laws import is_selective
 from semiring.algorithms.adjoints import Adjoint, ForwardPass, adjoint_of, deficit
+from semiring.arrays.autograd import differentiable, transposed
 from semiring.arrays.devices import in_stream_of, torch_dtypes
 from semiring.arrays.exchange import is_recorded, name_of, require_readable, requires_gradient
 from semiring.common.errors import DTypeError, GraphError, SemiringError, ShapeError
@@ -25,8 +25,8 @@ from semiring.execution.product import multiply, with_witness
 from semiring.execution.relaunch import multiply_again
 
 __all__ = [
-    "Options", "ProductCall", "adjoint_for", "arranged", "computed", "forward", "in_front", "multiply_with_gradient",
-    "operands_with_gradient", "product_of_tensors", "stand_in", "tensors_of", "transposed",
+    "Options", "ProductCall", "adjoint_for", "arranged", "computed", "forward", "multiply_with_gradient",
+    "operands_with_gradient", "product_of_tensors", "stand_in", "tensors_of",
 ]  # fmt: skip
 
 Options = tuple[bool, str, int | None, bool]
@@ -45,6 +45,11 @@ class ProductCall:
     deficit: float | None = None
     batched: bool = False
 
+    def in_batch(self, _: int) -> ProductCall:
+        """Mark a product of the stacks of ``vmap``."""
+        self.batched = True
+        return self
+
 
 def multiply_with_gradient(a: Any, b: Any, semiring: Semiring, options: Options, *, alone: bool, split: bool = False) -> Any:
     """Multiply tensors so that PyTorch can differentiate the product; arguments are those of `multiply`, and of `adjoint_of`."""
@@ -61,7 +66,7 @@ def product_of_tensors(left: list[Any], right: list[Any], semiring: Semiring, op
     """Multiply the components of two operands; return those of the product, and the witness or None."""
     left, right, shape = arranged(left, right)
     call = ProductCall(semiring, (options[0] or is_selective(semiring), *options[1:]), adjoint)
-    found = _function().apply(call, *left, *right)
+    found = _product().apply(call, *left, *right)
     return [x if x is None or x.shape == shape else x.reshape(shape) for x in found]
 
 
@@ -154,21 +159,6 @@ def _alike(x: Any, y: Any, batch: Shape) -> list[Any]:
     return [v if v.shape == shape else v.expand(shape) for v, shape in zip(converted, shapes, strict=True)]
 
 
-@functools.cache
-def _function() -> Any:
-    """Make the subclass of `torch.autograd.Function`, once PyTorch is imported."""
-    torch: Any = sys.modules["torch"]
-    methods: dict[str, Any] = {
-        "forward": forward,
-        "setup_context": _keep,
-        "backward": _backward,
-        "jvp": _forward_derivative,
-        "vmap": _over_a_batch,
-    }
-    methods["forward"].__signature__ = inspect.signature(forward)  # PyTorch asks for it at every call
-    return type("SemiringProduct", (torch.autograd.Function,), {name: staticmethod(f) for name, f in methods.items()})
-
-
 def forward(call: ProductCall, *operands: Any) -> tuple[Any, ...]:
     """Multiply; return the components of the product and the witness, or None."""
     width, scale = call.semiring.components, call.semiring.program.exponential
@@ -220,30 +210,4 @@ def _forward_derivative(ctx: Any, _: None, *tangents: Any) -> tuple[Any, ...]:
     return *transposed(adjoint, [x.new_zeros(shape) for x in operands[:width]], tangents), None
 
 
-def transposed(adjoint: Callable[..., Sequence[Any]], zeros: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
-    """Return the derivatives of values of the form of `zeros` along tangents, by the transpose of the adjoint; None is a tangent of 0."""
-    functorch: Any = sys.modules["torch"]._C._functorch
-    if sum(level.key() == functorch.TransformType.Jvp for level in functorch.get_interpreter_stack() or ()) > 1:
-        raise GraphError("PyTorch loses forward derivatives of forward derivatives here; take jacfwd of jacrev, or torch.func.hessian")
-    given = [number for number, t in enumerate(tangents) if t is not None]
-    if not zeros[0].numel() or not all(tangents[number].numel() for number in given):
-        return tuple(zeros)
-
-    def some(*gradients: Any) -> list[Any]:
-        found = adjoint(*gradients)
-        return [found[number] for number in given]
-
-    _, transpose = sys.modules["torch"].func.vjp(some, *zeros)
-    return tuple(transpose([tangents[number] for number in given]))
-
-
-def in_front(size: int, axes: Sequence[int | None], tensors: Sequence[Any]) -> list[Any]:
-    """Return tensors as stacks, with the axis of `torch.func.vmap` in front."""
-    return [x.expand(size, *x.shape) if axis is None else x.movedim(axis, 0) for x, axis in zip(tensors, axes, strict=True)]
-
-
-def _over_a_batch(info: Any, axes: tuple[int | None, ...], call: ProductCall, *operands: Any) -> tuple[Any, Any]:
-    """Multiply stacks for `torch.func.vmap`: the axis of the batch becomes the first."""
-    call.batched = True
-    found = _function().apply(call, *in_front(info.batch_size, axes[1:], operands))
-    return found, tuple(None if x is None else 0 for x in found)
+_product = functools.partial(differentiable, "SemiringProduct", forward, _keep, _backward, _forward_derivative)

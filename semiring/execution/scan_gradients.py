@@ -17,10 +17,11 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.laws import is_selective
 from semiring.algorithms.scan_adjoints import ScanPass, adjoint_of_scan, has_scan_adjoint
+from semiring.arrays.autograd import differentiable, transposed
 from semiring.arrays.devices import in_stream_of
 from semiring.arrays.exchange import is_recorded
 from semiring.common.errors import GraphError
-from semiring.execution.gradients import adjoint_for, computed, in_front, product_of_tensors, tensors_of, transposed
+from semiring.execution.gradients import adjoint_for, computed, product_of_tensors, tensors_of
 from semiring.execution.operands import flattened
 from semiring.execution.product import multiply
 from semiring.execution.scan import Decoded, ScanOptions, form_of_scan, scan_sequences, whole_numbers
@@ -43,6 +44,10 @@ class _Call:
     steps: int
     weighted: bool
     last: bool  # the last computed vectors are wanted; then all vectors follow them in the answer, without a gradient
+    wanted: tuple[Any, Any, Any] = (True, True, True)  # the operands whose gradients the adjoint computes
+
+    def in_batch(self, size: int) -> _Call:
+        return replace(self, lengths=np.array(np.broadcast_to(self.lengths, (size, *self.lengths.shape))))
 
     def operands(self, tensors: Any) -> tuple[Any, Any, Any]:
         """Return matrices, weights or None, and initial vectors."""
@@ -70,7 +75,7 @@ def scan_with_gradient(matrices: Any, semiring: Semiring, initial: Any, weights:
     whole = options._replace(last=False, witness=options.witness or is_selective(semiring))
     call = _Call(semiring, whole, counts, form.steps, "weights" in parts, options.last)
     if has_scan_adjoint(semiring):
-        value, *_, witness, states = _functions()[0].apply(call, *(x for (x,) in operands))
+        value, *_, witness, states = _scan().apply(call, *(x for (x,) in operands))
     else:
         values, witness, states = _by_steps(call, *call.operands(operands)), None, None
         value = values[0] if semiring.components == 1 else tuple(values)
@@ -89,24 +94,6 @@ def _last(v: Any, call: _Call) -> Any:
         return v[..., 0 if call.options.reverse else -1, :]
     at = sys.modules["torch"].from_numpy(call.lengths[..., None, None]).to(v.device)
     return v.gather(-2, at.expand(*call.lengths.shape, 1, v.shape[-1]))[..., 0, :]
-
-
-@functools.cache
-def _functions() -> tuple[Any, Any]:
-    """Make the subclasses of `torch.autograd.Function` for a scan and for its adjoint, once PyTorch is imported."""
-    torch: Any = sys.modules["torch"]
-    scan: dict[str, Any] = {
-        "forward": _forward,
-        "setup_context": _keep,
-        "backward": _backward,
-        "jvp": _forward_derivative,
-        "vmap": _over_a_batch,
-    }
-    adjoint: dict[str, Any] = {"forward": _adjoint, "setup_context": _keep_again, "backward": _second, "vmap": _adjoints_over_a_batch}
-    adjoint["jvp"] = _second_forward
-    named = (("SemiringScan", scan), ("SemiringScanAdjoint", adjoint))
-    first, second = (type(name, (torch.autograd.Function,), {k: staticmethod(f) for k, f in found.items()}) for name, found in named)
-    return first, second
 
 
 def _forward(call: _Call, *operands: Any) -> tuple[Any, ...]:
@@ -136,8 +123,8 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
 
 
 def _backward(ctx: Any, gradient: Any, *_: Any) -> tuple[Any, ...]:
-    wanted = ctx.call.operands(ctx.needs_input_grad[1:])
-    return None, *_functions()[1].apply(ctx.call, wanted, gradient, *ctx.saved_tensors)
+    call = replace(ctx.call, wanted=ctx.call.operands(ctx.needs_input_grad[1:]))
+    return None, *_scan_adjoint().apply(call, gradient, *ctx.saved_tensors)
 
 
 def _forward_derivative(ctx: Any, _: None, *tangents: Any) -> tuple[Any, ...]:
@@ -151,7 +138,7 @@ def _forward_derivative(ctx: Any, _: None, *tangents: Any) -> tuple[Any, ...]:
     return *transposed(adjoint, [like.new_zeros(like.shape)], tangents), *(None,) * (3 if call.last else 2)
 
 
-def _adjoint(call: _Call, wanted: tuple[Any, Any, Any], *tensors: Any) -> tuple[Any, ...]:
+def _adjoint(call: _Call, *tensors: Any) -> tuple[Any, ...]:
     """Return the gradients of all operands, None for those not wanted; `tensors` are gradient, operands, vectors and witness."""
     gradient, *parts = (x.detach() for x in tensors)
     count = 3 if call.weighted else 2
@@ -167,12 +154,12 @@ def _adjoint(call: _Call, wanted: tuple[Any, Any, Any], *tensors: Any) -> tuple[
         with in_stream_of((left, right)):
             return multiply(left, right, call.semiring, None, None, (False, unchecked.device, unchecked.threads, False))
 
-    each = adjoint_of_scan(forward, gradient, (bool(wanted[0]), bool(wanted[1]), bool(wanted[2])), scan, product)
+    each = adjoint_of_scan(forward, gradient, call.wanted, scan, product)
     return tuple(each if call.weighted else each[::2])
 
 
 def _keep_again(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
-    ctx.call, _, *tensors = inputs
+    ctx.call, *tensors = inputs
     kept = tensors[: 4 if ctx.call.weighted else 3]
     ctx.save_for_backward(*kept)
     ctx.save_for_forward(*kept)
@@ -189,7 +176,7 @@ def _second(ctx: Any, *gradients: Any) -> tuple[Any, ...]:
         return tuple(found[i] for i in present)
 
     found = vjp(first, *given)[1](tuple(gradients[i] for i in present))
-    return None, None, *found, *(None for _ in range(ctx.others))
+    return None, *found, *(None for _ in range(ctx.others))
 
 
 def _single_by_steps(call: _Call, *operands: Any) -> Any:
@@ -204,9 +191,9 @@ def _second_forward(ctx: Any, *tangents: Any) -> tuple[Any, ...]:
 
     def second(*gradients: Any) -> tuple[Any, ...]:
         every = dict(zip(wanted, gradients, strict=True))
-        return _second(ctx, *(every.get(i) for i in range(len(operands))))[2 : 2 + len(given)]
+        return _second(ctx, *(every.get(i) for i in range(len(operands))))[1 : 1 + len(given)]
 
-    found = transposed(second, [operands[i].new_zeros(operands[i].shape) for i in wanted], tangents[2 : 2 + len(given)])
+    found = transposed(second, [operands[i].new_zeros(operands[i].shape) for i in wanted], tangents[1 : 1 + len(given)])
     each = dict(zip(wanted, found, strict=True))
     return tuple(each.get(i) for i in range(len(operands)))
 
@@ -240,19 +227,5 @@ def _by_steps(call: _Call, matrices: Tensors, weights: Tensors | None, initial: 
     return [_last(v, call) for v in values] if call.last else values
 
 
-def _in_front(call: _Call, size: int, axes: Any, tensors: Any) -> tuple[_Call, list[Any]]:
-    """Return the call, and tensors as stacks with the axis of `torch.func.vmap` in front."""
-    lengths = np.array(np.broadcast_to(call.lengths, (size, *call.lengths.shape)))
-    return replace(call, lengths=lengths), in_front(size, axes, tensors)
-
-
-def _over_a_batch(info: Any, axes: tuple[int | None, ...], call: _Call, *operands: Any) -> tuple[Any, Any]:
-    call, stacks = _in_front(call, info.batch_size, axes[1:], operands)
-    found = _functions()[0].apply(call, *stacks)
-    return found, tuple(None if x is None else 0 for x in found)
-
-
-def _adjoints_over_a_batch(info: Any, axes: tuple[Any, ...], call: _Call, wanted: Any, *tensors: Any) -> tuple[Any, Any]:
-    call, stacks = _in_front(call, info.batch_size, axes[2:], tensors)
-    found = _functions()[1].apply(call, wanted, *stacks)
-    return found, tuple(None if x is None else 0 for x in found)
+_scan = functools.partial(differentiable, "SemiringScan", _forward, _keep, _backward, _forward_derivative)
+_scan_adjoint = functools.partial(differentiable, "SemiringScanAdjoint", _adjoint, _keep_again, _second, _second_forward)

@@ -16,10 +16,11 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.derivatives import ONE, ZERO, derivative_of_product
 from semiring.algebra.expression import Expr
 from semiring.algorithms.adjoints import ENTRIES, sums_at
+from semiring.arrays.autograd import differentiable, transposed
 from semiring.arrays.devices import in_stream_of, on_gpu
 from semiring.arrays.exchange import holds_sparse
 from semiring.common.errors import GraphError
-from semiring.execution.gradients import Options, adjoint_for, computed, tensors_of, transposed
+from semiring.execution.gradients import Options, adjoint_for, computed, tensors_of
 from semiring.execution.product import with_witness
 from semiring.execution.sparse_operands import sparse_operand
 from semiring.execution.sparse_product import multiply_sparse
@@ -37,6 +38,9 @@ class _Call(NamedTuple):
     left: bool  # the dense operand is the left one; then i and k are columns and rows
     entries: tuple[Any, Any, Any]
     weight: Expr  # the derivative of ⊗ by the dense operand
+
+    def in_batch(self, _: int) -> _Call:
+        return self
 
     def product(self, x: Any) -> Any:
         """Multiply a dense tensor."""
@@ -71,18 +75,9 @@ def multiply_sparse_with_gradient(a: Any, b: Any, semiring: Semiring, options: O
     call = _Call(semiring, (options[0] or kind == "selected", *options[1:]), sparse, left, entries, weight)
     vector = x.ndim == 1
     x = x.to(common)
-    product, witness = _function().apply(call, x if not vector else x[None, :] if left else x[:, None])
+    product, witness = _product().apply(call, x if not vector else x[None, :] if left else x[:, None])
     found = [v if v is None or not vector else v.squeeze(-2 if left else -1) for v in (product, witness)]
     return with_witness((found[0],), found[1] if options[0] else None)
-
-
-@functools.cache
-def _function() -> Any:
-    """Make the subclass of `torch.autograd.Function`, once PyTorch is imported."""
-    torch: Any = sys.modules["torch"]
-    methods: dict[str, Any] = {"forward": _forward, "setup_context": _keep, "backward": _backward, "vmap": _over_a_batch}
-    methods["jvp"] = _derivative
-    return type("SparseProduct", (torch.autograd.Function,), {name: staticmethod(f) for name, f in methods.items()})
 
 
 def _forward(call: _Call, x: Any) -> tuple[Any, Any]:
@@ -110,11 +105,6 @@ def _derivative(ctx: Any, _: None, tangent: Any) -> tuple[Any, ...]:
     return *transposed(lambda g: [_adjoint(ctx.call, x, found, g)], [x.new_zeros(found.shape)], [tangent]), None
 
 
-def _over_a_batch(info: Any, axes: tuple[int | None, ...], call: _Call, x: Any) -> tuple[Any, Any]:
-    product, witness = _function().apply(call, x.movedim(axes[1], 0))
-    return (product, witness), (0, None if witness is None else 0)
-
-
 def _adjoint(call: _Call, x: Any, found: Any, gradient: Any) -> Any:
     """Return the gradient of the dense operand; `found` is the witness if ⊕ selects, and else the product."""
     torch, (i, k, values) = sys.modules["torch"], call.entries
@@ -140,3 +130,6 @@ def _adjoint(call: _Call, x: Any, found: Any, gradient: Any) -> Any:
             g = g * weight
         total = total + sums_at(to, g.expand(to.shape), x.shape[-2], -2)
     return total.mT if call.left else total
+
+
+_product = functools.partial(differentiable, "SparseProduct", _forward, _keep, _backward, _derivative)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
@@ -23,7 +24,7 @@ from semiring.graphs.read import one_graph
 from semiring.graphs.vertices import chosen
 from semiring.kernels.overflow.statistics import surely_elements
 
-__all__ = ["Listing", "as_elements", "reweighed"]
+__all__ = ["Listing", "as_columns", "as_elements", "reweighed"]
 
 
 class Listing(NamedTuple):
@@ -61,6 +62,14 @@ def as_elements(numbers: Any, semiring: Semiring, dtypes: DTypes, what: str) -> 
     if not surely_elements(semiring, found):
         require_inside(semiring, found, what)
     return found
+
+
+def as_columns(elements: Sequence[Any], n: int) -> list[Any]:
+    """Return arrays or tensors with a row for each of n vertices as matrices of columns, or raise ShapeError."""
+    shape = tuple(elements[0].shape)
+    if len(shape) not in (1, 2) or shape[0] != n:
+        raise ShapeError(f"b must have a row for each of {counted(n, 'vertex', 'vertices')}, shape ({n},) or ({n}, k); got {shape}")
+    return [v.reshape(n, math.prod(shape[1:])) for v in elements]
 
 
 def reweighed(

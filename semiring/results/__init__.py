@@ -8,6 +8,7 @@
     distributed.py    `DistributedMatrix`: elements whose rows the ranks of an MPI communicator have; the store of distributed trees
     statistics.py     `Statistics`: a summary of all distances, gathered from rows or tallied by a sweep
     factor.py         `Factor`: a sparse graph after elimination, its rows, columns, entries, solutions and new weights
+    factor_gradients.py   solutions of a factor for PyTorch's tensors that require a gradient
     along.py          another attribute of the edges along the best paths of a store
     farthest.py       the farthest pairs and the center of a store
     pictures.py       a graph with best paths, its layout, and elements as a heat map, drawn by Matplotlib

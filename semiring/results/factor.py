@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Hashable, Iterator, Sequence
 from numbers import Integral
@@ -18,13 +17,14 @@ from semiring.algorithms.divergence import is_min_plus
 from semiring.algorithms.factorization import Factorization
 from semiring.algorithms.rows_of_edges import grow_trees
 from semiring.arrays.conversion import Array
+from semiring.arrays.exchange import borrowed, comes_from, is_recorded
 from semiring.arrays.memory import require_bytes
 from semiring.arrays.pieces import HOST
 from semiring.common.docstrings import described_by
-from semiring.common.errors import GraphError, SemiringError, ShapeError, described, raised_here
+from semiring.common.errors import GraphError, SemiringError, described, raised_here
 from semiring.common.html import Shown
 from semiring.common.units import counted, format_bytes
-from semiring.graphs.reweighing import Listing, as_elements, reweighed
+from semiring.graphs.reweighing import Listing, as_columns, as_elements, reweighed
 from semiring.graphs.vertices import Vertices, chosen
 from semiring.kernels.operations import operations_for
 from semiring.planning.options import named_device
@@ -310,25 +310,32 @@ class Factor(Shown):
         Parameters
         ----------
         b : array of shape (n,) or (n, k)
-            A tuple of arrays for structured elements.
+            A tuple of arrays for structured elements. Tensors of PyTorch may require a gradient, which needs a factor of floats.
 
         Returns
         -------
         array of that shape
+            A tensor for a tensor.
 
         Raises
         ------
         ShapeError, DTypeError, DomainError, OverflowRiskError, TooLargeError
             For a wrong number of rows, invalid elements, sums that could leave the dtype, and arrays that exceed the memory.
+        GraphError
+            If a tensor requires a gradient, and no gradient passes through closures over the semiring.
         SemiringError
             If the solution needs pivoting (floats over plus-times), and SciPy is not installed.
         """
-        given, n = as_elements(b, self.semiring, self.dtypes, "b"), len(self.nodes)
-        shape = given[0].shape
-        if len(shape) not in (1, 2) or shape[0] != n:
-            raise ShapeError(f"b must have a row for each of {counted(n, 'vertex', 'vertices')}, shape ({n},) or ({n}, k); got {shape}")
-        columns = tuple(np.ascontiguousarray(v.reshape(n, math.prod(shape[1:]))) for v in given)
-        answer = tuple(v.reshape(shape) for v in self._matrix.solve(columns))
+        if is_recorded(b):
+            from semiring.results.factor_gradients import solve_with_gradient  # only where PyTorch is
+
+            return solve_with_gradient(self._matrix, b)
+        given = as_elements(b, self.semiring, self.dtypes, "b")
+        columns = tuple(map(np.ascontiguousarray, as_columns(given, len(self.nodes))))
+        answer = tuple(v.reshape(given[0].shape) for v in self._matrix.solve(columns))
+        first = b[0] if isinstance(b, tuple) else b
+        if comes_from(first, "torch") and (restore := borrowed(first).restore) is not None:
+            answer = tuple(map(restore, answer))
         return answer[0] if len(answer) == 1 else answer
 
     @raised_here

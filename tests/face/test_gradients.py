@@ -469,6 +469,9 @@ def test_batched_gradients(name: str, device: str) -> None:
     g = torch.rand(4, 3, 3, dtype=torch.float64, device=device)
     (found,) = torch.autograd.grad(product(name)(a, a), a, g, is_grads_batched=True)
     torch.testing.assert_close(found[2], torch.autograd.grad(product(name)(a, a), a, g[2])[0])
+    for own in (lambda x: product(name)(x, a.detach()), lambda x: product(name)(a.detach(), x)):
+        (found,) = torch.autograd.grad(own(a), a, g, is_grads_batched=True)
+        torch.testing.assert_close(found[2], torch.autograd.grad(own(a), a, g[2])[0])
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")  # PyTorch's imports call deprecated functions

@@ -71,7 +71,7 @@ def weights(name: str, *shape: int, seed: int = 0, dtype: Any = torch.float64, d
     if name == "plus-times":
         return x / (1.5 * shape[-1])
     if name in EXPONENTIAL:
-        return (x - 2 - math.log(shape[-1])) / EXPONENTIAL[name][1]
+        return (x - 2 - math.log(max(1, shape[-1]))) / EXPONENTIAL[name][1]
     return x
 
 
@@ -382,11 +382,6 @@ def test_refused() -> None:
         sr.transitive_closure(a)
     with pytest.raises(sr.GraphError, match="another ⊗ than a product"):
         sr.closure(a, SCALED)
-    for several in ([a, a], (a, a)):
-        with pytest.raises(sr.GraphError, match=r"the graph is a (list|tuple); pass a tensor"):
-            sr.apsp(several)
-    with pytest.raises(sr.GraphError, match="which this function does not propagate"):
-        sr.closure([(a, a)], sr.DISTANCE_HOPS)
     with pytest.raises(sr.ShapeError, match="a tuple of 2 arrays"):
         sr.closure(a, sr.DISTANCE_HOPS)
     with pytest.raises(sr.GraphError, match="sparse"):
@@ -421,3 +416,72 @@ def test_forward_mode(semiring: sr.Semiring, reflexive: bool) -> None:
     empty = torch.ones(0, 0, dtype=torch.float64)
     assert torch.func.jvp(closed, (empty,), (empty,))[1].shape == (0, 0)
     assert torch.equal(torch.vmap(closed)(weights), closed(weights))
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # PyTorch's imports call deprecated functions
+@pytest.mark.parametrize("reflexive", [True, False])
+@pytest.mark.parametrize("name", SEMIRINGS)
+def test_stacks_of_gradients(name: str, reflexive: bool) -> None:
+    closed = finite(name, reflexive=reflexive)
+    for shape in ((3, 3), (2, 3, 3)):
+        assert check(closed, weights(name, *shape).requires_grad_(), check_batched_grad=True)
+    assert check_twice(closed, weights(name, 2, 2).requires_grad_(), check_batched_grad=True)
+    a, g = weights(name, 4, 4).requires_grad_(), torch.randn(5, 4, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    (found,) = torch.autograd.grad(closed(a), a, g, is_grads_batched=True)
+    expected = torch.stack([gradient(closed, a, one) for one in g])
+    torch.testing.assert_close(found, expected)
+    pull = torch.func.vjp(closed, a.detach())[1]
+    torch.testing.assert_close(torch.func.vmap(pull)(g)[0], expected)
+    jacobian = torch.autograd.functional.jacobian(closed, a, vectorize=True)
+    torch.testing.assert_close(jacobian, torch.func.jacrev(closed)(a.detach()))
+    jacobian = torch.autograd.functional.jacobian(closed, a.detach(), vectorize=True, strategy="forward-mode")
+    torch.testing.assert_close(jacobian, torch.func.jacrev(closed)(a.detach()))
+    each = torch.func.vmap(torch.func.jacrev(closed))(weights(name, 3, 4, 4))
+    torch.testing.assert_close(each[1], torch.func.jacrev(closed)(weights(name, 3, 4, 4)[1]))
+
+
+@pytest.mark.parametrize("sizes", [(3, 3), (4, 1, 0, 4), (2, 3, 2)])
+@pytest.mark.parametrize("name", SEMIRINGS)
+def test_lists(name: str, sizes: tuple[int, ...]) -> None:
+    graphs = [weights(name, n, n, seed=i).requires_grad_() for i, n in enumerate(sizes)]
+    graphs[1] = graphs[1].detach()
+    for given in (graphs, tuple(graphs)):
+        found = sr.closure(given, SEMIRINGS[name])
+        assert isinstance(found, list)
+        assert all(torch.equal(x.detach(), sr.closure(g.detach(), SEMIRINGS[name])) for x, g in zip(found, graphs, strict=True))
+    torch.stack([x.nan_to_num(posinf=0, neginf=0).sum() for x in found]).sum().backward()
+    for i, a in enumerate(graphs):
+        assert a.grad is None if i == 1 else torch.equal(a.grad, gradient(finite(name), a))
+
+
+def test_lists_of_other_graphs() -> None:
+    a = weights("min-plus", 3, 3).requires_grad_()
+    for other in (a.detach().numpy(), sr.edges([(0, 1, 2.0)]), a.detach().tolist()):
+        first, second = sr.apsp([other, a], sources=0)
+        assert first.tolist() == sr.apsp(other, sources=0).tolist()
+        assert torch.equal(torch.autograd.grad(second.sum(), a)[0], gradient(lambda a: sr.apsp(a, sources=0), a))
+    pair = a, torch.ones(3, 3, dtype=torch.float64)
+    (lengths, hops), _ = sr.closure([pair, pair], sr.DISTANCE_HOPS)
+    assert torch.equal(torch.autograd.grad(lengths.sum(), a, retain_graph=True)[0], gradient(sr.apsp, a))
+    assert not hops.requires_grad or not torch.autograd.grad(hops.sum(), a)[0].any()
+    with pytest.raises(sr.NegativeCycleError, match="at index 1 of the list"):
+        sr.apsp([a, a - 1])
+    with pytest.raises(sr.GraphError, match=r"paths= does not propagate.*at index 0 of the list"):
+        sr.apsp([a, a], paths=True)
+    with pytest.raises(sr.GraphError, match="the graph is a list"):
+        sr.apsp([a[0], a[1], a[2]])
+
+
+def test_place_of_warnings() -> None:
+    a = torch.zeros(3, 3, requires_grad=True)
+    functions: list[Callable[[], Any]] = [
+        lambda: sr.apsp(a),
+        lambda: sr.apsp([a, a]),
+        lambda: torch.func.vmap(sr.apsp)(a[None]),
+        lambda: torch.func.vmap(lambda a: sr.apsp(a))(a[None]),
+        lambda: torch.func.jacrev(sr.apsp)(a.detach()),
+    ]
+    for function in functions:
+        with pytest.warns(sr.NonEdgeWarning) as caught:
+            function()
+        assert {(found.filename, found.lineno) for found in caught} == {(__file__, function.__code__.co_firstlineno)}

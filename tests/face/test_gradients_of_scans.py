@@ -433,3 +433,24 @@ def test_hessians(semiring: sr.Semiring, options: dict[str, Any]) -> None:
 
     forward = torch.func.hessian(loss, argnums=(0, 1))(a, w)
     torch.testing.assert_close(forward, torch.func.jacrev(torch.func.jacrev(loss, argnums=(0, 1)), argnums=(0, 1))(a, w))
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # PyTorch's imports call deprecated functions
+@pytest.mark.parametrize("options", [{}, {"last": True}, {"reverse": True}, {"lengths": [3, 1]}], ids=str)
+@pytest.mark.parametrize("semiring", [sr.LOG, sr.MIN_PLUS, sr.MAX_TIMES, sr.PLUS_TIMES], ids=str)
+def test_stacks_of_gradients(semiring: sr.Semiring, options: dict[str, Any]) -> None:
+    a, w, v = (tensor(*shape, seed=i).requires_grad_() for i, shape in enumerate([(3, 2, 2), (2, 3, 2), (2,)]))
+
+    def scanned(*given: Any) -> Any:
+        return sr.scan(given[0], semiring, given[2], weights=given[1], **options).nan_to_num(posinf=0, neginf=0)
+
+    assert torch.autograd.gradcheck(scanned, (a, w, v), check_batched_grad=True)
+    found = scanned(a, w, v)
+    g = torch.randn(5, *found.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    stacks = torch.autograd.grad(found, (a, w, v), g, is_grads_batched=True, retain_graph=True)
+    each = [torch.autograd.grad(found, (a, w, v), one, retain_graph=True) for one in g]
+    torch.testing.assert_close(stacks, tuple(torch.stack(x) for x in zip(*each, strict=True)))
+    given = a.detach(), w.detach(), v.detach()
+    torch.testing.assert_close(torch.func.vmap(torch.func.vjp(scanned, *given)[1])(g), stacks)
+    (some,) = torch.autograd.grad(scanned(given[0], w, given[2]), w, g, is_grads_batched=True)
+    torch.testing.assert_close(some, stacks[1])

@@ -64,7 +64,7 @@ def test_differences(semiring: sr.Semiring) -> None:
     def product(x: Any) -> Any:
         return sr.matmul(sparse, x, semiring)
 
-    assert torch.autograd.gradcheck(product, x, check_forward_ad=True)
+    assert torch.autograd.gradcheck(product, x, check_forward_ad=True, check_batched_grad=True)
     if semiring.program.exponential is not None or semiring is sr.PLUS_TIMES:
         assert torch.autograd.gradgradcheck(product, x)
     stack = torch.rand(2, 3, 2, dtype=torch.float64)

@@ -1,0 +1,75 @@
+"""Functions for PyTorch's automatic differentiation, and its transformations ``vmap`` and ``jvp``."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from semiring.common.errors import GraphError
+
+__all__ = ["differentiable", "in_front", "transposed"]
+
+
+@functools.cache
+def differentiable(name: str, forward: Any, keep: Any, backward: Any, jvp: Any) -> Any:
+    """Make a subclass of `torch.autograd.Function` of its methods, once PyTorch is imported.
+
+    The first argument of `forward` is a call, and its ``in_batch(size)`` returns the call for stacks of operands, as ``vmap`` makes them.
+    """
+
+    def vmap(info: Any, axes: tuple[int | None, ...], call: Any, *operands: Any) -> tuple[Any, Any]:
+        found = made.apply(call.in_batch(info.batch_size), *in_front(info.batch_size, axes[1:], operands))
+        return found, tuple(None if x is None else 0 for x in found)
+
+    forward.__signature__ = inspect.signature(forward)  # PyTorch asks for it at every call
+    methods = {"forward": forward, "setup_context": keep, "backward": by_vmap(backward), "jvp": by_vmap(jvp), "vmap": vmap}
+    made: Any = type(name, (sys.modules["torch"].autograd.Function,), {key: staticmethod(f) for key, f in methods.items()})
+    return made
+
+
+def by_vmap(derivative: Callable[..., Sequence[Any]]) -> Callable[..., Sequence[Any]]:
+    """Wrap a derivative so that stacks of PyTorch's older vmap, as of ``is_grads_batched``, go through `torch.func.vmap`."""
+    torch: Any = sys.modules["torch"]
+
+    def call(ctx: Any, *tensors: Any) -> Sequence[Any]:
+        axes = tuple(0 if x is not None and torch._C._functorch.is_legacy_batchedtensor(x) else None for x in tensors)
+        if set(axes) <= {None}:
+            return derivative(ctx, *tensors)
+        level, wanted = torch._C._vmapmode_increment_nesting() - 1, list[bool]()
+        torch._C._vmapmode_decrement_nesting()
+
+        def present(*single: Any) -> list[Any]:
+            found = derivative(ctx, *single)
+            wanted[:] = [x is not None for x in found]
+            return [x for x in found if x is not None]
+
+        stacks = [x if axis is None else torch._remove_batch_dim(x, level, 0, axis) for x, axis in zip(tensors, axes, strict=True)]
+        found = iter(torch.func.vmap(present, axes)(*stacks))
+        return tuple([torch._add_batch_dim(next(found), 0, level) if there else None for there in wanted])
+
+    return call
+
+
+def in_front(size: int, axes: Sequence[int | None], tensors: Sequence[Any]) -> list[Any]:
+    """Return tensors as stacks, with the axis of `torch.func.vmap` in front."""
+    return [x.expand(size, *x.shape) if axis is None else x.movedim(axis, 0) for x, axis in zip(tensors, axes, strict=True)]
+
+
+def transposed(adjoint: Callable[..., Sequence[Any]], zeros: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the derivatives of values of the form of `zeros` along tangents, by the transpose of the adjoint; None is a tangent of 0."""
+    functorch: Any = sys.modules["torch"]._C._functorch
+    if sum(level.key() == functorch.TransformType.Jvp for level in functorch.get_interpreter_stack() or ()) > 1:
+        raise GraphError("PyTorch loses forward derivatives of forward derivatives here; take jacfwd of jacrev, or torch.func.hessian")
+    given = [number for number, t in enumerate(tangents) if t is not None]
+    if not zeros[0].numel() or not all(tangents[number].numel() for number in given):
+        return tuple(zeros)
+
+    def some(*gradients: Any) -> list[Any]:
+        found = adjoint(*gradients)
+        return [found[number] for number in given]
+
+    _, transpose = sys.modules["torch"].func.vjp(some, *zeros)
+    return tuple(transpose([tangents[number] for number in given]))
