@@ -24,7 +24,7 @@ def text(name: str) -> str:
 
 
 def test_each_mark_of_the_owners_is_listed() -> None:
-    folders = (".ci", ".github", "recipe", "semiring", "benchmarks", "notebooks")
+    folders = (".ci", ".github", "recipe", "semiring", "benchmarks", "examples", "notebooks")
     paths = [path for path in ROOT.iterdir() if path.is_file()] + [path for folder in folders for path in (ROOT / folder).rglob("*")]
     found = set()
     for path in paths:
