@@ -29,6 +29,7 @@ from semiring.common.errors import AssumptionWarning, DivergenceError, DTypeErro
 from semiring.common.units import counted, duration
 from semiring.files.edge_text import HeaderWarning
 from semiring.files.fields import number
+from semiring.files.formats import replacing
 from semiring.files.matrix_text import OUTPUTS, require_names, require_writable, write_file
 from semiring.files.reading import INPUTS, read_file
 from semiring.graphs import EdgeList, NonEdgeWarning
@@ -238,7 +239,7 @@ def _say_within(
         return
     if options.output.suffix.lower() not in (".csv", ".tsv", ".txt"):
         raise SemiringError(f"{options.output}: pairs within a limit are written as .csv, .tsv or .txt")
-    with options.output.open("w", newline="", encoding="utf-8") as file:
+    with replacing(options.output) as new, new.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, delimiter="," if options.output.suffix.lower() == ".csv" else "\t")
         writer.writerows([("source", "target", "weight"), *lines])
     _say(f"semiring: wrote {options.output}: {counted(len(lines), 'pair')}", file=sys.stderr)

@@ -102,7 +102,8 @@ def test_prose_has_no_private_idioms(path: Path) -> None:
     assert [f"{place} {found[0]!r}" for place, text in prose(path) if (found := IDIOMS.search(" ".join(text.split())))] == []
 
 
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+ROOT_PAGES = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md")
+PAGES = [*(ROOT / name for name in ROOT_PAGES), *sorted((ROOT / "docs").rglob("*.md"))]
 WRITTEN = [page for page in PAGES if not {"benchmarks", "notebooks", "generated"} & set(page.relative_to(ROOT).parts)]
 
 

@@ -32,7 +32,7 @@ def test_python_examples(name: str) -> None:
     assert not result.failed, "".join(output)
 
 
-LINKED = [*PAGES, "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md", "benchmarks/RESULTS.md"]
+LINKED = [*PAGES, "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "CHANGELOG.md", "benchmarks/README.md", "benchmarks/RESULTS.md"]
 
 
 @pytest.mark.parametrize("name", LINKED)

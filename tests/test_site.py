@@ -4,7 +4,6 @@
 `.ci/run`, a browser has to be there too: nothing is skipped.
 """
 
-import fcntl
 import importlib.util
 import os
 import shutil
@@ -85,6 +84,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.fail(said) if named else pytest.skip(said)
     if named:
         return Path(named)
+    import fcntl  # Windows, where this file is collected too, has no such module
+
     shared = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         shared = shared.parent  # of all workers: the first builds, the others wait for it

@@ -659,6 +659,23 @@ def test_pairs_within_a_limit(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "written as .csv, .tsv or .txt" in capsys.readouterr().err
 
 
+def test_pairs_that_cannot_be_written_leave_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full:
+        def __init__(self, file: io.TextIOBase, **_: str) -> None:
+            file.write("source")
+
+        def writerows(self, rows: list[Any]) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    file, out = tmp_path / "roads.csv", tmp_path / "near.csv"
+    file.write_text("a,b,1\nb,c,2.5\n")
+    out.write_text("old")
+    monkeypatch.setattr("semiring.cli.csv.writer", Full)
+    assert main(["apsp", str(file), "--limit", "3.5", "-o", str(out)]) == 2
+    assert out.read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["near.csv", "roads.csv"]
+
+
 def test_a_tolerance_for_rounded_rates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rates = tmp_path / "rates.csv"
     rates.write_text("source,target,weight\na,b,1.0001\nb,a,1\n")
