@@ -192,8 +192,13 @@ def _grid(side: int, dtype: str) -> Array:
     return np.asarray(sr.closure(a, sr.LOG, device="cpu"))
 
 
+def _by_counting(a: Array, b: Array) -> Any:
+    """The Boolean product by NumPy's BLAS, in float32."""
+    return a.astype("f4") @ b.astype("f4") > 0
+
+
 def measure_boolean(sizes: Sequence[int], repeats: int) -> None:
-    """Boolean products on packed matrices, and from arrays of bools to an array of bools; NumPy's BLAS counts in float32."""
+    """Boolean products on packed matrices, and from arrays of bools to an array of bools, beside NumPy's BLAS."""
     rows, others = [], 0.0
     for n in sizes:
         random = np.random.default_rng(0)
@@ -203,12 +208,12 @@ def measure_boolean(sizes: Sequence[int], repeats: int) -> None:
             engine = BooleanEngine(sr.BOOLEAN, (np.dtype(bool),), threads)
             A, B, C = (engine.load((x,)) for x in (a, b, np.zeros_like(a)))
             out = np.empty_like(a)
-            works = {
+            works: dict[str, Callable[[], object]] = {
                 "packed": partial(engine.multiply_add, A, B, C),
                 "arrays": partial(sr.matmul, a, b, sr.BOOLEAN, out=out, threads=threads),
             }
             if threads == cores():
-                works["NumPy"] = lambda a=a, b=b: a.astype("f4") @ b.astype("f4") > 0
+                works["NumPy"] = partial(_by_counting, a, b)
             timings = alternate(works, repeats)
             others = max(others, timings.others)
             np.testing.assert_array_equal(out[:2], expected)

@@ -35,7 +35,7 @@ def line(label: str, point: Point, mark: str) -> str:
     """A line of the table."""
     fastest = min(point.peers, key=point.peers.__getitem__, default=None)
     peer = f"{fastest} {written(point.peers[fastest])}" if fastest else ""
-    return f"| {label} | {written(point.ours)} | {peer} | {point.figure.machine} {mark} |"
+    return f"| {label} | {written(point.ours)} | {peer} | {point.run.machine} {mark} |"
 
 
 def table() -> str:
@@ -44,8 +44,7 @@ def table() -> str:
     for comparison in COMPARISONS:
         for machine in comparison.machines:
             for point in comparison.points(machine)[-1:]:
-                f = point.figure
-                note = f"`{f.command}` ({f.date}, commit `{f.commit}`)"
+                note = f"`{point.run.command}` ({point.run.date}, commit `{point.run.commit}`)"
                 notes[note] = NOTES.get(comparison.benchmark, "")
                 mark = str([*notes].index(note) + 1).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
                 lines.append(line(comparison.label, point, mark))

@@ -17,20 +17,25 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from functools import partial
+from typing import TypeAlias
 
 from benchmarks import measure
 from benchmarks.figures import DATA, Figure, read
 from benchmarks.records import write_csv
 
 PEERS = {
-    "CuPy": "cupy", "FLINT": "python-flint", "GraphBLAS": "python-graphblas", "hmmlearn": "hmmlearn", "igraph": "igraph", "NetworkX": "networkx",
-    "networkit": "networkit", "Numba": "numba", "NumPy": "numpy", "PyTorch": "torch", "RDKit": "rdkit", "RoutingKit": "pyroutingkit",
-    "SciPy": "scipy", "sklearn": "scikit-learn", "torch-struct": "torch-struct", "tropical-gemm": "tropical-gemm",
+    "CuPy": "cupy", "FLINT": "python-flint", "GraphBLAS": "python-graphblas", "hmmlearn": "hmmlearn", "igraph": "igraph",
+    "NetworkX": "networkx", "networkit": "networkit", "Numba": "numba", "NumPy": "numpy", "PyTorch": "torch", "RDKit": "rdkit",
+    "RoutingKit": "pyroutingkit", "SciPy": "scipy", "sklearn": "scikit-learn", "torch-struct": "torch-struct",
+    "tropical-gemm": "tropical-gemm",
 }  # fmt: skip
 """Libraries as tables name them, and as package registries do."""
 
 ON_GPU = {"gpu", "gpu_large", "gpu_sparse", "streaming", "tiles"}
 """Benchmarks that need no option to run on a GPU."""
+
+Run: TypeAlias = tuple[str, str, str, str]
+"""Date, commit, machine and command."""
 
 _CELL = re.compile(r"([\d,]*\.?\d+(?:e[+-]?\d+)?)(?: (ms|µs|s))?")
 _UNIT = re.compile(r"ms|µs|s|[TG] (bit-)?steps/s|GB/s")
@@ -47,14 +52,7 @@ def figures(header: Sequence[str], row: Sequence[str], keys: int) -> list[tuple[
     return found
 
 
-def append(
-    benchmark: str,
-    run: tuple[str, str, str, str],
-    header: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    keys: int,
-    others: float | None,
-) -> None:
+def append(benchmark: str, run: Run, header: Sequence[str], rows: Sequence[Sequence[str]], keys: int, others: float | None) -> None:
     """Add the figures of a table to the file of the benchmark."""
     new = []
     for row in rows:

@@ -43,7 +43,6 @@ def test_a_recorded_benchmark_appends_its_tables(tmp_path: Path, monkeypatch: py
     assert (found[1].machine, found[1].command, found[1].case) == ("a desk", "python -m timed --dtype float32", "n: 8, float32")
     assert (found[1].column, found[1].figure, found[1].unit, found[1].others) == ("SciPy", 2000.0, "ms", "0.01")
     assert re.fullmatch(r"SciPy [\d.]+", found[1].peers)
-    assert found[1].seconds == 2
 
 
 @pytest.mark.parametrize("path", sorted(figures.DATA.glob("*.csv")), ids=lambda path: path.stem)
@@ -54,8 +53,9 @@ def test_a_file_of_figures_can_be_read(path: Path) -> None:
         assert date.fromisoformat(f.date) <= date.today()
         assert re.fullmatch(r"[0-9a-f]{7,12}\+?", f.commit)
         assert re.search(rf"python -m benchmarks\.{path.stem}\b", f.command)
-        assert f.machine and ": " in f.case and f.column and f.unit
-        assert math.isfinite(f.figure) and f.figure > 0
+        assert ": " in f.case
+        assert all((f.machine, f.column, f.unit))
+        assert 0 < f.figure < math.inf
         assert not f.others or float(f.others) >= 0
 
 
@@ -68,8 +68,7 @@ def test_readme_is_what_the_figures_say() -> None:
 def test_a_shown_comparison_has_figures_on_its_machines(comparison: figures.Comparison) -> None:
     cases = {(f.case, f.column) for f in figures.read(comparison.benchmark)}
     if comparison.benchmark != "products":  # its Boolean table has had a peer for a short time
-        assert comparison.ours in cases
-        assert not comparison.peers or cases & set(comparison.peers.values())
+        assert (comparison.case, comparison.ours) in cases
         assert all(comparison.points(machine) for machine in comparison.machines)
 
 
