@@ -67,9 +67,10 @@ def test_readme_is_what_the_figures_say() -> None:
 @pytest.mark.parametrize("comparison", figures.COMPARISONS, ids=lambda comparison: comparison.label)
 def test_a_shown_comparison_has_figures_on_its_machines(comparison: figures.Comparison) -> None:
     cases = {(f.case, f.column) for f in figures.read(comparison.benchmark)}
-    if comparison.benchmark != "products":  # its Boolean table has had a peer for a short time
-        assert (comparison.case, comparison.ours) in cases
-        assert all(comparison.points(machine) for machine in comparison.machines)
+    if not cases:
+        pytest.skip("not recorded yet")
+    assert (comparison.case, comparison.ours) in cases
+    assert all(comparison.points(machine) for machine in comparison.machines)
 
 
 @pytest.mark.parametrize(
