@@ -153,10 +153,10 @@ def hardware(device: str) -> str:
 
 def place(device: str, threads: int | None = None) -> str:
     """The kind of machine that a benchmark of one device ran on, the same words on all machines of the kind."""
-    from llvmlite import binding as llvm
-
     if device != "cpu":
         return f"one {hardware(device).partition(';')[0]}"
+    from llvmlite import binding as llvm
+
     count, name = threads or cores(), re.sub(r"znver(\d)", r"AMD Zen \1", llvm.get_host_cpu_name())
     return f"{count} core{'s' * (count > 1)} of {name}"
 

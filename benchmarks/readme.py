@@ -26,9 +26,9 @@ NOTES = {
 
 
 def written(seconds: float) -> str:
-    """Two digits and a unit."""
+    """Two digits and a unit, on one line."""
     unit, size = next(((u, s) for u, s in (("s", 1.0), ("ms", 1e-3)) if seconds >= 0.0995 * s), ("µs", 1e-6))
-    return f"{seconds / size:#.2g} {unit}" if seconds < 9.95 * size else f"{seconds / size:.0f} {unit}"
+    return f"{seconds / size:{'#.2g' if seconds < 9.95 * size else '.0f'}}\N{NO-BREAK SPACE}{unit}"
 
 
 def line(label: str, point: Point, mark: str) -> str:

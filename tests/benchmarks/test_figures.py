@@ -77,4 +77,4 @@ def test_a_shown_comparison_has_figures_on_its_machines(comparison: figures.Comp
     ("seconds", "said"), [(125.4, "125 s"), (9.3, "9.3 s"), (0.198, "0.20 s"), (0.0707, "71 ms"), (2.95e-5, "30 µs"), (0.0994, "99 ms")]
 )
 def test_times_have_two_digits(seconds: float, said: str) -> None:
-    assert readme.written(seconds) == said
+    assert readme.written(seconds).split() == said.split()
