@@ -90,9 +90,10 @@ def measure_peers(sizes: Sequence[int], names: Sequence[str]) -> None:
             factor, target = timings.ratio("theirs", "ours"), _TARGETS.get((name, n), 1.0)
             milliseconds = (f"{1e3 * timings.median(x):.1f}" for x in ("ours", "theirs"))
             row = (f"{factor:.1f} ×", f"≥ {target:g} ×", "yes" if factor >= target else "no", f"{timings.others:.2f}")
-            rows.append((f"{name} ({version(peer.package)})", str(n), *milliseconds, *row))
+            rows.append((name, str(n), *milliseconds, *row, version(peer.package)))
             print(" ".join(rows[-1]), flush=True)
-    print_table(("peer", "n", "apsp, ms", "peer, ms", "apsp is faster", "target", "met", "others, cores"), rows)
+    header = "peer", "n", "apsp, ms", "peer, ms", "apsp is faster", "target", "met", "others, cores", "version"
+    print_table(header, rows, keys=2)
 
 
 def _duel(ours: Callable[[], Any], theirs: Callable[[], Any]) -> tuple[Timings, Any]:

@@ -70,7 +70,7 @@ def main() -> None:
         others = max(others, timings.others)
         times = [f"{1e3 * timings.median(name):,.2f}" for name in ("semiring", "broadcast")]
         rows.append((f"{length:,}", *times, f"{timings.ratio('broadcast', 'semiring'):.1f}"))
-    print_table(("length", "semiring", "broadcast", "broadcast / semiring"), rows, others)
+    print_table(("length", "semiring, ms", "broadcast, ms", "broadcast / semiring"), rows, others)
 
 
 if __name__ == "__main__":

@@ -73,8 +73,8 @@ def compare(batch: int, steps: int, states: Sequence[int], device: str, threads:
         timings = alternate(some := works(batch, steps, s, device, threads), rounds)
         others = max(others, timings.others)
         rows.append((f"{batch} × {steps:,} × {s}", *(f"{1e3 * timings.median(work):,.2f}" for work in some)))
-    head = ("sequences × steps × states", "forward", "forward + backward", "Viterbi, both", "PyTorch's loop, both")
-    print_table(head, rows, others)
+    names = "forward", "forward + backward", "Viterbi, both", "PyTorch's loop, both"
+    print_table(("sequences × steps × states", *(f"{name}, ms" for name in names)), rows, others)
 
 
 def main() -> None:

@@ -45,7 +45,7 @@ def measure_integers(sizes: Sequence[int], repeats: int) -> None:
             others = max(others, timings.others)
             times = (f"{1e3 * timings.median(x):.1f}" for x in ("ours", "NumPy"))
             rows.append((name, str(n), *times, f"{timings.ratio('NumPy', 'ours'):.1f}"))
-    print_table(("integers", "n", "ours, ms", "NumPy, ms", "ratio"), rows, others)
+    print_table(("integers", "n", "ours, ms", "NumPy, ms", "ratio"), rows, others, keys=2)
 
 
 def measure_modular(sizes: Sequence[int], repeats: int) -> None:
@@ -67,7 +67,7 @@ def measure_modular(sizes: Sequence[int], repeats: int) -> None:
             others = max(others, timings.others)
             times = (f"{1e3 * timings.median(x):.1f}" if x in works else "" for x in ("ours", "FLINT"))
             rows.append((f"{p:,}", str(n), *times, f"{timings.ratio('FLINT', 'ours'):.1f}" if flint is not None else ""))
-    print_table(("modulo", "n", "ours, ms", "FLINT, ms", "ratio"), rows, others)
+    print_table(("modulo", "n", "ours, ms", "FLINT, ms", "ratio"), rows, others, keys=2)
 
 
 def main() -> None:

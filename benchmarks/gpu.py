@@ -102,7 +102,7 @@ def measure_products(sizes: Sequence[int]) -> None:
             wanted, met = (f"≥ {p.target:.1f}", "yes" if rate >= p.target else "no") if n == 8192 else ("", "")
             share = f"{rate / p.bound:.0%}" if p.bound else ""
             rows.append([p.name, str(n), f"{time:.3f}", f"{rate:.2f}", share, wanted, met])
-    print_table(["product", "n", "ms", "T steps/s", "of the bound", "target", "met"], rows)
+    print_table(["product", "n", "ms", "T steps/s", "of the bound", "target", "met"], rows, keys=2)
 
 
 def check(p: Product, a: Any, b: Any, c: Any, via: Any) -> None:
@@ -206,7 +206,7 @@ def measure_small_integers(sizes: Sequence[int]) -> None:
                 closure = milliseconds(functools.partial(sr.closure, a + b.dtype.type(1), sr.MIN_PLUS), 1)
                 share = f"{rate / bound:.0%}" if bound else ""
                 rows.append([f"{dtype}, 0 … {top}", str(n), f"{product:.2f}", f"{rate:.1f}", share, f"{closure:.1f}"])
-    print_table(["integers", "n", "product, ms", "T steps/s", "of the bound", "closure, ms"], rows)
+    print_table(["integers", "n", "product, ms", "T steps/s", "of the bound", "closure, ms"], rows, keys=2)
 
 
 def main() -> None:

@@ -103,7 +103,7 @@ def main() -> None:
             taken = seconds(work, options.repeats)
             rows.append((f"{n} columns", name, f"{taken * 1e3:.3f}", f"{moved / 1e9:.2f}", f"{moved / taken / bandwidth:.0%}"))
     print(f"bandwidth of a copy: {bandwidth / 1e12:.2f} TB/s; {a.shape[0]:,} rows, {a.nnz:,} entries")
-    print_table(("times", "by", "ms", "GB that must move", "of the bandwidth"), rows)
+    print_table(("times", "by", "ms", "GB that must move", "of the bandwidth"), rows, keys=2)
 
 
 if __name__ == "__main__":

@@ -99,8 +99,8 @@ def compare(sizes: Sequence[int], device: str, threads: int | None, largest: int
             others = max(others, timings.others)
             times = [f"{1e3 * timings.median(work) / calls:,.3f}" if work in some else "–" for work in COLUMNS]
             rows.append((name, f"{n:,}", *times, f"{timings.ratio('both', 'forward'):.2f}"))
-    names = "semiring", "n", "forward", "forward + backward", "… in one thread", "PyTorch, both", "tropical-gemm, both", "both / forward"
-    print_table(names, rows, others)
+    names = "forward", "forward + backward", "… in one thread", "PyTorch, both", "tropical-gemm, both"
+    print_table(("semiring", "n", *(f"{name}, ms" for name in names), "both / forward"), rows, others, keys=2)
 
 
 def main() -> None:

@@ -196,7 +196,7 @@ def main() -> None:
     for name in given.only:
         drawn = draw(name, *GRAPHS[name])
         rows += [measure(task, drawn, given.rounds) for task in given.tasks if "large" not in name or task in LARGE]
-    print_table(["graph", "what", "time", "networkit's", "others"], rows)
+    print_table(["graph", "what", "time", "networkit's", "others"], rows, keys=2)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import platform
+import re
 import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,13 +14,16 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Timings", "alternate", "best", "cores", "hardware", "installed", "machine", "print_table", "version"]
+__all__ = ["Timings", "alternate", "best", "cores", "hardware", "installed", "listeners", "machine", "place", "print_table", "version"]
 
 _QUIET = 0.05
 """What other processes may use of one core in a round that counts."""
 
 _WAIT = 10.0
 """Seconds to wait for them at most."""
+
+listeners: list[Callable[[Sequence[str], Sequence[Sequence[str]], int, float | None], object]] = []
+"""Functions that get every printed table: header, rows, the number of key columns, and what other processes used."""
 
 
 @dataclass(frozen=True)
@@ -147,8 +151,21 @@ def hardware(device: str) -> str:
     return f"{name}; CuPy {cupy.__version__}, NVRTC {'.'.join(map(str, cupy.cuda.nvrtc.getVersion()))}"
 
 
-def print_table(header: Sequence[str], rows: Iterable[Sequence[str]], others: float | None = None) -> None:
-    """A Markdown table whose columns line up, the first one to the left, and below it what other processes used meanwhile."""
+def place(device: str, threads: int | None = None) -> str:
+    """The kind of machine that a benchmark of one device ran on, the same words on all machines of the kind."""
+    if device != "cpu":
+        return f"one {hardware(device).partition(';')[0]}"
+    from llvmlite import binding as llvm
+
+    count, name = threads or cores(), re.sub(r"znver(\d)", r"AMD Zen \1", llvm.get_host_cpu_name())
+    return f"{count} core{'s' * (count > 1)} of {name}"
+
+
+def print_table(header: Sequence[str], rows: Iterable[Sequence[str]], others: float | None = None, *, keys: int = 1) -> None:
+    """A Markdown table whose columns line up, the first one to the left, and below it what other processes used meanwhile.
+
+    The first `keys` columns say what a row measured.
+    """
     cells = [list(header), *(list(row) for row in rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
 
@@ -159,4 +176,6 @@ def print_table(header: Sequence[str], rows: Iterable[Sequence[str]], others: fl
     print("|" + "|".join("-" * (w + 2) if i == 0 else "-" * (w + 1) + ":" for i, w in enumerate(widths)) + "|")
     for row in cells[1:]:
         print(line(row))
+    for listener in listeners:
+        listener(cells[0], cells[1:], keys, others)
     print("" if others is None else f"\nOther processes used up to {others:.2f} cores meanwhile.", flush=True)

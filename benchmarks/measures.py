@@ -50,7 +50,7 @@ def _cycle_means(n: int, degree: int) -> None:
             with_vector = best(partial(_eigenvector, graph, semiring), 2)
             kind = "integers" if integers else "floats"
             rows.append([kind, semiring.name, f"{found.mean:.8g}", str(len(found.cycle)), f"{seconds:.2f} s", f"{with_vector:.2f} s"])
-    print_table([f"n = {n:,}, m = {graph.nnz:,}", "over", "mean", "edges", "mean and cycle", "with the eigenvector"], rows)
+    print_table([f"n = {n:,}, m = {graph.nnz:,}", "over", "mean", "edges", "mean and cycle", "with the eigenvector"], rows, keys=2)
 
 
 def _eigenvector(graph: Any, semiring: sr.Semiring) -> Any:
@@ -91,7 +91,7 @@ def _betweenness() -> None:
             seconds = [f"{best(work, 2):.2f} s" if work else "-" for work in peers]
             share = f"{theirs * len(graph) / _SOURCES:.0f} s"
             rows.append([name, "lengths" if weight else "hops", f"{ours:.2f} s", *seconds, share])
-    print_table(["betweenness", "of", "semiring", "igraph", "networkit", "NetworkX"], rows)
+    print_table(["betweenness", "of", "semiring", "igraph", "networkit", "NetworkX"], rows, keys=2)
 
 
 def _simple_paths() -> None:

@@ -100,7 +100,7 @@ def measure(names: Sequence[str], n: int, degree: int, repeats: int) -> None:
                 runs,
             ]
         )
-    header = [f"n = {n}, degree {degree}", "NetworkX ms", "semiring ms", "times", "NetworkX, predicted", "semiring, predicted", "runs"]
+    header = [f"n = {n}, degree {degree}", "NetworkX, ms", "semiring, ms", "times", "NetworkX, predicted", "semiring, predicted", "runs"]
     print_table(header, rows, others)
 
 

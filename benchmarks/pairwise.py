@@ -83,7 +83,7 @@ def measure(names: Sequence[str], rows: int, features: int, share: int, repeats:
                 "" if wanted is None else f"≥ {wanted:g}", "" if wanted is None else "yes" if ratio >= wanted else "no",
             ))  # fmt: skip
     header = ("metric", "dtype", *(f"{work}, s" for work in COLUMNS), "SciPy / ours, out=", "target", "met")
-    print_table(header, lines, others)
+    print_table(header, lines, others, keys=2)
 
 
 COLUMNS = ("ours", "ours, out=", "ours, k=10", "SciPy, out=", "sklearn", "sklearn, k=10")
@@ -103,7 +103,7 @@ def measure_gpu(names: Sequence[str], shape: tuple[int, int], features: int) -> 
                 timed = benchmark(partial(sr.pairwise, x, y, name, k=k, out=out), n_repeat=3, n_warmup=1)
                 found.append(f"{1e3 * timed.gpu_times.mean():.2f}")
             lines.append((name, dtype, *found))
-    print_table(("metric", "dtype", "matrix, out=, ms", "k=1, ms", f"k={NEAREST}, ms", "k=100, ms"), lines)
+    print_table(("metric", "dtype", "matrix, out=, ms", "k=1, ms", f"k={NEAREST}, ms", "k=100, ms"), lines, keys=2)
 
 
 def main() -> None:

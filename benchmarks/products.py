@@ -119,7 +119,7 @@ def measure_products(names: Sequence[str], sizes: Sequence[int], repeats: int) -
                 )
             if "NumPy" in works:
                 rows.append(("NumPy's BLAS", str(n), str(cores()), f"{timings.rate('NumPy', n**3):.1f}", "", "", "", ""))
-    print_table(("product", "n", "threads", "G steps/s", "limit", "share", "target", "met"), rows, others)
+    print_table(("product", "n", "threads", "G steps/s", "limit", "share", "target", "met"), rows, others, keys=3)
 
 
 def measure_matmul(sizes: Sequence[int], repeats: int) -> None:
@@ -154,7 +154,8 @@ def measure_witness(sizes: Sequence[int], repeats: int) -> None:
             ratio = timings.ratio("witness", "plain")
             wanted = ("≤ 1.40", "yes" if ratio <= 1.4 else "no") if n >= 4096 else ("", "")
             rows.append((str(n), str(threads), *(f"{1e3 * timings.median(x):.1f}" for x in ("plain", "witness")), f"{ratio:.2f}", *wanted))
-    print_table(("f32 min-plus with witness, n", "threads", "plain, ms", "witness, ms", "ratio", "target", "met"), rows, others)
+    header = "f32 min-plus with witness, n", "threads", "plain, ms", "witness, ms", "ratio", "target", "met"
+    print_table(header, rows, others, keys=2)
 
 
 _SPREADS = (1.0, 20.0, 40.0, 100.0, 1000.0)
@@ -179,7 +180,7 @@ def measure_logarithms(sizes: Sequence[int], repeats: int) -> None:
             others = max(others, timings.others)
             ratio = timings.ratio("log", "plus-times")
             rows.append((c.dtype.name, name, *(f"{1e3 * timings.median(x):.1f}" for x in works), f"{ratio:.2f}"))
-    print_table(("log Σ exp", "matrices", "plus-times, ms", "log, ms", "ratio"), rows, others)
+    print_table(("log Σ exp", "matrices", "plus-times, ms", "log, ms", "ratio"), rows, others, keys=2)
 
 
 def _grid(side: int, dtype: str) -> Array:
@@ -191,8 +192,13 @@ def _grid(side: int, dtype: str) -> Array:
     return np.asarray(sr.closure(a, sr.LOG, device="cpu"))
 
 
+def _by_counting(a: Array, b: Array) -> Any:
+    """The Boolean product by NumPy's BLAS, in float32."""
+    return a.astype("f4") @ b.astype("f4") > 0
+
+
 def measure_boolean(sizes: Sequence[int], repeats: int) -> None:
-    """Boolean products on packed matrices, and from arrays of bools to an array of bools."""
+    """Boolean products on packed matrices, and from arrays of bools to an array of bools, beside NumPy's BLAS."""
     rows, others = [], 0.0
     for n in sizes:
         random = np.random.default_rng(0)
@@ -202,18 +208,22 @@ def measure_boolean(sizes: Sequence[int], repeats: int) -> None:
             engine = BooleanEngine(sr.BOOLEAN, (np.dtype(bool),), threads)
             A, B, C = (engine.load((x,)) for x in (a, b, np.zeros_like(a)))
             out = np.empty_like(a)
-            works = {
+            works: dict[str, Callable[[], object]] = {
                 "packed": partial(engine.multiply_add, A, B, C),
                 "arrays": partial(sr.matmul, a, b, sr.BOOLEAN, out=out, threads=threads),
             }
+            if threads == cores():
+                works["NumPy"] = partial(_by_counting, a, b)
             timings = alternate(works, repeats)
             others = max(others, timings.others)
             np.testing.assert_array_equal(out[:2], expected)
             rate = timings.rate("packed", n**3)
             target = threads > 1 and n >= 2048
             wanted = ("≥ 4000", "yes" if rate >= 4000 else "no") if target else ("", "")
-            rows.append((str(n), str(threads), f"{rate:.0f}", f"{timings.rate('arrays', n**3):.0f}", *wanted))
-    print_table(("boolean, n", "threads", "packed, G bit-steps/s", "bool arrays, G bit-steps/s", "target (packed)", "met"), rows, others)
+            times = (f"{1e3 * timings.median(x):.2f}" if x in works else "" for x in ("arrays", "NumPy"))
+            rows.append((str(n), str(threads), f"{rate:.0f}", *times, *wanted))
+    header = "boolean, n", "threads", "packed, G bit-steps/s", "bool arrays, ms", "NumPy's BLAS, ms", "target (packed)", "met"
+    print_table(header, rows, others, keys=2)
 
 
 def main() -> None:

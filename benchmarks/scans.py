@@ -74,7 +74,7 @@ def compare(problems: Mapping[str, tuple[int, ...]]) -> None:
             others = max(others, timings.others)
             times = [f"{1e3 * timings.median(work):,.2f}" for work in works]
             rows.append((name, what, *times, *([f"{timings.ratio('scan', 'hmmlearn'):.2f}"] if their else ["", ""])))
-    print_table(("sequences", "", "scan, ms", "hmmlearn, ms", "scan / hmmlearn"), rows, others)
+    print_table(("sequences", "", "scan, ms", "hmmlearn, ms", "scan / hmmlearn"), rows, others, keys=2)
 
 
 # A grammar's inside probabilities, by products of stacks.
@@ -174,7 +174,7 @@ def on_gpu(problems: Sequence[tuple[int, int, int, bool]]) -> None:
         found = alternate({name: waited(work) for name, work in works.items()}, 3).seconds
         what = f"{f'{count:,} of ' if count > 1 else ''}{steps:,} × {states}{', a matrix for each' if changes else ''}"
         rows += [(what, name, f"{1e3 * min(t):,.2f}", f"{1e6 * min(t) / steps:.3f}") for name, t in found.items()]
-    print_table(("sequences", "", "ms", "µs a step"), rows)
+    print_table(("sequences", "", "ms", "µs a step"), rows, keys=2)
 
 
 def main() -> None:

@@ -151,7 +151,7 @@ def on_gpu() -> None:
                 found = best(own=partial(sr.matmul, a, a, semiring), cupy=partial(operator.matmul, a, a))
                 milliseconds = [f"{1e3 * seconds:.3f}" for seconds in found.values()]
                 rows.append([semiring.name, dtype, f"{n:,}", *milliseconds, f"{n**3 / found['own'] / 1e12:.1f}"])
-    print_table(["semiring", "dtype", "n", "ms", "CuPy, ms", "T steps/s"], rows)
+    print_table(["semiring", "dtype", "n", "ms", "CuPy, ms", "T steps/s"], rows, keys=3)
     rows = []
     for count, n in ((1024, 128), (100_000, 32), (1, 1024)):
         a = 1 + rng.random((count, n, n), dtype=np.float32)

@@ -84,7 +84,8 @@ def compare(graphs: Mapping[str, Any], counts: Sequence[int], *, paths: bool, ne
             ratio = f"{timings.ratio('SciPy', 'one'):.2f} ×", f"{timings.ratio('SciPy', 'all'):.2f} ×"
             rows.append((name, str(count), *(f"{1e3 * timings.median(w):,.1f}" for w in ("SciPy", "one", "all")), *ratio))
             print(*rows[-1], flush=True)
-    print_table(("graph", "sources", "SciPy, ms", "one thread", "all threads", "SciPy / one", "SciPy / all"), rows, others)
+    header = "graph", "sources", "SciPy, ms", "one thread, ms", "all threads, ms", "SciPy / one", "SciPy / all"
+    print_table(header, rows, others, keys=2)
 
 
 def other_semirings(graphs: Mapping[str, Any]) -> None:
@@ -161,7 +162,7 @@ def best(graphs: Mapping[str, Any], k: int) -> None:
         others = max(others, timings.others)
         times = {w: timings.median(w) * (len(some) / len(few) if w in ("rows", "SciPy") else 1) for w in works}
         rows.append((name, str(len(some)), *(f"{times[w]:,.3g}" for w in ("SciPy", "rows", "one", "all"))))
-    print_table((f"{k} nearest, s", "sources", "SciPy, rows", "our rows", "k=, one thread", "k=, all threads"), rows, others)
+    print_table((f"{k} nearest, s", "sources", "SciPy, rows", "our rows", "k=, one thread", "k=, all threads"), rows, others, keys=2)
 
 
 def main() -> None:

@@ -187,9 +187,10 @@ def main() -> None:
     print(f"{place}; {', '.join(map(version, ('numpy', 'scipy')))}; float32, {kind}")
     if given.device == "cpu":
         rows = [row for name, graph in graphs.items() for row in measure(name, graph, statistics=given.statistics)]
-        print_table(["graph", "way", "a source", "SciPy's time"], rows)
+        print_table(["graph", "way", "a source", "SciPy's time"], rows, keys=2)
     else:
-        print_table(["graph", "way", "whole call"], [row for name, graph in graphs.items() for row in measure_on_gpu(name, graph)])
+        rows = [row for name, graph in graphs.items() for row in measure_on_gpu(name, graph)]
+        print_table(["graph", "way", "whole call"], rows, keys=2)
 
 
 if __name__ == "__main__":

@@ -90,7 +90,7 @@ def main() -> None:
             ratio = "" if name.startswith("GraphBLAS") else f"{best[name] / best[beside]:.2f}"
             target = f"≤ {TARGETS[product]}" if product in TARGETS and ratio and name != "SciPy" else ""
             rows.append((product, name, f"{best[name] * 1e3:.2f}", ratio, target))
-    print_table(("times", "by", "ms", "of GraphBLAS", "target"), rows)
+    print_table(("times", "by", "ms", "of GraphBLAS", "target"), rows, keys=2)
 
 
 if __name__ == "__main__":

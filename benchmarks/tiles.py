@@ -104,7 +104,7 @@ def main() -> None:
             rate = np.prod(np.array(shape, dtype=float)) / found[chosen] / 1e9
             off = found[chosen] / found[best] - 1
             rows.append([name, "×".join(map(str, shape)), describe(chosen), f"{rate:.2f}", describe(best), f"{off:.0%}"])
-    print_table(["min-plus", "batch×m×n×k", "chosen", "T steps/s", "fastest", "behind"], rows)
+    print_table(["min-plus", "batch×m×n×k", "chosen", "T steps/s", "fastest", "behind"], rows, keys=2)
 
 
 def describe(tile: Tile) -> str:

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from docs.pictures import airports, questions, thumbnails
+from docs.pictures import airports, questions, speed, thumbnails
 
 STATIC = Path(__file__).parents[1] / "docs" / "static"
 DRAWN = {
     **{f"questions/{name}.svg": partial(questions.picture, question) for name, question in questions.QUESTIONS.items()},
     **{f"thumbnails/{draw.__name__}.svg": partial(thumbnails.svg, draw()) for draw in thumbnails.PICTURES},
+    **{f"speed/{speed.file(machine)}": partial(speed.picture, machine) for machine in speed.machines()},
     "icon.svg": partial(thumbnails.svg, thumbnails.icon(), 32, 32),
 }
 
@@ -31,6 +32,13 @@ def test_the_map_is_drawn_by_its_program() -> None:
 def test_every_question_has_its_picture() -> None:
     page = (STATIC.parent / "questions.md").read_text(encoding="utf-8")
     assert set(re.findall(r"static/questions/(\w+)\.svg", page)) == set(questions.QUESTIONS)
+
+
+def test_every_machine_has_a_tab() -> None:
+    page = (STATIC.parent / "speed-over-time.md").read_text(encoding="utf-8")
+    tabs = re.findall(r"\{tab-item\} (.+)\n!\[.+\]\(static/speed/(.+)\)", page)
+    assert sorted(tabs) == sorted((machine, speed.file(machine)) for machine in speed.machines())
+    assert {path.name for path in (STATIC / "speed").iterdir()} == {name for _, name in tabs}
 
 
 @pytest.mark.parametrize("colour", sorted({*airports.ROUTES.values(), questions.GREY, questions.COLOUR, thumbnails.OTHER}))
