@@ -23,7 +23,8 @@ from semiring.algebra.equations import law
 from semiring.algebra.laws import require
 from semiring.algorithms.contraction import Contraction, as_letters, from_lists, left_to_right, parsed
 from semiring.arrays.devices import in_stream_of, namespace
-from semiring.arrays.exchange import holds_sparse, is_compiling, is_recorded
+from semiring.arrays.exchange import holds_sparse
+from semiring.arrays.followed import is_compiling, is_recorded
 from semiring.arrays.threads import require_threads
 from semiring.common.docstrings import described_by
 from semiring.common.errors import GraphError, LawError, SemiringError, ShapeError, about, install_of, raised_here, refuse_arrays

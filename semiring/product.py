@@ -15,7 +15,8 @@ from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.chain import multiply_chain
 from semiring.arrays.devices import in_stream_of
-from semiring.arrays.exchange import holds_sparse, is_compiling, is_recorded, is_traced
+from semiring.arrays.exchange import holds_sparse
+from semiring.arrays.followed import is_compiling, is_recorded, is_traced
 from semiring.arrays.threads import require_threads
 from semiring.common.docstrings import described_by
 from semiring.common.errors import GraphError, SemiringError, ShapeError, about, described, raised_here, refuse_arrays, require_k

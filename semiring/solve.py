@@ -11,7 +11,8 @@ import numpy as np
 from semiring.algebra.catalogue import BOOLEAN, MIN_PLUS, as_semiring
 from semiring.algebra.definition import Semiring
 from semiring.arrays.devices import device_of, is_gpu, on_device, on_gpu
-from semiring.arrays.exchange import holds_sparse, is_compiling, is_recorded, is_traced
+from semiring.arrays.exchange import holds_sparse
+from semiring.arrays.followed import is_compiling, is_recorded, is_traced
 from semiring.arrays.threads import require_threads
 from semiring.common.docstrings import described_by
 from semiring.common.errors import SemiringError, noted, raised_here, refuse_arrays

@@ -7,6 +7,7 @@ conversion.py    entries in another dtype, and the check against the carrier
 pieces.py        slices of large arrays for work in pieces
 memory.py        free memory of a device; refusal of allocations that cannot fit
 threads.py       tasks over threads, signals that stop tasks, and scratch memory
+followed.py      arrays that PyTorch or JAX follows: for a gradient, a transformation, or a compiler
 autograd.py      functions for PyTorch's automatic differentiation, of a forward and a backward pass
 xla.py           `register`: a Python function that XLA, the compiler of JAX, calls with arrays
 overlap.py       memory layouts and aliasing of matrices

@@ -18,7 +18,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algorithms.closure_adjoints import ClosureAdjoint, ClosurePass, closure_adjoint_of, deficits
 from semiring.arrays.autograd import differentiable, transposed
 from semiring.arrays.devices import in_stream_of, numpy_dtypes
-from semiring.arrays.exchange import is_recorded, requires_gradient
+from semiring.arrays.followed import is_recorded, requires_gradient
 from semiring.common.errors import GraphError, SemiringError
 from semiring.execution.gradients import Results, adjoint_if_needed, applied, computed, not_propagated, result_dtypes, tensors_of
 from semiring.execution.operands import flattened

@@ -11,7 +11,8 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.arrays.devices import device_of, namespace, on_gpu
-from semiring.arrays.exchange import a_name_of, comes_from, graph_library, is_recorded, is_sparse
+from semiring.arrays.exchange import a_name_of, comes_from, graph_library, is_sparse
+from semiring.arrays.followed import is_recorded
 from semiring.common.errors import GraphError, SemiringError, noted
 from semiring.execution.question import Question
 from semiring.execution.strategy import run, solve

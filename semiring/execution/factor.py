@@ -10,7 +10,8 @@ from semiring.algorithms.factorization import Factorization
 from semiring.algorithms.schedules import require_closure_laws
 from semiring.algorithms.symbolic import Symbolic, analysed
 from semiring.arrays.conversion import Array
-from semiring.arrays.exchange import holds_sparse, is_sparse, requires_gradient
+from semiring.arrays.exchange import holds_sparse, is_sparse
+from semiring.arrays.followed import requires_gradient
 from semiring.arrays.memory import require_bytes
 from semiring.arrays.threads import thread_count
 from semiring.common.errors import DTypeError, GraphError, noted

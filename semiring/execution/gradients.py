@@ -18,7 +18,8 @@ from semiring.algebra.laws import is_selective
 from semiring.algorithms.adjoints import Adjoint, ForwardPass, adjoint_of, deficit
 from semiring.arrays.autograd import differentiable, transformations, transposed
 from semiring.arrays.devices import in_stream_of, numpy_dtypes, torch_dtypes
-from semiring.arrays.exchange import is_recorded, is_staged, is_transformed, name_of, require_readable, requires_gradient
+from semiring.arrays.exchange import name_of, require_readable
+from semiring.arrays.followed import is_recorded, is_staged, is_transformed, requires_gradient
 from semiring.common.errors import DTypeError, GraphError, SemiringError, ShapeError
 from semiring.execution.operands import Shape, common_dtypes, flattened, leading_axes
 from semiring.execution.product import multiply, with_witness

@@ -19,7 +19,7 @@ from semiring.algebra.laws import is_selective
 from semiring.algorithms.scan_adjoints import ScanPass, adjoint_of_scan, has_scan_adjoint
 from semiring.arrays.autograd import differentiable, transposed
 from semiring.arrays.devices import in_stream_of, numpy_dtypes
-from semiring.arrays.exchange import is_recorded, is_staged, requires_gradient
+from semiring.arrays.followed import is_recorded, is_staged, requires_gradient
 from semiring.execution.gradients import (
     Results,
     adjoint_for,

@@ -15,7 +15,7 @@ from semiring.algebra.laws import is_selective
 from semiring.algorithms.closure_adjoints import closure_adjoint_of
 from semiring.algorithms.closure_tangents import TracedClosure, tangents_of_closure
 from semiring.arrays import xla
-from semiring.arrays.exchange import is_traced
+from semiring.arrays.followed import is_traced
 from semiring.common.errors import GraphError
 from semiring.execution.closure_gradients import with_cycles
 from semiring.execution.operands import WITNESS

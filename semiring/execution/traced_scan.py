@@ -12,7 +12,7 @@ from semiring.algebra.definition import Semiring
 from semiring.algebra.laws import is_selective
 from semiring.algorithms.scan_tangents import TracedScan, tangents_of_scan
 from semiring.arrays import xla
-from semiring.arrays.exchange import is_traced
+from semiring.arrays.followed import is_traced
 from semiring.common.errors import DTypeError, GraphError
 from semiring.execution.operands import WITNESS
 from semiring.execution.scan import Decoded, ScanOptions, dtypes_of_scan, form_of_scan, lengths_of, scan_sequences, whole_numbers

@@ -17,7 +17,8 @@ from semiring.algorithms.divergence import is_min_plus
 from semiring.algorithms.factorization import Factorization
 from semiring.algorithms.rows_of_edges import grow_trees
 from semiring.arrays.conversion import Array
-from semiring.arrays.exchange import borrowed, comes_from, is_recorded
+from semiring.arrays.exchange import borrowed, comes_from
+from semiring.arrays.followed import is_recorded
 from semiring.arrays.memory import require_bytes
 from semiring.arrays.pieces import HOST
 from semiring.common.docstrings import described_by

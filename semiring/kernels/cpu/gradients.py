@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from semiring.algebra import ops
 from semiring.algebra.derivatives import ZERO
 from semiring.algebra.expression import Expr, evaluate, flat, node, var
-from semiring.arrays.exchange import is_transformed
+from semiring.arrays.followed import is_transformed
 from semiring.arrays.threads import run, thread_count
 from semiring.kernels.cpu.loops import Rows, ShortRows, loop
 from semiring.kernels.hardware import host

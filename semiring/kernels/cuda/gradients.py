@@ -15,7 +15,7 @@ import numpy as np
 from semiring.algebra.derivatives import ZERO, uses_operands
 from semiring.algebra.expression import Expr
 from semiring.arrays.devices import Strided, in_stream_of, strided
-from semiring.arrays.exchange import is_transformed
+from semiring.arrays.followed import is_transformed
 from semiring.kernels.cuda.arguments import GradientSums, GradientWeights, LineExponentials, StridedBatch, flat, word_of
 from semiring.kernels.cuda.blocks import BATCH
 from semiring.kernels.cuda.compiler import Kernel, kernel_for, pointer_to, semiring_kernel_for

@@ -1,0 +1,73 @@
+"""Arrays that PyTorch or JAX follows: for a gradient, through a transformation, or to compile the code around them.
+
+Neither library is imported.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+__all__ = ["is_compiling", "is_recorded", "is_staged", "is_traced", "is_transformed", "requires_gradient"]
+
+
+def requires_gradient(value: Any) -> bool:
+    """Return True for a tensor of PyTorch that requires a gradient, or a tuple with one; within ``torch.no_grad`` none does.
+
+    >>> requires_gradient(2.5)
+    False
+    """
+    parts = value if isinstance(value, tuple | list) else (value,)
+    torch: Any = sys.modules.get("torch")
+    return torch is not None and any(getattr(part, "requires_grad", False) for part in parts) and torch.is_grad_enabled()
+
+
+def is_recorded(value: Any) -> bool:
+    """Return True for tensors that PyTorch has to follow: they require a gradient, have a tangent, are transformed, cast or compiled."""
+    if requires_gradient(value):
+        return True
+    return "torch" in sys.modules and any(map(_is_followed, value if isinstance(value, tuple | list) else (value,)))
+
+
+def _is_followed(value: Any) -> bool:
+    torch: Any = sys.modules["torch"]
+    if not isinstance(value, torch.Tensor):
+        return False
+    if is_staged() or is_transformed(value) or torch.autograd.forward_ad._current_level >= 0:
+        return True
+    return value.dtype is torch.bfloat16 and torch.is_autocast_enabled(value.device.type)
+
+
+def is_transformed(value: Any) -> bool:
+    """Return True for a tensor inside a function of ``torch.func``, or a batch of gradients: it stands for others, and has no memory."""
+    functorch: Any = sys.modules["torch"]._C._functorch
+    return bool(functorch.is_functorch_wrapped_tensor(value) or functorch.is_legacy_batchedtensor(value))
+
+
+def is_staged() -> bool:
+    """Return True while PyTorch runs code on tensors without entries, as its compiler does."""
+    c = sys.modules["torch"]._C
+    return c._get_dispatch_mode(c._TorchDispatchModeKey.FAKE) is not None
+
+
+def is_compiling(*operands: Any) -> bool:
+    """Return True for tensors of PyTorch while ``torch.compile`` follows the code, also in lists."""
+    for x in operands:
+        if hasattr(x, "new_full"):
+            import torch  # pyright: ignore[reportMissingImports]  # torch.compile cannot follow a dictionary of modules
+
+            return bool(torch.compiler.is_dynamo_compiling())
+        if type(x) in (tuple, list) and is_compiling(*x):
+            return True
+    return False
+
+
+def is_traced(value: Any) -> bool:
+    """Return True for an array of a function that JAX traces, or a tuple with one.
+
+    >>> is_traced(2.5)
+    False
+    """
+    jax: Any = sys.modules.get("jax")
+    parts = value if isinstance(value, tuple | list) else (value,)
+    return jax is not None and any(isinstance(part, jax.core.Tracer) for part in parts)
