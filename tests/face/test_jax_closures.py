@@ -105,7 +105,7 @@ def alike(found: Any, expected: Any, tolerance: float = 1e-9) -> None:
         np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("reflexive", [True, False])
 @pytest.mark.parametrize("name", SEMIRINGS)
 def test_against_a_naive_closure(name: str, reflexive: bool) -> None:
@@ -124,7 +124,7 @@ def test_against_a_naive_closure(name: str, reflexive: bool) -> None:
     alike(jax.jit(everything(closed(name, reflexive=reflexive)))(a, x), expected)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n", [0, 1, 31, 33])
 @pytest.mark.parametrize("name", ["min-plus", "max-times", "log", "plus-times"])
@@ -142,6 +142,7 @@ def test_sizes(name: str, n: int, dtype: Any) -> None:
         alike(jax.jit(jax.grad(weighed(function)))(a), expected, 1e-4 if dtype == np.float32 else 1e-9)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ["einstein", *SMOOTH])
 def test_differences(name: str) -> None:
     a = weights(name, 4, 4)
@@ -150,6 +151,7 @@ def test_differences(name: str) -> None:
         check_grads(jax.jit(total), (a,), 2 if name in SMOOTH else 1, modes=["fwd", "rev"], atol=1e-4, rtol=1e-4, eps=1e-5)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ["max-times", *SMOOTH])
 def test_second_derivatives(name: str) -> None:
     a = weights(name, 3, 3)
@@ -206,6 +208,7 @@ def _then(first: Callable[[Any], Any], second: Callable[[Any], Any]) -> Callable
     return lambda a: second(first(a))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ["min-plus", "log"])
 def test_sources_and_targets(name: str) -> None:
     a = weights(name, 2, 6, 6)

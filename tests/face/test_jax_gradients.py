@@ -120,7 +120,7 @@ def test_without_jit(wide: None) -> None:
         alike(jax.grad(summed(product("min-plus")))(a, b), of_a)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("shapes", SHAPES, ids=str)
 @pytest.mark.parametrize("name", ["max-times", "log"])
 def test_shapes(name: str, shapes: tuple[tuple[int, ...], tuple[int, ...]], wide: None) -> None:
@@ -336,6 +336,7 @@ def test_errors_within_compiled_functions() -> None:
     unchecked(jnp.full((2, 2), math.nan)).block_until_ready()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("entries", [1, 1 << 21])
 def test_any_other_sum(entries: int, wide: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """⊕ that is none of the others: terms are computed again, in rows."""
@@ -358,6 +359,7 @@ def test_any_other_sum(entries: int, wide: None, monkeypatch: pytest.MonkeyPatch
         alike(x, y)
 
 
+@pytest.mark.exhaustive
 def test_counts_of_shortest_paths(wide: None) -> None:
     torch = pytest.importorskip("torch")
     a, b = (np.round(numbers(*s, seed=i) / 2) for i, s in enumerate([(3, 6), (6, 4)]))
