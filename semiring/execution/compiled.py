@@ -10,18 +10,20 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import importlib.util
 from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import torch  # pyright: ignore[reportMissingImports]  # only PyTorch's compiler needs this module
 
 from semiring.algebra.definition import Semiring
 from semiring.arrays.autograd import in_front
 from semiring.common.errors import GraphError
 
 __all__ = ["apply_operator", "in_graph"]
+
+torch: Any = importlib.import_module("torch") if importlib.util.find_spec("torch") else None
 
 _VALUE, _SEMIRING, _LIST = "a value of a call", "a semiring of a call", "a list of a call"
 
@@ -89,9 +91,6 @@ def _run(number: int, *values: Any) -> Any:
     return function(*_unpacked(args, given), **_unpacked(options, given))
 
 
-torch.compiler.allow_in_graph(_run)  # type: ignore[no-untyped-call]  # PyTorch has no types here
-
-
 def apply_operator(call: Any, operands: Sequence[Any]) -> list[Any]:
     """Apply the operator of a call instead of its `torch.autograd.Function`."""
     return _completed(call, operands, torch.ops.semiring.call(list(operands), _number_of(call)))
@@ -127,36 +126,25 @@ def _apart(results: Sequence[Any], given: Sequence[Any]) -> list[Any]:
     return own
 
 
-@torch.library.custom_op("semiring::call", mutates_args=(), schema="(Tensor[] operands, int number) -> Tensor[]")
-def _operator(operands: list[Any], number: int) -> list[Any]:
+def _computed(operands: list[Any], number: int) -> list[Any]:
     """Compute all results of a call that are present."""
     call = _call_of(number, operands)
     return _apart([x for x in call.function().forward(call, *operands) if x is not None], operands)
 
 
-@_operator.register_fake
-def _(operands: list[Any], number: int) -> list[Any]:
+def _shaped(operands: list[Any], number: int) -> list[Any]:
+    """Return all results of a call without entries."""
     results = _calls[number].results(operands)
     return [operands[0].new_empty(form[0], dtype=form[1]) for form in results if form is not None]
 
 
-@torch.library.custom_op(
-    "semiring::gradient",
-    mutates_args=(),
-    schema="(Tensor[] operands, Tensor[] found, Tensor[] gradients, bool[] wanted, int number) -> Tensor[]",
-)
-def _gradient(operands: list[Any], found: list[Any], gradients: list[Any], wanted: list[bool], number: int) -> list[Any]:
+def _pulled(operands: list[Any], found: list[Any], gradients: list[Any], wanted: list[bool], number: int) -> list[Any]:
     """Return the gradients of the operands by the backward pass of a call; 0 where none is wanted."""
     call, context = _call_of(number, operands), _Context(needs_input_grad=(False, *wanted))
     results, function = _completed(call, operands, found), call.function()
     function.setup_context(context, (call, *operands), tuple(results))
     _, *pulled = function.backward(context, *gradients, *(None for _ in results[len(gradients) :]))
     return _apart([torch.zeros_like(x) if g is None else g for g, x in zip(pulled, operands, strict=True)], [*operands, *found, *gradients])
-
-
-@_gradient.register_fake
-def _(operands: list[Any], *_: Any) -> list[Any]:
-    return [x.new_empty(x.shape) for x in operands]
 
 
 class _Context(SimpleNamespace):
@@ -184,11 +172,24 @@ def _backward(ctx: Any, gradients: list[Any]) -> tuple[Any, ...]:
     return torch.ops.semiring.gradient(operands, found, given, ctx.needs_input_grad[0], ctx.number), None
 
 
-_operator.register_autograd(_backward, setup_context=_keep)
-
-
-@_operator.register_vmap
-def _(info: Any, axes: Any, operands: list[Any], number: int) -> tuple[Any, Any]:
+def _over_a_batch(info: Any, axes: Any, operands: list[Any], number: int) -> tuple[Any, Any]:
     """Compute stacks for `torch.func.vmap`: the axis of the batch becomes the first."""
     found = torch.ops.semiring.call(in_front(info.batch_size, axes[0], operands), number)
     return found, [0] * len(found)
+
+
+def _register() -> None:
+    """Register the operators ``semiring::call`` and ``semiring::gradient``."""
+    torch.compiler.allow_in_graph(_run)
+    schema = "(Tensor[] operands, int number) -> Tensor[]"
+    operator = torch.library.custom_op("semiring::call", _computed, mutates_args=(), schema=schema)
+    operator.register_fake(_shaped)
+    operator.register_autograd(_backward, setup_context=_keep)
+    operator.register_vmap(_over_a_batch)
+    schema = "(Tensor[] operands, Tensor[] found, Tensor[] gradients, bool[] wanted, int number) -> Tensor[]"
+    gradient = torch.library.custom_op("semiring::gradient", _pulled, mutates_args=(), schema=schema)
+    gradient.register_fake(lambda operands, *_: [x.new_empty(x.shape) for x in operands])
+
+
+if torch is not None:
+    _register()
