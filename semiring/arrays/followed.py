@@ -51,13 +51,13 @@ def is_staged() -> bool:
 
 
 def is_compiling(*operands: Any) -> bool:
-    """Return True for tensors of PyTorch while ``torch.compile`` follows the code, also in lists."""
+    """Return True for tensors of PyTorch while ``torch.compile`` follows the code, also in lists; rows of numbers are passed over."""
     for x in operands:
         if hasattr(x, "new_full"):
             import torch  # pyright: ignore[reportMissingImports]  # torch.compile cannot follow a dictionary of modules
 
             return bool(torch.compiler.is_dynamo_compiling())
-        if type(x) in (tuple, list) and is_compiling(*x):
+        if type(x) in (tuple, list) and x and type(x[0]) not in (int, float, bool, str) and is_compiling(*x):
             return True
     return False
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 import warnings
 from collections.abc import Callable
 from fractions import Fraction
@@ -16,6 +17,7 @@ import semiring as sr
 from semiring import ops
 from semiring.algebra.derivatives import derivative_of_product
 from semiring.algorithms import adjoints
+from semiring.arrays.followed import is_compiling
 from semiring.kernels.cpu import gradients as loop_by_witness
 from semiring.kernels.cpu.loops import interpreted
 
@@ -472,6 +474,24 @@ def test_batched_gradients(name: str, device: str) -> None:
     for own in (lambda x: product(name)(x, a.detach()), lambda x: product(name)(a.detach(), x)):
         (found,) = torch.autograd.grad(own(a), a, g, is_grads_batched=True)
         torch.testing.assert_close(found[2], torch.autograd.grad(own(a), a, g[2])[0])
+
+
+def test_a_gradient_of_zeros_without_memory() -> None:
+    a = tensor(3, 3).requires_grad_()
+    (found,) = torch.autograd.grad(sr.matmul(a, a, sr.MIN_PLUS), a, torch._efficientzerotensor(3, 3, dtype=torch.float64))
+    assert not found.any()
+
+
+def test_nested_lists_of_numbers_are_not_searched_for_tensors() -> None:
+    calls = []
+    rows = np.ones((40, 40)).tolist()
+    sys.setprofile(lambda frame, event, _: calls.append(frame.f_code.co_name) if event == "call" else None)
+    try:
+        found = is_compiling(rows, [rows])
+    finally:
+        sys.setprofile(None)
+    assert not found
+    assert len(calls) < 10
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")  # PyTorch's imports call deprecated functions

@@ -94,7 +94,7 @@ def selected_on_cpu(weights: Sequence[Expr], tensors: Sequence[Any], wanted: tup
     `weights` are the derivatives of ⊗ by both operands. `tensors` are stacks of matrices: the gradients of values, the witness, and the
     operands. Each sum adds in the order of its rows or columns, by any number of threads.
     """
-    if tensors[0].device.type != "cpu" or any(map(is_transformed, tensors)):
+    if tensors[0].device.type != "cpu" or tensors[0]._is_zerotensor() or any(map(is_transformed, tensors)):
         return None
     (*batch, m, n), depth = tensors[0].shape, tensors[2].shape[-1]
     gradients, witness, left, right = (x.detach().resolve_neg().contiguous().flatten(0, -2).numpy() for x in tensors)
