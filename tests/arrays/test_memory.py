@@ -59,7 +59,7 @@ class TestFreeMemoryOfTheHost:
     def test_elsewhere(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(memory, "_MEMORY_INFO", tmp_path / "none")
         monkeypatch.setattr(memory, "_LIMITS", tmp_path)
-        assert memory.free_on_host()
+        assert memory.free_on_host() or sys.platform == "win32"  # Windows answers only with psutil
         monkeypatch.setitem(sys.modules, "psutil", None)
         free = memory.free_on_host()
         assert free is None or free > 0

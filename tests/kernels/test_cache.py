@@ -329,7 +329,8 @@ def test_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch, compilations: li
         raise RuntimeError("Could not determine home directory.")
 
     monkeypatch.delenv("SEMIRING_CACHE_DIR", raising=False)
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    for base in ("XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(base, raising=False)
     monkeypatch.setattr(Path, "home", nowhere)
     compute()
     assert len(compilations) == 1
