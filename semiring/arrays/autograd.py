@@ -5,12 +5,22 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from semiring.common.errors import GraphError
+from semiring.common.errors import GraphError, SemiringError
 
-__all__ = ["differentiable", "in_front", "transformations", "transposed"]
+__all__ = ["differentiable", "gradient_required", "in_front", "transformations", "transposed"]
+
+
+@contextmanager
+def gradient_required() -> Iterator[None]:
+    """Raise the reason against a gradient as `GraphError`, with the way out."""
+    try:
+        yield
+    except SemiringError as error:
+        raise GraphError(f"a tensor requires a gradient, but {error}; pass .detach()") from None
 
 
 @functools.cache

@@ -16,10 +16,9 @@ import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algorithms.closure_adjoints import ClosureAdjoint, ClosurePass, closure_adjoint_of, deficits
-from semiring.arrays.autograd import differentiable, transposed
+from semiring.arrays.autograd import differentiable, gradient_required, transposed
 from semiring.arrays.devices import in_stream_of, numpy_dtypes
 from semiring.arrays.followed import is_recorded, requires_gradient
-from semiring.common.errors import GraphError, SemiringError
 from semiring.execution.gradients import Results, adjoint_if_needed, applied, computed, not_propagated, result_dtypes, tensors_of
 from semiring.execution.operands import flattened
 from semiring.execution.product import multiply
@@ -116,10 +115,8 @@ def _side(x: Any) -> int:
 
 def _adjoint_for(semiring: Semiring) -> ClosureAdjoint:
     """Return the adjoint of closures over a semiring, or refuse the semiring."""
-    try:
+    with gradient_required():
         return closure_adjoint_of(semiring)
-    except SemiringError as error:
-        raise GraphError(f"a tensor requires a gradient, but {error}; pass .detach()") from None
 
 
 def _without_nonedges(parts: list[Any], question: Question) -> list[Any]:

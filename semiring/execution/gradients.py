@@ -16,11 +16,11 @@ import numpy as np
 from semiring.algebra.definition import Semiring
 from semiring.algebra.laws import is_selective
 from semiring.algorithms.adjoints import Adjoint, ForwardPass, adjoint_of, deficit
-from semiring.arrays.autograd import differentiable, transformations, transposed
+from semiring.arrays.autograd import differentiable, gradient_required, transformations, transposed
 from semiring.arrays.devices import in_stream_of, numpy_dtypes, torch_dtypes
 from semiring.arrays.exchange import name_of, require_readable
 from semiring.arrays.followed import is_recorded, is_staged, is_transformed, requires_gradient
-from semiring.common.errors import DTypeError, GraphError, SemiringError, ShapeError
+from semiring.common.errors import DTypeError, GraphError, ShapeError
 from semiring.execution.operands import Shape, common_dtypes, flattened, leading_axes
 from semiring.execution.product import multiply, with_witness
 from semiring.execution.relaunch import multiply_again
@@ -145,10 +145,8 @@ def stand_in(x: Any) -> Any:
 
 def adjoint_for(semiring: Semiring, *, split: bool = False) -> Adjoint:
     """Return the adjoint of products over a semiring, or refuse the semiring."""
-    try:
+    with gradient_required():
         return adjoint_of(semiring, split=split)
-    except SemiringError as error:
-        raise GraphError(f"a tensor requires a gradient, but {error}; pass .detach()") from None
 
 
 def adjoint_if_needed(find: Callable[[], R], operands: Sequence[Any]) -> R | None:

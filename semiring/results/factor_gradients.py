@@ -25,9 +25,9 @@ from semiring.algorithms.adjoints import pulled, sums_at
 from semiring.algorithms.closure_adjoints import closure_adjoint_of
 from semiring.algorithms.csr import CSR
 from semiring.algorithms.factorization import Factorization
-from semiring.arrays.autograd import differentiable, transposed
+from semiring.arrays.autograd import differentiable, gradient_required, transposed
 from semiring.arrays.devices import torch_dtypes
-from semiring.common.errors import DTypeError, GraphError, SemiringError
+from semiring.common.errors import DTypeError, GraphError
 from semiring.graphs.dense import DTypes
 from semiring.graphs.reweighing import as_columns, as_elements
 
@@ -81,10 +81,8 @@ def solve_with_gradient(matrix: Factorization, b: Any) -> Any:
 
 def _tensors_of(b: Any, semiring: Semiring, dtypes: DTypes) -> list[Any]:
     """Return the components of b as tensors of the dtypes of the factor, or refuse a semiring without a gradient."""
-    try:
+    with gradient_required():
         closure_adjoint_of(semiring)
-    except SemiringError as error:
-        raise GraphError(f"a tensor requires a gradient, but {error}; pass .detach()") from None
     torch: Any = sys.modules["torch"]
     parts = b if isinstance(b, tuple) else (b,)
     if len(parts) != len(dtypes) or not any(isinstance(x, torch.Tensor) for x in parts):

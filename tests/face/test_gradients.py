@@ -20,18 +20,14 @@ from semiring.algorithms import adjoints
 from semiring.arrays.followed import is_compiling
 from semiring.kernels.cpu import gradients as loop_by_witness
 from semiring.kernels.cpu.loops import interpreted
+from tests.face.derivatives import DOUBLED, INF, SHARED, SKEWED, SOFT
 
 torch = pytest.importorskip("torch")
 dispatch = pytest.importorskip("torch.utils._python_dispatch")
 pytestmark = pytest.mark.torch
 check, check_twice = torch.autograd.gradcheck, torch.autograd.gradgradcheck
 
-INF = math.inf
-SOFT = sr.Semiring("soft-min", lambda a, b: -ops.logaddexp(-2 * a, -2 * b) / 2, lambda a, b: a + b, INF, 0)
-DOUBLED = sr.Semiring("doubled", min, lambda a, b: a + 2 * b, INF, 0)
-SKEWED = sr.Semiring("skewed", max, lambda a, b: a * b / (1 + b), 0, 1, domain=(0, 1e6))
 HYPOT = sr.Semiring("hypot", lambda a, b: ops.sqrt(a * a + b * b), lambda a, b: a * b, 0, 1, domain=(0, 1e9))
-SHARED = sr.Semiring("shared", lambda a, b: a + b, lambda a, b: min(a, 2 * b), 0, INF, domain=(0, INF))
 
 TERMS: dict[str, tuple[sr.Semiring, Callable[[Any, Any], Any], Callable[[Any], Any]]] = {
     "min-plus": (sr.MIN_PLUS, lambda x, y: x + y, lambda t: t.amin(-2)),

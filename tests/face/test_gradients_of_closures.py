@@ -13,33 +13,20 @@ import numpy as np
 import pytest
 
 import semiring as sr
-from semiring import ops
 from semiring.algorithms import closure_adjoints
+from tests.face.derivatives import DUAL, EINSTEIN, INF, SOFT_CLOSED, distinct
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 dispatch = pytest.importorskip("torch.utils._python_dispatch")
 check, check_twice = torch.autograd.gradcheck, torch.autograd.gradgradcheck
 
-INF = math.inf
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 
 
-def _soft_star(a: Any) -> Any:
-    return ops.log(-ops.expm1(-2 * a)) / 2
-
-
-SOFT = sr.Semiring("soft-min", lambda a, b: -ops.logaddexp(-2 * a, -2 * b) / 2, lambda a, b: a + b, INF, 0, star=_soft_star)
 BOUNDED = sr.Semiring("lukasiewicz", max, lambda a, b: max(a + b - 1, 0), 0, 1, domain=(0, 1))
-EINSTEIN = sr.Semiring("einstein", max, lambda a, b: a * b / (2 - (a + b - a * b)), 0, 1, domain=(0, 1))
 
 
-def _dual(a: Any) -> Any:
-    return (a[0] >= 0) & (a[0] <= 1) & (a[1] >= 0) & (a[1] < INF) & ((a[0] > 0) | (a[1] == 0))
-
-
-DUAL = sr.Semiring("dual", max, lambda a, b: (a[0] * b[0], a[0] * b[1] + a[1] * b[0]), (0, 0), (1, 0), domain=_dual)
-"""The likeliest path with the derivative of its likelihood, by dual numbers."""
 SCALED = sr.Semiring("scaled", lambda a, b: a + b, lambda a, b: 2 * a * b, 0, 0.5, star=lambda a: 0.25 / (0.5 - a))
 
 SELECTIVE: dict[str, tuple[sr.Semiring, Callable[[Any, Any], Any], Callable[[Any, Any], Any]]] = {
@@ -52,7 +39,7 @@ SELECTIVE: dict[str, tuple[sr.Semiring, Callable[[Any, Any], Any], Callable[[Any
     "einstein": (EINSTEIN, torch.maximum, lambda x, y: x * y / (2 - (x + y - x * y))),
 }
 """Semirings with ⊕ and ⊗ on tensors."""
-EXPONENTIAL = {"log": (sr.LOG, 1), "soft-min": (SOFT, -2)}
+EXPONENTIAL = {"log": (sr.LOG, 1), "soft-min": (SOFT_CLOSED, -2)}
 SEMIRINGS: dict[str, sr.Semiring] = {
     **{name: entry[0] for name, entry in SELECTIVE.items()},
     **{name: entry[0] for name, entry in EXPONENTIAL.items()},
@@ -62,8 +49,7 @@ SEMIRINGS: dict[str, sr.Semiring] = {
 
 def weights(name: str, *shape: int, seed: int = 0, dtype: Any = torch.float64, device: str = "cpu") -> Any:
     """Numbers in (0.1, 1), no two alike, as weights whose cycles converge."""
-    count, rng = math.prod(shape), np.random.default_rng(seed)
-    x = torch.from_numpy(0.1 + 0.9 * (rng.permutation(count) + rng.random(count) / 2).reshape(shape) / max(1, count)).to(dtype).to(device)
+    x = torch.from_numpy(0.1 + 0.9 * distinct(*shape, seed=seed)).to(dtype).to(device)
     if name in ("lukasiewicz", "max-times", "einstein"):
         return torch.floor((0.5 + 0.49 * x) * 2**16) / 2**16  # sums without rounding
     if name == "max-plus":

@@ -12,18 +12,13 @@ import numpy as np
 import pytest
 
 import semiring as sr
-from semiring import ops
+from tests.face.derivatives import DOUBLED, FORMS, INF, SHARED, SKEWED, SOFT, distinct
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 dispatch = pytest.importorskip("torch.utils._python_dispatch")
 check, check_twice = torch.autograd.gradcheck, torch.autograd.gradgradcheck
 
-INF = math.inf
-SOFT = sr.Semiring("soft-min", lambda a, b: -ops.logaddexp(-2 * a, -2 * b) / 2, lambda a, b: a + b, INF, 0)
-DOUBLED = sr.Semiring("doubled", min, lambda a, b: a + 2 * b, INF, 0)
-SKEWED = sr.Semiring("skewed", max, lambda a, b: a * b / (1 + b), 0, 1, domain=(0, 1e6))
-SHARED = sr.Semiring("shared", lambda a, b: a + b, lambda a, b: min(a, 2 * b), 0, INF, domain=(0, INF))
 
 TERMS: dict[str, tuple[sr.Semiring, Callable[[Any, Any], Any], Callable[[Any, int], Any]]] = {
     "log": (sr.LOG, lambda x, y: x + y, lambda t, axis: t.logsumexp(axis)),
@@ -38,27 +33,12 @@ TERMS: dict[str, tuple[sr.Semiring, Callable[[Any, Any], Any], Callable[[Any, in
     "shared": (SHARED, lambda x, y: torch.minimum(x, 2 * y), lambda t, axis: t.sum(axis)),
 }
 """Semirings with ⊗ and ⊕ on tensors of all terms."""
-FORMS: dict[str, tuple[tuple[int, ...], tuple[int, ...] | None, tuple[int, ...]]] = {
-    "one matrix": ((3, 3), (5, 3), (3,)),
-    "one matrix, a batch": ((3, 3), (2, 5, 3), (3,)),
-    "no weights": ((2, 4, 3, 3), None, (2, 3)),
-    "a matrix each step": ((4, 3, 3), (2, 4, 3), (2, 3)),
-    "a matrix each sequence": ((2, 1, 3, 3), (3, 1, 4, 3), (3,)),
-    "one initial vector each": ((2, 4, 3, 3), (4, 3), (3, 1, 3)),
-    "one weight for all steps": ((4, 2, 2), (1, 2), (2,)),
-    "one state": ((1, 1), (3, 1), (1,)),
-    "one step": ((1, 3, 3), (2, 1, 3), (3,)),
-}
-"""Shapes of matrices, weights and initial vector."""
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 
 
 def tensor(*shape: int, seed: int = 0, dtype: Any = torch.float64) -> Any:
     """Numbers from 1/2 to 2, no two alike."""
-    size = math.prod(shape)
-    rng = np.random.default_rng(seed)
-    numbers = 0.5 + 1.5 * (rng.permutation(size) + rng.random(size) / 2) / max(1, size)
-    return torch.from_numpy(numbers.reshape(shape)).to(dtype)
+    return torch.from_numpy(0.5 + 1.5 * distinct(*shape, seed=seed)).to(dtype)
 
 
 def operands(form: str, dtype: Any = torch.float64, device: str = "cpu") -> list[Any]:

@@ -14,25 +14,13 @@ import numpy as np
 import pytest
 
 import semiring as sr
-from semiring import ops
+from tests.face.derivatives import DUAL, EINSTEIN, INF, SOFT_CLOSED, alike, distinct
 
 jax = pytest.importorskip("jax")
 check_grads = pytest.importorskip("jax.test_util").check_grads
 jnp = jax.numpy
 pytestmark = pytest.mark.jax
 
-INF = math.inf
-SOFT = sr.Semiring(
-    "soft-min", lambda a, b: -ops.logaddexp(-2 * a, -2 * b) / 2, lambda a, b: a + b, INF, 0, star=lambda a: ops.log(-ops.expm1(-2 * a)) / 2
-)
-EINSTEIN = sr.Semiring("einstein", max, lambda a, b: a * b / (2 - (a + b - a * b)), 0, 1, domain=(0, 1))
-
-
-def _dual(a: Any) -> Any:
-    return (a[0] >= 0) & (a[0] <= 1) & (a[1] >= 0) & (a[1] < INF) & ((a[0] > 0) | (a[1] == 0))
-
-
-DUAL = sr.Semiring("dual", max, lambda a, b: (a[0] * b[0], a[0] * b[1] + a[1] * b[0]), (0, 0), (1, 0), domain=_dual)
 
 SELECTIVE: dict[str, tuple[sr.Semiring, Any, Any]] = {
     "min-plus": (sr.MIN_PLUS, jnp.minimum, jnp.add),
@@ -42,7 +30,7 @@ SELECTIVE: dict[str, tuple[sr.Semiring, Any, Any]] = {
     "einstein": (EINSTEIN, jnp.maximum, lambda x, y: x * y / (2 - (x + y - x * y))),
 }
 """Semirings with ⊕ and ⊗ on arrays."""
-EXPONENTIAL = {"log": (sr.LOG, 1), "soft-min": (SOFT, -2)}
+EXPONENTIAL = {"log": (sr.LOG, 1), "soft-min": (SOFT_CLOSED, -2)}
 SEMIRINGS = {**{name: s for name, (s, *_) in (SELECTIVE | EXPONENTIAL).items()}, "plus-times": sr.PLUS_TIMES}
 SMOOTH = ["log", "soft-min", "plus-times"]
 
@@ -55,8 +43,7 @@ def wide() -> Iterator[None]:
 
 def weights(name: str, *shape: int, seed: int = 0, dtype: Any = np.float64) -> Any:
     """Numbers in (0.1, 1), no two alike, as weights whose cycles converge."""
-    count, rng = math.prod(shape), np.random.default_rng(seed)
-    x = 0.1 + 0.9 * (rng.permutation(count) + rng.random(count) / 2).reshape(shape) / max(1, count)
+    x = 0.1 + 0.9 * distinct(*shape, seed=seed)
     if name == "max-plus":
         x = -x
     if name == "plus-times":
@@ -96,13 +83,6 @@ def weighed(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return (factors * jnp.where(jnp.isinf(found), 0, found)).sum()
 
     return total
-
-
-def alike(found: Any, expected: Any, tolerance: float = 1e-9) -> None:
-    for x, y in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
-        assert x.shape == y.shape
-        assert x.dtype == y.dtype
-        np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.sampled(3)

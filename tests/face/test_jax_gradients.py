@@ -15,18 +15,14 @@ import numpy as np
 import pytest
 
 import semiring as sr
-from semiring import ops
 from semiring.algorithms import tangents
+from tests.face.derivatives import INF, SHARED, SKEWED, SOFT, alike
 
 jax = pytest.importorskip("jax")
 check_grads = pytest.importorskip("jax.test_util").check_grads
 jnp = jax.numpy
 pytestmark = pytest.mark.jax
 
-INF = math.inf
-SOFT = sr.Semiring("soft-min", lambda a, b: -ops.logaddexp(-2 * a, -2 * b) / 2, lambda a, b: a + b, INF, 0)
-SKEWED = sr.Semiring("skewed", max, lambda a, b: a * b / (1 + b), 0, 1, domain=(0, 1e6))
-SHARED = sr.Semiring("shared", lambda a, b: a + b, lambda a, b: min(a, 2 * b), 0, INF, domain=(0, INF))
 
 TERMS: dict[str, tuple[sr.Semiring, Callable[[Any, Any], Any], Callable[[Any], Any]]] = {
     "min-plus": (sr.MIN_PLUS, lambda x, y: x + y, lambda t: t.min(-2)),
@@ -79,13 +75,6 @@ def summed(function: Callable[..., Any], weight: Any = 1.0) -> Callable[..., Any
 
 def gradients(function: Callable[..., Any], *operands: Any, gradient: Any = 1.0) -> Any:
     return jax.jit(jax.grad(summed(function, gradient), tuple(range(len(operands)))))(*operands)
-
-
-def alike(found: Any, expected: Any, tolerance: float = 1e-9) -> None:
-    for x, y in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
-        assert x.shape == y.shape
-        assert x.dtype == y.dtype
-        np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.sampled(8)

@@ -11,17 +11,13 @@ import numpy as np
 import pytest
 
 import semiring as sr
-from semiring import ops
+from tests.face.derivatives import FORMS, SHARED, SKEWED, SOFT, alike, distinct
 
 jax = pytest.importorskip("jax")
 check_grads = pytest.importorskip("jax.test_util").check_grads
 jnp = jax.numpy
 pytestmark = pytest.mark.jax
 
-INF = math.inf
-SOFT = sr.Semiring("soft-min", lambda a, b: -ops.logaddexp(-2 * a, -2 * b) / 2, lambda a, b: a + b, INF, 0)
-SKEWED = sr.Semiring("skewed", max, lambda a, b: a * b / (1 + b), 0, 1, domain=(0, 1e6))
-SHARED = sr.Semiring("shared", lambda a, b: a + b, lambda a, b: min(a, 2 * b), 0, INF, domain=(0, INF))
 
 TERMS: dict[str, tuple[sr.Semiring, Callable[[Any, Any], Any], Callable[[Any, int], Any]]] = {
     "log": (sr.LOG, lambda x, y: x + y, jax.nn.logsumexp),
@@ -33,17 +29,6 @@ TERMS: dict[str, tuple[sr.Semiring, Callable[[Any, Any], Any], Callable[[Any, in
     "shared": (SHARED, lambda x, y: jnp.minimum(x, 2 * y), lambda t, axis: t.sum(axis)),
 }
 """Semirings with ⊗ and ⊕ on arrays of all terms."""
-FORMS: dict[str, tuple[tuple[int, ...], tuple[int, ...] | None, tuple[int, ...]]] = {
-    "one matrix": ((3, 3), (5, 3), (3,)),
-    "one matrix, a batch": ((3, 3), (2, 5, 3), (3,)),
-    "no weights": ((2, 4, 3, 3), None, (2, 3)),
-    "a matrix each step": ((4, 3, 3), (2, 4, 3), (2, 3)),
-    "a matrix each sequence": ((2, 1, 3, 3), (3, 1, 4, 3), (3,)),
-    "one weight for all steps": ((4, 2, 2), (1, 2), (2,)),
-    "one state": ((1, 1), (3, 1), (1,)),
-    "one step": ((1, 3, 3), (2, 1, 3), (3,)),
-}
-"""Shapes of matrices, weights and initial vector."""
 
 
 @pytest.fixture(autouse=True)
@@ -54,8 +39,7 @@ def wide() -> Iterator[None]:
 
 def numbers(*shape: int, seed: int = 0) -> Any:
     """Numbers from 1/2 to 2, no two alike."""
-    size, rng = math.prod(shape), np.random.default_rng(seed)
-    return jnp.asarray((0.5 + 1.5 * (rng.permutation(size) + rng.random(size) / 2) / max(1, size)).reshape(shape))
+    return jnp.asarray(0.5 + 1.5 * distinct(*shape, seed=seed))
 
 
 def operands(form: str) -> list[Any]:
@@ -93,13 +77,6 @@ def weighed(function: Callable[..., Any]) -> Callable[..., Any]:
         return (found * (1 + np.arange(found.size).reshape(found.shape) % 7)).sum()
 
     return total
-
-
-def alike(found: Any, expected: Any, tolerance: float = 1e-9) -> None:
-    for x, y in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
-        assert x.shape == y.shape
-        assert x.dtype == y.dtype
-        np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.sampled(6)

@@ -90,7 +90,7 @@ def _contiguous(address: int, like: Strided) -> Strided:
 
 @functools.lru_cache(maxsize=1024)
 def _sums_by_witness(weight: Expr, layouts: tuple[Any, ...], number: int, *, columns: bool) -> list[tuple[LaunchPlan, int]]:
-    """Return the launches that write the gradient of the left operand, or for `columns` of the right one, each with its first matrix.
+    """Return launches that write the gradient of the left operand, or of the right (`columns`), each with the number of its first matrix.
 
     Layouts stand for the gradients of values, the witness, the operand of the gradient, the other operand and the result.
     """
