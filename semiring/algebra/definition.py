@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from semiring.algebra.equations import law
 from semiring.algebra.expression import Expr, const, is_operation, nodes, show
@@ -17,7 +18,13 @@ from semiring.algebra.tracing import record
 from semiring.common.errors import LawError, SemiringError, TraceError, raised_here
 from semiring.common.html import code, escape, faint, table
 
-__all__ = ["Semiring"]
+__all__ = ["Numbered", "Semiring"]
+
+
+class Numbered(NamedTuple):
+    """Stand-in for a semiring that a function makes while ``torch.compile`` follows the function: numbers alone are constants there."""
+
+    number: int
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -151,6 +158,15 @@ class Semiring(AlgebraicStructure):
         SemiringError
             For another semiring or another temperature. A closure raises `DivergenceError` if the sum over all walks diverges.
         """
+        if _is_torch_imported():
+            import torch  # pyright: ignore[reportMissingImports]  # torch.compile cannot follow a dictionary of modules
+
+            if torch.compiler.is_dynamo_compiling():
+                if type(temperature) not in (int, float):
+                    raise SemiringError("inside torch.compile, temperature must be a number of Python; make other relaxations outside")
+                # The compiler compiles again for another text, and for an object of another identity.
+                number = self._number_of_relaxation(float(temperature).hex(), id(self))
+                return Numbered(number)  # type: ignore[return-value]  # the functions of this library take it for a semiring
         least, most = (is_operation(self.program.add[0], (name,)) for name in ("min", "max"))
         if self.components > 1 or not (least or most) or not is_operation(self.program.mul[0], ("add",)) or self.witness:
             raise SemiringError(f"{self.name} has no relaxation; min-plus and max-plus have one")
@@ -162,8 +178,11 @@ class Semiring(AlgebraicStructure):
         name = f"{self.name} at temperature {float(temperature):g}"
         return Semiring(name, add, self.mul, self.zero, self.one, star=star, domain=self.domain)
 
+    def _number_of_relaxation(self, temperature: str, _: int) -> int:
+        return self.smooth(float.fromhex(temperature)).number()
+
     def number(self) -> int:
-        """Return the number that stands for this object in this process, and keep it, where another library takes no objects.
+        """Return the number that stands for the semiring in this process, and keep it, where another library takes no objects.
 
         Examples
         --------
@@ -171,10 +190,9 @@ class Semiring(AlgebraicStructure):
         >>> Semiring.numbered[MAX_MIN.number()]
         <semiring max-min: 0 = -inf, 1 = inf>
         """
-        found = next((i for i, other in enumerate(Semiring.numbered) if other is self), None)
-        if found is None:
+        if self not in Semiring.numbered:
             Semiring.numbered.append(self)
-        return len(Semiring.numbered) - 1 if found is None else found
+        return Semiring.numbered.index(self)
 
     def require_selective(self) -> None:
         """Refuse a ⊕ that is not selective, because no single k wins.
@@ -253,5 +271,11 @@ class Semiring(AlgebraicStructure):
         return ", ".join(found)
 
 
-Semiring.number._dynamo_marked_constant = True  # type: ignore[attr-defined]  # torch.compile calls it once
+def _is_torch_imported() -> bool:
+    return "torch" in sys.modules
+
+
+_once: list[Any] = [_is_torch_imported, Semiring.number, Semiring._number_of_relaxation]
+for _function in _once:
+    _function._dynamo_marked_constant = True  # torch.compile calls it once
 Semiring.__init__ = raised_here(Semiring.__init__)  # type: ignore[method-assign]  # `dataclass` writes it
