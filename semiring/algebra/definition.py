@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from semiring.algebra.equations import law
 from semiring.algebra.expression import Expr, const, is_operation, nodes, show
@@ -18,13 +18,7 @@ from semiring.algebra.tracing import record
 from semiring.common.errors import LawError, SemiringError, TraceError, raised_here
 from semiring.common.html import code, escape, faint, table
 
-__all__ = ["Numbered", "Semiring"]
-
-
-class Numbered(NamedTuple):
-    """Stand-in for a semiring that a function makes while ``torch.compile`` follows the function: numbers alone are constants there."""
-
-    number: int
+__all__ = ["Semiring"]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -87,6 +81,7 @@ class Semiring(AlgebraicStructure):
     witness: bool = field(default=False, kw_only=True)
     recorded_from_weight: tuple[Expr, ...] = field(default=(), init=False)
     numbered: ClassVar[list[Semiring]] = []
+    named: ClassVar[dict[str, Semiring]] = {}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -165,8 +160,7 @@ class Semiring(AlgebraicStructure):
                 if type(temperature) not in (int, float):
                     raise SemiringError("inside torch.compile, temperature must be a number of Python; make other relaxations outside")
                 # The compiler compiles again for another text, and for an object of another identity.
-                number = self._number_of_relaxation(float(temperature).hex(), id(self))
-                return Numbered(number)  # type: ignore[return-value]  # the functions of this library take it for a semiring
+                return self._name_of_relaxation(float(temperature).hex(), id(self))  # type: ignore[return-value]  # `as_semiring` reads names
         least, most = (is_operation(self.program.add[0], (name,)) for name in ("min", "max"))
         if self.components > 1 or not (least or most) or not is_operation(self.program.mul[0], ("add",)) or self.witness:
             raise SemiringError(f"{self.name} has no relaxation; min-plus and max-plus have one")
@@ -178,8 +172,10 @@ class Semiring(AlgebraicStructure):
         name = f"{self.name} at temperature {float(temperature):g}"
         return Semiring(name, add, self.mul, self.zero, self.one, star=star, domain=self.domain)
 
-    def _number_of_relaxation(self, temperature: str, _: int) -> int:
-        return self.smooth(float.fromhex(temperature)).number()
+    def _name_of_relaxation(self, temperature: str, _: int) -> str:
+        made = self.smooth(float.fromhex(temperature))
+        Semiring.named[name := f"{made.name}, number {made.number()}"] = made
+        return name
 
     def number(self) -> int:
         """Return the number that stands for the semiring in this process, and keep it, where another library takes no objects.
@@ -275,7 +271,7 @@ def _is_torch_imported() -> bool:
     return "torch" in sys.modules
 
 
-_once: list[Any] = [_is_torch_imported, Semiring.number, Semiring._number_of_relaxation]
+_once: list[Any] = [_is_torch_imported, Semiring.number, Semiring._name_of_relaxation]
 for _function in _once:
     _function._dynamo_marked_constant = True  # torch.compile calls it once
 Semiring.__init__ = raised_here(Semiring.__init__)  # type: ignore[method-assign]  # `dataclass` writes it

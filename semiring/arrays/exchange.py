@@ -247,9 +247,7 @@ def _array_of(rows: Any) -> tuple[Array, Array | None, tuple[tuple[int, ...], in
     except ValueError as error:
         raise ShapeError(f"the nested list is not an array: {error}") from None
     except RuntimeError as error:  # of PyTorch, such as for tensors that require a gradient
-        raise GraphError(
-            f"the nested list has tensors without readable entries ({error}); pass one tensor, such as torch.stack(…)"
-        ) from None
+        raise GraphError(f"the nested list has tensors that cannot be read ({error}); pass one, such as torch.stack(…)") from None
     masked = False
     for part in _arrays(rows):
         masked = masked or ("numpy.ma" in sys.modules and np.ma.is_masked(part))

@@ -76,11 +76,9 @@ def require_entries(value: Any, name: str) -> None:
     """Refuse a tensor, or a list of tensors, whose entries PyTorch does not show, because it compiles or transforms the function."""
     x = value[0] if type(value) in (list, tuple) and value else value
     if hasattr(x, "fake_mode"):
-        why = "are unknown while PyTorch compiles the function; pass numbers in a list, or call the function outside"
-        raise GraphError(f"the entries of {name} {why}")
+        raise GraphError(f"the entries of {name} are unknown while PyTorch compiles; pass numbers in a list, or call the function outside")
     if "torch" in sys.modules and isinstance(x, sys.modules["torch"].Tensor) and is_transformed(x):
-        why = "cannot be read within torch.func, where a tensor stands for others; pass numbers, or the whole batch at once"
-        raise GraphError(f"the entries of {name} {why}")
+        raise GraphError(f"{name} stands for others within torch.func, and has no entries to read; pass numbers, or the whole batch")
 
 
 def is_traced(value: Any) -> bool:

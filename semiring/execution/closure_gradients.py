@@ -20,16 +20,7 @@ from semiring.arrays.autograd import differentiable, gradient_required, transpos
 from semiring.arrays.devices import in_stream_of, numpy_dtypes
 from semiring.arrays.followed import requires_gradient
 from semiring.common.errors import DTypeError
-from semiring.execution.gradients import (
-    Results,
-    adjoint_if_needed,
-    applied,
-    computed,
-    device_of_tensors,
-    not_propagated,
-    result_dtypes,
-    tensors_of,
-)
+from semiring.execution.gradients import Results, adjoint_if_needed, applied, computed, device_in, not_propagated, result_dtypes, tensors_of
 from semiring.execution.product import multiply
 from semiring.execution.question import Question
 from semiring.execution.strategy import solve
@@ -100,7 +91,7 @@ def close_with_gradient(graph: Any, question: Question) -> Any:
             raise not_propagated(f"{name}= does", f"leave out {name}, or pass .detach()")
     adjoint = adjoint_if_needed(functools.partial(_adjoint_for, semiring), (graph,)) or _NO_ADJOINT
     torch: Any = sys.modules["torch"]
-    device = device_of_tensors((graph,))
+    device = device_in((graph,))
     parts = [x.to(computed(x.dtype)) for x in tensors_of(graph, semiring, "the graph", device, needed=requires_gradient(graph))]
     parts, n = _without_nonedges(parts, question), _side(parts[0])
     given = {-2: (options.sources, "sources"), -1: (options.targets, "targets")}

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algebra.definition import Numbered, Semiring
+from semiring.algebra.definition import Semiring
 from semiring.arrays.autograd import in_front
 from semiring.common.errors import GraphError
 from semiring.execution.numbering import Numbering
@@ -30,7 +30,7 @@ _VALUE, _SEMIRING, _LIST = "a value of a call", "a semiring of a call", "a list 
 _asked: list[tuple[Any, Any, Any]] = []
 """Public functions with their arguments, without tensors and numbers, by number. The graphs with these numbers are never stored on disk."""
 
-_calls = Numbering[Any]()
+_calls = Numbering()
 """Calls of `torch.autograd.Function` without operands."""
 
 
@@ -43,20 +43,18 @@ def in_graph(function: Any, *args: Any, **options: Any) -> Any:
 
 def _packed(x: Any, values: list[Any]) -> Any:
     """Move tensors and numbers to a list, and return constants."""
+    if isinstance(x, bool | str | range | torch.dtype) or x is None:
+        return x
     if isinstance(x, torch.Tensor | np.ndarray) or type(x) in (int, float):
         values.append(torch.as_tensor(x) if isinstance(x, np.ndarray) else x)
         return _VALUE
     if isinstance(x, Semiring):
-        return _SEMIRING, x.number(), id(x)  # the compiler compiles again for an object of another identity
-    if isinstance(x, Numbered):
-        return _SEMIRING, x.number
+        return _SEMIRING, id(x), x.number()  # the compiler compiles again for an object of another identity
     if isinstance(x, tuple | list):
         parts = [_packed(part, values) for part in x]
         return (_LIST, *parts) if isinstance(x, list) else tuple(parts)
     if isinstance(x, dict):
         return {name: _packed(part, values) for name, part in x.items()}
-    if x is None or isinstance(x, bool | str | range | torch.dtype):
-        return x
     raise GraphError(f"inside torch.compile, a call takes dense tensors, numbers and names, and no {type(x).__name__}; call it outside")
 
 
@@ -64,7 +62,7 @@ def _unpacked(x: Any, values: Iterator[Any]) -> Any:
     """Return what `_packed` was given."""
     if isinstance(x, tuple):
         if x[:1] == (_SEMIRING,):
-            return Semiring.numbered[x[1]]
+            return Semiring.numbered[x[2]]
         listed = x[:1] == (_LIST,)
         return (list if listed else tuple)([_unpacked(part, values) for part in x[listed:]])
     if isinstance(x, dict):

@@ -26,7 +26,7 @@ from semiring.execution.product import multiply, with_witness
 from semiring.execution.relaunch import multiply_again
 
 __all__ = [
-    "Options", "Results", "adjoint_for", "adjoint_if_needed", "applied", "computed", "device_of_tensors", "multiply_with_gradient",
+    "Options", "Results", "adjoint_for", "adjoint_if_needed", "applied", "computed", "device_in", "multiply_with_gradient",
     "not_propagated", "operands_with_gradient", "product_of_tensors", "result_dtypes", "stand_in", "tensors_of",
 ]  # fmt: skip
 
@@ -81,7 +81,7 @@ def multiply_with_gradient(a: Any, b: Any, semiring: Semiring, options: Options,
     """Multiply tensors so that PyTorch can differentiate the product; arguments are those of `multiply`, and of `adjoint_of`."""
     if not alone:
         raise not_propagated("c, out, mask, dtype and overflow do")
-    needed, device = any(map(requires_gradient, (a, b))), device_of_tensors((a, b))
+    needed, device = any(map(requires_gradient, (a, b))), device_in((a, b))
     adjoint = adjoint_if_needed(functools.partial(adjoint_for, semiring, split=split), (a, b))
     left, right = (tensors_of(x, semiring, name, device, needed=needed) for x, name in ((a, "a"), (b, "b")))
     *values, witness = product_of_tensors(left, right, semiring, options, adjoint)
@@ -129,7 +129,7 @@ def operands_with_gradient(operands: Sequence[Any], semiring: Semiring, *, alone
     if not alone:
         raise not_propagated("out, witness and memory_limit do")
     adjoint_if_needed(functools.partial(adjoint_for, semiring), operands)
-    device, needed = device_of_tensors(operands), any(map(requires_gradient, operands))
+    device, needed = device_in(operands), any(map(requires_gradient, operands))
     parts = [tensors_of(x, semiring, f"operand {i}", device, needed=needed) for i, x in enumerate(operands)]
     kind = computed(*(v.dtype for part in parts for v in part))
     converted = [tuple(v.to(kind) for v in part) for part in parts]
@@ -169,7 +169,7 @@ def not_propagated(options: str, remedy: str = "pass .detach()") -> GraphError:
     return GraphError(f"a tensor requires a gradient, which {options} not propagate; {remedy}")
 
 
-def device_of_tensors(operands: Sequence[Any]) -> Any:
+def device_in(operands: Sequence[Any]) -> Any:
     """Return the device of the first tensor that PyTorch follows; nested lists have none."""
     return next(x.device for x in flattened(operands) if is_recorded(x) and not isinstance(x, list | tuple))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 from dataclasses import fields, is_dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.expression import Expr, flat
@@ -14,20 +14,18 @@ from semiring.common.errors import GraphError
 
 __all__ = ["Numbering"]
 
-C = TypeVar("C")
 
-
-class Numbering(dict[int, C]):
+class Numbering(dict[int, Any]):
     """Calls by their numbers; equal calls share one.
 
-    No call is ever dropped: a compiled function contains the number alone, and nobody tells when the last such function is gone.
+    No call is ever dropped: a compiled function has the number alone, and nobody tells when the last such function is gone.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self._lock = forks.lock()
 
-    def number(self, call: C) -> int:
+    def number(self, call: Any) -> int:
         """Return the number of a call: equal in all processes, because both libraries store compiled functions on disk."""
         number = int.from_bytes(hashlib.blake2b(repr(_meaning(call)).encode(), digest_size=7).digest(), "little")
         with self._lock:
@@ -35,8 +33,8 @@ class Numbering(dict[int, C]):
                 number += 1
         return number
 
-    def __missing__(self, number: int) -> C:
-        raise GraphError("the function was compiled in another process, with a call that is unknown in this one; compile it here again")
+    def __missing__(self, number: int) -> Any:
+        raise GraphError("the function was compiled in another process, and this process has not made the call; compile the function again")
 
 
 def _meaning(x: Any) -> Any:

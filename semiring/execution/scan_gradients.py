@@ -26,7 +26,7 @@ from semiring.execution.gradients import (
     adjoint_if_needed,
     applied,
     computed,
-    device_of_tensors,
+    device_in,
     not_propagated,
     product_of_tensors,
     result_dtypes,
@@ -102,7 +102,7 @@ def scan_with_gradient(matrices: Any, semiring: Semiring, initial: Any, weights:
     if options.sample is not None:
         raise not_propagated("samples do")
     given = {name: x for name, x in zip(_AXES, (matrices, weights, initial), strict=True) if x is not None}
-    device = device_of_tensors(list(given.values()))
+    device = device_in(list(given.values()))
     needed = any(map(requires_gradient, passed))
     parts = {name: tensors_of(x, semiring, name, device, needed=needed) for name, x in given.items()}
     counts = None if lengths is None else whole_numbers(lengths)

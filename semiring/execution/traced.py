@@ -10,7 +10,7 @@ import functools
 import importlib
 import sys
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -27,9 +27,7 @@ _TARGET = "semiring_call"
 
 
 class TracedCall(Protocol):
-    """A question without its operands: a named tuple, whose fields have the same text in all processes."""
-
-    def __iter__(self) -> Iterator[Any]: ...
+    """A question without its operands: a named tuple."""
 
     @abstractmethod
     def results(self, parts: Any) -> list[tuple[Any, Any]]:
@@ -106,7 +104,7 @@ def in_floats(parts: Sequence[Any], tangents: Sequence[Any], values: Sequence[An
     return converted, [None if t is None else t.astype(v.dtype) for t, v in zip(tangents, values, strict=True)]
 
 
-_asked = Numbering[TracedCall]()
+_asked = Numbering()
 """Questions by their numbers, which compiled functions of JAX contain."""
 
 

@@ -354,7 +354,7 @@ def test_numbers() -> None:
 
 REFUSED: dict[str, tuple[Any, str]] = {
     "c": (lambda a: sr.matmul(a, a, sr.MIN_PLUS, c=a), r"inside torch\.compile, c, out, mask, dtype and overflow do not work"),
-    "k": (lambda a: sr.matmul(a, a, sr.MIN_PLUS, k=2), "the entries of a tensor are unknown while PyTorch compiles the function"),
+    "k": (lambda a: sr.matmul(a, a, sr.MIN_PLUS, k=2), "the entries of a tensor are unknown while PyTorch compiles"),
     "paths": (lambda a: sr.apsp(a, paths=True), r"inside torch\.compile, paths= does not work"),
     "limit": (lambda a: sr.apsp(a, limit=3), r"inside torch\.compile, limit= does not work"),
     "a tensor of sources": (lambda a: sr.apsp(a, sources=torch.tensor([1])), "entries of sources are unknown .* pass numbers in a list"),
