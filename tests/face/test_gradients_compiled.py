@@ -249,6 +249,11 @@ def test_relaxations() -> None:
             )
     assert sr.MIN_PLUS.smooth(2).number() == sr.MIN_PLUS.smooth(2).number()
 
+    def interrupted(a: Any) -> Any:
+        return torch.compiler.disable(sr.power)(a + 1, 2, sr.MIN_PLUS.smooth(0.25))
+
+    assert torch.equal(torch.compile(interrupted, backend="aot_eager")(a), interrupted(a))
+
 
 @pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int64], ids=str)
 def test_reachability(dtype: Any) -> None:
