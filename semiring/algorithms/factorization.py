@@ -17,10 +17,12 @@ from semiring.algorithms.csr import CSR
 from semiring.algorithms.distribution import Distribution, distribution
 from semiring.algorithms.divergence import Diagnosis
 from semiring.algorithms.elimination import Elimination
-from semiring.algorithms.rows_of_edges import grow_trees
+from semiring.algorithms.rows_of_edges import rows_of_edges
 from semiring.algorithms.schedules import eliminates
+from semiring.algorithms.search import searches_for
 from semiring.algorithms.sums import Sums, diverged, is_inverse, nonnegative_sums, pivoted
 from semiring.algorithms.symbolic import Symbolic
+from semiring.algorithms.tight_edges import ends_along_tight_edges
 from semiring.arrays.conversion import Array, Values
 from semiring.arrays.devices import host, is_gpu, on_device, to_gpu
 from semiring.arrays.pieces import slices
@@ -244,31 +246,31 @@ class Factorization:
         return self._multiplied(back, self.elimination.solve(self._multiplied(p, b)))
 
     def origins(self, b: Values, x: Values) -> tuple[Array, Values]:
-        """Return the vertex j at the end of a best path of each x_i, −1 for none, and the weight of the path; ⊕ must be selective.
+        """Return the vertex j at the end of a best path of each x_i, −1 for none, and the weight of the path; ⊕ must be selective."""
+        offers, rows = (tuple(np.ascontiguousarray(v.T) for v in values) for values in (b, x))
+        ends, walks = np.empty(rows[0].shape, np.int32), tuple(map(np.empty_like, rows))
+        for column in np.flatnonzero(~self._ends(self.edges, offers, rows, ends, walks)).tolist():  # rounding hides tight edges
+            part, tree = slice(column, column + 1), self._searched(tuple(v[column] for v in offers))
+            inner = np.flatnonzero((tree >= 0) & (tree < self.edges.n))
+            weights = tuple(w[self.located(inner, tree[inner])] for w in self.edges.weights)
+            only = CSR.of(inner, tree[inner], weights, self.edges.n, self.edges.zero)
+            last = tuple(np.where(tree == self.edges.n, v[part], z).astype(v.dtype) for v, z in zip(offers, self.edges.zero, strict=True))
+            self._ends(only, last, tuple(v[part] for v in rows), ends[part], tuple(w[part] for w in walks))
+        return ends.T, tuple(w.T for w in walks)
 
-        Edges of weight b_j lead from each vertex j to a further vertex, so that each column of x has a tree of best paths to this vertex.
-        """
-        edges, n, every = self.edges, self.edges.n, np.arange(self.edges.n)
-        one = self.semiring.identities(edges.dtypes)[1]
-        tails, heads = np.concatenate([edges.tails, every]), np.concatenate([edges.heads, np.full(n, n)])
-        order = np.argsort(tails, kind="stable")
-        found, weights = np.empty(b[0].shape, np.int64), tuple(np.empty_like(v) for v in x)
-        for column in range(b[0].shape[1]):
-            joined = tuple(np.concatenate([w, v[:, column]])[order] for w, v in zip(edges.weights, b, strict=True))
-            graph = CSR.of(tails[order], heads[order], joined, n + 1, edges.zero)
-            row = tuple(np.append(v[:, column], o).astype(v.dtype)[None] for v, o in zip(x, one, strict=True))
-            tree = grow_trees(self.semiring, graph, np.array([n]), row, backward=True, threads=self.elimination.kernels.threads)[0, :n]
-            inner = np.flatnonzero((tree >= 0) & (tree < n))
-            above, walk = every.copy(), tuple(np.full(n, o, d) for o, d in zip(one, edges.dtypes, strict=True))
-            above[inner] = tree[inner]
-            for v, w in zip(walk, edges.weights, strict=True):
-                v[inner] = w[self.located(inner, above[inner])]
-            while (above[above] != above).any():  # twice the distance in the tree each time
-                walk, above = self._multiplied(walk, tuple(v[above] for v in walk)), above[above]
-            found[:, column] = np.where(tree < 0, -1, above)
-            for v, w in zip(weights, walk, strict=True):
-                v[:, column] = w
-        return found, weights
+    def _ends(self, edges: CSR, offers: Values, rows: Values, ends: Array, walks: Values) -> Array:
+        graph, back = ((g.starts, g.heads, g.weights) for g in (edges, edges.transposed()))
+        return ends_along_tight_edges(self.semiring, graph, back, offers, rows, ends, walks, threads=self.elimination.kernels.threads)
+
+    def _searched(self, offers: Values) -> Array:
+        """Search a tree of best paths to vertex n, to which an edge of weight b_j leads from each vertex j; return the next vertices."""
+        edges, n = self.edges, self.edges.n
+        tails, heads = np.concatenate([edges.tails, np.arange(n)]), np.concatenate([edges.heads, np.full(n, n)])
+        order, tree = np.argsort(tails, kind="stable"), np.full((1, n + 1), -1, np.int32)
+        weights = tuple(np.concatenate(pair)[order] for pair in zip(edges.weights, offers, strict=True))
+        graph, searches = CSR.of(tails[order], heads[order], weights, n + 1, edges.zero), searches_for(self.semiring, edges.dtypes, "cpu")
+        rows_of_edges(self.semiring, graph, np.array([n]), backward=True, tree=tree, searches=searches)
+        return tree[0, :n]
 
     def _eliminate(self, weights: Values, changed: Array | None) -> None:
         """Eliminate the graph with new weights; `changed` numbers the changed edges, None for all."""

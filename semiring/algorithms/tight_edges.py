@@ -4,6 +4,9 @@ In a row d from a source, d_v is the best offer d_u ⊗ a_uv over the edges to v
 In several rows at a time, each vertex takes the tail of its first tight edge (`semiring.kernels.cpu.tight_edges`). Edges of weight 0, for
 example, may close a circle; `grow_tree` then grows the tree of a row from its source along tight edges, breadth-first. Rounding can hide
 a tight edge; a row whose search then misses a vertex stays without a tree.
+
+In a solution x of x = A ⊗ x ⊕ b, b_j is an offer too, and best paths end at the vertices j whose best offer is b_j. `grow_from_ends` grows
+all trees of a column at once.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from semiring.kernels import machine
 from semiring.kernels.cpu.loops import Elements, Ints, Rows, ShortInts, ShortRows, loop
 from semiring.kernels.select import element_operations, tight_trees
 
-__all__ = ["trees_along_tight_edges"]
+__all__ = ["ends_along_tight_edges", "trees_along_tight_edges"]
 
 Graph = tuple[Array, Array, Values]
 
@@ -67,6 +70,72 @@ def grow_tree(
     return taken == reached
 
 
+@loop
+def grow_from_ends(
+    n: int, edges: ShortEdges, back: ShortEdges, i: int, offers: Rows, rows: Rows, ends: ShortRows, walks: Rows, queue: ShortInts,
+    best: Elements, *, semiring: Any,
+) -> bool:  # fmt: skip
+    """Grow the trees of row i, a column of x, from the ends of its paths; return True if they reach all vertices of the row."""
+    given, row, end, walk, reached, taken = offers[i], rows[i], ends[i], walks[i], 0, 0
+    for v in range(n):
+        offer = given[v]
+        for e in range(edges.starts[v], edges.starts[v + 1]):
+            further = row[edges.heads[e]]
+            new = semiring.mul(edges.weights[e], further)
+            if semiring.improves(new, offer) and semiring.better(further, semiring.zero):
+                offer = new
+        best[v] = offer
+        end[v] = -1
+        walk[v] = semiring.one
+        if semiring.better(row[v], semiring.zero):
+            reached += 1
+        if not semiring.better(offer, given[v]) and semiring.improves(given[v], semiring.zero):
+            end[v] = v
+            queue[taken] = v
+            taken += 1
+    place = 0
+    while place < taken:
+        u = queue[place]
+        for e in range(back.starts[u], back.starts[u + 1]):
+            v = back.heads[e]
+            if end[v] < 0:
+                along = semiring.mul(back.weights[e], row[u])
+                if not semiring.better(best[v], along) and semiring.improves(along, semiring.zero):
+                    end[v] = end[u]
+                    walk[v] = semiring.mul(back.weights[e], walk[u])
+                    queue[taken] = v
+                    taken += 1
+        place += 1
+    return taken == reached
+
+
+def ends_along_tight_edges(
+    semiring: Semiring, graph: Graph, back: Graph, offers: Values, rows: Values, ends: Array, walks: Values, *, threads: int | None
+) -> Array:
+    """Find the ends of best paths and the weights of these paths, for columns of b and x as rows; return a mask of the complete rows.
+
+    `back` is the reversed graph. `ends` receives vertices, −1 for none; `walks` the weights of the paths, 1 for none.
+    """
+    (count, n), m, dtypes = ends.shape, len(graph[1]), tuple([v.dtype for v in rows])
+    found, operations = np.zeros(count, bool), element_operations(semiring, dtypes)
+
+    def grow(i: int, _: int) -> None:
+        scratch = np.empty(n, np.int32), tuple([np.empty(n, d) for d in dtypes])
+        grown = grow_from_ends.bind(n, there, reverse, i, offers, rows, ends, walks, *scratch, semiring=operations)
+        found[i] = grown(40 * (n + m))
+
+    there, reverse = map(_short, (graph, back))
+    run(grow, range(count), thread_count(threads) if count * (n + m) >= machine.SEARCH_SERIAL else 1)
+    return found
+
+
+def _short(graph: Graph) -> ShortEdges:
+    starts, heads, weights = graph
+    return ShortEdges(
+        np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(heads, np.int32), tuple(map(np.ascontiguousarray, weights))
+    )
+
+
 def trees_along_tight_edges(
     semiring: Semiring, graph: Graph, back: Graph, roots: Array, values: Values, trees: Array, *, backward: bool, threads: int | None
 ) -> Array:
@@ -77,10 +146,7 @@ def trees_along_tight_edges(
     """
     count, n, m, dtypes = len(roots), len(graph[0]) - 1, len(graph[1]), tuple([v.dtype for v in values])
     several = tight_trees(semiring, dtypes)
-    there, reverse = (
-        ShortEdges(np.ascontiguousarray(g[0], np.int64), np.ascontiguousarray(g[1], np.int32), tuple(map(np.ascontiguousarray, g[2])))
-        for g in (graph, back)
-    )
+    there, reverse = map(_short, (graph, back))
     padded = np.append(roots, np.repeat(roots[-1:], several.lanes)).astype(np.int32)
     grown = np.zeros(count + several.lanes, np.uint8)
     grow_several = several.bind((reverse.starts, reverse.heads, reverse.weights), padded, values, trees, grown, backward=backward)

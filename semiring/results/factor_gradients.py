@@ -119,7 +119,7 @@ def _adjoint(solver: _Solver, kept: Sequence[Any], gradients: Sequence[Any]) -> 
         (g,), (x,) = gradients, found
         return list(_sums().apply(solver.flipped(), where(x == -math.copysign(math.inf, scale), 0, g), -x, *b))
     ends, *left = found
-    reached, ends = ends >= 0, ends.clamp(min=0)
+    reached, ends = ends >= 0, ends.clamp(min=0).long()
     gradients = right = [where(reached, g, 0) for g in gradients]
     if uses_operands(jacobian):
         right = [where(reached, x.gather(-2, ends), 1) for x in b]
