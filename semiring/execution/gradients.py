@@ -7,26 +7,26 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from semiring.algebra.definition import Semiring
 from semiring.algebra.laws import is_selective
-from semiring.algorithms.adjoints import Adjoint, ForwardPass, adjoint_of, deficit
-from semiring.arrays.autograd import differentiable, gradient_required, transformations, transposed
+from semiring.algorithms.adjoints import Adjoint, ForwardPass, adjoint_of, deficit, reads_operands
+from semiring.arrays.autograd import adjoint_if_needed, differentiable, gradient_required, transformations, transposed
 from semiring.arrays.devices import in_stream_of, numpy_dtypes, torch_dtypes
 from semiring.arrays.exchange import name_of, require_readable
-from semiring.arrays.followed import is_recorded, is_staged, is_transformed, requires_gradient
+from semiring.arrays.followed import is_recorded, is_staged, requires_gradient
 from semiring.common.errors import DTypeError, GraphError, ShapeError
 from semiring.execution.operands import Shape, common_dtypes, flattened, leading_axes
 from semiring.execution.product import multiply, with_witness
 from semiring.execution.relaunch import multiply_again
 
 __all__ = [
-    "Options", "Results", "adjoint_for", "adjoint_if_needed", "applied", "computed", "multiply_with_gradient",
+    "Options", "Results", "adjoint_for", "applied", "computed", "multiply_with_gradient",
     "not_propagated", "operands_with_gradient", "product_of_tensors", "result_dtypes", "stand_in", "tensors_of",
 ]  # fmt: skip
 
@@ -34,8 +34,6 @@ Options = tuple[bool, str, int | None, bool]
 
 Results = list[tuple[Shape, Any] | None]
 """Shape and dtype of each result of an `autograd.Function`; None for an absent result."""
-
-R = TypeVar("R")
 
 
 @dataclass
@@ -149,19 +147,6 @@ def adjoint_for(semiring: Semiring, *, split: bool = False) -> Adjoint:
         return adjoint_of(semiring, split=split)
 
 
-def adjoint_if_needed(find: Callable[[], R], operands: Sequence[Any]) -> R | None:
-    """Return the adjoint that a function finds; None for tensors that are only compiled, or transformed, such as by `vmap`."""
-    needed = any(map(requires_gradient, operands))
-    if not needed and is_staged() and not any(is_transformed(x) for x in flattened(operands) if hasattr(x, "new_full")):
-        return None
-    try:
-        return find()
-    except GraphError:
-        if needed:
-            raise
-        return None
-
-
 def not_propagated(options: str, remedy: str = "pass .detach()") -> GraphError:
     """Return the error for options that tensors do not have which PyTorch follows."""
     if is_staged():
@@ -228,38 +213,43 @@ def _forward(call: _Call, *operands: Any) -> tuple[Any, ...]:
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
-    """Keep for the backward pass the operands, and the values over log Σ exp or the witness."""
+    """Keep for the backward pass the operands if it reads them, and the values over log Σ exp or the witness."""
     ctx.call, *operands = inputs
     *values, witness = output
-    kept = *operands, witness if ctx.call.semiring.program.exponential is None else values[0]
+    ctx.forms, reads = [(x.shape, x.dtype) for x in operands], ctx.call.adjoint is not None and reads_operands(ctx.call.adjoint)
+    kept = *(operands if reads else ()), witness if ctx.call.semiring.program.exponential is None else values[0]
     ctx.save_for_backward(*kept)
     ctx.save_for_forward(*kept)
     if witness is not None:
         ctx.mark_non_differentiable(witness)
 
 
-def _backward(ctx: Any, *gradients: Any) -> tuple[Any, ...]:
-    width, needed = ctx.call.semiring.components, ctx.needs_input_grad[1:]
+def _forward_pass(ctx: Any, like: Any) -> ForwardPass:
+    """Return what was kept; operands that no adjoint reads are rows of zeros, which share their memory."""
     *operands, found = ctx.saved_tensors
-    if not gradients[0].numel() or not operands[0].numel():
-        return None, *map(sys.modules["torch"].zeros_like, operands)
-    product = ForwardPass(operands[:width], operands[width:], found, ctx.call.deficit)
+    operands, width = operands or [like.new_zeros(shape[-1:], dtype=kind).expand(shape) for shape, kind in ctx.forms], ctx.call.width
+    return ForwardPass(operands[:width], operands[width:], found, ctx.call.deficit)
+
+
+def _backward(ctx: Any, *gradients: Any) -> tuple[Any, ...]:
+    width, needed = ctx.call.width, ctx.needs_input_grad[1:]
+    product = _forward_pass(ctx, gradients[0])
+    if not gradients[0].numel() or not product.left[0].numel():
+        return None, *map(sys.modules["torch"].zeros_like, (*product.left, *product.right))
     left, right = ctx.call.adjoint(product, gradients[:width], (any(needed[:width]), any(needed[width:])))
     return None, *left, *right
 
 
 def _forward_derivative(ctx: Any, _: None, *tangents: Any) -> tuple[Any, ...]:
     """Return the derivatives of the values along the tangents of the operands."""
-    width = ctx.call.semiring.components
-    *operands, found = ctx.saved_tensors
-    product = ForwardPass(operands[:width], operands[width:], found, ctx.call.deficit)
-    shape = *operands[0].shape[:-1], operands[width].shape[-1]
+    product = _forward_pass(ctx, next(t for t in tangents if t is not None))
+    shape, find = (*product.left[0].shape[:-1], product.right[0].shape[-1]), ctx.call.adjoint or adjoint_for(ctx.call.semiring)
 
     def adjoint(*gradients: Any) -> list[Any]:
-        left, right = ctx.call.adjoint(product, gradients, (True, True))
+        left, right = find(product, gradients, (True, True))
         return [*left, *right]
 
-    return *transposed(adjoint, [x.new_zeros(shape) for x in operands[:width]], tangents), None
+    return *transposed(adjoint, [x.new_zeros(shape) for x in product.left], tangents), None
 
 
 _product = functools.partial(differentiable, "SemiringProduct", _forward, _keep, _backward, _forward_derivative)
