@@ -7,6 +7,7 @@ reweighed graph are the wanted elements times the potentials of both ends.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -249,28 +250,23 @@ class Factorization:
         """Return the vertex j at the end of a best path of each x_i, −1 for none, and the weight of the path; ⊕ must be selective."""
         offers, rows = (tuple(np.ascontiguousarray(v.T) for v in values) for values in (b, x))
         ends, walks = np.empty(rows[0].shape, np.int32), tuple(map(np.empty_like, rows))
-        for column in np.flatnonzero(~self._ends(self.edges, offers, rows, ends, walks)).tolist():  # rounding hides tight edges
-            part, tree = slice(column, column + 1), self._searched(tuple(v[column] for v in offers))
-            inner = np.flatnonzero((tree >= 0) & (tree < self.edges.n))
-            weights = tuple(w[self.located(inner, tree[inner])] for w in self.edges.weights)
-            only = CSR.of(inner, tree[inner], weights, self.edges.n, self.edges.zero)
-            last = tuple(np.where(tree == self.edges.n, v[part], z).astype(v.dtype) for v, z in zip(offers, self.edges.zero, strict=True))
-            self._ends(only, last, tuple(v[part] for v in rows), ends[part], tuple(w[part] for w in walks))
+        find = partial(ends_along_tight_edges, self.semiring, threads=self.elimination.kernels.threads)
+        for i in np.flatnonzero(~find(self.edges, offers, rows, ends, walks)).tolist():  # rounding hides tight edges
+            part, (edges, last) = slice(i, i + 1), self._searched(tuple(v[i] for v in offers))
+            find(edges, last, tuple(v[part] for v in rows), ends[part], tuple(w[part] for w in walks))
         return ends.T, tuple(w.T for w in walks)
 
-    def _ends(self, edges: CSR, offers: Values, rows: Values, ends: Array, walks: Values) -> Array:
-        graph, back = ((g.starts, g.heads, g.weights) for g in (edges, edges.transposed()))
-        return ends_along_tight_edges(self.semiring, graph, back, offers, rows, ends, walks, threads=self.elimination.kernels.threads)
-
-    def _searched(self, offers: Values) -> Array:
-        """Search a tree of best paths to vertex n, to which an edge of weight b_j leads from each vertex j; return the next vertices."""
-        edges, n = self.edges, self.edges.n
-        tails, heads = np.concatenate([edges.tails, np.arange(n)]), np.concatenate([edges.heads, np.full(n, n)])
-        order, tree = np.argsort(tails, kind="stable"), np.full((1, n + 1), -1, np.int32)
-        weights = tuple(np.concatenate(pair)[order] for pair in zip(edges.weights, offers, strict=True))
-        graph, searches = CSR.of(tails[order], heads[order], weights, n + 1, edges.zero), searches_for(self.semiring, edges.dtypes, "cpu")
-        rows_of_edges(self.semiring, graph, np.array([n]), backward=True, tree=tree, searches=searches)
-        return tree[0, :n]
+    def _searched(self, offers: Values) -> tuple[CSR, Values]:
+        """Search best paths to a further vertex, to which an edge of weight b_j leads from each j; return only the edges of their tree."""
+        edges, n, zero, back = self.edges, self.edges.n, self.edges.zero, self.edges.transposed()
+        weights = tuple(map(np.append, back.weights, offers))
+        graph = CSR(n + 1, np.append(back.starts, len(back.heads) + n), np.append(back.heads, np.arange(n)), weights, zero)
+        tree, searches = np.full((1, n + 1), -1, np.int32), searches_for(self.semiring, edges.dtypes, "cpu")
+        rows_of_edges(self.semiring, graph.transposed(), np.array([n]), backward=True, tree=tree, searches=searches)
+        inner, last = np.flatnonzero((tree[0] >= 0) & (tree[0] < n)), tree[:, :n] == n
+        numbers = self.located(inner, tree[0, inner])
+        only = CSR.of(inner, edges.heads[numbers], tuple(w[numbers] for w in edges.weights), n, zero)
+        return only, tuple(np.where(last, v, v.dtype.type(z)) for v, z in zip(offers, zero, strict=True))
 
     def _eliminate(self, weights: Values, changed: Array | None) -> None:
         """Eliminate the graph with new weights; `changed` numbers the changed edges, None for all."""

@@ -52,11 +52,6 @@ class _Call:
         return self
 
     @property
-    def trees(self) -> bool:
-        """True if the forward pass finds trees of paths."""
-        return self.adjoint is not None and self.adjoint.trees
-
-    @property
     def width(self) -> int:
         """The number of results with a gradient, which come first."""
         return self.question.semiring.components
@@ -77,7 +72,7 @@ class _Call:
         n, torch = _side(operands[0]), sys.modules["torch"]
         shape = *operands[0].shape[:-2], n if self.roots is None else len(self.roots), n
         kinds = result_dtypes([x.dtype for x in operands], self.question.semiring)
-        return [*((shape, kind) for kind in kinds), (shape, torch.int32) if self.trees else None]
+        return [*((shape, kind) for kind in kinds), (shape, torch.int32) if self.question.options.paths else None]
 
     def roots_on(self, tensor: Any) -> Any:
         """Return the roots on the device of a tensor, made anew: a tensor of one level of `torch.func` has no meaning at others."""
@@ -139,7 +134,7 @@ def _forward(call: _Call, *operands: Any) -> tuple[Any, ...]:
     semiring, parts = call.question.semiring, [x.detach() for x in operands]
     with in_stream_of(parts):
         found = solve(tuple(parts) if len(parts) > 1 else parts[0], call.question)
-        values, trees = (found.values, found.predecessors()) if call.trees else (found, None)
+        values, trees = (found.values, found.predecessors()) if call.question.options.paths else (found, None)
         values = values if len(parts) > 1 else (values,)
         if semiring.program.exponential is not None and call.adjoint is not None:
             call.deficits = deficits(semiring.program.exponential, *parts, *values, reflexive=call.question.reflexive)
@@ -167,8 +162,7 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
     ctx.call, *parts = inputs
     *values, trees = output
     adjoint, ctx.shape = ctx.call.adjoint, parts[0].shape
-    weights, read = (adjoint.weights, adjoint.values) if adjoint else (False, False)
-    kept = [x if weights else None for x in parts], [v if read else None for v in values]
+    kept = [x if adjoint and adjoint.weights else None for x in parts], [v if adjoint and adjoint.values else None for v in values]
     ctx.save_for_backward(*kept[0], *kept[1], trees)
     ctx.save_for_forward(*kept[0], *kept[1], trees)
     ctx.like = values[0].shape

@@ -243,7 +243,8 @@ def _backward(ctx: Any, *gradients: Any) -> tuple[Any, ...]:
 def _forward_derivative(ctx: Any, _: None, *tangents: Any) -> tuple[Any, ...]:
     """Return the derivatives of the values along the tangents of the operands."""
     product = _forward_pass(ctx, next(t for t in tangents if t is not None))
-    shape, find = (*product.left[0].shape[:-1], product.right[0].shape[-1]), ctx.call.adjoint or adjoint_for(ctx.call.semiring)
+    shape = *product.left[0].shape[:-1], product.right[0].shape[-1]
+    find = ctx.call.adjoint or adjoint_for(ctx.call.semiring, split=True)  # raises the reason against a derivative
 
     def adjoint(*gradients: Any) -> list[Any]:
         left, right = find(product, gradients, (True, True))

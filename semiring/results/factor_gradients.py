@@ -104,11 +104,7 @@ def _form_of(semiring: Semiring) -> ProductDerivative:
 
 
 def _solve(solver: _Solver, *b: Any) -> tuple[Any, ...]:
-    return tuple(solver.solve(b, origins=_selects(solver)))
-
-
-def _selects(solver: _Solver) -> bool:
-    return solver.form is not None and solver.form.kind == "selected"
+    return tuple(solver.solve(b, origins=solver.form is not None and solver.form.kind == "selected"))
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
@@ -120,6 +116,7 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
     ctx.save_for_backward(*kept)
     ctx.save_for_forward(*kept)
     ctx.mark_non_differentiable(*output[len(b) :])
+    ctx.count = len(output)
 
 
 def _adjoint(solver: _Solver, kept: Sequence[Any], gradients: Sequence[Any]) -> list[Any]:
@@ -145,17 +142,16 @@ def _backward(ctx: Any, *gradients: Any) -> tuple[Any, ...]:
 
 
 def _derivative(ctx: Any, _: None, *tangents: Any) -> tuple[Any, ...]:
-    like, width = next(t for t in tangents if t is not None), len(tangents)
-    zeros = [like.new_zeros(like.shape)] * width
-    return *transposed(lambda *g: _adjoint(ctx.solver, ctx.saved_tensors, g), zeros, tangents), *(None,) * (
-        (1 + width) * _selects(ctx.solver)
-    )
+    like = next(t for t in tangents if t is not None)
+    zeros = [like.new_zeros(like.shape, dtype=torch_dtypes()[d]) for d in ctx.solver.edges.dtypes]
+    found = transposed(lambda *g: _adjoint(ctx.solver, ctx.saved_tensors, g), zeros, tangents)
+    return *found, *(None,) * (ctx.count - len(found))
 
 
 def _sum(solver: _Solver, g: Any, u: Any, v: Any) -> tuple[Any]:
     """Return Σ_i g_i e^{s(A*_ij + u_i + v_j)}, or if not transposed with A*_ji; an infinite weight is of an unreachable vertex."""
     torch: Any = sys.modules["torch"]
-    s = solver.form.scale
+    s = derivative_of_product(solver.matrix.semiring).scale
     infinity = math.copysign(math.inf, s)
     finite = g.isfinite()
     parts = [torch.where(finite, g, 0), torch.where(finite, -g, 0), *([] if finite.all() else [(~finite).to(g.dtype)])]
