@@ -213,7 +213,7 @@ def _forward(call: _Call, *operands: Any) -> tuple[Any, ...]:
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
-    """Keep for the backward pass the operands if it reads them, and the values over log Σ exp or the witness."""
+    """Keep for the backward pass the operands if the adjoint reads them, and the values over log Σ exp or the witness."""
     ctx.call, *operands = inputs
     *values, witness = output
     ctx.forms, reads = [(x.shape, x.dtype) for x in operands], ctx.call.adjoint is not None and reads_operands(ctx.call.adjoint)
@@ -225,7 +225,7 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
 
 
 def _forward_pass(ctx: Any, like: Any) -> ForwardPass:
-    """Return what was kept; operands that no adjoint reads are rows of zeros, which share their memory."""
+    """Return the forward pass; rows of zeros, which share their memory, stand for operands that the adjoint does not read."""
     *operands, found = ctx.saved_tensors
     operands, width = operands or [like.new_zeros(shape[-1:], dtype=kind).expand(shape) for shape, kind in ctx.forms], ctx.call.width
     return ForwardPass(operands[:width], operands[width:], found, ctx.call.deficit)

@@ -87,7 +87,7 @@ def _forward(call: _Call, x: Any) -> tuple[Any, Any]:
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
-    """Keep for the backward pass the operand if the adjoint reads this, and the values over log Σ exp or the witness."""
+    """Keep for the backward pass the operand if the adjoint reads it, and the values over log Σ exp or the witness."""
     ctx.call, x = inputs
     product, witness = output
     exponential, own = ctx.call.semiring.program.exponential is not None, var(0 if ctx.call.left else 1)

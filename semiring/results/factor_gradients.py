@@ -56,11 +56,11 @@ class _Solver(NamedTuple):
         if matrix.edges is not self.edges:
             raise GraphError("the factor was updated after the solution; take the gradient before f.update, or make another factor")
         shape = len(like), math.prod(like.shape[1:])
-        given = tuple(x.detach().movedim(-2, 0).reshape(shape) for x in tensors)
+        parts = [x.detach().movedim(-2, 0).reshape(shape) for x in tensors]
         if self.check:
-            given = as_elements(given if len(given) > 1 else given[0], matrix.semiring, matrix.edges.dtypes, "b")
+            given = as_elements(tuple(parts) if len(parts) > 1 else parts[0], matrix.semiring, matrix.edges.dtypes, "b")
         else:
-            given = tuple(np.ascontiguousarray(x.cpu().numpy()) for x in given)
+            given = tuple(np.ascontiguousarray(x.cpu().numpy()) for x in parts)
         found = matrix.solve(given) if self.check else matrix.solved(given, transposed=self.transposed)
         if origins:
             ends, weights = matrix.origins(given, found)
