@@ -252,21 +252,20 @@ class Factorization:
         ends, walks = np.empty(rows[0].shape, np.int32), tuple(map(np.empty_like, rows))
         find = partial(ends_along_tight_edges, self.semiring, threads=self.elimination.kernels.threads)
         for i in np.flatnonzero(~find(self.edges, offers, rows, ends, walks)).tolist():  # rounding hides tight edges
-            part, (edges, last) = slice(i, i + 1), self._searched(tuple(v[i] for v in offers))
-            find(edges, last, tuple(v[part] for v in rows), ends[part], tuple(w[part] for w in walks))
+            part = slice(i, i + 1)
+            given, row, walk = (tuple(v[part] for v in values) for values in (offers, rows, walks))
+            find(self._tree_edges(tuple(v[0] for v in given)), given, row, ends[part], walk)
         return ends.T, tuple(w.T for w in walks)
 
-    def _searched(self, offers: Values) -> tuple[CSR, Values]:
+    def _tree_edges(self, offers: Values) -> CSR:
         """Search best paths to a further vertex, to which an edge of weight b_j leads from each j; return only the edges of their tree."""
-        edges, n, zero, back = self.edges, self.edges.n, self.edges.zero, self.edges.transposed()
+        edges, n, back = self.edges, self.edges.n, self.edges.transposed()
         weights = tuple(map(np.append, back.weights, offers))
-        graph = CSR(n + 1, np.append(back.starts, len(back.heads) + n), np.append(back.heads, np.arange(n)), weights, zero)
+        graph = CSR(n + 1, np.append(back.starts, len(back.heads) + n), np.append(back.heads, np.arange(n)), weights, edges.zero)
         tree, searches = np.full((1, n + 1), -1, np.int32), searches_for(self.semiring, edges.dtypes, "cpu")
         rows_of_edges(self.semiring, graph.transposed(), np.array([n]), backward=True, tree=tree, searches=searches)
-        inner, last = np.flatnonzero((tree[0] >= 0) & (tree[0] < n)), tree[:, :n] == n
-        numbers = self.located(inner, tree[0, inner])
-        only = CSR.of(inner, edges.heads[numbers], tuple(w[numbers] for w in edges.weights), n, zero)
-        return only, tuple(np.where(last, v, v.dtype.type(z)) for v, z in zip(offers, zero, strict=True))
+        kept = tree[0, edges.tails] == edges.heads
+        return CSR.of(edges.tails[kept], edges.heads[kept], tuple(w[kept] for w in edges.weights), n, edges.zero)
 
     def _eliminate(self, weights: Values, changed: Array | None) -> None:
         """Eliminate the graph with new weights; `changed` numbers the changed edges, None for all."""

@@ -32,7 +32,8 @@ def adjoint_if_needed(find: Callable[[], R], operands: Sequence[Any]) -> R | Non
     if not needed and is_staged() and not any(is_transformed(x) for x in parts if hasattr(x, "new_full")):
         return None
     try:
-        return find()
+        with gradient_required():
+            return find()
     except GraphError:
         if needed:
             raise

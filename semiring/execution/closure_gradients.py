@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algebra.definition import Semiring
 from semiring.algorithms.closure_adjoints import ClosureAdjoint, ClosurePass, closure_adjoint_of, deficits
 from semiring.arrays.autograd import adjoint_if_needed, differentiable, gradient_required, transposed
 from semiring.arrays.devices import in_stream_of, numpy_dtypes
@@ -86,7 +85,7 @@ def close_with_gradient(graph: Any, question: Question) -> Any:
         value = question.paths if name == "paths" else getattr(options, name)
         if value is not None and value is not False:
             raise not_propagated(f"{name}= does", f"leave out {name}, or pass .detach()")
-    adjoint = adjoint_if_needed(functools.partial(_adjoint_for, semiring), (graph,))
+    adjoint = adjoint_if_needed(functools.partial(closure_adjoint_of, semiring), (graph,))
     torch: Any = sys.modules["torch"]
     device = next(x.device for x in flattened((graph,)) if is_recorded(x))
     parts = [x.to(computed(x.dtype)) for x in tensors_of(graph, semiring, "the graph", device, needed=requires_gradient(graph))]
@@ -109,12 +108,6 @@ def close_with_gradient(graph: Any, question: Question) -> Any:
 
 def _side(x: Any) -> int:
     return x.shape[-1] if x.ndim else 0  # the forward pass refuses arrays without axes
-
-
-def _adjoint_for(semiring: Semiring) -> ClosureAdjoint:
-    """Return the adjoint of closures over a semiring, or refuse the semiring."""
-    with gradient_required():
-        return closure_adjoint_of(semiring)
 
 
 def _without_nonedges(parts: list[Any], question: Question) -> list[Any]:
@@ -186,7 +179,8 @@ def _forward_derivative(ctx: Any, _: None, *tangents: Any) -> tuple[Any, ...]:
     width = len(tangents)
     like = next(t for t in tangents if t is not None)
     closed = ClosurePass(kept[:width], kept[width:], call.question.reflexive, trees, call.roots_on(like), call.deficits, call.batched)
-    pull = (call.adjoint or _adjoint_for(call.question.semiring)).pull
+    with gradient_required():
+        pull = (call.adjoint or closure_adjoint_of(call.question.semiring)).pull
     return *transposed(lambda *g: pull(closed, g), [like.new_zeros(ctx.like)] * width, tangents), None
 
 

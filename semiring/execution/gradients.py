@@ -26,7 +26,7 @@ from semiring.execution.product import multiply, with_witness
 from semiring.execution.relaunch import multiply_again
 
 __all__ = [
-    "Options", "Results", "adjoint_for", "applied", "computed", "multiply_with_gradient",
+    "Options", "Results", "applied", "computed", "multiply_with_gradient",
     "not_propagated", "operands_with_gradient", "product_of_tensors", "result_dtypes", "stand_in", "tensors_of",
 ]  # fmt: skip
 
@@ -80,7 +80,7 @@ def multiply_with_gradient(a: Any, b: Any, semiring: Semiring, options: Options,
     if not alone:
         raise not_propagated("c, out, mask, dtype and overflow do")
     needed, device = any(map(requires_gradient, (a, b))), _device_of((a, b))
-    adjoint = adjoint_if_needed(functools.partial(adjoint_for, semiring, split=split), (a, b))
+    adjoint = adjoint_if_needed(functools.partial(adjoint_of, semiring, split=split), (a, b))
     left, right = (tensors_of(x, semiring, name, device, needed=needed) for x, name in ((a, "a"), (b, "b")))
     *values, witness = product_of_tensors(left, right, semiring, options, adjoint)
     return with_witness(tuple(values), witness if options[0] else None)
@@ -126,7 +126,7 @@ def operands_with_gradient(operands: Sequence[Any], semiring: Semiring, *, alone
     """Return the operands of a chain or a contraction as tensors of one dtype, or tuples of tensors, and their shapes."""
     if not alone:
         raise not_propagated("out, witness and memory_limit do")
-    adjoint_if_needed(functools.partial(adjoint_for, semiring), operands)
+    adjoint_if_needed(functools.partial(adjoint_of, semiring), operands)
     device, needed = _device_of(operands), any(map(requires_gradient, operands))
     parts = [tensors_of(x, semiring, f"operand {i}", device, needed=needed) for i, x in enumerate(operands)]
     kind = computed(*(v.dtype for part in parts for v in part))
@@ -139,12 +139,6 @@ def stand_in(x: Any) -> Any:
     if isinstance(x, tuple | list):
         return tuple(map(stand_in, x))
     return np.broadcast_to(np.zeros((), numpy_dtypes().get(x.dtype, np.float32)), tuple(x.shape)) if hasattr(x, "new_full") else x
-
-
-def adjoint_for(semiring: Semiring, *, split: bool = False) -> Adjoint:
-    """Return the adjoint of products over a semiring, or refuse the semiring."""
-    with gradient_required():
-        return adjoint_of(semiring, split=split)
 
 
 def not_propagated(options: str, remedy: str = "pass .detach()") -> GraphError:
@@ -225,7 +219,7 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
 
 
 def _forward_pass(ctx: Any, like: Any) -> ForwardPass:
-    """Return the forward pass; rows of zeros, which share their memory, stand for operands that the adjoint does not read."""
+    """Return the forward pass; repeated rows of zeros stand for operands whose entries the adjoint does not read."""
     *operands, found = ctx.saved_tensors
     operands, width = operands or [like.new_zeros(shape[-1:], dtype=kind).expand(shape) for shape, kind in ctx.forms], ctx.call.width
     return ForwardPass(operands[:width], operands[width:], found, ctx.call.deficit)
@@ -244,7 +238,8 @@ def _forward_derivative(ctx: Any, _: None, *tangents: Any) -> tuple[Any, ...]:
     """Return the derivatives of the values along the tangents of the operands."""
     product = _forward_pass(ctx, next(t for t in tangents if t is not None))
     shape = *product.left[0].shape[:-1], product.right[0].shape[-1]
-    find = ctx.call.adjoint or adjoint_for(ctx.call.semiring, split=True)  # raises the reason against a derivative
+    with gradient_required():
+        find = ctx.call.adjoint or adjoint_of(ctx.call.semiring, split=True)  # raises the reason against a derivative
 
     def adjoint(*gradients: Any) -> list[Any]:
         left, right = find(product, gradients, (True, True))

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 from semiring.algebra.definition import Semiring
 from semiring.algebra.derivatives import ONE, ZERO, derivative_of_product
 from semiring.algebra.expression import Expr, nodes, var
-from semiring.algorithms.adjoints import ENTRIES, sums_at
-from semiring.arrays.autograd import differentiable, transposed
+from semiring.algorithms.adjoints import ENTRIES, adjoint_of, sums_at
+from semiring.arrays.autograd import differentiable, gradient_required, transposed
 from semiring.arrays.devices import in_stream_of, on_gpu
 from semiring.arrays.exchange import holds_sparse
 from semiring.common.errors import GraphError
-from semiring.execution.gradients import Options, adjoint_for, computed, tensors_of
+from semiring.execution.gradients import Options, computed, tensors_of
 from semiring.execution.product import with_witness
 from semiring.execution.sparse_operands import sparse_operand
 from semiring.execution.sparse_product import multiply_sparse
@@ -50,7 +50,8 @@ class _Call(NamedTuple):
 
 def multiply_sparse_with_gradient(a: Any, b: Any, semiring: Semiring, options: Options, *, alone: bool) -> Any:
     """Multiply a sparse matrix and a tensor so that PyTorch can differentiate the product; arguments are those of `multiply_sparse`."""
-    adjoint_for(semiring)
+    with gradient_required():
+        adjoint_of(semiring)
     kind, jacobian, _ = derivative_of_product(semiring)
     if not alone or semiring.components > 1 or kind == "recorded":
         raise GraphError(

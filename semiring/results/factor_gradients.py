@@ -91,15 +91,14 @@ def _tensors_of(b: Any, semiring: Semiring, dtypes: DTypes) -> tuple[list[Any], 
         kinds = [torch_dtypes()[d] for d in dtypes]
         return [x.to(kind) for x, kind in zip(tensors, kinds, strict=True)], adjoint_if_needed(functools.partial(_form_of, semiring), (b,))
     if requires_gradient(b):
-        found = ", ".join(str(x.dtype) for x in tensors)
-        raise DTypeError(f"b requires a gradient, with {found} for a factor of {', '.join(map(str, dtypes))}; both have to be floats")
+        found, own = (", ".join(map(str, each)) for each in ([x.dtype for x in tensors], dtypes))
+        raise DTypeError(f"b requires a gradient, with {found} for a factor of {own}; both have to be floats")
     return tensors, None
 
 
 def _form_of(semiring: Semiring) -> ProductDerivative:
-    """Return the form of the gradient over a semiring, or refuse the semiring."""
-    with gradient_required():
-        closure_adjoint_of(semiring)
+    """Return the form of the gradient over a semiring, or raise `SemiringError`."""
+    closure_adjoint_of(semiring)
     return derivative_of_product(semiring)
 
 
@@ -121,7 +120,8 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
 
 def _adjoint(solver: _Solver, kept: Sequence[Any], gradients: Sequence[Any]) -> list[Any]:
     """Return the gradients of b; `kept` is what `_keep` keeps."""
-    kind, jacobian, scale = solver.form or _form_of(solver.matrix.semiring)
+    with gradient_required():
+        kind, jacobian, scale = solver.form or _form_of(solver.matrix.semiring)
     if kind == "numbers":
         return list(_solution().apply(solver.flipped(), *gradients))
     width, where = len(gradients), sys.modules["torch"].where
